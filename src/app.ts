@@ -1,0 +1,113 @@
+import cors from 'cors';
+import express, { type Express, type RequestHandler, type Router } from 'express';
+import type { Logger } from 'pino';
+import type { Config } from './config.ts';
+import type { Capabilities } from './convert/capabilities.ts';
+import type { Convert } from './convert/convert.ts';
+import { fail } from './errors.ts';
+import type { Workspaces } from './files/workspace.ts';
+import { convertRoute } from './http/convert-route.ts';
+import { errorHandler, notFound } from './http/error-handler.ts';
+import { formatsRoute, healthRoute } from './http/info-routes.ts';
+import { createParseOptions } from './http/options.ts';
+import { rateLimiter } from './http/rate-limit.ts';
+import { commonHeaders, requestLog } from './http/request-context.ts';
+
+export const BASE = '/api/v1';
+
+type Settings = Pick<
+  Config,
+  | 'CORS_ORIGIN'
+  | 'MAX_FILE_BYTES'
+  | 'RATE_LIMIT_PER_MINUTE'
+  | 'SUPPORT_EMAIL'
+  | 'TRUST_PROXY'
+  | 'UPLOAD_TIMEOUT_MS'
+>;
+
+export interface AppDeps {
+  readonly config: Settings;
+  readonly version: string;
+  readonly log: Logger;
+  readonly capabilities: Capabilities;
+  readonly convert: Convert;
+  readonly workspaces: Workspaces;
+  /** Whether new work is refused because the process is about to end. */
+  readonly draining?: () => boolean;
+  /** Milliseconds of a clock that never goes back, for the rate limit. */
+  readonly now?: () => number;
+}
+
+/** The whole service as an Express app: middleware and routes, in order. It does not listen. */
+export function createApp(deps: AppDeps): Express {
+  const { config, log } = deps;
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('trust proxy', config.TRUST_PROXY);
+
+  app.use(commonHeaders);
+  app.use(requestLog(log));
+  if (config.CORS_ORIGIN !== false) app.use(crossOrigin(config.CORS_ORIGIN));
+  app.use(BASE, apiRouter(deps));
+  app.use(notFound);
+  app.use(errorHandler(log, config.SUPPORT_EMAIL));
+  return app;
+}
+
+function apiRouter({ config, capabilities, convert, workspaces, version, draining, now }: AppDeps): Router {
+  const { inputs, outputs } = capabilities;
+  const limits = {
+    maxFileBytes: config.MAX_FILE_BYTES,
+    timeoutMs: config.UPLOAD_TIMEOUT_MS,
+    accepts: inputs,
+  };
+  const parseOptions = createParseOptions(outputs);
+
+  const router = express.Router({ caseSensitive: true });
+  if (config.RATE_LIMIT_PER_MINUTE > 0) {
+    router.use(rateLimiter(config.RATE_LIMIT_PER_MINUTE, now ?? (() => performance.now())));
+  }
+  router.use(refuseWhile(draining ?? (() => false)));
+  endpoint(router, 'POST', '/convert', convertRoute({ workspaces, convert, parseOptions, limits }));
+  endpoint(router, 'GET', '/formats', formatsRoute(inputs, outputs));
+  endpoint(router, 'GET', '/health', healthRoute(version));
+  return router;
+}
+
+/** A path with its one method; OPTIONS says which it is, and every other is refused with it. */
+function endpoint(router: Router, method: 'GET' | 'POST', path: string, handler: RequestHandler): void {
+  const allowed = method === 'GET' ? 'GET, HEAD, OPTIONS' : `${method}, OPTIONS`;
+  const route = router.route(path);
+  if (method === 'GET') route.get(handler);
+  else route.post(handler);
+  route.all((req, res) => {
+    res.setHeader('Allow', allowed);
+    if (req.method !== 'OPTIONS') throw fail('METHOD_NOT_ALLOWED', req.method, allowed);
+    res.status(204).end();
+  });
+}
+
+function refuseWhile(draining: () => boolean): RequestHandler {
+  return (_req, res, next) => {
+    if (!draining()) return next();
+    res.setHeader('Connection', 'close');
+    next(fail('SHUTTING_DOWN'));
+  };
+}
+
+/** What scripts of other sites may read of an answer. */
+const EXPOSED = [
+  'Content-Disposition',
+  'Retry-After',
+  'Server-Timing',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'X-Request-Id',
+];
+
+/** `preflightContinue`, so that a preflight is counted and answered like any other request. */
+function crossOrigin(origin: '*' | string[]): RequestHandler {
+  return cors({ origin, exposedHeaders: EXPOSED, preflightContinue: true, maxAge: 86400 });
+}

@@ -1,0 +1,122 @@
+import { isIP } from 'node:net';
+import { availableParallelism, tmpdir } from 'node:os';
+import { z } from 'zod';
+
+/**
+ * The environment as checked, frozen settings. Each setting is one row of the
+ * schema: its default, its check, and the words a mistake is answered with.
+ */
+
+const whole = (least: number, most: number, fallback: number) => {
+  const expected = `expected a whole number from ${least} to ${most}`;
+  return z
+    .string()
+    .regex(/^\d+$/, expected)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, expected)
+    .default(fallback);
+};
+
+const text = (fallback: string) => z.string().default(fallback);
+const path = z.string().startsWith('/', 'expected an absolute path');
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+/** Node's largest timer, in milliseconds; a longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+const schema = z.object({
+  /** Where the tools are looked for; the one variable that they inherit. */
+  PATH: text('/usr/local/bin:/usr/bin:/bin'),
+  PORT: whole(0, 65535, 3000),
+  HOST: text('0.0.0.0'),
+  SUPPORT_EMAIL: text('support@localhost'),
+  MAX_FILE_BYTES: whole(1, 2 ** 31, 10 * 1024 * 1024),
+  RATE_LIMIT_PER_MINUTE: whole(0, 1_000_000, 60),
+  TRUST_PROXY: z.string().transform(trustProxy).default(false),
+  CONCURRENCY: whole(1, 1024, availableParallelism()),
+  QUEUE_LIMIT: whole(0, 100_000, 200),
+  CONVERT_TIMEOUT_MS: whole(1, MAX_TIMER_MS, 30_000),
+  UPLOAD_TIMEOUT_MS: whole(1, MAX_TIMER_MS, 60_000),
+  TEMP_DIR: path.default(tmpdir()),
+  MAGICK_BIN: path.optional(),
+  RSVG_BIN: path.optional(),
+  CORS_ORIGIN: z.string().transform(corsOrigin).default('*'),
+  LOG_LEVEL: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
+  SHUTDOWN_GRACE_MS: whole(0, MAX_TIMER_MS, 15_000),
+});
+
+export type Config = Readonly<z.output<typeof schema>>;
+
+/** Every problem of an environment, a line each. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly string[];
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'));
+    this.problems = problems;
+  }
+}
+
+/**
+ * Reads the settings from `environment`, where an empty value is as if unset.
+ *
+ * @throws ConfigError naming every wrong setting at once.
+ */
+export function loadConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const result = schema.safeParse(given);
+  if (result.success) return Object.freeze(result.data);
+  throw new ConfigError(
+    result.error.issues.map(
+      ({ path: [name], message }) => `${String(name)}="${given[String(name)]}": ${message}`,
+    ),
+  );
+}
+
+/** Express's `trust proxy`: a hop count, a list of subnets, true or false. */
+function trustProxy(value: string, context: z.RefinementCtx): boolean | number | string[] {
+  if (value === 'true' || value === 'false') return value === 'true';
+  if (/^\d{1,3}$/.test(value)) return Number(value);
+  const subnets = list(value);
+  if (subnets.length > 0 && subnets.every(isSubnet)) return subnets;
+  return complain(context, 'expected true, false, a number of proxies, or a list of addresses and subnets');
+}
+
+/** Names of address ranges that Express understands by itself. */
+const NAMED_SUBNETS = ['loopback', 'linklocal', 'uniquelocal'];
+
+function isSubnet(value: string): boolean {
+  if (NAMED_SUBNETS.includes(value)) return true;
+  const [address = '', prefix, ...rest] = value.split('/');
+  const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
+  return (
+    bits > 0 &&
+    rest.length === 0 &&
+    (prefix === undefined || (/^\d+$/.test(prefix) && Number(prefix) <= bits))
+  );
+}
+
+/** `*`, a list of origins, or false when `off`. */
+function corsOrigin(value: string, context: z.RefinementCtx): '*' | string[] | false {
+  if (value === '*') return '*';
+  if (value === 'off') return false;
+  const origins = list(value);
+  if (
+    origins.length > 0 &&
+    origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin)
+  )
+    return origins;
+  return complain(context, 'expected *, off, or a list of origins such as https://example.com');
+}
+
+const list = (value: string): string[] =>
+  value
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+
+function complain(context: z.RefinementCtx, message: string): never {
+  context.addIssue({ code: 'custom', message });
+  return z.NEVER;
+}

@@ -1,0 +1,120 @@
+import { open, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Pool } from '../engine/pool.ts';
+import type { Run } from '../engine/run.ts';
+import type { Toolchain } from '../engine/toolchain.ts';
+import { fail } from '../errors.ts';
+import { INPUTS, type InputType, OUTPUTS, startsLike } from '../formats.ts';
+import { badResult, explain } from './failure.ts';
+import { readHeader } from './header/header.ts';
+import { plan } from './plan/plan.ts';
+import { type ConvertOptions, INPUT_FILE, type Plan, type Step } from './plan/types.ts';
+
+/** One file, from the bytes that were received to the bytes that are sent. */
+
+export interface Source {
+  /** A folder of its own, which holds the file as {@link INPUT_FILE}. */
+  readonly folder: string;
+  readonly type: InputType;
+  /** How messages name it. */
+  readonly label: string;
+}
+
+export interface Converted {
+  readonly path: string;
+  readonly bytes: number;
+  readonly queuedMs: number;
+  readonly convertedMs: number;
+}
+
+export type Convert = (source: Source, options: ConvertOptions, signal: AbortSignal) => Promise<Converted>;
+
+export interface ConvertDeps {
+  readonly toolchain: Toolchain;
+  readonly pool: Pool;
+  readonly run: Run;
+  readonly srgbProfile: string;
+  /** For one conversion, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** A drawing can be written to take any time; an honest one takes far less than this, in milliseconds. */
+const MOST_DRAWING_MS = 15_000;
+
+/**
+ * Makes the function that converts one file.
+ *
+ * It throws a ServiceError that names the file, and ClientGone when its signal fires;
+ * and leaves no output behind in either case.
+ */
+export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: ConvertDeps): Convert {
+  const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
+
+  async function runPlan(
+    { steps, output }: Plan,
+    source: Source,
+    options: ConvertOptions,
+    signal: AbortSignal,
+  ) {
+    const deadline = performance.now() + timeoutMs;
+    for (const step of steps) {
+      const left = Math.max(1, Math.ceil(deadline - performance.now()));
+      const limit = step.tool === 'rsvg' ? Math.min(left, MOST_DRAWING_MS) : left;
+      await runStep(step, source, options, limit, signal);
+    }
+    return checkResult(source, options, output);
+  }
+
+  async function runStep(
+    step: Step,
+    source: Source,
+    options: ConvertOptions,
+    limitMs: number,
+    signal: AbortSignal,
+  ) {
+    const tool = toolchain[step.tool];
+    if (!tool) throw fail('PAIR_UNAVAILABLE', INPUTS[source.type].label, OUTPUTS[options.format].label);
+    const { folder } = source;
+    const stdin = step.stdin === undefined ? {} : { stdin: join(folder, step.stdin) };
+    try {
+      await run({ file: tool.path, args: step.args, cwd: folder, timeoutMs: limitMs, signal, ...stdin });
+    } catch (error) {
+      throw explain(
+        error,
+        source,
+        options.format,
+        Math.min(timeoutMs, step.tool === 'rsvg' ? MOST_DRAWING_MS : timeoutMs),
+      );
+    }
+  }
+
+  return async (source, options, signal) => {
+    const picture = await readHeader(join(source.folder, INPUT_FILE), source.type);
+    const commands = plan(picture, options, machine);
+    return pool.run(signal, async (queuedMs) => {
+      const started = performance.now();
+      const result = await runPlan(commands, source, options, signal);
+      return { ...result, queuedMs, convertedMs: performance.now() - started };
+    });
+  };
+}
+
+/** Success is one file, the expected one, that is not empty and starts as its format does. */
+async function checkResult(source: Source, options: ConvertOptions, output: string) {
+  const outputs = (await readdir(source.folder)).filter((name) => name.startsWith('out'));
+  if (outputs.length !== 1 || outputs[0] !== output) {
+    throw badResult(`expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`, source);
+  }
+  const path = join(source.folder, output);
+  const file = await open(path);
+  try {
+    const { size } = await file.stat();
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(16), 0, 16, 0);
+    if (!startsLike(OUTPUTS[options.format], buffer.subarray(0, bytesRead))) {
+      throw badResult(`${output} has ${size} bytes and does not start like ${options.format}`, source);
+    }
+    return { path, bytes: size };
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,54 @@
+import { CommandFailed } from '../engine/run.ts';
+import { ClientGone, failBecause, type ServiceError } from '../errors.ts';
+import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
+
+/** What a failed command means for the person who sent the picture. */
+
+interface Failing {
+  readonly type: InputType;
+  readonly label: string;
+}
+
+/** Signs in what the tools print, looked for in this order. */
+const SIGNS: readonly { readonly sign: RegExp; readonly meaning: 'ours' | 'disk' | 'pixels' | 'side' }[] = [
+  {
+    sign: /not allowed by the security policy|attempt to perform an operation not allowed/i,
+    meaning: 'ours',
+  },
+  { sign: /No space left on device|Disk quota exceeded/i, meaning: 'disk' },
+  { sign: /ENCODING_ERROR_BAD_DIMENSION|BAD_DIMENSION|PICTURE DIMENSION/i, meaning: 'side' },
+  {
+    sign: /exceeds limit|limit exceeded|cache resources exhausted|maximum supported image dimension/i,
+    meaning: 'pixels',
+  },
+];
+
+/** Turns what {@link CommandFailed} tells into the error that the client gets. */
+export function explain(error: unknown, source: Failing, format: OutputType, timeoutMs: number): Error {
+  if (!(error instanceof CommandFailed)) return error as Error;
+  switch (error.reason) {
+    case 'cancelled':
+      return new ClientGone({ cause: error });
+    case 'timeout':
+      return failBecause(error, 'CONVERSION_TIMEOUT', timeoutMs);
+    case 'unrunnable':
+      return error;
+    default:
+      return explainText(error, source, format);
+  }
+}
+
+function explainText(error: CommandFailed, source: Failing, format: OutputType): Error {
+  const meaning = SIGNS.find(({ sign }) => sign.test(error.stderr))?.meaning;
+  const { label, maxSide } = OUTPUTS[format];
+  if (meaning === 'ours') return error;
+  if (meaning === 'disk') return failBecause(error, 'DISK_FULL');
+  if (meaning === 'pixels') return failBecause(error, 'TOO_MANY_PIXELS', source.label);
+  if (meaning === 'side' && maxSide) return failBecause(error, 'SIDE_TOO_LONG', label, maxSide);
+  return failBecause(error, 'DAMAGED', source.label, INPUTS[source.type].label);
+}
+
+/** The tool said that all went well, and what it left is not a picture. */
+export function badResult(finding: string, source: Failing): ServiceError {
+  return failBecause(new Error(finding), 'DAMAGED', source.label, INPUTS[source.type].label);
+}

@@ -1,0 +1,56 @@
+import type { Picture } from '../plan/types.ts';
+import type { Bytes } from './bytes.ts';
+
+/** Frames that are counted; a longer animation is refused by the tools' own limits. */
+const MOST_FRAMES = 10_000;
+/** Below this browsers play a frame for 100 ms, and so do the tools. */
+const LEAST_DELAY_MS = 20;
+
+/** The animation of a GIF, from its blocks (GIF89a specification, sections 18 to 26). */
+export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
+  const screen = await bytes.at(0, 13);
+  if (screen.length < 13) return {};
+  let offset = 13 + colourTableLength(screen[10] as number);
+  const delaysMs: number[] = [];
+  let delay = 0;
+  let plays = 1;
+
+  while (delaysMs.length < MOST_FRAMES) {
+    const block = await bytes.at(offset, 19);
+    if (block[0] === 0x2c && block.length >= 10) {
+      delaysMs.push(delay < LEAST_DELAY_MS ? 100 : delay);
+      delay = 0;
+      offset = await skipSubBlocks(bytes, offset + 11 + colourTableLength(block[9] as number));
+    } else if (block[0] === 0x21 && block.length >= 8) {
+      if (block[1] === 0xf9) delay = block.readUInt16LE(4) * 10;
+      if (isLoop(block)) plays = playsOf(block.readUInt16LE(16));
+      offset = await skipSubBlocks(bytes, offset + 2);
+    } else {
+      break; // the trailer, or nothing that makes sense
+    }
+  }
+  return delaysMs.length > 1 ? { animation: { delaysMs, plays } } : {};
+}
+
+function colourTableLength(flags: number): number {
+  return flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0;
+}
+
+/** Sub-blocks are a length byte and that many bytes; length 0 ends them. */
+async function skipSubBlocks(bytes: Bytes, from: number): Promise<number> {
+  let offset = from;
+  for (;;) {
+    const [length] = await bytes.at(offset, 1);
+    offset += 1 + (length ?? 0);
+    if (!length) return offset;
+  }
+}
+
+function isLoop(block: Buffer): boolean {
+  return block[1] === 0xff && block.length >= 19 && block.toString('latin1', 3, 14) === 'NETSCAPE2.0';
+}
+
+/** A GIF says how often it repeats after the first time; 0 is for ever. */
+function playsOf(repeats: number): number {
+  return repeats === 0 ? 0 : repeats + 1;
+}

@@ -1,0 +1,37 @@
+import { open } from 'node:fs/promises';
+import type { InputType } from '../../formats.ts';
+import type { Picture } from '../plan/types.ts';
+import { readAvif } from './avif.ts';
+import { Bytes } from './bytes.ts';
+import { readGif } from './gif.ts';
+import { readIco } from './ico.ts';
+import { readJpeg } from './jpeg.ts';
+import { readTiff } from './tiff.ts';
+import { readWebp } from './webp.ts';
+
+type Reader = (bytes: Bytes) => Promise<Omit<Picture, 'type'>>;
+
+/** The types whose header tells something that a plan depends on. */
+const READERS: Partial<Record<InputType, Reader>> = {
+  avif: readAvif,
+  jpg: readJpeg,
+  tiff: readTiff,
+  gif: readGif,
+  webp: readWebp,
+  ico: readIco,
+};
+
+/**
+ * What the header of the file at `path` tells. A damaged header is no error here:
+ * it tells less, and the tool that reads the file says what is wrong with it.
+ */
+export async function readHeader(path: string, type: InputType): Promise<Picture> {
+  const reader = READERS[type];
+  if (!reader) return { type };
+  const file = await open(path);
+  try {
+    return { type, ...(await reader(new Bytes(file))) };
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,74 @@
+import type { InputType, OutputType } from '../../formats.ts';
+
+/** What goes into a plan and what comes out of it, as data. */
+
+/** What the header of an input file told. */
+export interface Picture {
+  readonly type: InputType;
+  /** Stored size in pixels, before any orientation is applied; known for JPEG only. */
+  readonly width?: number;
+  readonly height?: number;
+  /** The pixels are CMYK or YCCK. */
+  readonly cmyk?: boolean;
+  /** An AVIF with transparency or an ICC profile. */
+  readonly alphaOrProfile?: boolean;
+  /** Which image of an ICO is the best, counted from 0. */
+  readonly index?: number;
+  /** Set when the file moves: it has more than one frame. */
+  readonly animation?: Animation;
+}
+
+export interface Animation {
+  /** How long each frame stays, in milliseconds. */
+  readonly delaysMs: readonly number[];
+  /** How often the whole is played; 0 is for ever. */
+  readonly plays: number;
+}
+
+export interface ConvertOptions {
+  readonly format: OutputType;
+  /** 1 (lowest) to 100 (highest); acts on webp, jpg and pdf. */
+  readonly quality: number;
+  /** Most pixels a side; the picture is fitted inside, its aspect kept. */
+  readonly width?: number | undefined;
+  readonly height?: number | undefined;
+  readonly stripMetadata: boolean;
+}
+
+/** What a plan needs to know of the machine. */
+export interface Machine {
+  /** Version 7 does what 6 cannot: transparent AVIF, and WebP that moves. */
+  readonly magick: 6 | 7;
+  /** Absolute path of a small sRGB profile. */
+  readonly srgbProfile: string;
+}
+
+export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp';
+
+export interface Step {
+  readonly tool: ToolName;
+  readonly args: readonly string[];
+  /** The file it reads on its standard input. */
+  readonly stdin?: string;
+}
+
+export interface Plan {
+  readonly steps: readonly Step[];
+  /** The one file the last step leaves. Nothing else in the folder may start with `out`. */
+  readonly output: string;
+}
+
+/** The name every input has on disk. */
+export const INPUT_FILE = 'in';
+
+/** What another tool drew or decoded for ImageMagick to go on with. */
+export const DRAWN = 'drawn.png';
+
+/** One conversion while it is planned. `source` is what ImageMagick reads, by its name in the folder. */
+export interface Job {
+  readonly picture: Picture;
+  readonly options: ConvertOptions;
+  readonly machine: Machine;
+  readonly source: string;
+  readonly output: string;
+}

@@ -1,0 +1,124 @@
+import { open } from 'node:fs/promises';
+import { execa } from 'execa';
+
+/** Runs one command, shut in: a bare environment, a time limit, and a whole process group that dies together. */
+
+export interface Command {
+  /** Absolute path of the program. */
+  readonly file: string;
+  readonly args: readonly string[];
+  /** The job's folder: where relative names point, and the only place for temporary files. */
+  readonly cwd: string;
+  /** Absolute path of the file it reads on standard input. */
+  readonly stdin?: string;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface Output {
+  /** What it printed, cut at {@link KEPT_BYTES} each. */
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Why a command did not succeed. `unrunnable` means it never started. */
+export type Reason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'unrunnable';
+
+export class CommandFailed extends Error {
+  override readonly name = 'CommandFailed';
+  readonly reason: Reason;
+  readonly stderr: string;
+  constructor(reason: Reason, message: string, stderr: string, cause?: unknown) {
+    super(message, { cause });
+    this.reason = reason;
+    this.stderr = stderr;
+  }
+}
+
+export type Run = (command: Command) => Promise<Output>;
+
+/** Warnings of a damaged file can go on for ever; nobody reads more than this. */
+export const KEPT_BYTES = 64 * 1024;
+
+/**
+ * Makes the function that runs commands.
+ *
+ * @param searchPath the only variable that a command inherits: `PATH`
+ * @param policyFolder a folder that holds `ImageMagick/policy.xml`
+ */
+export function createRun(searchPath: string, policyFolder: string): Run {
+  return async ({ file, args, cwd, stdin, timeoutMs, signal }) => {
+    const input = stdin === undefined ? undefined : await open(stdin);
+    try {
+      const child = execa(file, args, {
+        cwd,
+        env: environment(searchPath, policyFolder, cwd, timeoutMs),
+        extendEnv: false,
+        // Any descriptor will do; the types only know those up to 9.
+        stdin: (input?.fd ?? 'ignore') as 0 | 'ignore',
+        buffer: false,
+        reject: false,
+        timeout: timeoutMs,
+        killSignal: 'SIGKILL',
+        killDescendants: true,
+        ...(signal && { cancelSignal: signal }),
+      });
+      const stdout = keepStart(child.stdout);
+      const stderr = keepStart(child.stderr);
+      const result = await child;
+      const output = { stdout: stdout(), stderr: stderr() };
+      if (!result.failed) return output;
+      throw new CommandFailed(reasonOf(result), result.shortMessage ?? file, output.stderr, result.cause);
+    } finally {
+      await input?.close();
+    }
+  };
+}
+
+/**
+ * Rights come from the policy read last, limits from the one read first: with both
+ * variables at our folder both are ours. HOME must not be a place a job can write.
+ */
+function environment(
+  PATH: string,
+  policyFolder: string,
+  folder: string,
+  timeoutMs: number,
+): Record<string, string> {
+  return {
+    PATH,
+    HOME: '/nonexistent',
+    LC_ALL: 'C.UTF-8',
+    XDG_CONFIG_HOME: policyFolder,
+    MAGICK_CONFIGURE_PATH: `${policyFolder}/ImageMagick`,
+    MAGICK_THREAD_LIMIT: '1',
+    MAGICK_TIME_LIMIT: String(Math.ceil(timeoutMs / 1000)),
+    MAGICK_TEMPORARY_PATH: folder,
+    TMPDIR: folder,
+    XDG_CACHE_HOME: folder,
+  };
+}
+
+function keepStart(stream: NodeJS.ReadableStream): () => string {
+  const chunks: Buffer[] = [];
+  let kept = 0;
+  stream.on('data', (chunk: Buffer) => {
+    if (kept < KEPT_BYTES) chunks.push(chunk.subarray(0, KEPT_BYTES - kept));
+    kept += chunk.length;
+  });
+  return () => Buffer.concat(chunks).toString('utf8');
+}
+
+interface Result {
+  readonly timedOut: boolean;
+  readonly isCanceled: boolean;
+  readonly signal?: string | undefined;
+  readonly exitCode?: number | undefined;
+}
+
+function reasonOf({ timedOut, isCanceled, signal, exitCode }: Result): Reason {
+  if (timedOut) return 'timeout';
+  if (isCanceled) return 'cancelled';
+  if (signal !== undefined) return 'signal';
+  return exitCode === undefined ? 'unrunnable' : 'exit';
+}

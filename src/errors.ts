@@ -1,0 +1,155 @@
+/**
+ * Every error a client can meet: one row each, with its status and its public
+ * sentence. The sentence helps the person who sent the request and reveals
+ * nothing of the machine; the private cause travels in `cause` to the log.
+ */
+
+interface Row<P extends unknown[]> {
+  readonly status: number;
+  readonly say: (...facts: P) => string;
+  /** Seconds a client is asked to wait, for `Retry-After`. */
+  readonly retryAfter?: (...facts: P) => number;
+}
+
+const row = <P extends unknown[]>(
+  status: number,
+  say: (...facts: P) => string,
+  retryAfter?: (...facts: P) => number,
+): Row<P> => ({ status, say, ...(retryAfter && { retryAfter }) });
+
+const seconds = (count: number): string => `${count} second${count === 1 ? '' : 's'}`;
+
+const ERRORS = {
+  BAD_REQUEST: row(400, (detail: string) => detail),
+  NOT_MULTIPART: row(400, () => 'The request body must be multipart/form-data with a boundary.'),
+  BODY_CUT_SHORT: row(400, () => 'The multipart body ended early or is not well-formed.'),
+  NO_FILE: row(400, (field: string) => `No file was sent: a file part named "${field}" is required.`),
+  FILE_AS_TEXT: row(
+    400,
+    (field: string) =>
+      `The field "${field}" holds text, not a file. With curl, write -F ${field}=@photo.jpg, with an @.`,
+  ),
+  EMPTY_FILE: row(400, (file: string) => `${file} is empty (0 bytes).`),
+  UNEXPECTED_FILE: row(
+    400,
+    (field: string, expected: string) =>
+      `Unexpected file part ${field}: the file part must be named "${expected}".`,
+  ),
+  TOO_MANY_FILES: row(400, (most: number) => `Too many files: at most ${most} allowed in one request.`),
+  TOO_MANY_FIELDS: row(
+    400,
+    (most: number) => `Too many form fields: at most ${most} allowed in one request.`,
+  ),
+  FIELD_REPEATED: row(400, (field: string) => `The field "${field}" was given more than once.`),
+  FIELD_INVALID: row(
+    400,
+    (field: string, value: string, expected: string) => `Invalid ${field} "${value}": expected ${expected}.`,
+  ),
+  FORMATS_DIFFER: row(
+    400,
+    (one: string, other: string) =>
+      `The fields "output_format" ("${one}") and "format" ("${other}") contradict each other: send one of them.`,
+  ),
+  DAMAGED: row(400, (file: string, label: string) => `${file} is damaged or not a valid ${label} image.`),
+  SIDE_TOO_LONG: row(
+    400,
+    (label: string, most: number) =>
+      `The picture is too large for ${label}, which holds at most ${most} pixels a side: set a smaller width or height, or choose another format.`,
+  ),
+  NOT_FOUND: row(404, () => 'There is nothing at this path.'),
+  METHOD_NOT_ALLOWED: row(
+    405,
+    (method: string, allowed: string) => `${method} is not allowed here: use ${allowed}.`,
+  ),
+  UPLOAD_TIMEOUT: row(408, (ms: number) => `The upload was not complete after ${seconds(ms / 1000)}.`),
+  FILE_TOO_LARGE: row(413, (file: string, most: string) => `${file} is too large: at most ${most} allowed.`),
+  TOO_MANY_PIXELS: row(
+    413,
+    (file: string) =>
+      `${file} is too large to convert: at most 16384 pixels a side and 50 megapixels in one picture.`,
+  ),
+  UNSUPPORTED_TYPE: row(
+    415,
+    (file: string, supported: string) => `${file} is not an image of a supported format (${supported}).`,
+  ),
+  PAIR_UNAVAILABLE: row(
+    415,
+    (from: string, to: string) => `This kind of ${from} cannot be converted to ${to} on this server.`,
+  ),
+  ENCODED_BODY: row(415, () => 'An encoded request body is not supported: send it without Content-Encoding.'),
+  RATE_LIMITED: row(
+    429,
+    (limit: number, wait: number) =>
+      `Too many requests: at most ${limit} a minute. Try again in ${seconds(wait)}.`,
+    (_limit, wait) => wait,
+  ),
+  INTERNAL: row(
+    500,
+    (support: string, requestId: string) =>
+      `Something went wrong on our side. If it persists, write to ${support} and quote request ${requestId}.`,
+  ),
+  BUSY: row(
+    503,
+    () => 'The service is busy: too many conversions are waiting. Try again shortly.',
+    () => 5,
+  ),
+  SHUTTING_DOWN: row(
+    503,
+    () => 'The service is shutting down. Try again shortly.',
+    () => 5,
+  ),
+  DISK_FULL: row(
+    503,
+    () => 'The service has no room for working files at the moment. Try again shortly.',
+    () => 30,
+  ),
+  CONVERSION_TIMEOUT: row(
+    503,
+    (ms: number) => `The conversion took longer than the limit of ${seconds(ms / 1000)} and was stopped.`,
+    () => 30,
+  ),
+} as const;
+
+export type ErrorCode = keyof typeof ERRORS;
+type Facts<C extends ErrorCode> = Parameters<(typeof ERRORS)[C]['say']>;
+
+/** An error with a row in the table: `status` and `message` may be sent as they are. */
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError';
+  readonly code: ErrorCode;
+  readonly status: number;
+  /** Seconds for `Retry-After`, where waiting helps. */
+  readonly retryAfter: number | undefined;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    status: number,
+    retryAfter: number | undefined,
+    cause: unknown,
+  ) {
+    super(message, { cause });
+    this.code = code;
+    this.status = status;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** Builds the error of row `code`; `facts` fill its sentence. */
+export function fail<C extends ErrorCode>(code: C, ...facts: Facts<C>): ServiceError {
+  return failBecause(undefined, code, ...facts);
+}
+
+/** As {@link fail}, with the private `cause` that only the log may see. */
+export function failBecause<C extends ErrorCode>(cause: unknown, code: C, ...facts: Facts<C>): ServiceError {
+  const { status, say, retryAfter } = ERRORS[code] as unknown as Row<Facts<C>>;
+  return new ServiceError(code, say(...facts), status, retryAfter?.(...facts), cause);
+}
+
+/** The client left before an answer could be sent: there is nobody to tell. */
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+  constructor(options?: ErrorOptions) {
+    super('the client closed the connection', options);
+  }
+}

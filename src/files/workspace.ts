@@ -1,0 +1,59 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { identity, instanceFolderName } from './instance.ts';
+
+/** One private folder a request, removed whole in every outcome. */
+
+export interface Workspace {
+  readonly path: string;
+  /** Makes a folder of its own for one file and its conversion. */
+  folder(name: string): Promise<string>;
+  remove(): Promise<void>;
+}
+
+export interface Workspaces {
+  open(): Promise<Workspace>;
+  /** Removes what this process still has on disk. */
+  close(): Promise<void>;
+}
+
+/**
+ * Everything this process puts on disk is below one folder in `tempDir`, whose name
+ * tells which process it belongs to. It is made with the first request.
+ */
+export function createWorkspaces(tempDir: string): Workspaces {
+  let home: Promise<string> | undefined;
+
+  const makeHome = async (): Promise<string> => {
+    await mkdir(tempDir, { recursive: true });
+    return mkdtemp(join(tempDir, `${instanceFolderName(await identity())}-`));
+  };
+  const makeFolder = async (): Promise<string> => {
+    home ??= makeHome();
+    return mkdtemp(join(await home, 'request-'));
+  };
+
+  return {
+    async open() {
+      // Someone may have tidied the temp folder while nothing was under way.
+      const path = await makeFolder().catch(() => {
+        home = undefined;
+        return makeFolder();
+      });
+      return {
+        path,
+        async folder(name) {
+          const folder = join(path, name);
+          await mkdir(folder, { mode: 0o700 });
+          return folder;
+        },
+        remove: () => rm(path, { recursive: true, force: true, maxRetries: 3 }),
+      };
+    },
+    async close() {
+      const path = await home?.catch(() => undefined);
+      home = undefined;
+      if (path) await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+}

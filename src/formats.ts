@@ -1,0 +1,143 @@
+/**
+ * Every format the service knows, one row each. Nothing else in the code asks
+ * "is this a GIF?": it asks what the row says a GIF can do.
+ */
+
+export const INPUT_TYPES = ['png', 'jpg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'] as const;
+export const OUTPUT_TYPES = ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'] as const;
+
+export type InputType = (typeof INPUT_TYPES)[number];
+export type OutputType = (typeof OUTPUT_TYPES)[number];
+
+export interface InputFormat {
+  /** How sentences name it. */
+  readonly label: string;
+  /** How `GET /formats` names it. */
+  readonly names: readonly string[];
+  /** ImageMagick's canonical coder name; an SVG has none, since only librsvg draws it. */
+  readonly coder: string | undefined;
+  /** May hold several frames that make one moving picture. */
+  readonly animation: boolean;
+}
+
+export interface OutputFormat {
+  readonly label: string;
+  readonly mediaType: string;
+  readonly extension: string;
+  /** ImageMagick's coder prefix for writing. */
+  readonly coder: string;
+  /** The first bytes every file of this format has; `undefined` stands for any byte. */
+  readonly magic: readonly (number | undefined)[];
+  /** `full`: kept as it is; `binary`: a pixel is there or not; `none`: laid over white. */
+  readonly alpha: 'full' | 'binary' | 'none';
+  readonly animation: boolean;
+  /** Can carry an embedded colour profile that viewers honour. */
+  readonly profile: boolean;
+  /** Can store CMYK pixels. */
+  readonly cmyk: boolean;
+  /** Pixels a side that the format's own header can express, where that is a limit worth a word. */
+  readonly maxSide?: number;
+}
+
+export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
+  png: { label: 'PNG', names: ['png'], coder: 'PNG', animation: false },
+  jpg: { label: 'JPEG', names: ['jpg', 'jpeg'], coder: 'JPEG', animation: false },
+  gif: { label: 'GIF', names: ['gif'], coder: 'GIF', animation: true },
+  bmp: { label: 'BMP', names: ['bmp'], coder: 'BMP', animation: false },
+  tiff: { label: 'TIFF', names: ['tiff'], coder: 'TIFF', animation: false },
+  svg: { label: 'SVG', names: ['svg'], coder: undefined, animation: false },
+  avif: { label: 'AVIF', names: ['avif'], coder: 'AVIF', animation: false },
+  ico: { label: 'ICO', names: ['ico'], coder: 'ICO', animation: false },
+  webp: { label: 'WebP', names: ['webp'], coder: 'WEBP', animation: true },
+};
+
+const ascii = (text: string): number[] => [...text].map((character) => character.charCodeAt(0));
+const ANY_FOUR = [undefined, undefined, undefined, undefined];
+
+export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
+  webp: {
+    label: 'WebP',
+    mediaType: 'image/webp',
+    extension: 'webp',
+    coder: 'WEBP',
+    magic: [...ascii('RIFF'), ...ANY_FOUR, ...ascii('WEBP')],
+    alpha: 'full',
+    animation: true,
+    profile: true,
+    cmyk: false,
+    // 14 bits a side in the VP8 and VP8L frame headers, RFC 9649.
+    maxSide: 16383,
+  },
+  png: {
+    label: 'PNG',
+    mediaType: 'image/png',
+    extension: 'png',
+    coder: 'PNG',
+    magic: [0x89, ...ascii('PNG\r\n'), 0x1a, 0x0a],
+    alpha: 'full',
+    animation: false,
+    profile: true,
+    cmyk: false,
+  },
+  jpg: {
+    label: 'JPEG',
+    mediaType: 'image/jpeg',
+    extension: 'jpg',
+    coder: 'JPEG',
+    magic: [0xff, 0xd8, 0xff],
+    alpha: 'none',
+    animation: false,
+    profile: true,
+    cmyk: true,
+  },
+  gif: {
+    label: 'GIF',
+    mediaType: 'image/gif',
+    extension: 'gif',
+    coder: 'GIF',
+    magic: ascii('GIF8'),
+    alpha: 'binary',
+    animation: true,
+    profile: false,
+    cmyk: false,
+  },
+  bmp: {
+    label: 'BMP',
+    mediaType: 'image/bmp',
+    extension: 'bmp',
+    coder: 'BMP3',
+    magic: ascii('BM'),
+    alpha: 'none',
+    animation: false,
+    profile: false,
+    cmyk: false,
+  },
+  pdf: {
+    label: 'PDF',
+    mediaType: 'application/pdf',
+    extension: 'pdf',
+    coder: 'PDF',
+    magic: ascii('%PDF-'),
+    alpha: 'none',
+    animation: false,
+    profile: false,
+    cmyk: false,
+  },
+};
+
+/** What a client may write in the format field, in any case, besides the names themselves. */
+const OUTPUT_ALIASES: Readonly<Record<string, OutputType>> = { jpeg: 'jpg' };
+
+/** The output type a client's word stands for, or undefined when it stands for none. */
+export function outputTypeNamed(word: string): OutputType | undefined {
+  const name = word.toLowerCase();
+  return (
+    OUTPUT_TYPES.find((type) => type === name) ??
+    (Object.hasOwn(OUTPUT_ALIASES, name) ? OUTPUT_ALIASES[name] : undefined)
+  );
+}
+
+/** Whether a file that starts with `head` is what the output format's files start like. */
+export function startsLike(format: OutputFormat, head: Uint8Array): boolean {
+  return format.magic.every((byte, at) => byte === undefined || head[at] === byte);
+}

@@ -1,0 +1,56 @@
+import type { RequestHandler } from 'express';
+import type { Convert } from '../convert/convert.ts';
+import type { Workspaces } from '../files/workspace.ts';
+import { OUTPUTS } from '../formats.ts';
+import { clientSignal } from './client-signal.ts';
+import type { ParseOptions } from './options.ts';
+import { baseNameOf } from './output-name.ts';
+import { sendFile, setServerTiming } from './send-file.ts';
+import { type ReceivedFile, receive, type UploadRules } from './upload.ts';
+
+export interface ConvertRouteDeps {
+  readonly workspaces: Workspaces;
+  readonly convert: Convert;
+  readonly parseOptions: ParseOptions;
+  readonly limits: Pick<UploadRules, 'maxFileBytes' | 'timeoutMs' | 'accepts'>;
+}
+
+/** `POST /convert`: one image in, the converted one out, nothing left behind. */
+export function convertRoute({
+  workspaces,
+  convert,
+  parseOptions,
+  limits,
+}: ConvertRouteDeps): RequestHandler {
+  const rules: UploadRules = {
+    ...limits,
+    fileField: 'file',
+    fileFieldAliases: [],
+    maxFiles: 1,
+    label: () => 'The file',
+  };
+
+  return async (req, res) => {
+    const started = performance.now();
+    const signal = clientSignal(res);
+    const workspace = await workspaces.open();
+    try {
+      const { files, fields } = await receive(req, workspace, rules);
+      const uploadedMs = performance.now() - started;
+      const file = files[0] as ReceivedFile;
+      const options = parseOptions(fields);
+
+      const result = await convert(file, options, signal);
+
+      setServerTiming(res, { upload: uploadedMs, queue: result.queuedMs, convert: result.convertedMs });
+      await sendFile(
+        res,
+        result,
+        options.format,
+        `${baseNameOf(file.name)}.${OUTPUTS[options.format].extension}`,
+      );
+    } finally {
+      await workspace.remove();
+    }
+  };
+}

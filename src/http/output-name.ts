@@ -1,0 +1,39 @@
+/** What a converted file is called: the client's own name for it, made harmless, and the new extension. */
+
+const MOST_BYTES = 200;
+const FALLBACK = 'image';
+
+/** Control characters, and those that turn the direction of writing to disguise an extension. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const UNWANTED = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/**
+ * The base name: no folders (of any system), no extension, no control characters,
+ * composed (NFC), and at most 200 bytes of UTF-8.
+ */
+export function baseNameOf(clientName: string | undefined): string {
+  const last = (clientName ?? '').split(/[/\\]/).at(-1) ?? '';
+  const clean = last.toWellFormed().replace(UNWANTED, '').normalize('NFC').trim();
+  const base = clean.replace(/(?<=.)\.[^.]*$/su, '');
+  const short = cut(base, MOST_BYTES).trim();
+  return /^\.*$/.test(short) ? FALLBACK : short;
+}
+
+/** An ASCII stand-in for clients that cannot read `filename*`. */
+export function asciiName(name: string): string {
+  const plain = name.normalize('NFKD').replace(/\p{M}/gu, '');
+  return plain.replace(/[^\x20-\x7e]+/g, '_').replace(/["\\%]/g, '_');
+}
+
+/** Cut between characters as readers see them, never inside one. */
+function cut(text: string, bytes: number): string {
+  if (Buffer.byteLength(text) <= bytes) return text;
+  let kept = '';
+  let size = 0;
+  for (const { segment } of new Intl.Segmenter().segment(text.slice(0, bytes))) {
+    size += Buffer.byteLength(segment);
+    if (size > bytes) break;
+    kept += segment;
+  }
+  return kept;
+}

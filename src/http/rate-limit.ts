@@ -1,0 +1,64 @@
+import type { Request, RequestHandler } from 'express';
+import { ipKeyGenerator, rateLimit, type Store } from 'express-rate-limit';
+import { fail } from '../errors.ts';
+
+/** Requests a minute from one client: a fixed window that starts with its first request. */
+
+const WINDOW_MS = 60_000;
+/** The least that one customer of a provider gets: all of it is one client. */
+const IPV6_SUBNET = 64;
+
+/**
+ * @param perMinute requests that one client may send
+ * @param now milliseconds of a clock that never goes back
+ */
+export function rateLimiter(perMinute: number, now: () => number): RequestHandler {
+  return rateLimit({
+    windowMs: WINDOW_MS,
+    limit: perMinute,
+    store: windowStore(now),
+    keyGenerator: clientKey,
+    legacyHeaders: true, // X-RateLimit-Limit, -Remaining, -Reset (Unix seconds) and Retry-After
+    standardHeaders: false,
+    validate: false, // its warnings are about settings that ours check at start
+    handler: (_req, res, next) => next(fail('RATE_LIMITED', perMinute, Number(res.getHeader('Retry-After')))),
+  });
+}
+
+/** Who a request counts for: its address, or the network of an IPv6 one. */
+export function clientKey(req: Request): string {
+  return ipKeyGenerator(req.ip ?? 'unknown', IPV6_SUBNET);
+}
+
+/** Counts in memory. Windows all last the same, so the oldest is first in the map and first to end. */
+function windowStore(now: () => number): Store {
+  const windows = new Map<string, { hits: number; readonly endsAt: number; readonly resetTime: Date }>();
+
+  const forgetEnded = (): void => {
+    for (const [key, { endsAt }] of windows) {
+      if (endsAt > now()) return;
+      windows.delete(key);
+    }
+  };
+  return {
+    localKeys: true,
+    increment(key) {
+      forgetEnded();
+      const window = windows.get(key) ?? {
+        hits: 0,
+        endsAt: now() + WINDOW_MS,
+        resetTime: new Date(Date.now() + WINDOW_MS),
+      };
+      windows.set(key, window);
+      window.hits += 1;
+      return { totalHits: window.hits, resetTime: window.resetTime };
+    },
+    decrement(key) {
+      const window = windows.get(key);
+      if (window) window.hits = Math.max(0, window.hits - 1);
+    },
+    resetKey(key) {
+      windows.delete(key);
+    },
+  };
+}

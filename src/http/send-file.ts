@@ -1,0 +1,33 @@
+import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import { create as contentDisposition } from 'content-disposition';
+import type { Response } from 'express';
+import type { Converted } from '../convert/convert.ts';
+import { ClientGone } from '../errors.ts';
+import { OUTPUTS, type OutputType } from '../formats.ts';
+import { asciiName } from './output-name.ts';
+
+/** Sends a converted file from disk, as an attachment called `name`, and waits until it is out. */
+export async function sendFile(
+  res: Response,
+  { path, bytes }: Pick<Converted, 'path' | 'bytes'>,
+  format: OutputType,
+  name: string,
+): Promise<void> {
+  res.setHeader('Content-Type', OUTPUTS[format].mediaType);
+  res.setHeader('Content-Length', bytes);
+  res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiName(name) }));
+  res.setHeader('Cache-Control', 'no-store');
+  try {
+    await pipeline(createReadStream(path), res);
+  } catch (cause) {
+    if (res.closed || res.destroyed) throw new ClientGone({ cause });
+    throw cause;
+  }
+}
+
+/** `Server-Timing`: where the time of a request went, in milliseconds. */
+export function setServerTiming(res: Response, durations: Readonly<Record<string, number>>): void {
+  const entries = Object.entries(durations).map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`);
+  res.setHeader('Server-Timing', entries.join(', '));
+}

@@ -1,0 +1,74 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { type Config, ConfigError, loadConfig } from './config.ts';
+import { createHttpServer } from './http/server.ts';
+import { createService, type Service, Unusable } from './service.ts';
+
+/** Starts the service: settings → tools → app → listen → drain. Ends with 2 when it cannot serve. */
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
+
+const config = readConfig();
+const log = pino({ level: config.LOG_LEVEL });
+
+try {
+  const service = await createService({ config, version, log });
+  const server = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
+  server.listen(config.PORT, config.HOST);
+  await once(server, 'listening');
+  reportStart(server, service);
+  const signal = await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+  log.info({ signal: signal[0] }, 'draining');
+  await drain(server, service);
+  log.info('ended');
+} catch (error) {
+  if (error instanceof Unusable) log.fatal(error.message);
+  else log.fatal({ err: error }, 'cannot serve');
+  process.exitCode = error instanceof Unusable ? 2 : 1;
+}
+
+function readConfig(): Config {
+  try {
+    return loadConfig(process.env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    for (const problem of error.problems) console.error(`imagemill: ${problem}`);
+    process.exit(2);
+  }
+}
+
+function reportStart(server: Server, { toolchain, capabilities }: Service): void {
+  const tools = Object.entries(toolchain).map(([name, tool]) => [
+    name,
+    tool ? `${tool.version} ${tool.path}` : 'none',
+  ]);
+  log.info(
+    {
+      version,
+      node: process.version,
+      ...Object.fromEntries(tools),
+      inputs: capabilities.inputs,
+      outputs: capabilities.outputs,
+    },
+    'tools',
+  );
+  const { address, port } = server.address() as AddressInfo;
+  log.info(`listening on http://${address.includes(':') ? `[${address}]` : address}:${port}`);
+}
+
+/** Finishes what is under way, for at most the grace period; then the rest is cut off, its processes with it. */
+async function drain(server: Server, service: Service): Promise<void> {
+  service.drain();
+  const closed = once(server, 'close');
+  server.close();
+  server.closeIdleConnections();
+  const deadline = setTimeout(() => server.closeAllConnections(), config.SHUTDOWN_GRACE_MS);
+  await closed;
+  clearTimeout(deadline);
+  await service.close();
+}

@@ -1,0 +1,103 @@
+import { fileURLToPath } from 'node:url';
+import type { Express } from 'express';
+import type { Logger } from 'pino';
+import { createApp } from './app.ts';
+import type { Config } from './config.ts';
+import { type Capabilities, capabilitiesOf } from './convert/capabilities.ts';
+import { createConvert } from './convert/convert.ts';
+import { policyHolds } from './engine/policy.ts';
+import { createPool } from './engine/pool.ts';
+import { createRun } from './engine/run.ts';
+import { findToolchain, type Toolchain } from './engine/toolchain.ts';
+import { sweep } from './files/sweep.ts';
+import { createWorkspaces } from './files/workspace.ts';
+
+/** The parts put together: settings in, an app that is ready to listen out. */
+
+const ASSETS = fileURLToPath(new URL('../assets', import.meta.url));
+const NO_POLICY = '/nonexistent';
+
+export interface Service {
+  readonly app: Express;
+  readonly toolchain: Toolchain;
+  readonly capabilities: Capabilities;
+  /** From now on new requests are refused. */
+  drain(): void;
+  /** Removes what is left on disk. */
+  close(): Promise<void>;
+}
+
+export interface ServiceParts {
+  readonly config: Config;
+  readonly version: string;
+  readonly log: Logger;
+  /** See {@link createApp}. */
+  readonly now?: () => number;
+}
+
+/** The machine cannot do what the service needs; the message says what and why. */
+export class Unusable extends Error {
+  override readonly name = 'Unusable';
+}
+
+/**
+ * Finds the tools, tests the policy, tidies up after dead processes and builds the app.
+ *
+ * @throws Unusable when nothing could be converted, or not safely
+ */
+export async function createService({ config, version, log, now }: ServiceParts): Promise<Service> {
+  // Asking a tool who it is involves no picture, and version 6 lists no formats under the policy.
+  const ask = createRun(config.PATH, NO_POLICY);
+  const run = createRun(config.PATH, ASSETS);
+
+  const toolchain = await findToolchain(
+    { path: config.PATH, magickBin: config.MAGICK_BIN, rsvgBin: config.RSVG_BIN },
+    ask,
+  );
+  const capabilities = capabilitiesOf(toolchain);
+  for (const problem of capabilities.problems) log.warn(problem);
+  if (capabilities.outputs.length === 0) throw new Unusable('Nothing can be converted on this machine.');
+  if (toolchain.magick && !(await policyHolds(toolchain.magick, run))) {
+    throw new Unusable(
+      `${toolchain.magick.path} does not obey the policy in ${ASSETS}/ImageMagick: not safe to serve.`,
+    );
+  }
+
+  const swept = await sweep(config.TEMP_DIR);
+  if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
+
+  const workspaces = createWorkspaces(config.TEMP_DIR);
+  await checkWritable(workspaces, config.TEMP_DIR);
+  const pool = createPool({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
+  const convert = createConvert({
+    toolchain,
+    pool,
+    run,
+    srgbProfile: `${ASSETS}/srgb.icc`,
+    timeoutMs: config.CONVERT_TIMEOUT_MS,
+  });
+  let draining = false;
+  const app = createApp({
+    ...{ config, version, log, capabilities, convert, workspaces },
+    draining: () => draining,
+    ...(now && { now }),
+  });
+  return {
+    app,
+    toolchain,
+    capabilities,
+    drain: () => {
+      draining = true;
+    },
+    close: () => workspaces.close(),
+  };
+}
+
+async function checkWritable(workspaces: ReturnType<typeof createWorkspaces>, folder: string): Promise<void> {
+  try {
+    const trial = await workspaces.open();
+    await trial.remove();
+  } catch (cause) {
+    throw new Unusable(`TEMP_DIR ${folder} cannot be written: ${(cause as Error).message}`, { cause });
+  }
+}
