@@ -31,6 +31,8 @@ export interface OutputFormat {
   /** `full`: kept as it is; `binary`: a pixel is there or not; `none`: laid over white. */
   readonly alpha: 'full' | 'binary' | 'none';
   readonly animation: boolean;
+  /** Can hold several pages. */
+  readonly pages: boolean;
   /** Can carry an embedded colour profile that viewers honour. */
   readonly profile: boolean;
   /** Can store CMYK pixels. */
@@ -63,6 +65,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     magic: [...ascii('RIFF'), ...ANY_FOUR, ...ascii('WEBP')],
     alpha: 'full',
     animation: true,
+    pages: false,
     profile: true,
     cmyk: false,
     // 14 bits a side in the VP8 and VP8L frame headers, RFC 9649.
@@ -76,6 +79,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     magic: [0x89, ...ascii('PNG\r\n'), 0x1a, 0x0a],
     alpha: 'full',
     animation: false,
+    pages: false,
     profile: true,
     cmyk: false,
   },
@@ -87,6 +91,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     magic: [0xff, 0xd8, 0xff],
     alpha: 'none',
     animation: false,
+    pages: false,
     profile: true,
     cmyk: true,
   },
@@ -98,6 +103,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     magic: ascii('GIF8'),
     alpha: 'binary',
     animation: true,
+    pages: false,
     profile: false,
     cmyk: false,
   },
@@ -109,6 +115,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     magic: ascii('BM'),
     alpha: 'none',
     animation: false,
+    pages: false,
     profile: false,
     cmyk: false,
   },
@@ -120,6 +127,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     magic: ascii('%PDF-'),
     alpha: 'none',
     animation: false,
+    pages: true,
     profile: false,
     cmyk: false,
   },

@@ -27,7 +27,7 @@ const CODER_PACKAGES: Readonly<Record<string, string>> = { AVIF: 'libheif-plugin
 export function capabilitiesOf(toolchain: Toolchain): Capabilities {
   const { magick } = toolchain;
   const works = (input: InputType, output: OutputType): boolean =>
-    toolsFor(input, output).every(
+    toolsFor(input, output, magick?.major ?? 7).every(
       (tool) => toolchain[tool] !== undefined && (tool !== 'magick' || codersFor(input, output)),
     );
   const codersFor = (input: InputType, output: OutputType): boolean =>
@@ -55,7 +55,7 @@ function missingTools(toolchain: Toolchain): string[] {
   const lost: Readonly<Record<ToolName, string>> = {
     magick: 'all but SVG to PDF',
     rsvg: 'SVG',
-    heif: 'transparent AVIF, which ImageMagick 6 reads as opaque',
+    heif: 'AVIF, which ImageMagick 6 reads with wrong colours',
     img2webp: 'animations to WebP, which ImageMagick 6 writes wrongly',
   };
   return needed

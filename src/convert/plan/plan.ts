@@ -2,7 +2,6 @@ import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { frameArguments, magickArguments, moves } from './stages.ts';
 import {
   type ConvertOptions,
-  DRAWN,
   INPUT_FILE,
   type Job,
   type Machine,
@@ -18,21 +17,22 @@ import {
  * no file, no clock, no environment. File names are relative to the job's folder.
  */
 
+const DRAWN = 'drawn.png';
+
 /** The tools without which no file of this type can become this format. */
-export function toolsFor(type: InputType, format: OutputType): readonly ToolName[] {
-  if (type !== 'svg') return ['magick'];
-  return format === 'pdf' ? ['rsvg'] : ['rsvg', 'magick'];
+export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): readonly ToolName[] {
+  if (type === 'svg') return format === 'pdf' ? ['rsvg'] : ['rsvg', 'magick'];
+  return type === 'avif' && magick === 6 ? ['heif', 'magick'] : ['magick'];
 }
 
 /** The commands that make the file the client asked for. */
 export function plan(picture: Picture, options: ConvertOptions, machine: Machine): Plan {
   const output = `out.${OUTPUTS[options.format].extension}`;
-  const job = { picture, options, machine, source: INPUT_FILE, output };
+  const job = { picture, options, machine, output };
 
   if (picture.type === 'svg' && options.format === 'pdf') return { steps: [drawVector(job)], output };
-  if (picture.type === 'svg') return { steps: [drawPixels(job), convertDrawn(job)], output };
-  if (picture.alphaOrProfile && machine.magick === 6)
-    return { steps: [decodeAvif(), convertDrawn(job)], output };
+  if (picture.type === 'svg') return { steps: [drawPixels(job), convertDrawn(job, DRAWN)], output };
+  if (picture.type === 'avif' && machine.magick === 6) return { steps: decodeAvifFirst(job), output };
   if (movesToWebpOn6(job)) return { steps: [writeFrames(job), assembleWebp(job)], output };
   return { steps: [{ tool: 'magick', args: magickArguments(job) }], output };
 }
@@ -52,13 +52,18 @@ function box({ width, height }: ConvertOptions): string[] {
   return ['-a', ...(width ? ['-w', String(width)] : []), ...(height ? ['-h', String(height)] : [])];
 }
 
-/** 6 loses the transparency and the profile of an AVIF; libheif's own tool keeps both. */
-function decodeAvif(): Step {
-  return { tool: 'heif', args: [INPUT_FILE, DRAWN] };
+/**
+ * 6 loses the transparency and the profile of an AVIF, and is 18 dB off in its colours; libheif's own
+ * tool is right. Of several pictures it writes each, with its number behind the name.
+ */
+function decodeAvifFirst(job: Job): Step[] {
+  const { count, primary } = job.picture.stills ?? { count: 1, primary: 1 };
+  const drawn = count > 1 ? DRAWN.replace('.', `-${primary}.`) : DRAWN;
+  return [{ tool: 'heif', args: [INPUT_FILE, DRAWN] }, convertDrawn(job, drawn)];
 }
 
-function convertDrawn(job: Job): Step {
-  return { tool: 'magick', args: magickArguments({ ...job, source: DRAWN }) };
+function convertDrawn(job: Job, drawn: string): Step {
+  return { tool: 'magick', args: magickArguments({ ...job, drawn }) };
 }
 
 /** 6 writes a moving WebP with the wrong delays, without its loop count and with junk behind it. */

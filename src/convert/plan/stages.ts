@@ -1,5 +1,5 @@
 import { INPUTS, OUTPUTS, type OutputType } from '../../formats.ts';
-import { type ConvertOptions, DRAWN, type Job } from './types.ts';
+import { type ConvertOptions, INPUT_FILE, type Job } from './types.ts';
 
 /** What ImageMagick is told, stage by stage. Pure: every stage maps a job to arguments. */
 
@@ -55,10 +55,16 @@ function reductionOf(width: number, height: number, box: ConvertOptions): number
 
 /** The coder is always named, so that ImageMagick never guesses a type. */
 function read(job: Job): string[] {
-  const { picture, source } = job;
-  if (source === DRAWN) return [`png:${source}`];
-  const file = `${INPUTS[picture.type].coder}:${source}`;
-  return moves(job) ? [file] : [`${file}[${picture.index ?? 0}]`];
+  const { picture, drawn } = job;
+  return [drawn ? `PNG:${drawn}` : `${INPUTS[picture.type].coder}:${INPUT_FILE}${selection(job)}`];
+}
+
+/** Which of the file's pictures are wanted: all frames, all pages, or the one that stands for the file. */
+function selection(job: Job): string {
+  const { index, pages = [] } = job.picture;
+  if (moves(job)) return '';
+  if (OUTPUTS[job.options.format].pages && pages.length > 0) return `[${pages.join(',')}]`;
+  return `[${index ?? pages[0] ?? 0}]`;
 }
 
 /** The whole animation is wanted, not one picture that stands for it. */
@@ -80,8 +86,8 @@ function completeFrames(job: Job): string[] {
 }
 
 /** Known misreadings: PNG's gamma chunk on 6, palette TIFF on both. */
-function repairOnReading({ picture, source }: Job): string[] {
-  if (picture.type === 'png' || source === DRAWN) return ['-set', 'colorspace', 'sRGB'];
+function repairOnReading({ picture, drawn }: Job): string[] {
+  if (picture.type === 'png' || drawn) return ['-set', 'colorspace', 'sRGB'];
   return picture.type === 'tiff' ? ['-evaluate', 'add', '0'] : [];
 }
 

@@ -10,8 +10,10 @@ export interface Picture {
   readonly height?: number;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
-  /** An AVIF with transparency or an ICC profile. */
-  readonly alphaOrProfile?: boolean;
+  /** How many pictures an AVIF has, and which one is to be shown, counted from 1. */
+  readonly stills?: { readonly count: number; readonly primary: number };
+  /** The pages of a TIFF that are no small versions of others, counted from 0. */
+  readonly pages?: readonly number[];
   /** Which image of an ICO is the best, counted from 0. */
   readonly index?: number;
   /** Set when the file moves: it has more than one frame. */
@@ -61,14 +63,12 @@ export interface Plan {
 /** The name every input has on disk. */
 export const INPUT_FILE = 'in';
 
-/** What another tool drew or decoded for ImageMagick to go on with. */
-export const DRAWN = 'drawn.png';
-
-/** One conversion while it is planned. `source` is what ImageMagick reads, by its name in the folder. */
+/** One conversion while it is planned. */
 export interface Job {
   readonly picture: Picture;
   readonly options: ConvertOptions;
   readonly machine: Machine;
-  readonly source: string;
+  /** The PNG that another tool drew or decoded, when ImageMagick does not read the input itself. */
+  readonly drawn?: string;
   readonly output: string;
 }

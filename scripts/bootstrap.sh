@@ -1,0 +1,129 @@
+#!/bin/sh
+# Makes this checkout ready: the tools, the npm packages, the build. Runs before `npm start`
+# and `npm test`, does only what is missing, and is over in a moment when nothing is.
+#
+#   sh scripts/bootstrap.sh serve|test
+set -eu
+purpose=${1:-serve}
+cd "$(dirname "$0")/.."
+
+main() {
+  install_tools
+  install_packages
+  check_node
+  [ "$purpose" = test ] || build
+}
+
+# --- tools -----------------------------------------------------------------
+
+install_tools() {
+  missing=$(missing_packages)
+  [ -n "$missing" ] || return 0
+  case $(package_manager) in
+    apt)  install_with_apt "$missing" ;;
+    brew) run_or_tell brew install $(brew_names "$missing") ;;
+    *)    tell "ImageMagick and librsvg's rsvg-convert, with your system's package manager" ;;
+  esac
+  still=$(missing_packages)
+  [ -z "$still" ] || tell "$still"
+}
+
+# Debian's names of the packages whose programs are not here.
+missing_packages() {
+  magick=$(magick_version)
+  [ -n "$magick" ] || printf 'imagemagick '
+  [ -n "${RSVG_BIN:-}" ] || has rsvg-convert || printf 'librsvg2-bin '
+  # Version 6, which Debian 12 has, needs help with WebP that moves and AVIF that is transparent.
+  if [ "$magick" != 7 ] && [ "$(package_manager)" = apt ]; then
+    has img2webp || printf 'webp '
+    has heif-convert || printf 'libheif-examples '
+  fi
+  # The tests look at PDF with a second pair of eyes.
+  if [ "$purpose" = test ]; then has pdftoppm || printf 'poppler-utils '; fi
+}
+
+# 6 or 7, or nothing. Other programs are called convert, too: only the version text counts.
+magick_version() {
+  for candidate in ${MAGICK_BIN:-} $(on_path magick) $(on_path convert); do
+    version=$("$candidate" -version 2>/dev/null | sed -n 's/^Version: ImageMagick \([67]\)\..*/\1/p' | head -n 1)
+    if [ -n "$version" ]; then echo "$version"; return; fi
+  done
+}
+
+on_path() {
+  old_ifs=$IFS
+  IFS=:
+  for folder in $PATH; do [ ! -x "$folder/$1" ] || printf '%s\n' "$folder/$1"; done
+  IFS=$old_ifs
+}
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+package_manager() {
+  if has apt-get; then echo apt; elif has brew; then echo brew; fi
+}
+
+brew_names() {
+  echo "$1" | sed 's/librsvg2-bin/librsvg/; s/poppler-utils/poppler/'
+}
+
+install_with_apt() {
+  command="apt-get update && apt-get install -y --no-install-recommends $1"
+  say "installing with apt: $1"
+  if [ "$(id -u)" = 0 ]; then
+    apt_as ''
+  elif has sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+    apt_as sudo
+  else
+    tell_command "sudo sh -c '$command'"
+  fi || tell_command "${SUDO:-}sh -c '$command'"
+}
+
+apt_as() {
+  options='-qq -o DPkg::Lock::Timeout=120'
+  $1 apt-get update $options &&
+    $1 env DEBIAN_FRONTEND=noninteractive apt-get install $options -y --no-install-recommends $missing >/dev/null
+}
+
+run_or_tell() {
+  say "$*"
+  "$@" || tell_command "$*"
+}
+
+# --- npm packages and the build ----------------------------------------------
+
+install_packages() {
+  stamp=node_modules/.installed-from
+  sum=$(cksum package.json package-lock.json)
+  [ "$(cat $stamp 2>/dev/null)" != "$sum" ] || return 0
+  say 'installing npm packages'
+  npm ci --include=dev --no-audit --no-fund --loglevel=error
+  # Where install scripts are switched off, the packaged Node is not in place yet.
+  node_modules/.bin/node --version >/dev/null 2>&1 || npm rebuild node --ignore-scripts=false --loglevel=error
+  printf '%s\n' "$sum" >$stamp
+}
+
+# npm puts node_modules/.bin first on the PATH of its scripts, so that is the Node they get.
+check_node() {
+  PATH=$PWD/node_modules/.bin:$PATH
+  node -e 'process.exit(Number.parseInt(process.versions.node) >= 22 ? 0 : 1)' ||
+    fail "Node 22 or newer is needed; here is $(node --version)"
+}
+
+build() {
+  if [ -e dist/.built ] && [ -z "$(find src package-lock.json tsconfig.json tsconfig.build.json -newer dist/.built | head -n 1)" ]; then
+    return 0
+  fi
+  say 'building'
+  npm run --silent build
+}
+
+# --- words -------------------------------------------------------------------
+
+say() { echo "imagemill: $*"; }
+fail() { say "$*" >&2; exit 1; }
+tell() { fail "these are missing: $1"; }
+tell_command() { fail "these are missing: $missing. Install them with:
+  $1"; }
+
+main

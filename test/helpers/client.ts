@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises';
+
+/** A client as a developer would write one, and the requests that most tests send. */
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Buffer;
+  /** The message of an error response. */
+  readonly message: string;
+}
+
+export const fixturePath = (name: string): string =>
+  new URL(`../../fixtures/images/${name}`, import.meta.url).pathname;
+export const fixture = (name: string): Promise<Buffer> => readFile(fixturePath(name));
+
+export async function ask(url: string, init: RequestInit = {}): Promise<Answer> {
+  const response = await fetch(url, init);
+  const body = Buffer.from(await response.arrayBuffer());
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
+  const message = isJson
+    ? (JSON.parse(body.toString()) as { error?: { message: string } }).error?.message
+    : '';
+  return { status: response.status, headers: response.headers, body, message: message ?? '' };
+}
+
+/** `POST /convert` with one file and text fields. */
+export function convert(
+  base: string,
+  file: Uint8Array,
+  fields: Readonly<Record<string, string>> = {},
+  name = 'photo.bin',
+): Promise<Answer> {
+  const form = new FormData();
+  for (const [field, value] of Object.entries(fields)) form.append(field, value);
+  form.append('file', new Blob([new Uint8Array(file)]), name);
+  return ask(`${base}/convert`, { method: 'POST', body: form });
+}
+
+/** `POST /convert` with a body written by hand. */
+export function convertRaw(base: string, parts: readonly string[], boundary = 'xyz'): Promise<Answer> {
+  return ask(`${base}/convert`, {
+    method: 'POST',
+    headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
+    body: Buffer.from(parts.join(''), 'latin1'),
+  });
+}

@@ -1,0 +1,33 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+
+/** Everything the suite puts on disk is below this folder. */
+export const suiteFolder = mkdtempSync(join(tmpdir(), 'imagemill-suite-'));
+
+/** A fresh folder for one test's own files. */
+export async function scratch(name: string): Promise<string> {
+  const folder = join(suiteFolder, 'scratch', `${name}-${process.hrtime.bigint()}`);
+  await mkdir(folder, { recursive: true });
+  return folder;
+}
+
+export const mochaHooks = {
+  afterAll(): void {
+    try {
+      expect(filesIn(join(suiteFolder, 'service')), 'left in TEMP_DIR by the whole suite').to.deep.equal([]);
+    } finally {
+      rmSync(suiteFolder, { recursive: true, force: true });
+    }
+  },
+};
+
+function filesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return []; // nothing was ever put there
+  }
+}

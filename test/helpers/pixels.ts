@@ -1,0 +1,109 @@
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import sharp from 'sharp';
+import type { OutputType } from '../../src/formats.ts';
+import { scratch } from './hooks.ts';
+
+/** Looks at pictures with decoders that are not the tools under test. */
+
+export interface Pixels {
+  readonly width: number;
+  readonly height: number;
+  /** RGBA, 8 bits a channel. */
+  readonly data: Buffer;
+}
+
+/** The pixels of a converted file, in sRGB; of an animation, all frames one below the other. */
+export async function decode(file: Uint8Array, type: OutputType | 'any' = 'any'): Promise<Pixels> {
+  if (type === 'bmp') return decodeBmp(Buffer.from(file));
+  if (type === 'pdf') return decode(await drawPdf(file));
+  const image = sharp(file, { animated: true }).ensureAlpha().toColourspace('srgb');
+  const { data, info } = await image.raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });
+  return { width: info.width, height: info.height, data };
+}
+
+/** A 24-bit BMP with a 40-byte header: the one kind that every viewer reads, and so the only one accepted here. */
+function decodeBmp(file: Buffer): Pixels {
+  const facts = {
+    header: file.readUInt32LE(14),
+    bits: file.readUInt16LE(28),
+    compression: file.readUInt32LE(30),
+  };
+  if (facts.header !== 40 || facts.bits !== 24 || facts.compression !== 0) {
+    throw new Error(`not a plain 24-bit BMP: ${JSON.stringify(facts)}`);
+  }
+  const start = file.readUInt32LE(10);
+  const width = file.readInt32LE(18);
+  const height = file.readInt32LE(22);
+  const stride = (width * 3 + 3) & ~3;
+  const data = Buffer.alloc(width * height * 4, 255);
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      const from = start + (height - 1 - y) * stride + x * 3;
+      data.set([file[from + 2], file[from + 1], file[from]] as number[], (y * width + x) * 4);
+    }
+  }
+  return { width, height, data };
+}
+
+/** The first page by poppler, one pixel a point. */
+async function drawPdf(file: Uint8Array): Promise<Buffer> {
+  const path = join(await scratch('pdf'), 'file.pdf');
+  await writeFile(path, file);
+  const { stdout } = await promisify(execFile)('pdftoppm', ['-r', '72', '-png', '-f', '1', '-l', '1', path], {
+    encoding: 'buffer',
+    maxBuffer: 2 ** 26,
+  });
+  return stdout;
+}
+
+/** The picture as it looks on a background of one grey. */
+export function onGrey({ width, height, data }: Pixels, grey: number): Pixels {
+  const result = Buffer.alloc(data.length, 255);
+  for (let at = 0; at < data.length; at += 4) {
+    const alpha = (data[at + 3] as number) / 255;
+    for (let channel = 0; channel < 3; channel += 1) {
+      result[at + channel] = Math.round((data[at + channel] as number) * alpha + grey * (1 - alpha));
+    }
+  }
+  return { width, height, data: result };
+}
+
+export interface Difference {
+  /** Peak signal-to-noise ratio in dB; Infinity when equal. */
+  readonly psnr: number;
+  /** The largest difference of one channel of one pixel, 0 to 255. */
+  readonly max: number;
+}
+
+/** How much two pictures of one size differ, as they look on white and on black, whichever is worse. */
+export function difference(one: Pixels, other: Pixels): Difference {
+  if (one.width !== other.width || one.height !== other.height) {
+    throw new Error(`sizes differ: ${one.width}x${one.height} and ${other.width}x${other.height}`);
+  }
+  const [white, black] = [255, 0].map((grey) => compare(onGrey(one, grey).data, onGrey(other, grey).data));
+  return (white as Difference).psnr < (black as Difference).psnr
+    ? (white as Difference)
+    : (black as Difference);
+}
+
+function compare(one: Buffer, other: Buffer): Difference {
+  let squares = 0;
+  let max = 0;
+  for (let at = 0; at < one.length; at += 1) {
+    const delta = Math.abs((one[at] as number) - (other[at] as number));
+    squares += delta * delta;
+    max = Math.max(max, delta);
+  }
+  // Every fourth byte is alpha, and 255 in both.
+  const mean = squares / (one.length * 0.75);
+  return { psnr: mean === 0 ? Number.POSITIVE_INFINITY : 10 * Math.log10(255 ** 2 / mean), max };
+}
+
+/** The colour of one pixel, as [red, green, blue, alpha]. */
+export function pixelAt({ width, data }: Pixels, x: number, y: number): number[] {
+  const at = (y * width + x) * 4;
+  return [...data.subarray(at, at + 4)];
+}

@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { type Config, loadConfig } from '../../src/config.ts';
+import { createHttpServer } from '../../src/http/server.ts';
+import { createService, type Service } from '../../src/service.ts';
+import { suiteFolder } from './hooks.ts';
+
+/** A real server for tests: our own, or with BASE_URL set any that runs already. */
+
+export interface RunningService {
+  /** Includes the version segment. */
+  readonly base: string;
+  stop(): Promise<void>;
+}
+
+export interface OwnService extends RunningService {
+  readonly service: Service;
+  readonly server: Server;
+  readonly tempDir: string;
+  /** What it has logged so far, an object a line. */
+  readonly logged: readonly Record<string, unknown>[];
+}
+
+export const EXTERNAL = process.env.BASE_URL;
+
+/** For suites that say nothing about settings: they run against any server. */
+export async function anyService(): Promise<RunningService> {
+  if (EXTERNAL === undefined || EXTERNAL === '') return startService();
+  return { base: EXTERNAL.replace(/\/$/, ''), stop: async () => {} };
+}
+
+/** A server of the test's own, with the settings it needs; without a rate limit unless it asks for one. */
+export async function startService(
+  settings: Readonly<Record<string, string>> = {},
+  now?: () => number,
+): Promise<OwnService> {
+  const config = testConfig(settings);
+  const logged: Record<string, unknown>[] = [];
+  const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(JSON.parse(line)) });
+  const service = await createService({ config, version: '0.0.0-test', log, ...(now && { now }) });
+  const server = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1`,
+    service,
+    server,
+    tempDir: config.TEMP_DIR,
+    logged,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      await service.close();
+    },
+  };
+}
+
+export function testConfig(settings: Readonly<Record<string, string>> = {}): Config {
+  const { PATH, MAGICK_BIN, RSVG_BIN } = process.env;
+  const defaults = { TEMP_DIR: join(suiteFolder, 'service'), RATE_LIMIT_PER_MINUTE: '0' };
+  return loadConfig({ PATH, MAGICK_BIN, RSVG_BIN, ...defaults, ...settings });
+}
+
+export const SYSTEM_TEMP = tmpdir();
