@@ -20,7 +20,6 @@ const row = <P extends unknown[]>(
 const seconds = (count: number): string => `${count} second${count === 1 ? '' : 's'}`;
 
 const ERRORS = {
-  BAD_REQUEST: row(400, (detail: string) => detail),
   NOT_MULTIPART: row(400, () => 'The request body must be multipart/form-data with a boundary.'),
   BODY_CUT_SHORT: row(400, () => 'The multipart body ended early or is not well-formed.'),
   NO_FILE: row(400, (field: string) => `No file was sent: a file part named "${field}" is required.`),

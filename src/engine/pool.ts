@@ -21,7 +21,7 @@ export function createPool(limits: { readonly concurrency: number; readonly queu
   return {
     run(signal, job) {
       if (signal.aborted) return Promise.reject(new ClientGone());
-      if (running >= limits.concurrency && waiting >= limits.queueLimit) return Promise.reject(fail('BUSY'));
+      if (running + waiting >= limits.concurrency + limits.queueLimit) return Promise.reject(fail('BUSY'));
 
       const queuedAt = performance.now();
       const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof job>>>();

@@ -34,13 +34,13 @@ export function errorBody(code: number, message: string): { error: { code: numbe
   return { error: { code, message } };
 }
 
-/** Our own errors, those Node gives for a machine in need, and those Express gives for a path it cannot decode. */
+/** Our own errors, and those that Node gives for a machine in need. */
 function toServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
-  const { code, status } = error as { code?: unknown; status?: unknown };
+  const { code } = error as { code?: unknown };
   if (code === 'ENOSPC' || code === 'EDQUOT') return failBecause(error, 'DISK_FULL');
   if (code === 'EMFILE' || code === 'ENFILE') return failBecause(error, 'BUSY');
-  return status === 400 ? failBecause(error, 'BAD_REQUEST', 'The request path is not valid.') : undefined;
+  return undefined;
 }
 
 /** For paths that lead nowhere. */

@@ -59,6 +59,8 @@ export async function receive(
   workspace: Workspace,
   rules: UploadRules,
 ): Promise<Upload> {
+  // Who left before anybody listened would otherwise be waited for until the deadline.
+  if (req.destroyed) throw new ClientGone();
   const parser = openParser(req);
   const fields: TextField[] = [];
   const files: ReceivedFile[] = [];

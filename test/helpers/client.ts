@@ -17,7 +17,8 @@ export const fixture = (name: string): Promise<Buffer> => readFile(fixturePath(n
 export async function ask(url: string, init: RequestInit = {}): Promise<Answer> {
   const response = await fetch(url, init);
   const body = Buffer.from(await response.arrayBuffer());
-  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
+  const isJson =
+    body.length > 0 && (response.headers.get('content-type')?.startsWith('application/json') ?? false);
   const message = isJson
     ? (JSON.parse(body.toString()) as { error?: { message: string } }).error?.message
     : '';

@@ -7,6 +7,7 @@ import { type ConvertOptions, INPUT_FILE, type Job } from './types.ts';
 const STAGES: readonly ((job: Job) => readonly string[])[] = [
   limit,
   shrinkWhileDecoding,
+  tolerate,
   read,
   completeFrames,
   repairOnReading,
@@ -47,6 +48,11 @@ function shrinkWhileDecoding({ picture, options }: Job): string[] {
   const divisor = reduction >= 6 ? 4 : reduction >= 3 ? 2 : 1;
   if (divisor === 1) return [];
   return ['-define', `jpeg:size=${Math.ceil(width / divisor)}x${Math.ceil(height / divisor)}`];
+}
+
+/** Many a BMP gives a wrong length of itself, and viewers do not mind. */
+function tolerate({ picture }: Job): string[] {
+  return picture.type === 'bmp' ? ['-define', 'bmp:ignore-filesize=true'] : [];
 }
 
 function reductionOf(width: number, height: number, box: ConvertOptions): number {

@@ -1,0 +1,175 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { readHeader } from '../../src/convert/header/header.ts';
+import type { InputType } from '../../src/formats.ts';
+import { fixture, fixturePath } from '../helpers/client.ts';
+import { scratch } from '../helpers/hooks.ts';
+
+const headerOf = async (bytes: Uint8Array, type: InputType) => {
+  const path = join(await scratch('header'), 'in');
+  await writeFile(path, bytes);
+  return readHeader(path, type);
+};
+
+describe('the header', () => {
+  it('of a JPEG tells its stored size and that it is not CMYK', async () => {
+    expect(await readHeader(fixturePath('orientation-6.jpg'), 'jpg')).to.deep.equal({
+      type: 'jpg',
+      width: 80,
+      height: 120,
+      cmyk: false,
+    });
+  });
+
+  it('of a progressive CMYK JPEG tells both', async () => {
+    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const bytes = await image
+      .toColourspace('cmyk')
+      .withIccProfile('cmyk')
+      .jpeg({ progressive: true })
+      .toBuffer();
+    expect(await headerOf(bytes, 'jpg')).to.deep.equal({ type: 'jpg', width: 33, height: 17, cmyk: true });
+  });
+
+  it('of a JPEG is found behind fill bytes', async () => {
+    const jpeg = await fixture('scene.jpg');
+    const filled = Buffer.concat([jpeg.subarray(0, 2), Buffer.alloc(5, 0xff), jpeg.subarray(2)]);
+    expect(await headerOf(filled, 'jpg')).to.deep.include({ width: 120, height: 80 });
+  });
+
+  it('of a GIF tells delays and plays, and that a still does not move', async () => {
+    const moving = { delaysMs: [100, 250, 40], plays: 3 };
+    expect(await readHeader(fixturePath('moving.gif'), 'gif')).to.deep.equal({
+      type: 'gif',
+      animation: moving,
+    });
+    expect(await readHeader(fixturePath('scene.gif'), 'gif')).to.deep.equal({ type: 'gif' });
+  });
+
+  it('of a GIF without a loop says that it plays once, and a delay of nothing is 100 ms', async () => {
+    const still = await fixture('scene.gif');
+    const tableEnd = 13 + 3 * 2 ** (((still[10] as number) & 7) + 1);
+    const blocks = still.subarray(tableEnd, -1).subarray(still.subarray(tableEnd).indexOf(0x2c));
+    const control = (centiseconds: number) => Buffer.from([0x21, 0xf9, 4, 0, centiseconds, 0, 0, 0]);
+    const twice = Buffer.concat([
+      still.subarray(0, tableEnd),
+      control(0),
+      blocks,
+      control(7),
+      blocks,
+      Buffer.from(';'),
+    ]);
+    expect(await headerOf(twice, 'gif')).to.deep.equal({
+      type: 'gif',
+      animation: { delaysMs: [100, 70], plays: 1 },
+    });
+  });
+
+  it('of a WebP tells delays and plays, and that a still does not move', async () => {
+    const moving = { delaysMs: [100, 250, 40], plays: 3 };
+    expect(await readHeader(fixturePath('moving.webp'), 'webp')).to.deep.equal({
+      type: 'webp',
+      animation: moving,
+    });
+    expect(await readHeader(fixturePath('window.webp'), 'webp')).to.deep.equal({ type: 'webp' });
+  });
+
+  it('of an icon tells which image is the best', async () => {
+    expect(await readHeader(fixturePath('icons.ico'), 'ico')).to.deep.equal({ type: 'ico', index: 1 });
+  });
+
+  it('of an icon prefers more bits among images of one size, also where only the image says how many', async () => {
+    const entry = (bits: number, offset: number) => {
+      const bytes = Buffer.alloc(16);
+      bytes.set([16, 16]);
+      bytes.writeUInt16LE(bits, 6);
+      bytes.writeUInt32LE(offset, 12);
+      return bytes;
+    };
+    const bitmap = Buffer.alloc(40);
+    bitmap.writeUInt16LE(32, 14);
+    const head = Buffer.from([0, 0, 1, 0, 3, 0]);
+    const file = Buffer.concat([head, entry(4, 54), entry(0, 54), entry(8, 54), bitmap]);
+    expect(await headerOf(file, 'ico')).to.deep.equal({ type: 'ico', index: 1 });
+  });
+
+  it('of a TIFF tells its pages, without those that are small versions of others', async () => {
+    expect(await readHeader(fixturePath('pages.tiff'), 'tiff')).to.deep.equal({
+      type: 'tiff',
+      pages: [0, 1, 2],
+      cmyk: false,
+    });
+    const pyramid = await sharp(await fixture('scene.png'))
+      .resize(1200)
+      .tiff({ pyramid: true, tile: true, tileWidth: 256, tileHeight: 256 })
+      .toBuffer();
+    const { pages } = await sharp(pyramid).metadata();
+    expect(pages).to.be.above(1);
+    expect(await headerOf(pyramid, 'tiff')).to.deep.include({ pages: [0] });
+  });
+
+  it('of a CMYK TIFF says so', async () => {
+    const image = sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
+    const bytes = await image.toColourspace('cmyk').withIccProfile('cmyk').tiff().toBuffer();
+    expect(await headerOf(bytes, 'tiff')).to.deep.include({ cmyk: true });
+  });
+
+  it('of an AVIF tells that one picture is shown, which its transparency is no other than', async () => {
+    for (const name of ['scene.avif', 'window.avif']) {
+      expect(await readHeader(fixturePath(name), 'avif')).to.deep.equal({
+        type: 'avif',
+        stills: { count: 1, primary: 1 },
+      });
+    }
+  });
+
+  it('of an AVIF with several pictures tells which is the primary one', async () => {
+    const box = (name: string, ...body: Buffer[]) => {
+      const content = Buffer.concat(body);
+      const head = Buffer.alloc(8);
+      head.writeUInt32BE(8 + content.length);
+      head.write(name, 4);
+      return Buffer.concat([head, content]);
+    };
+    const item = (id: number, type: string, hidden = 0) =>
+      box('infe', Buffer.from([2, 0, 0, hidden, 0, id, 0, 0]), Buffer.from(`${type}\0`));
+    const items = [
+      item(7, 'av01'),
+      item(1, 'Exif'),
+      item(4, 'grid'),
+      item(5, 'av01', 1),
+      item(6, 'av01'),
+      item(9, 'av01'),
+    ];
+    const meta = box(
+      'meta',
+      Buffer.alloc(4),
+      box('pitm', Buffer.from([0, 0, 0, 0, 0, 7])),
+      box('iinf', Buffer.from([0, 0, 0, 0, 0, items.length]), ...items),
+      box('iref', Buffer.alloc(4), box('thmb', Buffer.from([0, 6, 0, 1, 0, 7]))),
+    );
+    const file = Buffer.concat([box('ftyp', Buffer.from('avif\0\0\0\0')), meta]);
+    // 4, 7 and 9 are pictures of their own: 5 is hidden, 6 a thumbnail, 1 no picture.
+    expect(await headerOf(file, 'avif')).to.deep.equal({ type: 'avif', stills: { count: 3, primary: 2 } });
+  });
+
+  it('of any file cut at any byte is read to an end without an error', async () => {
+    for (const [name, type] of [
+      ['orientation-6.jpg', 'jpg'],
+      ['moving.gif', 'gif'],
+      ['moving.webp', 'webp'],
+      ['icons.ico', 'ico'],
+      ['pages.tiff', 'tiff'],
+      ['window.avif', 'avif'],
+    ] as const) {
+      const file = await fixture(name);
+      const path = join(await scratch('cut'), 'in');
+      for (let length = 0; length <= Math.min(file.length, 600); length += 1) {
+        await writeFile(path, file.subarray(0, length));
+        expect(await readHeader(path, type)).to.deep.include({ type });
+      }
+    }
+  });
+});

@@ -1,0 +1,87 @@
+import { expect } from 'chai';
+import { createPool } from '../../src/engine/pool.ts';
+import { ClientGone, type ServiceError } from '../../src/errors.ts';
+
+/** A job that runs until it is told to end. */
+function openJob(log: string[], name: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  return {
+    start: () => {
+      log.push(`start ${name}`);
+      return promise;
+    },
+    end: () => resolve(name),
+    fail: reject,
+  };
+}
+const stays = new AbortController().signal;
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('the pool', () => {
+  it('runs as many jobs at once as it has places, and the others in the order they came', async () => {
+    const pool = createPool({ concurrency: 2, queueLimit: 10 });
+    const log: string[] = [];
+    const jobs = ['a', 'b', 'c', 'd'].map((name) => openJob(log, name));
+    const results = jobs.map((job) => pool.run(stays, job.start));
+    await settled();
+    expect(log).to.deep.equal(['start a', 'start b']);
+    jobs[1]?.end();
+    await settled();
+    expect(log).to.deep.equal(['start a', 'start b', 'start c']);
+    for (const job of jobs) job.end();
+    expect(await Promise.all(results)).to.deep.equal(['a', 'b', 'c', 'd']);
+  });
+
+  it('refuses a job with 503 when the queue is full, and takes the next when it no longer is', async () => {
+    const pool = createPool({ concurrency: 1, queueLimit: 1 });
+    const log: string[] = [];
+    const running = openJob(log, 'running');
+    const waiting = openJob(log, 'waiting');
+    const next = openJob(log, 'next');
+    const first = pool.run(stays, running.start);
+    const second = pool.run(stays, waiting.start);
+    const refused = await pool.run(stays, async () => 'never').catch((error: ServiceError) => error);
+    expect(refused).to.include({ code: 'BUSY', status: 503, retryAfter: 5 });
+    running.end();
+    await first;
+    waiting.end();
+    const third = pool.run(stays, next.start);
+    next.end();
+    expect(await Promise.all([second, third])).to.deep.equal(['waiting', 'next']);
+  });
+
+  it('with a queue of 0 still runs what it has a place for', async () => {
+    const pool = createPool({ concurrency: 1, queueLimit: 0 });
+    expect(await pool.run(stays, async () => 'done')).to.equal('done');
+  });
+
+  it('drops a job whose client leaves while it waits: at once, without starting it, and its place is free', async () => {
+    const pool = createPool({ concurrency: 1, queueLimit: 1 });
+    const log: string[] = [];
+    const running = openJob(log, 'running');
+    const first = pool.run(stays, running.start);
+    const client = new AbortController();
+    const dropped = pool.run(client.signal, openJob(log, 'dropped').start);
+    client.abort();
+    expect(await dropped.catch((error) => error)).to.be.instanceOf(ClientGone);
+    const next = pool.run(stays, async () => 'next');
+    running.end();
+    expect(await Promise.all([first, next])).to.deep.equal(['running', 'next']);
+    expect(log).to.deep.equal(['start running']);
+  });
+
+  it('does not take a job whose client has left already', async () => {
+    const gone = await createPool({ concurrency: 1, queueLimit: 1 })
+      .run(AbortSignal.abort(), async () => 'never')
+      .catch((error) => error);
+    expect(gone).to.be.instanceOf(ClientGone);
+  });
+
+  it('hands on what a job throws, and goes on with the next', async () => {
+    const pool = createPool({ concurrency: 1, queueLimit: 5 });
+    const failing = pool.run(stays, () => Promise.reject(new Error('broken')));
+    const next = pool.run(stays, async () => 'next');
+    expect(await failing.catch((error: Error) => error.message)).to.equal('broken');
+    expect(await next).to.equal('next');
+  });
+});

@@ -1,0 +1,112 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { type Command, CommandFailed, createRun, KEPT_BYTES } from '../../src/engine/run.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { eventually, isRunning, script } from '../helpers/scripts.ts';
+
+const run = createRun('/usr/bin:/bin', '/policy');
+const command = async (file: string, more: Partial<Command> = {}): Promise<Command> => ({
+  file,
+  args: [],
+  cwd: await scratch('job'),
+  timeoutMs: 10_000,
+  ...more,
+});
+const failure = (promise: Promise<unknown>): Promise<CommandFailed> =>
+  promise.then(
+    () => expect.fail('it succeeded'),
+    (error) => error,
+  );
+
+describe('a command', () => {
+  it('gets its arguments as they are, without a shell', async () => {
+    const { stdout } = await run(await command('/bin/echo', { args: ['$HOME', '; ls', '*', "'"] }));
+    expect(stdout).to.equal("$HOME ; ls * '\n");
+  });
+
+  it('inherits nothing of the environment but PATH', async () => {
+    process.env.IMAGEMILL_SECRET = 'secret';
+    const { cwd, ...rest } = await command('/usr/bin/env');
+    const { stdout } = await run({ cwd, ...rest });
+    delete process.env.IMAGEMILL_SECRET;
+    const variables = Object.fromEntries(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.split('=', 2)),
+    );
+    expect(variables).to.deep.equal({
+      PATH: '/usr/bin:/bin',
+      HOME: '/nonexistent',
+      LC_ALL: 'C.UTF-8',
+      XDG_CONFIG_HOME: '/policy',
+      MAGICK_CONFIGURE_PATH: '/policy/ImageMagick',
+      MAGICK_THREAD_LIMIT: '1',
+      MAGICK_TIME_LIMIT: '10',
+      MAGICK_TEMPORARY_PATH: cwd,
+      TMPDIR: cwd,
+      XDG_CACHE_HOME: cwd,
+    });
+  });
+
+  it('reads a file on standard input, and nothing when there is none', async () => {
+    const cwd = await scratch('stdin');
+    const path = await script('text', 'hello', cwd);
+    expect((await run(await command('/bin/cat', { stdin: path }))).stdout).to.equal('#!/bin/sh\nhello\n');
+    expect((await run(await command('/bin/cat'))).stdout).to.equal('');
+  });
+
+  it('that fails tells its status and what it printed', async () => {
+    const error = await failure(run(await command(await script('fails', 'echo why >&2; exit 3'))));
+    expect(error).to.be.instanceOf(CommandFailed);
+    expect([error.reason, error.stderr]).to.deep.equal(['exit', 'why\n']);
+    expect(error.message).to.include('3');
+  });
+
+  it('may print for ever: the first 64 KiB are kept, and it still ends as it ends', async () => {
+    const chatty = await script('chatty', 'head -c 10000000 /dev/zero | tr "\\0" x >&2; exit 0');
+    const { stderr } = await run(await command(chatty));
+    expect(stderr).to.equal('x'.repeat(KEPT_BYTES));
+  });
+
+  it('that is killed by a signal is told from one that exits', async () => {
+    const error = await failure(run(await command(await script('crashes', 'kill -SEGV $$'))));
+    expect(error.reason).to.equal('signal');
+  });
+
+  it('that does not exist, or may not be run, is told from one that fails', async () => {
+    expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('unrunnable');
+    expect((await failure(run(await command('/etc/passwd')))).reason).to.equal('unrunnable');
+  });
+
+  /** A tool that ignores polite signals and has a child of its own; it writes down both process numbers. */
+  const stubborn = () =>
+    script(
+      'stubborn',
+      `trap '' TERM INT HUP\nsh -c 'trap "" TERM INT HUP; sleep 60' &\necho "$$ $!" > pids\nwait\nsleep 60`,
+    );
+  const pidsIn = (cwd: string) =>
+    eventually(async () => {
+      const text = await readFile(join(cwd, 'pids'), 'utf8').catch(() => '');
+      return text.endsWith('\n') && text.trim().split(' ').map(Number);
+    });
+
+  it('over its time limit dies with its children, however stubborn', async () => {
+    const cwd = await scratch('timeout');
+    const error = await failure(run(await command(await stubborn(), { cwd, timeoutMs: 500 })));
+    expect(error.reason).to.equal('timeout');
+    for (const pid of await pidsIn(cwd)) await eventually(() => !isRunning(pid));
+  });
+
+  it('whose client goes away dies with its children, however stubborn', async () => {
+    const cwd = await scratch('cancel');
+    const client = new AbortController();
+    const failing = failure(run(await command(await stubborn(), { cwd, signal: client.signal })));
+    const pids = await pidsIn(cwd);
+    expect(pids.every(isRunning)).to.equal(true);
+    client.abort();
+    expect((await failing).reason).to.equal('cancelled');
+    for (const pid of pids) await eventually(() => !isRunning(pid));
+  });
+});

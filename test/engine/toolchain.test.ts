@@ -1,0 +1,91 @@
+import { dirname } from 'node:path';
+import { expect } from 'chai';
+import { createRun } from '../../src/engine/run.ts';
+import { findToolchain, parseFormats } from '../../src/engine/toolchain.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { script } from '../helpers/scripts.ts';
+import { testConfig } from '../helpers/service.ts';
+
+const run = createRun('/usr/bin:/bin', '/nonexistent');
+const MACHINE = testConfig();
+const machinePath = MACHINE.PATH;
+const find = (path: string, more = {}) => findToolchain({ path, ...more }, run);
+
+describe('the toolchain', () => {
+  it('of this machine has ImageMagick with all our formats, and librsvg', async () => {
+    const { magick, rsvg } = await find(machinePath);
+    expect(magick?.version).to.match(/^[67]\.\d+\.\d+/);
+    expect(magick?.major).to.equal(Number(magick?.version[0]));
+    expect([...(magick?.reads ?? [])]).to.include.members([
+      'PNG',
+      'JPEG',
+      'GIF',
+      'BMP',
+      'TIFF',
+      'AVIF',
+      'ICO',
+      'WEBP',
+    ]);
+    expect([...(magick?.writes ?? [])]).to.include.members(['PNG', 'JPEG', 'GIF', 'BMP3', 'WEBP', 'PDF']);
+    expect(rsvg?.version).to.match(/^\d+\.\d+/);
+  });
+
+  it('passes over another program that is called convert', async () => {
+    const other = await script('convert', 'echo "convert 1.0: converts file systems"');
+    const { magick } = await find(`${dirname(other)}:${machinePath}`);
+    expect(magick?.path).to.not.equal(other).and.not.equal(undefined);
+  });
+
+  it('passes over a script that only hands calls on, where the real program is there, too', async () => {
+    const real = (await find(machinePath)).magick?.path;
+    for (const name of ['magick', 'convert']) {
+      const wrapper = await script(name, `exec ${real} "$@"`);
+      expect((await find(`${dirname(wrapper)}:${machinePath}`)).magick?.path).to.equal(real);
+    }
+  });
+
+  it('takes such a script where there is nothing else', async () => {
+    const real = (await find(machinePath)).magick?.path;
+    const wrapper = await script('magick', `exec ${real} "$@"`);
+    expect((await find(dirname(wrapper))).magick?.path).to.equal(wrapper);
+  });
+
+  it('prefers version 7 to version 6', async () => {
+    const folder = await scratch('versions');
+    const six = await script('magick', 'echo "Version: ImageMagick 6.9.11-60 Q16"', folder);
+    const seven = await script('convert', 'echo "Version: ImageMagick 7.1.1-43 Q16"', folder);
+    expect((await find(folder)).magick).to.include({ path: seven, major: 7 });
+    expect(six).to.not.equal(seven);
+  });
+
+  it('takes the program that a setting names, whatever is on the path', async () => {
+    const real = await find(machinePath);
+    const magickBin = await script('my-magick', 'echo "Version: ImageMagick 7.9.9-9 Q16"');
+    const rsvgBin = await script('my-rsvg', 'echo "rsvg-convert version 9.9.9"');
+    expect(await find(machinePath, { magickBin, rsvgBin })).to.deep.include({
+      rsvg: { path: rsvgBin, version: '9.9.9' },
+      heif: real.heif,
+    });
+  });
+
+  it('is empty where there is nothing', async () => {
+    const nothing = { magick: undefined, rsvg: undefined, heif: undefined, img2webp: undefined };
+    expect(await find(await scratch('empty'))).to.deep.equal(nothing);
+    expect(await find('')).to.deep.equal(nothing);
+  });
+
+  it('reads from the list of formats what can be read and what written', () => {
+    const { reads, writes } = parseFormats(
+      [
+        '   Format  Module    Mode  Description',
+        '-----------------------------------',
+        '     AVIF  HEIC      r--   AV1 Image File Format (1.19.8)',
+        '     BMP3* BMP       -w-   Microsoft Windows bitmap image (V3)',
+        '           See http://example.com/ for details about the rw+ format.',
+        '     WEBP* WEBP      rw+   WebP Image Format (libwebp 1.5.0 [0210])',
+      ].join('\n'),
+    );
+    expect([...reads]).to.deep.equal(['AVIF', 'WEBP']);
+    expect([...writes]).to.deep.equal(['BMP3', 'WEBP']);
+  });
+});

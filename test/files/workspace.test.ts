@@ -1,0 +1,90 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { identity, instanceFolderName } from '../../src/files/instance.ts';
+import { sweep } from '../../src/files/sweep.ts';
+import { createWorkspaces } from '../../src/files/workspace.ts';
+import { scratch } from '../helpers/hooks.ts';
+
+describe('a workspace', () => {
+  it('is private to the user, and each request and each file has its own', async () => {
+    const tempDir = await scratch('temp');
+    const workspaces = createWorkspaces(tempDir);
+    const [one, other] = [await workspaces.open(), await workspaces.open()];
+    expect(one.path).to.not.equal(other.path);
+    for (const path of [
+      join(tempDir, (await readdir(tempDir))[0] as string),
+      one.path,
+      await one.folder('1'),
+    ]) {
+      expect((await stat(path)).mode & 0o777).to.equal(0o700);
+    }
+    await workspaces.close();
+  });
+
+  it('is removed whole; and closing removes the rest, so that nothing is left', async () => {
+    const tempDir = await scratch('temp');
+    const workspaces = createWorkspaces(tempDir);
+    const [one, other] = [await workspaces.open(), await workspaces.open()];
+    await writeFile(join(await one.folder('1'), 'in'), 'x');
+    await one.remove();
+    await one.remove();
+    expect(await readdir(join(one.path, '..'))).to.deep.equal([other.path.split('/').at(-1)]);
+    await workspaces.close();
+    expect(await readdir(tempDir)).to.deep.equal([]);
+  });
+
+  it('is made again when somebody tidied up the temporary folder meanwhile', async () => {
+    const tempDir = await scratch('temp');
+    const workspaces = createWorkspaces(tempDir);
+    await (await workspaces.open()).remove();
+    await rm(tempDir, { recursive: true });
+    await (await workspaces.open()).remove();
+    await workspaces.close();
+    expect(await readdir(tempDir)).to.deep.equal([]);
+  });
+});
+
+describe('the sweeper', () => {
+  const folderOf = async (tempDir: string, pid: number, change = {}) => {
+    const name = `${instanceFolderName({ ...(await identity(pid)), ...change })}-abcdef`;
+    await mkdir(join(tempDir, name, 'request-1'), { recursive: true });
+    return name;
+  };
+
+  it('removes the folders of dead processes, and leaves those of live ones and of strangers', async () => {
+    const tempDir = await scratch('sweep');
+    const other = spawn('sleep', ['60']);
+    const dead = spawn('true');
+    const ended = once(dead, 'exit');
+    const gone = await folderOf(tempDir, dead.pid as number, { started: '1' });
+    await ended;
+    const live = await folderOf(tempDir, other.pid as number);
+    const own = await folderOf(tempDir, process.pid);
+    const reused = await folderOf(tempDir, other.pid as number, { started: '12345' });
+    await mkdir(join(tempDir, 'imagemill-notes'));
+    await writeFile(join(tempDir, 'somebody.txt'), '');
+
+    expect((await sweep(tempDir)).sort()).to.deep.equal([gone, reused].sort());
+    expect((await readdir(tempDir)).sort()).to.deep.equal(
+      ['imagemill-notes', live, own, 'somebody.txt'].sort(),
+    );
+    other.kill('SIGKILL');
+  });
+
+  it('leaves the folders of another container for a day after their last change, since it cannot ask it', async () => {
+    const tempDir = await scratch('sweep');
+    const recent = await folderOf(tempDir, 7, { started: '99', namespace: '1' });
+    const stale = await folderOf(tempDir, 8, { started: '99', namespace: '1' });
+    const now = Date.now();
+    await utimes(join(tempDir, stale), now / 1000 - 90_000, now / 1000 - 90_000);
+    expect(await sweep(tempDir, now)).to.deep.equal([stale]);
+    expect(await readdir(tempDir)).to.deep.equal([recent]);
+  });
+
+  it('finds nothing to do where there is no folder yet', async () => {
+    expect(await sweep('/nonexistent')).to.deep.equal([]);
+  });
+});

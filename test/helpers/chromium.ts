@@ -1,0 +1,23 @@
+import { accessSync, constants } from 'node:fs';
+
+const PLACES = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Chromium.app/Contents/MacOS/Chromium',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+];
+
+/** Where the machine's Chromium is; the bootstrap installs Debian's. */
+export function chromiumPath(): string {
+  const found = PLACES.find((path) => {
+    try {
+      accessSync(path, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  if (!found) throw new Error('No Chromium on this machine. On Debian: apt install chromium');
+  return found;
+}

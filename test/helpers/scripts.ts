@@ -1,0 +1,33 @@
+import { chmod, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { scratch } from './hooks.ts';
+
+/** An executable shell script with this body, for tests that need a tool that misbehaves. */
+export async function script(name: string, body: string, folder?: string): Promise<string> {
+  const path = join(folder ?? (await scratch('script')), name);
+  await writeFile(path, `#!/bin/sh\n${body}\n`);
+  await chmod(path, 0o755);
+  return path;
+}
+
+/** Whether a process is there, and not only waits to be reaped. */
+export function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** Waits until `check` gives something, looking every 20 ms; fails after 10 seconds. */
+export async function eventually<T>(
+  check: () => Promise<T | undefined | false> | T | undefined | false,
+): Promise<T> {
+  const deadline = performance.now() + 10_000;
+  for (;;) {
+    const value = await check();
+    if (value !== undefined && value !== false) return value;
+    if (performance.now() > deadline) throw new Error(`never true: ${check}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,111 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { open } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { chromium } from 'playwright-core';
+import { chromiumPath } from '../helpers/chromium.ts';
+import { fixture } from '../helpers/client.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { anyService, type RunningService } from '../helpers/service.ts';
+
+const MIB = 1024 * 1024;
+const SIZE = 200 * MIB;
+
+/** A refusal is decided long before the client has sent everything; and still it must get through. */
+describe('an early refusal of 200 MB reaches', () => {
+  let service: RunningService;
+  let photo: Buffer;
+  before(async () => {
+    service = await anyService();
+    photo = await fixture('scene.jpg');
+  });
+  after(() => service.stop());
+
+  /** A file of 200 MiB that takes no room on disk. */
+  const bigFile = async (start: Buffer): Promise<string> => {
+    const path = join(await scratch('big'), 'big.jpg');
+    const file = await open(path, 'w');
+    await file.write(start);
+    await file.truncate(SIZE);
+    await file.close();
+    return path;
+  };
+
+  for (const [what, start, status] of [
+    ['too large', () => photo, 413],
+    ['of no supported type', () => Buffer.from('plain text'), 415],
+  ] as const) {
+    it(`curl, with a file that is ${what}`, async () => {
+      const path = await bigFile(start());
+      const { stdout } = await promisify(execFile)('curl', [
+        ...['--silent', '--show-error', '--write-out', '\n%{http_code}'],
+        ...['--form', `file=@${path}`, `${service.base}/convert`],
+      ]);
+      const [body, code] = stdout.split('\n');
+      expect(Number(code)).to.equal(status);
+      expect(JSON.parse(body ?? '').error.code).to.equal(status);
+    });
+
+    it(`fetch, with a file that is ${what}`, async () => {
+      const form = new FormData();
+      form.append('file', new Blob([new Uint8Array(start()), new Uint8Array(SIZE)]), 'big.jpg');
+      const response = await fetch(`${service.base}/convert`, { method: 'POST', body: form });
+      expect(response.status).to.equal(status);
+      expect(((await response.json()) as { error: { code: number } }).error.code).to.equal(status);
+    });
+  }
+
+  it('a browser, on a page of another site', async () => {
+    const page = createServer((_req, res) => res.setHeader('content-type', 'text/html').end('<p>page</p>'));
+    page.listen(0, '127.0.0.1');
+    await once(page, 'listening');
+    const browser = await chromium.launch({
+      executablePath: chromiumPath(),
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-background-networking',
+        '--disable-component-update',
+      ],
+    });
+    try {
+      const tab = await browser.newPage();
+      await tab.goto(`http://127.0.0.1:${(page.address() as AddressInfo).port}/`);
+      const answers = await tab.evaluate(
+        async ({ url, size, start }) => {
+          const send = async (first: number[]) => {
+            const form = new FormData();
+            form.append('file', new Blob([new Uint8Array(first), new Uint8Array(size)]), 'big.jpg');
+            const response = await fetch(url, { method: 'POST', body: form });
+            return [response.status, ((await response.json()) as { error: { code: number } }).error.code];
+          };
+          return [await send(start), await send([1, 2, 3])];
+        },
+        { url: `${service.base}/convert`, size: SIZE, start: [...photo] },
+      );
+      expect(answers).to.deep.equal([
+        [413, 413],
+        [415, 415],
+      ]);
+    } finally {
+      await browser.close();
+      page.close();
+    }
+  });
+
+  it('a client whose path is wrong, or who is not sending a form', async () => {
+    for (const [path, status] of [
+      ['/nothing', 404],
+      ['/health', 405],
+      ['/convert', 400],
+    ] as const) {
+      const response = await fetch(service.base + path, { method: 'POST', body: new Uint8Array(SIZE) });
+      expect(response.status).to.equal(status);
+      await response.arrayBuffer();
+    }
+  });
+});

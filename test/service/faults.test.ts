@@ -1,0 +1,238 @@
+import { once } from 'node:events';
+import { readdir, readFile, rename } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { eventually, isRunning, script } from '../helpers/scripts.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+
+/** A tool that passes for ImageMagick 7 until it has to convert something; then it does `body`. */
+const fakeMagick = (body: string) =>
+  script(
+    'magick',
+    `case "$*" in
+  -version) echo "Version: ImageMagick 7.1.1-43 Q16" ;;
+  "-list format") for f in PNG JPEG GIF BMP BMP3 TIFF AVIF ICO WEBP PDF; do echo "  $f  $f  rw+  x"; done ;;
+  xc:red*) exit 1 ;;
+  *) ${body} ;;
+esac`,
+  );
+
+const PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
+const head = (length: number) =>
+  'POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\n' +
+  `Content-Length: ${length}\r\n\r\n`;
+
+async function dial({ base }: OwnService): Promise<Socket> {
+  const socket = connect(Number(new URL(base).port), '127.0.0.1');
+  await once(socket, 'connect');
+  return socket;
+}
+
+describe('when something goes wrong', () => {
+  let service: OwnService;
+  let photo: Buffer;
+  before(async () => {
+    photo = await fixture('scene.jpg');
+  });
+  afterEach(async () => {
+    await service.stop();
+    expect(await readdir(service.tempDir), 'left behind').to.deep.equal([]);
+  });
+  const start = async (settings: Record<string, string>) => {
+    service = await startService({ TEMP_DIR: await scratch('faults'), ...settings });
+  };
+  const openRequests = async () => {
+    const [home] = await readdir(service.tempDir);
+    return home === undefined ? [] : readdir(join(service.tempDir, home));
+  };
+
+  describe('with the tool', () => {
+    it('that hangs, the answer is 503 with the limit and Retry-After, and the process is dead', async () => {
+      const pidFile = join(await scratch('pid'), 'pid');
+      await start({
+        MAGICK_BIN: await fakeMagick(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`),
+        CONVERT_TIMEOUT_MS: '1000',
+      });
+      const { status, message, headers } = await convert(service.base, photo);
+      expect([status, message]).to.deep.equal([
+        503,
+        'The conversion took longer than the limit of 1 second and was stopped.',
+      ]);
+      expect(Number(headers.get('retry-after'))).to.be.above(0);
+      const pid = Number(await readFile(pidFile, 'utf8'));
+      await eventually(() => !isRunning(pid));
+      expect(await openRequests()).to.deep.equal([]);
+    });
+
+    it('that is gone, the answer is 500 with the support address and the request id, and nothing of the machine', async () => {
+      const path = await fakeMagick('exit 1');
+      await start({ MAGICK_BIN: path, SUPPORT_EMAIL: 'help@example.com' });
+      await rename(path, `${path}.away`);
+      const { status, message, headers } = await convert(service.base, photo);
+      expect(status).to.equal(500);
+      expect(message).to.equal(
+        `Something went wrong on our side. If it persists, write to help@example.com and quote request ${headers.get('x-request-id')}.`,
+      );
+      const causes = service.logged.filter(({ level }) => level === 50).map(({ err }) => JSON.stringify(err));
+      expect(causes).to.have.length(1);
+      expect(causes[0]).to.include(path);
+    });
+
+    for (const [what, body] of [
+      ['fails', 'echo "corrupt image /etc/secret" >&2; exit 1'],
+      ['crashes', 'kill -SEGV $$'],
+      ['fails and leaves a partial file', 'echo half > out.webp; exit 1'],
+      ['says that all is well and leaves nothing', 'exit 0'],
+      ['says that all is well and leaves an empty file', ': > out.webp'],
+      ['says that all is well and leaves another format', 'echo GIF89a > out.webp'],
+      ['says that all is well and leaves two files', 'echo x > out-0.webp; echo x > out-1.webp'],
+      [
+        'says that all is well and leaves one more file',
+        'printf "RIFF....WEBP" > out.webp; echo x > out.webp~',
+      ],
+    ] as const) {
+      it(`that ${what}, the picture is to blame: 400, and the cause is only in the log`, async () => {
+        await start({ MAGICK_BIN: await fakeMagick(body) });
+        const { status, message } = await convert(service.base, photo);
+        expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid JPEG image.']);
+        expect(service.logged.some(({ code, err }) => code === 'DAMAGED' && err !== undefined)).to.equal(
+          true,
+        );
+      });
+    }
+
+    for (const [text, status] of [
+      ["width or height exceeds limit `in' @ error/cache.c", 413],
+      ["cache resources exhausted `in' @ error/cache.c", 413],
+      ['unable to write: No space left on device @ error', 503],
+      ["attempt to perform an operation not allowed by the security policy `WEBP' @ error", 500],
+    ] as const) {
+      it(`that says "${text.slice(0, 40)}…", the answer is ${status}`, async () => {
+        await start({
+          MAGICK_BIN: await fakeMagick(`echo "convert: ${text.replaceAll('`', '\\`')}" >&2; exit 1`),
+        });
+        expect((await convert(service.base, photo)).status).to.equal(status);
+      });
+    }
+
+    it('that only warns, the result is served', async () => {
+      const real = fixturePath('scene.webp');
+      await start({ MAGICK_BIN: await fakeMagick(`echo "warning" >&2; cp ${real} out.webp`) });
+      const { status, body } = await convert(service.base, photo);
+      expect([status, body.equals(await fixture('scene.webp'))]).to.deep.equal([200, true]);
+    });
+  });
+
+  describe('with the queue', () => {
+    it('being full, the answer is 503 with Retry-After; what waits is still done', async () => {
+      const folder = await scratch('gate');
+      const gate = join(folder, 'open');
+      const body = `echo > ${folder}/started; while [ ! -e ${gate} ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} out.webp`;
+      await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '1', QUEUE_LIMIT: '1' });
+      const running = convert(service.base, photo);
+      await eventually(async () => (await readdir(folder)).includes('started'));
+      const waiting = convert(service.base, photo);
+      await eventually(async () => (await openRequests()).length === 2);
+      const refused = await eventually(async () => {
+        const answer = await convert(service.base, photo);
+        return answer.status === 503 && answer;
+      });
+      expect([refused.message, refused.headers.get('retry-after')]).to.deep.equal([
+        'The service is busy: too many conversions are waiting. Try again shortly.',
+        '5',
+      ]);
+      await script('open', '', folder);
+      expect([(await running).status, (await waiting).status]).to.deep.equal([200, 200]);
+    });
+  });
+
+  describe('with the client, who goes away', () => {
+    const body = () => Buffer.concat([Buffer.from(PART), photo, Buffer.from('\r\n--xyz--\r\n')]);
+    const nothingLeft = () => eventually(async () => (await openRequests()).length === 0);
+
+    it('right after the headers, nothing is left', async () => {
+      await start({});
+      for (let client = 0; client < 20; client += 1) {
+        const socket = await dial(service);
+        socket.write(head(1_000_000));
+        socket.destroy();
+      }
+      await eventually(() => service.logged.filter(({ msg }) => msg === 'request').length === 20);
+      await nothingLeft();
+    });
+
+    it('in the middle of the upload, nothing is left, and nobody is alarmed', async () => {
+      await start({});
+      const socket = await dial(service);
+      socket.write(head(1_000_000));
+      socket.write(body().subarray(0, 1000));
+      await eventually(async () => (await openRequests()).length === 1);
+      socket.destroy();
+      await nothingLeft();
+      expect(service.logged.filter(({ level }) => Number(level) >= 40)).to.deep.equal([]);
+    });
+
+    it('in the middle of the conversion, its process is killed and nothing is left', async () => {
+      const pidFile = join(await scratch('pid'), 'pid');
+      await start({ MAGICK_BIN: await fakeMagick(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`) });
+      const socket = await dial(service);
+      socket.write(head(body().length));
+      socket.write(body());
+      const pid = await eventually(
+        async () => Number(await readFile(pidFile, 'utf8').catch(() => '')) || undefined,
+      );
+      expect(isRunning(pid)).to.equal(true);
+      socket.destroy();
+      await eventually(() => !isRunning(pid));
+      await nothingLeft();
+    });
+
+    it('in the middle of the download, nothing is left', async () => {
+      const large = `head -c 50000000 /dev/zero >> out.webp`;
+      await start({ MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} out.webp; ${large}`) });
+      const socket = await dial(service);
+      socket.write(head(body().length));
+      socket.write(body());
+      await once(socket, 'data');
+      expect(await openRequests()).to.have.length(1);
+      socket.destroy();
+      await nothingLeft();
+    });
+  });
+
+  it('a slow upload is ended with 408 at its deadline', async () => {
+    await start({ UPLOAD_TIMEOUT_MS: '300' });
+    const socket = await dial(service);
+    socket.write(head(1000));
+    socket.write(PART);
+    let answer = '';
+    socket.on('data', (data) => {
+      answer += data.toString();
+    });
+    await once(socket, 'end');
+    expect(answer)
+      .to.match(/^HTTP\/1\.1 408 /)
+      .and.include('"message":"The upload was not complete after 0.3 seconds."');
+  });
+
+  it('what is not HTTP at all is answered in the error shape', async () => {
+    await start({});
+    const socket = await dial(service);
+    socket.write('HELLO\r\n\r\n');
+    const [data] = await once(socket, 'data');
+    expect(String(data))
+      .to.match(/^HTTP\/1\.1 400 /)
+      .and.include('{"error":{"code":400,"message":');
+  });
+
+  it('new requests are refused while the service shuts down', async () => {
+    await start({});
+    service.service.drain();
+    const { status, message, headers } = await convert(service.base, photo);
+    expect([status, message]).to.deep.equal([503, 'The service is shutting down. Try again shortly.']);
+    expect([headers.get('retry-after'), headers.get('connection')]).to.deep.equal(['5', 'close']);
+  });
+});

@@ -1,0 +1,125 @@
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { ask, convert, convertRaw, fixture } from '../helpers/client.ts';
+import { anyService, type RunningService } from '../helpers/service.ts';
+
+describe('form fields', () => {
+  let service: RunningService;
+  let photo: Buffer;
+  before(async () => {
+    service = await anyService();
+    photo = await fixture('scene.jpg');
+  });
+  after(() => service.stop());
+
+  const typeOf = async (fields: Record<string, string>) => {
+    const { status, message, headers } = await convert(service.base, photo, fields);
+    return status === 200 ? headers.get('content-type') : `${status} ${message}`;
+  };
+
+  describe('the format', () => {
+    for (const [fields, type] of [
+      [{}, 'image/webp'],
+      [{ output_format: 'png' }, 'image/png'],
+      [{ format: 'png' }, 'image/png'],
+      [{ format: 'png', output_format: 'png' }, 'image/png'],
+      [{ format: 'jpeg', output_format: 'JPG' }, 'image/jpeg'],
+      [{ format: 'WebP' }, 'image/webp'],
+      [{ format: '', output_format: 'gif' }, 'image/gif'],
+      [{ format: '' }, 'image/webp'],
+      [{ format: 'pdf' }, 'application/pdf'],
+      [{ format: 'bmp' }, 'image/bmp'],
+    ] as const) {
+      it(`${JSON.stringify(fields)} gives ${type}`, async () => {
+        expect(await typeOf(fields)).to.equal(type);
+      });
+    }
+
+    it('named twice and differently is refused, naming both', async () => {
+      const answer = await typeOf({ format: 'png', output_format: 'gif' });
+      expect(answer).to.match(/^400 .*"output_format" \("gif"\).*"format" \("png"\)/);
+    });
+
+    for (const word of ['tiff', 'svg', 'avif', 'ico', 'exe', 'png ', '__proto__', 'constructor']) {
+      it(`"${word}" is refused, listing the six that work`, async () => {
+        expect(await typeOf({ format: word }))
+          .to.include('400')
+          .and.include('webp, png, jpg, gif, bmp, pdf');
+      });
+    }
+  });
+
+  for (const [field, wrong, right] of [
+    [
+      'quality',
+      ['0', '101', '-1', '8.5', '80%', 'high', '1e2', ' 80', '0x10', '99999999999'],
+      ['1', '100', '080'],
+    ],
+    ['width', ['0', '16385', '-5', '10.5', 'auto', '100px'], ['1', '16384']],
+    ['height', ['0', '16385', '-5', '10.5', 'auto', '100px'], ['1', '16384']],
+    [
+      'strip_metadata',
+      ['2', 'maybe', 'nope', 'truee'],
+      ['true', 'FALSE', '1', '0', 'Yes', 'no', 'on', 'OFF'],
+    ],
+  ] as const) {
+    for (const value of wrong) {
+      it(`${field}=${value} is refused, saying field, value and what is expected`, async () => {
+        const { status, message } = await convert(service.base, photo, { [field]: value });
+        expect(status).to.equal(400);
+        expect(message).to.include(`Invalid ${field} "${value}": expected `);
+      });
+    }
+    for (const value of [...right, '']) {
+      it(`${field}="${value}" is accepted`, async () => {
+        expect(await typeOf({ [field]: value })).to.equal('image/webp');
+      });
+    }
+  }
+
+  it('a quality out of range is refused where it would change nothing, too', async () => {
+    expect(await typeOf({ format: 'png', quality: '101' })).to.match(/^400 /);
+  });
+
+  it('a value that is long and full of control characters comes back short and clean', async () => {
+    const { message } = await convert(service.base, photo, { quality: `\u0007${'9'.repeat(900)}` });
+    expect(message).to.include('\uFFFD999').and.include('…"');
+    expect(message.length).to.be.below(150);
+  });
+
+  it('the same field twice is refused', async () => {
+    const form = new FormData();
+    form.append('quality', '80');
+    form.append('quality', '80');
+    form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
+    const { status, message } = await ask(`${service.base}/convert`, { method: 'POST', body: form });
+    expect([status, message]).to.deep.equal([400, 'The field "quality" was given more than once.']);
+  });
+
+  it('unknown fields, even given twice or called __proto__, are passed over', async () => {
+    const form = new FormData();
+    for (const name of ['x', 'x', '__proto__', 'constructor', 'hasOwnProperty']) form.append(name, '1');
+    form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
+    const { status } = await ask(`${service.base}/convert`, { method: 'POST', body: form });
+    expect(status).to.equal(200);
+  });
+
+  it('count after the file as much as before it', async () => {
+    const form = new FormData();
+    form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
+    form.append('format', 'png');
+    form.append('width', '30');
+    const { body } = await ask(`${service.base}/convert`, { method: 'POST', body: form });
+    const { format, width } = await sharp(body).metadata();
+    expect([format, width]).to.deep.equal(['png', 30]);
+  });
+
+  it('by the hundred are refused', async () => {
+    const part = '--xyz\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n';
+    const { status, message } = await convertRaw(service.base, [part.repeat(150), '--xyz--\r\n']);
+    expect([status, message]).to.deep.equal([
+      400,
+      'Too many form fields: at most 100 allowed in one request.',
+    ]);
+  });
+});

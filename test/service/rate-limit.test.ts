@@ -1,0 +1,104 @@
+import { expect } from 'chai';
+import { type Answer, ask, convert, fixture } from '../helpers/client.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+
+describe('the rate limit', () => {
+  let service: OwnService;
+  let now = 0;
+  const start = async (settings: Record<string, string>) => {
+    now = 1_000_000;
+    service = await startService(settings, () => now);
+  };
+  afterEach(() => service.stop());
+
+  const health = (headers: Record<string, string> = {}) => ask(`${service.base}/health`, { headers });
+  const remaining = ({ headers }: Answer) => headers.get('x-ratelimit-remaining');
+
+  it('lets 60 requests a minute through by default, and answers the 61st with 429', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '' });
+    const answers: Answer[] = [];
+    for (let request = 1; request <= 61; request += 1) answers.push(await health());
+
+    expect(answers.map(({ status }) => status)).to.deep.equal([...Array(60).fill(200), 429]);
+    expect(answers.slice(0, 60).map(remaining)).to.deep.equal([...Array(60).keys()].reverse().map(String));
+    const last = answers[60] as Answer;
+    const wait = Number(last.headers.get('retry-after'));
+    expect(wait).to.be.within(1, 60);
+    expect(last.message).to.equal(`Too many requests: at most 60 a minute. Try again in ${wait} seconds.`);
+    expect(remaining(last)).to.equal('0');
+  });
+
+  it('starts anew a minute after the first request, not before', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '2' });
+    expect((await health()).status).to.equal(200);
+    now += 59_000;
+    expect((await health()).status).to.equal(200);
+    now += 999;
+    expect((await health()).status).to.equal(429);
+    now += 1;
+    const fresh = await health();
+    expect([fresh.status, remaining(fresh)]).to.deep.equal([200, '1']);
+  });
+
+  it('says when it starts anew in Unix seconds, and keeps to it for the whole window', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '5' });
+    const before = Math.floor(Date.now() / 1000);
+    const resets = [await health(), await health()].map(({ headers }) =>
+      Number(headers.get('x-ratelimit-reset')),
+    );
+    expect(resets[0]).to.equal(resets[1]);
+    expect(resets[0]).to.be.within(before + 60, before + 62);
+  });
+
+  it('shows itself on every response below the base address, errors of every kind included', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '100' });
+    const photo = await fixture('scene.jpg');
+    const statuses: number[] = [];
+    for (const answer of [
+      await health(),
+      await convert(service.base, photo),
+      await convert(service.base, photo, { quality: '0' }),
+      await convert(service.base, Buffer.from('text')),
+      await convert(service.base, Buffer.concat([photo, Buffer.alloc(11 * 1024 * 1024)])),
+      await ask(`${service.base}/nothing`),
+      await ask(`${service.base}/convert`),
+      await ask(`${service.base}/convert`, { method: 'OPTIONS' }),
+    ]) {
+      statuses.push(answer.status);
+      expect(answer.headers.get('x-ratelimit-limit')).to.equal('100');
+      expect(remaining(answer)).to.equal(String(100 - statuses.length));
+      expect(answer.headers.get('x-ratelimit-reset')).to.match(/^\d{10}$/);
+    }
+    expect(statuses).to.deep.equal([200, 200, 400, 415, 413, 404, 405, 204]);
+  });
+
+  it('does not count what lies outside the base address', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '5' });
+    const { headers } = await ask(new URL('/elsewhere', service.base).href);
+    expect(headers.has('x-ratelimit-limit')).to.equal(false);
+    expect(remaining(await health())).to.equal('4');
+  });
+
+  it('believes no forwarded address unless a proxy is configured', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '5' });
+    await health({ 'x-forwarded-for': '203.0.113.1' });
+    expect(remaining(await health({ 'x-forwarded-for': '203.0.113.2' }))).to.equal('3');
+  });
+
+  it('counts the forwarded address behind a proxy; an IPv6 network of 64 bits as one client', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '5', TRUST_PROXY: 'loopback' });
+    const from = async (address: string) => remaining(await health({ 'x-forwarded-for': address }));
+    expect(await from('203.0.113.1')).to.equal('4');
+    expect(await from('::ffff:203.0.113.1')).to.equal('3');
+    expect(await from('203.0.113.2')).to.equal('4');
+    expect(await from('2001:db8:1:2::1')).to.equal('4');
+    expect(await from('2001:db8:1:2:ffff::9')).to.equal('3');
+    expect(await from('2001:db8:1:3::1')).to.equal('4');
+  });
+
+  it('can be turned off with 0', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '0' });
+    const { status, headers } = await health();
+    expect([status, headers.has('x-ratelimit-limit')]).to.deep.equal([200, false]);
+  });
+});

@@ -1,0 +1,172 @@
+import { expect } from 'chai';
+import { parse as parseDisposition } from 'content-disposition';
+import { ask, convert, fixture } from '../helpers/client.ts';
+import { anyService, type RunningService } from '../helpers/service.ts';
+
+describe('responses', () => {
+  let service: RunningService;
+  let photo: Buffer;
+  before(async () => {
+    service = await anyService();
+    photo = await fixture('scene.jpg');
+  });
+  after(() => service.stop());
+
+  describe('of /formats and /health', () => {
+    it('list the formats of the interface, in its order', async () => {
+      const { status, headers, body } = await ask(`${service.base}/formats`);
+      expect([status, headers.get('content-type')]).to.deep.equal([200, 'application/json; charset=utf-8']);
+      expect(JSON.parse(body.toString())).to.deep.equal({
+        input: ['png', 'jpg', 'jpeg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'],
+        output: ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'],
+      });
+    });
+
+    it('say ok, a version and the time in UTC with milliseconds', async () => {
+      const { status, headers, body } = await ask(`${service.base}/health`);
+      expect([status, headers.get('content-type')]).to.deep.equal([200, 'application/json; charset=utf-8']);
+      const { status: health, version, timestamp, ...rest } = JSON.parse(body.toString());
+      expect([health, rest]).to.deep.equal(['ok', {}]);
+      expect(version).to.match(/^\d+\.\d+\.\d+/);
+      expect(timestamp).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    });
+  });
+
+  describe('of a conversion', () => {
+    it('carry every header that was promised', async () => {
+      const { status, headers, body } = await convert(service.base, photo, {}, 'Holiday.JPG');
+      expect(status).to.equal(200);
+      expect(Object.fromEntries(headers)).to.deep.include({
+        'content-type': 'image/webp',
+        'content-length': String(body.length),
+        'content-disposition': 'attachment; filename=Holiday.webp',
+        'x-content-type-options': 'nosniff',
+        'cache-control': 'no-store',
+      });
+      expect(headers.get('server-timing')).to.match(
+        /^upload;dur=[\d.]+, queue;dur=[\d.]+, convert;dur=[\d.]+$/,
+      );
+      expect(headers.get('x-request-id')).to.match(/^[\w-]{36}$/);
+    });
+
+    for (const [name, expected] of [
+      ['фото летом.png', 'фото летом.webp'],
+      ['naïve.png', 'naïve.webp'],
+      ['👩‍👩‍👧 family.png', '👩‍👩‍👧 family.webp'],
+      ['../../etc/passwd', 'passwd.webp'],
+      ['C:\\Users\\me\\cat.png', 'cat.webp'],
+      ['archive.tar.gz', 'archive.tar.webp'],
+      ['a%0D%0ASet-Cookie: x=1.png', 'a%0D%0ASet-Cookie: x=1.webp'],
+      ['...', 'image.webp'],
+    ] as const) {
+      it(`name the file after ${JSON.stringify(name)}`, async () => {
+        const { headers } = await convert(service.base, photo, {}, name);
+        const { type, parameters } = parseDisposition(headers.get('content-disposition') ?? '');
+        expect([type, parameters.filename]).to.deep.equal(['attachment', expected]);
+      });
+    }
+
+    it('have an ASCII name for clients that read no other', async () => {
+      const { headers } = await convert(service.base, photo, {}, 'Café-фото.png');
+      expect(headers.get('content-disposition')).to.equal(
+        `attachment; filename=Cafe-_.webp; filename*=UTF-8''Caf%C3%A9-%D1%84%D0%BE%D1%82%D0%BE.webp`,
+      );
+    });
+
+    it('cut a name of 5000 characters', async () => {
+      const { status, headers } = await convert(service.base, photo, {}, `${'ü'.repeat(5000)}.png`);
+      const { parameters } = parseDisposition(headers.get('content-disposition') ?? '');
+      expect([status, parameters.filename]).to.deep.equal([200, `${'ü'.repeat(100)}.webp`]);
+    });
+  });
+
+  describe('of errors', () => {
+    const cases = [
+      ['an unknown path below the base', 'GET', '/nothing', 404],
+      ['an unknown path outside it', 'GET', '/../../nothing', 404],
+      ['a path that is no valid encoding', 'GET', '/%ff', 404],
+      ['GET /convert', 'GET', '/convert', 405],
+      ['HEAD /convert', 'HEAD', '/convert', 405],
+      ['PUT /convert', 'PUT', '/convert', 405],
+      ['DELETE /formats', 'DELETE', '/formats', 405],
+      ['POST /health', 'POST', '/health', 405],
+    ] as const;
+    for (const [what, method, path, code] of cases) {
+      it(`answer ${what} with ${code} in the error shape`, async () => {
+        const { status, headers, body } = await ask(service.base + path, { method });
+        expect([status, headers.get('content-type')]).to.deep.equal([
+          code,
+          'application/json; charset=utf-8',
+        ]);
+        if (method === 'HEAD') return;
+        const parsed = JSON.parse(body.toString());
+        expect(Object.keys(parsed)).to.deep.equal(['error']);
+        expect(Object.keys(parsed.error)).to.deep.equal(['code', 'message']);
+        expect(parsed.error.code).to.equal(code);
+        expect(parsed.error.message).to.be.a('string').and.not.equal('');
+      });
+    }
+
+    it('say which methods a path has', async () => {
+      const allow = async (path: string) =>
+        (await ask(service.base + path, { method: 'PATCH' })).headers.get('allow');
+      expect(await allow('/convert')).to.equal('POST, OPTIONS');
+      expect(await allow('/formats')).to.equal('GET, HEAD, OPTIONS');
+    });
+  });
+
+  describe('to other methods', () => {
+    it('answer HEAD like GET, without the body', async () => {
+      const { status, headers, body } = await ask(`${service.base}/formats`, { method: 'HEAD' });
+      expect([status, body.length]).to.deep.equal([200, 0]);
+      expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
+    });
+
+    it('answer OPTIONS with the methods', async () => {
+      const { status, headers } = await ask(`${service.base}/convert`, { method: 'OPTIONS' });
+      expect([status, headers.get('allow')]).to.deep.equal([204, 'POST, OPTIONS']);
+    });
+
+    it('answer the preflight of a page on another site', async () => {
+      const { status, headers } = await ask(`${service.base}/convert`, {
+        method: 'OPTIONS',
+        headers: {
+          origin: 'https://example.com',
+          'access-control-request-method': 'POST',
+          'access-control-request-headers': 'x-request-id',
+        },
+      });
+      expect(status).to.equal(204);
+      expect(headers.get('access-control-allow-origin')).to.equal('*');
+      expect(headers.get('access-control-allow-methods')).to.include('POST');
+      expect(headers.get('access-control-allow-headers')).to.equal('x-request-id');
+    });
+  });
+
+  describe('to browsers on other sites', () => {
+    it('may be read, headers included, errors too', async () => {
+      for (const path of ['/formats', '/nothing']) {
+        const { headers } = await ask(service.base + path, { headers: { origin: 'https://example.com' } });
+        expect(headers.get('access-control-allow-origin')).to.equal('*');
+        const exposed = headers.get('access-control-expose-headers')?.split(',');
+        expect(exposed).to.include.members(['Content-Disposition', 'X-RateLimit-Remaining', 'Retry-After']);
+      }
+    });
+  });
+
+  describe('carry a request id', () => {
+    it('that the request brought, when it is a sane one', async () => {
+      const { headers } = await ask(`${service.base}/health`, {
+        headers: { 'x-request-id': 'trace-42.a:b' },
+      });
+      expect(headers.get('x-request-id')).to.equal('trace-42.a:b');
+    });
+
+    for (const id of ['has space', 'x'.repeat(200), '<script>', '']) {
+      it(`of their own instead of ${JSON.stringify(id.slice(0, 20))}`, async () => {
+        const { headers } = await ask(`${service.base}/health`, { headers: { 'x-request-id': id } });
+        expect(headers.get('x-request-id')).to.match(/^[\da-f]{8}-[\da-f-]{27}$/);
+      });
+    }
+  });
+});

@@ -1,0 +1,244 @@
+import { connect } from 'node:net';
+import { expect } from 'chai';
+import { ask, convert, convertRaw, fixture } from '../helpers/client.ts';
+import { anyService, type RunningService } from '../helpers/service.ts';
+
+const MIB = 1024 * 1024;
+
+describe('the upload', () => {
+  let service: RunningService;
+  let photo: Buffer;
+  before(async () => {
+    service = await anyService();
+    photo = await fixture('scene.jpg');
+  });
+  after(() => service.stop());
+
+  const filePart = (disposition: string, content = 'GIF89a', type = 'image/gif') =>
+    `--xyz\r\nContent-Disposition: form-data; ${disposition}\r\nContent-Type: ${type}\r\n\r\n${content}\r\n`;
+
+  const refusedWith = async (status: number, sentence: RegExp | string, ...parts: string[]) => {
+    const answer = await convertRaw(service.base, parts);
+    expect([answer.status, answer.message]).to.satisfy(
+      ([code, text]: [number, string]) =>
+        code === status && (typeof sentence === 'string' ? text === sentence : sentence.test(text)),
+      `${answer.status} ${answer.message}`,
+    );
+  };
+
+  describe('of files', () => {
+    it('needs one', () =>
+      refusedWith(400, 'No file was sent: a file part named "file" is required.', '--xyz--\r\n'));
+
+    it('says what to do when the file came as text, as by curl -F without an @', () =>
+      refusedWith(
+        400,
+        /holds text, not a file.*-F file=@photo\.jpg/,
+        '--xyz\r\nContent-Disposition: form-data; name="file"\r\n\r\nphoto.jpg\r\n--xyz--\r\n',
+      ));
+
+    it('takes no more than one', async () => {
+      const form = new FormData();
+      for (const name of ['a.jpg', 'b.jpg']) form.append('file', new Blob([new Uint8Array(photo)]), name);
+      const { status, message } = await ask(`${service.base}/convert`, { method: 'POST', body: form });
+      expect([status, message]).to.deep.equal([400, 'Too many files: at most 1 allowed in one request.']);
+    });
+
+    it('refuses an empty one', async () => {
+      const { status, message } = await convert(service.base, Buffer.alloc(0));
+      expect([status, message]).to.deep.equal([400, 'The file is empty (0 bytes).']);
+    });
+
+    for (const [name, shown] of [
+      ['name="image"; filename="a.gif"', '"image"'],
+      ['name="files"; filename="a.gif"', '"files"'],
+      ['filename="a.gif"', 'without a name'],
+    ] as const) {
+      it(`refuses a part with ${name}, saying what it must be called`, () =>
+        refusedWith(
+          400,
+          `Unexpected file part ${shown}: the file part must be named "file".`,
+          filePart(name),
+          '--xyz--\r\n',
+        ));
+    }
+  });
+
+  describe('size', () => {
+    // A BMP may be followed by anything, so that one picture can have any size.
+    const padded = async (bytes: number) =>
+      Buffer.concat([await fixture('scene.bmp'), Buffer.alloc(bytes)], bytes);
+
+    it('may be 10 MiB exactly', async () => {
+      const { status, message } = await convert(service.base, await padded(10 * MIB), { format: 'png' });
+      expect(status, message).to.equal(200);
+    });
+
+    it('may not be one byte more', async () => {
+      const { status, message } = await convert(service.base, await padded(10 * MIB + 1), { format: 'png' });
+      expect(status).to.equal(413);
+      expect(message).to.equal('The file is too large: at most 10 MiB (10485760 bytes) allowed.');
+    });
+  });
+
+  describe('type', () => {
+    it('is told from the bytes: a lying name and a lying declaration are no error', async () => {
+      const form = new FormData();
+      form.append(
+        'file',
+        new Blob([new Uint8Array(await fixture('scene.png'))], { type: 'text/html' }),
+        'photo.gif',
+      );
+      const { status, headers } = await ask(`${service.base}/convert`, { method: 'POST', body: form });
+      expect([status, headers.get('content-type')]).to.deep.equal([200, 'image/webp']);
+    });
+
+    for (const [what, content] of [
+      ['text', 'hello, world'],
+      ['HTML', '<!DOCTYPE html><html><body><svg></svg></body></html>'],
+      ['XML that is no SVG', '<?xml version="1.0"?><feed><svg/></feed>'],
+      ['a PDF', '%PDF-1.7\n'],
+      ['PostScript', '%!PS-Adobe-3.0 EPSF-3.0\n'],
+      ['a ZIP', 'PK\u0003\u0004\u0014\u0000\u0000\u0000'],
+      ["ImageMagick's own languages", 'push graphic-context\nviewbox 0 0 1 1\n'],
+      ['a program', '\u007fELF\u0002\u0001\u0001'],
+      ['a film', '\u0000\u0000\u0000\u0018ftypmp42\u0000\u0000\u0000\u0000mp42isom'],
+      ['a HEIC photo', '\u0000\u0000\u0000\u0018ftypheic\u0000\u0000\u0000\u0000mif1heic'],
+    ]) {
+      it(`of ${what} is refused, whatever it calls itself`, () =>
+        refusedWith(
+          415,
+          'The file is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP).',
+          filePart('name="file"; filename="photo.png"', content, 'image/png'),
+          '--xyz--\r\n',
+        ));
+    }
+  });
+
+  describe('of a picture that cannot be decoded', () => {
+    const starts = { png: 100, jpg: 300, gif: 60, bmp: 40, tiff: 40, avif: 200, ico: 40, webp: 30 };
+    for (const [type, length] of Object.entries(starts)) {
+      it(`is answered with 400, naming the format: a ${type} cut after ${length} bytes`, async () => {
+        const cut = (await fixture(`scene.${type}`)).subarray(0, length);
+        const { status, message } = await convert(service.base, cut, { format: 'png' });
+        expect(status, message).to.equal(400);
+        expect(message).to.match(
+          /^The file is damaged or not a valid (PNG|JPEG|GIF|BMP|TIFF|AVIF|ICO|WebP) image\.$/,
+        );
+      });
+    }
+
+    it('is answered with 400: an SVG that is not well-formed', async () => {
+      const { status, message } = await convert(
+        service.base,
+        Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><g>'),
+      );
+      expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid SVG image.']);
+    });
+  });
+
+  describe('body', () => {
+    it('must be multipart/form-data', async () => {
+      for (const type of ['application/json', 'image/png', 'multipart/mixed; boundary=xyz', 'text/plain']) {
+        const init = { method: 'POST', headers: { 'content-type': type }, body: '{}' };
+        const { status, message } = await ask(`${service.base}/convert`, init);
+        expect([status, message], type).to.deep.equal([
+          400,
+          'The request body must be multipart/form-data with a boundary.',
+        ]);
+      }
+    });
+
+    it('must be there', async () => {
+      const { status } = await ask(`${service.base}/convert`, { method: 'POST' });
+      expect(status).to.equal(400);
+    });
+
+    it('must have a boundary', async () => {
+      const init = { method: 'POST', headers: { 'content-type': 'multipart/form-data' }, body: 'x' };
+      expect((await ask(`${service.base}/convert`, init)).status).to.equal(400);
+    });
+
+    it('must use the boundary it declares', () =>
+      refusedWith(
+        400,
+        'The multipart body ended early or is not well-formed.',
+        '--other\r\n\r\nx\r\n--other--\r\n',
+      ));
+
+    it('must not end inside a file', () =>
+      refusedWith(400, /ended early/, filePart('name="file"; filename="a.gif"').slice(0, -4)));
+
+    it('must not end inside the headers of a part', () =>
+      refusedWith(400, /ended early/, '--xyz\r\nContent-Disposition: form-da'));
+
+    it('must not be encoded', async () => {
+      const headers = { 'content-type': 'multipart/form-data; boundary=xyz', 'content-encoding': 'gzip' };
+      const { status, message } = await ask(`${service.base}/convert`, {
+        method: 'POST',
+        headers,
+        body: 'x',
+      });
+      expect([status, message]).to.deep.equal([
+        415,
+        'An encoded request body is not supported: send it without Content-Encoding.',
+      ]);
+    });
+
+    it('may come in chunks of unknown length', async () => {
+      const body = Buffer.concat([
+        Buffer.from('--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n'),
+        photo,
+        Buffer.from('\r\n--xyz--\r\n'),
+      ]);
+      const stream = new ReadableStream({
+        start(controller) {
+          for (let at = 0; at < body.length; at += 97)
+            controller.enqueue(new Uint8Array(body.subarray(at, at + 97)));
+          controller.close();
+        },
+      });
+      const { status } = await ask(`${service.base}/convert`, {
+        method: 'POST',
+        headers: { 'content-type': 'multipart/form-data; boundary=xyz' },
+        body: stream,
+        duplex: 'half',
+      } as RequestInit);
+      expect(status).to.equal(200);
+    });
+
+    it('may wait for 100 Continue', async () => {
+      const body = Buffer.from(`${filePart('name="file"; filename="a.gif"')}--xyz--\r\n`, 'latin1');
+      const lines = await talk(service.base, (send, received) => {
+        if (received === '') {
+          send(
+            `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n` +
+              `Content-Type: multipart/form-data; boundary=xyz\r\nContent-Length: ${body.length}\r\n\r\n`,
+          );
+        } else if (received.endsWith('100 Continue\r\n\r\n')) {
+          send(body);
+        }
+      });
+      expect(lines).to.match(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 Bad Request\r\n/); // six bytes are no GIF
+    });
+  });
+});
+
+/** Speaks to the server over a bare socket: `step` is called with all that was received, at first with nothing. */
+function talk(
+  base: string,
+  step: (send: (data: string | Buffer) => void, received: string) => void,
+): Promise<string> {
+  const { hostname, port } = new URL(base);
+  const socket = connect(Number(port || 80), hostname);
+  let received = '';
+  return new Promise((resolve, reject) => {
+    socket.on('connect', () => step((data) => socket.write(data), received));
+    socket.on('data', (data) => {
+      received += data.toString('latin1');
+      step((reply) => socket.write(reply), received);
+    });
+    socket.on('end', () => resolve(received));
+    socket.on('error', reject);
+  });
+}
