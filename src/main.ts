@@ -22,8 +22,7 @@ try {
   server.listen(config.PORT, config.HOST);
   await once(server, 'listening');
   reportStart(server, service);
-  const signal = await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
-  log.info({ signal: signal[0] }, 'draining');
+  log.info({ signal: await endSignal() }, 'draining');
   await drain(server, service);
   log.info('ended');
 } catch (error) {
@@ -61,14 +60,23 @@ function reportStart(server: Server, { toolchain, capabilities }: Service): void
   log.info(`listening on http://${address.includes(':') ? `[${address}]` : address}:${port}`);
 }
 
+/** The listeners stay: a process whose last one goes dies of the signal, and its tools with it, before it has drained. */
+function endSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, resolve);
+  });
+}
+
 /** Finishes what is under way, for at most the grace period; then the rest is cut off, its processes with it. */
 async function drain(server: Server, service: Service): Promise<void> {
   service.drain();
   const closed = once(server, 'close');
   server.close();
-  server.closeIdleConnections();
+  // Clients keep a connection open after their last answer: each is closed once it falls idle.
+  const idle = setInterval(() => server.closeIdleConnections(), 50);
   const deadline = setTimeout(() => server.closeAllConnections(), config.SHUTDOWN_GRACE_MS);
   await closed;
+  clearInterval(idle);
   clearTimeout(deadline);
   await service.close();
 }

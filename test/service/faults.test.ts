@@ -4,21 +4,10 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
-
-/** A tool that passes for ImageMagick 7 until it has to convert something; then it does `body`. */
-const fakeMagick = (body: string) =>
-  script(
-    'magick',
-    `case "$*" in
-  -version) echo "Version: ImageMagick 7.1.1-43 Q16" ;;
-  "-list format") for f in PNG JPEG GIF BMP BMP3 TIFF AVIF ICO WEBP PDF; do echo "  $f  $f  rw+  x"; done ;;
-  xc:red*) exit 1 ;;
-  *) ${body} ;;
-esac`,
-  );
 
 const PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
 const head = (length: number) =>

@@ -1,0 +1,43 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { eventually } from './scripts.ts';
+
+const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+
+/** The service as a process of its own, as an operator starts it. */
+export interface ServiceProcess {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  /** Everything it printed so far. */
+  output(): string;
+  /** The base address, once it listens. */
+  base(): Promise<string>;
+  /** Its exit status, or the signal that ended it. */
+  ended(): Promise<number | NodeJS.Signals>;
+}
+
+export function startProcess(environment: Readonly<Record<string, string | undefined>>): ServiceProcess {
+  const child = spawn(process.execPath, [MAIN], {
+    env: { PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '0', ...environment },
+  });
+  const end = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (data) => {
+      output += data;
+    });
+  }
+  return {
+    child,
+    pid: child.pid as number,
+    output: () => output,
+    async base() {
+      const match = await eventually(() => /listening on (http:\/\/[\d.]+:\d+)/.exec(output) ?? undefined);
+      return `${match[1]}/api/v1`;
+    },
+    async ended() {
+      const [code, signal] = await end;
+      return code ?? (signal as NodeJS.Signals);
+    },
+  };
+}

@@ -1,0 +1,166 @@
+import { readdir } from 'node:fs/promises';
+import { expect } from 'chai';
+import { ask, convert, fixture, fixturePath } from './helpers/client.ts';
+import { fakeMagick } from './helpers/fake-magick.ts';
+import { scratch } from './helpers/hooks.ts';
+import { type ServiceProcess, startProcess } from './helpers/process.ts';
+import { eventually, isRunning, script } from './helpers/scripts.ts';
+
+describe('the process', () => {
+  const processes: ServiceProcess[] = [];
+  const start = (environment: Record<string, string> = {}): ServiceProcess => {
+    const started = startProcess(environment);
+    processes.push(started);
+    return started;
+  };
+  afterEach(async () => {
+    for (const { child } of processes) child.kill('SIGKILL');
+    await Promise.all(processes.splice(0).map((started) => started.ended()));
+  });
+
+  /** A tool that waits until `open` is in its folder. */
+  const gate = async () => {
+    const folder = await scratch('gate');
+    const body = `echo $$ > ${folder}/pid; while [ ! -e ${folder}/open ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} out.webp`;
+    const pid = () => eventually(async () => (await readdir(folder)).includes('pid'));
+    return { MAGICK_BIN: await fakeMagick(body), started: pid, open: () => script('open', '', folder) };
+  };
+
+  describe('at its start', () => {
+    it('ends with 2 and names every wrong setting', async () => {
+      const started = start({ PORT: 'x', QUEUE_LIMIT: '-1' });
+      expect(await started.ended()).to.equal(2);
+      expect(started.output().trim().split('\n')).to.deep.equal([
+        'imagemill: PORT="x": expected a whole number from 0 to 65535',
+        'imagemill: QUEUE_LIMIT="-1": expected a whole number from 0 to 100000',
+      ]);
+    });
+
+    it('says in one line what tools it found', async () => {
+      const started = start({ TEMP_DIR: await scratch('start') });
+      await started.base();
+      const lines = started
+        .output()
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      const tools = lines.filter(({ msg }) => msg === 'tools');
+      expect(tools).to.have.length(1);
+      expect(tools[0].magick).to.match(/^[67]\.\S+ \/.+/);
+      expect(tools[0].rsvg).to.match(/^\d\S+ \/.+/);
+    });
+
+    it('with nothing usable ends with 2 and names the Debian packages', async () => {
+      const started = start({ PATH: await scratch('no-tools') });
+      expect(await started.ended()).to.equal(2);
+      expect(started.output()).to.include('apt install imagemagick').and.include('apt install librsvg2-bin');
+      expect(started.output()).to.include('Nothing can be converted on this machine.');
+    });
+
+    it('with librsvg alone serves what that can do, and lists no more', async () => {
+      const RSVG_BIN = await script('rsvg', 'echo "rsvg-convert version 2.54.7"');
+      const base = await start({
+        PATH: await scratch('no-magick'),
+        RSVG_BIN,
+        TEMP_DIR: await scratch('start'),
+      }).base();
+      expect(JSON.parse((await ask(`${base}/formats`)).body.toString())).to.deep.equal({
+        input: ['svg'],
+        output: ['pdf'],
+      });
+      expect((await convert(base, await fixture('scene.png'))).status).to.equal(415);
+      expect((await convert(base, await fixture('scene.svg'), { format: 'png' })).message).to.include(
+        'expected one of pdf',
+      );
+    });
+
+    it('with an ImageMagick that lacks a format lists and takes no such files, and says which package helps', async () => {
+      const magick = await script(
+        'magick',
+        'case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; *) exit 1;; esac',
+      );
+      const started = start({
+        MAGICK_BIN: magick,
+        PATH: await scratch('no-rsvg'),
+        TEMP_DIR: await scratch('start'),
+      });
+      const base = await started.base();
+      expect(JSON.parse((await ask(`${base}/formats`)).body.toString())).to.deep.equal({
+        input: ['png'],
+        output: ['png'],
+      });
+      expect(started.output()).to.include('cannot read AVIF. On Debian: apt install libheif-plugin-dav1d');
+      expect((await convert(base, await fixture('scene.jpg'))).message).to.include('supported format (PNG)');
+    });
+
+    it('with an ImageMagick that does not obey the policy ends with 2', async () => {
+      const disobedient = await script(
+        'magick',
+        'case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; esac',
+      );
+      const started = start({ MAGICK_BIN: disobedient });
+      expect(await started.ended()).to.equal(2);
+      expect(started.output()).to.include('does not obey the policy');
+    });
+
+    it('with a TEMP_DIR that cannot be written ends with 2', async () => {
+      const started = start({ TEMP_DIR: '/etc/hosts/nowhere' });
+      expect(await started.ended()).to.equal(2);
+      expect(started.output()).to.include('TEMP_DIR /etc/hosts/nowhere cannot be written');
+    });
+
+    it('on a port that is taken ends with 1 and says so', async () => {
+      const PORT = new URL(await start({ TEMP_DIR: await scratch('start') }).base()).port;
+      const second = start({ PORT, TEMP_DIR: await scratch('start') });
+      expect(await second.ended()).to.equal(1);
+      expect(second.output()).to.include('EADDRINUSE');
+    });
+  });
+
+  describe('on SIGTERM', () => {
+    it('finishes what is under way, then ends with 0 and leaves nothing', async () => {
+      const { MAGICK_BIN, started: toolStarted, open } = await gate();
+      const TEMP_DIR = await scratch('term');
+      const service = start({ MAGICK_BIN, TEMP_DIR });
+      const answer = convert(await service.base(), await fixture('scene.jpg'));
+      await toolStarted();
+      service.child.kill('SIGTERM');
+      await eventually(() => service.output().includes('"draining"'));
+      await open();
+      expect((await answer).status).to.equal(200);
+      expect(await service.ended()).to.equal(0);
+      expect(await readdir(TEMP_DIR)).to.deep.equal([]);
+    });
+
+    it('does not wait longer than its grace period', async () => {
+      const { MAGICK_BIN, started: toolStarted } = await gate();
+      const TEMP_DIR = await scratch('grace');
+      const service = start({ MAGICK_BIN, TEMP_DIR, SHUTDOWN_GRACE_MS: '200' });
+      const answer = convert(await service.base(), await fixture('scene.jpg')).catch((error: Error) => error);
+      await toolStarted();
+      service.child.kill('SIGTERM');
+      expect(await service.ended()).to.equal(0);
+      expect(await answer).to.be.instanceOf(Error);
+      expect(await readdir(TEMP_DIR)).to.deep.equal([]);
+    });
+  });
+
+  it('killed with -9 leaves its folder to the next one, which leaves that of a live one alone', async () => {
+    const TEMP_DIR = await scratch('kill');
+    const { MAGICK_BIN, started: toolStarted, open } = await gate();
+    const killed = start({ MAGICK_BIN, TEMP_DIR });
+    void convert(await killed.base(), await fixture('scene.jpg')).catch(() => {});
+    await toolStarted();
+    const live = start({ TEMP_DIR });
+    await convert(await live.base(), await fixture('scene.jpg'));
+    expect(await readdir(TEMP_DIR)).to.have.length(2);
+    killed.child.kill('SIGKILL');
+    await killed.ended();
+    await open();
+    await start({ TEMP_DIR }).base();
+    const left = await readdir(TEMP_DIR);
+    expect(left.filter((name) => name.startsWith(`imagemill-${killed.pid}-`))).to.deep.equal([]);
+    expect(left.filter((name) => name.startsWith(`imagemill-${live.pid}-`))).to.have.length(1);
+    expect(isRunning(live.pid)).to.equal(true);
+  });
+});
