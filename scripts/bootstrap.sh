@@ -38,8 +38,12 @@ missing_packages() {
     has img2webp || printf 'webp '
     has heif-convert || printf 'libheif-examples '
   fi
-  # The tests look at PDF with a second pair of eyes.
-  if [ "$purpose" = test ]; then has pdftoppm || printf 'poppler-utils '; fi
+  # The tests look at PDF with a second pair of eyes, and at the service as a browser and as curl.
+  if [ "$purpose" = test ]; then
+    has pdftoppm || printf 'poppler-utils '
+    has curl || printf 'curl '
+    has chromium || has google-chrome || [ -d /Applications/Chromium.app ] || printf 'chromium '
+  fi
 }
 
 # 6 or 7, or nothing. Other programs are called convert, too: only the version text counts.
@@ -68,21 +72,24 @@ brew_names() {
 }
 
 install_with_apt() {
-  command="apt-get update && apt-get install -y --no-install-recommends $1"
   say "installing with apt: $1"
   if [ "$(id -u)" = 0 ]; then
-    apt_as ''
+    apt_install '' "$1" || tell_command "$(apt_command '' "$1")"
   elif has sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
-    apt_as sudo
+    apt_install sudo "$1" || tell_command "$(apt_command 'sudo ' "$1")"
   else
-    tell_command "sudo sh -c '$command'"
-  fi || tell_command "${SUDO:-}sh -c '$command'"
+    tell_command "$(apt_command 'sudo ' "$1")"
+  fi
 }
 
-apt_as() {
+apt_install() {
   options='-qq -o DPkg::Lock::Timeout=120'
   $1 apt-get update $options &&
-    $1 env DEBIAN_FRONTEND=noninteractive apt-get install $options -y --no-install-recommends $missing >/dev/null
+    $1 env DEBIAN_FRONTEND=noninteractive apt-get install $options -y --no-install-recommends $2 >/dev/null
+}
+
+apt_command() {
+  echo "$1apt-get update && $1apt-get install -y --no-install-recommends $2"
 }
 
 run_or_tell() {
