@@ -17,7 +17,7 @@ main() {
 # --- tools -----------------------------------------------------------------
 
 install_tools() {
-  missing=$(missing_packages)
+  missing=$(missing_packages | sed 's/ $//')
   [ -n "$missing" ] || return 0
   case $(package_manager) in
     apt)  install_with_apt "$missing" ;;
@@ -72,7 +72,6 @@ brew_names() {
 }
 
 install_with_apt() {
-  say "installing with apt: $1"
   if [ "$(id -u)" = 0 ]; then
     apt_install '' "$1" || tell_command "$(apt_command '' "$1")"
   elif has sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
@@ -83,6 +82,7 @@ install_with_apt() {
 }
 
 apt_install() {
+  say "installing with apt: $2"
   options='-qq -o DPkg::Lock::Timeout=120'
   $1 apt-get update $options &&
     $1 env DEBIAN_FRONTEND=noninteractive apt-get install $options -y --no-install-recommends $2 >/dev/null
