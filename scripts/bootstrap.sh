@@ -22,7 +22,7 @@ install_tools() {
   case $(package_manager) in
     apt)  install_with_apt "$missing" ;;
     brew) run_or_tell brew install $(brew_names "$missing") ;;
-    *)    tell "ImageMagick and librsvg's rsvg-convert, with your system's package manager" ;;
+    *)    tell "$missing (Debian's names); install them with your system's package manager" ;;
   esac
   still=$(missing_packages)
   [ -z "$still" ] || tell "$still"
@@ -38,18 +38,21 @@ missing_packages() {
     has img2webp || printf 'webp '
     has heif-convert || printf 'libheif-examples '
   fi
-  # The tests look at PDF with a second pair of eyes, and at the service as a browser and as curl.
+  # The tests look at PDF and ZIP with other pairs of eyes, and at the service as a browser and as curl.
   if [ "$purpose" = test ]; then
     has pdftoppm || printf 'poppler-utils '
     has curl || printf 'curl '
-    has chromium || has google-chrome || [ -d /Applications/Chromium.app ] || printf 'chromium '
+    has unzip || printf 'unzip '
+    has python3 || printf 'python3-minimal '
+    has chromium || has chromium-browser || has google-chrome || [ -d /Applications/Chromium.app ] ||
+      [ -d '/Applications/Google Chrome.app' ] || printf 'chromium '
   fi
 }
 
 # 6 or 7, or nothing. Other programs are called convert, too: only the version text counts.
 magick_version() {
   for candidate in ${MAGICK_BIN:-} $(on_path magick) $(on_path convert); do
-    version=$("$candidate" -version 2>/dev/null | sed -n 's/^Version: ImageMagick \([67]\)\..*/\1/p' | head -n 1)
+    version=$("$candidate" -version 2>/dev/null </dev/null | sed -n 's/^Version: ImageMagick \([67]\)\..*/\1/p' | head -n 1)
     if [ -n "$version" ]; then echo "$version"; return; fi
   done
 }
@@ -102,7 +105,8 @@ run_or_tell() {
 install_packages() {
   stamp=node_modules/.installed-from
   sum=$(cksum package.json package-lock.json)
-  [ "$(cat $stamp 2>/dev/null)" != "$sum" ] || return 0
+  # Somebody may have taken the development packages away since.
+  [ "$(cat $stamp 2>/dev/null)" != "$sum" ] || [ ! -x node_modules/.bin/mocha ] || [ ! -x node_modules/.bin/node ] || return 0
   say 'installing npm packages'
   npm ci --include=dev --no-audit --no-fund --loglevel=error
   # Where install scripts are switched off, the packaged Node is not in place yet.

@@ -6,10 +6,11 @@ import type { Capabilities } from './convert/capabilities.ts';
 import type { Convert } from './convert/convert.ts';
 import { fail } from './errors.ts';
 import type { Workspaces } from './files/workspace.ts';
+import { batchRoute } from './http/batch-route.ts';
 import { convertRoute } from './http/convert-route.ts';
 import { errorHandler, notFound } from './http/error-handler.ts';
 import { formatsRoute, healthRoute } from './http/info-routes.ts';
-import { createParseOptions } from './http/options.ts';
+import { createParsers } from './http/options.ts';
 import { rateLimiter } from './http/rate-limit.ts';
 import { commonHeaders, requestLog } from './http/request-context.ts';
 
@@ -18,6 +19,7 @@ export const BASE = '/api/v1';
 type Settings = Pick<
   Config,
   | 'CORS_ORIGIN'
+  | 'MAX_BATCH_FILES'
   | 'MAX_FILE_BYTES'
   | 'RATE_LIMIT_PER_MINUTE'
   | 'SUPPORT_EMAIL'
@@ -62,14 +64,25 @@ function apiRouter({ config, capabilities, convert, workspaces, version, drainin
     timeoutMs: config.UPLOAD_TIMEOUT_MS,
     accepts: inputs,
   };
-  const parseOptions = createParseOptions(outputs);
+  const parse = createParsers(outputs);
 
   const router = express.Router({ caseSensitive: true });
   if (config.RATE_LIMIT_PER_MINUTE > 0) {
     router.use(rateLimiter(config.RATE_LIMIT_PER_MINUTE, now ?? (() => performance.now())));
   }
   router.use(refuseWhile(draining ?? (() => false)));
-  endpoint(router, 'POST', '/convert', convertRoute({ workspaces, convert, parseOptions, limits }));
+  endpoint(router, 'POST', '/convert', convertRoute({ workspaces, convert, parse: parse.convert, limits }));
+  endpoint(
+    router,
+    'POST',
+    '/batch',
+    batchRoute({
+      workspaces,
+      convert,
+      parse: parse.batch,
+      limits: { ...limits, maxFiles: config.MAX_BATCH_FILES },
+    }),
+  );
   endpoint(router, 'GET', '/formats', formatsRoute(inputs, outputs));
   endpoint(router, 'GET', '/health', healthRoute(version));
   return router;

@@ -32,6 +32,7 @@ const schema = z.object({
   HOST: text('0.0.0.0'),
   SUPPORT_EMAIL: text('support@localhost'),
   MAX_FILE_BYTES: whole(1, 2 ** 31, 10 * 1024 * 1024),
+  MAX_BATCH_FILES: whole(1, 1000, 20),
   RATE_LIMIT_PER_MINUTE: whole(0, 1_000_000, 60),
   TRUST_PROXY: z.string().transform(trustProxy).default(false),
   CONCURRENCY: whole(1, 1024, availableParallelism()),

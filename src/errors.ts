@@ -19,6 +19,12 @@ const row = <P extends unknown[]>(
 
 const seconds = (count: number): string => `${count} second${count === 1 ? '' : 's'}`;
 
+/** Bytes as people say them. */
+function readableBytes(bytes: number): string {
+  const mebibytes = bytes / (1024 * 1024);
+  return Number.isInteger(mebibytes) ? `${mebibytes} MiB (${bytes} bytes)` : `${bytes} bytes`;
+}
+
 const ERRORS = {
   NOT_MULTIPART: row(400, () => 'The request body must be multipart/form-data with a boundary.'),
   BODY_CUT_SHORT: row(400, () => 'The multipart body ended early or is not well-formed.'),
@@ -49,6 +55,7 @@ const ERRORS = {
     (one: string, other: string) =>
       `The fields "output_format" ("${one}") and "format" ("${other}") contradict each other: send one of them.`,
   ),
+  BAD_ARCHIVE: row(400, (archive: string, what: string) => `${archive} ${what}.`),
   DAMAGED: row(400, (file: string, label: string) => `${file} is damaged or not a valid ${label} image.`),
   SIDE_TOO_LONG: row(
     400,
@@ -61,7 +68,10 @@ const ERRORS = {
     (method: string, allowed: string) => `${method} is not allowed here: use ${allowed}.`,
   ),
   UPLOAD_TIMEOUT: row(408, (ms: number) => `The upload was not complete after ${seconds(ms / 1000)}.`),
-  FILE_TOO_LARGE: row(413, (file: string, most: string) => `${file} is too large: at most ${most} allowed.`),
+  FILE_TOO_LARGE: row(
+    413,
+    (file: string, most: number) => `${file} is too large: at most ${readableBytes(most)} allowed.`,
+  ),
   TOO_MANY_PIXELS: row(
     413,
     (file: string) =>

@@ -26,6 +26,8 @@ export interface OutputFormat {
   readonly extension: string;
   /** ImageMagick's coder prefix for writing. */
   readonly coder: string;
+  /** Compressed by itself, so that an archive would gain nothing by compressing it again. */
+  readonly compressed: boolean;
   /** The first bytes every file of this format has; `undefined` stands for any byte. */
   readonly magic: readonly (number | undefined)[];
   /** `full`: kept as it is; `binary`: a pixel is there or not; `none`: laid over white. */
@@ -62,6 +64,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'image/webp',
     extension: 'webp',
     coder: 'WEBP',
+    compressed: true,
     magic: [...ascii('RIFF'), ...ANY_FOUR, ...ascii('WEBP')],
     alpha: 'full',
     animation: true,
@@ -76,6 +79,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'image/png',
     extension: 'png',
     coder: 'PNG',
+    compressed: true,
     magic: [0x89, ...ascii('PNG\r\n'), 0x1a, 0x0a],
     alpha: 'full',
     animation: false,
@@ -88,6 +92,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'image/jpeg',
     extension: 'jpg',
     coder: 'JPEG',
+    compressed: true,
     magic: [0xff, 0xd8, 0xff],
     alpha: 'none',
     animation: false,
@@ -100,6 +105,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'image/gif',
     extension: 'gif',
     coder: 'GIF',
+    compressed: true,
     magic: ascii('GIF8'),
     alpha: 'binary',
     animation: true,
@@ -112,6 +118,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'image/bmp',
     extension: 'bmp',
     coder: 'BMP3',
+    compressed: false,
     magic: ascii('BM'),
     alpha: 'none',
     animation: false,
@@ -124,6 +131,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'application/pdf',
     extension: 'pdf',
     coder: 'PDF',
+    compressed: true,
     magic: ascii('%PDF-'),
     alpha: 'none',
     animation: false,

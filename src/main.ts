@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from './config.ts';
-import { createHttpServer } from './http/server.ts';
+import { createHttpServer, type HttpServer } from './http/server.ts';
 import { createService, type Service, Unusable } from './service.ts';
 
 /** Starts the service: settings → tools → app → listen → drain. Ends with 2 when it cannot serve. */
@@ -16,19 +16,24 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 const config = readConfig();
 const log = pino({ level: config.LOG_LEVEL });
 
+const ending = endSignal();
+let service: Service | undefined;
 try {
-  const service = await createService({ config, version, log });
-  const server = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
-  server.listen(config.PORT, config.HOST);
-  await once(server, 'listening');
-  reportStart(server, service);
-  log.info({ signal: await endSignal() }, 'draining');
-  await drain(server, service);
+  service = await createService({ config, version, log });
+  const http = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
+  http.server.listen(config.PORT, config.HOST);
+  await once(http.server, 'listening');
+  reportStart(http.server, service);
+  log.info({ signal: await ending }, 'draining');
+  service.drain();
+  await drain(http);
   log.info('ended');
 } catch (error) {
   if (error instanceof Unusable) log.fatal(error.message);
   else log.fatal({ err: error }, 'cannot serve');
   process.exitCode = error instanceof Unusable ? 2 : 1;
+} finally {
+  await service?.close();
 }
 
 function readConfig(): Config {
@@ -68,15 +73,13 @@ function endSignal(): Promise<NodeJS.Signals> {
 }
 
 /** Finishes what is under way, for at most the grace period; then the rest is cut off, its processes with it. */
-async function drain(server: Server, service: Service): Promise<void> {
-  service.drain();
+async function drain({ server, closeIdle }: HttpServer): Promise<void> {
   const closed = once(server, 'close');
   server.close();
-  // Clients keep a connection open after their last answer: each is closed once it falls idle.
-  const idle = setInterval(() => server.closeIdleConnections(), 50);
+  // Clients keep a connection open after their last answer, or open one before their first request.
+  const idle = setInterval(closeIdle, 50);
   const deadline = setTimeout(() => server.closeAllConnections(), config.SHUTDOWN_GRACE_MS);
   await closed;
   clearInterval(idle);
   clearTimeout(deadline);
-  await service.close();
 }

@@ -7,10 +7,10 @@ import { type Capabilities, capabilitiesOf } from './convert/capabilities.ts';
 import { createConvert } from './convert/convert.ts';
 import { policyHolds } from './engine/policy.ts';
 import { createPool } from './engine/pool.ts';
-import { createRun } from './engine/run.ts';
+import { createRun, type Run } from './engine/run.ts';
 import { findToolchain, type Toolchain } from './engine/toolchain.ts';
 import { sweep } from './files/sweep.ts';
-import { createWorkspaces } from './files/workspace.ts';
+import { createWorkspaces, type Workspaces } from './files/workspace.ts';
 
 /** The parts put together: settings in, an app that is ready to listen out. */
 
@@ -57,17 +57,17 @@ export async function createService({ config, version, log, now }: ServiceParts)
   const capabilities = capabilitiesOf(toolchain);
   for (const problem of capabilities.problems) log.warn(problem);
   if (capabilities.outputs.length === 0) throw new Unusable('Nothing can be converted on this machine.');
-  if (toolchain.magick && !(await policyHolds(toolchain.magick, run))) {
-    throw new Unusable(
-      `${toolchain.magick.path} does not obey the policy in ${ASSETS}/ImageMagick: not safe to serve.`,
-    );
-  }
 
   const swept = await sweep(config.TEMP_DIR);
   if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
-
   const workspaces = createWorkspaces(config.TEMP_DIR);
-  await checkWritable(workspaces, config.TEMP_DIR);
+  try {
+    await checkMachine(workspaces, config.TEMP_DIR, toolchain, run);
+  } catch (error) {
+    await workspaces.close();
+    throw error;
+  }
+
   const pool = createPool({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
   const convert = createConvert({
     toolchain,
@@ -93,11 +93,23 @@ export async function createService({ config, version, log, now }: ServiceParts)
   };
 }
 
-async function checkWritable(workspaces: ReturnType<typeof createWorkspaces>, folder: string): Promise<void> {
+/** Tries out what every request depends on: a folder to work in, and a tool that obeys. */
+async function checkMachine(
+  workspaces: Workspaces,
+  folder: string,
+  { magick }: Toolchain,
+  run: Run,
+): Promise<void> {
+  const trial = await workspaces.open().catch((cause: Error) => {
+    throw new Unusable(`TEMP_DIR ${folder} cannot be written: ${cause.message}`, { cause });
+  });
   try {
-    const trial = await workspaces.open();
+    if (magick && !(await policyHolds(magick, run, trial.path))) {
+      throw new Unusable(
+        `${magick.path} does not obey the policy in ${ASSETS}/ImageMagick: not safe to serve.`,
+      );
+    }
+  } finally {
     await trial.remove();
-  } catch (cause) {
-    throw new Unusable(`TEMP_DIR ${folder} cannot be written: ${(cause as Error).message}`, { cause });
   }
 }

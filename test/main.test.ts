@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { ask, convert, fixture, fixturePath } from './helpers/client.ts';
 import { fakeMagick } from './helpers/fake-magick.ts';
@@ -77,7 +79,7 @@ describe('the process', () => {
     it('with an ImageMagick that lacks a format lists and takes no such files, and says which package helps', async () => {
       const magick = await script(
         'magick',
-        'case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; *) exit 1;; esac',
+        'case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; "-list resource") echo "  Area: 50MP";; *) exit 1;; esac',
       );
       const started = start({
         MAGICK_BIN: magick,
@@ -93,15 +95,31 @@ describe('the process', () => {
       expect((await convert(base, await fixture('scene.jpg'))).message).to.include('supported format (PNG)');
     });
 
-    it('with an ImageMagick that does not obey the policy ends with 2', async () => {
-      const disobedient = await script(
-        'magick',
-        'case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; esac',
-      );
-      const started = start({ MAGICK_BIN: disobedient });
-      expect(await started.ended()).to.equal(2);
-      expect(started.output()).to.include('does not obey the policy');
-    });
+    for (const [how, answers] of [
+      [
+        'does what only our policy forbids',
+        '"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Area: 50MP";; *) exit 0',
+      ],
+      ['does not do what our policy allows', '"-list resource") echo "  Area: 50MP";; *) exit 1'],
+      [
+        'has other limits than ours',
+        '"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Area: 128MP";; *) exit 1',
+      ],
+    ]) {
+      it(`with an ImageMagick that ${how} ends with 2 and leaves nothing`, async () => {
+        const formats = 'for f in PNG PDF; do echo "  $f $f rw+ x"; done';
+        const version = 'echo "Version: ImageMagick 7.1.1-43 Q16"';
+        const MAGICK_BIN = await script(
+          'magick',
+          `case "$*" in -version) ${version};; "-list format") ${formats};; ${answers};; esac`,
+        );
+        const TEMP_DIR = await scratch('disobedient');
+        const started = start({ MAGICK_BIN, TEMP_DIR });
+        expect(await started.ended()).to.equal(2);
+        expect(started.output()).to.include('does not obey the policy');
+        expect(await readdir(TEMP_DIR)).to.deep.equal([]);
+      });
+    }
 
     it('with a TEMP_DIR that cannot be written ends with 2', async () => {
       const started = start({ TEMP_DIR: '/etc/hosts/nowhere' });
@@ -111,9 +129,11 @@ describe('the process', () => {
 
     it('on a port that is taken ends with 1 and says so', async () => {
       const PORT = new URL(await start({ TEMP_DIR: await scratch('start') }).base()).port;
-      const second = start({ PORT, TEMP_DIR: await scratch('start') });
+      const TEMP_DIR = await scratch('start');
+      const second = start({ PORT, TEMP_DIR });
       expect(await second.ended()).to.equal(1);
       expect(second.output()).to.include('EADDRINUSE');
+      expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
   });
 
@@ -130,6 +150,25 @@ describe('the process', () => {
       expect((await answer).status).to.equal(200);
       expect(await service.ended()).to.equal(0);
       expect(await readdir(TEMP_DIR)).to.deep.equal([]);
+    });
+
+    it('does not wait for those who are connected and ask for nothing, or for half of something', async () => {
+      const service = start({ TEMP_DIR: await scratch('idle') });
+      const { port } = new URL(await service.base());
+      const sockets = ['', 'GET /api/v1/he'].map((text) =>
+        connect(Number(port), '127.0.0.1')
+          .setNoDelay()
+          .on('error', () => {})
+          .on('connect', function (this: Socket) {
+            this.write(text);
+          }),
+      );
+      await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+      await ask(`http://127.0.0.1:${port}/api/v1/health`); // so that the others have been accepted, too
+      const before = performance.now();
+      service.child.kill('SIGTERM');
+      expect(await service.ended()).to.equal(0);
+      expect(performance.now() - before).to.be.below(14_000); // the grace period is 15 s
     });
 
     it('does not wait longer than its grace period', async () => {

@@ -27,7 +27,13 @@ export interface Converted {
   readonly convertedMs: number;
 }
 
-export type Convert = (source: Source, options: ConvertOptions, signal: AbortSignal) => Promise<Converted>;
+/** Files of one `group` share the pool as one client; see {@link Pool.run}. */
+export type Convert = (
+  source: Source,
+  options: ConvertOptions,
+  signal: AbortSignal,
+  group?: object,
+) => Promise<Converted>;
 
 export interface ConvertDeps {
   readonly toolchain: Toolchain;
@@ -88,14 +94,18 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
     }
   }
 
-  return async (source, options, signal) => {
+  return async (source, options, signal, group) => {
     const picture = await readHeader(join(source.folder, INPUT_FILE), source.type);
     const commands = plan(picture, options, machine);
-    return pool.run(signal, async (queuedMs) => {
-      const started = performance.now();
-      const result = await runPlan(commands, source, options, signal);
-      return { ...result, queuedMs, convertedMs: performance.now() - started };
-    });
+    return pool.run(
+      signal,
+      async (queuedMs) => {
+        const started = performance.now();
+        const result = await runPlan(commands, source, options, signal);
+        return { ...result, queuedMs, convertedMs: performance.now() - started };
+      },
+      group,
+    );
   };
 }
 

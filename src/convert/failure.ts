@@ -15,7 +15,10 @@ const SIGNS: readonly { readonly sign: RegExp; readonly meaning: 'ours' | 'disk'
     sign: /not allowed by the security policy|attempt to perform an operation not allowed/i,
     meaning: 'ours',
   },
-  { sign: /No space left on device|Disk quota exceeded/i, meaning: 'disk' },
+  {
+    sign: /No space left on device|Disk quota exceeded|unable to write file|WriteBlob Failed/i,
+    meaning: 'disk',
+  },
   { sign: /ENCODING_ERROR_BAD_DIMENSION|BAD_DIMENSION|PICTURE DIMENSION/i, meaning: 'side' },
   {
     sign: /exceeds limit|limit exceeded|cache resources exhausted|maximum supported image dimension/i,
@@ -32,10 +35,17 @@ export function explain(error: unknown, source: Failing, format: OutputType, tim
     case 'timeout':
       return failBecause(error, 'CONVERSION_TIMEOUT', timeoutMs);
     case 'unrunnable':
-      return error;
+      return isShortage(error.cause) ? failBecause(error, 'BUSY') : error;
     default:
       return explainText(error, source, format);
   }
+}
+
+/** No more processes, files or memory for now: errno(3). */
+function isShortage(cause: unknown): boolean {
+  return ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(
+    (cause as NodeJS.ErrnoException | undefined)?.code ?? '',
+  );
 }
 
 function explainText(error: CommandFailed, source: Failing, format: OutputType): Error {

@@ -8,8 +8,8 @@ export const SNIFF_BYTES = 4100;
 /** How much of a preamble (comments, a document type) may stand before `<svg`. */
 const MOST_PREAMBLE = 64 * 1024;
 
-/** A type; or `unknown`; or `unsure`, when more bytes could still tell. */
-export type Verdict = InputType | 'unknown' | 'unsure';
+/** A type; or a `zip` or other `archive`, which holds files; or `unknown`; or `unsure`, when more bytes could still tell. */
+export type Verdict = InputType | 'zip' | 'archive' | 'unknown' | 'unsure';
 
 /** What the library calls the types; an animated PNG is a PNG to every reader of PNG. */
 const BY_EXTENSION: Readonly<Record<string, InputType>> = {
@@ -24,6 +24,9 @@ const BY_EXTENSION: Readonly<Record<string, InputType>> = {
   webp: 'webp',
 };
 
+/** Archives and compressed files, as the library calls them. */
+const ARCHIVES = ['7z', 'ar', 'bz2', 'gz', 'lz', 'lz4', 'rar', 'tar', 'tar.gz', 'xz', 'zst'];
+
 /**
  * @param head the file's first bytes
  * @param complete whether that is the whole file
@@ -31,6 +34,8 @@ const BY_EXTENSION: Readonly<Record<string, InputType>> = {
 export async function sniff(head: Uint8Array, complete: boolean): Promise<Verdict> {
   const found = (await fileTypeFromBuffer(head))?.ext;
   if (found !== undefined && Object.hasOwn(BY_EXTENSION, found)) return BY_EXTENSION[found] as InputType;
+  if (isZip(head)) return 'zip';
+  if (found !== undefined && ARCHIVES.includes(found)) return 'archive';
   if (found === 'heic' && isAvifToo(head)) return 'avif';
   if (found !== undefined && found !== 'xml') return 'unknown';
   // The library looks at the first directory to tell cameras apart: here it is further behind.
@@ -46,6 +51,12 @@ function isAvifToo(head: Uint8Array): boolean {
     box.toString('latin1', 8, 12) === 'mif1' &&
     (brands.match(/.{4}/gs) ?? []).some((brand) => /^avi[fs]$/.test(brand))
   );
+}
+
+/** Also such as the library takes for a document, which is a ZIP inside; an empty archive has no file header. */
+function isZip(head: Uint8Array): boolean {
+  const start = Buffer.from(head.subarray(0, 4)).toString('latin1');
+  return start === 'PK\x03\x04' || start === 'PK\x05\x06';
 }
 
 function isTiff(head: Uint8Array): boolean {

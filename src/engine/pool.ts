@@ -1,53 +1,83 @@
 import pLimit from 'p-limit';
 import { ClientGone, fail } from '../errors.ts';
 
-/** How many conversions run at once, how many may wait, and who is turned away. */
+/** How many conversions run at once, how many may wait, whose turn it is, and who is turned away. */
 
 export interface Pool {
   /**
-   * Runs `job` when a place is free. `waitedMs` tells it how long that took.
+   * Runs `job` when a place is free. `waitedMs` tells it how long that took. Jobs of one
+   * `group` belong together (a batch); a free place goes to the group that runs the fewest.
    *
    * @throws ServiceError BUSY when the queue is full
    * @throws ClientGone when `signal` fires before the job starts; it then never does
    */
-  run<T>(signal: AbortSignal, job: (waitedMs: number) => Promise<T>): Promise<T>;
+  run<T>(signal: AbortSignal, job: (waitedMs: number) => Promise<T>, group?: object): Promise<T>;
+}
+
+interface Waiting {
+  readonly group: object;
+  /** Runs the job to its end; what comes back tells its caller how it ended. */
+  readonly run: () => Promise<() => void>;
 }
 
 export function createPool(limits: { readonly concurrency: number; readonly queueLimit: number }): Pool {
   const limit = pLimit(limits.concurrency);
-  let waiting = 0;
-  let running = 0;
+  /** In the order they came. */
+  const waiting: Waiting[] = [];
+  const running = new Map<object, number>();
+  let started = 0;
+
+  /** What a place that falls free does: the next job of whoever has the least, if anybody still waits. */
+  async function serveNext(): Promise<void> {
+    const next = fairest(waiting, running);
+    if (!next) return;
+    waiting.splice(waiting.indexOf(next), 1);
+    running.set(next.group, (running.get(next.group) ?? 0) + 1);
+    started += 1;
+    const tellCaller = await next.run();
+    started -= 1;
+    const left = (running.get(next.group) ?? 1) - 1;
+    if (left > 0) running.set(next.group, left);
+    else running.delete(next.group);
+    // Only now, so that a caller who at once has another job finds the place free.
+    tellCaller();
+  }
 
   return {
-    run(signal, job) {
+    run<T>(signal: AbortSignal, job: (waitedMs: number) => Promise<T>, group: object = {}): Promise<T> {
       if (signal.aborted) return Promise.reject(new ClientGone());
-      if (running + waiting >= limits.concurrency + limits.queueLimit) return Promise.reject(fail('BUSY'));
+      if (started + waiting.length >= limits.concurrency + limits.queueLimit)
+        return Promise.reject(fail('BUSY'));
 
       const queuedAt = performance.now();
-      const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof job>>>();
-      waiting += 1;
-
+      const { promise, resolve, reject } = Promise.withResolvers<T>();
+      const entry: Waiting = {
+        group,
+        run() {
+          signal.removeEventListener('abort', leave);
+          return job(performance.now() - queuedAt).then(
+            (value) => () => resolve(value),
+            (error) => () => reject(error),
+          );
+        },
+      };
       // A job whose client leaves gives up its place in the queue at once, not when its turn comes.
-      const leave = () => {
-        waiting -= 1;
+      const leave = (): void => {
+        waiting.splice(waiting.indexOf(entry), 1);
         reject(new ClientGone());
       };
       signal.addEventListener('abort', leave, { once: true });
-
-      void limit(async () => {
-        if (signal.aborted) return;
-        signal.removeEventListener('abort', leave);
-        waiting -= 1;
-        running += 1;
-        try {
-          resolve(await job(performance.now() - queuedAt));
-        } catch (error) {
-          reject(error);
-        } finally {
-          running -= 1;
-        }
-      });
+      waiting.push(entry);
+      void limit(serveNext);
       return promise;
     },
   };
+}
+
+function fairest(waiting: readonly Waiting[], running: ReadonlyMap<object, number>): Waiting | undefined {
+  const load = ({ group }: Waiting): number => running.get(group) ?? 0;
+  return waiting.reduce<Waiting | undefined>(
+    (best, candidate) => (best && load(best) <= load(candidate) ? best : candidate),
+    undefined,
+  );
 }

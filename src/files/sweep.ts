@@ -21,8 +21,12 @@ export async function sweep(tempDir: string, now: number = Date.now()): Promise<
       const path = join(tempDir, name);
       const alive = (await isAlive(owner)) ?? (await changedSince(path, now - STALE_MS));
       if (alive) return [];
-      await rm(path, { recursive: true, force: true });
-      return [name];
+      // Another user's, perhaps: then it is that user's next process that removes it.
+      const gone = await rm(path, { recursive: true, force: true }).then(
+        () => true,
+        () => false,
+      );
+      return gone ? [name] : [];
     }),
   );
   return swept.flat();

@@ -19,7 +19,7 @@ export interface Workspaces {
 
 /**
  * Everything this process puts on disk is below one folder in `tempDir`, whose name
- * tells which process it belongs to. It is made with the first request.
+ * tells which process it belongs to.
  */
 export function createWorkspaces(tempDir: string): Workspaces {
   let home: Promise<string> | undefined;
@@ -28,18 +28,29 @@ export function createWorkspaces(tempDir: string): Workspaces {
     await mkdir(tempDir, { recursive: true });
     return mkdtemp(join(tempDir, `${instanceFolderName(await identity())}-`));
   };
+  const forget = (made: Promise<string>): void => {
+    if (home === made) home = undefined;
+  };
+  const currentHome = (): Promise<string> => {
+    if (home) return home;
+    const made = makeHome();
+    made.catch(() => forget(made)); // whoever comes next tries again
+    home = made;
+    return made;
+  };
   const makeFolder = async (): Promise<string> => {
-    home ??= makeHome();
-    return mkdtemp(join(await home, 'request-'));
+    const tried = currentHome();
+    return mkdtemp(join(await tried, 'request-')).catch(async (error: NodeJS.ErrnoException) => {
+      // Someone may have tidied up the temp folder while nothing was under way.
+      if (error.code !== 'ENOENT') throw error;
+      forget(tried);
+      return mkdtemp(join(await currentHome(), 'request-'));
+    });
   };
 
   return {
     async open() {
-      // Someone may have tidied the temp folder while nothing was under way.
-      const path = await makeFolder().catch(() => {
-        home = undefined;
-        return makeFolder();
-      });
+      const path = await makeFolder();
       return {
         path,
         async folder(name) {

@@ -1,33 +1,32 @@
 import type { RequestHandler } from 'express';
 import type { Convert } from '../convert/convert.ts';
+import type { ConvertOptions } from '../convert/plan/types.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { OUTPUTS } from '../formats.ts';
 import { clientSignal } from './client-signal.ts';
-import type { ParseOptions } from './options.ts';
+import type { ReceivedFile } from './intake.ts';
+import type { Parse } from './options.ts';
 import { baseNameOf } from './output-name.ts';
 import { sendFile, setServerTiming } from './send-file.ts';
-import { type ReceivedFile, receive, type UploadRules } from './upload.ts';
+import { receive, type UploadRules } from './upload.ts';
 
 export interface ConvertRouteDeps {
   readonly workspaces: Workspaces;
   readonly convert: Convert;
-  readonly parseOptions: ParseOptions;
+  readonly parse: Parse<ConvertOptions>;
   readonly limits: Pick<UploadRules, 'maxFileBytes' | 'timeoutMs' | 'accepts'>;
 }
 
 /** `POST /convert`: one image in, the converted one out, nothing left behind. */
-export function convertRoute({
-  workspaces,
-  convert,
-  parseOptions,
-  limits,
-}: ConvertRouteDeps): RequestHandler {
+export function convertRoute({ workspaces, convert, parse, limits }: ConvertRouteDeps): RequestHandler {
   const rules: UploadRules = {
     ...limits,
     fileField: 'file',
     fileFieldAliases: [],
     maxFiles: 1,
+    unpacks: false,
     label: () => 'The file',
+    goesOn: () => false,
   };
 
   return async (req, res) => {
@@ -38,7 +37,7 @@ export function convertRoute({
       const { files, fields } = await receive(req, workspace, rules);
       const uploadedMs = performance.now() - started;
       const file = files[0] as ReceivedFile;
-      const options = parseOptions(fields);
+      const options = parse(fields);
 
       const result = await convert(file, options, signal);
 
@@ -48,6 +47,7 @@ export function convertRoute({
         result,
         options.format,
         `${baseNameOf(file.name)}.${OUTPUTS[options.format].extension}`,
+        limits.timeoutMs,
       );
     } finally {
       await workspace.remove();

@@ -1,10 +1,10 @@
-import type { ErrorRequestHandler } from 'express';
+import type { ErrorRequestHandler, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { ClientGone, fail, failBecause, ServiceError } from '../errors.ts';
 
 /** The one place where errors become answers: the public sentence to the client, the cause to the log. */
 export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHandler {
-  return (error: unknown, _req, res, _next) => {
+  return (error: unknown, req, res, _next) => {
     const requestId = String(res.getHeader('X-Request-Id'));
     if (error instanceof ClientGone) {
       log.debug({ requestId }, 'client gone');
@@ -22,11 +22,30 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
       return;
     }
     if (answer.retryAfter !== undefined) res.setHeader('Retry-After', answer.retryAfter);
-    // Whoever took this long to send would go on: the connection is not worth keeping.
-    if (answer.status === 408) res.setHeader('Connection', 'close');
     for (const name of ['Content-Disposition', 'Content-Length', 'Server-Timing']) res.removeHeader(name);
-    res.status(answer.status).json(errorBody(answer.status, answer.message));
+    answerEarly(req, res, answer.status, errorBody(answer.status, answer.message));
   };
+}
+
+/**
+ * Sends an answer that may come before the request has. Most clients look at it only when they have
+ * sent everything: so what they send is read and thrown away, and a connection that is to be closed
+ * stays open until then, or until the server's own deadline. Who was too slow is not waited for.
+ */
+function answerEarly(req: Request, res: Response, status: number, body: object): void {
+  const payload = JSON.stringify(body);
+  res.status(status).type('json').setHeader('Content-Length', Buffer.byteLength(payload));
+  const closes = !res.shouldKeepAlive || res.getHeader('Connection') === 'close';
+  if (status === 408) {
+    res.setHeader('Connection', 'close');
+    res.end(payload);
+  } else if (req.complete || !closes || req.method === 'HEAD') {
+    res.end(payload);
+  } else {
+    res.write(payload);
+    req.once('close', () => res.end());
+    req.resume();
+  }
 }
 
 /** The shape of every error response. */

@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import type { OnError } from '../convert/batch.ts';
 import type { ConvertOptions } from '../convert/plan/types.ts';
 import { fail } from '../errors.ts';
 import { type OutputType, outputTypeNamed } from '../formats.ts';
+import { printable } from './printable.ts';
 import type { TextField } from './upload.ts';
 
 /** Form fields → ConvertOptions. Each field's check says, in words, what it expects. */
@@ -31,7 +33,7 @@ const outputFormat = (outputs: readonly OutputType[]) =>
     return z.NEVER;
   });
 
-const schemaFor = (outputs: readonly OutputType[]) =>
+const convertFields = (outputs: readonly OutputType[]) =>
   z.object({
     output_format: outputFormat(outputs).optional(),
     format: outputFormat(outputs).optional(),
@@ -41,44 +43,66 @@ const schemaFor = (outputs: readonly OutputType[]) =>
     strip_metadata: trueOrFalse.default(true),
   });
 
-export type ParseOptions = (fields: readonly TextField[]) => ConvertOptions;
+const batchFields = (outputs: readonly OutputType[]) =>
+  convertFields(outputs).extend({
+    on_error: z
+      .string()
+      .toLowerCase()
+      .pipe(z.enum(['fail', 'skip'], 'fail or skip'))
+      .default('fail'),
+  });
+
+export type Parse<T> = (fields: readonly TextField[]) => T;
+export interface BatchOptions {
+  readonly options: ConvertOptions;
+  readonly onError: OnError;
+}
 
 /**
- * Makes the function that reads the options from a form's text fields. An empty field
- * is as if absent, and one that is not an option is passed over.
+ * Makes the functions that read the options of both endpoints from a form's text fields. An
+ * empty field is as if absent, and one that is not an option is passed over.
  *
- * It throws a ServiceError with status 400 that names field, value and what was expected.
+ * They throw a ServiceError with status 400 that names field, value and what was expected.
  *
  * @param outputs the formats that can be written on this machine
  */
-export function createParseOptions(outputs: readonly OutputType[]): ParseOptions {
-  const schema = schemaFor(outputs);
-  const known = Object.keys(schema.shape);
-
-  return (fields) => {
-    const given = new Map<string, string>();
-    for (const [name, value] of fields) {
-      if (value === '' || !known.includes(name)) continue;
-      if (given.has(name)) throw fail('FIELD_REPEATED', name);
-      given.set(name, value);
-    }
-    const result = schema.safeParse(Object.fromEntries(given));
-    const [issue] = result.error?.issues ?? [];
-    if (!result.success || issue) {
-      const name = String(issue?.path[0]);
-      throw fail('FIELD_INVALID', name, printable(given.get(name) ?? ''), issue?.message ?? 'another value');
-    }
-    const { output_format, format, quality, width, height, strip_metadata } = result.data;
-    if (output_format && format && output_format !== format) {
-      throw fail('FORMATS_DIFFER', given.get('output_format') ?? '', given.get('format') ?? '');
-    }
-    const chosen = output_format ?? format ?? 'webp';
-    return { format: chosen, quality, width, height, stripMetadata: strip_metadata };
+export function createParsers(outputs: readonly OutputType[]): {
+  convert: Parse<ConvertOptions>;
+  batch: Parse<BatchOptions>;
+} {
+  const forConvert = convertFields(outputs);
+  const forBatch = batchFields(outputs);
+  return {
+    convert: (fields) => toOptions(check(forConvert, fields), fields),
+    batch(fields) {
+      const { on_error, ...rest } = check(forBatch, fields);
+      return { options: toOptions(rest, fields), onError: on_error };
+    },
   };
 }
 
-/** A client's own words, short and harmless enough to be said back. */
-function printable(value: string): string {
-  const clean = value.replace(/\p{C}/gu, '\uFFFD');
-  return clean.length > 40 ? `${clean.slice(0, 40)}…` : clean;
+function check<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): z.output<S> {
+  const given = new Map<string, string>();
+  for (const [name, value] of fields) {
+    if (value === '' || !Object.hasOwn(schema.shape, name)) continue;
+    if (given.has(name)) throw fail('FIELD_REPEATED', name);
+    given.set(name, value);
+  }
+  const result = schema.safeParse(Object.fromEntries(given));
+  if (result.success) return result.data;
+  const { path, message } = result.error.issues[0] as z.core.$ZodIssue;
+  const name = String(path[0]);
+  throw fail('FIELD_INVALID', name, printable(given.get(name) ?? ''), message);
+}
+
+function toOptions(
+  checked: z.output<ReturnType<typeof convertFields>>,
+  fields: readonly TextField[],
+): ConvertOptions {
+  const { output_format, format, quality, width, height, strip_metadata } = checked;
+  if (output_format && format && output_format !== format) {
+    const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
+    throw fail('FORMATS_DIFFER', sent('output_format'), sent('format'));
+  }
+  return { format: output_format ?? format ?? 'webp', quality, width, height, stripMetadata: strip_metadata };
 }

@@ -19,6 +19,25 @@ export function baseNameOf(clientName: string | undefined): string {
   return /^\.*$/.test(short) ? FALLBACK : short;
 }
 
+/**
+ * The names of files in one archive, in order: the second of one name gets ` (2)`. Names that
+ * differ only in case count as one, since they are one file on many systems.
+ */
+export function uniqueNames(clientNames: readonly (string | undefined)[], extension: string): string[] {
+  const taken = new Set<string>();
+  return clientNames.map((clientName) => {
+    // What looks like a drive would be taken off by the library that writes the archive.
+    const base = baseNameOf(clientName).replace(/^(\w+):/, '$1_');
+    for (let count = 1; ; count += 1) {
+      const name = `${count === 1 ? base : `${base} (${count})`}.${extension}`;
+      const key = name.toLowerCase().normalize('NFC');
+      if (taken.has(key)) continue;
+      taken.add(key);
+      return name;
+    }
+  });
+}
+
 /** An ASCII stand-in for clients that cannot read `filename*`. */
 export function asciiName(name: string): string {
   const plain = name.normalize('NFKD').replace(/\p{M}/gu, '');

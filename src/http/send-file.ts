@@ -7,23 +7,34 @@ import { ClientGone } from '../errors.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { asciiName } from './output-name.ts';
 
-/** Sends a converted file from disk, as an attachment called `name`, and waits until it is out. */
+/**
+ * Sends a converted file from disk, as an attachment called `name`, and waits until it is out.
+ *
+ * @param stallMs see {@link hangUpWhenStalled}
+ */
 export async function sendFile(
   res: Response,
   { path, bytes }: Pick<Converted, 'path' | 'bytes'>,
   format: OutputType,
   name: string,
+  stallMs: number,
 ): Promise<void> {
   res.setHeader('Content-Type', OUTPUTS[format].mediaType);
   res.setHeader('Content-Length', bytes);
   res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiName(name) }));
   res.setHeader('Cache-Control', 'no-store');
+  hangUpWhenStalled(res, stallMs);
   try {
     await pipeline(createReadStream(path), res);
   } catch (cause) {
     if (res.closed || res.destroyed) throw new ClientGone({ cause });
     throw cause;
   }
+}
+
+/** A client that reads nothing for `ms` milliseconds is not waited for: its answer takes room on disk. */
+export function hangUpWhenStalled(res: Response, ms: number): void {
+  res.setTimeout(ms, () => res.destroy());
 }
 
 /** `Server-Timing`: where the time of a request went, in milliseconds. */

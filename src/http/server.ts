@@ -1,4 +1,10 @@
-import { createServer, type Server, STATUS_CODES } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { errorBody } from './error-handler.ts';
@@ -6,38 +12,71 @@ import { errorBody } from './error-handler.ts';
 /** How much longer than an upload may take a connection lives on, in milliseconds, so that the answer gets out. */
 const GRACE_MS = 5_000;
 
+export interface HttpServer {
+  readonly server: Server;
+  /** Hangs up on everyone for whom nothing is under way, also those who never sent a request. */
+  closeIdle(): void;
+}
+
 /** An HTTP server for the app, with deadlines of its own for whoever sends too slowly. It does not listen yet. */
-export function createHttpServer(app: Express, uploadTimeoutMs: number): Server {
+export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpServer {
+  /** Who is connected, and the answer that is under way, if one is. */
+  const connections = new Map<Socket, ServerResponse | undefined>();
+  const handle = (req: IncomingMessage, res: ServerResponse): void => {
+    connections.set(req.socket, res);
+    res.once('close', () => {
+      if (connections.has(req.socket)) connections.set(req.socket, undefined);
+    });
+    app(req, res);
+  };
+
   const server = createServer(
     {
       requestTimeout: uploadTimeoutMs + GRACE_MS,
       headersTimeout: Math.min(uploadTimeoutMs, 30_000),
       connectionsCheckingInterval: 1_000,
       keepAliveTimeout: 65_000, // longer than the 60 s after which common proxies reuse no connection
+      requireHostHeader: false, // nothing here depends on it, and Node would answer in a shape of its own
     },
-    app,
+    handle,
   );
-  server.on('clientError', refuse);
-  return server;
+  server.on('checkExpectation', handle);
+  server.on('connection', (socket) => {
+    connections.set(socket, undefined);
+    socket.once('close', () => connections.delete(socket));
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    refuse(error, socket, connections.get(socket));
+  });
+  return {
+    server,
+    closeIdle() {
+      for (const [socket, answer] of connections) if (!answer) socket.destroy();
+    },
+  };
 }
 
-const STATUS_BY_CODE: Readonly<Record<string, number>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
-  HPE_HEADER_OVERFLOW: 431,
+/** What Node found wrong, in the client's terms. */
+const REFUSALS: Readonly<Record<string, readonly [status: number, message: string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request was not complete in time.'],
+  HPE_HEADER_OVERFLOW: [431, 'The request headers are too large.'],
+  HPE_INVALID_EOF_STATE: [400, 'The request body ended early.'],
 };
 
-/** Answers what never became a request, in the error shape; or hangs up when an answer has begun already. */
-function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || socket.bytesWritten > 0 || error.code === 'ECONNRESET') {
+/** Answers what never became a whole request, in the error shape; or hangs up when an answer has begun already. */
+function refuse(error: NodeJS.ErrnoException, socket: Socket, answer: ServerResponse | undefined): void {
+  if (!socket.writable || answer?.headersSent || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
   }
-  const status = STATUS_BY_CODE[error.code ?? ''] ?? 400;
-  const body = JSON.stringify(
-    errorBody(status, `${STATUS_CODES[status]}: the request is not valid HTTP or took too long.`),
-  );
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n` +
-      `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+  const [status, message] = REFUSALS[error.code ?? ''] ?? [400, 'The request is not valid HTTP.'];
+  const body = JSON.stringify(errorBody(status, message));
+  const headers = {
+    ...answer?.getHeaders(),
+    Connection: 'close',
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
 }

@@ -84,4 +84,40 @@ describe('the pool', () => {
     expect(await failing.catch((error: Error) => error.message)).to.equal('broken');
     expect(await next).to.equal('next');
   });
+
+  describe('with jobs that belong together', () => {
+    const batchOf = (pool: ReturnType<typeof createPool>, log: string[], name: string, size: number) => {
+      const group = {};
+      return Array.from({ length: size }, (_, at) => {
+        const job = openJob(log, `${name}${at}`);
+        void pool.run(stays, job.start, group);
+        return job;
+      });
+    };
+
+    it('lets a single job go before all of a batch of twenty but those that run', async () => {
+      const pool = createPool({ concurrency: 2, queueLimit: 100 });
+      const log: string[] = [];
+      const batch = batchOf(pool, log, 'batch', 20);
+      await settled();
+      const single = openJob(log, 'single');
+      void pool.run(stays, single.start);
+      batch[0]?.end();
+      await settled();
+      expect(log).to.deep.equal(['start batch0', 'start batch1', 'start single']);
+    });
+
+    it('serves two batches by turns, and each in its own order', async () => {
+      const pool = createPool({ concurrency: 2, queueLimit: 100 });
+      const log: string[] = [];
+      const first = batchOf(pool, log, 'a', 3);
+      await settled();
+      const second = batchOf(pool, log, 'b', 3);
+      for (const job of [first[0], first[1], second[0], first[2], second[1]]) {
+        job?.end();
+        await settled();
+      }
+      expect(log.map((line) => line.slice(6))).to.deep.equal(['a0', 'a1', 'b0', 'a2', 'b1', 'b2']);
+    });
+  });
 });

@@ -47,6 +47,30 @@ describe('a workspace', () => {
   });
 });
 
+describe('a workspace that cannot be made where it was', () => {
+  it('is made in one new place, however many ask at once, and nothing stays behind', async () => {
+    const tempDir = await scratch('temp');
+    const workspaces = createWorkspaces(tempDir);
+    await (await workspaces.open()).remove();
+    await rm(tempDir, { recursive: true });
+    const opened = await Promise.all(Array.from({ length: 6 }, () => workspaces.open()));
+    expect(await readdir(tempDir)).to.have.length(1);
+    await Promise.all(opened.map((workspace) => workspace.remove()));
+    await workspaces.close();
+    expect(await readdir(tempDir)).to.deep.equal([]);
+  });
+
+  it('can be made again once the trouble is over', async () => {
+    const folder = await scratch('temp');
+    await writeFile(join(folder, 'blocked'), '');
+    const workspaces = createWorkspaces(join(folder, 'blocked'));
+    expect(await workspaces.open().catch((error: Error) => error)).to.be.instanceOf(Error);
+    await rm(join(folder, 'blocked'));
+    await (await workspaces.open()).remove();
+    await workspaces.close();
+  });
+});
+
 describe('the sweeper', () => {
   const folderOf = async (tempDir: string, pid: number, change = {}) => {
     const name = `${instanceFolderName({ ...(await identity(pid)), ...change })}-abcdef`;

@@ -1,9 +1,10 @@
 import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
 
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
+const FOLDERS = (process.env.PATH ?? '').split(delimiter);
 const PLACES = [
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
+  ...NAMES.flatMap((name) => FOLDERS.map((folder) => join(folder, name))),
   '/Applications/Chromium.app/Contents/MacOS/Chromium',
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];

@@ -8,6 +8,8 @@ export function fakeMagick(body: string): Promise<string> {
   -version) echo "Version: ImageMagick 7.1.1-43 Q16" ;;
   "-list format") for f in PNG JPEG GIF BMP BMP3 TIFF AVIF ICO WEBP PDF; do echo "  $f  $f  rw+  x"; done ;;
   xc:red*) exit 1 ;;
+  "PNG:in PDF:allowed.pdf") ;;
+  "-list resource") echo "  Area: 50MP" ;;
   *) ${body} ;;
 esac`,
   );

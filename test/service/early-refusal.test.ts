@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
@@ -96,6 +96,46 @@ describe('an early refusal of 200 MB reaches', () => {
       page.close();
     }
   });
+
+  it('a client that asks to close the connection and reads only when it has sent everything', async () => {
+    const program =
+      'import json, sys, urllib.error, urllib.request\n' +
+      'body = b"--xyz\\r\\nContent-Disposition: form-data; name=\\"file\\"; filename=\\"a.jpg\\"\\r\\n\\r\\n" + bytes(int(sys.argv[2]))\n' +
+      'headers = {"Content-Type": "multipart/form-data; boundary=xyz"}\n' +
+      'try: urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, headers))\n' +
+      'except urllib.error.HTTPError as error: print(error.code, json.load(error)["error"]["code"])\n';
+    for (const [path, status] of [
+      ['/convert', 415],
+      ['/nothing', 404],
+    ] as const) {
+      const { stdout } = await promisify(execFile)('python3', [
+        '-c',
+        program,
+        service.base + path,
+        String(SIZE),
+      ]);
+      expect(stdout.trim()).to.equal(`${status} ${status}`);
+    }
+  });
+
+  for (const [what, start, bytes, status] of [
+    ['one byte over the limit', () => photo, 10 * MIB + 1, 413],
+    ['the first bytes of something that is no image', () => Buffer.alloc(0), 5000, 415],
+  ] as const) {
+    it(`a client that has sent no more than ${what}`, async () => {
+      const { hostname, port } = new URL(service.base);
+      const socket = connect(Number(port || 80), hostname);
+      socket.write(
+        `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Length: ${SIZE}\r\n` +
+          'Content-Type: multipart/form-data; boundary=xyz\r\n\r\n' +
+          '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n',
+      );
+      socket.write(Buffer.concat([start(), Buffer.alloc(bytes)], bytes));
+      const [data] = await once(socket, 'data');
+      expect(String(data)).to.match(new RegExp(`^HTTP/1\\.1 ${status} `));
+      socket.destroy();
+    });
+  }
 
   it('a client whose path is wrong, or who is not sending a form', async () => {
     for (const [path, status] of [

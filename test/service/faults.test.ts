@@ -3,7 +3,7 @@ import { readdir, readFile, rename } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { ask, convert, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
@@ -18,6 +18,12 @@ async function dial({ base }: OwnService): Promise<Socket> {
   const socket = connect(Number(new URL(base).port), '127.0.0.1');
   await once(socket, 'connect');
   return socket;
+}
+
+async function readAll(socket: Socket): Promise<string> {
+  let text = '';
+  for await (const data of socket) text += data;
+  return text;
 }
 
 describe('when something goes wrong', () => {
@@ -207,14 +213,80 @@ describe('when something goes wrong', () => {
       .and.include('"message":"The upload was not complete after 0.3 seconds."');
   });
 
-  it('what is not HTTP at all is answered in the error shape', async () => {
-    await start({});
+  it('a client that does not read its answer is not waited for', async () => {
+    const large = 'head -c 50000000 /dev/zero >> out.webp';
+    await start({
+      MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} out.webp; ${large}`),
+      UPLOAD_TIMEOUT_MS: '500',
+    });
     const socket = await dial(service);
-    socket.write('HELLO\r\n\r\n');
-    const [data] = await once(socket, 'data');
-    expect(String(data))
+    socket.pause();
+    const body = Buffer.concat([Buffer.from(PART), photo, Buffer.from('\r\n--xyz--\r\n')]);
+    socket.write(head(body.length));
+    socket.write(body);
+    await eventually(async () => (await openRequests()).length === 1);
+    await eventually(async () => (await openRequests()).length === 0);
+    socket.destroy();
+  });
+
+  describe('a body that is wrong in its first part and has a good one behind it in the same piece', () => {
+    const good = () =>
+      Buffer.concat([Buffer.from(PART), photo, Buffer.alloc(300_000), Buffer.from('\r\n--xyz--\r\n')]);
+    for (const [what, wrong] of [
+      [
+        'a file of another name',
+        '--xyz\r\nContent-Disposition: form-data; name="image"; filename="a"\r\n\r\nx\r\n',
+      ],
+      ['too many fields', '--xyz\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n'.repeat(150)],
+      ['a header that cannot be read', '--xyz\r\nContent-Disposition: form-data; name="\0"\r\n\r\nx\r\n'],
+    ] as const) {
+      it(`is answered with 400 and leaves nothing: ${what}`, async () => {
+        await start({});
+        const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
+        const body = Buffer.concat([Buffer.from(wrong), good()]);
+        expect((await ask(`${service.base}/convert`, { method: 'POST', headers, body })).status).to.equal(
+          400,
+        );
+        expect(await openRequests()).to.deep.equal([]);
+      });
+    }
+  });
+
+  for (const [what, text, status, message] of [
+    ['is not HTTP at all', 'HELLO\r\n\r\n', 400, 'The request is not valid HTTP.'],
+    ['has no Host', 'GET /api/v1/health HTTP/1.1\r\nConnection: close\r\n\r\n', 200, ''],
+    [
+      'expects something odd',
+      'GET /api/v1/health HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n',
+      200,
+      '',
+    ],
+    [
+      'has headers without end',
+      `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`,
+      431,
+      'The request headers are too large.',
+    ],
+  ] as const) {
+    it(`what ${what} is answered in our shapes, with ${status}`, async () => {
+      await start({});
+      const socket = await dial(service);
+      socket.write(text);
+      expect(await readAll(socket)).to.match(new RegExp(`^HTTP/1\\.1 ${status} [^]*${message}`));
+    });
+  }
+
+  it('a body that ends early on a connection that stays half open is answered with all headers', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '60' });
+    const socket = await dial(service);
+    socket.end(head(1000) + PART);
+    const answer = await readAll(socket);
+    expect(answer)
       .to.match(/^HTTP\/1\.1 400 /)
-      .and.include('{"error":{"code":400,"message":');
+      .and.include('The request body ended early.');
+    expect(answer)
+      .to.match(/x-request-id: /i)
+      .and.match(/x-ratelimit-remaining: 59/i);
   });
 
   it('new requests are refused while the service shuts down', async () => {

@@ -1,0 +1,72 @@
+import type { RequestHandler } from 'express';
+import { convertAll, type Outcome } from '../convert/batch.ts';
+import type { Convert } from '../convert/convert.ts';
+import type { Workspaces } from '../files/workspace.ts';
+import { clientSignal } from './client-signal.ts';
+import type { ReceivedFile, RefusedFile } from './intake.ts';
+import type { BatchOptions, Parse } from './options.ts';
+import { printable } from './printable.ts';
+import { sendArchive } from './send-archive.ts';
+import { setServerTiming } from './send-file.ts';
+import { receive, type TextField, type UploadRules } from './upload.ts';
+
+export interface BatchRouteDeps {
+  readonly workspaces: Workspaces;
+  readonly convert: Convert;
+  readonly parse: Parse<BatchOptions>;
+  readonly limits: Pick<UploadRules, 'maxFiles' | 'maxFileBytes' | 'timeoutMs' | 'accepts'>;
+}
+
+/** `POST /batch`: many images in, one ZIP of the converted ones out, nothing left behind. */
+export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDeps): RequestHandler {
+  const rules: UploadRules = {
+    ...limits,
+    fileField: 'files',
+    fileFieldAliases: ['files[]'],
+    unpacks: true,
+    label: (position, name) => (name ? `File ${position} ("${printable(name, 80)}")` : `File ${position}`),
+    goesOn: saysSkip,
+  };
+
+  return async (req, res) => {
+    const started = performance.now();
+    const signal = clientSignal(res);
+    const workspace = await workspaces.open();
+    try {
+      const { files, fields } = await receive(req, workspace, rules);
+      const uploadedMs = performance.now() - started;
+      const { options, onError } = parse(fields);
+
+      const good = files.filter(isReceived);
+      const outcomes = await convertAll(good, convert, options, onError, signal);
+      const results = files.map((file) => ({
+        name: file.name,
+        outcome: isReceived(file) ? (outcomes[good.indexOf(file)] as Outcome) : { error: file.error },
+      }));
+      const [first] = results;
+      if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
+        throw first.outcome.error;
+
+      const convertedMs = performance.now() - started - uploadedMs;
+      setServerTiming(res, { upload: uploadedMs, queue: leastWait(outcomes), convert: convertedMs });
+      await sendArchive(res, results, options.format, limits.timeoutMs);
+    } finally {
+      await workspace.remove();
+    }
+  };
+}
+
+/** The field must come before a file that is to be skipped while it is received: until it does, the first refusal ends all. */
+function saysSkip(fields: readonly TextField[]): boolean {
+  return fields.some(([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip');
+}
+
+function isReceived(file: ReceivedFile | RefusedFile): file is ReceivedFile {
+  return 'folder' in file;
+}
+
+/** How long the batch waited for its turn: until the first of its conversions could start. */
+function leastWait(outcomes: readonly Outcome[]): number {
+  const waits = outcomes.flatMap((outcome) => ('converted' in outcome ? outcome.converted.queuedMs : []));
+  return waits.length > 0 ? Math.min(...waits) : 0;
+}

@@ -1,0 +1,125 @@
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { INPUT_FILE } from '../convert/plan/types.ts';
+import { fail, ServiceError } from '../errors.ts';
+import { unzip } from '../files/unzip.ts';
+import type { Workspace } from '../files/workspace.ts';
+import type { InputType } from '../formats.ts';
+import { createTypeGate } from './type-gate.ts';
+
+/** Puts each file of a request into a folder of its own, while its bytes arrive and limits are kept. */
+
+export interface IntakeRules {
+  readonly maxFiles: number;
+  /** Per file. */
+  readonly maxFileBytes: number;
+  readonly accepts: readonly InputType[];
+  /** Whether the files of a ZIP archive count as files of the request. */
+  readonly unpacks: boolean;
+  /** How messages name the file at `position` (from 1), which the client calls `name`. */
+  readonly label: (position: number, name: string | undefined) => string;
+}
+
+export interface ReceivedFile {
+  /** What the client called it: any text at all. */
+  readonly name: string | undefined;
+  readonly label: string;
+  readonly type: InputType;
+  readonly folder: string;
+}
+
+/** A file that was no good, in a request that goes on without it. */
+export interface RefusedFile {
+  readonly name: string | undefined;
+  readonly error: ServiceError;
+}
+
+export interface Intake {
+  /** In the order they came. */
+  readonly files: readonly (ReceivedFile | RefusedFile)[];
+  /**
+   * Takes one file, or all files of an archive.
+   *
+   * @param goesOn whether what is wrong with one file is to be noted instead of thrown
+   */
+  take(name: string | undefined, bytes: AsyncIterable<Buffer>, goesOn: boolean): Promise<void>;
+}
+
+/** An archive of as many files as are allowed may have this much of its own besides them. */
+const ARCHIVE_OVERHEAD = 1024 * 1024;
+
+/** What may be wrong with one file, while the request is sound. */
+const ONE_FILE_ONLY = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
+
+type FileType = InputType | 'zip' | 'archive';
+
+export function createIntake(workspace: Workspace, rules: IntakeRules): Intake {
+  const { maxFiles, maxFileBytes, accepts, unpacks } = rules;
+  const files: (ReceivedFile | RefusedFile)[] = [];
+  let folders = 0;
+
+  /** Notes an image as a file of the request, and tells what it was; nothing when it was refused. */
+  async function takeOne(
+    name: string | undefined,
+    bytes: AsyncIterable<Buffer>,
+    goesOn: boolean,
+    types: readonly FileType[],
+  ): Promise<{ type: FileType; folder: string; label: string } | undefined> {
+    if (files.length >= maxFiles) throw fail('TOO_MANY_FILES', maxFiles);
+    const label = rules.label(files.length + 1, name);
+    try {
+      folders += 1;
+      const folder = await workspace.folder(String(folders));
+      const type = await store(bytes, folder, label, types);
+      if (type !== 'zip' && type !== 'archive') files.push({ name, label, type, folder });
+      return { type, folder, label };
+    } catch (error) {
+      if (!goesOn || !(error instanceof ServiceError) || !ONE_FILE_ONLY.includes(error.code)) throw error;
+      files.push({ name, error });
+      return undefined;
+    }
+  }
+
+  async function store(
+    bytes: AsyncIterable<Buffer>,
+    folder: string,
+    label: string,
+    types: readonly FileType[],
+  ): Promise<FileType> {
+    const file = await open(join(folder, INPUT_FILE), 'wx', 0o600);
+    try {
+      const gate = createTypeGate(label, types);
+      let length = 0;
+      for await (const chunk of bytes) {
+        length += chunk.length;
+        await gate.look(chunk);
+        const most = gate.type === 'zip' ? maxFiles * maxFileBytes + ARCHIVE_OVERHEAD : maxFileBytes;
+        if (length > most) throw fail('FILE_TOO_LARGE', label, most);
+        await file.appendFile(chunk);
+      }
+      if (length === 0) throw fail('EMPTY_FILE', label);
+      return await gate.end();
+    } finally {
+      await file.close();
+    }
+  }
+
+  async function unpack(folder: string, label: string, goesOn: boolean): Promise<void> {
+    const before = files.length;
+    for await (const { name, read } of unzip(join(folder, INPUT_FILE), label)) {
+      const taken = await takeOne(name, read(), goesOn, [...accepts, 'zip', 'archive']);
+      if (taken && (taken.type === 'zip' || taken.type === 'archive')) {
+        throw fail('BAD_ARCHIVE', label, 'contains another archive');
+      }
+    }
+    if (files.length === before) throw fail('BAD_ARCHIVE', label, 'contains no files');
+  }
+
+  return {
+    files,
+    async take(name, bytes, goesOn) {
+      const taken = await takeOne(name, bytes, goesOn, unpacks ? [...accepts, 'zip'] : accepts);
+      if (taken?.type === 'zip') await unpack(taken.folder, taken.label, goesOn);
+    },
+  };
+}

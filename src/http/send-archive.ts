@@ -1,0 +1,80 @@
+import { stat } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { ZipArchive, type ZipEntryData } from 'archiver';
+import type { Response } from 'express';
+import type { Outcome } from '../convert/batch.ts';
+import { ClientGone } from '../errors.ts';
+import { OUTPUTS, type OutputType } from '../formats.ts';
+import { errorBody } from './error-handler.ts';
+import { uniqueNames } from './output-name.ts';
+import { hangUpWhenStalled } from './send-file.ts';
+
+/** Sends the results of a batch as a ZIP archive that is made while it flows. */
+
+export interface Result {
+  /** What the client called the file. */
+  readonly name: string | undefined;
+  readonly outcome: Outcome;
+}
+
+const ARCHIVE_NAME = 'converted.zip';
+const ERRORS_NAME = 'errors.json';
+/** zlib's level for what is worth compressing: BMP. */
+const LEVEL = 6;
+
+/**
+ * Every conversion is done before the first byte goes out, so that the status never lies.
+ * What goes wrong after that cuts the connection: nobody takes half an archive for a whole one.
+ *
+ * @param stallMs see {@link hangUpWhenStalled}
+ */
+export async function sendArchive(
+  res: Response,
+  results: readonly Result[],
+  format: OutputType,
+  stallMs: number,
+): Promise<void> {
+  res.setHeader('Content-Type', 'application/zip');
+  res.setHeader('Content-Disposition', `attachment; filename=${ARCHIVE_NAME}`);
+  res.setHeader('Cache-Control', 'no-store');
+
+  hangUpWhenStalled(res, stallMs);
+  const archive = new ZipArchive({ zlib: { level: LEVEL } });
+  const sending = pipeline(archive, res);
+  try {
+    await fill(archive, results, format);
+    await Promise.all([archive.finalize(), sending]);
+  } catch (cause) {
+    archive.abort();
+    if (res.closed || res.destroyed) throw new ClientGone({ cause });
+    throw cause;
+  }
+}
+
+async function fill(archive: ZipArchive, results: readonly Result[], format: OutputType): Promise<void> {
+  const { extension, compressed } = OUTPUTS[format];
+  const converted = results.flatMap(({ name, outcome }) =>
+    'converted' in outcome ? [{ name, path: outcome.converted.path }] : [],
+  );
+  const names = uniqueNames(
+    converted.map(({ name }) => name),
+    extension,
+  );
+  for (const [at, { path }] of converted.entries()) {
+    // With its stats at hand the library keeps the order; without, each file comes when they are read.
+    const entry: ZipEntryData = {
+      name: names[at] as string,
+      store: compressed,
+      stats: await stat(path),
+      mode: 0o644,
+    };
+    archive.file(path, entry);
+  }
+
+  const errors = results.flatMap(({ name, outcome }, index) =>
+    'error' in outcome
+      ? [{ index, file: name ?? null, ...errorBody(outcome.error.status, outcome.error.message) }]
+      : [],
+  );
+  if (errors.length > 0) archive.append(`${JSON.stringify(errors, null, 2)}\n`, { name: ERRORS_NAME });
+}

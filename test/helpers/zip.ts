@@ -1,0 +1,95 @@
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { crc32, deflateRawSync } from 'node:zlib';
+import { fromBufferPromise } from 'yauzl';
+import { scratch } from './hooks.ts';
+
+const run = promisify(execFile);
+
+export interface ZipEntry {
+  readonly name: string;
+  readonly content: Buffer;
+  readonly compressed: boolean;
+  readonly utf8: boolean;
+}
+
+/** The entries of an archive, by yauzl at its strictest. */
+export async function readZip(file: Buffer): Promise<ZipEntry[]> {
+  const archive = await fromBufferPromise(file, {
+    lazyEntries: true,
+    strictFileNames: true,
+    validateEntrySizes: true,
+  });
+  const entries: ZipEntry[] = [];
+  for await (const entry of archive.eachEntry()) {
+    const chunks: Buffer[] = [];
+    for await (const chunk of await archive.openReadStreamPromise(entry)) chunks.push(chunk as Buffer);
+    entries.push({
+      name: entry.fileName,
+      content: Buffer.concat(chunks),
+      compressed: entry.compressionMethod === 8,
+      utf8: (entry.generalPurposeBitFlag & 0x800) !== 0,
+    });
+  }
+  return entries;
+}
+
+/** Fails unless Info-ZIP and Python find nothing wrong; returns the names as Python reads them. */
+export async function namesByOthers(file: Buffer): Promise<string[]> {
+  const path = join(await scratch('zip'), 'file.zip');
+  await writeFile(path, file);
+  await run('unzip', ['-tqq', path]);
+  const program =
+    'import json,sys,zipfile; z=zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; print(json.dumps(z.namelist()))';
+  const { stdout } = await run('python3', ['-c', program, path]);
+  return JSON.parse(stdout) as string[];
+}
+
+export interface MadeEntry {
+  readonly name: string;
+  readonly content: Buffer;
+  readonly deflate?: boolean;
+  /** Bits that are set besides UTF-8: 1 is encryption. */
+  readonly flags?: number;
+  /** The Unix mode. */
+  readonly mode?: number;
+  /** What the headers say of the size, when it is a lie. */
+  readonly declaredSize?: number;
+}
+
+/** An archive by hand, so that it can lie. */
+export function makeZip(entries: readonly MadeEntry[]): Buffer {
+  const locals: Buffer[] = [];
+  const central: Buffer[] = [];
+  let offset = 0;
+  for (const { name, content, deflate = false, flags = 0, mode = 0o100644, declaredSize } of entries) {
+    const data = deflate ? deflateRawSync(content) : content;
+    const encoded = Buffer.from(name);
+    const fields = Buffer.alloc(26);
+    fields.writeUInt16LE(20, 0);
+    fields.writeUInt16LE(0x800 | flags, 2);
+    fields.writeUInt16LE(deflate ? 8 : 0, 4);
+    fields.writeUInt16LE(0x21, 8); // the first day there is: 1980-01-01
+    fields.writeUInt32LE(crc32(content), 10);
+    fields.writeUInt32LE(data.length, 14);
+    fields.writeUInt32LE(declaredSize ?? content.length, 18);
+    fields.writeUInt16LE(encoded.length, 22);
+    const local = Buffer.concat([Buffer.from('PK\x03\x04', 'latin1'), fields, encoded, data]);
+    const tail = Buffer.alloc(14);
+    tail.writeUInt32LE((mode << 16) >>> 0, 6);
+    tail.writeUInt32LE(offset, 10);
+    central.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x03', 'latin1'), fields, tail, encoded]));
+    locals.push(local);
+    offset += local.length;
+  }
+  const directory = Buffer.concat(central);
+  const end = Buffer.alloc(22);
+  end.write('PK\x05\x06', 0, 'latin1');
+  end.writeUInt16LE(entries.length, 8);
+  end.writeUInt16LE(entries.length, 10);
+  end.writeUInt32LE(directory.length, 12);
+  end.writeUInt32LE(offset, 16);
+  return Buffer.concat([...locals, directory, end]);
+}

@@ -1,0 +1,286 @@
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { INPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
+import { type Answer, ask, fixture } from '../helpers/client.ts';
+import { decode, difference } from '../helpers/pixels.ts';
+import { anyService, type RunningService } from '../helpers/service.ts';
+import { namesByOthers, readZip } from '../helpers/zip.ts';
+
+const MIB = 1024 * 1024;
+type File = readonly [name: string, content: Uint8Array, field?: string];
+
+describe('a batch', () => {
+  let service: RunningService;
+  let photo: Buffer;
+  before(async () => {
+    service = await anyService();
+    photo = await fixture('scene.jpg');
+  });
+  after(() => service.stop());
+
+  const batch = (files: readonly File[], fields: Record<string, string> = {}): Promise<Answer> => {
+    const form = new FormData();
+    for (const [field, value] of Object.entries(fields)) form.append(field, value);
+    for (const [name, content, field = 'files'] of files)
+      form.append(field, new Blob([new Uint8Array(content)]), name);
+    return ask(`${service.base}/batch`, { method: 'POST', body: form });
+  };
+  const namesOf = async (answer: Answer) => {
+    expect(answer.status, answer.message).to.equal(200);
+    const names = (await readZip(answer.body)).map(({ name }) => name);
+    expect(await namesByOthers(answer.body)).to.deep.equal(names);
+    return names;
+  };
+  const refusal = async (files: readonly File[], fields: Record<string, string> = {}) => {
+    const { status, message } = await batch(files, fields);
+    return `${status} ${message}`;
+  };
+
+  describe('that goes well', () => {
+    for (const format of ['webp', 'bmp', 'pdf'] as const) {
+      it(`of twenty files of all input types comes back as twenty right ${format}, in order`, async () => {
+        const types = [...INPUT_TYPES, ...INPUT_TYPES, 'png', 'jpg'] as const;
+        const files = await Promise.all(
+          types.map(async (type, at): Promise<File> => [`${at}-${type}.bin`, await fixture(`scene.${type}`)]),
+        );
+        const answer = await batch(files, { format });
+        expect(await namesOf(answer)).to.deep.equal(types.map((type, at) => `${at}-${type}.${format}`));
+        const entries = await readZip(answer.body);
+        for (const [at, { content }] of entries.entries()) {
+          const single = await convertSingle(files[at] as File, format);
+          const { psnr } = difference(await decode(content, format), await decode(single, format));
+          expect(psnr, types[at]).to.equal(Number.POSITIVE_INFINITY);
+        }
+      });
+    }
+
+    const convertSingle = async ([name, content]: File, format: OutputType): Promise<Buffer> => {
+      const form = new FormData();
+      form.append('file', new Blob([new Uint8Array(content)]), name);
+      form.append('format', format);
+      return (await ask(`${service.base}/convert`, { method: 'POST', body: form })).body;
+    };
+
+    it('has the headers that were promised', async () => {
+      const { headers } = await batch([['a.jpg', photo]]);
+      expect(Object.fromEntries(headers)).to.deep.include({
+        'content-type': 'application/zip',
+        'content-disposition': 'attachment; filename=converted.zip',
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+      });
+      expect(headers.get('server-timing')).to.match(
+        /^upload;dur=[\d.]+, queue;dur=[\d.]+, convert;dur=[\d.]+$/,
+      );
+    });
+
+    it('takes webp at quality 80 when nothing else is said, and the options of a single conversion', async () => {
+      const first = async (fields: Record<string, string>) =>
+        (await readZip((await batch([['a.jpg', photo]], fields)).body))[0]?.content as Buffer;
+      expect(
+        (await first({})).equals(await first({ format: 'webp', quality: '80', strip_metadata: 'true' })),
+      ).to.equal(true);
+      const { format, width } = await sharp(await first({ output_format: 'JPEG', width: '30' })).metadata();
+      expect([format, width]).to.deep.equal(['jpeg', 30]);
+    });
+
+    it('takes files and files[] alike', async () => {
+      const files: File[] = [
+        ['a.jpg', photo, 'files[]'],
+        ['b.jpg', photo, 'files'],
+      ];
+      expect(await namesOf(await batch(files))).to.deep.equal(['a.webp', 'b.webp']);
+    });
+
+    for (const format of OUTPUT_TYPES) {
+      it(`stores ${format}${format === 'bmp' ? ' compressed, since it is not by itself' : ' as it is'}`, async () => {
+        const [entry] = await readZip((await batch([['a.jpg', photo]], { format })).body);
+        expect(entry?.compressed).to.equal(format === 'bmp');
+      });
+    }
+  });
+
+  describe('names its results', () => {
+    const cases: Record<string, readonly [string, string][]> = {
+      'with a number when they are the same': [
+        ['a.jpg', 'a.webp'],
+        ['a.png', 'a (2).webp'],
+        ['a.gif', 'a (3).webp'],
+      ],
+      'with a number when they differ only in case': [
+        ['Photo.jpg', 'Photo.webp'],
+        ['photo.JPG', 'photo (2).webp'],
+        ['PHOTO.png', 'PHOTO (3).webp'],
+      ],
+      'without meeting a name that has such a number already': [
+        ['a (2).jpg', 'a (2).webp'],
+        ['a.jpg', 'a.webp'],
+        ['a.png', 'a (3).webp'],
+      ],
+      'without folders, of any system': [
+        ['../../x.jpg', 'x.webp'],
+        ['/etc/y.jpg', 'y.webp'],
+        ['C:\\Users\\z.jpg', 'z.webp'],
+        ['..\\..\\w.jpg', 'w.webp'],
+      ],
+      'in any writing, composed': [
+        ['фото 🎉.jpg', 'фото 🎉.webp'],
+        ['e\u0301te\u0301.jpg', 'été.webp'],
+        ['été.png', 'été (2).webp'],
+      ],
+      'at most 200 bytes long, and still each by its own': [
+        [`${'a'.repeat(5000)}.jpg`, `${'a'.repeat(200)}.webp`],
+        [`${'a'.repeat(5000)}.png`, `${'a'.repeat(200)} (2).webp`],
+      ],
+      'whatever they are': [
+        ['CON.jpg', 'CON.webp'],
+        ['12:30.jpg', '12_30.webp'],
+        ['...', 'image.webp'],
+        ['.', 'image (2).webp'],
+        ['errors.json', 'errors.webp'],
+      ],
+    };
+    for (const [how, pairs] of Object.entries(cases)) {
+      it(how, async () => {
+        const answer = await batch(pairs.map(([name]): File => [name, photo]));
+        expect(await namesOf(answer)).to.deep.equal(pairs.map(([, name]) => name));
+        for (const { name, utf8 } of await readZip(answer.body)) {
+          expect(utf8 || /^[\x20-\x7e]*$/.test(name), name).to.equal(true);
+        }
+      });
+    }
+
+    for (const [how, parameter, name] of [
+      ['when the client gave none', '', 'image.webp'],
+      ['without control characters', "; filename*=UTF-8''a%00b%07c%0D%0Ad.jpg", 'abcd.webp'],
+    ] as const)
+      it(how, async () => {
+        const body = Buffer.concat([
+          Buffer.from(
+            `--xyz\r\nContent-Disposition: form-data; name="files"${parameter}\r\nContent-Type: application/octet-stream\r\n\r\n`,
+          ),
+          photo,
+          Buffer.from('\r\n--xyz--\r\n'),
+        ]);
+        const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
+        expect(
+          await namesOf(await ask(`${service.base}/batch`, { method: 'POST', headers, body })),
+        ).to.deep.equal([name]);
+      });
+  });
+
+  describe('keeps its limits', () => {
+    it('of twenty files', async () => {
+      const files = Array.from(
+        { length: 21 },
+        (_, at): File => [
+          `${at}.svg`,
+          Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'),
+        ],
+      );
+      expect((await batch(files.slice(1))).status).to.equal(200);
+      expect(await refusal(files)).to.equal('400 Too many files: at most 20 allowed in one request.');
+    });
+
+    it('of 10 MiB a file, naming the file', async () => {
+      const padded = (bytes: number) => Buffer.concat([photo, Buffer.alloc(bytes - photo.length)]);
+      expect((await batch([['a.jpg', padded(10 * MIB)]])).status).to.equal(200);
+      expect(
+        await refusal([
+          ['a.jpg', photo],
+          ['b.jpg', padded(10 * MIB + 1)],
+        ]),
+      ).to.equal('413 File 2 ("b.jpg") is too large: at most 10 MiB (10485760 bytes) allowed.');
+    });
+
+    it('of types, naming the file', async () => {
+      expect(
+        await refusal([
+          ['a.jpg', photo],
+          ['b.png', Buffer.from('text')],
+        ]),
+      ).to.match(/^415 File 2 \("b\.png"\) is not an image of a supported format \(PNG, .*WebP\)\.$/);
+    });
+
+    it('of having files at all, with content, under the right name', async () => {
+      expect(await refusal([])).to.equal('400 No file was sent: a file part named "files" is required.');
+      expect(await refusal([['a.jpg', Buffer.alloc(0)]])).to.equal(
+        '400 File 1 ("a.jpg") is empty (0 bytes).',
+      );
+      expect(await refusal([['a.jpg', photo, 'file']])).to.equal(
+        '400 Unexpected file part "file": the file part must be named "files".',
+      );
+    });
+
+    it('of options', async () => {
+      expect(await refusal([['a.jpg', photo]], { on_error: 'panic' })).to.equal(
+        '400 Invalid on_error "panic": expected fail or skip.',
+      );
+      expect(await refusal([['a.jpg', photo]], { quality: '0' })).to.match(/^400 Invalid quality "0"/);
+    });
+  });
+
+  describe('with a bad file among good ones', () => {
+    let files: File[];
+    before(async () => {
+      const png = await fixture('scene.png');
+      files = [
+        ['good.jpg', photo],
+        ['cut off.png', png.subarray(0, 200)],
+        ['note.txt', Buffer.from('text')],
+        ['large.png', Buffer.concat([png, Buffer.alloc(10 * MIB)])],
+        ['empty.png', Buffer.alloc(0)],
+        ['fine.png', png],
+      ];
+    });
+
+    it('fails as a whole by default, with the status of that file, which the message names', async () => {
+      const two = files.slice(0, 2);
+      for (const fields of [{}, { on_error: 'fail' }, { on_error: '' }]) {
+        expect(await refusal(two, fields)).to.equal(
+          '400 File 2 ("cut off.png") is damaged or not a valid PNG image.',
+        );
+      }
+    });
+
+    it('with on_error=skip gives the good ones, and says in errors.json what was wrong with the others', async () => {
+      const answer = await batch(files, { on_error: 'skip' });
+      expect(await namesOf(answer)).to.deep.equal(['good.webp', 'fine.webp', 'errors.json']);
+      const entries = await readZip(answer.body);
+      const errors = JSON.parse(entries.at(-1)?.content.toString() ?? '');
+      expect(
+        errors.map(({ index, file, error }: never) => [index, file, (error as { code: number }).code]),
+      ).to.deep.equal([
+        [1, 'cut off.png', 400],
+        [2, 'note.txt', 415],
+        [3, 'large.png', 413],
+        [4, 'empty.png', 400],
+      ]);
+      expect(errors[0]).to.deep.equal({
+        index: 1,
+        file: 'cut off.png',
+        error: { code: 400, message: 'File 2 ("cut off.png") is damaged or not a valid PNG image.' },
+      });
+      expect(
+        difference(await decode(entries[1]?.content as Buffer), await decode(files[5]?.[1] as Buffer)).psnr,
+      ).to.be.above(25);
+    });
+
+    it('has no errors.json when nothing was wrong', async () => {
+      expect(await namesOf(await batch([['a.jpg', photo]], { on_error: 'skip' }))).to.deep.equal(['a.webp']);
+    });
+
+    it('with on_error=skip and none that is good fails like the first', async () => {
+      expect(await refusal(files.slice(1, 5), { on_error: 'SKIP' })).to.match(/^400 File 1 .* is damaged/);
+    });
+
+    it('takes on_error after the files, too, for what the conversion finds', async () => {
+      const form = new FormData();
+      for (const [name, content] of files.slice(0, 2))
+        form.append('files', new Blob([new Uint8Array(content)]), name);
+      form.append('on_error', 'skip');
+      const answer = await ask(`${service.base}/batch`, { method: 'POST', body: form });
+      expect(await namesOf(answer)).to.deep.equal(['good.webp', 'errors.json']);
+    });
+  });
+});
