@@ -56,19 +56,13 @@ const MOST_DRAWING_MS = 15_000;
 export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: ConvertDeps): Convert {
   const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
 
-  async function runPlan(
-    { steps, output }: Plan,
-    source: Source,
-    options: ConvertOptions,
-    signal: AbortSignal,
-  ) {
+  async function runPlan({ steps }: Plan, source: Source, options: ConvertOptions, signal: AbortSignal) {
     const deadline = performance.now() + timeoutMs;
     for (const step of steps) {
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
       const limit = step.tool === 'rsvg' ? Math.min(left, MOST_DRAWING_MS) : left;
       await runStep(step, source, options, limit, signal);
     }
-    return checkResult(source, options, output);
   }
 
   async function runStep(
@@ -97,15 +91,16 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
   return async (source, options, signal, group) => {
     const picture = await readHeader(join(source.folder, INPUT_FILE), source.type);
     const commands = plan(picture, options, machine);
-    return pool.run(
+    const timing = await pool.run(
       signal,
       async (queuedMs) => {
         const started = performance.now();
-        const result = await runPlan(commands, source, options, signal);
-        return { ...result, queuedMs, convertedMs: performance.now() - started };
+        await runPlan(commands, source, options, signal);
+        return { queuedMs, convertedMs: performance.now() - started };
       },
       group,
     );
+    return { ...(await checkResult(source, options, commands.output)), ...timing };
   };
 }
 

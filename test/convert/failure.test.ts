@@ -1,0 +1,41 @@
+import { expect } from 'chai';
+import { explain } from '../../src/convert/failure.ts';
+import { CommandFailed } from '../../src/engine/run.ts';
+import { ClientGone, type ServiceError } from '../../src/errors.ts';
+
+const source = { type: 'png', label: 'The file' } as const;
+const explained = (error: unknown) => explain(error, source, 'webp', 2000) as ServiceError;
+const shortage = (code: string) =>
+  new CommandFailed('unrunnable', 'spawn', '', Object.assign(new Error(code), { code }));
+
+describe('a failed command', () => {
+  for (const code of ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM']) {
+    it(`that could not start for lack of something (${code}) means that the service is busy`, () => {
+      expect(explained(shortage(code))).to.include({ code: 'BUSY', status: 503 });
+    });
+  }
+
+  it('that could not start because it is not there is nobody’s fault but ours', () => {
+    const error = shortage('ENOENT');
+    expect(explained(error)).to.equal(error);
+  });
+
+  it('that was cancelled means that the client is gone', () => {
+    expect(explained(new CommandFailed('cancelled', 'x', ''))).to.be.instanceOf(ClientGone);
+  });
+
+  it('that took too long names the limit', () => {
+    expect(explained(new CommandFailed('timeout', 'x', '')).message).to.include('limit of 2 seconds');
+  });
+
+  it('that met a size its output cannot have says which', () => {
+    const error = explained(new CommandFailed('exit', 'x', 'error: ENCODING_ERROR_BAD_DIMENSION'));
+    expect(error).to.include({ code: 'SIDE_TOO_LONG', status: 400 });
+    expect(error.message).to.include('WebP, which holds at most 16383 pixels a side');
+  });
+
+  it('keeps its cause for the log', () => {
+    const cause = new CommandFailed('exit', 'x', 'corrupt image');
+    expect(explained(cause)).to.include({ code: 'DAMAGED', cause });
+  });
+});

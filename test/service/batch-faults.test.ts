@@ -1,0 +1,217 @@
+import { once } from 'node:events';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { convertAll } from '../../src/convert/batch.ts';
+import type { Source } from '../../src/convert/convert.ts';
+import { createPool } from '../../src/engine/pool.ts';
+import { ClientGone, fail } from '../../src/errors.ts';
+import { ask, fixture, fixturePath } from '../helpers/client.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { eventually, isRunning, script } from '../helpers/scripts.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+
+describe('a batch in which something goes wrong', () => {
+  let service: OwnService;
+  let photo: Buffer;
+  before(async () => {
+    photo = await fixture('scene.jpg');
+  });
+  afterEach(async () => {
+    await service.stop();
+    expect(await readdir(service.tempDir), 'left behind').to.deep.equal([]);
+  });
+  const start = async (settings: Record<string, string>) => {
+    service = await startService({ TEMP_DIR: await scratch('batch-faults'), ...settings });
+  };
+  const form = (count: number) => {
+    const data = new FormData();
+    for (let at = 0; at < count; at += 1)
+      data.append('files', new Blob([new Uint8Array(photo)]), `${at}.jpg`);
+    return data;
+  };
+  const openRequests = async () => {
+    const [home] = await readdir(service.tempDir);
+    return home === undefined ? [] : readdir(join(service.tempDir, home));
+  };
+  const nothingLeft = () => eventually(async () => (await openRequests()).length === 0);
+  /** A tool that writes down its process number and hangs. */
+  const hanging = async () => {
+    const folder = await scratch('pids');
+    const pids = async () => (await readdir(folder)).map(Number);
+    return { MAGICK_BIN: await fakeMagick(`trap '' TERM; echo > ${folder}/$$; sleep 60`), pids };
+  };
+
+  it('stops what waits and what runs at the first failure', async () => {
+    const folder = await scratch('first');
+    // The first conversion fails once the second runs; the second would run for a minute.
+    const body = `echo > ${folder}/$$; if [ "$(ls ${folder} | wc -l)" = 1 ]; then while [ "$(ls ${folder} | wc -l)" = 1 ]; do sleep 0.02; done; exit 1; fi; sleep 60`;
+    await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
+    const { status, message } = await ask(`${service.base}/batch`, { method: 'POST', body: form(20) });
+    expect(status).to.equal(400);
+    expect(message).to.match(/^File [12] \("[01]\.jpg"\) is damaged/);
+    const pids = (await readdir(folder)).map(Number);
+    expect(pids, 'conversions that were started').to.have.length(2);
+    expect(pids.filter(isRunning)).to.deep.equal([]);
+    expect(await openRequests()).to.deep.equal([]);
+  });
+
+  it('is answered with 503 when there is no room for it in the queue', async () => {
+    await start({ CONCURRENCY: '1', QUEUE_LIMIT: '3' });
+    for (const onError of ['fail', 'skip']) {
+      const body = form(5);
+      body.append('on_error', onError);
+      expect((await ask(`${service.base}/batch`, { method: 'POST', body })).status).to.equal(503);
+    }
+    expect((await ask(`${service.base}/batch`, { method: 'POST', body: form(4) })).status).to.equal(200);
+  });
+
+  it('is left by its client in the middle of the conversions: no process and no file stays', async () => {
+    const { MAGICK_BIN, pids } = await hanging();
+    await start({ MAGICK_BIN, CONCURRENCY: '2' });
+    const client = new AbortController();
+    const answer = fetch(`${service.base}/batch`, {
+      method: 'POST',
+      body: form(5),
+      signal: client.signal,
+    }).catch((e) => e);
+    await eventually(async () => (await pids()).length === 2);
+    client.abort();
+    await answer;
+    await nothingLeft();
+    expect((await pids()).filter(isRunning)).to.deep.equal([]);
+    expect(await pids()).to.have.length(2);
+  });
+
+  it('is left by its client in the middle of the upload: no file stays', async () => {
+    await start({});
+    const { hostname, port } = new URL(service.base);
+    const headers = { 'content-type': 'multipart/form-data; boundary=xyz', 'content-length': 5_000_000 };
+    const upload = request({ hostname, port, path: '/api/v1/batch', method: 'POST', headers });
+    upload.on('error', () => {});
+    const part = '--xyz\r\nContent-Disposition: form-data; name="files"; filename="a.jpg"\r\n\r\n';
+    upload.write(Buffer.concat([Buffer.from(part), photo, Buffer.from(`\r\n${part}`), photo]));
+    await eventually(async () => {
+      const [folder] = await openRequests();
+      const [home] = await readdir(service.tempDir);
+      return folder && (await readdir(join(service.tempDir, home as string, folder))).length === 2;
+    });
+    upload.destroy();
+    await nothingLeft();
+  });
+
+  it('is left by its client in the middle of the download: no file stays', async () => {
+    await start({
+      MAGICK_BIN: await fakeMagick(
+        `cp ${fixturePath('scene.webp')} out.webp; head -c 30000000 /dev/zero >> out.webp`,
+      ),
+    });
+    const response = await fetch(`${service.base}/batch`, { method: 'POST', body: form(3) });
+    expect(response.status).to.equal(200);
+    const reader = response.body?.getReader();
+    await reader?.read();
+    expect(await openRequests()).to.have.length(1);
+    await reader?.cancel();
+    await nothingLeft();
+  });
+
+  it('whose files vanish while the archive flows cuts the connection instead of ending it cleanly', async () => {
+    await start({
+      MAGICK_BIN: await fakeMagick(
+        `cp ${fixturePath('scene.webp')} out.webp; head -c 30000000 /dev/zero >> out.webp`,
+      ),
+    });
+    const { hostname, port } = new URL(service.base);
+    const body = Buffer.from(await new Response(form(3)).arrayBuffer());
+    const boundary = body.subarray(2, body.indexOf('\r\n')).toString();
+    const headers = {
+      'content-type': `multipart/form-data; boundary=${boundary}`,
+      'content-length': body.length,
+    };
+    const upload = request({ hostname, port, path: '/api/v1/batch', method: 'POST', headers });
+    upload.end(body);
+    const [response] = await once(upload, 'response');
+    expect(response.statusCode).to.equal(200);
+    const [home] = await readdir(service.tempDir);
+    await rm(join(service.tempDir, home as string), { recursive: true });
+    response.resume();
+    const [error] = await once(response, 'error');
+    expect(error.message).to.equal('aborted');
+  });
+
+  it('never holds up a single conversion by more than what runs already', async () => {
+    const folder = await scratch('order');
+    // Every conversion writes down that it runs, and ends when it is told to.
+    const body = `id="$(date +%s%N)"; echo "$PWD" > ${folder}/$id; while [ ! -e ${folder}/go ]; do sleep 0.02; done; cp ${fixturePath('scene.webp')} out.webp`;
+    await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
+    const batch = ask(`${service.base}/batch`, { method: 'POST', body: form(20) });
+    await eventually(async () => (await readdir(folder)).length === 2);
+    const data = new FormData();
+    data.append('file', new Blob([new Uint8Array(photo)]), 'single.jpg');
+    const single = ask(`${service.base}/convert`, { method: 'POST', body: data });
+    await eventually(async () => (await openRequests()).length === 2);
+    await eventually(async () => service.logged.length >= 0 && (await receivedFiles()) === 21);
+    await script('go', '', folder);
+    expect([(await single).status, (await batch).status]).to.deep.equal([200, 200]);
+
+    const order = (await readdir(folder)).filter((name) => name !== 'go').sort();
+    const folders = await Promise.all(order.map((name) => readFile(join(folder, name), 'utf8')));
+    const requests = folders.map((line) => line.trim().split('/').at(-2));
+    const at = requests.findIndex((id) => id !== requests[0]);
+    expect(at, 'the place of the single conversion').to.be.within(2, 3);
+  });
+
+  const receivedFiles = async () => {
+    const [home] = await readdir(service.tempDir);
+    const folders = await openRequests();
+    const counts = await Promise.all(
+      folders.map((name) => readdir(join(service.tempDir, home as string, name))),
+    );
+    return counts.flat().length;
+  };
+});
+
+describe('converting all', () => {
+  const files: Source[] = ['a', 'b', 'c'].map((label) => ({ label, folder: '/', type: 'png' }));
+  const options = { format: 'webp', quality: 80, stripMetadata: true } as const;
+  const stays = new AbortController().signal;
+  const done = { path: '/out', bytes: 1, queuedMs: 0, convertedMs: 0 };
+
+  it('throws the first failure only when nothing runs any more', async () => {
+    const pool = createPool({ concurrency: 2, queueLimit: 10 });
+    const log: string[] = [];
+    const convert = (source: Source, _options: unknown, signal: AbortSignal, group?: object) =>
+      pool.run(
+        signal,
+        async () => {
+          log.push(`start ${source.label}`);
+          if (source.label === 'a') throw fail('DAMAGED', 'a', 'PNG');
+          await once(signal, 'abort');
+          await new Promise((resolve) => setImmediate(resolve));
+          log.push(`stopped ${source.label}`);
+          throw new ClientGone();
+        },
+        group,
+      );
+    const error = await convertAll(files, convert, options, 'fail', stays).catch((e) => e);
+    expect(error.message).to.equal('a is damaged or not a valid PNG image.');
+    expect(log).to.deep.equal(['start a', 'start b', 'stopped b']);
+  });
+
+  it('with skip keeps what is wrong with one, but not what is wrong with the service', async () => {
+    const failing = (code: 'DAMAGED' | 'DISK_FULL') => async (source: Source) => {
+      if (source.label !== 'b') return done;
+      throw code === 'DAMAGED' ? fail(code, 'b', 'PNG') : fail(code);
+    };
+    const outcomes = await convertAll(files, failing('DAMAGED'), options, 'skip', stays);
+    expect(outcomes.map((outcome) => ('error' in outcome ? outcome.error.code : 'ok'))).to.deep.equal([
+      'ok',
+      'DAMAGED',
+      'ok',
+    ]);
+    const error = await convertAll(files, failing('DISK_FULL'), options, 'skip', stays).catch((e) => e);
+    expect(error).to.include({ code: 'DISK_FULL' });
+  });
+});

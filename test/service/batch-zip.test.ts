@@ -1,0 +1,220 @@
+import { expect } from 'chai';
+import { type Answer, ask, convert, fixture } from '../helpers/client.ts';
+import { anyService, type RunningService } from '../helpers/service.ts';
+import { type MadeEntry, makeZip, readZip } from '../helpers/zip.ts';
+
+const MIB = 1024 * 1024;
+const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>');
+
+describe('a ZIP in a batch', () => {
+  let service: RunningService;
+  let photo: Buffer;
+  let png: Buffer;
+  before(async () => {
+    service = await anyService();
+    [photo, png] = [await fixture('scene.jpg'), await fixture('scene.png')];
+  });
+  after(() => service.stop());
+
+  const batch = (
+    files: readonly (readonly [string, Buffer])[],
+    fields: Record<string, string> = {},
+  ): Promise<Answer> => {
+    const form = new FormData();
+    for (const [field, value] of Object.entries(fields)) form.append(field, value);
+    for (const [name, content] of files) form.append('files', new Blob([new Uint8Array(content)]), name);
+    return ask(`${service.base}/batch`, { method: 'POST', body: form });
+  };
+  const names = async (answer: Answer) => {
+    expect(answer.status, answer.message).to.equal(200);
+    return (await readZip(answer.body)).map(({ name }) => name);
+  };
+  const refusal = async (entries: readonly MadeEntry[], fields: Record<string, string> = {}) => {
+    const { status, message } = await batch([['x.zip', makeZip(entries)]], fields);
+    return `${status} ${message}`;
+  };
+
+  it('counts as the files it holds, in its order, among the others', async () => {
+    const zip = makeZip([
+      { name: 'photos/2024/one.jpg', content: photo, deflate: true },
+      { name: 'two.png', content: png },
+      { name: 'windows\\three.png', content: png },
+    ]);
+    const answer = await batch([
+      ['zero.jpg', photo],
+      ['x.zip', zip],
+      ['four.jpg', photo],
+    ]);
+    expect(await names(answer)).to.deep.equal([
+      'zero.webp',
+      'one.webp',
+      'two.webp',
+      'three.webp',
+      'four.webp',
+    ]);
+  });
+
+  it('is told from its bytes, whatever it is called', async () => {
+    expect(
+      await names(await batch([['photo.jpg', makeZip([{ name: 'a.png', content: png }])]])),
+    ).to.deep.equal(['a.webp']);
+  });
+
+  it('may have folders, and what macOS adds, which are passed over', async () => {
+    const answer = await batch([
+      [
+        'x.zip',
+        makeZip([
+          { name: 'album/', content: Buffer.alloc(0), mode: 0o40755 },
+          { name: 'album/a.png', content: png },
+          { name: '__MACOSX/album/._a.png', content: Buffer.from('resource fork') },
+          { name: 'album/.DS_Store', content: Buffer.from('finder') },
+        ]),
+      ],
+    ]);
+    expect(await names(answer)).to.deep.equal(['a.webp']);
+  });
+
+  it('may hold twenty files, and not one more together with the others', async () => {
+    const many = Array.from({ length: 20 }, (_, at) => ({ name: `${at}.svg`, content: SVG }));
+    const zip = makeZip(many);
+    expect((await names(await batch([['x.zip', zip]]))).length).to.equal(20);
+    for (const files of [
+      [['x.zip', makeZip([...many, { name: '20.svg', content: SVG }])]],
+      [
+        ['x.zip', zip],
+        ['20.svg', SVG],
+      ],
+      [
+        ['0.svg', SVG],
+        ['x.zip', zip],
+      ],
+    ] as const) {
+      const { status, message } = await batch(files);
+      expect(`${status} ${message}`).to.equal('400 Too many files: at most 20 allowed in one request.');
+    }
+  });
+
+  it('may be larger than one file may be, when its files are not', async () => {
+    const six = Buffer.concat([photo, Buffer.alloc(6 * MIB)]);
+    const zip = makeZip(['a.jpg', 'b.jpg', 'c.jpg'].map((name) => ({ name, content: six })));
+    expect(zip.length).to.be.above(10 * MIB);
+    expect(await names(await batch([['x.zip', zip]]))).to.deep.equal(['a.webp', 'b.webp', 'c.webp']);
+  });
+
+  it('has files of the size they are, not of the size they say', async () => {
+    const bomb = Buffer.concat([photo, Buffer.alloc(300 * MIB)]);
+    expect(await refusal([{ name: 'bomb.jpg', content: bomb, deflate: true }])).to.equal(
+      '413 File 1 ("bomb.jpg") is too large: at most 10 MiB (10485760 bytes) allowed.',
+    );
+    const lying = await refusal([{ name: 'bomb.jpg', content: bomb, deflate: true, declaredSize: 5000 }]);
+    expect(lying).to.match(/^400 File 1 \("x\.zip"\) is damaged/);
+  });
+
+  describe('is refused', () => {
+    const file = (name: string, more: Partial<MadeEntry> = {}): MadeEntry => ({
+      name,
+      content: png,
+      ...more,
+    });
+    for (const [what, entries, expected] of [
+      [
+        'with a path that leads out',
+        () => [file('../a.png')],
+        '400 File 1 ("x.zip") is damaged or not safe to read.',
+      ],
+      [
+        'with such a path of Windows',
+        () => [file('..\\a.png')],
+        '400 File 1 ("x.zip") is damaged or not safe to read.',
+      ],
+      [
+        'with an absolute path',
+        () => [file('/etc/a.png')],
+        '400 File 1 ("x.zip") is damaged or not safe to read.',
+      ],
+      ['with a drive', () => [file('C:\\a.png')], '400 File 1 ("x.zip") is damaged or not safe to read.'],
+      [
+        'when it is encrypted',
+        () => [file('a.png', { flags: 1, declaredSize: png.length - 12 })],
+        '400 File 1 ("x.zip") is encrypted.',
+      ],
+      [
+        'with a symbolic link',
+        () => [file('a.png', { mode: 0o120777, content: Buffer.from('/etc/passwd') })],
+        '400 File 1 ("x.zip") contains a symbolic link.',
+      ],
+      [
+        'with an archive in it',
+        () => [file('a.png'), { name: 'b.zip', content: makeZip([file('c.png')]) }],
+        '400 File 1 ("x.zip") contains another archive.',
+      ],
+      [
+        'with a compressed file in it',
+        () => [{ name: 'a.svgz', content: Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0, 0]) }],
+        '400 File 1 ("x.zip") contains another archive.',
+      ],
+      ['when it is empty', () => [], '400 File 1 ("x.zip") contains no files.'],
+      [
+        'with nothing but folders',
+        () => [file('a/', { content: Buffer.alloc(0) })],
+        '400 File 1 ("x.zip") contains no files.',
+      ],
+      [
+        'with thousands of entries',
+        () => Array.from({ length: 1001 }, (_, at) => file(`${at}/`, { content: Buffer.alloc(0) })),
+        '400 File 1 ("x.zip") has more than 1000 entries.',
+      ],
+      [
+        'with a file that is no image',
+        () => [file('a.png'), { name: 'note.txt', content: Buffer.from('text') }],
+        '415 File 2 ("note.txt") is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP).',
+      ],
+    ] as const) {
+      it(what, async () => {
+        expect(await refusal(entries())).to.equal(expected);
+        // What is wrong with the archive is no fault of one file.
+        if (!expected.startsWith('415'))
+          expect(await refusal(entries(), { on_error: 'skip' })).to.equal(expected);
+      });
+    }
+
+    it('when it is cut short', async () => {
+      const zip = makeZip([file('a.png')]);
+      const { status, message } = await batch([['x.zip', zip.subarray(0, -30)]]);
+      expect(`${status} ${message}`).to.equal('400 File 1 ("x.zip") is damaged or not safe to read.');
+    });
+
+    it('when its content does not decompress', async () => {
+      const zip = makeZip([file('a.png', { deflate: true })]);
+      zip.fill(0xff, 60, 300);
+      expect((await batch([['x.zip', zip]])).status).to.equal(400);
+    });
+  });
+
+  it('with on_error=skip gives its good files', async () => {
+    const zip = makeZip([
+      { name: 'a.png', content: png },
+      { name: 'note.txt', content: Buffer.from('text') },
+      { name: 'bomb.png', content: Buffer.concat([png, Buffer.alloc(11 * MIB)]), deflate: true },
+      { name: 'b.png', content: png },
+    ]);
+    const answer = await batch([['x.zip', zip]], { on_error: 'skip' });
+    expect(await names(answer)).to.deep.equal(['a.webp', 'b.webp', 'errors.json']);
+    const errors = JSON.parse((await readZip(answer.body)).at(-1)?.content.toString() ?? '');
+    expect(
+      errors.map((entry: { index: number; file: string; error: { code: number } }) => [
+        entry.index,
+        entry.file,
+        entry.error.code,
+      ]),
+    ).to.deep.equal([
+      [1, 'note.txt', 415],
+      [2, 'bomb.png', 413],
+    ]);
+  });
+
+  it('stays an unsupported type for a single conversion', async () => {
+    expect((await convert(service.base, makeZip([{ name: 'a.png', content: png }]))).status).to.equal(415);
+  });
+});
