@@ -43,7 +43,7 @@ missing_packages() {
     has pdftoppm || printf 'poppler-utils '
     has curl || printf 'curl '
     has unzip || printf 'unzip '
-    has python3 || printf 'python3-minimal '
+    python3 -c 'import zipfile' 2>/dev/null || printf 'python3 '
     has chromium || has chromium-browser || has google-chrome || [ -d /Applications/Chromium.app ] ||
       [ -d '/Applications/Google Chrome.app' ] || printf 'chromium '
   fi

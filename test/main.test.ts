@@ -23,7 +23,7 @@ describe('the process', () => {
   /** A tool that waits until `open` is in its folder. */
   const gate = async () => {
     const folder = await scratch('gate');
-    const body = `echo $$ > ${folder}/pid; while [ ! -e ${folder}/open ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} out.webp`;
+    const body = `echo $$ > ${folder}/pid; while [ ! -e ${folder}/open ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
     const pid = () => eventually(async () => (await readdir(folder)).includes('pid'));
     return { MAGICK_BIN: await fakeMagick(body), started: pid, open: () => script('open', '', folder) };
   };

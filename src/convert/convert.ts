@@ -8,7 +8,14 @@ import { INPUTS, type InputType, OUTPUTS, startsLike } from '../formats.ts';
 import { badResult, explain } from './failure.ts';
 import { readHeader } from './header/header.ts';
 import { plan } from './plan/plan.ts';
-import { type ConvertOptions, INPUT_FILE, type Plan, type Step } from './plan/types.ts';
+import {
+  type ConvertOptions,
+  INPUT_FILE,
+  OUTPUT_STEM,
+  type Picture,
+  type Plan,
+  type Step,
+} from './plan/types.ts';
 
 /** One file, from the bytes that were received to the bytes that are sent. */
 
@@ -90,6 +97,7 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
 
   return async (source, options, signal, group) => {
     const picture = await readHeader(join(source.folder, INPUT_FILE), source.type);
+    if (isTooLarge(picture)) throw fail('TOO_MANY_PIXELS', source.label);
     const commands = plan(picture, options, machine);
     const timing = await pool.run(
       signal,
@@ -104,9 +112,17 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
   };
 }
 
+/** What the policy in assets/ refuses, known before anything runs; the tools do not always say why they refuse. */
+const MOST_SIDE = 16384;
+const MOST_PIXELS = 50_000_000;
+
+function isTooLarge({ width = 0, height = 0 }: Picture): boolean {
+  return width > MOST_SIDE || height > MOST_SIDE || width * height > MOST_PIXELS;
+}
+
 /** Success is one file, the expected one, that is not empty and starts as its format does. */
 async function checkResult(source: Source, options: ConvertOptions, output: string) {
-  const outputs = (await readdir(source.folder)).filter((name) => name.startsWith('out'));
+  const outputs = (await readdir(source.folder)).filter((name) => name.startsWith(OUTPUT_STEM));
   if (outputs.length !== 1 || outputs[0] !== output) {
     throw badResult(`expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`, source);
   }

@@ -19,7 +19,8 @@ const SIGNS: readonly { readonly sign: RegExp; readonly meaning: 'ours' | 'disk'
     sign: /No space left on device|Disk quota exceeded|unable to write file|WriteBlob Failed/i,
     meaning: 'disk',
   },
-  { sign: /ENCODING_ERROR_BAD_DIMENSION|BAD_DIMENSION|PICTURE DIMENSION/i, meaning: 'side' },
+  // A limit named together with the output is that of its format.
+  { sign: /exceeds limit `image\.|BAD_DIMENSION/i, meaning: 'side' },
   {
     sign: /exceeds limit|limit exceeded|cache resources exhausted|maximum supported image dimension/i,
     meaning: 'pixels',
@@ -53,8 +54,8 @@ function explainText(error: CommandFailed, source: Failing, format: OutputType):
   const { label, maxSide } = OUTPUTS[format];
   if (meaning === 'ours') return error;
   if (meaning === 'disk') return failBecause(error, 'DISK_FULL');
-  if (meaning === 'pixels') return failBecause(error, 'TOO_MANY_PIXELS', source.label);
   if (meaning === 'side' && maxSide) return failBecause(error, 'SIDE_TOO_LONG', label, maxSide);
+  if (meaning === 'side' || meaning === 'pixels') return failBecause(error, 'TOO_MANY_PIXELS', source.label);
   return failBecause(error, 'DAMAGED', source.label, INPUTS[source.type].label);
 }
 

@@ -21,16 +21,16 @@ describe('the plan', () => {
   it('for a JPEG to WebP is one command, every stage in its order', () => {
     expect(lines({ type: 'jpg' }, { width: 300, height: 200 })).to.deep.equal([
       `magick ${START} JPEG:in[0] -auto-orient +repage -filter Lanczos -resize 300x200> ` +
-        `${SRGB} -colorspace sRGB -strip -quality 80 -define webp:method=4 WEBP:out.webp`,
+        `${SRGB} -colorspace sRGB -strip -quality 80 -define webp:method=4 WEBP:image.webp`,
     ]);
   });
 
-  it('names one file as its output, and nothing else that starts with "out"', () => {
+  it('names one file as its output, and nothing else that starts with its name', () => {
     for (const picture of [{ type: 'svg' }, { type: 'avif' }, { type: 'gif', animation: moving }] as const) {
       for (const format of ['webp', 'png', 'pdf'] as const) {
         const { steps, output } = plan(picture, options({ format }), SIX);
-        expect(output).to.equal(`out.${format}`);
-        const written = steps.flatMap(({ args }) => args.filter((arg) => /^(\w+:)?out/.test(arg)));
+        expect(output).to.equal(`image.${format}`);
+        const written = steps.flatMap(({ args }) => args.filter((arg) => /^(\w+:)?image/.test(arg)));
         expect(written.map((arg) => arg.replace(/^\w+:/, ''))).to.deep.equal([output]);
       }
     }
@@ -60,13 +60,13 @@ describe('the plan', () => {
   describe('for an animation', () => {
     it('reads all frames where the output moves, and the first where it cannot', () => {
       const picture = { type: 'gif', animation: moving } as const;
-      expect(lines(picture, { format: 'webp' })[0]).to.include(' GIF:in -coalesce ');
-      expect(lines(picture, { format: 'png' })[0]).to.include(' GIF:in[0] -coalesce ');
+      expect(lines(picture, { format: 'webp' })[0]).to.include(' GIF:in -alpha set -coalesce ');
+      expect(lines(picture, { format: 'png' })[0]).to.include(' GIF:in[0] -alpha set -coalesce ');
     });
 
     it('leaves the frames of a GIF alone that stays a GIF of its size', () => {
       expect(lines({ type: 'gif', animation: moving }, { format: 'gif' })).to.deep.equal([
-        `magick ${START} GIF:in -strip GIF:out.gif`,
+        `magick ${START} GIF:in -strip GIF:image.gif`,
       ]);
     });
 
@@ -76,9 +76,9 @@ describe('the plan', () => {
         {},
         SIX,
       );
-      expect(frames).to.match(/^magick .* GIF:in -coalesce .* png:frame-%05d\.png$/);
+      expect(frames).to.match(/^magick .* GIF:in -alpha set -coalesce .* png:frame-%05d\.png$/);
       expect(assemble).to.equal(
-        'img2webp -loop 3 -d 100 -lossy -q 80 -m 4 frame-00000.png -d 40 -lossy -q 80 -m 4 frame-00001.png -o out.webp',
+        'img2webp -loop 3 -d 100 -lossy -q 80 -m 4 frame-00000.png -d 40 -lossy -q 80 -m 4 frame-00001.png -o image.webp',
       );
     });
   });
@@ -88,7 +88,7 @@ describe('the plan', () => {
       expect(plan({ type: 'svg' }, options({ format: 'pdf', width: 50 }), SEVEN).steps).to.deep.equal([
         {
           tool: 'rsvg',
-          args: ['-f', 'pdf', '--dpi-x', '72', '--dpi-y', '72', '-a', '-w', '50', '-o', 'out.pdf'],
+          args: ['-f', 'pdf', '--dpi-x', '72', '--dpi-y', '72', '-a', '-w', '50', '-o', 'image.pdf'],
           stdin: 'in',
         },
       ]);

@@ -51,7 +51,7 @@ describe('a batch in which something goes wrong', () => {
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
     const { status, message } = await ask(`${service.base}/batch`, { method: 'POST', body: form(20) });
     expect(status).to.equal(400);
-    expect(message).to.match(/^File [12] \("[01]\.jpg"\) is damaged/);
+    expect(message).to.match(/^File \d+ \("\d+\.jpg"\) is damaged/);
     const pids = (await readdir(folder)).map(Number);
     expect(pids, 'conversions that were started').to.have.length(2);
     expect(pids.filter(isRunning)).to.deep.equal([]);
@@ -105,7 +105,7 @@ describe('a batch in which something goes wrong', () => {
   it('is left by its client in the middle of the download: no file stays', async () => {
     await start({
       MAGICK_BIN: await fakeMagick(
-        `cp ${fixturePath('scene.webp')} out.webp; head -c 30000000 /dev/zero >> out.webp`,
+        `cp ${fixturePath('scene.webp')} image.webp; head -c 30000000 /dev/zero >> image.webp`,
       ),
     });
     const response = await fetch(`${service.base}/batch`, { method: 'POST', body: form(3) });
@@ -120,7 +120,7 @@ describe('a batch in which something goes wrong', () => {
   it('whose files vanish while the archive flows cuts the connection instead of ending it cleanly', async () => {
     await start({
       MAGICK_BIN: await fakeMagick(
-        `cp ${fixturePath('scene.webp')} out.webp; head -c 30000000 /dev/zero >> out.webp`,
+        `cp ${fixturePath('scene.webp')} image.webp; head -c 30000000 /dev/zero >> image.webp`,
       ),
     });
     const { hostname, port } = new URL(service.base);
@@ -144,7 +144,7 @@ describe('a batch in which something goes wrong', () => {
   it('never holds up a single conversion by more than what runs already', async () => {
     const folder = await scratch('order');
     // Every conversion writes down that it runs, and ends when it is told to.
-    const body = `id="$(date +%s%N)"; echo "$PWD" > ${folder}/$id; while [ ! -e ${folder}/go ]; do sleep 0.02; done; cp ${fixturePath('scene.webp')} out.webp`;
+    const body = `id="$(date +%s%N)"; echo "$PWD" > ${folder}/$id; while [ ! -e ${folder}/go ]; do sleep 0.02; done; cp ${fixturePath('scene.webp')} image.webp`;
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
     const batch = ask(`${service.base}/batch`, { method: 'POST', body: form(20) });
     await eventually(async () => (await readdir(folder)).length === 2);

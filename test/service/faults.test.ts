@@ -79,14 +79,14 @@ describe('when something goes wrong', () => {
     for (const [what, body] of [
       ['fails', 'echo "corrupt image /etc/secret" >&2; exit 1'],
       ['crashes', 'kill -SEGV $$'],
-      ['fails and leaves a partial file', 'echo half > out.webp; exit 1'],
+      ['fails and leaves a partial file', 'echo half > image.webp; exit 1'],
       ['says that all is well and leaves nothing', 'exit 0'],
-      ['says that all is well and leaves an empty file', ': > out.webp'],
-      ['says that all is well and leaves another format', 'echo GIF89a > out.webp'],
-      ['says that all is well and leaves two files', 'echo x > out-0.webp; echo x > out-1.webp'],
+      ['says that all is well and leaves an empty file', ': > image.webp'],
+      ['says that all is well and leaves another format', 'echo GIF89a > image.webp'],
+      ['says that all is well and leaves two files', 'echo x > image-0.webp; echo x > image-1.webp'],
       [
         'says that all is well and leaves one more file',
-        'printf "RIFF....WEBP" > out.webp; echo x > out.webp~',
+        'printf "RIFF....WEBP" > image.webp; echo x > image.webp~',
       ],
     ] as const) {
       it(`that ${what}, the picture is to blame: 400, and the cause is only in the log`, async () => {
@@ -115,7 +115,7 @@ describe('when something goes wrong', () => {
 
     it('that only warns, the result is served', async () => {
       const real = fixturePath('scene.webp');
-      await start({ MAGICK_BIN: await fakeMagick(`echo "warning" >&2; cp ${real} out.webp`) });
+      await start({ MAGICK_BIN: await fakeMagick(`echo "warning" >&2; cp ${real} image.webp`) });
       const { status, body } = await convert(service.base, photo);
       expect([status, body.equals(await fixture('scene.webp'))]).to.deep.equal([200, true]);
     });
@@ -125,7 +125,7 @@ describe('when something goes wrong', () => {
     it('being full, the answer is 503 with Retry-After; what waits is still done', async () => {
       const folder = await scratch('gate');
       const gate = join(folder, 'open');
-      const body = `echo > ${folder}/started; while [ ! -e ${gate} ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} out.webp`;
+      const body = `echo > ${folder}/started; while [ ! -e ${gate} ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
       await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '1', QUEUE_LIMIT: '1' });
       const running = convert(service.base, photo);
       await eventually(async () => (await readdir(folder)).includes('started'));
@@ -186,8 +186,8 @@ describe('when something goes wrong', () => {
     });
 
     it('in the middle of the download, nothing is left', async () => {
-      const large = `head -c 50000000 /dev/zero >> out.webp`;
-      await start({ MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} out.webp; ${large}`) });
+      const large = `head -c 50000000 /dev/zero >> image.webp`;
+      await start({ MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`) });
       const socket = await dial(service);
       socket.write(head(body().length));
       socket.write(body());
@@ -214,9 +214,9 @@ describe('when something goes wrong', () => {
   });
 
   it('a client that does not read its answer is not waited for', async () => {
-    const large = 'head -c 50000000 /dev/zero >> out.webp';
+    const large = 'head -c 50000000 /dev/zero >> image.webp';
     await start({
-      MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} out.webp; ${large}`),
+      MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`),
       UPLOAD_TIMEOUT_MS: '500',
     });
     const socket = await dial(service);

@@ -3,12 +3,12 @@ import type { Bytes } from './bytes.ts';
 
 /** Frames that are counted; a longer animation is refused by the tools' own limits. */
 const MOST_FRAMES = 10_000;
-/** Below this browsers play a frame for 100 ms, and so do the tools. */
-const LEAST_DELAY_MS = 20;
+/** How long a frame stays that says nothing about it, in milliseconds. */
+const DEFAULT_DELAY_MS = 100;
 
 /** The animation of a GIF, from its blocks (GIF89a specification, sections 18 to 26). */
 export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
-  const screen = await bytes.at(0, 13);
+  const screen = Buffer.from(await bytes.at(0, 13));
   if (screen.length < 13) return {};
   let offset = 13 + colourTableLength(screen[10] as number);
   const delaysMs: number[] = [];
@@ -18,7 +18,7 @@ export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
   while (delaysMs.length < MOST_FRAMES) {
     const block = await bytes.at(offset, 19);
     if (block[0] === 0x2c && block.length >= 10) {
-      delaysMs.push(delay < LEAST_DELAY_MS ? 100 : delay);
+      delaysMs.push(delay || DEFAULT_DELAY_MS);
       delay = 0;
       offset = await skipSubBlocks(bytes, offset + 11 + colourTableLength(block[9] as number));
     } else if (block[0] === 0x21 && block.length >= 8) {
@@ -29,7 +29,8 @@ export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
       break; // the trailer, or nothing that makes sense
     }
   }
-  return delaysMs.length > 1 ? { animation: { delaysMs, plays } } : {};
+  const size = { width: screen.readUInt16LE(6), height: screen.readUInt16LE(8) };
+  return delaysMs.length > 1 ? { ...size, animation: { delaysMs, plays } } : size;
 }
 
 function colourTableLength(flags: number): number {

@@ -2,10 +2,12 @@ import { open } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
 import type { Picture } from '../plan/types.ts';
 import { readAvif } from './avif.ts';
+import { readBmp } from './bmp.ts';
 import { Bytes } from './bytes.ts';
 import { readGif } from './gif.ts';
 import { readIco } from './ico.ts';
 import { readJpeg } from './jpeg.ts';
+import { readPng } from './png.ts';
 import { readTiff } from './tiff.ts';
 import { readWebp } from './webp.ts';
 
@@ -13,7 +15,9 @@ type Reader = (bytes: Bytes) => Promise<Omit<Picture, 'type'>>;
 
 /** The types whose header tells something that a plan depends on. */
 const READERS: Partial<Record<InputType, Reader>> = {
+  png: readPng,
   avif: readAvif,
+  bmp: readBmp,
   jpg: readJpeg,
   tiff: readTiff,
   gif: readGif,

@@ -1,10 +1,12 @@
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
-import { frameArguments, magickArguments, moves } from './stages.ts';
+import { moves } from './reading.ts';
+import { frameArguments, magickArguments } from './stages.ts';
 import {
   type ConvertOptions,
   INPUT_FILE,
   type Job,
   type Machine,
+  OUTPUT_STEM,
   type Picture,
   type Plan,
   type Step,
@@ -27,7 +29,7 @@ export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): re
 
 /** The commands that make the file the client asked for. */
 export function plan(picture: Picture, options: ConvertOptions, machine: Machine): Plan {
-  const output = `out.${OUTPUTS[options.format].extension}`;
+  const output = `${OUTPUT_STEM}.${OUTPUTS[options.format].extension}`;
   const job = { picture, options, machine, output };
 
   if (picture.type === 'svg' && options.format === 'pdf') return { steps: [drawVector(job)], output };

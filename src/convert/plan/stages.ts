@@ -1,5 +1,14 @@
-import { INPUTS, OUTPUTS, type OutputType } from '../../formats.ts';
-import { type ConvertOptions, INPUT_FILE, type Job } from './types.ts';
+import { OUTPUTS, type OutputType } from '../../formats.ts';
+import {
+  completeFrames,
+  moves,
+  orient,
+  passesThrough,
+  read,
+  repairColours,
+  repairMirroring,
+} from './reading.ts';
+import type { ConvertOptions, Job } from './types.ts';
 
 /** What ImageMagick is told, stage by stage. Pure: every stage maps a job to arguments. */
 
@@ -10,7 +19,8 @@ const STAGES: readonly ((job: Job) => readonly string[])[] = [
   tolerate,
   read,
   completeFrames,
-  repairOnReading,
+  repairColours,
+  repairMirroring,
   orient,
   cmykToSrgb,
   resize,
@@ -57,49 +67,6 @@ function tolerate({ picture }: Job): string[] {
 
 function reductionOf(width: number, height: number, box: ConvertOptions): number {
   return Math.max(width / (box.width ?? width), height / (box.height ?? height));
-}
-
-/** The coder is always named, so that ImageMagick never guesses a type. */
-function read(job: Job): string[] {
-  const { picture, drawn } = job;
-  return [drawn ? `PNG:${drawn}` : `${INPUTS[picture.type].coder}:${INPUT_FILE}${selection(job)}`];
-}
-
-/** Which of the file's pictures are wanted: all frames, all pages, or the one that stands for the file. */
-function selection(job: Job): string {
-  const { index, pages = [] } = job.picture;
-  if (moves(job)) return '';
-  if (OUTPUTS[job.options.format].pages && pages.length > 0) return `[${pages.join(',')}]`;
-  return `[${index ?? pages[0] ?? 0}]`;
-}
-
-/** The whole animation is wanted, not one picture that stands for it. */
-export function moves({ picture, options }: Job): boolean {
-  return picture.animation !== undefined && OUTPUTS[options.format].animation;
-}
-
-/** A GIF that stays a GIF of the same size needs no new pixels. */
-function passesThrough(job: Job): boolean {
-  const { picture, options } = job;
-  return (
-    moves(job) && picture.type === 'gif' && options.format === 'gif' && !options.width && !options.height
-  );
-}
-
-/** Stored frames may hold only what changed; and a first frame may be smaller than the canvas. */
-function completeFrames(job: Job): string[] {
-  return INPUTS[job.picture.type].animation && !passesThrough(job) ? ['-coalesce'] : [];
-}
-
-/** Known misreadings: PNG's gamma chunk on 6, palette TIFF on both. */
-function repairOnReading({ picture, drawn }: Job): string[] {
-  if (picture.type === 'png' || drawn) return ['-set', 'colorspace', 'sRGB'];
-  return picture.type === 'tiff' ? ['-evaluate', 'add', '0'] : [];
-}
-
-/** `+repage` because a rotated picture would keep the canvas it had before. */
-function orient(job: Job): string[] {
-  return moves(job) ? [] : ['-auto-orient', '+repage'];
 }
 
 /** Resizing CMYK would mix inks; so it becomes RGB first. */
@@ -161,7 +128,8 @@ const ENCODERS: Readonly<Record<OutputType, (job: Job) => readonly string[]>> = 
     if (!moves(job) || passesThrough(job)) return [];
     return ['+dither', '-layers', 'OptimizeTransparency', '-colors', '256'];
   },
-  bmp: () => ['-type', 'TrueColor'],
+  // Version 6 would put a profile behind a header that has no room for it.
+  bmp: () => ['+profile', '*', '-type', 'TrueColor'],
   // One pixel is one point; without a title the working file's name would be it.
   pdf: ({ options }) => [
     ...['-units', 'PixelsPerInch', '-density', '72', '-compress', 'JPEG'],

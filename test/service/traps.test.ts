@@ -1,0 +1,204 @@
+import { expect } from 'chai';
+import sharp, { type Sharp } from 'sharp';
+import { scene } from '../../scripts/scene.ts';
+import { convert } from '../helpers/client.ts';
+import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
+import { anyService, type RunningService } from '../helpers/service.ts';
+
+/** What the tools get wrong by themselves, each in a file made here that shows it. */
+describe('a trap', () => {
+  let service: RunningService;
+  before(async () => {
+    service = await anyService();
+  });
+  after(() => service.stop());
+
+  const converted = async (file: Buffer, fields: Record<string, string>): Promise<Buffer> => {
+    const { status, message, body } = await convert(service.base, file, fields);
+    expect(status, message).to.equal(200);
+    return body;
+  };
+
+  describe('of orientation: the tag is there, the reader does half of it or passes it over', () => {
+    const raw = (): Sharp => {
+      const { width, height, data } = scene();
+      return sharp(data, { raw: { width, height, channels: 4 } }).removeAlpha();
+    };
+    const makers: Record<string, (image: Sharp) => Sharp> = {
+      'a PNG': (image) => image.png(),
+      'a WebP': (image) => image.webp({ lossless: true }),
+      'an LZW TIFF': (image) => image.tiff({ compression: 'lzw' }),
+      'a JPEG TIFF': (image) => image.tiff({ compression: 'jpeg', quality: 95 }),
+      'a YCbCr JPEG TIFF': (image) => image.tiff({ compression: 'jpeg', quality: 80 }),
+      'a grey JPEG TIFF': (image) => image.greyscale().tiff({ compression: 'jpeg', quality: 80 }),
+      'an AVIF': (image) => image.avif({ quality: 90, chromaSubsampling: '4:4:4' }),
+    };
+    for (const [what, make] of Object.entries(makers)) {
+      for (const orientation of [2, 3, 4, 5, 6, 7, 8]) {
+        it(`${what} of orientation ${orientation} is shown as viewers show it`, async () => {
+          const file = await make(raw().withMetadata({ orientation })).toBuffer();
+          const expected = await decode(await sharp(file).autoOrient().png().toBuffer());
+          const { psnr } = difference(await decode(await converted(file, { format: 'png' })), expected);
+          expect(psnr).to.be.at.least(27); // turned or mirrored: below 17
+        });
+      }
+    }
+  });
+
+  describe('of animation', () => {
+    /** A bar that moves over nothing: what was there before must be gone. */
+    const bars = (format: 'gif' | 'webp'): Promise<Buffer> => {
+      const frames = [0, 1, 2, 3].map((at) => bar(4 + at * 10).data);
+      const image = sharp(Buffer.concat(frames), {
+        raw: { width: 48, height: 128, channels: 4, pageHeight: 32 },
+      });
+      const timing = { delay: [50, 0, 10, 70], loop: 0 };
+      return (
+        format === 'gif' ? image.gif({ ...timing, dither: 0 }) : image.webp({ ...timing, lossless: true })
+      ).toBuffer();
+    };
+    for (const from of ['gif', 'webp'] as const) {
+      for (const to of ['gif', 'webp'] as const) {
+        for (const fields of [{}, { width: '24' }]) {
+          it(`a bar on transparency leaves no trail from ${from} to ${to}${'width' in fields ? ', made smaller' : ''}`, async () => {
+            const source = await bars(from);
+            const shown = await decode(await converted(source, { format: to, ...fields }));
+            const expected = await decode(
+              'width' in fields
+                ? await sharp(source, { animated: true })
+                    .resize(24, null, { kernel: 'nearest' })
+                    .webp({ lossless: true })
+                    .toBuffer()
+                : source,
+            );
+            expect(difference(shown, expected).psnr).to.be.at.least('width' in fields ? 14 : 24); // with trails: below 11
+          });
+        }
+      }
+    }
+
+    it('a first frame smaller than the canvas has nothing around it', async () => {
+      const gif = Buffer.concat([
+        Buffer.from('GIF89a'),
+        Buffer.from([64, 0, 48, 0, 0x80, 0, 0]), // a canvas of 64 by 48 and two colours
+        Buffer.from([200, 0, 0, 0, 0, 200]),
+        Buffer.from([0x2c, 10, 0, 10, 0, 2, 0, 2, 0, 0]), // 2 by 2 at 10, 10
+        Buffer.from([2, 3, 0x44, 0x02, 0x05, 0, 0x3b]), // all of the first colour
+      ]);
+      const shown = await decode(await converted(gif, { format: 'png' }));
+      expect([shown.width, shown.height, pixelAt(shown, 0, 0)[3]]).to.deep.equal([64, 48, 0]);
+      expect(pixelAt(shown, 10, 10)).to.deep.equal([200, 0, 0, 255]);
+    });
+
+    it('a delay of nothing is 100 ms, and every other stays as it is', async () => {
+      const webp = await converted(await bars('gif'), { format: 'webp' });
+      expect((await sharp(webp, { animated: true }).metadata()).delay).to.deep.equal([50, 100, 10, 70]);
+    });
+  });
+
+  it('of BMP: the fourth byte of a pixel is not transparency when the header does not say so', async () => {
+    const header = Buffer.alloc(54);
+    header.write('BM', 0, 'latin1');
+    header.writeUInt32LE(54 + 16, 2);
+    header.writeUInt32LE(54, 10);
+    header.writeUInt32LE(40, 14);
+    header.writeInt32LE(2, 18);
+    header.writeInt32LE(2, 22);
+    header.writeUInt16LE(1, 26);
+    header.writeUInt16LE(32, 28);
+    const pixels = Buffer.from([10, 20, 200, 0, 10, 20, 200, 90, 10, 20, 200, 255, 10, 20, 200, 1]);
+    const shown = await decode(await converted(Buffer.concat([header, pixels]), { format: 'png' }));
+    for (const [x, y] of [
+      [0, 0],
+      [1, 0],
+      [0, 1],
+      [1, 1],
+    ] as const) {
+      expect(pixelAt(shown, x, y)).to.deep.equal([200, 20, 10, 255]);
+    }
+  });
+
+  for (const bits of [2, 4] as const) {
+    it(`of TIFF: ${bits} bits a pixel with white as 0 are not inverted`, async () => {
+      const shown = await decode(await converted(whiteIsZeroTiff(bits), { format: 'png' }));
+      expect(pixelAt(shown, 0, 0).slice(0, 3)).to.deep.equal([255, 255, 255]);
+      expect(pixelAt(shown, 7, 0).slice(0, 3)).to.deep.equal([0, 0, 0]);
+    });
+  }
+
+  describe('of size: what is too large is refused as such, whatever the tools say of it', () => {
+    const big = (): Sharp =>
+      sharp({ create: { width: 17_000, height: 20, channels: 3, background: 'teal' } });
+    for (const [what, make] of [
+      ['a PNG', () => big().png().toBuffer()],
+      ['a GIF', () => big().gif().toBuffer()],
+      ['a JPEG', () => big().jpeg().toBuffer()],
+      ['a TIFF', () => big().tiff().toBuffer()],
+    ] as const) {
+      it(`${what} of 17000 pixels is answered with 413`, async () => {
+        expect((await convert(service.base, await make())).status).to.equal(413);
+      });
+    }
+
+    it('a PNG of 60000 by 60000 that is nothing but a header is answered with 413', async () => {
+      const small = await sharp({ create: { width: 1, height: 1, channels: 3, background: 'teal' } })
+        .png()
+        .toBuffer();
+      small.writeUInt32BE(60_000, 16);
+      small.writeUInt32BE(60_000, 20);
+      expect((await convert(service.base, small)).status).to.equal(413);
+    });
+
+    it('a picture that WebP cannot hold is refused with the reason', async () => {
+      const wide = await sharp({ create: { width: 16_384, height: 4, channels: 3, background: 'teal' } })
+        .png()
+        .toBuffer();
+      const { status, message } = await convert(service.base, wide, { format: 'webp' });
+      expect([status, message.slice(0, 74)]).to.deep.equal([
+        400,
+        'The picture is too large for WebP, which holds at most 16383 pixels a side',
+      ]);
+      expect((await convert(service.base, wide, { format: 'png' })).status).to.equal(200);
+    });
+  });
+});
+
+function bar(left: number): Pixels {
+  const data = Buffer.alloc(48 * 32 * 4);
+  for (let y = 0; y < 32; y += 1) {
+    for (let x = left; x < left + 8; x += 1) data.set([200, 40, 40, 255], (y * 48 + x) * 4);
+  }
+  return { width: 48, height: 32, data };
+}
+
+/** One row of eight pixels, from 0 to all ones, in a TIFF of one strip. */
+function whiteIsZeroTiff(bits: 2 | 4): Buffer {
+  const most = 2 ** bits - 1;
+  const values = [0, 0, 0, 0, most, most, most, most];
+  const row = Buffer.alloc(bits);
+  values.forEach((value, at) => {
+    const bit = at * bits;
+    row[bit >> 3] = (row[bit >> 3] as number) | (value << (8 - bits - (bit & 7)));
+  });
+  const tags = [
+    [256, 8],
+    [257, 1],
+    [258, bits],
+    [259, 1],
+    [262, 0],
+    [273, 8],
+    [277, 1],
+    [278, 1],
+    [279, row.length],
+  ] as const;
+  const directory = Buffer.alloc(2 + tags.length * 12 + 4);
+  directory.writeUInt16LE(tags.length, 0);
+  tags.forEach(([tag, value], at) => {
+    directory.writeUInt16LE(tag, 2 + at * 12);
+    directory.writeUInt16LE(3, 4 + at * 12);
+    directory.writeUInt32LE(1, 6 + at * 12);
+    directory.writeUInt16LE(value, 10 + at * 12);
+  });
+  const strip = Buffer.concat([row, Buffer.alloc(8 - row.length)]);
+  return Buffer.concat([Buffer.from([0x49, 0x49, 42, 0, 16, 0, 0, 0]), strip, directory]);
+}
