@@ -152,6 +152,29 @@ describe('the process', () => {
       expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
 
+    it('refuses what comes on a connection that is still open', async () => {
+      const { MAGICK_BIN, started: toolStarted, open } = await gate();
+      const service = start({ MAGICK_BIN, TEMP_DIR: await scratch('late') });
+      const socket = connect(Number(new URL(await service.base()).port), '127.0.0.1');
+      const body = Buffer.concat([
+        Buffer.from('--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n'),
+        await fixture('scene.jpg'),
+        Buffer.from('\r\n--xyz--\r\n'),
+      ]);
+      const head = `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: ${body.length}\r\n\r\n`;
+      socket.write(Buffer.concat([Buffer.from(head), body]));
+      await toolStarted();
+      service.child.kill('SIGTERM');
+      await eventually(() => service.output().includes('"draining"'));
+      socket.write('GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n');
+      await open();
+      let answers = '';
+      for await (const data of socket) answers += data.toString('latin1');
+      expect(answers.match(/HTTP\/1\.1 \d+/g)).to.deep.equal(['HTTP/1.1 200', 'HTTP/1.1 503']);
+      expect(answers).to.include('The service is shutting down.');
+      expect(await service.ended()).to.equal(0);
+    });
+
     it('does not wait for those who are connected and ask for nothing, or for half of something', async () => {
       const service = start({ TEMP_DIR: await scratch('idle') });
       const { port } = new URL(await service.base());

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { ClientGone } from '../errors.ts';
 
 /** A signal that fires when the client goes away before its answer is complete. */
 export function clientSignal(res: ServerResponse): AbortSignal {
@@ -7,4 +8,13 @@ export function clientSignal(res: ServerResponse): AbortSignal {
     if (!res.writableFinished) controller.abort();
   });
   return controller.signal;
+}
+
+/** What Node says when the other end of a stream is not there any more. */
+const GONE = ['ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED', 'ECONNRESET', 'EPIPE'];
+
+/** Why an answer could not be sent: the client left, or something of ours that the log should tell. */
+export function sendingFailed(cause: unknown): unknown {
+  const { code } = cause as NodeJS.ErrnoException;
+  return code !== undefined && GONE.includes(code) ? new ClientGone({ cause }) : cause;
 }

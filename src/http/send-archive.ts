@@ -1,10 +1,11 @@
-import { stat } from 'node:fs/promises';
+import { once } from 'node:events';
+import { open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { ZipArchive, type ZipEntryData } from 'archiver';
 import type { Response } from 'express';
 import type { Outcome } from '../convert/batch.ts';
-import { ClientGone } from '../errors.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
+import { sendingFailed } from './client-signal.ts';
 import { errorBody } from './error-handler.ts';
 import { uniqueNames } from './output-name.ts';
 import { hangUpWhenStalled } from './send-file.ts';
@@ -42,16 +43,22 @@ export async function sendArchive(
   const archive = new ZipArchive({ zlib: { level: LEVEL } });
   const sending = pipeline(archive, res);
   try {
-    await fill(archive, results, format);
+    await fill(archive, results, format, sending);
     await Promise.all([archive.finalize(), sending]);
   } catch (cause) {
-    archive.abort();
-    if (res.closed || res.destroyed) throw new ClientGone({ cause });
-    throw cause;
+    archive.destroy();
+    await sending.catch(() => {}); // it failed first, or fails of that
+    throw sendingFailed(cause);
   }
 }
 
-async function fill(archive: ZipArchive, results: readonly Result[], format: OutputType): Promise<void> {
+/** One file after the other: only one is open at a time, and none when `sending` has failed. */
+async function fill(
+  archive: ZipArchive,
+  results: readonly Result[],
+  format: OutputType,
+  sending: Promise<void>,
+): Promise<void> {
   const { extension, compressed } = OUTPUTS[format];
   const converted = results.flatMap(({ name, outcome }) =>
     'converted' in outcome ? [{ name, path: outcome.converted.path }] : [],
@@ -61,14 +68,18 @@ async function fill(archive: ZipArchive, results: readonly Result[], format: Out
     extension,
   );
   for (const [at, { path }] of converted.entries()) {
-    // With its stats at hand the library keeps the order; without, each file comes when they are read.
-    const entry: ZipEntryData = {
-      name: names[at] as string,
-      store: compressed,
-      stats: await stat(path),
-      mode: 0o644,
-    };
-    archive.file(path, entry);
+    const entry: ZipEntryData = { name: names[at] as string, store: compressed };
+    const file = await open(path);
+    const source = file.createReadStream();
+    source.on('error', (error) => archive.destroy(error));
+    const added = once(archive, 'entry');
+    archive.append(source, entry);
+    try {
+      await Promise.race([added, sending]);
+    } finally {
+      source.destroy();
+      await file.close();
+    }
   }
 
   const errors = results.flatMap(({ name, outcome }, index) =>

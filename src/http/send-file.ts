@@ -3,8 +3,8 @@ import { pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import type { Response } from 'express';
 import type { Converted } from '../convert/convert.ts';
-import { ClientGone } from '../errors.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
+import { sendingFailed } from './client-signal.ts';
 import { asciiName } from './output-name.ts';
 
 /**
@@ -27,8 +27,7 @@ export async function sendFile(
   try {
     await pipeline(createReadStream(path), res);
   } catch (cause) {
-    if (res.closed || res.destroyed) throw new ClientGone({ cause });
-    throw cause;
+    throw sendingFailed(cause);
   }
 }
 

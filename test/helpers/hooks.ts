@@ -17,17 +17,18 @@ export async function scratch(name: string): Promise<string> {
 export const mochaHooks = {
   afterAll(): void {
     try {
-      expect(filesIn(join(suiteFolder, 'service')), 'left in TEMP_DIR by the whole suite').to.deep.equal([]);
+      expect(leftIn(join(suiteFolder, 'service')), 'left in TEMP_DIR by the whole suite').to.deep.equal([]);
     } finally {
       rmSync(suiteFolder, { recursive: true, force: true });
     }
   },
 };
 
-function filesIn(folder: string): string[] {
+/** What is in the folders of the services, each of which had one. */
+function leftIn(folder: string): string[] {
   try {
-    return readdirSync(folder);
+    return readdirSync(folder).flatMap((service) => readdirSync(join(folder, service)));
   } catch {
-    return []; // nothing was ever put there
+    return []; // no service was ever started
   }
 }

@@ -1,13 +1,14 @@
 import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { createService, type Service } from '../../src/service.ts';
 import { suiteFolder } from './hooks.ts';
+import { eventually } from './scripts.ts';
 
 /** A real server for tests: our own, or with BASE_URL set any that runs already. */
 
@@ -54,15 +55,29 @@ export async function startService(
     async stop() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
+      // Closing would remove them: what a request leaves must be gone before.
+      await eventually(async () => (await requestFolders(config.TEMP_DIR)).length === 0);
       await service.close();
     },
   };
 }
 
+let services = 0;
+/** Below one folder, which must be empty of files after the whole suite. */
+function freshTempDir(): string {
+  services += 1;
+  return join(suiteFolder, 'service', String(services));
+}
+
 export function testConfig(settings: Readonly<Record<string, string>> = {}): Config {
   const { PATH, MAGICK_BIN, RSVG_BIN } = process.env;
-  const defaults = { TEMP_DIR: join(suiteFolder, 'service'), RATE_LIMIT_PER_MINUTE: '0' };
+  const defaults = { TEMP_DIR: freshTempDir(), RATE_LIMIT_PER_MINUTE: '0' };
   return loadConfig({ PATH, MAGICK_BIN, RSVG_BIN, ...defaults, ...settings });
 }
 
-export const SYSTEM_TEMP = tmpdir();
+/** The folders of requests under way, of all services that work in `tempDir`. */
+export async function requestFolders(tempDir: string): Promise<string[]> {
+  const homes = await readdir(tempDir).catch(() => []);
+  const requests = await Promise.all(homes.map((home) => readdir(join(tempDir, home))));
+  return requests.flat();
+}

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -11,7 +11,7 @@ import { ask, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { type OwnService, requestFolders, startService } from '../helpers/service.ts';
 
 describe('a batch in which something goes wrong', () => {
   let service: OwnService;
@@ -32,10 +32,7 @@ describe('a batch in which something goes wrong', () => {
       data.append('files', new Blob([new Uint8Array(photo)]), `${at}.jpg`);
     return data;
   };
-  const openRequests = async () => {
-    const [home] = await readdir(service.tempDir);
-    return home === undefined ? [] : readdir(join(service.tempDir, home));
-  };
+  const openRequests = () => requestFolders(service.tempDir);
   const nothingLeft = () => eventually(async () => (await openRequests()).length === 0);
   /** A tool that writes down its process number and hangs. */
   const hanging = async () => {
@@ -115,6 +112,13 @@ describe('a batch in which something goes wrong', () => {
     expect(await openRequests()).to.have.length(1);
     await reader?.cancel();
     await nothingLeft();
+    const descriptors = async () => {
+      const links = await Promise.all(
+        (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
+      );
+      return links.filter((link) => link.startsWith(service.tempDir));
+    };
+    if (process.platform === 'linux') await eventually(async () => (await descriptors()).length === 0);
   });
 
   it('whose files vanish while the archive flows cuts the connection instead of ending it cleanly', async () => {
@@ -139,6 +143,9 @@ describe('a batch in which something goes wrong', () => {
     response.resume();
     const [error] = await once(response, 'error');
     expect(error.message).to.equal('aborted');
+    await eventually(() =>
+      service.logged.some(({ level, err }) => level === 50 && JSON.stringify(err).includes('ENOENT')),
+    );
   });
 
   it('never holds up a single conversion by more than what runs already', async () => {

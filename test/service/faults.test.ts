@@ -7,7 +7,7 @@ import { ask, convert, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
-import { type OwnService, startService } from '../helpers/service.ts';
+import { type OwnService, requestFolders, startService } from '../helpers/service.ts';
 
 const PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
 const head = (length: number) =>
@@ -39,10 +39,7 @@ describe('when something goes wrong', () => {
   const start = async (settings: Record<string, string>) => {
     service = await startService({ TEMP_DIR: await scratch('faults'), ...settings });
   };
-  const openRequests = async () => {
-    const [home] = await readdir(service.tempDir);
-    return home === undefined ? [] : readdir(join(service.tempDir, home));
-  };
+  const openRequests = () => requestFolders(service.tempDir);
 
   describe('with the tool', () => {
     it('that hangs, the answer is 503 with the limit and Retry-After, and the process is dead', async () => {
