@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { ask, convert, fixture, fixturePath } from './helpers/client.ts';
@@ -207,6 +207,17 @@ describe('the process', () => {
     });
   });
 
+  it('needs no more memory for a larger file', async () => {
+    const SIZE = 200 * 1024 * 1024;
+    const service = start({ MAX_FILE_BYTES: String(SIZE), TEMP_DIR: await scratch('memory') });
+    const base = await service.base();
+    const photo = await fixture('scene.jpg');
+    await convert(base, photo);
+    const before = await peakRss(service.pid);
+    expect((await convert(base, Buffer.concat([photo, Buffer.alloc(SIZE)], SIZE))).status).to.equal(200);
+    expect((await peakRss(service.pid)) - before).to.be.below(SIZE / 2);
+  });
+
   it('killed with -9 leaves its folder to the next one, which leaves that of a live one alone', async () => {
     const TEMP_DIR = await scratch('kill');
     const { MAGICK_BIN, started: toolStarted, open } = await gate();
@@ -226,3 +237,9 @@ describe('the process', () => {
     expect(isRunning(live.pid)).to.equal(true);
   });
 });
+
+/** The most memory the process ever had, in bytes; nothing where there is no /proc. */
+async function peakRss(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024;
+}

@@ -12,13 +12,10 @@ import { eventually } from './scripts.ts';
 
 /** A real server for tests: our own, or with BASE_URL set any that runs already. */
 
-export interface RunningService {
+export interface OwnService {
   /** Includes the version segment. */
   readonly base: string;
   stop(): Promise<void>;
-}
-
-export interface OwnService extends RunningService {
   readonly service: Service;
   readonly server: Server;
   readonly tempDir: string;
@@ -26,12 +23,20 @@ export interface OwnService extends RunningService {
   readonly logged: readonly Record<string, unknown>[];
 }
 
-export const EXTERNAL = process.env.BASE_URL;
+const EXTERNAL = process.env.BASE_URL ?? '';
 
-/** For suites that say nothing about settings: they run against any server. */
-export async function anyService(): Promise<RunningService> {
-  if (EXTERNAL === undefined || EXTERNAL === '') return startService();
-  return { base: EXTERNAL.replace(/\/$/, ''), stop: async () => {} };
+/** For suites that say nothing about settings: they run against any server, which is there from before to after. */
+export function useService(): { readonly base: string } {
+  let own: OwnService | undefined;
+  before(async () => {
+    if (!EXTERNAL) own = await startService();
+  });
+  after(() => own?.stop());
+  return {
+    get base() {
+      return own?.base ?? EXTERNAL.replace(/\/$/, '');
+    },
+  };
 }
 
 /** A server of the test's own, with the settings it needs; without a rate limit unless it asks for one. */

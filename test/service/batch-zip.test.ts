@@ -1,20 +1,18 @@
 import { expect } from 'chai';
 import { type Answer, ask, convert, fixture } from '../helpers/client.ts';
-import { anyService, type RunningService } from '../helpers/service.ts';
+import { useService } from '../helpers/service.ts';
 import { type MadeEntry, makeZip, readZip } from '../helpers/zip.ts';
 
 const MIB = 1024 * 1024;
 const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>');
 
 describe('a ZIP in a batch', () => {
-  let service: RunningService;
+  const service = useService();
   let photo: Buffer;
   let png: Buffer;
   before(async () => {
-    service = await anyService();
     [photo, png] = [await fixture('scene.jpg'), await fixture('scene.png')];
   });
-  after(() => service.stop());
 
   const batch = (
     files: readonly (readonly [string, Buffer])[],

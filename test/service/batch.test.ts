@@ -3,20 +3,18 @@ import sharp from 'sharp';
 import { INPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
 import { type Answer, ask, fixture } from '../helpers/client.ts';
 import { decode, difference } from '../helpers/pixels.ts';
-import { anyService, type RunningService } from '../helpers/service.ts';
+import { useService } from '../helpers/service.ts';
 import { namesByOthers, readZip } from '../helpers/zip.ts';
 
 const MIB = 1024 * 1024;
 type File = readonly [name: string, content: Uint8Array, field?: string];
 
 describe('a batch', () => {
-  let service: RunningService;
+  const service = useService();
   let photo: Buffer;
   before(async () => {
-    service = await anyService();
     photo = await fixture('scene.jpg');
   });
-  after(() => service.stop());
 
   const batch = (files: readonly File[], fields: Record<string, string> = {}): Promise<Answer> => {
     const form = new FormData();

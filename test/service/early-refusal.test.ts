@@ -10,20 +10,18 @@ import { chromium } from 'playwright-core';
 import { chromiumPath } from '../helpers/chromium.ts';
 import { fixture } from '../helpers/client.ts';
 import { scratch } from '../helpers/hooks.ts';
-import { anyService, type RunningService } from '../helpers/service.ts';
+import { useService } from '../helpers/service.ts';
 
 const MIB = 1024 * 1024;
 const SIZE = 200 * MIB;
 
 /** A refusal is decided long before the client has sent everything; and still it must get through. */
 describe('an early refusal of 200 MB reaches', () => {
-  let service: RunningService;
+  const service = useService();
   let photo: Buffer;
   before(async () => {
-    service = await anyService();
     photo = await fixture('scene.jpg');
   });
-  after(() => service.stop());
 
   /** A file of 200 MiB that takes no room on disk. */
   const bigFile = async (start: Buffer): Promise<string> => {

@@ -1,16 +1,14 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { ask, convert, convertRaw, fixture } from '../helpers/client.ts';
-import { anyService, type RunningService } from '../helpers/service.ts';
+import { useService } from '../helpers/service.ts';
 
 describe('form fields', () => {
-  let service: RunningService;
+  const service = useService();
   let photo: Buffer;
   before(async () => {
-    service = await anyService();
     photo = await fixture('scene.jpg');
   });
-  after(() => service.stop());
 
   const typeOf = async (fields: Record<string, string>) => {
     const { status, message, headers } = await convert(service.base, photo, fields);

@@ -4,7 +4,7 @@ import { scene, square } from '../../scripts/scene.ts';
 import { INPUT_TYPES, type InputType, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
-import { anyService, type RunningService } from '../helpers/service.ts';
+import { useService } from '../helpers/service.ts';
 
 /** In dB: how far a lossy result may stay behind sharp's own encoder, which other code and defaults explain. */
 const LESS_THAN_SHARP = 1;
@@ -19,11 +19,7 @@ const PALETTE = 33;
 const MADE_FROM: Partial<Record<InputType, () => Pixels>> = { bmp: () => scene(), ico: () => square(64) };
 
 describe('every pair of formats', () => {
-  let service: RunningService;
-  before(async () => {
-    service = await anyService();
-  });
-  after(() => service.stop());
+  const service = useService();
 
   for (const input of INPUT_TYPES) {
     for (const output of OUTPUT_TYPES) {

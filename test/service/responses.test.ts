@@ -1,16 +1,14 @@
 import { expect } from 'chai';
 import { parse as parseDisposition } from 'content-disposition';
 import { ask, convert, fixture } from '../helpers/client.ts';
-import { anyService, type RunningService } from '../helpers/service.ts';
+import { useService } from '../helpers/service.ts';
 
 describe('responses', () => {
-  let service: RunningService;
+  const service = useService();
   let photo: Buffer;
   before(async () => {
-    service = await anyService();
     photo = await fixture('scene.jpg');
   });
-  after(() => service.stop());
 
   describe('of /formats and /health', () => {
     it('list the formats of the interface, in its order', async () => {

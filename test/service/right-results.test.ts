@@ -5,14 +5,10 @@ import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { type Answer, convert, fixture } from '../helpers/client.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
-import { anyService, type RunningService } from '../helpers/service.ts';
+import { useService } from '../helpers/service.ts';
 
 describe('right results', () => {
-  let service: RunningService;
-  before(async () => {
-    service = await anyService();
-  });
-  after(() => service.stop());
+  const service = useService();
 
   const convertFixture = async (name: string, fields: Record<string, string>): Promise<Answer> => {
     const answer = await convert(service.base, await fixture(name), fields, name);

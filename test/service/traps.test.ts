@@ -3,15 +3,11 @@ import sharp, { type Sharp } from 'sharp';
 import { scene } from '../../scripts/scene.ts';
 import { convert } from '../helpers/client.ts';
 import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
-import { anyService, type RunningService } from '../helpers/service.ts';
+import { useService } from '../helpers/service.ts';
 
 /** What the tools get wrong by themselves, each in a file made here that shows it. */
 describe('a trap', () => {
-  let service: RunningService;
-  before(async () => {
-    service = await anyService();
-  });
-  after(() => service.stop());
+  const service = useService();
 
   const converted = async (file: Buffer, fields: Record<string, string>): Promise<Buffer> => {
     const { status, message, body } = await convert(service.base, file, fields);

@@ -1,18 +1,16 @@
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { ask, convert, convertRaw, fixture } from '../helpers/client.ts';
-import { anyService, type RunningService } from '../helpers/service.ts';
+import { useService } from '../helpers/service.ts';
 
 const MIB = 1024 * 1024;
 
 describe('the upload', () => {
-  let service: RunningService;
+  const service = useService();
   let photo: Buffer;
   before(async () => {
-    service = await anyService();
     photo = await fixture('scene.jpg');
   });
-  after(() => service.stop());
 
   const filePart = (disposition: string, content = 'GIF89a', type = 'image/gif') =>
     `--xyz\r\nContent-Disposition: form-data; ${disposition}\r\nContent-Type: ${type}\r\n\r\n${content}\r\n`;
