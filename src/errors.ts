@@ -59,8 +59,8 @@ const ERRORS = {
   DAMAGED: row(400, (file: string, label: string) => `${file} is damaged or not a valid ${label} image.`),
   SIDE_TOO_LONG: row(
     400,
-    (label: string, most: number) =>
-      `The picture is too large for ${label}, which holds at most ${most} pixels a side: set a smaller width or height, or choose another format.`,
+    (file: string, label: string, most: number) =>
+      `${file} is too large for ${label}, which holds at most ${most} pixels a side: set a smaller width or height, or choose another format.`,
   ),
   NOT_FOUND: row(404, () => 'There is nothing at this path.'),
   METHOD_NOT_ALLOWED: row(
@@ -83,7 +83,8 @@ const ERRORS = {
   ),
   PAIR_UNAVAILABLE: row(
     415,
-    (from: string, to: string) => `This kind of ${from} cannot be converted to ${to} on this server.`,
+    (file: string, from: string, to: string) =>
+      `${file} is a kind of ${from} that cannot be converted to ${to} on this server.`,
   ),
   ENCODED_BODY: row(415, () => 'An encoded request body is not supported: send it without Content-Encoding.'),
   RATE_LIMITED: row(
@@ -114,7 +115,8 @@ const ERRORS = {
   ),
   CONVERSION_TIMEOUT: row(
     503,
-    (ms: number) => `The conversion took longer than the limit of ${seconds(ms / 1000)} and was stopped.`,
+    (file: string, ms: number) =>
+      `${file} took longer to convert than the limit of ${seconds(ms / 1000)}, and was stopped.`,
     () => 30,
   ),
 } as const;

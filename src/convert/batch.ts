@@ -13,7 +13,7 @@ export type Outcome = { readonly converted: Converted } | { readonly error: Serv
 const OURS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'INTERNAL'];
 
 /**
- * Converts all files, as many at once as the pool lets one client have.
+ * Converts all files, as many at once as the pool has places for.
  *
  * With `fail`, the first failure stops what waits and what runs, and is thrown once nothing
  * runs any more. With `skip`, what is wrong with one picture is its outcome.

@@ -80,7 +80,8 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
     signal: AbortSignal,
   ) {
     const tool = toolchain[step.tool];
-    if (!tool) throw fail('PAIR_UNAVAILABLE', INPUTS[source.type].label, OUTPUTS[options.format].label);
+    if (!tool)
+      throw fail('PAIR_UNAVAILABLE', source.label, INPUTS[source.type].label, OUTPUTS[options.format].label);
     const { folder } = source;
     const stdin = step.stdin === undefined ? {} : { stdin: join(folder, step.stdin) };
     try {

@@ -34,7 +34,7 @@ export function explain(error: unknown, source: Failing, format: OutputType, tim
     case 'cancelled':
       return new ClientGone({ cause: error });
     case 'timeout':
-      return failBecause(error, 'CONVERSION_TIMEOUT', timeoutMs);
+      return failBecause(error, 'CONVERSION_TIMEOUT', source.label, timeoutMs);
     case 'unrunnable':
       return isShortage(error.cause) ? failBecause(error, 'BUSY') : error;
     default:
@@ -54,7 +54,7 @@ function explainText(error: CommandFailed, source: Failing, format: OutputType):
   const { label, maxSide } = OUTPUTS[format];
   if (meaning === 'ours') return error;
   if (meaning === 'disk') return failBecause(error, 'DISK_FULL');
-  if (meaning === 'side' && maxSide) return failBecause(error, 'SIDE_TOO_LONG', label, maxSide);
+  if (meaning === 'side' && maxSide) return failBecause(error, 'SIDE_TOO_LONG', source.label, label, maxSide);
   if (meaning === 'side' || meaning === 'pixels') return failBecause(error, 'TOO_MANY_PIXELS', source.label);
   return failBecause(error, 'DAMAGED', source.label, INPUTS[source.type].label);
 }

@@ -25,7 +25,10 @@ const BY_EXTENSION: Readonly<Record<string, InputType>> = {
 };
 
 /** Archives and compressed files, as the library calls them. */
-const ARCHIVES = ['7z', 'ar', 'bz2', 'gz', 'lz', 'lz4', 'rar', 'tar', 'tar.gz', 'xz', 'zst'];
+const ARCHIVES = [
+  ...['7z', 'Z', 'ace', 'ar', 'arj', 'bz2', 'cab', 'cpio', 'deb', 'gz', 'jar', 'lz', 'lz4', 'lzh'],
+  ...['rar', 'rpm', 'tar', 'tar.gz', 'xar', 'xz', 'zst'],
+];
 
 /**
  * @param head the file's first bytes
@@ -56,7 +59,7 @@ function isAvifToo(head: Uint8Array): boolean {
 /** Also such as the library takes for a document, which is a ZIP inside; an empty archive has no file header. */
 function isZip(head: Uint8Array): boolean {
   const start = Buffer.from(head.subarray(0, 4)).toString('latin1');
-  return start === 'PK\x03\x04' || start === 'PK\x05\x06';
+  return ['PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08'].includes(start);
 }
 
 function isTiff(head: Uint8Array): boolean {

@@ -6,7 +6,8 @@ import { ClientGone, fail } from '../errors.ts';
 export interface Pool {
   /**
    * Runs `job` when a place is free. `waitedMs` tells it how long that took. Jobs of one
-   * `group` belong together (a batch); a free place goes to the group that runs the fewest.
+   * `group` belong together (a batch); a free place goes to the group that runs
+   * the fewest, and of those to the one that has waited the longest.
    *
    * @throws ServiceError BUSY when the queue is full
    * @throws ClientGone when `signal` fires before the job starts; it then never does
@@ -16,6 +17,8 @@ export interface Pool {
 
 interface Waiting {
   readonly group: object;
+  /** When it came, as a number that only grows. */
+  readonly came: number;
   /** Runs the job to its end; what comes back tells its caller how it ended. */
   readonly run: () => Promise<() => void>;
 }
@@ -25,17 +28,22 @@ export function createPool(limits: { readonly concurrency: number; readonly queu
   /** In the order they came. */
   const waiting: Waiting[] = [];
   const running = new Map<object, number>();
+  /** When a group was last served, in the same numbers. */
+  const served = new WeakMap<object, number>();
+  let turn = 0;
   let started = 0;
 
   /** What a place that falls free does: the next job of whoever has the least, if anybody still waits. */
   async function serveNext(): Promise<void> {
-    const next = fairest(waiting, running);
+    const next = fairest(waiting, running, served);
     if (!next) return;
     waiting.splice(waiting.indexOf(next), 1);
     running.set(next.group, (running.get(next.group) ?? 0) + 1);
     started += 1;
     const tellCaller = await next.run();
     started -= 1;
+    turn += 1;
+    served.set(next.group, turn);
     const left = (running.get(next.group) ?? 1) - 1;
     if (left > 0) running.set(next.group, left);
     else running.delete(next.group);
@@ -51,8 +59,10 @@ export function createPool(limits: { readonly concurrency: number; readonly queu
 
       const queuedAt = performance.now();
       const { promise, resolve, reject } = Promise.withResolvers<T>();
+      turn += 1;
       const entry: Waiting = {
         group,
+        came: turn,
         run() {
           signal.removeEventListener('abort', leave);
           return job(performance.now() - queuedAt).then(
@@ -74,10 +84,16 @@ export function createPool(limits: { readonly concurrency: number; readonly queu
   };
 }
 
-function fairest(waiting: readonly Waiting[], running: ReadonlyMap<object, number>): Waiting | undefined {
+/** Of the groups that run the least, the one that has waited the longest: since it came, or since it was served. */
+function fairest(
+  waiting: readonly Waiting[],
+  running: ReadonlyMap<object, number>,
+  served: WeakMap<object, number>,
+): Waiting | undefined {
   const load = ({ group }: Waiting): number => running.get(group) ?? 0;
-  return waiting.reduce<Waiting | undefined>(
-    (best, candidate) => (best && load(best) <= load(candidate) ? best : candidate),
-    undefined,
-  );
+  const since = ({ group, came }: Waiting): number => Math.max(came, served.get(group) ?? 0);
+  return waiting.reduce<Waiting | undefined>((best, candidate) => {
+    if (!best) return candidate;
+    return (load(candidate) - load(best) || since(candidate) - since(best)) < 0 ? candidate : best;
+  }, undefined);
 }

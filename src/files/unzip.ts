@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { type Entry, openPromise, type ZipFile } from 'yauzl';
 import { failBecause, ServiceError } from '../errors.ts';
 
@@ -61,7 +62,12 @@ async function* bytesOf(
   refuse: (what: string, cause: unknown) => Error,
 ): AsyncGenerator<Buffer> {
   try {
-    yield* await archive.openReadStreamPromise(entry);
+    let checksum = 0;
+    for await (const chunk of await archive.openReadStreamPromise(entry)) {
+      checksum = crc32(chunk as Buffer, checksum);
+      yield chunk as Buffer;
+    }
+    if (checksum !== entry.crc32) throw new Error(`checksum of ${entry.fileName} is wrong`);
   } catch (cause) {
     throw refuse('is damaged or compressed in an unknown way', cause);
   }

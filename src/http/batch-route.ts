@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import { convertAll, type Outcome } from '../convert/batch.ts';
 import type { Convert } from '../convert/convert.ts';
+import { ClientGone } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { clientSignal } from './client-signal.ts';
 import type { ReceivedFile, RefusedFile } from './intake.ts';
@@ -33,7 +34,7 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
     const signal = clientSignal(res);
     const workspace = await workspaces.open();
     try {
-      const { files, fields } = await receive(req, workspace, rules);
+      const { files, fields } = await receive(req, workspace, rules, signal);
       const uploadedMs = performance.now() - started;
       const { options, onError } = parse(fields);
 
@@ -48,6 +49,7 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
         throw first.outcome.error;
 
       const convertedMs = performance.now() - started - uploadedMs;
+      if (signal.aborted) throw new ClientGone();
       setServerTiming(res, { upload: uploadedMs, queue: leastWait(outcomes), convert: convertedMs });
       await sendArchive(res, results, options.format, limits.timeoutMs);
     } finally {

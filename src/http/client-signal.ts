@@ -11,7 +11,13 @@ export function clientSignal(res: ServerResponse): AbortSignal {
 }
 
 /** What Node says when the other end of a stream is not there any more. */
-const GONE = ['ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED', 'ECONNRESET', 'EPIPE'];
+const GONE = [
+  'ERR_STREAM_PREMATURE_CLOSE',
+  'ERR_STREAM_UNABLE_TO_PIPE',
+  'ERR_STREAM_DESTROYED',
+  'ECONNRESET',
+  'EPIPE',
+];
 
 /** Why an answer could not be sent: the client left, or something of ours that the log should tell. */
 export function sendingFailed(cause: unknown): unknown {

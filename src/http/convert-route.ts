@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import type { Convert } from '../convert/convert.ts';
 import type { ConvertOptions } from '../convert/plan/types.ts';
+import { ClientGone } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { OUTPUTS } from '../formats.ts';
 import { clientSignal } from './client-signal.ts';
@@ -34,13 +35,14 @@ export function convertRoute({ workspaces, convert, parse, limits }: ConvertRout
     const signal = clientSignal(res);
     const workspace = await workspaces.open();
     try {
-      const { files, fields } = await receive(req, workspace, rules);
+      const { files, fields } = await receive(req, workspace, rules, signal);
       const uploadedMs = performance.now() - started;
       const file = files[0] as ReceivedFile;
       const options = parse(fields);
 
       const result = await convert(file, options, signal);
 
+      if (signal.aborted) throw new ClientGone();
       setServerTiming(res, { upload: uploadedMs, queue: result.queuedMs, convert: result.convertedMs });
       await sendFile(
         res,

@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { INPUT_FILE } from '../convert/plan/types.ts';
 import { fail, ServiceError } from '../errors.ts';
@@ -53,29 +53,53 @@ const ONE_FILE_ONLY = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
 
 type FileType = InputType | 'zip' | 'archive';
 
-export function createIntake(workspace: Workspace, rules: IntakeRules): Intake {
+/** What a file may be, and how large by what it is; undefined is what is not known yet. */
+interface Allowance {
+  readonly types: readonly FileType[];
+  /** In bytes; throws for what is not allowed here. */
+  readonly most: (type: FileType | undefined) => number;
+}
+
+/** @param halted fires when nothing more is wanted of the request */
+export function createIntake(workspace: Workspace, rules: IntakeRules, halted: AbortSignal): Intake {
   const { maxFiles, maxFileBytes, accepts, unpacks } = rules;
   const files: (ReceivedFile | RefusedFile)[] = [];
   let folders = 0;
+  /** What all archives of the request may still have. */
+  let archiveBytes = maxFiles * maxFileBytes + ARCHIVE_OVERHEAD;
+
+  const ofRequest: Allowance = {
+    types: unpacks ? [...accepts, 'zip'] : accepts,
+    most: (type) => (type === 'zip' ? archiveBytes : maxFileBytes),
+  };
+  const ofArchive = (archive: string): Allowance => ({
+    types: [...accepts, 'zip', 'archive'],
+    most(type) {
+      if (type === 'zip' || type === 'archive')
+        throw fail('BAD_ARCHIVE', archive, 'contains another archive');
+      return maxFileBytes;
+    },
+  });
 
   /** Notes an image as a file of the request, and tells what it was; nothing when it was refused. */
   async function takeOne(
     name: string | undefined,
     bytes: AsyncIterable<Buffer>,
     goesOn: boolean,
-    types: readonly FileType[],
+    allowance: Allowance,
   ): Promise<{ type: FileType; folder: string; label: string } | undefined> {
     if (files.length >= maxFiles) throw fail('TOO_MANY_FILES', maxFiles);
     const label = rules.label(files.length + 1, name);
+    folders += 1;
+    const folder = await workspace.folder(String(folders));
     try {
-      folders += 1;
-      const folder = await workspace.folder(String(folders));
-      const type = await store(bytes, folder, label, types);
+      const type = await store(bytes, folder, label, allowance);
       if (type !== 'zip' && type !== 'archive') files.push({ name, label, type, folder });
       return { type, folder, label };
     } catch (error) {
       if (!goesOn || !(error instanceof ServiceError) || !ONE_FILE_ONLY.includes(error.code)) throw error;
       files.push({ name, error });
+      await rm(folder, { recursive: true });
       return undefined;
     }
   }
@@ -84,21 +108,24 @@ export function createIntake(workspace: Workspace, rules: IntakeRules): Intake {
     bytes: AsyncIterable<Buffer>,
     folder: string,
     label: string,
-    types: readonly FileType[],
+    { types, most }: Allowance,
   ): Promise<FileType> {
     const file = await open(join(folder, INPUT_FILE), 'wx', 0o600);
     try {
       const gate = createTypeGate(label, types);
       let length = 0;
       for await (const chunk of bytes) {
+        halted.throwIfAborted();
         length += chunk.length;
         await gate.look(chunk);
-        const most = gate.type === 'zip' ? maxFiles * maxFileBytes + ARCHIVE_OVERHEAD : maxFileBytes;
-        if (length > most) throw fail('FILE_TOO_LARGE', label, most);
+        if (length > most(gate.type)) throw fail('FILE_TOO_LARGE', label, most(gate.type));
         await file.appendFile(chunk);
       }
       if (length === 0) throw fail('EMPTY_FILE', label);
-      return await gate.end();
+      const type = await gate.end();
+      if (length > most(type)) throw fail('FILE_TOO_LARGE', label, most(type));
+      if (type === 'zip') archiveBytes -= length;
+      return type;
     } finally {
       await file.close();
     }
@@ -107,18 +134,17 @@ export function createIntake(workspace: Workspace, rules: IntakeRules): Intake {
   async function unpack(folder: string, label: string, goesOn: boolean): Promise<void> {
     const before = files.length;
     for await (const { name, read } of unzip(join(folder, INPUT_FILE), label)) {
-      const taken = await takeOne(name, read(), goesOn, [...accepts, 'zip', 'archive']);
-      if (taken && (taken.type === 'zip' || taken.type === 'archive')) {
-        throw fail('BAD_ARCHIVE', label, 'contains another archive');
-      }
+      halted.throwIfAborted();
+      await takeOne(name, read(), goesOn, ofArchive(label));
     }
     if (files.length === before) throw fail('BAD_ARCHIVE', label, 'contains no files');
+    await rm(folder, { recursive: true });
   }
 
   return {
     files,
     async take(name, bytes, goesOn) {
-      const taken = await takeOne(name, bytes, goesOn, unpacks ? [...accepts, 'zip'] : accepts);
+      const taken = await takeOne(name, bytes, goesOn, ofRequest);
       if (taken?.type === 'zip') await unpack(taken.folder, taken.label, goesOn);
     },
   };

@@ -27,7 +27,7 @@ export function uniqueNames(clientNames: readonly (string | undefined)[], extens
   const taken = new Set<string>();
   return clientNames.map((clientName) => {
     // What looks like a drive would be taken off by the library that writes the archive.
-    const base = baseNameOf(clientName).replace(/^(\w+):/, '$1_');
+    const base = baseNameOf(clientName).replaceAll(':', '_');
     for (let count = 1; ; count += 1) {
       const name = `${count === 1 ? base : `${base} (${count})`}.${extension}`;
       const key = name.toLowerCase().normalize('NFC');

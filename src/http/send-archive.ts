@@ -42,12 +42,13 @@ export async function sendArchive(
   hangUpWhenStalled(res, stallMs);
   const archive = new ZipArchive({ zlib: { level: LEVEL } });
   const sending = pipeline(archive, res);
+  sending.catch(() => {}); // it is looked at below, but may fail before
   try {
     await fill(archive, results, format, sending);
     await Promise.all([archive.finalize(), sending]);
   } catch (cause) {
     archive.destroy();
-    await sending.catch(() => {}); // it failed first, or fails of that
+    await sending.catch(() => {});
     throw sendingFailed(cause);
   }
 }

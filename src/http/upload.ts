@@ -36,18 +36,21 @@ const MOST_FIELDS = 100;
  * more, while the rest of the body is read and thrown away, because most clients
  * only look at the answer when they have sent everything.
  *
+ * @param signal fires when the client has left, also after it has sent everything
  * @throws ServiceError for what the client did wrong, ClientGone when it left
  */
 export async function receive(
   req: IncomingMessage,
   workspace: Workspace,
   rules: UploadRules,
+  signal: AbortSignal,
 ): Promise<Upload> {
   // Who left before anybody listened would otherwise be waited for until the deadline.
   if (req.destroyed) throw new ClientGone();
   const parser = openParser(req);
   const fields: TextField[] = [];
-  const intake = createIntake(workspace, rules);
+  const halted = new AbortController();
+  const intake = createIntake(workspace, rules, halted.signal);
   let parts = 0;
   let writing: Promise<unknown> = Promise.resolve();
   let trouble: Error | undefined;
@@ -55,6 +58,7 @@ export async function receive(
   const stop = (error: Error): void => {
     if (trouble) return;
     trouble = error;
+    halted.abort();
     req.unpipe(parser);
     req.resume();
     parser.destroy();
@@ -62,7 +66,10 @@ export async function receive(
   const timer = setTimeout(() => stop(fail('UPLOAD_TIMEOUT', rules.timeoutMs)), rules.timeoutMs);
   const { promise: parsed, resolve: parserClosed } = Promise.withResolvers<void>();
 
-  parser.on('field', (name: string | undefined, value) => fields.push([name ?? '', value]));
+  parser.on('field', (name: string | undefined, value) => {
+    fields.push([name ?? '', value]);
+    if (value !== '' && isFileField(name, rules)) stop(fail('FILE_AS_TEXT', name));
+  });
   parser.on('file', (field: string | undefined, stream, { filename }) => {
     stream.on('error', () => {}); // a body cut short is told by the parser, too
     // The parser finishes its chunk even when it has been stopped: a file in it would never end.
@@ -72,8 +79,9 @@ export async function receive(
     parts += 1;
     // Left alone when it is not read to its end, since the parser waits for it: what remains is thrown away.
     const bytes = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+    const goesOn = rules.goesOn(fields);
     writing = writing
-      .then(() => intake.take(filename, bytes, rules.goesOn(fields)))
+      .then(() => (trouble ? undefined : intake.take(filename, bytes, goesOn)))
       .then(() => void stream.resume(), stop);
   });
   parser.on('fieldsLimit', () => stop(fail('TOO_MANY_FIELDS', MOST_FIELDS)));
@@ -82,13 +90,14 @@ export async function receive(
   parser.on('close', parserClosed);
   req.on('error', (cause) => stop(new ClientGone({ cause })));
   req.on('close', () => req.complete || stop(new ClientGone()));
+  signal.addEventListener('abort', () => stop(new ClientGone()));
   req.pipe(parser);
 
   await parsed;
   await writing;
   clearTimeout(timer);
   if (trouble) throw trouble;
-  if (intake.files.length === 0) throw missingFile(fields, rules);
+  if (intake.files.length === 0) throw fail('NO_FILE', rules.fileField);
   return { fields, files: intake.files };
 }
 
@@ -108,8 +117,8 @@ function openParser(req: IncomingMessage): busboy.Busboy {
 }
 
 function wrongPart(field: string | undefined, rules: UploadRules, parts: number): Error | undefined {
-  const { fileField, fileFieldAliases, maxFiles } = rules;
-  if (field !== fileField && !fileFieldAliases.includes(field ?? '')) {
+  const { fileField, maxFiles } = rules;
+  if (!isFileField(field, rules)) {
     return fail(
       'UNEXPECTED_FILE',
       field === undefined ? 'without a name' : `"${printable(field)}"`,
@@ -119,7 +128,9 @@ function wrongPart(field: string | undefined, rules: UploadRules, parts: number)
   return parts >= maxFiles ? fail('TOO_MANY_FILES', maxFiles) : undefined;
 }
 
-function missingFile(fields: readonly TextField[], { fileField }: UploadRules): Error {
-  const sentAsText = fields.some(([name, value]) => name === fileField && value !== '');
-  return fail(sentAsText ? 'FILE_AS_TEXT' : 'NO_FILE', fileField);
+function isFileField(
+  field: string | undefined,
+  { fileField, fileFieldAliases }: UploadRules,
+): field is string {
+  return field !== undefined && (field === fileField || fileFieldAliases.includes(field));
 }

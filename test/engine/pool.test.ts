@@ -107,6 +107,28 @@ describe('the pool', () => {
       expect(log).to.deep.equal(['start batch0', 'start batch1', 'start single']);
     });
 
+    for (const [concurrency, batches] of [
+      [1, 1],
+      [2, 2],
+      [2, 3],
+      [4, 4],
+    ] as const) {
+      it(`lets a single job go next, with ${batches} batches of twenty on ${concurrency} places`, async () => {
+        const pool = createPool({ concurrency, queueLimit: 100 });
+        const log: string[] = [];
+        const jobs = Array.from({ length: batches }, (_, at) => batchOf(pool, log, `batch${at}-`, 20)).flat();
+        await settled();
+        // A while later, when every batch has been served.
+        for (const job of jobs.slice(0, concurrency)) job.end();
+        await settled();
+        void pool.run(stays, openJob(log, 'single').start);
+        const before = log.length;
+        for (const job of jobs) job.end();
+        await settled();
+        expect(log.indexOf('start single') - before).to.be.within(0, Math.max(0, batches - concurrency));
+      });
+    }
+
     it('serves two batches by turns, and each in its own order', async () => {
       const pool = createPool({ concurrency: 2, queueLimit: 100 });
       const log: string[] = [];

@@ -1,17 +1,21 @@
 import { once } from 'node:events';
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
-import { request } from 'node:http';
+import { IncomingMessage, request, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import type { Response } from 'express';
 import { convertAll } from '../../src/convert/batch.ts';
 import type { Source } from '../../src/convert/convert.ts';
 import { createPool } from '../../src/engine/pool.ts';
 import { ClientGone, fail } from '../../src/errors.ts';
+import { sendArchive } from '../../src/http/send-archive.ts';
 import { ask, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
 import { type OwnService, requestFolders, startService } from '../helpers/service.ts';
+import { makeZip } from '../helpers/zip.ts';
 
 describe('a batch in which something goes wrong', () => {
   let service: OwnService;
@@ -43,13 +47,14 @@ describe('a batch in which something goes wrong', () => {
 
   it('stops what waits and what runs at the first failure', async () => {
     const folder = await scratch('first');
-    // The first conversion fails once the second runs; the second would run for a minute.
-    const body = `echo > ${folder}/$$; if [ "$(ls ${folder} | wc -l)" = 1 ]; then while [ "$(ls ${folder} | wc -l)" = 1 ]; do sleep 0.02; done; exit 1; fi; sleep 60`;
+    // One conversion fails once the other runs, which would go on for a minute.
+    const wait = `while [ ! -e ${folder}/second ]; do sleep 0.02; done; exit 1`;
+    const body = `echo > ${folder}/pid-$$; if mkdir ${folder}/first 2>/dev/null; then ${wait}; fi; echo > ${folder}/second; sleep 60`;
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
     const { status, message } = await ask(`${service.base}/batch`, { method: 'POST', body: form(20) });
     expect(status).to.equal(400);
     expect(message).to.match(/^File \d+ \("\d+\.jpg"\) is damaged/);
-    const pids = (await readdir(folder)).map(Number);
+    const pids = (await readdir(folder)).flatMap((name) => /^pid-(\d+)$/.exec(name)?.[1] ?? []).map(Number);
     expect(pids, 'conversions that were started').to.have.length(2);
     expect(pids.filter(isRunning)).to.deep.equal([]);
     expect(await openRequests()).to.deep.equal([]);
@@ -121,6 +126,52 @@ describe('a batch in which something goes wrong', () => {
     if (process.platform === 'linux') await eventually(async () => (await descriptors()).length === 0);
   });
 
+  it('is left by its client when the archive is about to flow: it is the client that is gone, nothing else', async () => {
+    await start({});
+    const gone = new ServerResponse(new IncomingMessage(new Socket()));
+    gone.destroy();
+    await once(gone, 'close').catch(() => {});
+    const converted = { path: fixturePath('scene.webp'), bytes: 1, queuedMs: 0, convertedMs: 0 };
+    const results = [{ name: 'a', outcome: { converted } }];
+    const failures: unknown[] = [];
+    const note = (error: unknown) => failures.push(error);
+    process.on('unhandledRejection', note);
+    try {
+      const error = await sendArchive(gone as unknown as Response, results, 'webp', 1000).catch((e) => e);
+      expect(error).to.be.instanceOf(ClientGone);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      expect(failures).to.deep.equal([]);
+    } finally {
+      process.off('unhandledRejection', note);
+    }
+  });
+
+  it('of an archive is left by its client while that is unpacked: unpacking ends', async () => {
+    await start({});
+    const content = Buffer.concat([photo, Buffer.alloc(9_000_000)]);
+    const zip = makeZip(
+      Array.from({ length: 20 }, (_, at) => ({ name: `${at}.jpg`, content, deflate: true })),
+    );
+    const data = new FormData();
+    data.append('files', new Blob([new Uint8Array(zip)]), 'x.zip');
+    const client = new AbortController();
+    const answer = fetch(`${service.base}/batch`, {
+      method: 'POST',
+      body: data,
+      signal: client.signal,
+    }).catch((e) => e);
+    const files = () => receivedFiles();
+    await eventually(async () => (await files()) >= 2);
+    client.abort();
+    await answer;
+    let most = 0;
+    await eventually(async () => {
+      most = Math.max(most, await files());
+      return (await openRequests()).length === 0;
+    });
+    expect(most).to.be.below(21);
+  });
+
   it('whose files vanish while the archive flows cuts the connection instead of ending it cleanly', async () => {
     await start({
       MAGICK_BIN: await fakeMagick(
@@ -159,7 +210,7 @@ describe('a batch in which something goes wrong', () => {
     data.append('file', new Blob([new Uint8Array(photo)]), 'single.jpg');
     const single = ask(`${service.base}/convert`, { method: 'POST', body: data });
     await eventually(async () => (await openRequests()).length === 2);
-    await eventually(async () => service.logged.length >= 0 && (await receivedFiles()) === 21);
+    await eventually(async () => (await receivedFiles()) === 21);
     await script('go', '', folder);
     expect([(await single).status, (await batch).status]).to.deep.equal([200, 200]);
 
@@ -170,7 +221,7 @@ describe('a batch in which something goes wrong', () => {
     expect(at, 'the place of the single conversion').to.be.within(2, 3);
   });
 
-  const receivedFiles = async () => {
+  const receivedFiles = async (): Promise<number> => {
     const [home] = await readdir(service.tempDir);
     const folders = await openRequests();
     const counts = await Promise.all(

@@ -100,6 +100,17 @@ describe('a ZIP in a batch', () => {
     expect(await names(await batch([['x.zip', zip]]))).to.deep.equal(['a.webp', 'b.webp', 'c.webp']);
   });
 
+  it('shares one allowance with the other archives of the request', async () => {
+    const padding = { name: '__MACOSX/padding', content: Buffer.alloc(110 * MIB) };
+    const zip = makeZip([{ name: 'a.svg', content: SVG }, padding]);
+    expect((await names(await batch([['a.zip', zip]]))).length).to.equal(1);
+    const { status, message } = await batch([
+      ['a.zip', zip],
+      ['b.zip', zip],
+    ]);
+    expect(`${status} ${message}`).to.match(/^413 File 2 \("b\.zip"\) is too large/);
+  });
+
   it('has files of the size they are, not of the size they say', async () => {
     const bomb = Buffer.concat([photo, Buffer.alloc(300 * MIB)]);
     expect(await refusal([{ name: 'bomb.jpg', content: bomb, deflate: true }])).to.equal(
@@ -152,6 +163,22 @@ describe('a ZIP in a batch', () => {
         () => [{ name: 'a.svgz', content: Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0, 0]) }],
         '400 File 1 ("x.zip") contains another archive.',
       ],
+      [
+        'with a large archive in it',
+        () => [
+          {
+            name: 'b.zip',
+            content: Buffer.concat([Buffer.from('PK\x03\x04'), Buffer.alloc(250 * MIB)]),
+            deflate: true,
+          },
+        ],
+        '400 File 1 ("x.zip") contains another archive.',
+      ],
+      [
+        'with a spanned archive in it',
+        () => [{ name: 'b.zip', content: Buffer.concat([Buffer.from('PK\x07\x08'), Buffer.alloc(100)]) }],
+        '400 File 1 ("x.zip") contains another archive.',
+      ],
       ['when it is empty', () => [], '400 File 1 ("x.zip") contains no files.'],
       [
         'with nothing but folders',
@@ -181,6 +208,13 @@ describe('a ZIP in a batch', () => {
       const zip = makeZip([file('a.png')]);
       const { status, message } = await batch([['x.zip', zip.subarray(0, -30)]]);
       expect(`${status} ${message}`).to.equal('400 File 1 ("x.zip") is damaged or not safe to read.');
+    });
+
+    it('when a checksum in it is wrong', async () => {
+      const zip = makeZip([file('a.png')]);
+      for (const at of [14, zip.indexOf('PK\x01\x02') + 16]) zip.writeUInt32LE(0x12345678, at);
+      const { status, message } = await batch([['x.zip', zip]]);
+      expect(`${status} ${message}`).to.match(/^400 File 1 \("x\.zip"\) is damaged/);
     });
 
     it('when its content does not decompress', async () => {

@@ -133,6 +133,8 @@ describe('a batch', () => {
       'whatever they are': [
         ['CON.jpg', 'CON.webp'],
         ['12:30.jpg', '12_30.webp'],
+        ['a:b:c.jpg', 'a_b_c.webp'],
+        ['c.jpg', 'c.webp'],
         ['...', 'image.webp'],
         ['.', 'image (2).webp'],
         ['errors.json', 'errors.webp'],
@@ -210,6 +212,26 @@ describe('a batch', () => {
       );
     });
 
+    it('of files being files: one that comes as text is not passed over', async () => {
+      const part = (disposition: string, type: string) =>
+        `--xyz\r\nContent-Disposition: form-data; ${disposition}\r\nContent-Type: ${type}\r\n\r\n`;
+      for (const wrong of [
+        part('name="files"', 'text/plain'),
+        part('name="files[]"', 'text/plain'),
+        part('name="files"; filename=""', 'image/png'),
+      ]) {
+        const good = part('name="files"; filename="a.jpg"', 'image/jpeg');
+        const body = Buffer.concat([
+          Buffer.from(`${wrong}a.png\r\n${good}`),
+          photo,
+          Buffer.from('\r\n--xyz--\r\n'),
+        ]);
+        const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
+        const { status, message } = await ask(`${service.base}/batch`, { method: 'POST', headers, body });
+        expect(`${status} ${message}`).to.match(/^400 The field "files(\[\])?" holds text, not a file/);
+      }
+    });
+
     it('of options', async () => {
       expect(await refusal([['a.jpg', photo]], { on_error: 'panic' })).to.equal(
         '400 Invalid on_error "panic": expected fail or skip.',
@@ -270,6 +292,24 @@ describe('a batch', () => {
 
     it('with on_error=skip and none that is good fails like the first', async () => {
       expect(await refusal(files.slice(1, 5), { on_error: 'SKIP' })).to.match(/^400 File 1 .* is damaged/);
+    });
+
+    it('refuses a file at once when on_error=skip comes only after it, however small the body is', async () => {
+      const form = new FormData();
+      for (const [name, content] of [files[0], files[2]] as File[])
+        form.append('files', new Blob([new Uint8Array(content)]), name);
+      form.append('on_error', 'skip');
+      expect((await ask(`${service.base}/batch`, { method: 'POST', body: form })).status).to.equal(415);
+    });
+
+    it('names the file that its format cannot hold', async () => {
+      const image = sharp({ create: { width: 16_384, height: 2, channels: 3, background: 'teal' } });
+      const wide = await image.png().toBuffer();
+      const answer = await refusal([
+        ['a.jpg', photo],
+        ['wide.png', wide],
+      ]);
+      expect(answer).to.match(/^400 File 2 \("wide\.png"\) is too large for WebP/);
     });
 
     it('takes on_error after the files, too, for what the conversion finds', async () => {

@@ -51,7 +51,7 @@ describe('when something goes wrong', () => {
       const { status, message, headers } = await convert(service.base, photo);
       expect([status, message]).to.deep.equal([
         503,
-        'The conversion took longer than the limit of 1 second and was stopped.',
+        'The file took longer to convert than the limit of 1 second, and was stopped.',
       ]);
       expect(Number(headers.get('retry-after'))).to.be.above(0);
       const pid = Number(await readFile(pidFile, 'utf8'));

@@ -150,9 +150,9 @@ describe('a trap', () => {
         .png()
         .toBuffer();
       const { status, message } = await convert(service.base, wide, { format: 'webp' });
-      expect([status, message.slice(0, 74)]).to.deep.equal([
+      expect([status, message.slice(0, 71)]).to.deep.equal([
         400,
-        'The picture is too large for WebP, which holds at most 16383 pixels a side',
+        'The file is too large for WebP, which holds at most 16383 pixels a side',
       ]);
       expect((await convert(service.base, wide, { format: 'png' })).status).to.equal(200);
     });
