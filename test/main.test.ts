@@ -176,7 +176,7 @@ describe('the process', () => {
     });
 
     it('does not wait for those who are connected and ask for nothing, or for half of something', async () => {
-      const service = start({ TEMP_DIR: await scratch('idle') });
+      const service = start({ TEMP_DIR: await scratch('idle'), SHUTDOWN_GRACE_MS: '3600000' });
       const { port } = new URL(await service.base());
       const sockets = ['', 'GET /api/v1/he'].map((text) =>
         connect(Number(port), '127.0.0.1')
@@ -188,10 +188,8 @@ describe('the process', () => {
       );
       await Promise.all(sockets.map((socket) => once(socket, 'connect')));
       await ask(`http://127.0.0.1:${port}/api/v1/health`); // so that the others have been accepted, too
-      const before = performance.now();
       service.child.kill('SIGTERM');
       expect(await service.ended()).to.equal(0);
-      expect(performance.now() - before).to.be.below(14_000); // the grace period is 15 s
     });
 
     it('does not wait longer than its grace period', async () => {

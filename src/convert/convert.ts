@@ -8,14 +8,8 @@ import { INPUTS, type InputType, OUTPUTS, startsLike } from '../formats.ts';
 import { badResult, explain } from './failure.ts';
 import { readHeader } from './header/header.ts';
 import { plan } from './plan/plan.ts';
-import {
-  type ConvertOptions,
-  INPUT_FILE,
-  OUTPUT_STEM,
-  type Picture,
-  type Plan,
-  type Step,
-} from './plan/types.ts';
+import { pixelsToHold, type Size } from './plan/size.ts';
+import { type ConvertOptions, INPUT_FILE, OUTPUT_STEM, type Plan, type Step } from './plan/types.ts';
 
 /** One file, from the bytes that were received to the bytes that are sent. */
 
@@ -98,7 +92,7 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
 
   return async (source, options, signal, group) => {
     const picture = await readHeader(join(source.folder, INPUT_FILE), source.type);
-    if (isTooLarge(picture)) throw fail('TOO_MANY_PIXELS', source.label);
+    if (isTooLarge(pixelsToHold(picture, options))) throw fail('TOO_MANY_PIXELS', source.label);
     const commands = plan(picture, options, machine);
     const timing = await pool.run(
       signal,
@@ -117,7 +111,7 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
 const MOST_SIDE = 16384;
 const MOST_PIXELS = 50_000_000;
 
-function isTooLarge({ width = 0, height = 0 }: Picture): boolean {
+function isTooLarge({ width, height }: Size): boolean {
   return width > MOST_SIDE || height > MOST_SIDE || width * height > MOST_PIXELS;
 }
 

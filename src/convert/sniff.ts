@@ -80,9 +80,7 @@ const PREAMBLE = new RegExp(`^(?:\\s+|<\\?[^]*?\\?>|${COMMENT}|${DOCTYPE})`);
 const SVG_ROOT = /^<(?:[\w.-]+:)?svg[\s/>]/;
 
 function sniffSvg(head: Uint8Array, complete: boolean): Verdict {
-  let text = decode(head);
-  for (let match = PREAMBLE.exec(text); match; match = PREAMBLE.exec(text))
-    text = text.slice(match[0].length);
+  const text = atRoot(head);
   if (SVG_ROOT.test(text)) return 'svg';
   const couldGoOn =
     text === '' ||
@@ -90,6 +88,14 @@ function sniffSvg(head: Uint8Array, complete: boolean): Verdict {
     text.startsWith('<?') ||
     (text.startsWith('<') && text.length < 64);
   return couldGoOn && !complete && head.length < MOST_PREAMBLE ? 'unsure' : 'unknown';
+}
+
+/** The text of an XML file from its root element on, or from what is no preamble. */
+export function atRoot(head: Uint8Array): string {
+  let text = decode(head);
+  for (let match = PREAMBLE.exec(text); match; match = PREAMBLE.exec(text))
+    text = text.slice(match[0].length);
+  return text;
 }
 
 /** XML is UTF-8 unless it starts with the mark of UTF-16. */

@@ -162,11 +162,31 @@ describe('the header', () => {
     expect(await headerOf(file, 'avif')).to.deep.equal({ type: 'avif', stills: { count: 3, primary: 2 } });
   });
 
+  for (const [root, size] of [
+    ['<svg width="120" height="80">', { width: 120, height: 80 }],
+    [
+      `<?xml version="1.0"?><!-- x --><svg:svg\n width = '1.5in'\n height='2.54cm'>`,
+      { width: 144, height: 96 },
+    ],
+    ['<svg viewBox="0 0 30 40">', { width: 30, height: 40 }],
+    ['<svg viewBox="0,0,30,40" width="50%">', { width: 15, height: 40 }],
+    ['<svg width="10" viewBox="0 0 30 40">', { width: 10, height: 40 }],
+    ['<svg>', {}],
+    ['<svg width="2em" height="3em">', {}],
+    ['<svg width="-5" height="wide">', {}],
+    ['<svg data-width="7" data-height="7">', {}],
+  ] as const) {
+    it(`of an SVG tells the size it asks for: ${root}`, async () => {
+      expect(await headerOf(Buffer.from(`${root}</svg>`), 'svg')).to.deep.equal({ type: 'svg', ...size });
+    });
+  }
+
   it('of any file cut at any byte is read to an end without an error', async () => {
     for (const [name, type] of [
       ['orientation-6.jpg', 'jpg'],
       ['scene.png', 'png'],
       ['scene.bmp', 'bmp'],
+      ['scene.svg', 'svg'],
       ['moving.gif', 'gif'],
       ['moving.webp', 'webp'],
       ['icons.ico', 'ico'],

@@ -136,6 +136,25 @@ describe('a trap', () => {
       });
     }
 
+    for (const [what, attributes, fields, status] of [
+      ['that says it is', 'width="20000" height="10"', {}, 413],
+      ['that says so in inches', 'width="200in" height="1in"', {}, 413],
+      ['by its view box alone', 'viewBox="0 0 9000 9000"', {}, 413],
+      ['that is to be drawn so', 'width="10" height="10"', { width: '16384' }, 413],
+      ['whose other side grows too long', 'width="10" height="100"', { width: '2000' }, 413],
+      ['that is to be drawn small', 'viewBox="0 0 9000 9000"', { width: '100' }, 200],
+      ['that is not drawn but becomes vector', 'width="9000" height="9000"', { format: 'pdf' }, 200],
+      ['of a size that cannot be told', 'width="2em" height="3em"', {}, 200],
+    ] as const) {
+      it(`an SVG ${what} is answered with ${status} for ${attributes} ${JSON.stringify(fields)}`, async () => {
+        const svg = `<svg xmlns="http://www.w3.org/2000/svg" ${attributes}><rect width="5" height="5"/></svg>`;
+        const answer = await convert(service.base, Buffer.from(svg), fields);
+        expect(answer.status, answer.message).to.equal(status);
+        const timing = /convert;dur/.test(answer.headers.get('server-timing') ?? '');
+        expect(timing).to.equal(status === 200);
+      });
+    }
+
     it('a PNG of 60000 by 60000 that is nothing but a header is answered with 413', async () => {
       const small = await sharp({ create: { width: 1, height: 1, channels: 3, background: 'teal' } })
         .png()

@@ -8,6 +8,7 @@ import { readGif } from './gif.ts';
 import { readIco } from './ico.ts';
 import { readJpeg } from './jpeg.ts';
 import { readPng } from './png.ts';
+import { readSvg } from './svg.ts';
 import { readTiff } from './tiff.ts';
 import { readWebp } from './webp.ts';
 
@@ -23,6 +24,7 @@ const READERS: Partial<Record<InputType, Reader>> = {
   gif: readGif,
   webp: readWebp,
   ico: readIco,
+  svg: readSvg,
 };
 
 /**
