@@ -2,14 +2,21 @@ import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pool } from '../engine/pool.ts';
 import type { Run } from '../engine/run.ts';
-import type { Toolchain } from '../engine/toolchain.ts';
+import type { Tool, Toolchain } from '../engine/toolchain.ts';
 import { fail } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, startsLike } from '../formats.ts';
 import { badResult, explain } from './failure.ts';
 import { readHeader } from './header/header.ts';
 import { plan } from './plan/plan.ts';
 import { pixelsToHold, type Size } from './plan/size.ts';
-import { type ConvertOptions, INPUT_FILE, OUTPUT_STEM, type Plan, type Step } from './plan/types.ts';
+import {
+  type ConvertOptions,
+  INPUT_FILE,
+  OUTPUT_STEM,
+  type Picture,
+  type Plan,
+  type Step,
+} from './plan/types.ts';
 
 /** One file, from the bytes that were received to the bytes that are sent. */
 
@@ -49,61 +56,52 @@ export interface ConvertDeps {
 const MOST_DRAWING_MS = 15_000;
 
 /**
- * Makes the function that converts one file.
+ * Makes the function that converts one file. All that it leaves on disk is in the source's folder.
  *
- * It throws a ServiceError that names the file, and ClientGone when its signal fires;
- * and leaves no output behind in either case.
+ * It throws a ServiceError that names the file, and ClientGone when its signal fires.
  */
 export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: ConvertDeps): Convert {
   const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
+  const limitOf = ({ tool }: Step): number =>
+    tool === 'rsvg' ? Math.min(timeoutMs, MOST_DRAWING_MS) : timeoutMs;
 
-  async function runPlan({ steps }: Plan, source: Source, options: ConvertOptions, signal: AbortSignal) {
-    const deadline = performance.now() + timeoutMs;
-    for (const step of steps) {
-      const left = Math.max(1, Math.ceil(deadline - performance.now()));
-      const limit = step.tool === 'rsvg' ? Math.min(left, MOST_DRAWING_MS) : left;
-      await runStep(step, source, options, limit, signal);
+  function prepare(picture: Picture, { type, label }: Source, options: ConvertOptions): Plan {
+    if (isTooLarge(pixelsToHold(picture, options))) throw fail('TOO_MANY_PIXELS', label);
+    const prepared = plan(picture, options, machine);
+    if (prepared.steps.some(({ tool }) => !toolchain[tool])) {
+      throw fail('PAIR_UNAVAILABLE', label, INPUTS[type].label, OUTPUTS[options.format].label);
     }
+    return prepared;
   }
 
-  async function runStep(
-    step: Step,
-    source: Source,
-    options: ConvertOptions,
-    limitMs: number,
-    signal: AbortSignal,
-  ) {
-    const tool = toolchain[step.tool];
-    if (!tool)
-      throw fail('PAIR_UNAVAILABLE', source.label, INPUTS[source.type].label, OUTPUTS[options.format].label);
-    const { folder } = source;
-    const stdin = step.stdin === undefined ? {} : { stdin: join(folder, step.stdin) };
-    try {
-      await run({ file: tool.path, args: step.args, cwd: folder, timeoutMs: limitMs, signal, ...stdin });
-    } catch (error) {
-      throw explain(
-        error,
-        source,
-        options.format,
-        Math.min(timeoutMs, step.tool === 'rsvg' ? MOST_DRAWING_MS : timeoutMs),
-      );
+  async function runSteps({ steps }: Plan, source: Source, options: ConvertOptions, signal: AbortSignal) {
+    const deadline = performance.now() + timeoutMs;
+    const cwd = source.folder;
+    for (const step of steps) {
+      const file = (toolchain[step.tool] as Tool).path;
+      const left = Math.max(1, Math.ceil(deadline - performance.now()));
+      const stdin = step.stdin === undefined ? {} : { stdin: join(cwd, step.stdin) };
+      try {
+        await run({ file, args: step.args, cwd, timeoutMs: Math.min(left, limitOf(step)), signal, ...stdin });
+      } catch (error) {
+        throw explain(error, source, options.format, limitOf(step));
+      }
     }
   }
 
   return async (source, options, signal, group) => {
     const picture = await readHeader(join(source.folder, INPUT_FILE), source.type);
-    if (isTooLarge(pixelsToHold(picture, options))) throw fail('TOO_MANY_PIXELS', source.label);
-    const commands = plan(picture, options, machine);
+    const prepared = prepare(picture, source, options);
     const timing = await pool.run(
       signal,
       async (queuedMs) => {
         const started = performance.now();
-        await runPlan(commands, source, options, signal);
+        await runSteps(prepared, source, options, signal);
         return { queuedMs, convertedMs: performance.now() - started };
       },
       group,
     );
-    return { ...(await checkResult(source, options, commands.output)), ...timing };
+    return { ...(await checkResult(source, options, prepared.output)), ...timing };
   };
 }
 

@@ -1,11 +1,11 @@
 import { script } from './scripts.ts';
 
-/** A tool that passes for ImageMagick 7 until it has to convert something; then it does `body`. */
-export function fakeMagick(body: string): Promise<string> {
+/** A tool that passes for ImageMagick until it has to convert something; then it does `body`. */
+export function fakeMagick(body: string, version = '7.1.1-43'): Promise<string> {
   return script(
     'magick',
     `case "$*" in
-  -version) echo "Version: ImageMagick 7.1.1-43 Q16" ;;
+  -version) echo "Version: ImageMagick ${version} Q16" ;;
   "-list format") for f in PNG JPEG GIF BMP BMP3 TIFF AVIF ICO WEBP PDF; do echo "  $f  $f  rw+  x"; done ;;
   xc:red*) exit 1 ;;
   "PNG:in PDF:allowed.pdf") ;;

@@ -110,6 +110,18 @@ describe('when something goes wrong', () => {
       });
     }
 
+    it('that is version 6 without its helpers, what it would do wrongly is refused instead', async () => {
+      await start({ MAGICK_BIN: await fakeMagick('exit 1', '6.9.11-60'), PATH: '/nonexistent' });
+      const moving = await convert(service.base, await fixture('moving.gif'));
+      expect([moving.status, moving.message]).to.deep.equal([
+        415,
+        'The file is a kind of GIF that cannot be converted to WebP on this server.',
+      ]);
+      expect((await convert(service.base, await fixture('scene.avif'))).message).to.not.include('AVIF');
+      const warnings = service.logged.filter(({ level }) => level === 40).map(({ msg }) => String(msg));
+      expect(warnings.join()).to.include('apt install webp').and.include('apt install libheif-examples');
+    });
+
     it('that only warns, the result is served', async () => {
       const real = fixturePath('scene.webp');
       await start({ MAGICK_BIN: await fakeMagick(`echo "warning" >&2; cp ${real} image.webp`) });
