@@ -3,11 +3,12 @@ import { readdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { expect } from 'chai';
 import { pino } from 'pino';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { createService, type Service } from '../../src/service.ts';
-import { suiteFolder } from './hooks.ts';
+import { scratch, suiteFolder } from './hooks.ts';
 import { eventually } from './scripts.ts';
 
 /** A real server for tests: our own, or with BASE_URL set any that runs already. */
@@ -85,4 +86,26 @@ export async function requestFolders(tempDir: string): Promise<string[]> {
   const homes = await readdir(tempDir).catch(() => []);
   const requests = await Promise.all(homes.map((home) => readdir(join(tempDir, home))));
   return requests.flat();
+}
+
+/** For suites in which each test starts a service of its own, in a folder of its own that must be empty in the end. */
+export function useOwnServices() {
+  let own: OwnService | undefined;
+  const current = (): OwnService => {
+    if (!own) throw new Error('no service was started');
+    return own;
+  };
+  afterEach(async () => {
+    await own?.stop();
+    if (own) expect(await readdir(own.tempDir), 'left behind').to.deep.equal([]);
+    own = undefined;
+  });
+  return {
+    async start(settings: Readonly<Record<string, string>>): Promise<void> {
+      own = await startService({ TEMP_DIR: await scratch('own'), ...settings });
+    },
+    current,
+    openRequests: () => requestFolders(current().tempDir),
+    nothingLeft: () => eventually(async () => (await requestFolders(current().tempDir)).length === 0),
+  };
 }

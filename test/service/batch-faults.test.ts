@@ -14,30 +14,21 @@ import { ask, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
-import { type OwnService, requestFolders, startService } from '../helpers/service.ts';
+import { useOwnServices } from '../helpers/service.ts';
 import { makeZip } from '../helpers/zip.ts';
 
 describe('a batch in which something goes wrong', () => {
-  let service: OwnService;
+  const { start, current, openRequests, nothingLeft } = useOwnServices();
   let photo: Buffer;
   before(async () => {
     photo = await fixture('scene.jpg');
   });
-  afterEach(async () => {
-    await service.stop();
-    expect(await readdir(service.tempDir), 'left behind').to.deep.equal([]);
-  });
-  const start = async (settings: Record<string, string>) => {
-    service = await startService({ TEMP_DIR: await scratch('batch-faults'), ...settings });
-  };
   const form = (count: number) => {
     const data = new FormData();
     for (let at = 0; at < count; at += 1)
       data.append('files', new Blob([new Uint8Array(photo)]), `${at}.jpg`);
     return data;
   };
-  const openRequests = () => requestFolders(service.tempDir);
-  const nothingLeft = () => eventually(async () => (await openRequests()).length === 0);
   /** A tool that writes down its process number and hangs. */
   const hanging = async () => {
     const folder = await scratch('pids');
@@ -51,7 +42,7 @@ describe('a batch in which something goes wrong', () => {
     const wait = `while [ ! -e ${folder}/second ]; do sleep 0.02; done; exit 1`;
     const body = `echo > ${folder}/pid-$$; if mkdir ${folder}/first 2>/dev/null; then ${wait}; fi; echo > ${folder}/second; sleep 60`;
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
-    const { status, message } = await ask(`${service.base}/batch`, { method: 'POST', body: form(20) });
+    const { status, message } = await ask(`${current().base}/batch`, { method: 'POST', body: form(20) });
     expect(status).to.equal(400);
     expect(message).to.match(/^File \d+ \("\d+\.jpg"\) is damaged/);
     const pids = (await readdir(folder)).flatMap((name) => /^pid-(\d+)$/.exec(name)?.[1] ?? []).map(Number);
@@ -65,16 +56,16 @@ describe('a batch in which something goes wrong', () => {
     for (const onError of ['fail', 'skip']) {
       const body = form(5);
       body.append('on_error', onError);
-      expect((await ask(`${service.base}/batch`, { method: 'POST', body })).status).to.equal(503);
+      expect((await ask(`${current().base}/batch`, { method: 'POST', body })).status).to.equal(503);
     }
-    expect((await ask(`${service.base}/batch`, { method: 'POST', body: form(4) })).status).to.equal(200);
+    expect((await ask(`${current().base}/batch`, { method: 'POST', body: form(4) })).status).to.equal(200);
   });
 
   it('is left by its client in the middle of the conversions: no process and no file stays', async () => {
     const { MAGICK_BIN, pids } = await hanging();
     await start({ MAGICK_BIN, CONCURRENCY: '2' });
     const client = new AbortController();
-    const answer = fetch(`${service.base}/batch`, {
+    const answer = fetch(`${current().base}/batch`, {
       method: 'POST',
       body: form(5),
       signal: client.signal,
@@ -89,7 +80,7 @@ describe('a batch in which something goes wrong', () => {
 
   it('is left by its client in the middle of the upload: no file stays', async () => {
     await start({});
-    const { hostname, port } = new URL(service.base);
+    const { hostname, port } = new URL(current().base);
     const headers = { 'content-type': 'multipart/form-data; boundary=xyz', 'content-length': 5_000_000 };
     const upload = request({ hostname, port, path: '/api/v1/batch', method: 'POST', headers });
     upload.on('error', () => {});
@@ -97,8 +88,8 @@ describe('a batch in which something goes wrong', () => {
     upload.write(Buffer.concat([Buffer.from(part), photo, Buffer.from(`\r\n${part}`), photo]));
     await eventually(async () => {
       const [folder] = await openRequests();
-      const [home] = await readdir(service.tempDir);
-      return folder && (await readdir(join(service.tempDir, home as string, folder))).length === 2;
+      const [home] = await readdir(current().tempDir);
+      return folder && (await readdir(join(current().tempDir, home as string, folder))).length === 2;
     });
     upload.destroy();
     await nothingLeft();
@@ -110,7 +101,7 @@ describe('a batch in which something goes wrong', () => {
         `cp ${fixturePath('scene.webp')} image.webp; head -c 30000000 /dev/zero >> image.webp`,
       ),
     });
-    const response = await fetch(`${service.base}/batch`, { method: 'POST', body: form(3) });
+    const response = await fetch(`${current().base}/batch`, { method: 'POST', body: form(3) });
     expect(response.status).to.equal(200);
     const reader = response.body?.getReader();
     await reader?.read();
@@ -121,7 +112,7 @@ describe('a batch in which something goes wrong', () => {
       const links = await Promise.all(
         (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
       );
-      return links.filter((link) => link.startsWith(service.tempDir));
+      return links.filter((link) => link.startsWith(current().tempDir));
     };
     if (process.platform === 'linux') await eventually(async () => (await descriptors()).length === 0);
   });
@@ -155,7 +146,7 @@ describe('a batch in which something goes wrong', () => {
     const data = new FormData();
     data.append('files', new Blob([new Uint8Array(zip)]), 'x.zip');
     const client = new AbortController();
-    const answer = fetch(`${service.base}/batch`, {
+    const answer = fetch(`${current().base}/batch`, {
       method: 'POST',
       body: data,
       signal: client.signal,
@@ -178,7 +169,7 @@ describe('a batch in which something goes wrong', () => {
         `cp ${fixturePath('scene.webp')} image.webp; head -c 30000000 /dev/zero >> image.webp`,
       ),
     });
-    const { hostname, port } = new URL(service.base);
+    const { hostname, port } = new URL(current().base);
     const body = Buffer.from(await new Response(form(3)).arrayBuffer());
     const boundary = body.subarray(2, body.indexOf('\r\n')).toString();
     const headers = {
@@ -189,13 +180,13 @@ describe('a batch in which something goes wrong', () => {
     upload.end(body);
     const [response] = await once(upload, 'response');
     expect(response.statusCode).to.equal(200);
-    const [home] = await readdir(service.tempDir);
-    await rm(join(service.tempDir, home as string), { recursive: true });
+    const [home] = await readdir(current().tempDir);
+    await rm(join(current().tempDir, home as string), { recursive: true });
     response.resume();
     const [error] = await once(response, 'error');
     expect(error.message).to.equal('aborted');
     await eventually(() =>
-      service.logged.some(({ level, err }) => level === 50 && JSON.stringify(err).includes('ENOENT')),
+      current().logged.some(({ level, err }) => level === 50 && JSON.stringify(err).includes('ENOENT')),
     );
   });
 
@@ -204,11 +195,11 @@ describe('a batch in which something goes wrong', () => {
     // Every conversion writes down that it runs, and ends when it is told to.
     const body = `id="$(date +%s%N)"; echo "$PWD" > ${folder}/$id; while [ ! -e ${folder}/go ]; do sleep 0.02; done; cp ${fixturePath('scene.webp')} image.webp`;
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
-    const batch = ask(`${service.base}/batch`, { method: 'POST', body: form(20) });
+    const batch = ask(`${current().base}/batch`, { method: 'POST', body: form(20) });
     await eventually(async () => (await readdir(folder)).length === 2);
     const data = new FormData();
     data.append('file', new Blob([new Uint8Array(photo)]), 'single.jpg');
-    const single = ask(`${service.base}/convert`, { method: 'POST', body: data });
+    const single = ask(`${current().base}/convert`, { method: 'POST', body: data });
     await eventually(async () => (await openRequests()).length === 2);
     await eventually(async () => (await receivedFiles()) === 21);
     await script('go', '', folder);
@@ -222,10 +213,10 @@ describe('a batch in which something goes wrong', () => {
   });
 
   const receivedFiles = async (): Promise<number> => {
-    const [home] = await readdir(service.tempDir);
+    const [home] = await readdir(current().tempDir);
     const folders = await openRequests();
     const counts = await Promise.all(
-      folders.map((name) => readdir(join(service.tempDir, home as string, name))),
+      folders.map((name) => readdir(join(current().tempDir, home as string, name))),
     );
     return counts.flat().length;
   };

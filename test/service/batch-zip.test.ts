@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type Answer, ask, convert, fixture } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
-import { type MadeEntry, makeZip, readZip } from '../helpers/zip.ts';
+import { type MadeEntry, makeZip, namesByOthers, readZip } from '../helpers/zip.ts';
 
 const MIB = 1024 * 1024;
 const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>');
@@ -25,7 +25,9 @@ describe('a ZIP in a batch', () => {
   };
   const names = async (answer: Answer) => {
     expect(answer.status, answer.message).to.equal(200);
-    return (await readZip(answer.body)).map(({ name }) => name);
+    const found = (await readZip(answer.body)).map(({ name }) => name);
+    expect(await namesByOthers(answer.body)).to.deep.equal(found);
+    return found;
   };
   const refusal = async (entries: readonly MadeEntry[], fields: Record<string, string> = {}) => {
     const { status, message } = await batch([['x.zip', makeZip(entries)]], fields);

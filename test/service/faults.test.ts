@@ -7,7 +7,7 @@ import { ask, convert, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
-import { type OwnService, requestFolders, startService } from '../helpers/service.ts';
+import { type OwnService, useOwnServices } from '../helpers/service.ts';
 
 const PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
 const head = (length: number) =>
@@ -27,19 +27,11 @@ async function readAll(socket: Socket): Promise<string> {
 }
 
 describe('when something goes wrong', () => {
-  let service: OwnService;
+  const { start, current, openRequests, nothingLeft } = useOwnServices();
   let photo: Buffer;
   before(async () => {
     photo = await fixture('scene.jpg');
   });
-  afterEach(async () => {
-    await service.stop();
-    expect(await readdir(service.tempDir), 'left behind').to.deep.equal([]);
-  });
-  const start = async (settings: Record<string, string>) => {
-    service = await startService({ TEMP_DIR: await scratch('faults'), ...settings });
-  };
-  const openRequests = () => requestFolders(service.tempDir);
 
   describe('with the tool', () => {
     it('that hangs, the answer is 503 with the limit and Retry-After, and the process is dead', async () => {
@@ -48,7 +40,7 @@ describe('when something goes wrong', () => {
         MAGICK_BIN: await fakeMagick(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`),
         CONVERT_TIMEOUT_MS: '1000',
       });
-      const { status, message, headers } = await convert(service.base, photo);
+      const { status, message, headers } = await convert(current().base, photo);
       expect([status, message]).to.deep.equal([
         503,
         'The file took longer to convert than the limit of 1 second, and was stopped.',
@@ -63,12 +55,14 @@ describe('when something goes wrong', () => {
       const path = await fakeMagick('exit 1');
       await start({ MAGICK_BIN: path, SUPPORT_EMAIL: 'help@example.com' });
       await rename(path, `${path}.away`);
-      const { status, message, headers } = await convert(service.base, photo);
+      const { status, message, headers } = await convert(current().base, photo);
       expect(status).to.equal(500);
       expect(message).to.equal(
         `Something went wrong on our side. If it persists, write to help@example.com and quote request ${headers.get('x-request-id')}.`,
       );
-      const causes = service.logged.filter(({ level }) => level === 50).map(({ err }) => JSON.stringify(err));
+      const causes = current()
+        .logged.filter(({ level }) => level === 50)
+        .map(({ err }) => JSON.stringify(err));
       expect(causes).to.have.length(1);
       expect(causes[0]).to.include(path);
     });
@@ -88,9 +82,9 @@ describe('when something goes wrong', () => {
     ] as const) {
       it(`that ${what}, the picture is to blame: 400, and the cause is only in the log`, async () => {
         await start({ MAGICK_BIN: await fakeMagick(body) });
-        const { status, message } = await convert(service.base, photo);
+        const { status, message } = await convert(current().base, photo);
         expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid JPEG image.']);
-        expect(service.logged.some(({ code, err }) => code === 'DAMAGED' && err !== undefined)).to.equal(
+        expect(current().logged.some(({ code, err }) => code === 'DAMAGED' && err !== undefined)).to.equal(
           true,
         );
       });
@@ -106,26 +100,28 @@ describe('when something goes wrong', () => {
         await start({
           MAGICK_BIN: await fakeMagick(`echo "convert: ${text.replaceAll('`', '\\`')}" >&2; exit 1`),
         });
-        expect((await convert(service.base, photo)).status).to.equal(status);
+        expect((await convert(current().base, photo)).status).to.equal(status);
       });
     }
 
     it('that is version 6 without its helpers, what it would do wrongly is refused instead', async () => {
       await start({ MAGICK_BIN: await fakeMagick('exit 1', '6.9.11-60'), PATH: '/nonexistent' });
-      const moving = await convert(service.base, await fixture('moving.gif'));
+      const moving = await convert(current().base, await fixture('moving.gif'));
       expect([moving.status, moving.message]).to.deep.equal([
         415,
         'The file is a kind of GIF that cannot be converted to WebP on this server.',
       ]);
-      expect((await convert(service.base, await fixture('scene.avif'))).message).to.not.include('AVIF');
-      const warnings = service.logged.filter(({ level }) => level === 40).map(({ msg }) => String(msg));
+      expect((await convert(current().base, await fixture('scene.avif'))).message).to.not.include('AVIF');
+      const warnings = current()
+        .logged.filter(({ level }) => level === 40)
+        .map(({ msg }) => String(msg));
       expect(warnings.join()).to.include('apt install webp').and.include('apt install libheif-examples');
     });
 
     it('that only warns, the result is served', async () => {
       const real = fixturePath('scene.webp');
       await start({ MAGICK_BIN: await fakeMagick(`echo "warning" >&2; cp ${real} image.webp`) });
-      const { status, body } = await convert(service.base, photo);
+      const { status, body } = await convert(current().base, photo);
       expect([status, body.equals(await fixture('scene.webp'))]).to.deep.equal([200, true]);
     });
   });
@@ -136,12 +132,12 @@ describe('when something goes wrong', () => {
       const gate = join(folder, 'open');
       const body = `echo > ${folder}/started; while [ ! -e ${gate} ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
       await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '1', QUEUE_LIMIT: '1' });
-      const running = convert(service.base, photo);
+      const running = convert(current().base, photo);
       await eventually(async () => (await readdir(folder)).includes('started'));
-      const waiting = convert(service.base, photo);
+      const waiting = convert(current().base, photo);
       await eventually(async () => (await openRequests()).length === 2);
       const refused = await eventually(async () => {
-        const answer = await convert(service.base, photo);
+        const answer = await convert(current().base, photo);
         return answer.status === 503 && answer;
       });
       expect([refused.message, refused.headers.get('retry-after')]).to.deep.equal([
@@ -155,34 +151,33 @@ describe('when something goes wrong', () => {
 
   describe('with the client, who goes away', () => {
     const body = () => Buffer.concat([Buffer.from(PART), photo, Buffer.from('\r\n--xyz--\r\n')]);
-    const nothingLeft = () => eventually(async () => (await openRequests()).length === 0);
 
     it('right after the headers, nothing is left', async () => {
       await start({});
       for (let client = 0; client < 20; client += 1) {
-        const socket = await dial(service);
+        const socket = await dial(current());
         socket.write(head(1_000_000));
         socket.destroy();
       }
-      await eventually(() => service.logged.filter(({ msg }) => msg === 'request').length === 20);
+      await eventually(() => current().logged.filter(({ msg }) => msg === 'request').length === 20);
       await nothingLeft();
     });
 
     it('in the middle of the upload, nothing is left, and nobody is alarmed', async () => {
       await start({});
-      const socket = await dial(service);
+      const socket = await dial(current());
       socket.write(head(1_000_000));
       socket.write(body().subarray(0, 1000));
       await eventually(async () => (await openRequests()).length === 1);
       socket.destroy();
       await nothingLeft();
-      expect(service.logged.filter(({ level }) => Number(level) >= 40)).to.deep.equal([]);
+      expect(current().logged.filter(({ level }) => Number(level) >= 40)).to.deep.equal([]);
     });
 
     it('in the middle of the conversion, its process is killed and nothing is left', async () => {
       const pidFile = join(await scratch('pid'), 'pid');
       await start({ MAGICK_BIN: await fakeMagick(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`) });
-      const socket = await dial(service);
+      const socket = await dial(current());
       socket.write(head(body().length));
       socket.write(body());
       const pid = await eventually(
@@ -197,7 +192,7 @@ describe('when something goes wrong', () => {
     it('in the middle of the download, nothing is left', async () => {
       const large = `head -c 50000000 /dev/zero >> image.webp`;
       await start({ MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`) });
-      const socket = await dial(service);
+      const socket = await dial(current());
       socket.write(head(body().length));
       socket.write(body());
       await once(socket, 'data');
@@ -209,7 +204,7 @@ describe('when something goes wrong', () => {
 
   it('a slow upload is ended with 408 at its deadline', async () => {
     await start({ UPLOAD_TIMEOUT_MS: '300' });
-    const socket = await dial(service);
+    const socket = await dial(current());
     socket.write(head(1000));
     socket.write(PART);
     let answer = '';
@@ -228,13 +223,13 @@ describe('when something goes wrong', () => {
       MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`),
       UPLOAD_TIMEOUT_MS: '500',
     });
-    const socket = await dial(service);
+    const socket = await dial(current());
     socket.pause();
     const body = Buffer.concat([Buffer.from(PART), photo, Buffer.from('\r\n--xyz--\r\n')]);
     socket.write(head(body.length));
     socket.write(body);
     await eventually(async () => (await openRequests()).length === 1);
-    await eventually(async () => (await openRequests()).length === 0);
+    await nothingLeft();
     socket.destroy();
   });
 
@@ -253,7 +248,7 @@ describe('when something goes wrong', () => {
         await start({});
         const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
         const body = Buffer.concat([Buffer.from(wrong), good()]);
-        expect((await ask(`${service.base}/convert`, { method: 'POST', headers, body })).status).to.equal(
+        expect((await ask(`${current().base}/convert`, { method: 'POST', headers, body })).status).to.equal(
           400,
         );
         expect(await openRequests()).to.deep.equal([]);
@@ -279,7 +274,7 @@ describe('when something goes wrong', () => {
   ] as const) {
     it(`what ${what} is answered in our shapes, with ${status}`, async () => {
       await start({});
-      const socket = await dial(service);
+      const socket = await dial(current());
       socket.write(text);
       expect(await readAll(socket)).to.match(new RegExp(`^HTTP/1\\.1 ${status} [^]*${message}`));
     });
@@ -287,7 +282,7 @@ describe('when something goes wrong', () => {
 
   it('a body that ends early on a connection that stays half open is answered with all headers', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '60' });
-    const socket = await dial(service);
+    const socket = await dial(current());
     socket.end(head(1000) + PART);
     const answer = await readAll(socket);
     expect(answer)
@@ -300,8 +295,8 @@ describe('when something goes wrong', () => {
 
   it('new requests are refused while the service shuts down', async () => {
     await start({});
-    service.service.drain();
-    const { status, message, headers } = await convert(service.base, photo);
+    current().service.drain();
+    const { status, message, headers } = await convert(current().base, photo);
     expect([status, message]).to.deep.equal([503, 'The service is shutting down. Try again shortly.']);
     expect([headers.get('retry-after'), headers.get('connection')]).to.deep.equal(['5', 'close']);
   });

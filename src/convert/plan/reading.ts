@@ -56,17 +56,7 @@ function cutFirstFrame({ x, y, width, height }: Area): string[] {
 function layFrames(frames: readonly FrameTraits[]): string[] {
   const dropped: number[] = [];
   const copies = frames.flatMap(({ clears, replaces }, at) => {
-    const copy = (dispose: string) => [
-      '(',
-      '-clone',
-      String(at),
-      '-alpha',
-      'set',
-      '-set',
-      'dispose',
-      dispose,
-      ')',
-    ];
+    const copy = (dispose: string) => `( -clone ${at} -alpha set -set dispose ${dispose} )`.split(' ');
     const helper = replaces && at > 0;
     if (helper) dropped.push(at + dropped.length);
     return [...(helper ? copy('Background') : []), ...copy(clears ? 'Background' : 'None')];
@@ -96,9 +86,9 @@ export function repairMirroring({ picture }: Job): readonly string[] {
   return UNDO[picture.mirroredFor ?? 1] ?? [];
 }
 
-/** EXIF's orientations as ImageMagick calls them. */
+/** EXIF's orientations, 1 to 8, as ImageMagick calls them. */
 const ORIENTATIONS = [
-  ...['Undefined', 'TopLeft', 'TopRight', 'BottomRight', 'BottomLeft'],
+  ...[undefined, 'TopLeft', 'TopRight', 'BottomRight', 'BottomLeft'],
   ...['LeftTop', 'RightTop', 'RightBottom', 'LeftBottom'],
 ];
 
@@ -109,6 +99,6 @@ const ORIENTATIONS = [
 export function orient(job: Job): string[] {
   if (moves(job)) return [];
   const { picture, machine } = job;
-  const name = machine.magick === 6 ? ORIENTATIONS[picture.orientation ?? 0] : undefined;
-  return [...(name && picture.orientation ? ['-orient', name] : []), '-auto-orient', '+repage'];
+  const told = machine.magick === 6 ? ORIENTATIONS[picture.orientation ?? 0] : undefined;
+  return [...(told ? ['-orient', told] : []), '-auto-orient', '+repage'];
 }

@@ -60,13 +60,13 @@ function shrinkWhileDecoding({ picture, options }: Job): string[] {
   return ['-define', `jpeg:size=${Math.ceil(width / divisor)}x${Math.ceil(height / divisor)}`];
 }
 
+function reductionOf(width: number, height: number, box: ConvertOptions): number {
+  return Math.max(width / (box.width ?? width), height / (box.height ?? height));
+}
+
 /** Many a BMP gives a wrong length of itself, and viewers do not mind. */
 function tolerate({ picture }: Job): string[] {
   return picture.type === 'bmp' ? ['-define', 'bmp:ignore-filesize=true'] : [];
-}
-
-function reductionOf(width: number, height: number, box: ConvertOptions): number {
-  return Math.max(width / (box.width ?? width), height / (box.height ?? height));
 }
 
 /** Resizing CMYK would mix inks; so it becomes RGB first. */
