@@ -114,6 +114,7 @@ const EXPOSED = [
   'Content-Disposition',
   'Retry-After',
   'Server-Timing',
+  'X-Conversion-Notes',
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',

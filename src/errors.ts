@@ -57,6 +57,11 @@ const ERRORS = {
   ),
   BAD_ARCHIVE: row(400, (archive: string, what: string) => `${archive} ${what}.`),
   DAMAGED: row(400, (file: string, label: string) => `${file} is damaged or not a valid ${label} image.`),
+  KIND_UNREADABLE: row(
+    400,
+    (file: string, kind: string) =>
+      `${file} is ${kind}, a rare kind that cannot be read here: save it in the usual way, or in another format.`,
+  ),
   SIDE_TOO_LONG: row(
     400,
     (file: string, label: string, most: number) =>

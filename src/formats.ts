@@ -18,6 +18,8 @@ export interface InputFormat {
   readonly coder: string | undefined;
   /** May hold several frames that make one moving picture. */
   readonly animation: boolean;
+  /** Says only in EXIF how it is to be turned; the others have their own way, or none. */
+  readonly turnedByExif: boolean;
 }
 
 export interface OutputFormat {
@@ -44,15 +46,15 @@ export interface OutputFormat {
 }
 
 export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
-  png: { label: 'PNG', names: ['png'], coder: 'PNG', animation: false },
-  jpg: { label: 'JPEG', names: ['jpg', 'jpeg'], coder: 'JPEG', animation: false },
-  gif: { label: 'GIF', names: ['gif'], coder: 'GIF', animation: true },
-  bmp: { label: 'BMP', names: ['bmp'], coder: 'BMP', animation: false },
-  tiff: { label: 'TIFF', names: ['tiff'], coder: 'TIFF', animation: false },
-  svg: { label: 'SVG', names: ['svg'], coder: undefined, animation: false },
-  avif: { label: 'AVIF', names: ['avif'], coder: 'AVIF', animation: false },
-  ico: { label: 'ICO', names: ['ico'], coder: 'ICO', animation: false },
-  webp: { label: 'WebP', names: ['webp'], coder: 'WEBP', animation: true },
+  png: { label: 'PNG', names: ['png'], coder: 'PNG', animation: false, turnedByExif: true },
+  jpg: { label: 'JPEG', names: ['jpg', 'jpeg'], coder: 'JPEG', animation: false, turnedByExif: true },
+  gif: { label: 'GIF', names: ['gif'], coder: 'GIF', animation: true, turnedByExif: false },
+  bmp: { label: 'BMP', names: ['bmp'], coder: 'BMP', animation: false, turnedByExif: false },
+  tiff: { label: 'TIFF', names: ['tiff'], coder: 'TIFF', animation: false, turnedByExif: false },
+  svg: { label: 'SVG', names: ['svg'], coder: undefined, animation: false, turnedByExif: false },
+  avif: { label: 'AVIF', names: ['avif'], coder: 'AVIF', animation: false, turnedByExif: false },
+  ico: { label: 'ICO', names: ['ico'], coder: 'ICO', animation: false, turnedByExif: false },
+  webp: { label: 'WebP', names: ['webp'], coder: 'WEBP', animation: true, turnedByExif: true },
 };
 
 const ascii = (text: string): number[] => [...text].map((character) => character.charCodeAt(0));

@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from './config.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
-import { createService, type Service, Unusable } from './service.ts';
+import { Unusable } from './mill.ts';
+import { createService, type Service } from './service.ts';
 
 /** Starts the service: settings → tools → app → listen → drain. Ends with 2 when it cannot serve. */
 

@@ -5,13 +5,16 @@ import type { Run } from '../engine/run.ts';
 import type { Tool, Toolchain } from '../engine/toolchain.ts';
 import { fail } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, startsLike } from '../formats.ts';
-import { badResult, explain } from './failure.ts';
+import { badResult, checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
 import { readHeader } from './header/header.ts';
-import { plan } from './plan/plan.ts';
+import { keepBestImage } from './icon.ts';
+import { keptMetadata, notesIn } from './notes.ts';
+import { isMisread, plan } from './plan/plan.ts';
 import { pixelsToHold, type Size } from './plan/size.ts';
 import {
   type ConvertOptions,
   INPUT_FILE,
+  type Note,
   OUTPUT_STEM,
   type Picture,
   type Plan,
@@ -33,6 +36,8 @@ export interface Converted {
   readonly bytes: number;
   readonly queuedMs: number;
   readonly convertedMs: number;
+  /** What the result lacks, or what was wrong with the file; each at most once, in a fixed order. */
+  readonly notes: readonly Note[];
 }
 
 /** Files of one `group` share the pool as one client; see {@link Pool.run}. */
@@ -67,6 +72,8 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
 
   function prepare(picture: Picture, { type, label }: Source, options: ConvertOptions): Plan {
     if (isTooLarge(pixelsToHold(picture, options))) throw fail('TOO_MANY_PIXELS', label);
+    if (isMisread(picture, machine))
+      throw fail('KIND_UNREADABLE', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
     const prepared = plan(picture, options, machine);
     if (prepared.steps.some(({ tool }) => !toolchain[tool])) {
       throw fail('PAIR_UNAVAILABLE', label, INPUTS[type].label, OUTPUTS[options.format].label);
@@ -74,34 +81,66 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
     return prepared;
   }
 
-  async function runSteps({ steps }: Plan, source: Source, options: ConvertOptions, signal: AbortSignal) {
-    const deadline = performance.now() + timeoutMs;
+  /** @returns all that the tools printed */
+  async function runSteps(
+    { steps }: Plan,
+    source: Source,
+    options: ConvertOptions,
+    signal: AbortSignal,
+    deadline: number,
+  ): Promise<string> {
     const cwd = source.folder;
+    let printed = '';
     for (const step of steps) {
       const file = (toolchain[step.tool] as Tool).path;
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
       const stdin = step.stdin === undefined ? {} : { stdin: join(cwd, step.stdin) };
+      const limit = Math.min(left, limitOf(step));
       try {
-        await run({ file, args: step.args, cwd, timeoutMs: Math.min(left, limitOf(step)), signal, ...stdin });
+        const output = await run({ file, args: step.args, cwd, timeoutMs: limit, signal, ...stdin });
+        printed += output.stdout + output.stderr;
       } catch (error) {
         throw explain(error, source, options.format, limitOf(step));
       }
     }
+    checkObeyed(printed);
+    return printed;
+  }
+
+  /** A profile that cannot be used does not spoil the picture: without it, it is shown as if it had none. */
+  async function convertOne(
+    picture: Picture,
+    source: Source,
+    options: ConvertOptions,
+    signal: AbortSignal,
+  ): Promise<Pick<Converted, 'path' | 'bytes' | 'notes'>> {
+    const deadline = performance.now() + timeoutMs;
+    const attempt = async (prepared: Plan) => {
+      const printed = await runSteps(prepared, source, options, signal, deadline);
+      const result = await checkResult(source, options, prepared.output);
+      const kept = await keptMetadata(picture, result.path, options);
+      return { ...result, notes: notesIn(prepared.notes, printed, kept) };
+    };
+    return attempt(prepare(picture, source, options)).catch((error) => {
+      if (!isProfileTrouble(error)) throw explainKind(error, picture, source);
+      return attempt(prepare({ ...picture, profile: 'useless' }, source, options));
+    });
   }
 
   return async (source, options, signal, group) => {
-    const picture = await readHeader(join(source.folder, INPUT_FILE), source.type);
-    const prepared = prepare(picture, source, options);
-    const timing = await pool.run(
+    const path = join(source.folder, INPUT_FILE);
+    const type = source.type === 'ico' ? await keepBestImage(path) : source.type;
+    const picture = await readHeader(path, type);
+    prepare(picture, source, options); // what cannot be converted does not wait for its turn
+    return pool.run(
       signal,
       async (queuedMs) => {
         const started = performance.now();
-        await runSteps(prepared, source, options, signal);
-        return { queuedMs, convertedMs: performance.now() - started };
+        const result = await convertOne(picture, source, options, signal);
+        return { ...result, queuedMs, convertedMs: performance.now() - started };
       },
       group,
     );
-    return { ...(await checkResult(source, options, prepared.output)), ...timing };
   };
 }
 

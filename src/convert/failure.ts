@@ -1,6 +1,7 @@
 import { CommandFailed } from '../engine/run.ts';
-import { ClientGone, failBecause, type ServiceError } from '../errors.ts';
+import { ClientGone, failBecause, ServiceError } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
+import type { Picture } from './plan/types.ts';
 
 /** What a failed command means for the person who sent the picture. */
 
@@ -9,12 +10,13 @@ interface Failing {
   readonly label: string;
 }
 
+const REFUSED = /not allowed by the security policy|attempt to perform an operation not allowed/i;
+
+type Meaning = 'ours' | 'disk' | 'pixels' | 'side';
+
 /** Signs in what the tools print, looked for in this order. */
-const SIGNS: readonly { readonly sign: RegExp; readonly meaning: 'ours' | 'disk' | 'pixels' | 'side' }[] = [
-  {
-    sign: /not allowed by the security policy|attempt to perform an operation not allowed/i,
-    meaning: 'ours',
-  },
+const SIGNS: readonly { readonly sign: RegExp; readonly meaning: Meaning }[] = [
+  { sign: REFUSED, meaning: 'ours' },
   {
     sign: /No space left on device|Disk quota exceeded|unable to write file|WriteBlob Failed/i,
     meaning: 'disk',
@@ -26,6 +28,9 @@ const SIGNS: readonly { readonly sign: RegExp; readonly meaning: 'ours' | 'disk'
     meaning: 'pixels',
   },
 ];
+
+/** Signs that a tool stumbled over the colour profile of a picture that may be sound. */
+const PROFILE_TROUBLE = /ColorProfile|color transform|unable to transform colorspace/i;
 
 /** Turns what {@link CommandFailed} tells into the error that the client gets. */
 export function explain(error: unknown, source: Failing, format: OutputType, timeoutMs: number): Error {
@@ -57,6 +62,22 @@ function explainText(error: CommandFailed, source: Failing, format: OutputType):
   if (meaning === 'side' && maxSide) return failBecause(error, 'SIDE_TOO_LONG', source.label, label, maxSide);
   if (meaning === 'side' || meaning === 'pixels') return failBecause(error, 'TOO_MANY_PIXELS', source.label);
   return failBecause(error, 'DAMAGED', source.label, INPUTS[source.type].label);
+}
+
+/** A part of the work that the policy refused leaves a wrong picture, whatever the tool says at its end. */
+export function checkObeyed(printed: string): void {
+  if (REFUSED.test(printed)) throw new Error(`refused in part: ${printed}`);
+}
+
+/** What looks damaged may only be of a rare kind: that is said instead. */
+export function explainKind(error: Error, { rareCoding }: Picture, source: Failing): Error {
+  if (!rareCoding || !(error instanceof ServiceError) || error.code !== 'DAMAGED') return error;
+  return failBecause(error, 'KIND_UNREADABLE', source.label, 'a lossless, hierarchical or 12-bit JPEG');
+}
+
+/** Whether an explained failure may be gone without the picture's profile. */
+export function isProfileTrouble({ cause }: Error): boolean {
+  return cause instanceof CommandFailed && PROFILE_TROUBLE.test(cause.stderr);
 }
 
 /** The tool said that all went well, and what it left is not a picture. */

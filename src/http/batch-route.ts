@@ -5,6 +5,7 @@ import { ClientGone } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { clientSignal } from './client-signal.ts';
 import type { ReceivedFile, RefusedFile } from './intake.ts';
+import { setNotesOfMany } from './notes.ts';
 import type { BatchOptions, Parse } from './options.ts';
 import { printable } from './printable.ts';
 import { sendArchive } from './send-archive.ts';
@@ -51,6 +52,10 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
       const convertedMs = performance.now() - started - uploadedMs;
       if (signal.aborted) throw new ClientGone();
       setServerTiming(res, { upload: uploadedMs, queue: leastWait(outcomes), convert: convertedMs });
+      setNotesOfMany(
+        res,
+        results.map(({ outcome }) => ('converted' in outcome ? outcome.converted.notes : [])),
+      );
       await sendArchive(res, results, options.format, limits.timeoutMs);
     } finally {
       await workspace.remove();

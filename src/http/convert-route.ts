@@ -6,6 +6,7 @@ import type { Workspaces } from '../files/workspace.ts';
 import { OUTPUTS } from '../formats.ts';
 import { clientSignal } from './client-signal.ts';
 import type { ReceivedFile } from './intake.ts';
+import { setNotes } from './notes.ts';
 import type { Parse } from './options.ts';
 import { baseNameOf } from './output-name.ts';
 import { sendFile, setServerTiming } from './send-file.ts';
@@ -44,6 +45,7 @@ export function convertRoute({ workspaces, convert, parse, limits }: ConvertRout
 
       if (signal.aborted) throw new ClientGone();
       setServerTiming(res, { upload: uploadedMs, queue: result.queuedMs, convert: result.convertedMs });
+      setNotes(res, result.notes);
       await sendFile(
         res,
         result,

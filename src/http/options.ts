@@ -33,6 +33,20 @@ const outputFormat = (outputs: readonly OutputType[]) =>
     return z.NEVER;
   });
 
+const allOrFirst = z
+  .string()
+  .toLowerCase()
+  .pipe(z.enum(['all', 'first'], 'all or first'));
+
+/** CSS hex, three or six digits; the mark in front may be left out, since shells take it for a comment. */
+const colour = z
+  .string()
+  .regex(/^#?(?:[\da-f]{3}|[\da-f]{6})$/i, 'a colour as #rgb or #rrggbb')
+  .transform((text) => {
+    const digits = text.replace('#', '').toLowerCase();
+    return `#${digits.length === 3 ? digits.replace(/./g, '$&$&') : digits}`;
+  });
+
 const convertFields = (outputs: readonly OutputType[]) =>
   z.object({
     output_format: outputFormat(outputs).optional(),
@@ -41,6 +55,9 @@ const convertFields = (outputs: readonly OutputType[]) =>
     width: wholeNumber(1, 16384).optional(),
     height: wholeNumber(1, 16384).optional(),
     strip_metadata: trueOrFalse.default(true),
+    frames: allOrFirst.optional(),
+    pages: allOrFirst.optional(),
+    background: colour.optional(),
   });
 
 const batchFields = (outputs: readonly OutputType[]) =>
@@ -99,10 +116,10 @@ function toOptions(
   checked: z.output<ReturnType<typeof convertFields>>,
   fields: readonly TextField[],
 ): ConvertOptions {
-  const { output_format, format, quality, width, height, strip_metadata } = checked;
+  const { output_format, format, strip_metadata, ...rest } = checked;
   if (output_format && format && output_format !== format) {
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
     throw fail('FORMATS_DIFFER', sent('output_format'), sent('format'));
   }
-  return { format: output_format ?? format ?? 'webp', quality, width, height, stripMetadata: strip_metadata };
+  return { ...rest, format: output_format ?? format ?? 'webp', stripMetadata: strip_metadata };
 }

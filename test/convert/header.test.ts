@@ -80,25 +80,6 @@ describe('the header', () => {
     expect(await readHeader(fixturePath('window.webp'), 'webp')).to.not.have.property('animation');
   });
 
-  it('of an icon tells which image is the best', async () => {
-    expect(await readHeader(fixturePath('icons.ico'), 'ico')).to.deep.equal({ type: 'ico', index: 1 });
-  });
-
-  it('of an icon prefers more bits among images of one size, also where only the image says how many', async () => {
-    const entry = (bits: number, offset: number) => {
-      const bytes = Buffer.alloc(16);
-      bytes.set([16, 16]);
-      bytes.writeUInt16LE(bits, 6);
-      bytes.writeUInt32LE(offset, 12);
-      return bytes;
-    };
-    const bitmap = Buffer.alloc(40);
-    bitmap.writeUInt16LE(32, 14);
-    const head = Buffer.from([0, 0, 1, 0, 3, 0]);
-    const file = Buffer.concat([head, entry(4, 54), entry(0, 54), entry(8, 54), bitmap]);
-    expect(await headerOf(file, 'ico')).to.deep.equal({ type: 'ico', index: 1 });
-  });
-
   it('of a TIFF tells its pages, without those that are small versions of others', async () => {
     expect(await readHeader(fixturePath('pages.tiff'), 'tiff')).to.deep.equal({
       type: 'tiff',

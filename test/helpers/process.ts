@@ -41,3 +41,23 @@ export function startProcess(environment: Readonly<Record<string, string | undef
     },
   };
 }
+
+/**
+ * What a program prints when it is given `input`.
+ *
+ * @throws Error with what it says on standard error when it fails
+ */
+export async function pipe(program: string, args: readonly string[], input: Uint8Array): Promise<Buffer> {
+  const child = spawn(program, args, { stdio: 'pipe' });
+  const printed: Buffer[] = [];
+  let complaint = '';
+  child.stdout.on('data', (chunk: Buffer) => printed.push(chunk));
+  child.stderr.on('data', (chunk) => {
+    complaint += chunk;
+  });
+  child.stdin.on('error', () => {}); // it may have read enough
+  child.stdin.end(input);
+  const [status] = (await once(child, 'close')) as [number | null];
+  if (status !== 0) throw new Error(complaint.trim().split('\n').at(-1) ?? `status ${status}`);
+  return Buffer.concat(printed);
+}

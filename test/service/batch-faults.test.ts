@@ -122,7 +122,7 @@ describe('a batch in which something goes wrong', () => {
     const gone = new ServerResponse(new IncomingMessage(new Socket()));
     gone.destroy();
     await once(gone, 'close').catch(() => {});
-    const converted = { path: fixturePath('scene.webp'), bytes: 1, queuedMs: 0, convertedMs: 0 };
+    const converted = { path: fixturePath('scene.webp'), bytes: 1, queuedMs: 0, convertedMs: 0, notes: [] };
     const results = [{ name: 'a', outcome: { converted } }];
     const failures: unknown[] = [];
     const note = (error: unknown) => failures.push(error);
@@ -226,7 +226,7 @@ describe('converting all', () => {
   const files: Source[] = ['a', 'b', 'c'].map((label) => ({ label, folder: '/', type: 'png' }));
   const options = { format: 'webp', quality: 80, stripMetadata: true } as const;
   const stays = new AbortController().signal;
-  const done = { path: '/out', bytes: 1, queuedMs: 0, convertedMs: 0 };
+  const done = { path: '/out', bytes: 1, queuedMs: 0, convertedMs: 0, notes: [] };
 
   it('throws the first failure only when nothing runs any more', async () => {
     const pool = createPool({ concurrency: 2, queueLimit: 10 });

@@ -1,5 +1,6 @@
-import type { Picture } from '../plan/types.ts';
+import type { MetadataKind, Picture, Profile } from '../plan/types.ts';
 import type { Bytes } from './bytes.ts';
+import { profileKind } from './icc.ts';
 
 /** The `meta` box, which describes the items, is near the start; real ones have about 1 KiB. */
 const META_BYTES = 64 * 1024;
@@ -9,28 +10,47 @@ const MOST_ITEMS = 1000;
 const IMAGE_TYPES = ['av01', 'grid', 'iden', 'iovl'];
 
 /**
- * How many pictures stand beside each other in an AVIF, and which of them is the one to
- * show, counted from 1 in the order of their numbers (ISO/IEC 14496-12, section 8.11).
+ * How many pictures stand beside each other in an AVIF, which of them is the one to show, counted
+ * from 1 in the order of their numbers, and what comes with it (ISO/IEC 14496-12, section 8.11).
  */
 export async function readAvif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
   const file = await bytes.at(0, META_BYTES);
-  const meta = boxesIn(file).find(({ name }) => name === 'meta');
+  const top = boxesIn(file);
+  const meta = inside(top, 'meta')?.subarray(4);
   if (!meta) return {};
-  const inside = new Map(boxesIn(meta.body.subarray(4)).map(({ name, body }) => [name, body]));
+  const boxes = boxesIn(meta);
+  const pitm = inside(boxes, 'pitm');
+  const items = itemsIn(inside(boxes, 'iinf'));
 
-  const primary = readNumber(inside.get('pitm'), 4, inside.get('pitm')?.[0] === 0 ? 2 : 4);
-  const parts = partsOfOthers(inside.get('iref'));
-  const shown = imageItems(inside.get('iinf'))
-    .filter((id) => !parts.has(id))
+  const primary = readNumber(pitm, 4, pitm?.[0] === 0 ? 2 : 4);
+  const parts = partsOfOthers(inside(boxes, 'iref'));
+  const shown = items
+    .filter(({ id, type, hidden }) => IMAGE_TYPES.includes(type) && !hidden && !parts.has(id))
+    .map(({ id }) => id)
     .sort((a, b) => a - b);
   const at = primary === undefined ? -1 : shown.indexOf(primary);
-  return at < 0 ? {} : { stills: { count: shown.length, primary: at + 1 } };
+  return {
+    profile: profileIn(inside(boxes, 'iprp')),
+    metadata: items.flatMap(({ type }) => METADATA[type] ?? []),
+    ...(at >= 0 && { stills: { count: shown.length, primary: at + 1 } }),
+    ...(framesIn(top) > 1 && { framesUnread: true }),
+  };
 }
+
+/** Items that describe others (ISO/IEC 23008-12, annex A); what is not EXIF is XMP. */
+const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', mime: 'xmp' };
 
 interface Box {
   readonly name: string;
   /** Version and flags are part of it, where the box has them. */
   readonly body: Buffer;
+}
+
+/** What is in the first box of that name; of several names, each inside the one before. */
+function inside(boxes: readonly Box[], name: string, ...deeper: string[]): Buffer | undefined {
+  const body = boxes.find((box) => box.name === name)?.body;
+  const [next, ...rest] = deeper;
+  return body && next ? inside(boxesIn(body), next, ...rest) : body;
 }
 
 function boxesIn(data: Buffer): Box[] {
@@ -48,15 +68,19 @@ function readNumber(data: Buffer | undefined, at: number, length: number): numbe
   return data && at + length <= data.length ? data.readUIntBE(at, length) : undefined;
 }
 
-/** The numbers of the items that are pictures and not hidden. */
-function imageItems(iinf: Buffer | undefined): number[] {
+interface Item {
+  readonly id: number;
+  readonly type: string;
+  readonly hidden: boolean;
+}
+
+function itemsIn(iinf: Buffer | undefined): Item[] {
   if (!iinf) return [];
   return boxesIn(iinf.subarray(iinf[0] === 0 ? 6 : 8)).flatMap(({ name, body }) => {
     const idLength = body[0] === 2 ? 2 : 4;
     const id = readNumber(body, 4, idLength);
     const type = body.toString('latin1', 6 + idLength, 10 + idLength);
-    const hidden = ((body[3] ?? 0) & 1) === 1;
-    return name === 'infe' && id !== undefined && !hidden && IMAGE_TYPES.includes(type) ? [id] : [];
+    return name === 'infe' && id !== undefined ? [{ id, type, hidden: ((body[3] ?? 0) & 1) === 1 }] : [];
   });
 }
 
@@ -66,4 +90,19 @@ function partsOfOthers(iref: Buffer | undefined): Set<number> {
   const idLength = iref[0] === 0 ? 2 : 4;
   const parts = boxesIn(iref.subarray(4)).filter(({ name }) => name === 'thmb' || name === 'auxl');
   return new Set(parts.flatMap(({ body }) => readNumber(body, 0, idLength) ?? []));
+}
+
+/** A profile that is written out; colours named by numbers are sRGB to the tools here. */
+function profileIn(iprp: Buffer | undefined): Profile {
+  const properties = iprp && inside(boxesIn(iprp), 'ipco');
+  const profiles = boxesIn(properties ?? Buffer.alloc(0))
+    .filter(({ name, body }) => name === 'colr' && ['prof', 'rICC'].includes(body.toString('latin1', 0, 4)))
+    .map(({ body }) => profileKind(body.subarray(4)));
+  return profiles.find((kind) => kind === 'other') ?? profiles[0] ?? 'none';
+}
+
+/** How many pictures the first track of a sequence has (ISO/IEC 14496-12, section 8.7.3). */
+function framesIn(top: readonly Box[]): number {
+  const sizes = inside(top, 'moov', 'trak', 'mdia', 'minf', 'stbl', 'stsz');
+  return readNumber(sizes, 8, 4) ?? 0;
 }

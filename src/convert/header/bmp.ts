@@ -9,9 +9,12 @@ const BI_RGB = 0;
 export async function readBmp(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
   const header = await bytes.at(14, 20);
   if (header.length < 20 || header.readUInt32LE(0) < INFO_HEADER) return {};
+  const bits = header.readUInt16LE(14);
   return {
     width: Math.abs(header.readInt32LE(4)),
     height: Math.abs(header.readInt32LE(8)),
-    opaque: header.readUInt16LE(14) === 32 && header.readUInt32LE(16) === BI_RGB,
+    opaque: bits === 32 && header.readUInt32LE(16) === BI_RGB,
+    ...(bits <= 8 && { tones: 'palette' }),
+    metadata: [],
   };
 }

@@ -1,4 +1,4 @@
-import type { Picture } from '../plan/types.ts';
+import type { MetadataKind, Picture } from '../plan/types.ts';
 import type { Bytes } from './bytes.ts';
 
 /** Frames that are counted; a longer animation is refused by the tools' own limits. */
@@ -12,6 +12,7 @@ export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
   if (screen.length < 13) return {};
   let offset = 13 + colourTableLength(screen[10] as number);
   const delaysMs: number[] = [];
+  const metadata: MetadataKind[] = [];
   let delay = 0;
   let plays = 1;
 
@@ -24,13 +25,15 @@ export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
     } else if (block[0] === 0x21 && block.length >= 8) {
       if (block[1] === 0xf9) delay = block.readUInt16LE(4) * 10;
       if (isLoop(block)) plays = playsOf(block.readUInt16LE(16));
+      if (isXmp(block)) metadata.push('xmp');
       offset = await skipSubBlocks(bytes, offset + 2);
     } else {
       break; // the trailer, or nothing that makes sense
     }
   }
   const size = { width: screen.readUInt16LE(6), height: screen.readUInt16LE(8) };
-  return delaysMs.length > 1 ? { ...size, animation: { delaysMs, plays } } : size;
+  const facts: Omit<Picture, 'type'> = { ...size, tones: 'palette', profile: 'none', metadata };
+  return delaysMs.length > 1 ? { ...facts, animation: { delaysMs, plays } } : facts;
 }
 
 function colourTableLength(flags: number): number {
@@ -49,6 +52,11 @@ async function skipSubBlocks(bytes: Bytes, from: number): Promise<number> {
 
 function isLoop(block: Buffer): boolean {
   return block[1] === 0xff && block.length >= 19 && block.toString('latin1', 3, 14) === 'NETSCAPE2.0';
+}
+
+/** XMP specification, part 3, section 1.1.2. */
+function isXmp(block: Buffer): boolean {
+  return block[1] === 0xff && block.toString('latin1', 3, 14) === 'XMP DataXMP';
 }
 
 /** A GIF says how often it repeats after the first time; 0 is for ever. */

@@ -5,7 +5,6 @@ import { readAvif } from './avif.ts';
 import { readBmp } from './bmp.ts';
 import { Bytes } from './bytes.ts';
 import { readGif } from './gif.ts';
-import { readIco } from './ico.ts';
 import { readJpeg } from './jpeg.ts';
 import { readPng } from './png.ts';
 import { readSvg } from './svg.ts';
@@ -23,7 +22,6 @@ const READERS: Partial<Record<InputType, Reader>> = {
   tiff: readTiff,
   gif: readGif,
   webp: readWebp,
-  ico: readIco,
   svg: readSvg,
 };
 

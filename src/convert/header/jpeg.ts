@@ -1,28 +1,70 @@
-import type { Picture } from '../plan/types.ts';
+import type { MetadataKind, Picture } from '../plan/types.ts';
 import type { Bytes } from './bytes.ts';
+import { readOrientation } from './exif.ts';
+import { MOST_PROFILE_BYTES, readProfile } from './icc.ts';
 
-/** Segments before the frame header that are worth looking at; real files have a few dozen. */
+/** Segments that are looked at; real files have a few dozen before their pixels. */
 const MOST_SEGMENTS = 1000;
+const START_OF_SCAN = 0xda;
+/** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
+const RARE = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
 
-/** Size and colour model from the frame header (ITU-T T.81, B.2.2). */
-export async function readJpeg(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
+type Facts = Omit<Picture, 'type'>;
+
+/** Size and colour model from the frame header, and what stands before the pixels (ITU-T T.81, B.2). */
+export async function readJpeg(bytes: Bytes): Promise<Facts> {
+  let frame: Facts = {};
+  let traits: Facts = { profile: 'none', metadata: [] };
   let offset = 2;
   for (let segment = 0; segment < MOST_SEGMENTS; segment += 1) {
     const head = await bytes.at(offset, 10);
-    if (head.length < 10 || head[0] !== 0xff) return {};
-    const marker = head[1] as number;
+    const marker = head[1];
+    if (head.length < 10 || head[0] !== 0xff || marker === undefined || marker === START_OF_SCAN) break;
     if (marker === 0xff) {
       offset += 1; // a fill byte
-    } else if (isFrameHeader(marker)) {
-      return { height: head.readUInt16BE(5), width: head.readUInt16BE(7), cmyk: head[9] === 4 };
     } else if (hasNoLength(marker)) {
       offset += 2;
     } else {
-      offset += 2 + head.readUInt16BE(2);
+      const length = head.readUInt16BE(2);
+      if (isFrameHeader(marker)) {
+        frame = {
+          height: head.readUInt16BE(5),
+          width: head.readUInt16BE(7),
+          cmyk: head[9] === 4,
+          ...((RARE.includes(marker) || head[4] !== 8) && { rareCoding: true }),
+        };
+      }
+      const told = await APPLICATIONS[marker]?.(bytes, offset + 4, length - 2);
+      const metadata = [...(traits.metadata ?? []), ...(told?.metadata ?? [])];
+      traits = { ...traits, ...told, metadata };
+      offset += 2 + length;
     }
   }
-  return {};
+  return frame.width === undefined ? {} : { ...frame, ...traits };
 }
+
+/** Application segments, by their markers (EXIF 2.32, 4.7; XMP part 3, 1.1.3; ICC.1, B.4; IPTC in Photoshop's). */
+const APPLICATIONS: Readonly<
+  Record<number, (bytes: Bytes, start: number, length: number) => Promise<Facts | undefined>>
+> = {
+  225: async (bytes, start) => {
+    const name = (await bytes.at(start, 28)).toString('latin1');
+    if (name.startsWith('Exif\0\0'))
+      return { ...(await readOrientation(bytes, start + 6)), metadata: ['exif'] };
+    return name.startsWith('http://ns.adobe.com/xap/1.0/') ? { metadata: ['xmp'] } : undefined;
+  },
+  226: async (bytes, start, length) => {
+    const head = await bytes.at(start, 14);
+    if (!head.toString('latin1').startsWith('ICC_PROFILE\0')) return undefined;
+    const whole = head[13] === 1;
+    return { profile: whole ? await readProfile(bytes, start + 14, length - 14) : 'other' };
+  },
+  237: async (bytes, start, length) => {
+    const resources = (await bytes.at(start, Math.min(length, MOST_PROFILE_BYTES))).toString('latin1');
+    const metadata: MetadataKind[] = resources.includes('8BIM\x04\x04') ? ['iptc'] : [];
+    return resources.startsWith('Photoshop 3.0\0') ? { metadata } : undefined;
+  },
+};
 
 /** SOF0 to SOF15 without DHT, JPG and DAC, which share the range. */
 function isFrameHeader(marker: number): boolean {

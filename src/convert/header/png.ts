@@ -1,32 +1,76 @@
-import type { Picture } from '../plan/types.ts';
+import type { MetadataKind, Picture } from '../plan/types.ts';
 import type { Bytes } from './bytes.ts';
-import { numberReader, readTags } from './tiff.ts';
+import { readOrientation, skipExifMarker } from './exif.ts';
+import { compressedProfileKind, MOST_PROFILE_BYTES } from './icc.ts';
 
 /** Chunks that are looked at; an image cut into more is not looked through to its end. */
 const MOST_CHUNKS = 10_000;
-const ORIENTATION = 0x0112;
+const COLOUR_TYPE = { grey: 0, palette: 3 } as const;
 
-/** Size and orientation of a PNG (W3C PNG, third edition, 11.2.1 and 11.3.4.5). */
-export async function readPng(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
-  const header = await bytes.at(16, 8);
-  if (header.length < 8) return {};
-  const size = { width: header.readUInt32BE(0), height: header.readUInt32BE(4) };
+type Facts = Omit<Picture, 'type'>;
+
+/** What the chunks of a PNG tell (W3C PNG, third edition, section 11). */
+export async function readPng(bytes: Bytes): Promise<Facts> {
+  const header = Buffer.from(await bytes.at(16, 10));
+  if (header.length < 10) return {};
+  let facts: Facts = {
+    width: header.readUInt32BE(0),
+    height: header.readUInt32BE(4),
+    ...tonesOf(header[8] as number, header[9] as number),
+    profile: 'none',
+    metadata: [],
+  };
   let offset = 8;
   for (let chunk = 0; chunk < MOST_CHUNKS; chunk += 1) {
     const head = await bytes.at(offset, 8);
     if (head.length < 8) break;
     const length = head.readUInt32BE(0);
-    if (head.toString('latin1', 4, 8) === 'eXIf') return { ...size, ...(await readExif(bytes, offset + 8)) };
+    const told = await CHUNKS[head.toString('latin1', 4, 8)]?.(bytes, offset + 8, length);
+    const metadata = [...(facts.metadata ?? []), ...(told?.metadata ?? [])];
+    facts = { ...facts, ...told, metadata };
     offset += 12 + length;
   }
-  return size;
+  return facts;
 }
 
-/** EXIF is a TIFF directory, here without a picture (EXIF 2.32, 4.5). */
-async function readExif(bytes: Bytes, start: number): Promise<Pick<Picture, 'orientation'>> {
-  const read = numberReader((await bytes.at(start, 1))[0] === 0x4d);
-  const directory = start + ((await read(bytes, start + 4, 4)) ?? 0);
-  const tags = await readTags(bytes, read, directory);
-  const orientation = tags.get(ORIENTATION);
-  return orientation === undefined ? {} : { orientation };
+function tonesOf(depth: number, colourType: number): Pick<Facts, 'tones'> {
+  if (colourType === COLOUR_TYPE.palette) return { tones: 'palette' };
+  return colourType === COLOUR_TYPE.grey && depth === 1 ? { tones: 'bilevel' } : {};
+}
+
+const CHUNKS: Readonly<
+  Record<string, (bytes: Bytes, start: number, length: number) => Promise<Facts | undefined>>
+> = {
+  eXIf: async (bytes, start) => ({
+    ...(await readOrientation(bytes, await skipExifMarker(bytes, start))),
+    metadata: ['exif'],
+  }),
+  async iCCP(bytes, start, length) {
+    const chunk = await bytes.at(start, Math.min(length, MOST_PROFILE_BYTES));
+    const name = chunk.indexOf(0);
+    return { profile: name < 0 ? 'other' : compressedProfileKind(chunk.subarray(name + 2)) };
+  },
+  // An animated PNG, whose first frame, or a picture of its own, is what readers of PNG show.
+  async acTL(bytes, start) {
+    const frames = await bytes.at(start, 4);
+    return { framesUnread: frames.length === 4 && frames.readUInt32BE(0) > 1 };
+  },
+  iTXt: text,
+  tEXt: text,
+  zTXt: text,
+};
+
+/** Keywords under which tools hide what PNG had no place for; "APP1" may be either, and is mostly EXIF. */
+const KEYWORDS: Readonly<Record<string, MetadataKind>> = {
+  'XML:com.adobe.xmp': 'xmp',
+  'Raw profile type xmp': 'xmp',
+  'Raw profile type exif': 'exif',
+  'Raw profile type APP1': 'exif',
+  'Raw profile type iptc': 'iptc',
+};
+
+async function text(bytes: Bytes, start: number, length: number): Promise<Facts | undefined> {
+  const [keyword = ''] = (await bytes.at(start, Math.min(length, 80))).toString('latin1').split('\0');
+  const kind = Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword] : undefined;
+  return kind && { metadata: [kind] };
 }

@@ -25,7 +25,7 @@ export async function readSvg(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
       .map(Number) ?? [];
   const width = length(attribute(root, 'width') ?? '100%', box[2]);
   const height = length(attribute(root, 'height') ?? '100%', box[3]);
-  return width && height ? { width, height } : {};
+  return { profile: 'none', metadata: [], ...(width && height && { width, height }) };
 }
 
 function attribute(tag: string, name: string): string | undefined {

@@ -1,5 +1,7 @@
-import type { Picture } from '../plan/types.ts';
+import type { MetadataKind, Page, Picture, Profile } from '../plan/types.ts';
 import type { Bytes } from './bytes.ts';
+import { readProfile } from './icc.ts';
+import { numberReader, readTags, type Tag } from './tags.ts';
 
 const TAG = {
   newSubfileType: 254,
@@ -9,73 +11,81 @@ const TAG = {
   compression: 259,
   photometric: 262,
   orientation: 274,
+  samplesPerPixel: 277,
+  profile: 34675,
 } as const;
+const METADATA: readonly { readonly tag: number; readonly kind: MetadataKind }[] = [
+  { tag: 700, kind: 'xmp' },
+  { tag: 33723, kind: 'iptc' },
+  { tag: 34665, kind: 'exif' },
+  { tag: 34853, kind: 'exif' },
+];
 /** A smaller version of another page, for quick display: bit 0 of NewSubfileType. */
 const REDUCED = 1;
-const PHOTOMETRIC = { whiteIsZero: 0, separated: 5 } as const;
-/** Whatever its colours, such a file is read with its orientation half applied. */
-const JPEG = 7;
+const PHOTOMETRIC = { whiteIsZero: 0, blackIsZero: 1, palette: 3, separated: 5 } as const;
+/** CIELab, ICCLab and ITULab. */
+const LAB: readonly (number | undefined)[] = [8, 9, 10];
+const COMPRESSION = { oldJpeg: 6, jpeg: 7 } as const;
 
 /** The version in the header; that of BigTIFF, which is laid out differently, is 43. */
 const CLASSIC = 42;
-/** More pages or tags than this are refused or overlooked: no honest file comes near. */
+/** More pages than this are overlooked: no honest file comes near. */
 const MOST_PAGES = 512;
-const MOST_TAGS = 200;
 
-/** The pages of a classic TIFF, and what is special about the first (TIFF 6.0, sections 2, 8, 16 and 22). */
+type Tags = ReadonlyMap<number, Tag>;
+
+/** The pages of a classic TIFF, and what is special about each (TIFF 6.0, sections 2, 8, 16, 22 and 23). */
 export async function readTiff(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
   const read = numberReader((await bytes.at(0, 1))[0] === 0x4d);
   if ((await read(bytes, 2, 2)) !== CLASSIC) return {};
-  const pages: number[] = [];
+  const pages: Page[] = [];
   const visited = new Set<number>();
-  let first: ReadonlyMap<number, number> | undefined;
+  let first: Tags | undefined;
   let offset = await read(bytes, 4, 4);
 
-  for (let page = 0; offset && !visited.has(offset) && page < MOST_PAGES; page += 1) {
+  for (let at = 0; offset && !visited.has(offset) && at < MOST_PAGES; at += 1) {
     visited.add(offset);
     const tags = await readTags(bytes, read, offset);
-    if (!((tags.get(TAG.newSubfileType) ?? 0) & REDUCED)) {
-      pages.push(page);
+    if (!((tags.get(TAG.newSubfileType)?.value ?? 0) & REDUCED)) {
+      pages.push(pageOf(at, tags));
       first ??= tags;
     }
     const count = (await read(bytes, offset, 2)) ?? 0;
     offset = await read(bytes, offset + 2 + count * 12, 4);
   }
-  return first ? { pages, ...traits(first) } : {};
+  return first ? { pages, ...traits(first), profile: await profileOf(bytes, first) } : {};
 }
 
-function traits(tags: ReadonlyMap<number, number>): Omit<Picture, 'type'> {
-  const [width, height] = [tags.get(TAG.width), tags.get(TAG.height)];
-  const photometric = tags.get(TAG.photometric);
+function pageOf(at: number, tags: Tags): Page {
+  const value = (tag: number): number | undefined => tags.get(tag)?.value;
+  const photometric = value(TAG.photometric);
+  const bits = value(TAG.bitsPerSample) ?? 1;
+  const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
+  const compression = value(TAG.compression);
+  return {
+    at,
+    ...(photometric === PHOTOMETRIC.palette && { tones: 'palette' }),
+    ...(grey && bits === 1 && (value(TAG.samplesPerPixel) ?? 1) === 1 && { tones: 'bilevel' }),
+    // Two and four bits: one bit, and eight, are read the right way round.
+    ...(photometric === PHOTOMETRIC.whiteIsZero && [2, 4].includes(bits) && { inverted: true }),
+    // Whatever its colours, such a page is read with its orientation half applied.
+    ...(compression === COMPRESSION.jpeg && { mirroredFor: value(TAG.orientation) ?? 1 }),
+    ...(compression === COMPRESSION.oldJpeg && { oldJpeg: true }),
+  };
+}
+
+function traits(tags: Tags): Omit<Picture, 'type'> {
+  const [width, height] = [tags.get(TAG.width)?.value, tags.get(TAG.height)?.value];
+  const photometric = tags.get(TAG.photometric)?.value;
   return {
     ...(width !== undefined && height !== undefined && { width, height }),
     cmyk: photometric === PHOTOMETRIC.separated,
-    inverted: photometric === PHOTOMETRIC.whiteIsZero && [2, 4].includes(tags.get(TAG.bitsPerSample) ?? 1),
-    ...(tags.get(TAG.compression) === JPEG && { mirroredFor: tags.get(TAG.orientation) ?? 1 }),
+    lab: LAB.includes(photometric),
+    metadata: METADATA.filter(({ tag }) => tags.has(tag)).map(({ kind }) => kind),
   };
 }
 
-export type ReadNumber = (bytes: Bytes, offset: number, length: number) => Promise<number | undefined>;
-
-/** Reads unsigned numbers in the order of bytes that a TIFF is in. */
-export function numberReader(bigEndian: boolean): ReadNumber {
-  return async (bytes, offset, length) => {
-    const raw = await bytes.at(offset, length);
-    if (raw.length < length) return undefined;
-    return bigEndian ? raw.readUIntBE(0, length) : raw.readUIntLE(0, length);
-  };
-}
-
-/** The tags of the directory at `from` that hold one small number; of the others, something that nobody asks for. */
-export async function readTags(bytes: Bytes, read: ReadNumber, from: number): Promise<Map<number, number>> {
-  const count = Math.min((await read(bytes, from, 2)) ?? 0, MOST_TAGS);
-  const tags = new Map<number, number>();
-  for (let at = from + 2; at < from + 2 + count * 12; at += 12) {
-    const tag = await read(bytes, at, 2);
-    const isLong = (await read(bytes, at + 2, 2)) === 4;
-    const value = await read(bytes, at + 8, isLong ? 4 : 2);
-    if (tag === undefined || value === undefined) break;
-    tags.set(tag, value);
-  }
-  return tags;
+async function profileOf(bytes: Bytes, tags: Tags): Promise<Profile> {
+  const tag = tags.get(TAG.profile);
+  return tag ? readProfile(bytes, tag.value, tag.count) : 'none';
 }

@@ -1,5 +1,7 @@
 import type { Area, FrameTraits, Picture } from '../plan/types.ts';
 import type { Bytes } from './bytes.ts';
+import { readOrientation, skipExifMarker } from './exif.ts';
+import { readProfile } from './icc.ts';
 
 /** Chunks that are looked at; a longer animation is refused by the tools' own limits. */
 const MOST_CHUNKS = 10_000;
@@ -7,11 +9,13 @@ const MOST_CHUNKS = 10_000;
 const DISPOSE = 1;
 const NO_BLEND = 2;
 
-/** Size and animation of an extended WebP, from its chunks (RFC 9649, section 2.7). */
-export async function readWebp(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
+type Facts = Omit<Picture, 'type'>;
+
+/** Size, animation and metadata of a WebP, from its chunks (RFC 9649, section 2.7). */
+export async function readWebp(bytes: Bytes): Promise<Facts> {
   const delaysMs: number[] = [];
   const frames: FrameTraits[] = [];
-  let size: { width: number; height: number } | undefined;
+  let facts: Facts = { profile: 'none', metadata: [] };
   let firstFrame: Area | undefined;
   let plays = 0;
   let offset = 12;
@@ -19,7 +23,7 @@ export async function readWebp(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
     const head = await bytes.at(offset, 24);
     if (head.length < 8) break;
     const name = head.toString('latin1', 0, 4);
-    if (name === 'VP8X' && head.length >= 18) size = { width: u24(head, 12) + 1, height: u24(head, 15) + 1 };
+    const length = head.readUInt32LE(4);
     if (name === 'ANIM' && head.length >= 14) plays = head.readUInt16LE(12);
     if (name === 'ANMF' && head.length === 24) {
       delaysMs.push(u24(head, 20));
@@ -27,13 +31,35 @@ export async function readWebp(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
       frames.push({ clears: (flags & DISPOSE) !== 0, replaces: (flags & NO_BLEND) !== 0 });
       firstFrame ??= areaOf(head);
     }
-    const length = head.readUInt32LE(4);
+    facts = { ...facts, ...sizeOf(name, head) };
+    const told = await CHUNKS[name]?.(bytes, offset + 8, length);
+    facts = { ...facts, ...told, metadata: [...(facts.metadata ?? []), ...(told?.metadata ?? [])] };
     offset += 8 + length + (length % 2);
   }
-  if (delaysMs.length < 2) return { ...size };
-  const covers = firstFrame?.width === size?.width && firstFrame?.height === size?.height;
-  return { ...size, animation: { delaysMs, plays, frames, ...(firstFrame && !covers && { firstFrame }) } };
+  if (delaysMs.length < 2) return facts;
+  const covers = firstFrame?.width === facts.width && firstFrame?.height === facts.height;
+  return { ...facts, animation: { delaysMs, plays, frames, ...(firstFrame && !covers && { firstFrame }) } };
 }
+
+/** The canvas, or of a simple file its one picture (sections 2.5 to 2.7; RFC 6386, 9.1). */
+function sizeOf(name: string, head: Buffer): Facts {
+  if (name === 'VP8X' && head.length >= 18) return { width: u24(head, 12) + 1, height: u24(head, 15) + 1 };
+  if (name === 'VP8 ' && head.length >= 18) {
+    return { width: head.readUInt16LE(14) & 0x3fff, height: head.readUInt16LE(16) & 0x3fff };
+  }
+  if (name !== 'VP8L' || head.length < 13) return {};
+  const bits = head.readUInt32LE(9);
+  return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
+}
+
+const CHUNKS: Readonly<Record<string, (bytes: Bytes, start: number, length: number) => Promise<Facts>>> = {
+  EXIF: async (bytes, start) => ({
+    ...(await readOrientation(bytes, await skipExifMarker(bytes, start))),
+    metadata: ['exif'],
+  }),
+  'XMP ': async () => ({ metadata: ['xmp'] }),
+  ICCP: async (bytes, start, length) => ({ profile: await readProfile(bytes, start, length) }),
+};
 
 const u24 = (buffer: Buffer, at: number): number => buffer.readUIntLE(at, 3);
 

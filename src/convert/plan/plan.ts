@@ -1,5 +1,6 @@
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
-import { moves } from './reading.ts';
+import { notesOf } from './notes.ts';
+import { allFrames } from './reading.ts';
 import { frameArguments, magickArguments } from './stages.ts';
 import {
   type ConvertOptions,
@@ -12,6 +13,7 @@ import {
   type Step,
   type ToolName,
 } from './types.ts';
+import { ABILITIES } from './versions.ts';
 
 /**
  * What a right conversion is, as data: a list of commands, worked out from what
@@ -24,19 +26,31 @@ const DRAWN = 'drawn.png';
 /** The tools without which no file of this type can become this format. */
 export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): readonly ToolName[] {
   if (type === 'svg') return format === 'pdf' ? ['rsvg'] : ['rsvg', 'magick'];
-  return type === 'avif' && magick === 6 ? ['heif', 'magick'] : ['magick'];
+  return type === 'avif' && ABILITIES[magick].avif === 'heif' ? ['heif', 'magick'] : ['magick'];
+}
+
+/** Whether this ImageMagick would show something else than is there, and nobody else can do it. */
+export function isMisread({ pages = [] }: Picture, machine: Machine): boolean {
+  return !ABILITIES[machine.magick].oldJpegInTiff && pages.some(({ oldJpeg }) => oldJpeg);
 }
 
 /** The commands that make the file the client asked for. */
 export function plan(picture: Picture, options: ConvertOptions, machine: Machine): Plan {
   const output = `${OUTPUT_STEM}.${OUTPUTS[options.format].extension}`;
   const job = { picture, options, machine, output };
+  return { steps: stepsOf(job), output, notes: notesOf(job) };
+}
 
-  if (picture.type === 'svg' && options.format === 'pdf') return { steps: [drawVector(job)], output };
-  if (picture.type === 'svg') return { steps: [drawPixels(job), convertDrawn(job, DRAWN)], output };
-  if (picture.type === 'avif' && machine.magick === 6) return { steps: decodeAvifFirst(job), output };
-  if (movesToWebpOn6(job)) return { steps: [writeFrames(job), assembleWebp(job)], output };
-  return { steps: [{ tool: 'magick', args: magickArguments(job) }], output };
+function stepsOf(job: Job): Step[] {
+  const { picture, options, machine } = job;
+  const able = ABILITIES[machine.magick];
+  if (picture.type === 'svg' && options.format === 'pdf') return [drawVector(job)];
+  if (picture.type === 'svg') return [drawPixels(job), convertDrawn(job, DRAWN)];
+  if (picture.type === 'avif' && able.avif === 'heif') return decodeAvifFirst(job);
+  if (options.format === 'webp' && allFrames(job) && able.movingWebp === 'img2webp') {
+    return [writeFrames(job), assembleWebp(job)];
+  }
+  return [{ tool: 'magick', args: magickArguments(job) }];
 }
 
 /** On its standard input, librsvg has no folder that the drawing could read neighbours from. */
@@ -46,7 +60,12 @@ function drawPixels({ options }: Job): Step {
 
 function drawVector({ options, output }: Job): Step {
   const points = ['--dpi-x', '72', '--dpi-y', '72'];
-  return { tool: 'rsvg', args: ['-f', 'pdf', ...points, ...box(options), '-o', output], stdin: INPUT_FILE };
+  const paper = options.background ? ['--background-color', options.background] : [];
+  return {
+    tool: 'rsvg',
+    args: ['-f', 'pdf', ...points, ...box(options), ...paper, '-o', output],
+    stdin: INPUT_FILE,
+  };
 }
 
 function box({ width, height }: ConvertOptions): string[] {
@@ -54,10 +73,7 @@ function box({ width, height }: ConvertOptions): string[] {
   return ['-a', ...(width ? ['-w', String(width)] : []), ...(height ? ['-h', String(height)] : [])];
 }
 
-/**
- * 6 loses the transparency and the profile of an AVIF, and is 18 dB off in its colours; libheif's own
- * tool is right. Of several pictures it writes each, with its number behind the name.
- */
+/** Of several pictures libheif's tool writes each, with its number behind the name. */
 function decodeAvifFirst(job: Job): Step[] {
   const { count, primary } = job.picture.stills ?? { count: 1, primary: 1 };
   const drawn = count > 1 ? DRAWN.replace('.', `-${primary}.`) : DRAWN;
@@ -66,11 +82,6 @@ function decodeAvifFirst(job: Job): Step[] {
 
 function convertDrawn(job: Job, drawn: string): Step {
   return { tool: 'magick', args: magickArguments({ ...job, drawn }) };
-}
-
-/** 6 writes a moving WebP with the wrong delays, without its loop count and with junk behind it. */
-function movesToWebpOn6(job: Job): boolean {
-  return job.machine.magick === 6 && job.options.format === 'webp' && moves(job);
 }
 
 function writeFrames(job: Job): Step {

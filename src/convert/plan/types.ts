@@ -2,30 +2,56 @@ import type { InputType, OutputType } from '../../formats.ts';
 
 /** What goes into a plan and what comes out of it, as data. */
 
-/** What the header of an input file told. */
+/** What the header of a file told; what it did not tell is undefined. */
 export interface Picture {
   readonly type: InputType;
-  /** Stored size in pixels, before any orientation is applied; where the header readers know it. */
+  /** Stored size in pixels, before any orientation is applied. */
   readonly width?: number;
   readonly height?: number;
-  /** EXIF's orientation of a PNG, 1 to 8. */
+  /** EXIF's orientation, 2 to 8; 1 or undefined when there is nothing to do. */
   readonly orientation?: number;
-  /** A TIFF whose pixels its reader mirrors or turns by half for this orientation, and which still has the tag. */
-  readonly mirroredFor?: number;
-  /** A TIFF whose greys are read the wrong way round. */
-  readonly inverted?: boolean;
   /** A BMP whose fourth byte is not transparency. */
   readonly opaque?: boolean;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
+  /** A JPEG coded in a way that libjpeg does not read, or not in every version. */
+  readonly rareCoding?: boolean;
+  /** The pixels are CIELab. */
+  readonly lab?: boolean;
+  readonly profile?: Profile;
+  /** It has few colours by its kind, so that it must not be made blurred. */
+  readonly tones?: Tones;
+  readonly metadata?: readonly MetadataKind[];
   /** How many pictures an AVIF has, and which one is to be shown, counted from 1. */
   readonly stills?: { readonly count: number; readonly primary: number };
-  /** The pages of a TIFF that are no small versions of others, counted from 0. */
-  readonly pages?: readonly number[];
-  /** Which image of an ICO is the best, counted from 0. */
-  readonly index?: number;
+  /** The pages of a TIFF that are no small versions of others. */
+  readonly pages?: readonly Page[];
   /** Set when the file moves: it has more than one frame. */
   readonly animation?: Animation;
+  /** It has frames that the tools here do not read: those of an animated PNG, or of an AVIF sequence. */
+  readonly framesUnread?: boolean;
+}
+
+/** An embedded colour profile: none; sRGB, whatever it calls itself; another; or one that turned out to be useless. */
+export type Profile = 'none' | 'srgb' | 'other' | 'useless';
+
+/** Black and white only, or the colours of a table. */
+export type Tones = 'bilevel' | 'palette';
+
+/** GPS, dates and cameras are EXIF. */
+export type MetadataKind = 'exif' | 'iptc' | 'xmp';
+
+/** One page of a TIFF, and what its reader gets wrong. */
+export interface Page {
+  /** Its place in the file, counted from 0. */
+  readonly at: number;
+  readonly tones?: Tones;
+  /** Its greys are read the wrong way round. */
+  readonly inverted?: boolean;
+  /** Its pixels are mirrored or turned by half for this orientation, and it still has the tag. */
+  readonly mirroredFor?: number;
+  /** Compressed as TIFF 6.0 first had it. */
+  readonly oldJpeg?: boolean;
 }
 
 export interface Animation {
@@ -62,11 +88,28 @@ export interface ConvertOptions {
   readonly width?: number | undefined;
   readonly height?: number | undefined;
   readonly stripMetadata: boolean;
+  /** Of an animation: all frames, or the first. By default all where the output can move. */
+  readonly frames?: AllOrFirst | undefined;
+  /** Of a TIFF that becomes a PDF; by default all. */
+  readonly pages?: AllOrFirst | undefined;
+  /** What transparency is laid over where the output has none, as #rrggbb; by default white. */
+  readonly background?: string | undefined;
 }
+
+export type AllOrFirst = 'all' | 'first';
+
+/** What a result has lost, or what was wrong with what it was made from; clients get them as they are. */
+export type Note =
+  | 'first-frame-only'
+  | 'first-page-only'
+  | 'alpha-flattened'
+  | 'colour-converted-to-srgb'
+  | 'truncated-input'
+  | 'metadata-partly-kept';
 
 /** What a plan needs to know of the machine. */
 export interface Machine {
-  /** Version 7 does what 6 cannot: transparent AVIF, and WebP that moves. */
+  /** What it can do: {@link ABILITIES}. */
   readonly magick: 6 | 7;
   /** Absolute path of a small sRGB profile. */
   readonly srgbProfile: string;
@@ -85,6 +128,8 @@ export interface Plan {
   readonly steps: readonly Step[];
   /** The one file the last step leaves. Nothing else in the folder may start with {@link OUTPUT_STEM}. */
   readonly output: string;
+  /** What is known beforehand; running the steps may add to it. */
+  readonly notes: readonly Note[];
 }
 
 /** The name every input has on disk. */

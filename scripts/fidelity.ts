@@ -1,0 +1,44 @@
+/**
+ * Runs every image of a folder through all outputs and compares each result with the picture that
+ * independent decoders see: `npm run fidelity -- FOLDER`. Prints what differs, worst first, and a
+ * summary. Ends with 1 when anything is on the list.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { pino } from 'pino';
+import { loadConfig } from '../src/config.ts';
+import { SNIFF_BYTES, sniff } from '../src/convert/sniff.ts';
+import { INPUT_TYPES, type InputType } from '../src/formats.ts';
+import { createMill } from '../src/mill.ts';
+import { convertFile } from './fidelity/convert-file.ts';
+import { judge, type Verdict } from './fidelity/judge.ts';
+import { report } from './fidelity/report.ts';
+import { shownBy } from './fidelity/shown.ts';
+
+const [folder] = process.argv.slice(2);
+if (!folder) {
+  console.error('usage: npm run fidelity -- FOLDER');
+  process.exit(2);
+}
+const log = pino({ level: 'warn' });
+const config = loadConfig(process.env);
+const mill = await createMill(config, log);
+try {
+  const verdicts: Verdict[] = [];
+  for (const name of (await readdir(folder)).sort()) {
+    const bytes = await readFile(join(resolve(folder), name));
+    const type = await sniff(bytes.subarray(0, SNIFF_BYTES * 16), bytes.length <= SNIFF_BYTES * 16);
+    if (!INPUT_TYPES.includes(type as InputType)) continue;
+    const source = { name, bytes, type: type as InputType };
+    const attempts = await convertFile(mill, source);
+    const shown = await shownBy(source);
+    verdicts.push(...(await Promise.all(attempts.map((attempt) => judge(source, shown, attempt)))));
+    process.stderr.write('.');
+  }
+  process.stderr.write('\n');
+  const { text, differences } = report(verdicts, mill.toolchain.magick?.version ?? 'none');
+  console.log(text);
+  process.exitCode = differences > 0 ? 1 : 0;
+} finally {
+  await mill.close();
+}

@@ -1,0 +1,54 @@
+import { OUTPUT_TYPES } from '../../src/formats.ts';
+import type { Verdict } from './judge.ts';
+
+/** The verdicts as a table that a person can decide from: worst first, then a line that sums up. */
+
+const ORDER = ['failed', 'unreadable', 'size', 'frames', 'timing', 'leaked', 'differs'] as const;
+
+export function report(verdicts: readonly Verdict[], version: string): { text: string; differences: number } {
+  const listed = verdicts
+    .filter(({ trouble }) => trouble)
+    .sort((a, b) => rank(a) - rank(b) || mae(b) - mae(a));
+  const lines = listed.map(({ trouble = '', hopeless, name, format, measured, sharps, detail }) =>
+    [
+      `${trouble}${hopeless ? '*' : ''}`.padEnd(11),
+      format.padEnd(5),
+      measured ? `${measured.mae.toFixed(2)}`.padStart(7) : ''.padStart(7),
+      measured ? `${measured.psnr.toFixed(1)}`.padStart(7) : ''.padStart(7),
+      sharps === undefined ? ''.padStart(7) : `${sharps.toFixed(1)}`.padStart(7),
+      ` ${name}`,
+      detail && `  (${detail})`,
+    ].join(' '),
+  );
+  const heading = "trouble     to        MAE    PSNR  sharp's  file  (* nobody else reads it either)";
+  return {
+    text: [...(lines.length > 0 ? [heading, ...lines, ''] : []), ...summary(verdicts, version)].join('\n'),
+    differences: listed.length,
+  };
+}
+
+const rank = ({ trouble }: Verdict): number => ORDER.indexOf(trouble as (typeof ORDER)[number]);
+const mae = ({ measured }: Verdict): number => measured?.mae ?? 0;
+
+function summary(verdicts: readonly Verdict[], version: string): string[] {
+  const files = new Set(verdicts.map(({ name }) => name)).size;
+  const counts = ORDER.map(
+    (trouble) => `${trouble} ${verdicts.filter((one) => one.trouble === trouble).length}`,
+  );
+  const medians = OUTPUT_TYPES.map((format) => {
+    const measured = verdicts.filter((one) => one.format === format && one.measured);
+    const psnr = median(measured.map((one) => one.measured?.psnr ?? 0));
+    const sharps = measured.flatMap((one) => one.sharps ?? []);
+    const beside = sharps.length > 0 ? ` (sharp ${median(sharps).toFixed(2)})` : '';
+    return `${format} MAE ${median(measured.map(mae)).toFixed(3)}, PSNR ${psnr.toFixed(2)}${beside}`;
+  });
+  return [
+    `ImageMagick ${version}: ${files} files, ${verdicts.length} conversions; ${counts.join(', ')}`,
+    `medians: ${medians.join('; ')}`,
+  ];
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}

@@ -1,0 +1,18 @@
+import type { Bytes } from './bytes.ts';
+import { numberReader, readTags } from './tags.ts';
+
+const ORIENTATION = 0x0112;
+
+/** The orientation in the EXIF that starts at `start`: a TIFF directory without a picture (EXIF 2.32, 4.5). */
+export async function readOrientation(bytes: Bytes, start: number): Promise<{ orientation?: number }> {
+  const read = numberReader((await bytes.at(start, 1))[0] === 0x4d);
+  const directory = start + ((await read(bytes, start + 4, 4)) ?? 0);
+  const orientation = (await readTags(bytes, read, directory)).get(ORIENTATION)?.value ?? 0;
+  return orientation >= 1 && orientation <= 8 ? { orientation } : {};
+}
+
+/** Some writers put JPEG's marker in front of EXIF in other formats, too. */
+export async function skipExifMarker(bytes: Bytes, start: number): Promise<number> {
+  const head = await bytes.at(start, 6);
+  return head.toString('latin1') === 'Exif\0\0' ? start + 6 : start;
+}
