@@ -7,7 +7,7 @@ import { fail } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, startsLike } from '../formats.ts';
 import { badResult, checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
 import { readHeader } from './header/header.ts';
-import { keepBestImage } from './icon.ts';
+import { mend } from './mend.ts';
 import { keptMetadata, notesIn } from './notes.ts';
 import { isMisread, plan } from './plan/plan.ts';
 import { pixelsToHold, type Size } from './plan/size.ts';
@@ -129,8 +129,7 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
 
   return async (source, options, signal, group) => {
     const path = join(source.folder, INPUT_FILE);
-    const type = source.type === 'ico' ? await keepBestImage(path) : source.type;
-    const picture = await readHeader(path, type);
+    const picture = await readHeader(path, await mend(path, source.type));
     prepare(picture, source, options); // what cannot be converted does not wait for its turn
     return pool.run(
       signal,

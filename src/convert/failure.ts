@@ -30,7 +30,7 @@ const SIGNS: readonly { readonly sign: RegExp; readonly meaning: Meaning }[] = [
 ];
 
 /** Signs that a tool stumbled over the colour profile of a picture that may be sound. */
-const PROFILE_TROUBLE = /ColorProfile|color transform|unable to transform colorspace/i;
+export const PROFILE_TROUBLE = /ColorProfile|color transform|unable to transform colorspace/i;
 
 /** Turns what {@link CommandFailed} tells into the error that the client gets. */
 export function explain(error: unknown, source: Failing, format: OutputType, timeoutMs: number): Error {

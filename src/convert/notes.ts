@@ -1,4 +1,5 @@
 import { INPUT_TYPES, type InputType } from '../formats.ts';
+import { PROFILE_TROUBLE } from './failure.ts';
 import { readHeader } from './header/header.ts';
 import type { ConvertOptions, Note, Picture } from './plan/types.ts';
 
@@ -13,10 +14,17 @@ const SIGNS: readonly { readonly sign: RegExp; readonly note: Note }[] = [
   },
 ];
 
-/** @param kept whether all metadata that was to be kept is in the result */
+/**
+ * A profile that the tool complained of was not used, so that nothing was converted by it.
+ *
+ * @param kept whether all metadata that was to be kept is in the result
+ */
 export function notesIn(planned: readonly Note[], printed: string, kept: boolean): Note[] {
   const seen = SIGNS.filter(({ sign }) => sign.test(printed)).map(({ note }) => note);
-  return [...planned, ...seen, ...(kept ? [] : (['metadata-partly-kept'] as const))];
+  const done = PROFILE_TROUBLE.test(printed)
+    ? planned.filter((note) => note !== 'colour-converted-to-srgb')
+    : planned;
+  return [...done, ...seen, ...(kept ? [] : (['metadata-partly-kept'] as const))];
 }
 
 /** Whether the result has every kind of metadata that the picture had, or none was to be kept. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { plan, toolsFor } from '../../src/convert/plan/plan.ts';
+import { isMisread, plan, toolsFor } from '../../src/convert/plan/plan.ts';
 import type { ConvertOptions, Machine, Page, Picture } from '../../src/convert/plan/types.ts';
 
 const SEVEN: Machine = { magick: 7, srgbProfile: '/srgb.icc' };
@@ -19,9 +19,10 @@ const moving = { delaysMs: [100, 40], plays: 0 };
 
 describe('the plan', () => {
   it('for a JPEG to WebP is one command, every stage in its order', () => {
-    expect(lines({ type: 'jpg' }, { width: 300, height: 200 })).to.deep.equal([
-      `magick ${START} JPEG:in[0] -auto-orient +repage -filter Lanczos -resize 300x200> ` +
-        `${SRGB} -colorspace sRGB -strip -quality 80 -define webp:method=4 WEBP:image.webp`,
+    const picture = { type: 'jpg', orientation: 6, profile: 'other' } as const;
+    expect(lines(picture, { width: 300, height: 200 })).to.deep.equal([
+      `magick ${START} JPEG:in[0] -orient RightTop -auto-orient -orient TopLeft +repage ` +
+        `-filter Lanczos -resize 300x200> ${SRGB} -strip -quality 80 -define webp:method=4 WEBP:image.webp`,
     ]);
   });
 
@@ -47,8 +48,11 @@ describe('the plan', () => {
       expect(hint(3000, 2000, { width: 30 })).to.equal('750x500');
     });
 
-    it('counts with the orientation that leaves more pixels, since it is not known', () => {
-      expect(hint(3000, 1000, { width: 400 })).to.equal(undefined); // turned, it is 1000 wide
+    it('counts with the sides as they are seen, and asks for them as they are stored', () => {
+      expect(hint(3000, 1000, { width: 400 })).to.equal('750x250');
+      const turned = { type: 'jpg', width: 3000, height: 1000, orientation: 6 } as const; // 1000 wide
+      expect(lines(turned, { width: 400 })[0]).to.not.include('jpeg:size');
+      expect(lines(turned, { height: 400 })[0]).to.include('jpeg:size=750x250');
     });
 
     it('gives no hint for full size, or when the size is not known', () => {
@@ -119,24 +123,116 @@ describe('the plan', () => {
   });
 
   describe('for colour', () => {
+    const p3 = { type: 'jpg', profile: 'other' } as const;
+
+    it('does nothing for a picture that is sRGB, or says nothing of its colours', () => {
+      for (const profile of ['none', 'srgb'] as const) {
+        expect(lines({ type: 'jpg', profile }, { format: 'png' })[0]).to.not.match(/-profile|-colorspace/);
+      }
+      expect(lines({ type: 'bmp' }, { format: 'png' })[0]).to.include(SRGB); // not looked into
+    });
+
+    it('drops a profile that turned out to be useless', () => {
+      expect(lines({ type: 'jpg', profile: 'useless' })[0])
+        .to.include(' +profile icc ')
+        .and.not.include('-intent');
+    });
+
     it('keeps profile and pixels together with the metadata, where the format can hold a profile', () => {
       for (const format of ['webp', 'png', 'jpg'] as const) {
-        expect(lines({ type: 'jpg' }, { format, stripMetadata: false })[0]).to.not.match(
-          /-profile|-strip|-colorspace/,
-        );
+        expect(lines(p3, { format, stripMetadata: false })[0]).to.not.match(/-profile|-strip|-colorspace/);
       }
       for (const format of ['gif', 'bmp', 'pdf'] as const) {
-        expect(lines({ type: 'jpg' }, { format, stripMetadata: false })[0])
+        expect(lines(p3, { format, stripMetadata: false })[0])
           .to.include(SRGB)
           .and.not.include('-strip');
       }
     });
 
     it('makes CMYK RGB before it is resized; and leaves it in a JPEG that keeps its metadata', () => {
-      const picture = { type: 'jpg', cmyk: true } as const;
+      const picture = { ...p3, cmyk: true } as const;
       expect(lines(picture, { width: 10 })[0]).to.match(/-profile \S+ -colorspace sRGB .*-resize/);
       expect(lines(picture, { format: 'png', stripMetadata: false })[0]).to.include(SRGB);
       expect(lines(picture, { format: 'jpg', stripMetadata: false })[0]).to.not.include('-profile');
+    });
+
+    it('turns CIELab and inks without a profile in the one way that needs none', () => {
+      for (const special of [{ lab: true }, { cmyk: true }]) {
+        const line = lines({ type: 'tiff', profile: 'none', ...special })[0];
+        expect(line).to.include(' -colorspace sRGB ').and.not.include('-profile');
+      }
+    });
+  });
+
+  describe('for transparency', () => {
+    it('lays it over white or the colour asked for, where the format has none, and tells whether there was any', () => {
+      for (const format of ['jpg', 'bmp', 'pdf'] as const) {
+        const line = (given: Partial<ConvertOptions>) => lines({ type: 'png' }, { format, ...given })[0];
+        expect(line({})).to.include(
+          '-print opaque: %[opaque]\\n -background #ffffff -alpha remove -alpha off',
+        );
+        expect(line({ background: '#00ff80' })).to.include('-background #00ff80 -alpha remove');
+      }
+      for (const format of ['webp', 'png', 'gif'] as const) {
+        expect(lines({ type: 'png' }, { format, background: '#00ff80' })[0]).to.not.include('-background');
+      }
+    });
+
+    it('of a drawing that becomes a PDF is paper, unless a colour is asked for', () => {
+      expect(lines({ type: 'svg' }, { format: 'pdf' })[0]).to.not.include('background');
+      expect(lines({ type: 'svg' }, { format: 'pdf', background: '#112233' })[0]).to.include(
+        '--background-color #112233',
+      );
+    });
+  });
+
+  describe('for a PDF', () => {
+    const compression = (picture: Picture, given: Partial<ConvertOptions> = {}) =>
+      /-compress (\S+)/.exec(lines(picture, { format: 'pdf', ...given })[0] ?? '')?.[1];
+
+    it('compresses photos as JPEG and few colours without loss', () => {
+      expect(compression({ type: 'jpg' })).to.equal('JPEG');
+      expect(compression({ type: 'png', tones: 'palette' })).to.equal('Zip');
+      expect(compression({ type: 'png', tones: 'bilevel' })).to.equal('Group4');
+      expect(compression({ type: 'png', tones: 'bilevel' }, { width: 10 })).to.equal('Zip'); // greys, by then
+    });
+
+    it('keeps every page of a TIFF when one of them must not lose anything', () => {
+      const bilevel = { at: 0, tones: 'bilevel' } as const;
+      expect(compression({ type: 'tiff', pages: [bilevel, { at: 1, tones: 'bilevel' }] })).to.equal('Group4');
+      expect(compression({ type: 'tiff', pages: [bilevel, { at: 1 }] })).to.equal('Zip');
+      expect(compression({ type: 'tiff', pages: [{ at: 0 }, bilevel] }, { pages: 'first' })).to.equal('JPEG');
+    });
+  });
+
+  describe('for what is wanted of several pictures', () => {
+    const gif = { type: 'gif', animation: moving } as const;
+    const tiff = { type: 'tiff', pages: [{ at: 0 }, { at: 1 }] } as const;
+
+    it('takes the first frame when asked to, and all of them as pages only when asked to', () => {
+      expect(lines(gif, { format: 'webp', frames: 'first' })[0]).to.include(' GIF:in[0] ');
+      expect(lines(gif, { format: 'pdf' })[0]).to.include(' GIF:in[0] ');
+      expect(lines(gif, { format: 'pdf', frames: 'all' })[0]).to.include(' GIF:in ');
+      expect(lines(gif, { format: 'png', frames: 'all' })[0]).to.include(' GIF:in[0] ');
+    });
+
+    it('takes the first page when asked to', () => {
+      expect(lines(tiff, { format: 'pdf', pages: 'first' })[0]).to.include(' TIFF:in[0] ');
+      expect(lines(tiff, { format: 'pdf', frames: 'first' })[0]).to.include(' TIFF:in[0,1] ');
+    });
+
+    it('says so when not all is in the result', () => {
+      const notes = (picture: Picture, given: Partial<ConvertOptions>) =>
+        plan(picture, options(given), SEVEN).notes;
+      expect(notes(gif, { format: 'webp' })).to.deep.equal([]);
+      expect(notes(gif, { format: 'webp', frames: 'first' })).to.deep.equal(['first-frame-only']);
+      expect(notes(gif, { format: 'jpg' })).to.deep.equal(['first-frame-only']);
+      expect(notes({ type: 'png', framesUnread: true }, {})).to.deep.equal(['first-frame-only']);
+      expect(notes(tiff, { format: 'jpg' })).to.deep.equal(['first-page-only']);
+      expect(notes(tiff, { format: 'pdf' })).to.deep.equal([]);
+      expect(notes({ type: 'jpg', profile: 'other' }, {})).to.deep.equal(['colour-converted-to-srgb']);
+      expect(notes({ type: 'jpg', profile: 'other' }, { stripMetadata: false })).to.deep.equal([]);
+      expect(notes({ type: 'jpg', profile: 'srgb' }, {})).to.deep.equal([]);
     });
   });
 
@@ -146,6 +242,22 @@ describe('the plan', () => {
     it('takes all real pages into a PDF, and the first of them into anything else', () => {
       expect(lines(picture, { format: 'pdf' })[0]).to.include(' TIFF:in[0,2,3] ');
       expect(lines({ ...picture, pages: [1, 2].map(page) }, { format: 'png' })[0]).to.include(' TIFF:in[1] ');
+    });
+
+    it('mends each page in its own way, and neighbours together', () => {
+      const pages: Page[] = [{ at: 0 }, { at: 1 }, { at: 2, inverted: true }, { at: 3, mirroredFor: 8 }];
+      expect(lines({ type: 'tiff', pages }, { format: 'pdf' })[0]).to.include(
+        ' ( TIFF:in[0,1] -evaluate add 0 ) ( TIFF:in[2] -evaluate add 0 -negate ) ( TIFF:in[3] -evaluate add 0 -flip ) ',
+      );
+    });
+
+    it('with old-style JPEG inside would be misread by version 6', () => {
+      const old: Picture = { type: 'tiff', pages: [{ at: 0, oldJpeg: true }] };
+      expect([isMisread(old, SIX), isMisread(old, SEVEN), isMisread(picture, SIX)]).to.deep.equal([
+        true,
+        false,
+        false,
+      ]);
     });
   });
 

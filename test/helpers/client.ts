@@ -12,6 +12,9 @@ export interface Answer {
 
 export const fixturePath = (name: string): string =>
   new URL(`../../fixtures/images/${name}`, import.meta.url).pathname;
+export const trapPath = (name: string): string =>
+  new URL(`../../fixtures/traps/${name}`, import.meta.url).pathname;
+export const trap = (name: string): Promise<Buffer> => readFile(trapPath(name));
 export const fixture = (name: string): Promise<Buffer> => readFile(fixturePath(name));
 
 export async function ask(url: string, init: RequestInit = {}): Promise<Answer> {

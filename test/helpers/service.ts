@@ -27,7 +27,7 @@ export interface OwnService {
 const EXTERNAL = process.env.BASE_URL ?? '';
 
 /** For suites that say nothing about settings: they run against any server, which is there from before to after. */
-export function useService(): { readonly base: string } {
+export function useService(): { readonly base: string; readonly magick: 6 | 7 | undefined } {
   let own: OwnService | undefined;
   before(async () => {
     if (!EXTERNAL) own = await startService();
@@ -36,6 +36,10 @@ export function useService(): { readonly base: string } {
   return {
     get base() {
       return own?.base ?? EXTERNAL.replace(/\/$/, '');
+    },
+    /** Which ImageMagick it runs; not known of a server that is not our own. */
+    get magick() {
+      return own?.service.toolchain.magick?.major;
     },
   };
 }

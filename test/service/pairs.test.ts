@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { scene, square } from '../../scripts/scene.ts';
+import { scene, square } from '../../scripts/fixtures/scene.ts';
 import { INPUT_TYPES, type InputType, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { frame, scene } from '../../scripts/scene.ts';
+import { frame, scene } from '../../scripts/fixtures/scene.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { type Answer, convert, fixture } from '../helpers/client.ts';
 import { pdfFacts } from '../helpers/pdf.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
-import { scene } from '../../scripts/scene.ts';
+import { scene } from '../../scripts/fixtures/scene.ts';
 import { convert } from '../helpers/client.ts';
 import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';

@@ -62,6 +62,7 @@ function pageOf(at: number, tags: Tags): Page {
   const bits = value(TAG.bitsPerSample) ?? 1;
   const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
   const compression = value(TAG.compression);
+  const orientation = value(TAG.orientation) ?? 1;
   return {
     at,
     ...(photometric === PHOTOMETRIC.palette && { tones: 'palette' }),
@@ -69,7 +70,7 @@ function pageOf(at: number, tags: Tags): Page {
     // Two and four bits: one bit, and eight, are read the right way round.
     ...(photometric === PHOTOMETRIC.whiteIsZero && [2, 4].includes(bits) && { inverted: true }),
     // Whatever its colours, such a page is read with its orientation half applied.
-    ...(compression === COMPRESSION.jpeg && { mirroredFor: value(TAG.orientation) ?? 1 }),
+    ...(compression === COMPRESSION.jpeg && orientation > 1 && { mirroredFor: orientation }),
     ...(compression === COMPRESSION.oldJpeg && { oldJpeg: true }),
   };
 }

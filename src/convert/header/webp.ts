@@ -5,6 +5,8 @@ import { readProfile } from './icc.ts';
 
 /** Chunks that are looked at; a longer animation is refused by the tools' own limits. */
 const MOST_CHUNKS = 10_000;
+/** The bit of the file's header that says so. */
+const ALPHA = 0x10;
 /** Bits of a frame's last header byte. */
 const DISPOSE = 1;
 const NO_BLEND = 2;
@@ -18,12 +20,14 @@ export async function readWebp(bytes: Bytes): Promise<Facts> {
   let facts: Facts = { profile: 'none', metadata: [] };
   let firstFrame: Area | undefined;
   let plays = 0;
+  let transparent = false;
   let offset = 12;
   for (let chunk = 0; chunk < MOST_CHUNKS; chunk += 1) {
     const head = await bytes.at(offset, 24);
     if (head.length < 8) break;
     const name = head.toString('latin1', 0, 4);
     const length = head.readUInt32LE(4);
+    if (name === 'VP8X') transparent = ((head[8] ?? 0) & ALPHA) !== 0;
     if (name === 'ANIM' && head.length >= 14) plays = head.readUInt16LE(12);
     if (name === 'ANMF' && head.length === 24) {
       delaysMs.push(u24(head, 20));
@@ -38,7 +42,8 @@ export async function readWebp(bytes: Bytes): Promise<Facts> {
   }
   if (delaysMs.length < 2) return facts;
   const covers = firstFrame?.width === facts.width && firstFrame?.height === facts.height;
-  return { ...facts, animation: { delaysMs, plays, frames, ...(firstFrame && !covers && { firstFrame }) } };
+  const area = firstFrame && !covers && { firstFrame };
+  return { ...facts, animation: { delaysMs, plays, transparent, frames, ...area } };
 }
 
 /** The canvas, or of a simple file its one picture (sections 2.5 to 2.7; RFC 6386, 9.1). */

@@ -72,7 +72,16 @@ export function completeFrames(job: Job): string[] {
   const { frames, firstFrame } = picture.animation ?? {};
   const toldHow = allFrames(job) && !ABILITIES[machine.magick].webpBlending;
   const lay = toldHow && frames ? layFrames(frames) : ['-alpha', 'set', '-coalesce'];
-  return [...(firstFrame ? cutFirstFrame(firstFrame) : []), ...lay];
+  return [...(firstFrame ? cutFirstFrame(firstFrame) : []), ...lay, ...uncover(job)];
+}
+
+/**
+ * A frame that replaces others may be transparent where they were not, which a GIF shows only if they are gone
+ * by then. Going back to what was before, which is nothing, is the one way that all viewers agree on.
+ */
+function uncover({ picture: { animation }, options }: Job): string[] {
+  const uncovers = animation?.transparent && animation.frames?.some(({ replaces }) => replaces);
+  return uncovers && options.format === 'gif' ? ['-set', 'dispose', 'Previous'] : [];
 }
 
 /** The first frame of a WebP is read with an opaque canvas around it: it is cut out again. */

@@ -68,7 +68,7 @@ function reductionOf(width: number, height: number, box: ConvertOptions): number
   return Math.max(width / (box.width ?? width), height / (box.height ?? height));
 }
 
-/** Many a BMP gives a wrong length of itself, and viewers do not mind. */
+/** A BMP says nothing of its length here, or there may be something behind it. */
 function tolerate({ picture }: Job): string[] {
   return picture.type === 'bmp' ? ['-define', 'bmp:ignore-filesize=true'] : [];
 }

@@ -59,6 +59,8 @@ export interface Animation {
   readonly delaysMs: readonly number[];
   /** How often the whole is played; 0 is for ever. */
   readonly plays: number;
+  /** A WebP that says it has transparency. */
+  readonly transparent?: boolean;
   /** How each frame of a WebP meets what is there already. */
   readonly frames?: readonly FrameTraits[];
   /** What the first frame of a WebP covers, when that is not the whole canvas. */
