@@ -38,12 +38,15 @@ missing_packages() {
     has img2webp || printf 'webp '
     has heif-convert || printf 'libheif-examples '
   fi
-  # The tests look at PDF and ZIP with other pairs of eyes, and at the service as a browser and as curl.
+  # The tests look at results with other pairs of eyes, and at the service as a browser and as curl.
   if [ "$purpose" = test ]; then
     has pdftoppm || printf 'poppler-utils '
     has curl || printf 'curl '
     has unzip || printf 'unzip '
-    python3 -c 'import zipfile' 2>/dev/null || printf 'python3 '
+    has qpdf || printf 'qpdf '
+    has exiftool || printf 'libimage-exiftool-perl '
+    # The system's own Python, which may not be the first on the path, is the one that packages are for.
+    /usr/bin/python3 -c 'import PIL' 2>/dev/null || python3 -c 'import PIL' 2>/dev/null || printf 'python3-pil '
     has chromium || has chromium-browser || has google-chrome || [ -d /Applications/Chromium.app ] ||
       [ -d '/Applications/Google Chrome.app' ] || printf 'chromium '
   fi
@@ -71,7 +74,7 @@ package_manager() {
 }
 
 brew_names() {
-  echo "$1" | sed 's/librsvg2-bin/librsvg/; s/poppler-utils/poppler/'
+  echo "$1" | sed 's/librsvg2-bin/librsvg/; s/poppler-utils/poppler/; s/libimage-exiftool-perl/exiftool/; s/python3-pil/pillow/'
 }
 
 install_with_apt() {

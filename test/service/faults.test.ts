@@ -3,7 +3,7 @@ import { readdir, readFile, rename } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ask, convert, fixture, fixturePath } from '../helpers/client.ts';
+import { ask, convert, fixture, fixturePath, trap } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
@@ -103,6 +103,23 @@ describe('when something goes wrong', () => {
         expect((await convert(current().base, photo)).status).to.equal(status);
       });
     }
+
+    it('that was refused a part of the work and says that all is well, the result is not believed', async () => {
+      const real = fixturePath('scene.webp');
+      const complaint = "not allowed by the security policy 'GROUP4' @ error/module.c";
+      await start({
+        MAGICK_BIN: await fakeMagick(`echo "convert: ${complaint}" >&2; cp ${real} image.webp`),
+      });
+      expect((await convert(current().base, photo)).status).to.equal(500);
+    });
+
+    it('that stumbles over the profile of a picture, it is tried again without', async () => {
+      const real = fixturePath('scene.webp');
+      const body = `case "$*" in *-intent*) echo "ColorspaceColorProfileMismatch" >&2; exit 1 ;; *) cp ${real} image.webp ;; esac`;
+      await start({ MAGICK_BIN: await fakeMagick(body) });
+      const { status, headers } = await convert(current().base, await trap('p3-tagged.jpg'));
+      expect([status, headers.get('x-conversion-notes')]).to.deep.equal([200, null]);
+    });
 
     it('that is version 6 without its helpers, what it would do wrongly is refused instead', async () => {
       await start({ MAGICK_BIN: await fakeMagick('exit 1', '6.9.11-60'), PATH: '/nonexistent' });

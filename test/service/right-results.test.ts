@@ -1,9 +1,12 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame, scene } from '../../scripts/fixtures/scene.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { type Answer, convert, fixture } from '../helpers/client.ts';
-import { pdfFacts } from '../helpers/pdf.ts';
+import { type Answer, convert, fixture, trap } from '../helpers/client.ts';
+import { readTags } from '../helpers/exif.ts';
+import { scratch } from '../helpers/hooks.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -159,6 +162,37 @@ describe('right results', () => {
       });
     }
 
+    it('that a format cannot hold is said to be lost, and the working file adds none of its own', async () => {
+      const everything = await trap('everything.jpg');
+      const keep = async (format: OutputType) => {
+        const { headers, body } = await convert(service.base, everything, {
+          format,
+          strip_metadata: 'false',
+        });
+        const path = join(await scratch('kept'), `kept.${format}`);
+        await writeFile(path, body);
+        const [tags = {}] = await readTags([path]);
+        return { notes: headers.get('x-conversion-notes'), tags: Object.keys(tags) };
+      };
+      const jpg = await keep('jpg');
+      expect(jpg.notes).to.equal(null);
+      expect(jpg.tags).to.include.members([
+        'IFD0:Artist',
+        'GPS:GPSLatitude',
+        'IPTC:By-line',
+        'XMP-dc:Creator',
+      ]);
+      expect((await keep('webp')).notes).to.equal('metadata-partly-kept'); // IPTC, and on 6 XMP
+      for (const format of ['gif', 'bmp', 'pdf'] as const) {
+        expect((await keep(format)).notes, format).to.equal('metadata-partly-kept');
+      }
+      const png = await keep('png');
+      expect(png.notes).to.equal(null);
+      expect(
+        png.tags.filter((tag) => /date(create|modify|timestamp)/i.test(tag) && tag.startsWith('PNG:Date')),
+      ).to.deep.equal([]);
+    });
+
     it('of the working file never shows in a PDF', async () => {
       for (const name of ['scene.jpg', 'scene.svg']) {
         const { body } = await convertFixture(name, { format: 'pdf' });
@@ -252,23 +286,6 @@ describe('right results', () => {
         await sharp(big).resize({ width: 150, kernel: 'lanczos3' }).png().toBuffer(),
       );
       expect(difference(await decode(body), expected).psnr).to.be.at.least(35);
-    });
-  });
-
-  describe('a PDF', () => {
-    it('from an SVG is vector: it has no picture in it', async () => {
-      const facts = await pdfFacts((await convertFixture('scene.svg', { format: 'pdf' })).body);
-      expect(facts).to.deep.include({ images: 0, pages: 1, points: [120, 80] });
-    });
-
-    it('from a picture has a page of the same size, one point a pixel', async () => {
-      const facts = await pdfFacts((await convertFixture('scene.jpg', { format: 'pdf' })).body);
-      expect(facts).to.deep.include({ images: 1, pages: 1, points: [120, 80] });
-    });
-
-    it('from a TIFF has all its pages', async () => {
-      const facts = await pdfFacts((await convertFixture('pages.tiff', { format: 'pdf' })).body);
-      expect(facts).to.deep.include({ images: 3, pages: 3, points: [48, 32] });
     });
   });
 });

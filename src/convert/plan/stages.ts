@@ -90,9 +90,12 @@ function binaryAlpha(job: Job): string[] {
   return ['-channel', 'A', '-threshold', '50%', '+channel'];
 }
 
+/** Where the picture's own metadata stays, the dates of the working file, which count as some, go all the same. */
 function dropMetadata({ options }: Job): string[] {
-  return options.stripMetadata ? ['-strip'] : [];
+  return options.stripMetadata ? ['-strip'] : WORKING_FILE_DATES.flatMap((name) => ['+set', name]);
 }
+
+const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
 
 function write(job: Job): string[] {
   const { options, output } = job;

@@ -1,0 +1,118 @@
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { type Answer, ask, convert, fixture, trap } from '../helpers/client.ts';
+import { decode, pixelAt } from '../helpers/pixels.ts';
+import { useService } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
+
+/** What a client may ask for besides format, quality and size, and what is told of a result. */
+describe('frames, pages, background and notes', () => {
+  const service = useService();
+
+  const converted = async (file: Buffer, fields: Record<string, string>): Promise<Answer> => {
+    const answer = await convert(service.base, file, fields);
+    expect(answer.status, answer.message).to.equal(200);
+    return answer;
+  };
+
+  for (const [frames, pages, notes] of [
+    ['all', 3, null],
+    ['', 3, null],
+    ['FIRST', 1, 'first-frame-only'],
+  ] as const) {
+    it(`frames=${frames} of an animation gives ${pages}, and ${notes ?? 'nothing'} is noted`, async () => {
+      for (const format of ['gif', 'webp']) {
+        const { body, headers } = await converted(await fixture('moving.gif'), { format, frames });
+        expect((await sharp(body, { animated: true }).metadata()).pages ?? 1, format).to.equal(pages);
+        expect(headers.get('x-conversion-notes'), format).to.equal(notes);
+      }
+    });
+  }
+
+  for (const [background, colour] of [
+    ['#0080ff', [0, 128, 255]],
+    ['#0F8', [0, 255, 136]],
+    ['c0ffee', [192, 255, 238]],
+    ['', [255, 255, 255]],
+  ] as const) {
+    it(`background="${background}" is what shows through a window that the format cannot keep open`, async () => {
+      for (const format of ['jpg', 'bmp', 'pdf'] as const) {
+        const { body, headers } = await converted(await fixture('window.png'), {
+          format,
+          background,
+          quality: '100',
+        });
+        const actual = pixelAt(await decode(body, format), 60, 20);
+        for (const channel of [0, 1, 2]) {
+          expect(actual[channel], `${format}: ${actual}`).to.be.closeTo(colour[channel] as number, 6);
+        }
+        expect(headers.get('x-conversion-notes'), format).to.equal('alpha-flattened');
+      }
+    });
+  }
+
+  it('background changes nothing where transparency is kept', async () => {
+    for (const format of ['webp', 'png', 'gif'] as const) {
+      const { body, headers } = await converted(await fixture('window.png'), { format, background: '#f00' });
+      expect(pixelAt(await decode(body), 60, 20)[3], format).to.equal(0);
+      expect(headers.get('x-conversion-notes'), format).to.equal(null);
+    }
+  });
+
+  it('a picture that has an alpha channel and no transparency has lost nothing', async () => {
+    const opaque = await sharp(await fixture('scene.png'))
+      .ensureAlpha()
+      .png()
+      .toBuffer();
+    expect((await converted(opaque, { format: 'jpg' })).headers.get('x-conversion-notes')).to.equal(null);
+  });
+
+  for (const [field, value, expected] of [
+    ['frames', 'second', 'all or first'],
+    ['pages', '1', 'all or first'],
+    ['background', 'white', 'a colour as #rgb or #rrggbb'],
+    ['background', '#12345', 'a colour as #rgb or #rrggbb'],
+    ['background', '#12345678', 'a colour as #rgb or #rrggbb'],
+    ['background', '#ff00ff;', 'a colour as #rgb or #rrggbb'],
+  ] as const) {
+    it(`${field}="${value}" is refused by both endpoints, with what was expected`, async () => {
+      for (const [path, part] of [
+        ['convert', 'file'],
+        ['batch', 'files'],
+      ] as const) {
+        const form = new FormData();
+        form.append(field, value);
+        form.append(part, new Blob([new Uint8Array(await fixture('scene.png'))]), 'a.png');
+        const { status, message } = await ask(`${service.base}/${path}`, { method: 'POST', body: form });
+        expect([status, message]).to.deep.equal([400, `Invalid ${field} "${value}": expected ${expected}.`]);
+      }
+    });
+  }
+
+  it('a batch obeys them for every file, and notes which files each note is about', async () => {
+    const form = new FormData();
+    const files = [
+      await fixture('moving.gif'),
+      await fixture('scene.png'),
+      await fixture('window.png'),
+      await trap('p3-tagged.jpg'),
+    ];
+    for (const [at, file] of [...files, files[0] as Buffer].entries()) {
+      form.append('files', new Blob([new Uint8Array(file)]), `${at}.bin`);
+    }
+    form.append('format', 'jpg');
+    form.append('background', '#00ff00');
+    const { status, headers, body } = await ask(`${service.base}/batch`, { method: 'POST', body: form });
+    expect(status).to.equal(200);
+    expect(headers.get('x-conversion-notes')).to.equal(
+      'first-frame-only;files="0 4", alpha-flattened;files="2", colour-converted-to-srgb;files="3"',
+    );
+    const window = (await readZip(body))[2]?.content as Buffer;
+    expect(pixelAt(await decode(window), 60, 20)[1]).to.be.at.least(245);
+  });
+
+  it('scripts of other sites may read the notes', async () => {
+    const { headers } = await converted(await fixture('scene.png'), {});
+    expect(headers.get('access-control-expose-headers')).to.include('X-Conversion-Notes');
+  });
+});
