@@ -25,6 +25,11 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 /** Node's largest timer, in milliseconds; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
+/** The policy in assets/ allows 16384 pixels a side and no more. */
+const MOST_PIXELS = 16_384 ** 2;
+
+const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
+
 const schema = z.object({
   /** Where the tools are looked for; the one variable that they inherit. */
   PATH: text('/usr/local/bin:/usr/bin:/bin'),
@@ -33,6 +38,9 @@ const schema = z.object({
   SUPPORT_EMAIL: text('support@localhost'),
   MAX_FILE_BYTES: whole(1, 2 ** 31, 10 * 1024 * 1024),
   MAX_BATCH_FILES: whole(1, 1000, 20),
+  MAX_PIXELS: whole(1, MOST_PIXELS, 50_000_000),
+  MAX_TOTAL_PIXELS: whole(1, 2 ** 31, 75_000_000),
+  MAX_FRAMES: whole(1, 10_000, 500),
   RATE_LIMIT_PER_MINUTE: whole(0, 1_000_000, 60),
   TRUST_PROXY: z.string().transform(trustProxy).default(false),
   CONCURRENCY: whole(1, 1024, availableParallelism()),
@@ -42,6 +50,7 @@ const schema = z.object({
   TEMP_DIR: path.default(tmpdir()),
   MAGICK_BIN: path.optional(),
   RSVG_BIN: path.optional(),
+  SANDBOX: z.enum(SANDBOX_MODES, `expected one of ${SANDBOX_MODES.join(', ')}`).default('auto'),
   CORS_ORIGIN: z.string().transform(corsOrigin).default('*'),
   LOG_LEVEL: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
   SHUTDOWN_GRACE_MS: whole(0, MAX_TIMER_MS, 15_000),

@@ -79,8 +79,29 @@ const ERRORS = {
   ),
   TOO_MANY_PIXELS: row(
     413,
+    (file: string, width: number, height: number, most: number) =>
+      `${file} has ${width} × ${height} = ${width * height} pixels, more than the limit of ${most} (MAX_PIXELS).`,
+  ),
+  SIDE_TOO_LARGE: row(
+    413,
+    (file: string, side: number, most: number) =>
+      `${file} is ${side} pixels wide or high, more than the limit of ${most}, which no setting moves.`,
+  ),
+  TOO_MANY_FRAMES: row(
+    413,
+    (file: string, frames: number, most: number) =>
+      `${file} has ${frames} frames or pages, more than the limit of ${most} (MAX_FRAMES).`,
+  ),
+  TOO_MANY_TOTAL_PIXELS: row(
+    413,
+    (file: string, frames: number, pixels: number, most: number) =>
+      `${file} has ${pixels} pixels in ${frames} frames or pages, more than the limit of ${most} for all together (MAX_TOTAL_PIXELS).`,
+  ),
+  // What the tools ran into while they worked, when the header did not say so.
+  TOO_LARGE: row(
+    413,
     (file: string) =>
-      `${file} is too large to convert: at most 16384 pixels a side and 50 megapixels in one picture.`,
+      `${file} needs more memory or room than one conversion may have (see MAX_PIXELS and MAX_TOTAL_PIXELS).`,
   ),
   UNSUPPORTED_TYPE: row(
     415,
@@ -107,6 +128,11 @@ const ERRORS = {
     503,
     () => 'The service is busy: too many conversions are waiting. Try again shortly.',
     () => 5,
+  ),
+  TOOLS_FAILING: row(
+    503,
+    () => 'The service cannot convert at the moment. Try again shortly.',
+    () => 30,
   ),
   SHUTTING_DOWN: row(
     503,

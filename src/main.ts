@@ -47,7 +47,7 @@ function readConfig(): Config {
   }
 }
 
-function reportStart(server: Server, { toolchain, capabilities }: Service): void {
+function reportStart(server: Server, { toolchain, capabilities, layers }: Service): void {
   const tools = Object.entries(toolchain).map(([name, tool]) => [
     name,
     tool ? `${tool.version} ${tool.path}` : 'none',
@@ -59,6 +59,7 @@ function reportStart(server: Server, { toolchain, capabilities }: Service): void
       ...Object.fromEntries(tools),
       inputs: capabilities.inputs,
       outputs: capabilities.outputs,
+      sandbox: layers,
     },
     'tools',
   );

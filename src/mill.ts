@@ -5,8 +5,9 @@ import { type Capabilities, capabilitiesOf } from './convert/capabilities.ts';
 import { type Convert, createConvert } from './convert/convert.ts';
 import { policyHolds } from './engine/policy.ts';
 import { createPool } from './engine/pool.ts';
-import { createRun, type Run } from './engine/run.ts';
-import { findToolchain, type Toolchain } from './engine/toolchain.ts';
+import { createRun, type Run, type ToolLimits } from './engine/run.ts';
+import { findSandbox, type Layers, NO_LAYERS, type Sandbox } from './engine/sandbox.ts';
+import { findToolchain, QUESTIONS, type Toolchain } from './engine/toolchain.ts';
 import { sweep } from './files/sweep.ts';
 import { createWorkspaces, type Workspaces } from './files/workspace.ts';
 
@@ -20,13 +21,25 @@ export interface Mill {
   readonly capabilities: Capabilities;
   readonly convert: Convert;
   readonly workspaces: Workspaces;
+  /** How the tools are shut in. */
+  readonly layers: Layers;
   /** Removes what is left on disk. */
   close(): Promise<void>;
 }
 
 export type MillSettings = Pick<
   Config,
-  'CONCURRENCY' | 'CONVERT_TIMEOUT_MS' | 'MAGICK_BIN' | 'PATH' | 'QUEUE_LIMIT' | 'RSVG_BIN' | 'TEMP_DIR'
+  | 'CONCURRENCY'
+  | 'CONVERT_TIMEOUT_MS'
+  | 'MAGICK_BIN'
+  | 'MAX_FRAMES'
+  | 'MAX_PIXELS'
+  | 'MAX_TOTAL_PIXELS'
+  | 'PATH'
+  | 'QUEUE_LIMIT'
+  | 'RSVG_BIN'
+  | 'SANDBOX'
+  | 'TEMP_DIR'
 >;
 
 /** The machine cannot do what the service needs; the message says what and why. */
@@ -41,9 +54,7 @@ export class Unusable extends Error {
  */
 export async function createMill(config: MillSettings, log: Logger): Promise<Mill> {
   // Asking a tool who it is involves no picture, and version 6 lists no formats under the policy.
-  const ask = createRun(config.PATH, NO_POLICY);
-  const run = createRun(config.PATH, ASSETS);
-
+  const ask = createRun({ searchPath: config.PATH, policyFolder: NO_POLICY });
   const toolchain = await findToolchain(
     { path: config.PATH, magickBin: config.MAGICK_BIN, rsvgBin: config.RSVG_BIN },
     ask,
@@ -56,35 +67,84 @@ export async function createMill(config: MillSettings, log: Logger): Promise<Mil
   if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
   const workspaces = createWorkspaces(config.TEMP_DIR);
   try {
-    await checkMachine(workspaces, config.TEMP_DIR, toolchain, run);
+    const folder = await workspaces.home().catch((cause: Error) => {
+      throw new Unusable(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
+    });
+    const limits = toolLimits(config);
+    const { confine, layers } = await shutIn(config, toolchain, limits, folder, log);
+    const run = createRun({ searchPath: config.PATH, policyFolder: ASSETS, limits, confine });
+    await checkPolicy(workspaces, toolchain, run, limits);
+    const convert = createConvert({
+      toolchain,
+      pool: createPool({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT }),
+      run,
+      srgbProfile: `${ASSETS}/srgb.icc`,
+      limits: {
+        maxPixels: config.MAX_PIXELS,
+        maxTotalPixels: config.MAX_TOTAL_PIXELS,
+        maxFrames: config.MAX_FRAMES,
+      },
+      timeoutMs: config.CONVERT_TIMEOUT_MS,
+    });
+    return { toolchain, capabilities, convert, workspaces, layers, close: () => workspaces.close() };
   } catch (error) {
     await workspaces.close();
     throw error;
   }
-
-  const pool = createPool({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
-  const convert = createConvert({
-    toolchain,
-    pool,
-    run,
-    srgbProfile: `${ASSETS}/srgb.icc`,
-    timeoutMs: config.CONVERT_TIMEOUT_MS,
-  });
-  return { toolchain, capabilities, convert, workspaces, close: () => workspaces.close() };
 }
 
-/** Tries out what every conversion depends on: a folder to work in, and a tool that obeys. */
-async function checkMachine(
-  workspaces: Workspaces,
+const MIB = 1024 ** 2;
+
+/** An honest picture of 50 megapixels took up to 1.22 GB in any conversion: 26 bytes a pixel. */
+function toolLimits({ MAX_PIXELS, MAX_FRAMES }: MillSettings): ToolLimits {
+  return { pixels: MAX_PIXELS, frames: MAX_FRAMES, memoryBytes: Math.max(1536 * MIB, 32 * MAX_PIXELS) };
+}
+
+async function shutIn(
+  config: MillSettings,
+  toolchain: Toolchain,
+  limits: ToolLimits,
   folder: string,
+  log: Logger,
+): Promise<Sandbox> {
+  if (config.SANDBOX === 'off') {
+    log.warn('SANDBOX=off: the tools run with all rights of this process');
+    return { confine: () => [], layers: NO_LAYERS };
+  }
+  const sandbox = await findSandbox({
+    searchPath: config.PATH,
+    tools: Object.entries(toolchain).flatMap(([name, tool]) =>
+      tool ? [{ path: tool.path as string, question: QUESTIONS[name as keyof Toolchain] }] : [],
+    ),
+    readable: [ASSETS],
+    bounds: {
+      memoryBytes: limits.memoryBytes + 512 * MIB,
+      // Four bytes for every pixel that a file may have: more than any result takes.
+      fileBytes: 4 * config.MAX_TOTAL_PIXELS + 16 * MIB,
+    },
+    filters: `${ASSETS}/seccomp`,
+    folder,
+    tryOut: (confine) => createRun({ searchPath: config.PATH, policyFolder: ASSETS, limits, confine }),
+  });
+  if (sandbox.layers.files === 'none') {
+    const advice = 'on Debian 13 setpriv of util-linux does it, elsewhere: apt install bubblewrap';
+    if (config.SANDBOX === 'on')
+      throw new Unusable(`SANDBOX=on, and nothing here hides files from the tools: ${advice}.`);
+    log.warn(`the tools can read what this process can read: ${advice}`);
+  }
+  return sandbox;
+}
+
+/** Tries out what every conversion depends on: a tool that obeys. */
+async function checkPolicy(
+  workspaces: Workspaces,
   { magick }: Toolchain,
   run: Run,
+  limits: ToolLimits,
 ): Promise<void> {
-  const trial = await workspaces.open().catch((cause: Error) => {
-    throw new Unusable(`TEMP_DIR ${folder} cannot be written: ${cause.message}`, { cause });
-  });
+  const trial = await workspaces.open();
   try {
-    if (magick && !(await policyHolds(magick, run, trial.path))) {
+    if (magick && !(await policyHolds(magick, run, trial.path, limits))) {
       throw new Unusable(
         `${magick.path} does not obey the policy in ${ASSETS}/ImageMagick: not safe to serve.`,
       );

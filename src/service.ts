@@ -6,7 +6,7 @@ import { createMill, type Mill } from './mill.ts';
 
 /** The parts put together: settings in, an app that is ready to listen out. */
 
-export interface Service extends Pick<Mill, 'toolchain' | 'capabilities' | 'close'> {
+export interface Service extends Pick<Mill, 'toolchain' | 'capabilities' | 'layers' | 'close'> {
   readonly app: Express;
   /** From now on new requests are refused. */
   drain(): void;
@@ -22,7 +22,7 @@ export interface ServiceParts {
 
 /** @throws Unusable as {@link createMill} does */
 export async function createService({ config, version, log, now }: ServiceParts): Promise<Service> {
-  const { toolchain, capabilities, convert, workspaces, close } = await createMill(config, log);
+  const { toolchain, capabilities, layers, convert, workspaces, close } = await createMill(config, log);
   let draining = false;
   const app = createApp({
     ...{ config, version, log, capabilities, convert, workspaces },
@@ -33,6 +33,7 @@ export async function createService({ config, version, log, now }: ServiceParts)
     app,
     toolchain,
     capabilities,
+    layers,
     drain: () => {
       draining = true;
     },

@@ -79,7 +79,7 @@ describe('the process', () => {
     it('with an ImageMagick that lacks a format lists and takes no such files, and says which package helps', async () => {
       const magick = await script(
         'magick',
-        'case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; "-list resource") echo "  Area: 50MP";; *) exit 1;; esac',
+        'case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  List length: 1512B";; *) exit 1;; esac',
       );
       const started = start({
         MAGICK_BIN: magick,
@@ -98,12 +98,15 @@ describe('the process', () => {
     for (const [how, answers] of [
       [
         'does what only our policy forbids',
-        '"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Area: 50MP";; *) exit 0',
+        '"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  List length: 1512B";; *) exit 0',
       ],
-      ['does not do what our policy allows', '"-list resource") echo "  Area: 50MP";; *) exit 1'],
+      [
+        'does not do what our policy allows',
+        '"-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  List length: 1512B";; *) exit 1',
+      ],
       [
         'has other limits than ours',
-        '"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Area: 128MP";; *) exit 1',
+        '"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  List length: 99B";; *) exit 1',
       ],
     ]) {
       it(`with an ImageMagick that ${how} ends with 2 and leaves nothing`, async () => {

@@ -10,7 +10,7 @@ export type OnError = 'fail' | 'skip';
 export type Outcome = { readonly converted: Converted } | { readonly error: ServiceError };
 
 /** Troubles of the service, not of a picture: there is no use in going on without the one file. */
-const OURS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'INTERNAL'];
+const OURS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOOLS_FAILING', 'INTERNAL'];
 
 /**
  * Converts all files, as many at once as the pool has places for.

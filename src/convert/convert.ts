@@ -7,10 +7,10 @@ import { fail } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, startsLike } from '../formats.ts';
 import { badResult, checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
 import { readHeader } from './header/header.ts';
+import { checkLimits, type PictureLimits } from './limits.ts';
 import { mend } from './mend.ts';
 import { keptMetadata, notesIn } from './notes.ts';
 import { isMisread, plan } from './plan/plan.ts';
-import { pixelsToHold, type Size } from './plan/size.ts';
 import {
   type ConvertOptions,
   INPUT_FILE,
@@ -53,25 +53,35 @@ export interface ConvertDeps {
   readonly pool: Pool;
   readonly run: Run;
   readonly srgbProfile: string;
+  readonly limits: PictureLimits;
   /** For one conversion, in milliseconds. */
   readonly timeoutMs: number;
 }
 
 /** A drawing can be written to take any time; an honest one takes far less than this, in milliseconds. */
 const MOST_DRAWING_MS = 15_000;
+/** And any memory; 50 megapixels take a fifth of it. */
+const MOST_DRAWING_BYTES = 1024 ** 3;
 
 /**
  * Makes the function that converts one file. All that it leaves on disk is in the source's folder.
  *
  * It throws a ServiceError that names the file, and ClientGone when its signal fires.
  */
-export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: ConvertDeps): Convert {
+export function createConvert({
+  toolchain,
+  pool,
+  run,
+  srgbProfile,
+  limits,
+  timeoutMs,
+}: ConvertDeps): Convert {
   const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
   const limitOf = ({ tool }: Step): number =>
     tool === 'rsvg' ? Math.min(timeoutMs, MOST_DRAWING_MS) : timeoutMs;
 
   function prepare(picture: Picture, { type, label }: Source, options: ConvertOptions): Plan {
-    if (isTooLarge(pixelsToHold(picture, options))) throw fail('TOO_MANY_PIXELS', label);
+    checkLimits(picture, options, limits, label);
     if (isMisread(picture, machine))
       throw fail('KIND_UNREADABLE', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
     const prepared = plan(picture, options, machine);
@@ -97,7 +107,16 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
       const stdin = step.stdin === undefined ? {} : { stdin: join(cwd, step.stdin) };
       const limit = Math.min(left, limitOf(step));
       try {
-        const output = await run({ file, args: step.args, cwd, timeoutMs: limit, signal, ...stdin });
+        const memory = step.tool === 'rsvg' ? { memoryBytes: MOST_DRAWING_BYTES } : {};
+        const output = await run({
+          file,
+          args: step.args,
+          cwd,
+          timeoutMs: limit,
+          signal,
+          ...stdin,
+          ...memory,
+        });
         printed += output.stdout + output.stderr;
       } catch (error) {
         throw explain(error, source, options.format, limitOf(step));
@@ -141,14 +160,6 @@ export function createConvert({ toolchain, pool, run, srgbProfile, timeoutMs }: 
       group,
     );
   };
-}
-
-/** What the policy in assets/ refuses, known before anything runs; the tools do not always say why they refuse. */
-const MOST_SIDE = 16384;
-const MOST_PIXELS = 50_000_000;
-
-function isTooLarge({ width, height }: Size): boolean {
-  return width > MOST_SIDE || height > MOST_SIDE || width * height > MOST_PIXELS;
 }
 
 /** Success is one file, the expected one, that is not empty and starts as its format does. */

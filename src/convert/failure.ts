@@ -41,7 +41,7 @@ export function explain(error: unknown, source: Failing, format: OutputType, tim
     case 'timeout':
       return failBecause(error, 'CONVERSION_TIMEOUT', source.label, timeoutMs);
     case 'unrunnable':
-      return isShortage(error.cause) ? failBecause(error, 'BUSY') : error;
+      return failBecause(error, isShortage(error.cause) ? 'BUSY' : 'TOOLS_FAILING');
     default:
       return explainText(error, source, format);
   }
@@ -60,7 +60,7 @@ function explainText(error: CommandFailed, source: Failing, format: OutputType):
   if (meaning === 'ours') return error;
   if (meaning === 'disk') return failBecause(error, 'DISK_FULL');
   if (meaning === 'side' && maxSide) return failBecause(error, 'SIDE_TOO_LONG', source.label, label, maxSide);
-  if (meaning === 'side' || meaning === 'pixels') return failBecause(error, 'TOO_MANY_PIXELS', source.label);
+  if (meaning === 'side' || meaning === 'pixels') return failBecause(error, 'TOO_LARGE', source.label);
   return failBecause(error, 'DAMAGED', source.label, INPUTS[source.type].label);
 }
 

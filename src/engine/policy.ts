@@ -1,12 +1,16 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CommandFailed, type Run } from './run.ts';
+import { CommandFailed, listLength, type Run, type ToolLimits } from './run.ts';
 import type { Magick } from './toolchain.ts';
 
 /** One grey pixel. */
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==';
-/** A limit that only our policy sets, as version 6 and 7 print it. */
-const OUR_LIMIT = /^\s*Area: 50MP$/m;
+/** Limits that only our policy and our environment set together, as versions 6 and 7 print them. */
+const ourLimits = (limits: ToolLimits): RegExp[] => [
+  /^\s*Width: 16(?:\.4K|384)P$/m,
+  /^\s*Disk: 0B$/m,
+  new RegExp(`^\\s*List length: ${listLength(limits)}B$`, 'm'),
+];
 const ANSWER_MS = 10_000;
 
 /**
@@ -17,7 +21,12 @@ const ANSWER_MS = 10_000;
  *
  * @param folder an empty folder of the caller's
  */
-export async function policyHolds(magick: Magick, run: Run, folder: string): Promise<boolean> {
+export async function policyHolds(
+  magick: Magick,
+  run: Run,
+  folder: string,
+  toolLimits: ToolLimits,
+): Promise<boolean> {
   await writeFile(join(folder, 'in'), Buffer.from(PNG, 'base64'));
   const ask = (...args: string[]) => run({ file: magick.path, args, cwd: folder, timeoutMs: ANSWER_MS });
   const [forbidden, allowed, limits] = await Promise.allSettled([
@@ -31,6 +40,6 @@ export async function policyHolds(magick: Magick, run: Run, folder: string): Pro
     forbidden.reason.reason === 'exit' &&
     (allowed.status === 'fulfilled' || !magick.writes.has('PDF')) &&
     limits.status === 'fulfilled' &&
-    OUR_LIMIT.test(limits.value.stdout)
+    ourLimits(toolLimits).every((limit) => limit.test(limits.value.stdout))
   );
 }

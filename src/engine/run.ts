@@ -12,6 +12,8 @@ export interface Command {
   /** Absolute path of the file it reads on standard input. */
   readonly stdin?: string;
   readonly timeoutMs: number;
+  /** Address space it may use; by default what the confinement has for all. */
+  readonly memoryBytes?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -35,24 +37,42 @@ export class CommandFailed extends Error {
   }
 }
 
+/** What ImageMagick may use at most, below what the policy allows. */
+export interface ToolLimits {
+  /** Of one picture. */
+  readonly pixels: number;
+  readonly memoryBytes: number;
+  /** Pictures in one file. */
+  readonly frames: number;
+}
+
+/** The programs and their arguments that are put in front of a command, to shut it in. */
+export type Confine = (command: Command) => readonly string[];
+
+export interface RunDeps {
+  /** The only variable that a command inherits: `PATH`. */
+  readonly searchPath: string;
+  /** A folder that holds `ImageMagick/policy.xml`. */
+  readonly policyFolder: string;
+  readonly limits?: ToolLimits;
+  readonly confine?: Confine;
+}
+
 export type Run = (command: Command) => Promise<Output>;
 
 /** Warnings of a damaged file can go on for ever; nobody reads more than this. */
 export const KEPT_BYTES = 64 * 1024;
 
-/**
- * Makes the function that runs commands.
- *
- * @param searchPath the only variable that a command inherits: `PATH`
- * @param policyFolder a folder that holds `ImageMagick/policy.xml`
- */
-export function createRun(searchPath: string, policyFolder: string): Run {
-  return async ({ file, args, cwd, stdin, timeoutMs, signal }) => {
+/** Makes the function that runs commands. */
+export function createRun(deps: RunDeps): Run {
+  return async (command) => {
+    const { file, args, cwd, stdin, timeoutMs, signal } = command;
     const input = stdin === undefined ? undefined : await open(stdin);
+    const [program = file, ...rest] = [...(deps.confine?.(command) ?? []), file, ...args];
     try {
-      const child = execa(file, args, {
+      const child = execa(program, rest, {
         cwd,
-        env: environment(searchPath, policyFolder, cwd, timeoutMs),
+        env: environment(deps, cwd, timeoutMs),
         extendEnv: false,
         // Any descriptor will do; the types only know those up to 9.
         stdin: (input?.fd ?? 'ignore') as 0 | 'ignore',
@@ -80,13 +100,12 @@ export function createRun(searchPath: string, policyFolder: string): Run {
  * variables at our folder both are ours. HOME must not be a place a job can write.
  */
 function environment(
-  PATH: string,
-  policyFolder: string,
+  { searchPath, policyFolder, limits }: RunDeps,
   folder: string,
   timeoutMs: number,
 ): Record<string, string> {
   return {
-    PATH,
+    PATH: searchPath,
     HOME: '/nonexistent',
     LC_ALL: 'C.UTF-8',
     XDG_CONFIG_HOME: policyFolder,
@@ -96,7 +115,17 @@ function environment(
     MAGICK_TEMPORARY_PATH: folder,
     TMPDIR: folder,
     XDG_CACHE_HOME: folder,
+    ...(limits && {
+      MAGICK_AREA_LIMIT: String(limits.pixels),
+      MAGICK_MEMORY_LIMIT: String(limits.memoryBytes),
+      MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits)),
+    }),
   };
+}
+
+/** Of ImageMagick's list of pictures: copies stand beside the frames while they are put together. */
+export function listLength({ frames }: ToolLimits): number {
+  return 3 * frames + 12;
 }
 
 function keepStart(stream: NodeJS.ReadableStream): () => string {
@@ -120,5 +149,6 @@ function reasonOf({ timedOut, isCanceled, signal, exitCode }: Result): Reason {
   if (timedOut) return 'timeout';
   if (isCanceled) return 'cancelled';
   if (signal !== undefined) return 'signal';
-  return exitCode === undefined ? 'unrunnable' : 'exit';
+  // The programs that shut a command in say by these that it could not be started: env(1), prlimit(1).
+  return exitCode === undefined || exitCode === 126 || exitCode === 127 ? 'unrunnable' : 'exit';
 }

@@ -38,30 +38,39 @@ export interface Search {
 /** A tool that does not answer such a question in this time is no use. */
 const ANSWER_MS = 10_000;
 
-/** Other programs are called `convert` too; only this line makes one ImageMagick. */
-const MAGICK_VERSION = /^Version: ImageMagick (([67])\.\S+)/m;
-const RSVG_VERSION = /^rsvg-convert(?: version)? (\d\S*)/m;
-const HEIF_VERSION = /libheif version: (\S+)/;
-const WEBP_VERSION = /^(?:WebP Encoder version: )?(\d[\d.]*)/m;
+/** How a tool is asked who it is, and what only the right one answers: its version. */
+export interface Question {
+  readonly args: readonly string[];
+  readonly answer: RegExp;
+}
+
+export const QUESTIONS: Readonly<Record<keyof Toolchain, Question>> = {
+  // Other programs are called `convert` too; only this line makes one ImageMagick.
+  magick: { args: ['-version'], answer: /^Version: ImageMagick (([67])\.\S+)/m },
+  rsvg: { args: ['--version'], answer: /^rsvg-convert(?: version)? (\d\S*)/m },
+  heif: { args: ['--help'], answer: /libheif version: (\S+)/ },
+  img2webp: { args: ['-version'], answer: /^(?:WebP Encoder version: )?(\d[\d.]*)/m },
+};
 
 export async function findToolchain(search: Search, run: Run): Promise<Toolchain> {
+  const rsvgs = search.rsvgBin ? [search.rsvgBin] : onPath(['rsvg-convert'], search.path);
   const [magick, rsvg, heif, img2webp] = await Promise.all([
     findMagick(search, run),
-    findTool(
-      search.rsvgBin ? [search.rsvgBin] : onPath(['rsvg-convert'], search.path),
-      run,
-      ['--version'],
-      RSVG_VERSION,
-    ),
-    findTool(onPath(['heif-convert'], search.path), run, ['--help'], HEIF_VERSION),
-    findTool(onPath(['img2webp'], search.path), run, ['-version'], WEBP_VERSION),
+    findTool(rsvgs, run, QUESTIONS.rsvg),
+    findTool(onPath(['heif-convert'], search.path), run, QUESTIONS.heif),
+    findTool(onPath(['img2webp'], search.path), run, QUESTIONS.img2webp),
   ]);
   return { magick, rsvg, heif, img2webp };
 }
 
+/** The first program of that name that may be run. */
+export async function findProgram(name: string, searchPath: string): Promise<string | undefined> {
+  return (await distinctPrograms(onPath([name], searchPath)))[0]?.path;
+}
+
 async function findMagick({ path, magickBin }: Search, run: Run): Promise<Magick | undefined> {
   const candidates = magickBin ? [magickBin] : onPath(['magick', 'convert'], path);
-  const found = await findTool(candidates, run, ['-version'], MAGICK_VERSION);
+  const found = await findTool(candidates, run, QUESTIONS.magick);
   if (!found) return undefined;
   const { stdout } = await ask(run, found.path, ['-list', 'format']);
   return { ...found, major: found.version.startsWith('7') ? 7 : 6, ...parseFormats(stdout) };
@@ -74,16 +83,15 @@ async function findMagick({ path, magickBin }: Search, run: Run): Promise<Magick
 async function findTool(
   candidates: readonly string[],
   run: Run,
-  question: readonly string[],
-  answer: RegExp,
+  question: Question,
 ): Promise<Tool | undefined> {
   const programs = await distinctPrograms(candidates);
   for (const scripts of [false, true]) {
     const asked = programs
       .filter((program) => program.script === scripts)
       .map(async ({ path }) => {
-        const { stdout, stderr } = await ask(run, path, question);
-        return { path, version: answer.exec(stdout + stderr)?.[1] ?? '' };
+        const { stdout, stderr } = await ask(run, path, question.args);
+        return { path, version: question.answer.exec(stdout + stderr)?.[1] ?? '' };
       });
     const tools = (await Promise.all(asked)).filter(({ version }) => version !== '');
     const [best] = tools.sort((a, b) => major(b) - major(a));

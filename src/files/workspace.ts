@@ -13,6 +13,8 @@ export interface Workspace {
 
 export interface Workspaces {
   open(): Promise<Workspace>;
+  /** The folder of this process, which all its workspaces are in. */
+  home(): Promise<string>;
   /** Removes what this process still has on disk. */
   close(): Promise<void>;
 }
@@ -49,6 +51,7 @@ export function createWorkspaces(tempDir: string): Workspaces {
   };
 
   return {
+    home: currentHome,
     async open() {
       const path = await makeFolder();
       return {

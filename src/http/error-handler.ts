@@ -22,10 +22,13 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
       return;
     }
     if (answer.retryAfter !== undefined) res.setHeader('Retry-After', answer.retryAfter);
-    for (const name of ['Content-Disposition', 'Content-Length', 'Server-Timing']) res.removeHeader(name);
+    for (const name of OF_A_RESULT) res.removeHeader(name);
     answerEarly(req, res, answer.status, errorBody(answer.status, answer.message));
   };
 }
+
+/** Headers of a result that did not come to be. */
+const OF_A_RESULT = ['Content-Disposition', 'Content-Length', 'Server-Timing', 'X-Conversion-Notes'];
 
 /**
  * Sends an answer that may come before the request has. Most clients look at it only when they have

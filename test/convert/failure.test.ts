@@ -15,9 +15,9 @@ describe('a failed command', () => {
     });
   }
 
-  it('that could not start because it is not there is nobody’s fault but ours', () => {
+  it('that could not start because it is not there means that the service cannot convert for now', () => {
     const error = shortage('ENOENT');
-    expect(explained(error)).to.equal(error);
+    expect(explained(error)).to.include({ code: 'TOOLS_FAILING', status: 503, cause: error });
   });
 
   it('that was cancelled means that the client is gone', () => {

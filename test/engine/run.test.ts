@@ -5,7 +5,7 @@ import { type Command, CommandFailed, createRun, KEPT_BYTES } from '../../src/en
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
 
-const run = createRun('/usr/bin:/bin', '/policy');
+const run = createRun({ searchPath: '/usr/bin:/bin', policyFolder: '/policy' });
 const command = async (file: string, more: Partial<Command> = {}): Promise<Command> => ({
   file,
   args: [],

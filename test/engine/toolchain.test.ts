@@ -6,7 +6,7 @@ import { scratch } from '../helpers/hooks.ts';
 import { script } from '../helpers/scripts.ts';
 import { testConfig } from '../helpers/service.ts';
 
-const run = createRun('/usr/bin:/bin', '/nonexistent');
+const run = createRun({ searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
 const MACHINE = testConfig();
 const machinePath = MACHINE.PATH;
 const find = (path: string, more = {}) => findToolchain({ path, ...more }, run);

@@ -9,7 +9,7 @@ export function fakeMagick(body: string, version = '7.1.1-43'): Promise<string> 
   "-list format") for f in PNG JPEG GIF BMP BMP3 TIFF AVIF ICO WEBP PDF; do echo "  $f  $f  rw+  x"; done ;;
   xc:red*) exit 1 ;;
   "PNG:in PDF:allowed.pdf") ;;
-  "-list resource") echo "  Area: 50MP" ;;
+  "-list resource") printf "  Width: 16384P\\n  Disk: 0B\\n  List length: 1512B\\n" ;;
   *) ${body} ;;
 esac`,
   );

@@ -51,20 +51,33 @@ describe('when something goes wrong', () => {
       expect(await openRequests()).to.deep.equal([]);
     });
 
-    it('that is gone, the answer is 500 with the support address and the request id, and nothing of the machine', async () => {
-      const path = await fakeMagick('exit 1');
-      await start({ MAGICK_BIN: path, SUPPORT_EMAIL: 'help@example.com' });
+    it('that is gone, the answer is 503, which says nothing of the machine, and all is well when it is back', async () => {
+      const path = await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp`);
+      await start({ MAGICK_BIN: path });
       await rename(path, `${path}.away`);
       const { status, message, headers } = await convert(current().base, photo);
-      expect(status).to.equal(500);
-      expect(message).to.equal(
-        `Something went wrong on our side. If it persists, write to help@example.com and quote request ${headers.get('x-request-id')}.`,
-      );
+      expect([status, message]).to.deep.equal([
+        503,
+        'The service cannot convert at the moment. Try again shortly.',
+      ]);
+      expect(Number(headers.get('retry-after'))).to.be.above(0);
       const causes = current()
         .logged.filter(({ level }) => level === 50)
         .map(({ err }) => JSON.stringify(err));
       expect(causes).to.have.length(1);
       expect(causes[0]).to.include(path);
+      await rename(`${path}.away`, path);
+      expect((await convert(current().base, photo)).status).to.equal(200);
+    });
+
+    it('that something unexpected is wrong with, the answer is 500 with the support address and the request id', async () => {
+      const refused = 'echo "attempt to perform an operation not allowed by the security policy" >&2; exit 1';
+      await start({ MAGICK_BIN: await fakeMagick(refused), SUPPORT_EMAIL: 'help@example.com' });
+      const { status, message, headers } = await convert(current().base, photo);
+      expect([status, message]).to.deep.equal([
+        500,
+        `Something went wrong on our side. If it persists, write to help@example.com and quote request ${headers.get('x-request-id')}.`,
+      ]);
     });
 
     for (const [what, body] of [

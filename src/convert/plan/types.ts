@@ -45,6 +45,8 @@ export type MetadataKind = 'exif' | 'iptc' | 'xmp';
 export interface Page {
   /** Its place in the file, counted from 0. */
   readonly at: number;
+  readonly width?: number;
+  readonly height?: number;
   readonly tones?: Tones;
   /** Its greys are read the wrong way round. */
   readonly inverted?: boolean;

@@ -1,0 +1,45 @@
+import { fail } from '../errors.ts';
+import { pixelsToHold } from './plan/size.ts';
+import type { ConvertOptions, Picture } from './plan/types.ts';
+
+/** What is too large is refused by its header, before any tool is started. */
+
+export interface PictureLimits {
+  /** Width × height of one frame or page, and of what is drawn. */
+  readonly maxPixels: number;
+  /** All frames or pages of one file together. */
+  readonly maxTotalPixels: number;
+  /** Frames of an animation, or pages. */
+  readonly maxFrames: number;
+}
+
+/** The policy in assets/ allows no more, whatever the settings are; nor does rsvg-convert much more. */
+const MOST_SIDE = 16_384;
+
+/**
+ * @param label how the message names the file
+ * @throws ServiceError with status 413 naming the value, the limit and the setting that moves it
+ */
+export function checkLimits(
+  picture: Picture,
+  options: ConvertOptions,
+  { maxPixels, maxTotalPixels, maxFrames }: PictureLimits,
+  label: string,
+): void {
+  const sizes = [pixelsToHold(picture, options), ...(picture.pages ?? [])];
+  for (const { width = 0, height = 0 } of sizes) {
+    if (Math.max(width, height) > MOST_SIDE)
+      throw fail('SIDE_TOO_LARGE', label, Math.max(width, height), MOST_SIDE);
+    if (width * height > maxPixels) throw fail('TOO_MANY_PIXELS', label, width, height, maxPixels);
+  }
+  const frames = Math.max(picture.animation?.delaysMs.length ?? 0, picture.pages?.length ?? 0);
+  if (frames > maxFrames) throw fail('TOO_MANY_FRAMES', label, frames, maxFrames);
+  const total = totalPixels(picture);
+  if (total > maxTotalPixels) throw fail('TOO_MANY_TOTAL_PIXELS', label, frames, total, maxTotalPixels);
+}
+
+/** Every frame of an animation becomes as large as the canvas before it is anything else. */
+function totalPixels({ width = 0, height = 0, animation, pages }: Picture): number {
+  if (animation) return width * height * animation.delaysMs.length;
+  return (pages ?? []).reduce((sum, page) => sum + (page.width ?? 0) * (page.height ?? 0), 0);
+}
