@@ -4,7 +4,7 @@ import { Bytes } from './header/bytes.ts';
 
 /**
  * An icon reduced to the one of its images that stands for it: the largest, then the one with the most
- * bits a pixel. So a broken sibling does no harm, and an image that is a whole PNG is read as one.
+ * bits a pixel. So a broken smaller one does no harm, and an image that is a whole PNG is read as one.
  */
 
 interface Entry {

@@ -1,6 +1,8 @@
-import { open } from 'node:fs/promises';
+import { open, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { InputType } from '../formats.ts';
 import { keepBestImage } from './icon.ts';
+import { PROFILE_FILE } from './plan/types.ts';
 
 /** Changes in a received file, before anybody reads it, that spare the tools what they stumble over. */
 
@@ -8,6 +10,7 @@ const MENDS: Partial<Record<InputType, (path: string) => Promise<InputType>>> = 
   ico: keepBestImage,
   bmp: forgetLength,
   avif: callStill,
+  webp: takeProfileOut,
 };
 
 /** @returns what the file is then */
@@ -33,6 +36,25 @@ async function callStill(path: string): Promise<InputType> {
   const { buffer } = await file.read(Buffer.alloc(4), 0, 4, BRAND_AT).finally(() => file.close());
   if (buffer.toString('latin1') === 'avis') await overwrite(path, BRAND_AT, Buffer.from('avif'));
   return 'avif';
+}
+
+/** A profile larger than this is left where it is: the largest for printers have about 2 MiB. */
+const MOST_PROFILE_BYTES = 4 * 1024 ** 2;
+
+/** ImageMagick overlooks the profile of a WebP that has frames: it gets it as a file (RFC 9649, section 2.7). */
+async function takeProfileOut(path: string): Promise<InputType> {
+  const file = await open(path);
+  try {
+    // Where there is one it is the first chunk behind the file's header.
+    const { buffer: head } = await file.read(Buffer.alloc(38), 0, 38, 0);
+    const length = head.readUInt32LE(34);
+    if (head.toString('latin1', 30, 34) !== 'ICCP' || length > MOST_PROFILE_BYTES) return 'webp';
+    const { buffer: profile } = await file.read(Buffer.alloc(length), 0, length, 38);
+    await writeFile(join(dirname(path), PROFILE_FILE), profile);
+    return 'webp';
+  } finally {
+    await file.close();
+  }
 }
 
 async function overwrite(path: string, at: number, bytes: Buffer): Promise<void> {

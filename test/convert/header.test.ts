@@ -46,7 +46,7 @@ describe('the header', () => {
       animation: moving,
     });
     const still = await readHeader(fixturePath('scene.gif'), 'gif');
-    expect(still).to.deep.include({ width: 120, height: 80, tones: 'palette' });
+    expect(still).to.deep.include({ width: 120, height: 80, profile: 'none', tones: 'palette' });
     expect(still).to.not.have.property('animation');
   });
 
@@ -82,8 +82,7 @@ describe('the header', () => {
     expect(await readHeader(fixturePath('pages.tiff'), 'tiff')).to.deep.include({
       width: 48,
       height: 32,
-      pages: [{ at: 0 }, { at: 1 }, { at: 2 }],
-      cmyk: false,
+      pages: [0, 1, 2].map((at) => ({ at, width: 48, height: 32, profile: 'none' })),
     });
     const pyramid = await sharp(await fixture('scene.png'))
       .resize(1200)
@@ -91,24 +90,26 @@ describe('the header', () => {
       .toBuffer();
     const { pages } = await sharp(pyramid).metadata();
     expect(pages).to.be.above(1);
-    expect(await headerOf(pyramid, 'tiff')).to.deep.include({ pages: [{ at: 0 }] });
+    expect(await headerOf(pyramid, 'tiff')).to.deep.include({
+      pages: [{ at: 0, width: 1200, height: 800, profile: 'none' }],
+    });
   });
 
   it('of a TIFF tells what is special about each of its pages', async () => {
     expect((await readHeader(trapPath('mixed.tiff'), 'tiff')).pages).to.deep.equal([
-      { at: 0, inverted: true },
-      { at: 1 },
-      { at: 2, tones: 'bilevel' },
-      { at: 3 },
+      { at: 0, width: 64, height: 32, profile: 'none', inverted: true },
+      { at: 1, width: 48, height: 32, profile: 'none' },
+      { at: 2, width: 64, height: 32, profile: 'none', tones: 'bilevel' },
+      { at: 3, width: 48, height: 32, profile: 'none', orientation: 6 },
     ]);
     expect((await readHeader(trapPath('old-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
-      { at: 0, oldJpeg: true },
+      { at: 0, width: 120, height: 80, profile: 'none', oldJpeg: true },
     ]);
     expect((await readHeader(trapPath('turned-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
-      { at: 0, mirroredFor: 8 },
+      { at: 0, width: 120, height: 80, profile: 'srgb', orientation: 8, mirroredFor: 8 },
     ]);
     expect((await readHeader(trapPath('palette.tiff'), 'tiff')).pages).to.deep.equal([
-      { at: 0, tones: 'palette' },
+      { at: 0, width: 120, height: 80, profile: 'none', tones: 'palette' },
     ]);
     expect(await readHeader(trapPath('lab.tiff'), 'tiff')).to.deep.include({ lab: true });
   });
@@ -165,6 +166,30 @@ describe('the header', () => {
     expect(await readHeader(trapPath('moving.png'), 'png')).to.deep.include({ framesUnread: true });
     expect(await readHeader(trapPath('moving.avif'), 'avif')).to.deep.include({ framesUnread: true });
     expect(await readHeader(trapPath('lossless-coding.jpg'), 'jpg')).to.deep.include({ rareCoding: true });
+  });
+
+  it('of every format tells the size', async () => {
+    for (const type of ['png', 'jpg', 'gif', 'bmp', 'tiff', 'avif', 'webp', 'svg'] as const) {
+      expect(await readHeader(fixturePath(`scene.${type}`), type), type).to.deep.include({
+        width: 120,
+        height: 80,
+      });
+    }
+    expect(await readHeader(fixturePath('scene.ico'), 'ico')).to.deep.include({ width: 64, height: 64 });
+    for (const options of [{ lossless: true }, { quality: 80 }]) {
+      const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+      expect(await headerOf(await image.webp(options).toBuffer(), 'webp')).to.deep.include({
+        width: 33,
+        height: 17,
+      });
+    }
+  });
+
+  it('of a BigTIFF tells as much as of a TIFF', async () => {
+    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const { pages, ...rest } = await headerOf(await image.tiff({ bigtiff: true }).toBuffer(), 'tiff');
+    expect(pages).to.deep.equal([{ at: 0, width: 33, height: 17, profile: 'none' }]);
+    expect(rest).to.deep.include({ width: 33, height: 17, profile: 'none' });
   });
 
   it('of a CMYK TIFF says so', async () => {
@@ -227,7 +252,8 @@ describe('the header', () => {
     ['<svg viewBox="0,0,30,40" width="50%">', { width: 15, height: 40 }],
     ['<svg width="10" viewBox="0 0 30 40">', { width: 10, height: 40 }],
     ['<svg>', {}],
-    ['<svg width="2em" height="3em">', {}],
+    ['<svg width="2em" height="3em">', { width: 32, height: 48 }],
+    ['<svg width="2vw" height="3vh">', {}],
     ['<svg width="-5" height="wide">', {}],
     ['<svg data-width="7" data-height="7">', {}],
   ] as const) {

@@ -22,7 +22,7 @@ describe('the plan', () => {
     const picture = { type: 'jpg', orientation: 6, profile: 'other' } as const;
     expect(lines(picture, { width: 300, height: 200 })).to.deep.equal([
       `magick ${START} JPEG:in[0] -orient RightTop -auto-orient -orient TopLeft +repage ` +
-        `-filter Lanczos -resize 300x200> ${SRGB} -strip -quality 80 -define webp:method=4 WEBP:image.webp`,
+        `-filter Lanczos -resize 300x200> ${SRGB} -strip -quality 80 -define webp:method=4 -define webp:lossless=false WEBP:image.webp`,
     ]);
   });
 
@@ -156,10 +156,39 @@ describe('the plan', () => {
       expect(lines(picture, { format: 'jpg', stripMetadata: false })[0]).to.not.include('-profile');
     });
 
+    it('hands over a profile that the tools do not see, and never keeps it', () => {
+      const apart = { type: 'webp', profile: 'other', profileApart: true } as const;
+      for (const stripMetadata of [true, false]) {
+        expect(lines(apart, { stripMetadata })[0]).to.include(' -profile ICC:in.icc -profile /srgb.icc ');
+      }
+    });
+
+    it('converts pages of different colours each by itself', () => {
+      const pages: Page[] = [
+        { at: 0, profile: 'srgb' },
+        { at: 1, profile: 'other' },
+        { at: 2, cmyk: true, profile: 'none' },
+      ];
+      const picture = { type: 'tiff', profile: 'srgb', pages } as const;
+      const line = lines(picture, { format: 'pdf' })[0] ?? '';
+      expect(line.match(/\( TIFF[^)]*\)/g)?.map((group) => /-profile/.test(group))).to.deep.equal([
+        false,
+        true,
+        false,
+      ]);
+      expect(line)
+        .to.match(/TIFF:in\[2\][^)]*-colorspace sRGB \)/)
+        .and.not.match(/\) [^(]*-profile/);
+      expect(plan(picture, options({ format: 'pdf' }), SEVEN).notes).to.deep.equal([
+        'colour-converted-to-srgb',
+      ]);
+      expect(plan(picture, options({ format: 'png' }), SEVEN).notes).to.deep.equal(['first-page-only']);
+    });
+
     it('turns CIELab and inks without a profile in the one way that needs none', () => {
       for (const special of [{ lab: true }, { cmyk: true }]) {
-        const line = lines({ type: 'tiff', profile: 'none', ...special })[0];
-        expect(line).to.include(' -colorspace sRGB ').and.not.include('-profile');
+        const line = lines({ type: 'jpg', profile: 'none', ...special })[0];
+        expect(line).to.include(' -colorspace sRGB ').and.not.include('-profile /');
       }
     });
   });
@@ -245,9 +274,14 @@ describe('the plan', () => {
     });
 
     it('mends each page in its own way, and neighbours together', () => {
-      const pages: Page[] = [{ at: 0 }, { at: 1 }, { at: 2, inverted: true }, { at: 3, mirroredFor: 8 }];
+      const pages: Page[] = [
+        { at: 0 },
+        { at: 1 },
+        { at: 2, inverted: true },
+        { at: 3, orientation: 8, mirroredFor: 8 },
+      ];
       expect(lines({ type: 'tiff', pages }, { format: 'pdf' })[0]).to.include(
-        ' ( TIFF:in[0,1] -evaluate add 0 ) ( TIFF:in[2] -evaluate add 0 -negate ) ( TIFF:in[3] -evaluate add 0 -flip ) ',
+        ' ( TIFF:in[0,1] -evaluate add 0 -orient TopLeft ) ( TIFF:in[2] -evaluate add 0 -negate -orient TopLeft ) ( TIFF:in[3] -evaluate add 0 -flip -orient LeftBottom -auto-orient -orient TopLeft ) ',
       );
     });
 

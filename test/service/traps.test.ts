@@ -144,7 +144,8 @@ describe('a trap', () => {
       ['whose other side grows too long', 'width="10" height="100"', { width: '2000' }, 413],
       ['that is to be drawn small', 'viewBox="0 0 9000 9000"', { width: '100' }, 200],
       ['that is not drawn but becomes vector', 'width="9000" height="9000"', { format: 'pdf' }, 200],
-      ['of a size that cannot be told', 'width="2em" height="3em"', {}, 200],
+      ['that says so by the size of letters', 'width="2000em" height="1em"', {}, 413],
+      ['of a size that cannot be told', 'width="2vw" height="3vh"', {}, 200],
     ] as const) {
       it(`an SVG ${what} is answered with ${status} for ${attributes} ${JSON.stringify(fields)}`, async () => {
         const svg = `<svg xmlns="http://www.w3.org/2000/svg" ${attributes}><rect width="5" height="5"/></svg>`;

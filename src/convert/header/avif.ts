@@ -29,8 +29,10 @@ export async function readAvif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
     .map(({ id }) => id)
     .sort((a, b) => a - b);
   const at = primary === undefined ? -1 : shown.indexOf(primary);
+  const iprp = inside(boxes, 'iprp');
   return {
-    profile: profileIn(inside(boxes, 'iprp')),
+    ...largestSize(iprp),
+    profile: profileIn(iprp),
     metadata: items.flatMap(({ type }) => METADATA[type] ?? []),
     ...(at >= 0 && { stills: { count: shown.length, primary: at + 1 } }),
     ...(framesIn(top) > 1 && { framesUnread: true }),
@@ -92,10 +94,27 @@ function partsOfOthers(iref: Buffer | undefined): Set<number> {
   return new Set(parts.flatMap(({ body }) => readNumber(body, 0, idLength) ?? []));
 }
 
+/**
+ * The largest of the sizes that items have (`ispe`): whichever item that is of, all of them may be decoded,
+ * and a picture that is put together from tiles is the largest itself.
+ */
+function largestSize(iprp: Buffer | undefined): { width?: number; height?: number } {
+  const sizes = propertiesIn(iprp)
+    .filter(({ name, body }) => name === 'ispe' && body.length >= 12)
+    .map(({ body }) => ({ width: body.readUInt32BE(4), height: body.readUInt32BE(8) }));
+  return sizes.reduce<{ width?: number; height?: number }>(
+    (most, size) => (size.width * size.height > (most.width ?? 0) * (most.height ?? 0) ? size : most),
+    {},
+  );
+}
+
+function propertiesIn(iprp: Buffer | undefined): Box[] {
+  return boxesIn((iprp && inside(boxesIn(iprp), 'ipco')) ?? Buffer.alloc(0));
+}
+
 /** A profile that is written out; colours named by numbers are sRGB to the tools here. */
 function profileIn(iprp: Buffer | undefined): Profile {
-  const properties = iprp && inside(boxesIn(iprp), 'ipco');
-  const profiles = boxesIn(properties ?? Buffer.alloc(0))
+  const profiles = propertiesIn(iprp)
     .filter(({ name, body }) => name === 'colr' && ['prof', 'rICC'].includes(body.toString('latin1', 0, 4)))
     .map(({ body }) => profileKind(body.subarray(4)));
   return profiles.find((kind) => kind === 'other') ?? profiles[0] ?? 'none';

@@ -1,8 +1,12 @@
 import type { MetadataKind, Picture } from '../plan/types.ts';
 import type { Bytes } from './bytes.ts';
 
-/** Frames that are counted; a longer animation is refused by the tools' own limits. */
-const MOST_FRAMES = 10_000;
+/** One more than any setting allows. */
+const MOST_FRAMES = 10_001;
+/** As many as a WebP can say. */
+const MOST_PLAYS = 65_535;
+/** Looked through at once: a picture of many small sub-blocks takes no longer than one of few. */
+const PIECE = 16 * 1024;
 /** How long a frame stays that says nothing about it, in milliseconds. */
 const DEFAULT_DELAY_MS = 100;
 
@@ -44,9 +48,15 @@ function colourTableLength(flags: number): number {
 async function skipSubBlocks(bytes: Bytes, from: number): Promise<number> {
   let offset = from;
   for (;;) {
-    const [length] = await bytes.at(offset, 1);
-    offset += 1 + (length ?? 0);
-    if (!length) return offset;
+    const piece = await bytes.at(offset, PIECE);
+    let at = 0;
+    while (at < piece.length) {
+      const length = piece[at] as number;
+      at += 1 + length;
+      if (length === 0) return offset + at;
+    }
+    if (piece.length === 0) return offset;
+    offset += at;
   }
 }
 
@@ -61,5 +71,5 @@ function isXmp(block: Buffer): boolean {
 
 /** A GIF says how often it repeats after the first time; 0 is for ever. */
 function playsOf(repeats: number): number {
-  return repeats === 0 ? 0 : repeats + 1;
+  return repeats === 0 ? 0 : Math.min(repeats + 1, MOST_PLAYS);
 }

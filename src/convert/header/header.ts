@@ -5,6 +5,7 @@ import { readAvif } from './avif.ts';
 import { readBmp } from './bmp.ts';
 import { Bytes } from './bytes.ts';
 import { readGif } from './gif.ts';
+import { readIco } from './ico.ts';
 import { readJpeg } from './jpeg.ts';
 import { readPng } from './png.ts';
 import { readSvg } from './svg.ts';
@@ -13,14 +14,14 @@ import { readWebp } from './webp.ts';
 
 type Reader = (bytes: Bytes) => Promise<Omit<Picture, 'type'>>;
 
-/** The types whose header tells something that a plan depends on. */
-const READERS: Partial<Record<InputType, Reader>> = {
+const READERS: Readonly<Record<InputType, Reader>> = {
   png: readPng,
   avif: readAvif,
   bmp: readBmp,
   jpg: readJpeg,
   tiff: readTiff,
   gif: readGif,
+  ico: readIco,
   webp: readWebp,
   svg: readSvg,
 };
@@ -30,11 +31,9 @@ const READERS: Partial<Record<InputType, Reader>> = {
  * it tells less, and the tool that reads the file says what is wrong with it.
  */
 export async function readHeader(path: string, type: InputType): Promise<Picture> {
-  const reader = READERS[type];
-  if (!reader) return { type };
   const file = await open(path);
   try {
-    return { type, ...(await reader(new Bytes(file))) };
+    return { type, ...(await READERS[type](new Bytes(file))) };
   } finally {
     await file.close();
   }

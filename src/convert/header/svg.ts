@@ -4,7 +4,7 @@ import type { Bytes } from './bytes.ts';
 
 const ROOT_BYTES = 64 * 1024;
 
-/** Pixels a unit at 96 dots an inch (CSS Values 4, section 6.2). Those that depend on a font are left out. */
+/** Pixels a unit at 96 dots an inch (CSS Values 4, section 6); those that depend on a font, as most fonts have it. */
 const UNITS: Readonly<Record<string, number>> = {
   '': 1,
   px: 1,
@@ -13,6 +13,10 @@ const UNITS: Readonly<Record<string, number>> = {
   mm: 96 / 25.4,
   pt: 96 / 72,
   pc: 16,
+  em: 16,
+  rem: 16,
+  ex: 8,
+  ch: 8,
 };
 
 /** The size an SVG asks for by its root element; nothing when that says none, or says it in another way. */

@@ -1,7 +1,7 @@
 import type { MetadataKind, Page, Picture, Profile } from '../plan/types.ts';
 import type { Bytes } from './bytes.ts';
 import { readProfile } from './icc.ts';
-import { numberReader, readTags, type Tag } from './tags.ts';
+import { BIG, CLASSIC, type Layout, numberReader, readTags, type Tag } from './tags.ts';
 
 const TAG = {
   newSubfileType: 254,
@@ -27,33 +27,39 @@ const PHOTOMETRIC = { whiteIsZero: 0, blackIsZero: 1, palette: 3, separated: 5 }
 const LAB: readonly (number | undefined)[] = [8, 9, 10];
 const COMPRESSION = { oldJpeg: 6, jpeg: 7 } as const;
 
-/** The version in the header; that of BigTIFF, which is laid out differently, is 43. */
-const CLASSIC = 42;
-/** More pages than this are overlooked: no honest file comes near. */
-const MOST_PAGES = 512;
+/** By the version in the header. */
+const LAYOUTS: Readonly<Record<number, Layout & { readonly firstAt: number }>> = {
+  42: { ...CLASSIC, firstAt: 4 },
+  43: { ...BIG, firstAt: 8 },
+};
+/** One more than any setting allows. */
+const MOST_PAGES = 10_001;
 
 type Tags = ReadonlyMap<number, Tag>;
 
-/** The pages of a classic TIFF, and what is special about each (TIFF 6.0, sections 2, 8, 16, 22 and 23). */
+/** The pages of a TIFF, and what is special about each (TIFF 6.0, sections 2, 8, 16, 22 and 23). */
 export async function readTiff(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
   const read = numberReader((await bytes.at(0, 1))[0] === 0x4d);
-  if ((await read(bytes, 2, 2)) !== CLASSIC) return {};
+  const layout = LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
+  if (!layout) return {};
   const pages: Page[] = [];
   const visited = new Set<number>();
   let first: Tags | undefined;
-  let offset = await read(bytes, 4, 4);
+  let offset = await read(bytes, layout.firstAt, layout.offset);
 
   for (let at = 0; offset && !visited.has(offset) && at < MOST_PAGES; at += 1) {
     visited.add(offset);
-    const tags = await readTags(bytes, read, offset);
+    const tags = await readTags(bytes, read, offset, layout);
     if (!((tags.get(TAG.newSubfileType)?.value ?? 0) & REDUCED)) {
-      pages.push(pageOf(at, tags));
+      pages.push({ ...pageOf(at, tags), ...coloursOf(tags), profile: await profileOf(bytes, tags) });
       first ??= tags;
     }
-    const count = (await read(bytes, offset, 2)) ?? 0;
-    offset = await read(bytes, offset + 2 + count * 12, 4);
+    const count = (await read(bytes, offset, layout.count)) ?? 0;
+    offset = await read(bytes, offset + layout.count + count * layout.entry, layout.offset);
   }
-  return first ? { pages, ...traits(first), profile: await profileOf(bytes, first) } : {};
+  return first
+    ? { pages, ...traits(first), ...coloursOf(first), profile: await profileOf(bytes, first) }
+    : {};
 }
 
 function pageOf(at: number, tags: Tags): Page {
@@ -63,26 +69,34 @@ function pageOf(at: number, tags: Tags): Page {
   const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
   const compression = value(TAG.compression);
   const orientation = value(TAG.orientation) ?? 1;
+  const [width, height] = [value(TAG.width), value(TAG.height)];
   return {
     at,
+    ...(width !== undefined && height !== undefined && { width, height }),
     ...(photometric === PHOTOMETRIC.palette && { tones: 'palette' }),
     ...(grey && bits === 1 && (value(TAG.samplesPerPixel) ?? 1) === 1 && { tones: 'bilevel' }),
     // Two and four bits: one bit, and eight, are read the right way round.
     ...(photometric === PHOTOMETRIC.whiteIsZero && [2, 4].includes(bits) && { inverted: true }),
     // Whatever its colours, such a page is read with its orientation half applied.
     ...(compression === COMPRESSION.jpeg && orientation > 1 && { mirroredFor: orientation }),
+    ...(orientation > 1 && { orientation }),
     ...(compression === COMPRESSION.oldJpeg && { oldJpeg: true }),
   };
 }
 
 function traits(tags: Tags): Omit<Picture, 'type'> {
   const [width, height] = [tags.get(TAG.width)?.value, tags.get(TAG.height)?.value];
-  const photometric = tags.get(TAG.photometric)?.value;
   return {
     ...(width !== undefined && height !== undefined && { width, height }),
-    cmyk: photometric === PHOTOMETRIC.separated,
-    lab: LAB.includes(photometric),
     metadata: METADATA.filter(({ tag }) => tags.has(tag)).map(({ kind }) => kind),
+  };
+}
+
+function coloursOf(tags: Tags): { cmyk?: boolean; lab?: boolean } {
+  const photometric = tags.get(TAG.photometric)?.value;
+  return {
+    ...(photometric === PHOTOMETRIC.separated && { cmyk: true }),
+    ...(LAB.includes(photometric) && { lab: true }),
   };
 }
 

@@ -3,8 +3,10 @@ import type { Bytes } from './bytes.ts';
 import { readOrientation, skipExifMarker } from './exif.ts';
 import { readProfile } from './icc.ts';
 
-/** Chunks that are looked at; a longer animation is refused by the tools' own limits. */
-const MOST_CHUNKS = 10_000;
+/** Chunks that are looked at: twice as many as any setting allows frames. */
+const MOST_CHUNKS = 20_000;
+/** What viewers make of a frame that says nothing, in milliseconds. */
+const DEFAULT_DELAY_MS = 100;
 /** The bit of the file's header that says so. */
 const ALPHA = 0x10;
 /** Bits of a frame's last header byte. */
@@ -30,7 +32,7 @@ export async function readWebp(bytes: Bytes): Promise<Facts> {
     if (name === 'VP8X') transparent = ((head[8] ?? 0) & ALPHA) !== 0;
     if (name === 'ANIM' && head.length >= 14) plays = head.readUInt16LE(12);
     if (name === 'ANMF' && head.length === 24) {
-      delaysMs.push(u24(head, 20));
+      delaysMs.push(u24(head, 20) || DEFAULT_DELAY_MS);
       const flags = head[23] as number;
       frames.push({ clears: (flags & DISPOSE) !== 0, replaces: (flags & NO_BLEND) !== 0 });
       firstFrame ??= areaOf(head);
@@ -40,10 +42,16 @@ export async function readWebp(bytes: Bytes): Promise<Facts> {
     facts = { ...facts, ...told, metadata: [...(facts.metadata ?? []), ...(told?.metadata ?? [])] };
     offset += 8 + length + (length % 2);
   }
-  if (delaysMs.length < 2) return facts;
-  const covers = firstFrame?.width === facts.width && firstFrame?.height === facts.height;
-  const area = firstFrame && !covers && { firstFrame };
-  return { ...facts, animation: { delaysMs, plays, transparent, frames, ...area } };
+  if (!firstFrame) return facts;
+  const covers = firstFrame.width === facts.width && firstFrame.height === facts.height;
+  // Of a file with frames the tools see neither profile nor EXIF; nor does anybody turn a moving picture.
+  const { orientation, ...rest } = facts;
+  return {
+    ...rest,
+    ...(!covers && { firstFrame }),
+    ...(facts.profile !== 'none' && { profileApart: true }),
+    ...(delaysMs.length > 1 && { animation: { delaysMs, plays, transparent, frames } }),
+  };
 }
 
 /** The canvas, or of a simple file its one picture (sections 2.5 to 2.7; RFC 6386, 9.1). */

@@ -1,6 +1,6 @@
 import { convertsColour } from './colour.ts';
-import { allFrames, wantedPages } from './reading.ts';
 import type { Job, Note } from './types.ts';
+import { allFrames, wantedPages } from './wanted.ts';
 
 /** What a result will lack, as far as that is known before anything runs. Pure. */
 

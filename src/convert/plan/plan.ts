@@ -1,6 +1,5 @@
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { notesOf } from './notes.ts';
-import { allFrames } from './reading.ts';
 import { frameArguments, magickArguments } from './stages.ts';
 import {
   type ConvertOptions,
@@ -14,6 +13,7 @@ import {
   type ToolName,
 } from './types.ts';
 import { ABILITIES } from './versions.ts';
+import { allFrames } from './wanted.ts';
 
 /**
  * What a right conversion is, as data: a list of commands, worked out from what

@@ -1,6 +1,8 @@
-import { INPUTS, OUTPUTS } from '../../formats.ts';
+import { INPUTS } from '../../formats.ts';
+import { pageToSrgb } from './colour.ts';
 import { type Area, type FrameTraits, INPUT_FILE, type Job, type Page } from './types.ts';
 import { ABILITIES } from './versions.ts';
+import { allFrames, passesThrough, wantedPages } from './wanted.ts';
 
 /** How a file is read so that it is what viewers show: which pictures of it, and what its reader gets wrong. Pure. */
 
@@ -9,26 +11,15 @@ export function read(job: Job): string[] {
   const { picture, drawn } = job;
   if (drawn) return [`PNG:${drawn}`];
   const pages = wantedPages(job);
-  if (pages.length > 0) return readPages(pages);
+  if (pages.length > 0) return readPages(pages, (page) => [...repairPage(page), ...pageToSrgb(job, page)]);
   return [`${INPUTS[picture.type].coder}:${INPUT_FILE}${allFrames(job) ? '' : '[0]'}`];
 }
 
-/** All frames of an animation are wanted: by default where they can move, as pages only when asked for. */
-export function allFrames({ picture, options: { format, frames } }: Job): boolean {
-  if (!picture.animation || frames === 'first') return false;
-  return OUTPUTS[format].animation || (OUTPUTS[format].pages && frames === 'all');
-}
-
-/** The pages of a TIFF that the output is to have. */
-export function wantedPages({ picture: { pages = [] }, options }: Job): readonly Page[] {
-  return OUTPUTS[options.format].pages && options.pages !== 'first' ? pages : pages.slice(0, 1);
-}
-
 /** Neighbours with the same troubles are read in one go, and mended before they meet the others. */
-function readPages(pages: readonly Page[]): string[] {
+function readPages(pages: readonly Page[], repairsOf: (page: Page) => string[]): string[] {
   const groups: { numbers: number[]; repairs: readonly string[] }[] = [];
   for (const page of pages) {
-    const repairs = repairPage(page);
+    const repairs = repairsOf(page);
     const last = groups.at(-1);
     if (last && last.repairs.join(' ') === repairs.join(' ')) last.numbers.push(page.at);
     else groups.push({ numbers: [page.at], repairs });
@@ -40,9 +31,10 @@ function readPages(pages: readonly Page[]): string[] {
   return written.length === 1 ? (written[0] as string[]) : written.flatMap((group) => ['(', ...group, ')']);
 }
 
-/** Palettes need a touch to become true; few greys may come inverted, JPEG half turned. */
-function repairPage({ inverted, mirroredFor = 1 }: Page): string[] {
-  return ['-evaluate', 'add', '0', ...(inverted ? ['-negate'] : []), ...(UNDO[mirroredFor] ?? [])];
+/** Palettes need a touch to become true; few greys may come inverted, JPEG half turned. XMP turns nothing. */
+function repairPage({ inverted, mirroredFor = 1, orientation = 1 }: Page): string[] {
+  const touch = ['-evaluate', 'add', '0', ...(inverted ? ['-negate'] : []), ...(UNDO[mirroredFor] ?? [])];
+  return [...touch, ...turn(orientation)];
 }
 
 /** What undoes the half of an orientation that a reader has applied: as TIFFReadRGBAImageOriented of libtiff does. */
@@ -55,13 +47,6 @@ const UNDO: Readonly<Record<number, readonly string[]>> = {
   8: ['-flip'],
 };
 
-/** A GIF that stays a GIF of the same size needs no new pixels. */
-export function passesThrough(job: Job): boolean {
-  const { picture, options } = job;
-  const asItIs = !options.width && !options.height && options.format === 'gif';
-  return asItIs && picture.type === 'gif' && allFrames(job);
-}
-
 /**
  * Stored frames may hold only what changed; and a first frame may be smaller than the canvas,
  * whose rest is transparent only in a picture that has transparency.
@@ -69,25 +54,57 @@ export function passesThrough(job: Job): boolean {
 export function completeFrames(job: Job): string[] {
   const { picture, machine } = job;
   if (!INPUTS[picture.type].animation || passesThrough(job)) return [];
-  const { frames, firstFrame } = picture.animation ?? {};
+  const { frames } = picture.animation ?? {};
   const toldHow = allFrames(job) && !ABILITIES[machine.magick].webpBlending;
   const lay = toldHow && frames ? layFrames(frames) : ['-alpha', 'set', '-coalesce'];
-  return [...(firstFrame ? cutFirstFrame(firstFrame) : []), ...lay, ...uncover(job)];
+  return [...cutFirstFrame(picture.firstFrame), ...lay, ...uncover(job), ...tellDelays(job)];
 }
 
 /**
- * A frame that replaces others may be transparent where they were not, which a GIF shows only if they are gone
+ * A frame that replaces or clears others may leave nothing where they were, which a GIF shows only if they are gone
  * by then. Going back to what was before, which is nothing, is the one way that all viewers agree on.
  */
 function uncover({ picture: { animation }, options }: Job): string[] {
-  const uncovers = animation?.transparent && animation.frames?.some(({ replaces }) => replaces);
+  const uncovers =
+    animation?.transparent && animation.frames?.some(({ replaces, clears }) => replaces || clears);
   return uncovers && options.format === 'gif' ? ['-set', 'dispose', 'Previous'] : [];
 }
 
 /** The first frame of a WebP is read with an opaque canvas around it: it is cut out again. */
-function cutFirstFrame({ x, y, width, height }: Area): string[] {
+function cutFirstFrame(area: Area | undefined): string[] {
+  if (!area) return [];
+  const { x, y, width, height } = area;
   const cut = ['-crop', `${width}x${height}+${x}+${y}`];
   return ['(', '-clone', '0', ...cut, '-alpha', 'set', ')', '-swap', '0,-1', '+delete'];
+}
+
+/**
+ * ImageMagick counts hundredths of a second when it reads a WebP. Where that is not exact each frame is told how
+ * long it stays: in milliseconds for a WebP; for a GIF so that the whole takes as long as it did.
+ */
+function tellDelays(job: Job): string[] {
+  const { picture, options } = job;
+  const { delaysMs = [], frames } = picture.animation ?? {};
+  const exact = options.format !== 'gif' && delaysMs.every((delay) => delay % 10 === 0);
+  if (!allFrames(job) || !frames || exact) return [];
+  const delays = options.format === 'gif' ? centiseconds(delaysMs) : delaysMs.map((delay) => `${delay}x1000`);
+  const told = delays.flatMap((delay, at) => `( -clone ${at} -set delay ${delay} )`.split(' '));
+  return [...told, '-delete', `0-${delays.length - 1}`];
+}
+
+/** What a GIF can say; and less than two hundredths is taken for ten by browsers. */
+const MOST_CENTISECONDS = 65_535;
+const LEAST_CENTISECONDS = 2;
+
+function centiseconds(delaysMs: readonly number[]): string[] {
+  let shown = 0;
+  let passed = 0;
+  return delaysMs.map((delay) => {
+    passed += delay;
+    const length = Math.max(LEAST_CENTISECONDS, Math.min(MOST_CENTISECONDS, Math.round(passed / 10) - shown));
+    shown += length;
+    return `${length}x100`;
+  });
 }
 
 /**
@@ -109,6 +126,7 @@ function layFrames(frames: readonly FrameTraits[]): string[] {
 /** PNG's gamma chunk would shift the colours; the fourth byte of a BMP may be no transparency. */
 export function repairColours({ picture, drawn }: Job): string[] {
   if (picture.type === 'png' || drawn) return ['-set', 'colorspace', 'sRGB'];
+  if (picture.bitAlpha) return ['-channel', 'A', '-threshold', '0', '+channel']; // 6 and 7 take the bit for a half
   return picture.opaque ? ['-alpha', 'off'] : [];
 }
 
@@ -120,15 +138,19 @@ const ORIENTATIONS = [
 ];
 
 /**
- * EXIF is read here and told, since 6 passes it over in a PNG, and 7 believes XMP, which no viewer does.
+ * The tag is read here and told, since 6 passes over EXIF in a PNG, and 7 believes XMP, which no viewer does.
  * What was told would be written, too, where metadata is kept: so it is told that all is upright then.
- * `+repage` because a rotated picture would keep the canvas it had before.
  */
+function turn(orientation = 1): string[] {
+  const stored = ORIENTATIONS[orientation] as string;
+  return [...(stored === UPRIGHT ? [] : ['-orient', stored, '-auto-orient']), '-orient', UPRIGHT];
+}
+
+/** `+repage` because a rotated picture would keep the canvas it had before. */
 export function orient(job: Job): string[] {
-  if (allFrames(job)) return [];
   const { picture, drawn } = job;
-  if (!INPUTS[picture.type].turnedByExif || drawn) return ['-auto-orient', '+repage'];
-  const stored = ORIENTATIONS[picture.orientation ?? 1] as string;
-  const turn = stored === UPRIGHT ? [] : ['-orient', stored, '-auto-orient'];
-  return [...turn, '-orient', UPRIGHT, '+repage'];
+  if (allFrames(job)) return [];
+  if (wantedPages(job).length > 0) return ['+repage']; // turned while they were read
+  if (drawn || !INPUTS[picture.type].turnedByExif) return ['-auto-orient', '+repage'];
+  return [...turn(picture.orientation), '+repage'];
 }

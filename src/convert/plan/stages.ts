@@ -1,15 +1,8 @@
 import { OUTPUTS, type OutputType } from '../../formats.ts';
 import { inksToSrgb, lightToSrgb } from './colour.ts';
-import {
-  allFrames,
-  completeFrames,
-  orient,
-  passesThrough,
-  read,
-  repairColours,
-  wantedPages,
-} from './reading.ts';
+import { completeFrames, orient, read, repairColours } from './reading.ts';
 import type { ConvertOptions, Job } from './types.ts';
+import { allFrames, passesThrough, wantedPages } from './wanted.ts';
 
 /** What ImageMagick is told, stage by stage. Pure: every stage maps a job to arguments. */
 
@@ -80,9 +73,26 @@ function resize({ picture, options: { width, height } }: Job): string[] {
 }
 
 /** Lays transparency over one colour, and prints whether there was any. */
-function flatten({ options: { format, background = '#ffffff' } }: Job): string[] {
+function flatten(job: Job): string[] {
+  const { format, background = '#ffffff' } = job.options;
   if (OUTPUTS[format].alpha !== 'none') return [];
-  return ['-print', OPAQUE, '-background', background, '-alpha', 'remove', '-alpha', 'off'];
+  return [...printOpaque(job), '-background', background, '-alpha', 'remove', '-alpha', 'off'];
+}
+
+/** Of several pictures each is asked by itself, since only the first of a list would be. */
+function printOpaque(job: Job): string[] {
+  const frames = allFrames(job) ? (job.picture.animation?.delaysMs.length ?? 1) : 1;
+  const count = Math.max(frames, wantedPages(job).length);
+  if (count === 1) return ['-print', OPAQUE];
+  return Array.from({ length: count }, (_, at) => [
+    '(',
+    '-clone',
+    String(at),
+    '-print',
+    OPAQUE,
+    '+delete',
+    ')',
+  ]).flat();
 }
 
 function binaryAlpha(job: Job): string[] {
@@ -104,7 +114,10 @@ function write(job: Job): string[] {
 
 /** How each format is written. `quality` acts where it means a picture quality. */
 const ENCODERS: Readonly<Record<OutputType, (job: Job) => readonly string[]>> = {
-  webp: ({ options }) => ['-quality', String(options.quality), '-define', 'webp:method=4'],
+  // 7 would take 100 of an animation for lossless, and nothing else does.
+  webp: ({ options }) => [
+    ...['-quality', String(options.quality), '-define', 'webp:method=4', '-define', 'webp:lossless=false'],
+  ],
   // -quality would mean zlib level and filter here: 80 is slow and large.
   png: () => ['-depth', '8', '-define', 'png:compression-level=4', '-define', 'png:compression-filter=5'],
   jpg: ({ options }) => ['-sampling-factor', '4:2:0', '-quality', String(options.quality)],

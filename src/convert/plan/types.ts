@@ -12,6 +12,8 @@ export interface Picture {
   readonly orientation?: number;
   /** A BMP whose fourth byte is not transparency. */
   readonly opaque?: boolean;
+  /** A BMP whose transparency has one bit. */
+  readonly bitAlpha?: boolean;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
   /** A JPEG coded in a way that libjpeg does not read, or not in every version. */
@@ -19,6 +21,10 @@ export interface Picture {
   /** The pixels are CIELab. */
   readonly lab?: boolean;
   readonly profile?: Profile;
+  /** The profile is one that the tools do not see in the file: it is in a file of its own, {@link PROFILE_FILE}. */
+  readonly profileApart?: boolean;
+  /** What the one or first frame of a WebP covers, when that is not the whole canvas. */
+  readonly firstFrame?: Area;
   /** It has few colours by its kind, so that it must not be made blurred. */
   readonly tones?: Tones;
   readonly metadata?: readonly MetadataKind[];
@@ -47,6 +53,11 @@ export interface Page {
   readonly at: number;
   readonly width?: number;
   readonly height?: number;
+  readonly cmyk?: boolean;
+  readonly lab?: boolean;
+  readonly profile?: Profile;
+  /** How it is to be turned, 2 to 8. */
+  readonly orientation?: number;
   readonly tones?: Tones;
   /** Its greys are read the wrong way round. */
   readonly inverted?: boolean;
@@ -65,8 +76,6 @@ export interface Animation {
   readonly transparent?: boolean;
   /** How each frame of a WebP meets what is there already. */
   readonly frames?: readonly FrameTraits[];
-  /** What the first frame of a WebP covers, when that is not the whole canvas. */
-  readonly firstFrame?: Area;
 }
 
 /** In pixels, from the top left. */
@@ -138,6 +147,9 @@ export interface Plan {
 
 /** The name every input has on disk. */
 export const INPUT_FILE = 'in';
+
+/** Where a profile is put that the tools do not see in the input. */
+export const PROFILE_FILE = `${INPUT_FILE}.icc`;
 
 /** How the name of every output starts; version 6 makes it the title of a PDF, whatever it is told. */
 export const OUTPUT_STEM = 'image';

@@ -1,0 +1,17 @@
+import type { Picture } from '../plan/types.ts';
+import type { Bytes } from './bytes.ts';
+
+/** A directory and its one entry: what is behind them is the image. */
+const IMAGE_AT = 6 + 16;
+
+/** Size of an icon that has been reduced to one bitmap; its height counts the mask, too. */
+export async function readIco(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
+  const header = await bytes.at(IMAGE_AT, 12);
+  if (header.length < 12) return {};
+  return {
+    width: Math.abs(header.readInt32LE(4)),
+    height: Math.abs(header.readInt32LE(8)) / 2,
+    profile: 'none',
+    metadata: [],
+  };
+}
