@@ -73,6 +73,10 @@ const ERRORS = {
     (method: string, allowed: string) => `${method} is not allowed here: use ${allowed}.`,
   ),
   UPLOAD_TIMEOUT: row(408, (ms: number) => `The upload was not complete after ${seconds(ms / 1000)}.`),
+  UPLOAD_TOO_SLOW: row(
+    408,
+    (bytesPerSecond: number) => `The upload came too slowly: less than ${bytesPerSecond} bytes a second.`,
+  ),
   FILE_TOO_LARGE: row(
     413,
     (file: string, most: number) => `${file} is too large: at most ${readableBytes(most)} allowed.`,

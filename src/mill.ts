@@ -95,9 +95,16 @@ export async function createMill(config: MillSettings, log: Logger): Promise<Mil
 
 const MIB = 1024 ** 2;
 
-/** An honest picture of 50 megapixels took up to 1.22 GB in any conversion: 26 bytes a pixel. */
+/**
+ * An honest picture of 50 megapixels took up to 1.22 GB in any conversion: 26 bytes a pixel. The limit that counts
+ * is kept before a tool is started; the tools' own, for files that lie, leave room for what they add.
+ */
 function toolLimits({ MAX_PIXELS, MAX_FRAMES }: MillSettings): ToolLimits {
-  return { pixels: MAX_PIXELS, frames: MAX_FRAMES, memoryBytes: Math.max(1536 * MIB, 32 * MAX_PIXELS) };
+  return {
+    pixels: Math.ceil(MAX_PIXELS * 1.1) + 65_536,
+    frames: MAX_FRAMES,
+    memoryBytes: Math.max(1536 * MIB, 32 * MAX_PIXELS),
+  };
 }
 
 async function shutIn(

@@ -1,5 +1,6 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fail } from '../errors.ts';
 import { identity, instanceFolderName } from './instance.ts';
 
 /** One private folder a request, removed whole in every outcome. */
@@ -12,18 +13,32 @@ export interface Workspace {
 }
 
 export interface Workspaces {
-  open(): Promise<Workspace>;
+  /**
+   * @param bytes what is to be received into it
+   * @throws ServiceError with status 503 when there is not room for it and for what becomes of it
+   */
+  open(bytes?: number): Promise<Workspace>;
   /** The folder of this process, which all its workspaces are in. */
   home(): Promise<string>;
   /** Removes what this process still has on disk. */
   close(): Promise<void>;
 }
 
+/** What is received, once more for what becomes of it, and a reserve for those who work already. */
+const ROOM_FACTOR = 2;
+const RESERVE_BYTES = 8 * 1024 ** 2;
+
+/** How many bytes the disk of a folder has left for users without privileges. */
+async function freeOn(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}
+
 /**
  * Everything this process puts on disk is below one folder in `tempDir`, whose name
  * tells which process it belongs to.
  */
-export function createWorkspaces(tempDir: string): Workspaces {
+export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   let home: Promise<string> | undefined;
 
   const makeHome = async (): Promise<string> => {
@@ -52,7 +67,9 @@ export function createWorkspaces(tempDir: string): Workspaces {
 
   return {
     home: currentHome,
-    async open() {
+    async open(bytes = 0) {
+      const left = await free(await currentHome()).catch(() => Number.POSITIVE_INFINITY); // it will show
+      if (left < ROOM_FACTOR * bytes + RESERVE_BYTES) throw fail('DISK_FULL');
       const path = await makeFolder();
       return {
         path,

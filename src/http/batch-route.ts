@@ -10,7 +10,7 @@ import type { BatchOptions, Parse } from './options.ts';
 import { printable } from './printable.ts';
 import { sendArchive } from './send-archive.ts';
 import { setServerTiming } from './send-file.ts';
-import { receive, type TextField, type UploadRules } from './upload.ts';
+import { bodyBytes, receive, type TextField, type UploadRules } from './upload.ts';
 
 export interface BatchRouteDeps {
   readonly workspaces: Workspaces;
@@ -33,7 +33,7 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
   return async (req, res) => {
     const started = performance.now();
     const signal = clientSignal(res);
-    const workspace = await workspaces.open();
+    const workspace = await workspaces.open(bodyBytes(req, rules));
     try {
       const { files, fields } = await receive(req, workspace, rules, signal);
       const uploadedMs = performance.now() - started;

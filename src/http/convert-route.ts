@@ -10,7 +10,7 @@ import { setNotes } from './notes.ts';
 import type { Parse } from './options.ts';
 import { baseNameOf } from './output-name.ts';
 import { sendFile, setServerTiming } from './send-file.ts';
-import { receive, type UploadRules } from './upload.ts';
+import { bodyBytes, receive, type UploadRules } from './upload.ts';
 
 export interface ConvertRouteDeps {
   readonly workspaces: Workspaces;
@@ -34,7 +34,7 @@ export function convertRoute({ workspaces, convert, parse, limits }: ConvertRout
   return async (req, res) => {
     const started = performance.now();
     const signal = clientSignal(res);
-    const workspace = await workspaces.open();
+    const workspace = await workspaces.open(bodyBytes(req, rules));
     try {
       const { files, fields } = await receive(req, workspace, rules, signal);
       const uploadedMs = performance.now() - started;

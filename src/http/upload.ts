@@ -13,6 +13,8 @@ export interface UploadRules extends IntakeRules {
   readonly fileFieldAliases: readonly string[];
   /** For the whole body, in milliseconds. */
   readonly timeoutMs: number;
+  /** How long a client may send less than {@link LEAST_RATE}, in milliseconds; by default {@link PATIENCE_MS}. */
+  readonly patienceMs?: number;
   /** Whether the request goes on without a file that is no good, by the fields that came before it. */
   readonly goesOn: (fields: readonly TextField[]) => boolean;
 }
@@ -24,6 +26,10 @@ export interface Upload {
 }
 
 export type TextField = readonly [name: string, value: string];
+
+/** Bytes a second: a tenth of what the slowest mobile networks carry. Who sends less holds a place for nothing. */
+const LEAST_RATE = 1024;
+const PATIENCE_MS = 10_000;
 
 /** No field that means anything here is longer, and no form has more of them. */
 const MOST_FIELD_BYTES = 1024;
@@ -64,6 +70,9 @@ export async function receive(
     parser.destroy();
   };
   const timer = setTimeout(() => stop(fail('UPLOAD_TIMEOUT', rules.timeoutMs)), rules.timeoutMs);
+  const watch = watchRate(req, rules.patienceMs ?? PATIENCE_MS, () =>
+    stop(fail('UPLOAD_TOO_SLOW', LEAST_RATE)),
+  );
   const { promise: parsed, resolve: parserClosed } = Promise.withResolvers<void>();
 
   parser.on('field', (name: string | undefined, value) => {
@@ -96,9 +105,28 @@ export async function receive(
   await parsed;
   await writing;
   clearTimeout(timer);
+  clearInterval(watch);
   if (trouble) throw trouble;
   if (intake.files.length === 0) throw fail('NO_FILE', rules.fileField);
   return { fields, files: intake.files };
+}
+
+/** Calls `tooSlow` when a client sends next to nothing for a while, and it is not we who keep it waiting. */
+function watchRate(req: IncomingMessage, patienceMs: number, tooSlow: () => void): NodeJS.Timeout {
+  let before = req.socket.bytesRead;
+  return setInterval(() => {
+    const received = req.socket.bytesRead - before;
+    before += received;
+    const ours = req.complete || req.isPaused();
+    if (!ours && received < (LEAST_RATE * patienceMs) / 1000) tooSlow();
+  }, patienceMs);
+}
+
+/** How much a request's body may have: what it says, or all that is allowed. */
+export function bodyBytes(req: IncomingMessage, { maxFiles, maxFileBytes }: UploadRules): number {
+  const most = maxFiles * maxFileBytes;
+  const said = Number(req.headers['content-length'] ?? most);
+  return Math.min(Number.isFinite(said) ? said : most, most);
 }
 
 function openParser(req: IncomingMessage): busboy.Busboy {

@@ -36,6 +36,17 @@ describe('a workspace', () => {
     expect(await readdir(tempDir)).to.deep.equal([]);
   });
 
+  it('is not opened where there is no room for what is to come, and for what becomes of it', async () => {
+    const MIB = 1024 ** 2;
+    const tempDir = await scratch('temp');
+    const workspaces = createWorkspaces(tempDir, async () => 28 * MIB);
+    await (await workspaces.open(10 * MIB)).remove();
+    const refused = await workspaces.open(10 * MIB + 1).catch((error) => error);
+    expect(refused).to.include({ code: 'DISK_FULL', status: 503 });
+    await workspaces.close();
+    expect(await readdir(tempDir)).to.deep.equal([]);
+  });
+
   it('is made again when somebody tidied up the temporary folder meanwhile', async () => {
     const tempDir = await scratch('temp');
     const workspaces = createWorkspaces(tempDir);

@@ -2,17 +2,20 @@ import type { FileHandle } from 'node:fs/promises';
 
 const WINDOW = 64 * 1024;
 
+/** An open file, or what reads like one. */
+export type Readable = Pick<FileHandle, 'read'>;
+
 /**
  * Reads a file here and there through one window of 64 KiB, so that walking a
  * file of any size costs the same memory. Past the end there are no bytes.
  */
 export class Bytes {
-  readonly #file: FileHandle;
+  readonly #file: Readable;
   readonly #window = Buffer.allocUnsafe(WINDOW);
   #start = 0;
   #filled = 0;
 
-  constructor(file: FileHandle) {
+  constructor(file: Readable) {
     this.#file = file;
   }
 

@@ -3,7 +3,7 @@ import type { InputType } from '../../formats.ts';
 import type { Picture } from '../plan/types.ts';
 import { readAvif } from './avif.ts';
 import { readBmp } from './bmp.ts';
-import { Bytes } from './bytes.ts';
+import { Bytes, type Readable } from './bytes.ts';
 import { readGif } from './gif.ts';
 import { readIco } from './ico.ts';
 import { readJpeg } from './jpeg.ts';
@@ -33,8 +33,13 @@ const READERS: Readonly<Record<InputType, Reader>> = {
 export async function readHeader(path: string, type: InputType): Promise<Picture> {
   const file = await open(path);
   try {
-    return { type, ...(await READERS[type](new Bytes(file))) };
+    return await readHeaderOf(file, type);
   } finally {
     await file.close();
   }
+}
+
+/** As {@link readHeader}, of a file that is open. Of any bytes at all it reads little, and comes to an end. */
+export async function readHeaderOf(file: Readable, type: InputType): Promise<Picture> {
+  return { type, ...(await READERS[type](new Bytes(file))) };
 }

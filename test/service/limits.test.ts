@@ -1,0 +1,106 @@
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { tiff } from '../../scripts/fixtures/writers.ts';
+import { convert, fixture } from '../helpers/client.ts';
+import { useOwnServices } from '../helpers/service.ts';
+
+/** What is too large is refused by its header: 413, with the value, the limit and its setting, and no tool is started. */
+describe('a limit', () => {
+  const { start, current, nothingLeft } = useOwnServices();
+
+  const refusal = async (file: Buffer, fields: Record<string, string> = {}): Promise<string> => {
+    const { status, message, headers } = await convert(current().base, file, fields);
+    expect(headers.get('server-timing')).to.equal(null);
+    await nothingLeft();
+    return `${status} ${message}`;
+  };
+  const plain = (width: number, height: number) =>
+    sharp({ create: { width, height, channels: 3, background: 'teal' } });
+  const frames = (count: number, side: number): Promise<Buffer> => {
+    const data = Buffer.alloc(side * side * count * 4, 255);
+    for (let at = 0; at < count; at += 1) data[at * side * side * 4] = at; // no two are the same
+    return sharp(data, { raw: { width: side, height: side * count, channels: 4, pageHeight: side } })
+      .webp({ lossless: true })
+      .toBuffer();
+  };
+  const pages = (count: number, side: number): Buffer =>
+    tiff(
+      Array.from({ length: count }, () => ({
+        tags: { 256: side, 257: side, 258: 8, 262: 1, 278: side },
+        strip: Buffer.alloc(side * side, 9),
+      })),
+    );
+
+  for (const [what, file] of [
+    ['PNG', () => plain(110, 100).png().toBuffer()],
+    ['JPEG', () => plain(110, 100).jpeg().toBuffer()],
+    ['GIF', () => plain(110, 100).gif().toBuffer()],
+    ['WebP', () => plain(110, 100).webp().toBuffer()],
+    ['TIFF', () => plain(110, 100).tiff().toBuffer()],
+    ['AVIF', () => plain(110, 100).avif().toBuffer()],
+    ['SVG', async () => Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="110" height="100"/>')],
+  ] as const) {
+    it(`on pixels holds for ${what}, for one pixel more than it allows, and not for as many`, async () => {
+      await start({ MAX_PIXELS: '10999' });
+      expect(await refusal(await file())).to.equal(
+        '413 The file has 110 × 100 = 11000 pixels, more than the limit of 10999 (MAX_PIXELS).',
+      );
+      await current().stop();
+      await start({ MAX_PIXELS: '11000' });
+      expect((await convert(current().base, await file())).status).to.equal(200);
+    });
+  }
+
+  it('on pixels holds for the image of an icon, and for what a drawing is to become', async () => {
+    await start({ MAX_PIXELS: '4000' });
+    expect(await refusal(await fixture('scene.ico'))).to.include('413 The file has 64 × 64 = 4096 pixels');
+    const drawing = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"/>');
+    expect(await refusal(drawing, { width: '64' })).to.include('413 The file has 64 × 64 = 4096 pixels');
+    expect((await convert(current().base, drawing, { width: '63' })).status).to.equal(200);
+  });
+
+  it('on sides no setting moves', async () => {
+    await start({ MAX_PIXELS: '268435456' });
+    expect(await refusal(await plain(16_385, 2).png().toBuffer())).to.equal(
+      '413 The file is 16385 pixels wide or high, more than the limit of 16384, which no setting moves.',
+    );
+  });
+
+  it('on frames holds for animations and pages, also where only the first is wanted', async () => {
+    await start({ MAX_FRAMES: '4' });
+    for (const file of [await frames(5, 8), pages(5, 8)]) {
+      for (const format of ['webp', 'png', 'pdf']) {
+        expect(await refusal(file, { format })).to.equal(
+          '413 The file has 5 frames or pages, more than the limit of 4 (MAX_FRAMES).',
+        );
+      }
+    }
+    expect((await convert(current().base, await frames(4, 8), { format: 'gif' })).status).to.equal(200);
+    expect((await convert(current().base, pages(4, 8), { format: 'pdf' })).status).to.equal(200);
+  });
+
+  it('on all pixels together holds for animations and pages', async () => {
+    await start({ MAX_TOTAL_PIXELS: '319' });
+    for (const file of [await frames(5, 8), pages(5, 8)]) {
+      expect(await refusal(file)).to.equal(
+        '413 The file has 320 pixels in 5 frames or pages, more than the limit of 319 for all together (MAX_TOTAL_PIXELS).',
+      );
+    }
+    expect((await convert(current().base, await frames(4, 8))).status).to.equal(200);
+  });
+
+  it('that is raised lets more through, to the tools and back', async () => {
+    await start({ MAX_PIXELS: '60000000', MAX_FRAMES: '1000' });
+    const large = await plain(7500, 7500).png({ compressionLevel: 1 }).toBuffer();
+    expect((await convert(current().base, large, { format: 'jpg', width: '100' })).status).to.equal(200);
+    const { status, message, body } = await convert(current().base, await frames(520, 4), { format: 'gif' });
+    expect(status, message).to.equal(200);
+    expect((await sharp(body, { animated: true }).metadata()).pages).to.equal(520);
+  });
+
+  it('is said to be in force at the start, with what shuts the tools in', async () => {
+    await start({});
+    const { layers } = current().service;
+    expect(layers.limits).to.equal('prlimit');
+  });
+});
