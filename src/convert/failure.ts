@@ -12,11 +12,12 @@ interface Failing {
 
 const REFUSED = /not allowed by the security policy|attempt to perform an operation not allowed/i;
 
-type Meaning = 'ours' | 'disk' | 'pixels' | 'side';
+type Meaning = 'ours' | 'disk' | 'pixels' | 'side' | 'time';
 
 /** Signs in what the tools print, looked for in this order. */
 const SIGNS: readonly { readonly sign: RegExp; readonly meaning: Meaning }[] = [
   { sign: REFUSED, meaning: 'ours' },
+  { sign: /time limit exceeded|TimeLimitExceeded/i, meaning: 'time' },
   {
     sign: /No space left on device|Disk quota exceeded|unable to write file|WriteBlob Failed/i,
     meaning: 'disk',
@@ -28,6 +29,9 @@ const SIGNS: readonly { readonly sign: RegExp; readonly meaning: Meaning }[] = [
     meaning: 'pixels',
   },
 ];
+
+/** What a tool ends with that wrote more than a file may have: by itself, or ImageMagick, which passes the number on. */
+const FILE_TOO_LARGE: readonly (number | string | undefined)[] = ['SIGXFSZ', 25];
 
 /** Signs that a tool stumbled over the colour profile of a picture that may be sound. */
 export const PROFILE_TROUBLE = /ColorProfile|color transform|unable to transform colorspace/i;
@@ -43,7 +47,7 @@ export function explain(error: unknown, source: Failing, format: OutputType, tim
     case 'unrunnable':
       return failBecause(error, isShortage(error.cause) ? 'BUSY' : 'TOOLS_FAILING');
     default:
-      return explainText(error, source, format);
+      return explainText(error, source, format, timeoutMs);
   }
 }
 
@@ -54,10 +58,14 @@ function isShortage(cause: unknown): boolean {
   );
 }
 
-function explainText(error: CommandFailed, source: Failing, format: OutputType): Error {
+function explainText(error: CommandFailed, source: Failing, format: OutputType, timeoutMs: number): Error {
   const meaning = SIGNS.find(({ sign }) => sign.test(error.stderr))?.meaning;
   const { label, maxSide } = OUTPUTS[format];
   if (meaning === 'ours') return error;
+  if (meaning === 'time' || error.end === 'SIGXCPU') {
+    return failBecause(error, 'CONVERSION_TIMEOUT', source.label, timeoutMs);
+  }
+  if (FILE_TOO_LARGE.includes(error.end)) return failBecause(error, 'TOO_LARGE', source.label);
   if (meaning === 'disk') return failBecause(error, 'DISK_FULL');
   if (meaning === 'side' && maxSide) return failBecause(error, 'SIDE_TOO_LONG', source.label, label, maxSide);
   if (meaning === 'side' || meaning === 'pixels') return failBecause(error, 'TOO_LARGE', source.label);

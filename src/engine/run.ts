@@ -30,8 +30,11 @@ export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
   readonly reason: Reason;
   readonly stderr: string;
-  constructor(reason: Reason, message: string, stderr: string, cause?: unknown) {
+  /** Its exit status, or the signal that ended it. */
+  readonly end: number | string | undefined;
+  constructor(reason: Reason, message: string, stderr: string, cause?: unknown, end?: number | string) {
     super(message, { cause });
+    this.end = end;
     this.reason = reason;
     this.stderr = stderr;
   }
@@ -88,7 +91,13 @@ export function createRun(deps: RunDeps): Run {
       const result = await child;
       const output = { stdout: stdout(), stderr: stderr() };
       if (!result.failed) return output;
-      throw new CommandFailed(reasonOf(result), result.shortMessage ?? file, output.stderr, result.cause);
+      throw new CommandFailed(
+        reasonOf(result),
+        result.shortMessage ?? file,
+        output.stderr,
+        result.cause,
+        result.signal ?? result.exitCode,
+      );
     } finally {
       await input?.close();
     }
@@ -111,7 +120,7 @@ function environment(
     XDG_CONFIG_HOME: policyFolder,
     MAGICK_CONFIGURE_PATH: `${policyFolder}/ImageMagick`,
     MAGICK_THREAD_LIMIT: '1',
-    MAGICK_TIME_LIMIT: String(Math.ceil(timeoutMs / 1000)),
+    MAGICK_TIME_LIMIT: String(Math.ceil(timeoutMs / 1000) + 1), // our own comes first, and is told from others
     MAGICK_TEMPORARY_PATH: folder,
     TMPDIR: folder,
     XDG_CACHE_HOME: folder,

@@ -40,10 +40,15 @@ export async function* unzip(path: string, label: string): AsyncGenerator<Zipped
       yield { name: entry.fileName, read: () => bytesOf(archive as ZipFile, entry, refuse) };
     }
   } catch (cause) {
-    throw cause instanceof ServiceError ? cause : refuse('is damaged or not safe to read', cause);
+    throw isNotTheArchives(cause) ? cause : refuse('is damaged or not safe to read', cause);
   } finally {
     archive?.close();
   }
+}
+
+/** What was found wrong already, or what the machine lacks: files that may be open, for instance. */
+function isNotTheArchives(cause: unknown): boolean {
+  return cause instanceof ServiceError || (cause as NodeJS.ErrnoException).syscall !== undefined;
 }
 
 function isPassedOver({ fileName }: Entry): boolean {
@@ -69,6 +74,6 @@ async function* bytesOf(
     }
     if (checksum !== entry.crc32) throw new Error(`checksum of ${entry.fileName} is wrong`);
   } catch (cause) {
-    throw refuse('is damaged or compressed in an unknown way', cause);
+    throw isNotTheArchives(cause) ? cause : refuse('is damaged or compressed in an unknown way', cause);
   }
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import {
   createServer,
   type IncomingMessage,
@@ -11,6 +12,9 @@ import { errorBody } from './error-handler.ts';
 
 /** How much longer than an upload may take a connection lives on, in milliseconds, so that the answer gets out. */
 const GRACE_MS = 5_000;
+
+/** A third of the files that this process may have open; the others are for pictures and for talking to tools. */
+const MOST_CONNECTIONS = Math.floor(openFilesAllowed() / 3);
 
 export interface HttpServer {
   readonly server: Server;
@@ -41,19 +45,20 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
     handle,
   );
   server.on('checkExpectation', handle);
+  const closeIdle = (): void => {
+    for (const [socket, answer] of connections) if (!answer) socket.destroy();
+  };
   server.on('connection', (socket) => {
+    // Connections for which nothing is under way must not take the places of files and tools.
+    if (connections.size >= MOST_CONNECTIONS) closeIdle();
+    if (connections.size >= MOST_CONNECTIONS) return void socket.destroy();
     connections.set(socket, undefined);
     socket.once('close', () => connections.delete(socket));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     refuse(error, socket, connections.get(socket));
   });
-  return {
-    server,
-    closeIdle() {
-      for (const [socket, answer] of connections) if (!answer) socket.destroy();
-    },
-  };
+  return { server, closeIdle };
 }
 
 /** What Node found wrong, in the client's terms. */
@@ -79,4 +84,13 @@ function refuse(error: NodeJS.ErrnoException, socket: Socket, answer: ServerResp
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+}
+
+/** RLIMIT_NOFILE by proc(5); where that is not told, as many as systems allow that do not tell. */
+function openFilesAllowed(): number {
+  try {
+    return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 10_240);
+  } catch {
+    return 10_240;
+  }
 }

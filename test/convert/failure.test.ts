@@ -28,6 +28,23 @@ describe('a failed command', () => {
     expect(explained(new CommandFailed('timeout', 'x', '')).message).to.include('limit of 2 seconds');
   });
 
+  it('that ran out of processor time, or of the tool’s own time, took too long, too', () => {
+    const stderr = "convert: time limit exceeded `in' @ fatal/cache.c/GetImagePixelCache/1791";
+    expect(explained(new CommandFailed('exit', 'x', stderr))).to.include({ code: 'CONVERSION_TIMEOUT' });
+    expect(explained(new CommandFailed('signal', 'x', '', undefined, 'SIGXCPU'))).to.include({
+      code: 'CONVERSION_TIMEOUT',
+    });
+  });
+
+  it('that wrote more than a file may have is told as too large', () => {
+    for (const end of ['SIGXFSZ', 25]) {
+      expect(explained(new CommandFailed('exit', 'x', '', undefined, end))).to.include({
+        code: 'TOO_LARGE',
+        status: 413,
+      });
+    }
+  });
+
   it('that met a size its output cannot have says which', () => {
     const error = explained(new CommandFailed('exit', 'x', 'error: ENCODING_ERROR_BAD_DIMENSION'));
     expect(error).to.include({ code: 'SIDE_TOO_LONG', status: 400 });
