@@ -38,6 +38,10 @@ missing_packages() {
     has img2webp || printf 'webp '
     has heif-convert || printf 'libheif-examples '
   fi
+  # What hides files from the tools: newer versions of setpriv do, where they are not bubblewrap does.
+  if [ "$(package_manager)" = apt ]; then
+    setpriv --help 2>/dev/null | grep -q landlock || has bwrap || printf 'bubblewrap '
+  fi
   # The tests look at results with other pairs of eyes, and at the service as a browser and as curl.
   if [ "$purpose" = test ]; then
     has pdftoppm || printf 'poppler-utils '

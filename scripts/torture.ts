@@ -6,8 +6,8 @@
 import { parseArgs } from 'node:util';
 import { createRun } from '../src/engine/run.ts';
 import { findToolchain } from '../src/engine/toolchain.ts';
-import { add, emptyTally, letIn, type Tally } from './torture/crowd.ts';
-import { FAULTS } from './torture/faults.ts';
+import { add, emptyTally, letIn } from './torture/crowd.ts';
+import { FAULTS, type Outcome } from './torture/faults.ts';
 import { seeded } from './torture/random.ts';
 import { badRequests, goodRequests, hostileRequests } from './torture/requests.ts';
 import { filesLeft, memoryOf, processesLeft, startServer, tidyUp } from './torture/server.ts';
@@ -29,7 +29,7 @@ const toolchain = await findToolchain(
 const magick = toolchain.magick?.path ?? '';
 console.log(`ImageMagick ${toolchain.magick?.version}, Node ${process.version}, seed ${seed}, ${seconds} s`);
 
-const rows: { name: string; tally: Tally; left: readonly string[] }[] = [];
+const rows: ({ readonly name: string } & Outcome)[] = [];
 const problems: string[] = [];
 try {
   const server = await startServer();
@@ -79,7 +79,11 @@ process.exitCode = problems.length > 0 ? 1 : 0;
 function report(samples: readonly { own: number; tree: number }[], loopDelay: number | undefined): void {
   const total = emptyTally();
   console.log('\nrequests    right   wrong    left  fault and answers');
-  for (const { name, tally, left } of rows) {
+  for (const { name, tally, left, notRun } of rows) {
+    if (notRun) {
+      console.log(`${' '.repeat(32)}  ${name}: NOT RUN, ${notRun}`);
+      continue;
+    }
     add(total, tally);
     const answers = Object.entries(tally.answers).sort(([a], [b]) => a.localeCompare(b));
     const cells = [tally.requests, tally.right, tally.wrong.length, left.length].map((cell) =>
