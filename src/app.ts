@@ -4,12 +4,13 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { Capabilities } from './convert/capabilities.ts';
 import type { Convert } from './convert/convert.ts';
+import type { Layers } from './engine/sandbox.ts';
 import { fail } from './errors.ts';
 import type { Workspaces } from './files/workspace.ts';
 import { batchRoute } from './http/batch-route.ts';
 import { convertRoute } from './http/convert-route.ts';
 import { errorHandler, notFound } from './http/error-handler.ts';
-import { formatsRoute, healthRoute } from './http/info-routes.ts';
+import { formatsRoute, healthRoute, liveRoute, readyRoute } from './http/info-routes.ts';
 import { createParsers } from './http/options.ts';
 import { rateLimiter } from './http/rate-limit.ts';
 import { commonHeaders, requestLog } from './http/request-context.ts';
@@ -34,6 +35,10 @@ export interface AppDeps {
   readonly capabilities: Capabilities;
   readonly convert: Convert;
   readonly workspaces: Workspaces;
+  /** Whether conversions still work. */
+  readonly works: () => Promise<boolean>;
+  /** How the tools are shut in. */
+  readonly layers: Layers;
   /** Whether new work is refused because the process is about to end. */
   readonly draining?: () => boolean;
   /** Milliseconds of a clock that never goes back, for the rate limit. */
@@ -51,6 +56,8 @@ export function createApp(deps: AppDeps): Express {
   app.use(commonHeaders);
   app.use(requestLog(log));
   if (config.CORS_ORIGIN !== false) app.use(crossOrigin(config.CORS_ORIGIN));
+  app.get('/livez', liveRoute);
+  app.get('/readyz', readyRoute(deps.works, deps.draining ?? (() => false), { ...deps.layers }));
   app.use(BASE, apiRouter(deps));
   app.use(notFound);
   app.use(errorHandler(log, config.SUPPORT_EMAIL));

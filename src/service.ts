@@ -2,6 +2,7 @@ import type { Express } from 'express';
 import type { Logger } from 'pino';
 import { createApp } from './app.ts';
 import type { Config } from './config.ts';
+import { createTrial } from './convert/trial.ts';
 import { createMill, type Mill } from './mill.ts';
 
 /** The parts put together: settings in, an app that is ready to listen out. */
@@ -25,7 +26,8 @@ export async function createService({ config, version, log, now }: ServiceParts)
   const { toolchain, capabilities, layers, convert, workspaces, close } = await createMill(config, log);
   let draining = false;
   const app = createApp({
-    ...{ config, version, log, capabilities, convert, workspaces },
+    ...{ config, version, log, capabilities, layers, convert, workspaces },
+    works: createTrial(convert, workspaces),
     draining: () => draining,
     ...(now && { now }),
   });

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { ask, fixture } from './helpers/client.ts';
+import { fakeMagick } from './helpers/fake-magick.ts';
 import { useOwnServices } from './helpers/service.ts';
 
 describe('a setting of the app', () => {
@@ -34,5 +35,39 @@ describe('a setting of the app', () => {
     const longer = new Uint8Array(4001);
     longer.set(photo);
     expect(await send(longer)).to.equal('413 File 1 ("a.jpg") is too large: at most 4000 bytes allowed.');
+  });
+});
+
+describe('a probe', () => {
+  const { start, current } = useOwnServices();
+  const probe = async (path: string) => {
+    const { status, headers, body } = await ask(`${new URL(current().base).origin}/${path}`);
+    expect(headers.get('cache-control')).to.equal('no-store');
+    expect(headers.get('x-ratelimit-limit')).to.equal(null);
+    expect(status).to.equal(200);
+    return JSON.parse(body.toString()) as { status: string; sandbox?: object };
+  };
+
+  it('says that the process lives and is ready, and how the tools are shut in', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '1' });
+    for (let round = 0; round < 3; round += 1) {
+      expect(await probe('livez')).to.deep.equal({ status: 'ok' });
+      expect((await ask(`${new URL(current().base).origin}/livez`)).status).to.equal(200);
+      expect((await probe('readyz')).sandbox).to.have.keys('limits', 'privileges', 'files', 'network');
+    }
+  });
+
+  it('says that it is not ready while it shuts down, and still lives', async () => {
+    await start({});
+    expect((await ask(`${new URL(current().base).origin}/readyz`)).status).to.equal(200);
+    current().service.drain();
+    expect((await ask(`${new URL(current().base).origin}/readyz`)).status).to.equal(503);
+    expect((await ask(`${new URL(current().base).origin}/livez`)).status).to.equal(200);
+  });
+
+  it('says that it is not ready when conversions fail', async () => {
+    await start({ MAGICK_BIN: await fakeMagick('exit 1') });
+    const { status, body } = await ask(`${new URL(current().base).origin}/readyz`);
+    expect([status, JSON.parse(body.toString()).status]).to.deep.equal([503, 'failing']);
   });
 });

@@ -16,3 +16,25 @@ export function healthRoute(version: string): RequestHandler {
     res.json({ status: 'ok', version, timestamp: new Date().toISOString() });
   };
 }
+
+/** `GET /livez`: the process answers. It never depends on load. */
+export const liveRoute: RequestHandler = (_req, res) => {
+  res.setHeader('Cache-Control', 'no-store');
+  res.json({ status: 'ok' });
+};
+
+/**
+ * `GET /readyz`: whether it should be sent requests, which it should not while it shuts down or when
+ * conversions fail. It says how the tools are shut in, too.
+ */
+export function readyRoute(
+  works: () => Promise<boolean>,
+  draining: () => boolean,
+  sandbox: Readonly<Record<string, string>>,
+): RequestHandler {
+  return async (_req, res) => {
+    const status = draining() ? 'draining' : (await works()) ? 'ok' : 'failing';
+    res.setHeader('Cache-Control', 'no-store');
+    res.status(status === 'ok' ? 200 : 503).json({ status, sandbox });
+  };
+}

@@ -1,0 +1,58 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ServiceError } from '../errors.ts';
+import type { Workspaces } from '../files/workspace.ts';
+import type { Convert } from './convert.ts';
+import { INPUT_FILE } from './plan/types.ts';
+
+/** Whether conversions still work: a tiny one is tried now and then. */
+
+/** One grey pixel, as PNG. */
+const PIXEL = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==',
+  'base64',
+);
+/** How long a verdict holds, in milliseconds. */
+const HOLDS_MS = 10_000;
+
+/**
+ * Makes the function that tells whether conversions work. It answers at once with what it knows, and
+ * tries again behind the answer when that is too old: whoever asks often costs no more than a trial in 10 s.
+ *
+ * @param now milliseconds of a clock that never goes back
+ */
+export function createTrial(
+  convert: Convert,
+  workspaces: Workspaces,
+  now: () => number = () => performance.now(),
+): () => Promise<boolean> {
+  let verdict: Promise<boolean> | undefined;
+  let triedAt = 0;
+  return () => {
+    if (verdict === undefined || now() - triedAt >= HOLDS_MS) {
+      const trial = tryOnce(convert, workspaces);
+      triedAt = now();
+      const before = verdict;
+      verdict = trial;
+      return before ?? trial;
+    }
+    return verdict;
+  };
+}
+
+async function tryOnce(convert: Convert, workspaces: Workspaces): Promise<boolean> {
+  try {
+    const workspace = await workspaces.open();
+    try {
+      const folder = await workspace.folder('trial');
+      await writeFile(join(folder, INPUT_FILE), PIXEL);
+      const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+      await convert({ folder, type: 'png', label: 'The trial' }, options, new AbortController().signal);
+      return true;
+    } finally {
+      await workspace.remove();
+    }
+  } catch (error) {
+    return error instanceof ServiceError && error.code === 'BUSY'; // too much work is no reason not to work
+  }
+}

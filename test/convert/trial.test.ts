@@ -1,0 +1,52 @@
+import { readdir } from 'node:fs/promises';
+import { expect } from 'chai';
+import type { Convert } from '../../src/convert/convert.ts';
+import { createTrial } from '../../src/convert/trial.ts';
+import { fail } from '../../src/errors.ts';
+import { createWorkspaces } from '../../src/files/workspace.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { eventually } from '../helpers/scripts.ts';
+
+describe('a trial', () => {
+  const setUp = async () => {
+    const tempDir = await scratch('trial');
+    const state = { now: 0, tries: 0, error: undefined as Error | undefined };
+    const convert = (async () => {
+      state.tries += 1;
+      if (state.error) throw state.error;
+      return {};
+    }) as unknown as Convert;
+    const works = createTrial(convert, createWorkspaces(tempDir), () => state.now);
+    return { state, works, tempDir };
+  };
+
+  it('is made at most once in 10 seconds, however often it is asked for, and leaves nothing', async () => {
+    const { state, works, tempDir } = await setUp();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => works()));
+    state.now = 9_999;
+    answers.push(await works());
+    expect(new Set(answers)).to.deep.equal(new Set([true]));
+    expect(state.tries).to.equal(1);
+    expect(await readdir(tempDir, { recursive: true })).to.have.length(1); // the process’s own folder
+  });
+
+  it('that fails is told at the next question, and so is that all is well again', async () => {
+    const { state, works } = await setUp();
+    expect(await works()).to.equal(true);
+    state.error = fail('TOOLS_FAILING');
+    state.now = 10_000;
+    expect(await works()).to.equal(true); // what was known; behind it the next trial runs
+    await eventually(async () => (await works()) === false);
+    state.error = undefined;
+    state.now = 20_000;
+    await works();
+    await eventually(async () => (await works()) === true);
+    expect(state.tries).to.equal(3);
+  });
+
+  it('that finds no place in the queue says that conversions work', async () => {
+    const { state, works } = await setUp();
+    state.error = fail('BUSY');
+    expect(await works()).to.equal(true);
+  });
+});
