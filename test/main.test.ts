@@ -95,6 +95,27 @@ describe('the process', () => {
       expect((await convert(base, await fixture('scene.jpg'))).message).to.include('supported format (PNG)');
     });
 
+    it('with SANDBOX=on and a tool that cannot be shut in ends with 2; with auto it says so and serves', async () => {
+      // A script needs a shell, and that is what no tool may have.
+      const MAGICK_BIN = await fakeMagick('exit 1');
+      const refused = start({ MAGICK_BIN, SANDBOX: 'on' });
+      expect(await refused.ended()).to.equal(2);
+      expect(refused.output()).to.include('SANDBOX=on, and nothing here hides files from the tools');
+      const warned = start({ MAGICK_BIN, SANDBOX: 'auto' });
+      await warned.base();
+      expect(warned.output())
+        .to.include('the tools can read what this process can read')
+        .and.include('"files":"none"');
+    });
+
+    it('says how the tools are shut in', async () => {
+      const started = start({});
+      await started.base();
+      expect(started.output()).to.match(
+        /"sandbox":\{"limits":"prlimit","privileges":"setpriv","files":"\w+"/,
+      );
+    });
+
     for (const [how, answers] of [
       [
         'does what only our policy forbids',

@@ -43,7 +43,7 @@ describe('a command', () => {
       XDG_CONFIG_HOME: '/policy',
       MAGICK_CONFIGURE_PATH: '/policy/ImageMagick',
       MAGICK_THREAD_LIMIT: '1',
-      MAGICK_TIME_LIMIT: '10',
+      MAGICK_TIME_LIMIT: '11',
       MAGICK_TEMPORARY_PATH: cwd,
       TMPDIR: cwd,
       XDG_CACHE_HOME: cwd,
