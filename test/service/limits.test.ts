@@ -59,6 +59,14 @@ describe('a limit', () => {
     expect((await convert(current().base, drawing, { width: '63' })).status).to.equal(200);
   });
 
+  it('on pixels holds for a GIF whose frame is larger than its screen', async () => {
+    await start({ MAX_PIXELS: '1000' });
+    const gif = Buffer.from(await fixture('scene.gif'));
+    gif.writeUInt16LE(10, 6);
+    gif.writeUInt16LE(10, 8);
+    expect(await refusal(gif)).to.include('413 The file has 120 × 80 = 9600 pixels');
+  });
+
   it('on sides no setting moves', async () => {
     await start({ MAX_PIXELS: '268435456' });
     expect(await refusal(await plain(16_385, 2).png().toBuffer())).to.equal(

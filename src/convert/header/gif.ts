@@ -15,6 +15,7 @@ export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
   const screen = Buffer.from(await bytes.at(0, 13));
   if (screen.length < 13) return {};
   let offset = 13 + colourTableLength(screen[10] as number);
+  let [width, height] = [screen.readUInt16LE(6), screen.readUInt16LE(8)];
   const delaysMs: number[] = [];
   const metadata: MetadataKind[] = [];
   let delay = 0;
@@ -24,6 +25,9 @@ export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
     const block = await bytes.at(offset, 19);
     if (block[0] === 0x2c && block.length >= 10) {
       delaysMs.push(delay || DEFAULT_DELAY_MS);
+      // A frame may be larger than the screen it is for: its pixels have to be held all the same.
+      width = Math.max(width, block.readUInt16LE(5));
+      height = Math.max(height, block.readUInt16LE(7));
       delay = 0;
       offset = await skipSubBlocks(bytes, offset + 11 + colourTableLength(block[9] as number));
     } else if (block[0] === 0x21 && block.length >= 8) {
@@ -35,8 +39,7 @@ export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
       break; // the trailer, or nothing that makes sense
     }
   }
-  const size = { width: screen.readUInt16LE(6), height: screen.readUInt16LE(8) };
-  const facts: Omit<Picture, 'type'> = { ...size, tones: 'palette', profile: 'none', metadata };
+  const facts: Omit<Picture, 'type'> = { width, height, tones: 'palette', profile: 'none', metadata };
   return delaysMs.length > 1 ? { ...facts, animation: { delaysMs, plays } } : facts;
 }
 
