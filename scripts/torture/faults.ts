@@ -138,7 +138,7 @@ const IN_FLIGHT = 12;
 
 /** Requests that take a while, and a server that is asked to end when all of them are being worked on. */
 async function drained(parts: FaultParts): Promise<Outcome> {
-  const server = await startServer({ SHUTDOWN_GRACE_MS: '30000' });
+  const server = await startServer({ SHUTDOWN_GRACE_MS: '120000', CONVERT_TIMEOUT_MS: '120000' });
   const { tally, answered } = await inFlight(parts, server, { leaving: 0 });
   const { code } = await server.end('SIGTERM');
   await answered;
@@ -164,8 +164,8 @@ async function killed(parts: FaultParts): Promise<Outcome> {
 async function inFlight(parts: FaultParts, server: Server, more: Partial<Crowd>) {
   const photo = await sharp({
     create: {
-      width: 4000,
-      height: 3000,
+      width: 2400,
+      height: 1800,
       channels: 3,
       background: 'teal',
       noise: { type: 'gaussian', mean: 128, sigma: 20 },

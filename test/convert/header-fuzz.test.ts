@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { seeded } from '../../scripts/torture/random.ts';
 import type { Readable } from '../../src/convert/header/bytes.ts';
 import { readHeaderOf } from '../../src/convert/header/header.ts';
 import { INPUT_TYPES, type InputType } from '../../src/formats.ts';
@@ -48,17 +49,6 @@ async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   }
 }
 
-/** A small generator of numbers from 0 to 1 that always gives the same ones: mulberry32. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** Values that break things: nothing, all, signs, and sizes of windows. */
 const NASTY = [0x00, 0xff, 0x7f, 0x80, 0x01, 0x40, 0xfe];
 
@@ -91,7 +81,7 @@ describe('the header of any bytes', () => {
     });
 
     it(`of ${name} in ${MUTATIONS} variations is read to an end`, async () => {
-      const random = seeded(SEED + bytes.length);
+      const { next: random } = seeded(SEED + bytes.length);
       const whole = bytes.subarray(0, 16_384);
       for (let round = 0; round < MUTATIONS; round += 1) {
         const mutant = Buffer.from(whole);
