@@ -1,0 +1,131 @@
+import { access, realpath, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Command, Confine } from './run.ts';
+import type { Bounds, Layers, SandboxParts } from './sandbox.ts';
+
+/** The ways to shut a tool in: each a program and arguments that are put in front of the command. */
+
+/** One way to shut in, as a part of the command line. */
+export interface Way {
+  readonly gives: Partial<Layers>;
+  readonly confine: Confine;
+}
+
+export function limitsBy(prlimit: string, { memoryBytes, fileBytes }: Bounds): Way {
+  return {
+    gives: { limits: 'prlimit' },
+    confine: ({ timeoutMs, memoryBytes: less }: Command) => [
+      prlimit,
+      `--as=${Math.min(less ?? memoryBytes, memoryBytes)}`,
+      `--cpu=${Math.ceil(timeoutMs / 1000) + 1}`,
+      `--fsize=${fileBytes}`,
+      '--nofile=64',
+      '--core=0',
+    ],
+  };
+}
+
+const NO_PRIVILEGES = ['--no-new-privs', '--pdeathsig', 'KILL'];
+
+export function unprivileged(setpriv: string): Way {
+  return { gives: { privileges: 'setpriv' }, confine: () => [setpriv, ...NO_PRIVILEGES] };
+}
+
+/** What programs read besides their own: configuration that is nobody's secret. Not all of it is everywhere. */
+const CONFIGURATION = [
+  ...['/etc/ImageMagick-6', '/etc/ImageMagick-7', '/etc/fonts', '/etc/ld.so.cache', '/etc/ld.so.conf'],
+  ...['/etc/ld.so.conf.d', '/etc/alternatives', '/var/cache/fontconfig'],
+];
+const LIBRARIES = ['/usr/lib', '/usr/lib64', '/usr/local/lib', '/usr/share', '/usr/local/share'];
+/** Without it no program starts that is not linked statically; on other systems it has other names. */
+const LOADERS = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1'];
+
+/** The kernel's Landlock by util-linux 2.40 or newer, and the filter that denies sockets. */
+export async function landlock(setpriv: string, { readable, filters, tools }: SandboxParts): Promise<Way> {
+  const filter = join(filters, `${process.arch}.bpf`);
+  const filtered = await access(filter).then(
+    () => true,
+    () => false, // an architecture whose numbers nobody has looked up
+  );
+  const rule = (rights: string, path: string): string[] => [
+    '--landlock-rule',
+    `path-beneath:${rights}:${path}`,
+  ];
+  const shared = await existing([...LIBRARIES, ...CONFIGURATION, ...readable, ...beside(tools), '/dev/null']);
+  const loaders = await existing(LOADERS);
+  const fixed = [
+    ...shared.flatMap(({ path, isFolder }) => rule(isFolder ? 'read-file,read-dir' : 'read-file', path)),
+    ...loaders.flatMap(({ path }) => rule('execute,read-file', path)),
+    ...(filtered ? ['--seccomp-filter', filter] : []),
+  ];
+  return {
+    gives: { privileges: 'setpriv', files: 'landlock', ...(filtered && { network: 'seccomp' }) },
+    confine: ({ file, cwd }) => [
+      ...[setpriv, ...NO_PRIVILEGES, '--landlock-access', 'fs', ...fixed],
+      ...rule('execute,read-file', file),
+      ...rule('read-file,write-file,read-dir,make-reg,remove-file,truncate', cwd),
+    ],
+  };
+}
+
+/** A file system of its own by bubblewrap, with little more in it than the tool and its libraries. */
+export function hidden(bwrap: string, setpriv: string | undefined, { readable, tools }: SandboxParts): Way {
+  const visible = [...LIBRARIES, ...CONFIGURATION, ...readable, ...beside(tools)].flatMap((path) => [
+    '--ro-bind-try',
+    path,
+    path,
+  ]);
+  const links = ['lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]);
+  return {
+    gives: { privileges: setpriv ? 'setpriv' : 'bwrap', files: 'bwrap', network: 'bwrap' },
+    confine: ({ file, cwd }) => [
+      ...(setpriv ? [setpriv, ...NO_PRIVILEGES] : []),
+      ...[bwrap, '--unshare-all', '--die-with-parent', '--cap-drop', 'ALL'],
+      ...[
+        ...visible,
+        ...links,
+        '--dev',
+        '/dev',
+        '--ro-bind',
+        file,
+        file,
+        '--bind',
+        cwd,
+        cwd,
+        '--chdir',
+        cwd,
+        '--',
+      ],
+    ],
+  };
+}
+
+/** Of tools that are installed elsewhere, as in /opt/imagemagick/bin: what belongs to them there. */
+function beside(tools: SandboxParts['tools']): string[] {
+  const prefixes = tools
+    .map(({ path }) => dirname(dirname(path)))
+    .filter((prefix) => !['/', '/usr', '/usr/local'].includes(prefix));
+  return [...new Set(prefixes)].flatMap((prefix) =>
+    ['lib', 'lib64', 'share', 'etc'].map((name) => join(prefix, name)),
+  );
+}
+
+interface Found {
+  readonly path: string;
+  readonly isFolder: boolean;
+}
+
+/** Those of the paths that exist, without the links in them: Landlock's rules are about what is at their end. */
+async function existing(paths: readonly string[]): Promise<Found[]> {
+  const found = await Promise.all(
+    paths.map(async (given) => {
+      try {
+        const path = await realpath(given);
+        return [{ path, isFolder: (await stat(path)).isDirectory() }];
+      } catch {
+        return [];
+      }
+    }),
+  );
+  return found.flat();
+}
