@@ -63,7 +63,11 @@ export async function once(crowd: Crowd, request: Request, tally: Tally): Promis
   let status: number;
   let body: Buffer;
   try {
-    const init = { method: 'POST', body: request.form(), ...(leave && { signal: leave }) };
+    // Encoded beforehand: a form that is still being written when its client is refused takes Node's fetch down.
+    const form = new Response(request.form());
+    const headers = { 'content-type': form.headers.get('content-type') ?? '' };
+    const encoded = new Uint8Array(await form.arrayBuffer());
+    const init = { method: 'POST', headers, body: encoded, ...(leave && { signal: leave }) };
     const answer = await fetch(base + request.path, init);
     status = answer.status;
     body = Buffer.from(await answer.arrayBuffer());

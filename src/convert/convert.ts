@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import type { Pool } from '../engine/pool.ts';
 import type { Run } from '../engine/run.ts';
 import type { Tool, Toolchain } from '../engine/toolchain.ts';
-import { fail } from '../errors.ts';
+import { fail, failBecause } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, startsLike } from '../formats.ts';
 import { badResult, checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
+import { EndlessFile } from './header/bytes.ts';
 import { readHeader } from './header/header.ts';
 import { checkLimits, type PictureLimits } from './limits.ts';
 import { mend } from './mend.ts';
@@ -148,7 +149,9 @@ export function createConvert({
 
   return async (source, options, signal, group) => {
     const path = join(source.folder, INPUT_FILE);
-    const picture = await readHeader(path, await mend(path, source.type));
+    const picture = await readHeader(path, await mend(path, source.type)).catch((error) => {
+      throw error instanceof EndlessFile ? failBecause(error, 'TOO_LARGE', source.label) : error;
+    });
     prepare(picture, source, options); // what cannot be converted does not wait for its turn
     return pool.run(
       signal,

@@ -81,21 +81,9 @@ export function hidden(bwrap: string, setpriv: string | undefined, { readable, t
     confine: ({ file, cwd }) => [
       ...(setpriv ? [setpriv, ...NO_PRIVILEGES] : []),
       ...[bwrap, '--unshare-all', '--die-with-parent', '--cap-drop', 'ALL'],
-      ...[
-        ...visible,
-        ...links,
-        '--dev',
-        '/dev',
-        '--ro-bind',
-        file,
-        file,
-        '--bind',
-        cwd,
-        cwd,
-        '--chdir',
-        cwd,
-        '--',
-      ],
+      ...[...visible, ...links, '--dev', '/dev', '--ro-bind', file, file, '--bind', cwd, cwd],
+      // What bwrap makes up itself is memory, and to be written no more than the machine's.
+      ...['--remount-ro', '/', '--remount-ro', '/dev', '--chdir', cwd, '--'],
     ],
   };
 }

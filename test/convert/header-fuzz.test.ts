@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { seeded } from '../../scripts/torture/random.ts';
-import type { Readable } from '../../src/convert/header/bytes.ts';
+import { EndlessFile, type Readable } from '../../src/convert/header/bytes.ts';
 import { readHeaderOf } from '../../src/convert/header/header.ts';
 import { INPUT_TYPES, type InputType } from '../../src/formats.ts';
 
@@ -53,6 +53,22 @@ async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
 const NASTY = [0x00, 0xff, 0x7f, 0x80, 0x01, 0x40, 0xfe];
 
 describe('the header of any bytes', () => {
+  it('that would be looked through for ever is given up, and others have their turn meanwhile', async () => {
+    const chunk = Buffer.from('EXIF\0\0\0\0', 'latin1');
+    const endless = Buffer.concat([
+      Buffer.from('RIFF\0\0\0\0WEBP', 'latin1'),
+      ...Array.from({ length: 19_990 }, () => chunk),
+    ]);
+    let turns = 0;
+    const clock = setInterval(() => {
+      turns += 1;
+    }, 0);
+    const outcome = await readHeaderOf(opened(endless), 'webp').catch((error) => error);
+    clearInterval(clock);
+    expect(outcome).to.be.instanceOf(EndlessFile);
+    expect(turns).to.be.above(3);
+  });
+
   for (const type of INPUT_TYPES) {
     it(`called ${type} is read to an end`, async () => {
       await fc.assert(

@@ -119,6 +119,8 @@ describe('inside the confinement', () => {
       ['its end', `import os; os.remove(${JSON.stringify(join(neighbour, 'in'))})`],
       ['a file of the project', `open(${JSON.stringify(`${ASSETS}/evil`)}, "w")`],
       ['a file of the system', 'open("/usr/share/evil", "w")'],
+      ['a file beside everything', 'open("/evil", "w")'],
+      ['a device', 'open("/dev/evil", "w")'],
     ] as const) {
       expect(await attempt(program), what).to.match(/^exit: .*(PermissionError|FileNotFoundError|OSError)/);
     }

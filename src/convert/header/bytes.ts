@@ -1,6 +1,19 @@
 import type { FileHandle } from 'node:fs/promises';
+import { setImmediate } from 'node:timers/promises';
 
 const WINDOW = 64 * 1024;
+
+/** More looks than an honest file of any setting needs: ten thousand pages take four each. */
+const MOST_LOOKS = 100_000;
+/** And windows, of 64 KiB: twenty times a file of 10 MiB. */
+const MOST_WINDOWS = 3_200;
+/** After so many looks others get their turn. */
+const TURN = 1_000;
+
+/** A file that is made so that looking through it takes for ever. */
+export class EndlessFile extends Error {
+  override readonly name = 'EndlessFile';
+}
 
 /** An open file, or what reads like one. */
 export type Readable = Pick<FileHandle, 'read'>;
@@ -14,14 +27,20 @@ export class Bytes {
   readonly #window = Buffer.allocUnsafe(WINDOW);
   #start = 0;
   #filled = 0;
+  #looks = 0;
+  #windows = 0;
 
   constructor(file: Readable) {
     this.#file = file;
   }
 
-  /** Up to `length` bytes (at most 64 KiB) from `offset` on; fewer where the file ends. Valid until the next call. */
+  /** Up to `length` bytes (at most 64 KiB) from `offset` on; fewer where the file ends. Valid until the next call. @throws EndlessFile */
   async at(offset: number, length: number): Promise<Buffer> {
+    this.#looks += 1;
+    if (this.#looks > MOST_LOOKS || this.#windows > MOST_WINDOWS) throw new EndlessFile();
+    if (this.#looks % TURN === 0) await setImmediate();
     if (offset < this.#start || offset + length > this.#start + this.#filled) {
+      this.#windows += 1;
       const { bytesRead } = await this.#file.read(this.#window, 0, WINDOW, offset);
       this.#start = offset;
       this.#filled = bytesRead;

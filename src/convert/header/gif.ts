@@ -33,7 +33,7 @@ export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
     } else if (block[0] === 0x21 && block.length >= 8) {
       if (block[1] === 0xf9) delay = block.readUInt16LE(4) * 10;
       if (isLoop(block)) plays = playsOf(block.readUInt16LE(16));
-      if (isXmp(block)) metadata.push('xmp');
+      if (isXmp(block) && metadata.length === 0) metadata.push('xmp');
       offset = await skipSubBlocks(bytes, offset + 2);
     } else {
       break; // the trailer, or nothing that makes sense

@@ -35,7 +35,7 @@ export async function readJpeg(bytes: Bytes): Promise<Facts> {
         };
       }
       const told = await APPLICATIONS[marker]?.(bytes, offset + 4, length - 2);
-      const metadata = [...(traits.metadata ?? []), ...(told?.metadata ?? [])];
+      const metadata = [...new Set([...(traits.metadata ?? []), ...(told?.metadata ?? [])])];
       traits = { ...traits, ...told, metadata };
       offset += 2 + length;
     }

@@ -26,7 +26,7 @@ export async function readPng(bytes: Bytes): Promise<Facts> {
     if (head.length < 8) break;
     const length = head.readUInt32BE(0);
     const told = await CHUNKS[head.toString('latin1', 4, 8)]?.(bytes, offset + 8, length);
-    const metadata = [...(facts.metadata ?? []), ...(told?.metadata ?? [])];
+    const metadata = [...new Set([...(facts.metadata ?? []), ...(told?.metadata ?? [])])];
     facts = { ...facts, ...told, metadata };
     offset += 12 + length;
   }

@@ -12,16 +12,24 @@ export interface Tag {
   readonly count: number;
 }
 
-export type ReadNumber = (bytes: Bytes, offset: number, length: number) => Promise<number | undefined>;
+export interface ReadNumber {
+  (bytes: Bytes, offset: number, length: number): Promise<number | undefined>;
+  /** The same of bytes that are there already. */
+  in(buffer: Buffer, offset: number, length: number): number;
+}
 
 /** Reads unsigned numbers in the order of bytes that a TIFF is in. */
 export function numberReader(bigEndian: boolean): ReadNumber {
-  return async (bytes, offset, length) => {
-    const raw = await bytes.at(offset, length);
-    if (raw.length < length) return undefined;
-    if (length === 8) return Number(bigEndian ? raw.readBigUInt64BE() : raw.readBigUInt64LE());
-    return bigEndian ? raw.readUIntBE(0, length) : raw.readUIntLE(0, length);
+  const numberIn = (buffer: Buffer, offset: number, length: number): number => {
+    if (length === 8)
+      return Number(bigEndian ? buffer.readBigUInt64BE(offset) : buffer.readBigUInt64LE(offset));
+    return bigEndian ? buffer.readUIntBE(offset, length) : buffer.readUIntLE(offset, length);
   };
+  const read = async (bytes: Bytes, offset: number, length: number): Promise<number | undefined> => {
+    const raw = await bytes.at(offset, length);
+    return raw.length < length ? undefined : numberIn(raw, 0, length);
+  };
+  return Object.assign(read, { in: numberIn });
 }
 
 const SHORT = 3;
@@ -47,20 +55,20 @@ export async function readTags(
 ): Promise<Map<number, Tag>> {
   const start = from + layout.count;
   const entries = Math.min((await read(bytes, from, layout.count)) ?? 0, MOST_TAGS);
+  // All of it at once: a directory is a few hundred bytes, and there may be thousands.
+  const directory = await bytes.at(start, entries * layout.entry);
   const tags = new Map<number, Tag>();
-  for (let at = start; at < start + entries * layout.entry; at += layout.entry) {
-    const tag = await read(bytes, at, 2);
-    const type = await read(bytes, at + 2, 2);
-    const count = await read(bytes, at + 4, layout.offset);
-    const value = await read(bytes, at + 4 + layout.offset, widthOf(type, count ?? 0, layout));
-    if (tag === undefined || count === undefined || value === undefined) break;
-    tags.set(tag, { value, count });
+  for (let at = 0; at + layout.entry <= directory.length; at += layout.entry) {
+    const field = (from: number, length: number): number => read.in(directory, at + from, length);
+    const count = field(4, layout.offset);
+    const width = widthOf(field(2, 2), count, layout);
+    tags.set(field(0, 2), { value: field(4 + layout.offset, width), count });
   }
   return tags;
 }
 
 /** Of what stands in the directory itself: the first number, if all of them have room there, or where they are. */
-function widthOf(type: number | undefined, count: number, { offset }: Layout): number {
+function widthOf(type: number, count: number, { offset }: Layout): number {
   if (type === SHORT && count * 2 <= offset) return 2;
   return type === LONG && count * 4 <= offset ? 4 : offset;
 }

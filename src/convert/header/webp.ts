@@ -39,7 +39,8 @@ export async function readWebp(bytes: Bytes): Promise<Facts> {
     }
     facts = { ...facts, ...sizeOf(name, head) };
     const told = await CHUNKS[name]?.(bytes, offset + 8, length);
-    facts = { ...facts, ...told, metadata: [...(facts.metadata ?? []), ...(told?.metadata ?? [])] };
+    const metadata = [...new Set([...(facts.metadata ?? []), ...(told?.metadata ?? [])])];
+    facts = { ...facts, ...told, metadata };
     offset += 8 + length + (length % 2);
   }
   if (!firstFrame) return facts;
