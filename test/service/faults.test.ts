@@ -71,7 +71,8 @@ describe('when something goes wrong', () => {
     });
 
     it('that something unexpected is wrong with, the answer is 500 with the support address and the request id', async () => {
-      const refused = 'echo "attempt to perform an operation not allowed by the security policy" >&2; exit 1';
+      const refused =
+        'echo "convert: operation not allowed by the security policy @ error/constitute.c" >&2; exit 1';
       await start({ MAGICK_BIN: await fakeMagick(refused), SUPPORT_EMAIL: 'help@example.com' });
       const { status, message, headers } = await convert(current().base, photo);
       expect([status, message]).to.deep.equal([
