@@ -26,6 +26,12 @@ export interface Server {
 export const scratch = mkdtempSync(join(tmpdir(), 'imagemill-torture-'));
 export const tidyUp = (): void => rmSync(scratch, { recursive: true, force: true });
 
+/** Whatever ends this run ends the servers that it started, too. */
+const running = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 let servers = 0;
 
 /** @param prefix a program and its arguments that the server is started with */
@@ -50,6 +56,8 @@ export async function startServer(
       ...{ TEMP_DIR: tempDir, TORTURE_LOOP_FILE: loopFile, UPLOAD_TIMEOUT_MS: '20000', ...settings },
     },
   });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
   const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
   return {
     base: `${await address(child, ended)}/api/v1`,
