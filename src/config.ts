@@ -51,6 +51,7 @@ const schema = z.object({
   MAGICK_BIN: path.optional(),
   RSVG_BIN: path.optional(),
   SANDBOX: z.enum(SANDBOX_MODES, `expected one of ${SANDBOX_MODES.join(', ')}`).default('auto'),
+  WORKER_REUSE: whole(1, 1_000_000, 50),
   CORS_ORIGIN: z.string().transform(corsOrigin).default('*'),
   LOG_LEVEL: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
   SHUTDOWN_GRACE_MS: whole(0, MAX_TIMER_MS, 15_000),

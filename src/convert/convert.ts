@@ -1,7 +1,7 @@
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Run } from '../engine/command.ts';
 import type { Pool } from '../engine/pool.ts';
-import type { Run } from '../engine/run.ts';
 import type { Tool, Toolchain } from '../engine/toolchain.ts';
 import { fail, failBecause } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, startsLike } from '../formats.ts';
@@ -30,6 +30,8 @@ export interface Source {
   readonly type: InputType;
   /** How messages name it. */
   readonly label: string;
+  /** Who sent it; without one, no process works on it that works on anything else. */
+  readonly client?: string;
 }
 
 export interface Converted {
@@ -101,6 +103,7 @@ export function createConvert({
     deadline: number,
   ): Promise<string> {
     const cwd = source.folder;
+    const client = source.client !== undefined && { client: source.client };
     let printed = '';
     for (const step of steps) {
       const file = (toolchain[step.tool] as Tool).path;
@@ -117,6 +120,7 @@ export function createConvert({
           signal,
           ...stdin,
           ...memory,
+          ...client,
         });
         printed += output.stdout + output.stderr;
       } catch (error) {

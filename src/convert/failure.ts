@@ -1,4 +1,4 @@
-import { CommandFailed } from '../engine/run.ts';
+import { CommandFailed } from '../engine/command.ts';
 import { ClientGone, failBecause, ServiceError } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
 import type { Picture } from './plan/types.ts';

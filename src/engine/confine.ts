@@ -1,6 +1,7 @@
 import { access, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Command, Confine } from './run.ts';
+import type { Command } from './command.ts';
+import type { Confine } from './launch.ts';
 import type { Bounds, Layers, SandboxParts } from './sandbox.ts';
 
 /** The ways to shut a tool in: each a program and arguments that are put in front of the command. */

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CommandFailed, listLength, type Run, type ToolLimits } from './run.ts';
+import { CommandFailed, type Run } from './command.ts';
+import { listLength, type ToolLimits } from './launch.ts';
 import type { Magick } from './toolchain.ts';
 
 /** One grey pixel. */

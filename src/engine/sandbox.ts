@@ -1,5 +1,6 @@
+import type { Run } from './command.ts';
 import { hidden, landlock, limitsBy, unprivileged, type Way } from './confine.ts';
-import type { Confine, Run } from './run.ts';
+import type { Confine } from './launch.ts';
 import { findProgram, type Question } from './toolchain.ts';
 
 /** What every tool is shut in with: as much of it as this machine can do, found out by trying it on the tools. */

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, open, realpath } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import type { Run } from './run.ts';
+import type { Run } from './command.ts';
 
 /** Finds the programs this machine has, and asks them who they are and what they can do. */
 

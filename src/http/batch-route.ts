@@ -8,6 +8,7 @@ import type { ReceivedFile, RefusedFile } from './intake.ts';
 import { setNotesOfMany } from './notes.ts';
 import type { BatchOptions, Parse } from './options.ts';
 import { printable } from './printable.ts';
+import { clientKey } from './rate-limit.ts';
 import { sendArchive } from './send-archive.ts';
 import { setServerTiming } from './send-file.ts';
 import { bodyBytes, receive, type TextField, type UploadRules } from './upload.ts';
@@ -40,7 +41,9 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
       const { options, onError } = parse(fields);
 
       const good = files.filter(isReceived);
-      const outcomes = await convertAll(good, convert, options, onError, signal);
+      const client = clientKey(req);
+      const sources = good.map((file) => ({ ...file, client }));
+      const outcomes = await convertAll(sources, convert, options, onError, signal);
       const results = files.map((file) => ({
         name: file.name,
         outcome: isReceived(file) ? (outcomes[good.indexOf(file)] as Outcome) : { error: file.error },

@@ -9,6 +9,7 @@ import type { ReceivedFile } from './intake.ts';
 import { setNotes } from './notes.ts';
 import type { Parse } from './options.ts';
 import { baseNameOf } from './output-name.ts';
+import { clientKey } from './rate-limit.ts';
 import { sendFile, setServerTiming } from './send-file.ts';
 import { bodyBytes, receive, type UploadRules } from './upload.ts';
 
@@ -41,7 +42,7 @@ export function convertRoute({ workspaces, convert, parse, limits }: ConvertRout
       const file = files[0] as ReceivedFile;
       const options = parse(fields);
 
-      const result = await convert(file, options, signal);
+      const result = await convert({ ...file, client: clientKey(req) }, options, signal);
 
       if (signal.aborted) throw new ClientGone();
       setServerTiming(res, { upload: uploadedMs, queue: result.queuedMs, convert: result.convertedMs });

@@ -26,7 +26,7 @@ export function rateLimiter(perMinute: number, now: () => number): RequestHandle
 }
 
 /** Who a request counts for: its address, or the network of an IPv6 one. */
-function clientKey(req: Request): string {
+export function clientKey(req: Request): string {
   return ipKeyGenerator(req.ip ?? 'unknown', IPV6_SUBNET);
 }
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { explain } from '../../src/convert/failure.ts';
-import { CommandFailed } from '../../src/engine/run.ts';
+import { CommandFailed } from '../../src/engine/command.ts';
 import { ClientGone, type ServiceError } from '../../src/errors.ts';
 
 const source = { type: 'png', label: 'The file' } as const;

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { type Command, CommandFailed, createRun, KEPT_BYTES } from '../../src/engine/run.ts';
+import { type Command, CommandFailed, KEPT_BYTES } from '../../src/engine/command.ts';
+import { createRun } from '../../src/engine/run.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
 

@@ -5,7 +5,8 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { CommandFailed, createRun, type Run } from '../../src/engine/run.ts';
+import { CommandFailed, type Run } from '../../src/engine/command.ts';
+import { createRun } from '../../src/engine/run.ts';
 import { findSandbox, type Layers } from '../../src/engine/sandbox.ts';
 import { scratch } from '../helpers/hooks.ts';
 

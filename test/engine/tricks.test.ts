@@ -1,7 +1,8 @@
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { createRun, type Run } from '../../src/engine/run.ts';
+import type { Run } from '../../src/engine/command.ts';
+import { createRun } from '../../src/engine/run.ts';
 import { findToolchain } from '../../src/engine/toolchain.ts';
 import { fixture } from '../helpers/client.ts';
 import { scratch } from '../helpers/hooks.ts';

@@ -89,7 +89,7 @@ export function testConfig(settings: Readonly<Record<string, string>> = {}): Con
 export async function requestFolders(tempDir: string): Promise<string[]> {
   const homes = await readdir(tempDir).catch(() => []);
   const requests = await Promise.all(homes.map((home) => readdir(join(tempDir, home))));
-  return requests.flat();
+  return requests.flat().filter((name) => name.startsWith('request-'));
 }
 
 /** For suites in which each test starts a service of its own, in a folder of its own that must be empty in the end. */

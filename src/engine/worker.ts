@@ -1,0 +1,186 @@
+import { readFileSync } from 'node:fs';
+import { link, mkdtemp, readdir, rename, rm, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Command, type CommandFailed, KEPT_BYTES, type Output, type Reason } from './command.ts';
+import { failureOf, type LaunchDeps, launch } from './launch.ts';
+
+/**
+ * One ImageMagick 7 process that is there before the work is: `magick -script -` reads its
+ * arguments from a pipe as they come. It has a folder of its own, sees the files of one job at a
+ * time, and is as shut in as a process for one command.
+ */
+
+export interface WorkerDeps extends LaunchDeps {
+  /** The folder that its own is made in, on the same file system as those of jobs. */
+  readonly home: string;
+  /** Absolute path of ImageMagick 7. */
+  readonly magick: string;
+  /** All that it may work in its life: a backstop, since every job has its own limit. In milliseconds. */
+  readonly lifetimeMs: number;
+}
+
+export interface Worker {
+  /** False once the process has ended, or has been told to. */
+  readonly alive: boolean;
+  /**
+   * Runs one command, whose last argument is the output. It must not have another one under way.
+   *
+   * @throws CommandFailed as a process for the one command does; the worker is of no use then
+   */
+  run(command: Command): Promise<Output>;
+  /** Resident memory in bytes; 0 where the system does not tell, or tells only of what shuts it in. */
+  memory(): number;
+  /** Ends the process, at once, and removes its folder. */
+  end(): Promise<void>;
+}
+
+/** As long as the slowest machine may take to start a program, in milliseconds. */
+const START_MS = 10_000;
+
+/** @throws CommandFailed when it does not start */
+export async function startWorker(deps: WorkerDeps): Promise<Worker> {
+  const folder = await mkdtemp(join(deps.home, 'worker-'));
+  const self: Command = {
+    file: deps.magick,
+    args: ['-script', '-'],
+    cwd: folder,
+    timeoutMs: deps.lifetimeMs,
+  };
+  const child = launch(deps, self, 'pipe');
+  const heard = listen(child);
+  let ended = false;
+  let stopped: Reason | undefined;
+  const gone = child.then((end) => {
+    ended = true;
+    return end;
+  });
+  const stop = (why: Reason): void => {
+    stopped ??= why;
+    child.kill();
+  };
+
+  /** Has the script done, and waits until it says so. */
+  async function perform(script: string, { timeoutMs, signal }: Command): Promise<Output> {
+    const timer = setTimeout(stop, timeoutMs, 'timeout');
+    const cancel = (): void => stop('cancelled');
+    signal?.addEventListener('abort', cancel, { once: true });
+    if (signal?.aborted) cancel();
+    try {
+      child.stdin?.write(script);
+      const done = await Promise.race([heard.done(), gone.then(() => false)]);
+      if (done && !stopped) return heard.take();
+      throw failureOf(await gone, self, heard.take().stderr, stopped);
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', cancel);
+    }
+  }
+
+  const worker: Worker = {
+    get alive() {
+      return !ended && stopped === undefined;
+    },
+    async run(command) {
+      const names = await bringIn(command.cwd, folder);
+      const output = await perform(scriptOf(command.args), command);
+      await bringOut(folder, command.cwd, names);
+      return output;
+    },
+    memory: () => residentBytes(child.pid),
+    async end() {
+      stop('cancelled');
+      await gone;
+      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+  try {
+    // Whatever is set within parentheses is forgotten behind them.
+    await perform(`-respect-parentheses ${SAY_DONE}`, { ...self, timeoutMs: START_MS });
+    return worker;
+  } catch (error) {
+    await worker.end();
+    throw error as CommandFailed;
+  }
+}
+
+/** The last that is printed of each job. Pictures can print something of themselves only to standard error. */
+const DONE = 'imagemill: done\n';
+const SAY_DONE = `-print '${DONE.replace('\n', '\\n')}'\n`;
+
+function scriptOf(args: readonly string[]): string {
+  const output = args.at(-1) as string;
+  const words = [...args.slice(0, -1), '-write', output].map(quote);
+  return `(\n${words.join('\n')}\n+delete\n)\n${SAY_DONE}`;
+}
+
+/** Between single quotes nothing has a meaning, in ImageMagick's scripts as in a shell. */
+function quote(word: string): string {
+  if (/['\n\0]/.test(word)) throw new Error(`an argument that no script can hold: ${word}`);
+  return `'${word}'`;
+}
+
+type Child = ReturnType<typeof launch>;
+
+interface Heard {
+  /** True when the process has said that its job is done. */
+  done(): Promise<boolean>;
+  /** What it has printed since the last time. */
+  take(): Output;
+}
+
+function listen(child: Child): Heard {
+  let stdout = '';
+  let stderr = '';
+  let tail = '';
+  let tell: (done: boolean) => void = () => {};
+  child.stdin?.on('error', () => {}); // that it has ended is told by itself
+  child.stderr?.on('data', (chunk: Buffer) => {
+    if (stderr.length < KEPT_BYTES) stderr += chunk.toString('utf8').slice(0, KEPT_BYTES - stderr.length);
+  });
+  child.stdout?.on('data', (chunk: Buffer) => {
+    if (stdout.length < KEPT_BYTES) stdout += chunk.toString('utf8').slice(0, KEPT_BYTES - stdout.length);
+    tail = (tail + chunk.toString('latin1')).slice(-DONE.length);
+    // What it printed to standard error before is there by now, and is read in this turn of the loop.
+    if (tail === DONE) setImmediate(tell, true);
+  });
+  return {
+    done: () => {
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      tell = resolve;
+      return promise;
+    },
+    take() {
+      const output = { stdout: stdout.replace(DONE, ''), stderr };
+      [stdout, stderr, tail] = ['', '', ''];
+      return output;
+    },
+  };
+}
+
+/** A link costs nothing, whatever the size, and shows the worker no more than the one file. */
+async function bringIn(from: string, to: string): Promise<string[]> {
+  const names = await readdir(from);
+  await Promise.all(names.map((name) => link(join(from, name), join(to, name))));
+  return names;
+}
+
+/** All that is new is the job's. */
+async function bringOut(from: string, to: string, brought: readonly string[]): Promise<void> {
+  const names = await readdir(from);
+  await Promise.all(
+    names.map((name) =>
+      brought.includes(name) ? unlink(join(from, name)) : rename(join(from, name), join(to, name)),
+    ),
+  );
+}
+
+const PAGE_BYTES = 4096;
+
+/** By proc(5): the second number of statm, in pages. */
+function residentBytes(pid: number | undefined): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * PAGE_BYTES;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,140 @@
+import { CommandFailed, type Output, type Run } from './command.ts';
+import type { Worker } from './worker.ts';
+
+/**
+ * Processes that are started before there is work for them. Each serves one client only, so that a broken
+ * codec never holds two clients' images; after some images, or anything strange, it makes way for a new one.
+ */
+
+export interface Workers {
+  /** Runs a command that names its client in a process of that client. */
+  readonly run: Run;
+  /** Ends them all. No command may be under way. */
+  close(): Promise<void>;
+}
+
+export interface WorkersDeps {
+  readonly start: () => Promise<Worker>;
+  /** Runs a command in a process of its own. */
+  readonly runAlone: Run;
+  /** How many may be at work at once: as many are ready, and as many wait for more of their client's images. */
+  readonly slots: number;
+  /** Images that one process may do. */
+  readonly reuse: number;
+  /** How long a process waits for its client's next image, in milliseconds; by default {@link IDLE_MS}. */
+  readonly idleMs?: number;
+}
+
+/** Somebody who works through a folder comes again sooner. */
+const IDLE_MS = 30_000;
+/** A photo of 12 megapixels leaves some 30 MiB behind; what has grown beyond this makes way for a new one. */
+const MOST_MEMORY_BYTES = 192 * 1024 ** 2;
+
+/** A worker with its client. */
+interface Kept {
+  readonly worker: Worker;
+  readonly client: string;
+  done: number;
+  retire?: NodeJS.Timeout;
+}
+
+export function createWorkers({ start, runAlone, slots, reuse, idleMs = IDLE_MS }: WorkersDeps): Workers {
+  /** Started or starting, and nobody's yet. */
+  const ready: Promise<Worker>[] = [];
+  /** At rest, the one that has rested longest first. */
+  const resting: Kept[] = [];
+  const ending = new Set<Promise<unknown>>();
+  let closed = false;
+
+  function refill(): void {
+    while (!closed && ready.length < slots) {
+      const started = start();
+      ready.push(started);
+      started.catch(() => void ready.splice(ready.indexOf(started), 1));
+    }
+  }
+
+  async function takeReady(): Promise<Worker> {
+    for (let next = ready.shift(); next; next = ready.shift()) {
+      const worker = await next;
+      if (worker.alive) return worker;
+      end(worker);
+    }
+    return start();
+  }
+
+  /** The client's own, or a new one. */
+  async function take(client: string): Promise<Kept> {
+    const own = resting.findLast((kept) => kept.client === client && kept.worker.alive);
+    if (own) {
+      resting.splice(resting.indexOf(own), 1);
+      clearTimeout(own.retire);
+      return own;
+    }
+    const worker = takeReady();
+    refill();
+    return { worker: await worker, client, done: 0 };
+  }
+
+  function giveBack(kept: Kept, { stderr }: Output): void {
+    kept.done += 1;
+    const worn = kept.done >= reuse || stderr !== '' || kept.worker.memory() > MOST_MEMORY_BYTES;
+    if (worn || closed) {
+      end(kept.worker);
+      return;
+    }
+    kept.retire = setTimeout(() => letGo(kept), idleMs).unref();
+    resting.push(kept);
+    if (resting.length > slots) letGo(resting[0] as Kept);
+  }
+
+  function letGo(kept: Kept): void {
+    resting.splice(resting.indexOf(kept), 1);
+    clearTimeout(kept.retire);
+    end(kept.worker);
+  }
+
+  function end(worker: Worker): void {
+    const ended = worker.end().catch(() => {}); // a folder that cannot be removed is swept at the next start
+    ending.add(ended);
+    void ended.then(() => ending.delete(ended));
+  }
+
+  refill();
+  return {
+    async run(command) {
+      if (command.client === undefined) return runAlone(command);
+      const started = performance.now();
+      const kept = await take(command.client).catch(() => undefined);
+      if (!kept) return runAlone(command); // which tells why nothing starts
+      try {
+        const output = await kept.worker.run(command);
+        giveBack(kept, output);
+        return output;
+      } catch (error) {
+        end(kept.worker);
+        if (!mayBeOthersFault(error, kept)) throw error;
+        const left = Math.max(1, command.timeoutMs - Math.ceil(performance.now() - started));
+        return runAlone({ ...command, timeoutMs: left });
+      }
+    },
+    async close() {
+      closed = true;
+      for (const kept of [...resting]) letGo(kept);
+      for (const started of ready.splice(0)) {
+        const worker = await started.catch(() => undefined);
+        if (worker) end(worker);
+      }
+      await Promise.all(ending);
+    },
+  };
+}
+
+/**
+ * No result may depend on what the process did before: what fails in a used one is tried in one of its own. So is
+ * what failed outside of it, as when somebody has tidied up its folder.
+ */
+function mayBeOthersFault(error: unknown, { done }: Kept): boolean {
+  if (!(error instanceof CommandFailed)) return true;
+  return done > 0 && error.reason !== 'timeout' && error.reason !== 'cancelled';
+}
