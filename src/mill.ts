@@ -185,6 +185,7 @@ async function warmWorkers(
         magick: magick.path,
         lifetimeMs: config.WORKER_REUSE * config.CONVERT_TIMEOUT_MS,
       }),
+    serves: magick.path,
     runAlone: createRun(launching),
     slots: config.CONCURRENCY,
     reuse: config.WORKER_REUSE,

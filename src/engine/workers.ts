@@ -7,7 +7,7 @@ import type { Worker } from './worker.ts';
  */
 
 export interface Workers {
-  /** Runs a command that names its client in a process of that client. */
+  /** Runs a command that names its client in a process of that client, and every other in one of its own. */
   readonly run: Run;
   /** Ends them all. No command may be under way. */
   close(): Promise<void>;
@@ -15,6 +15,8 @@ export interface Workers {
 
 export interface WorkersDeps {
   readonly start: () => Promise<Worker>;
+  /** The program that they run, by its path. */
+  readonly serves: string;
   /** Runs a command in a process of its own. */
   readonly runAlone: Run;
   /** How many may be at work at once: as many are ready, and as many wait for more of their client's images. */
@@ -38,7 +40,14 @@ interface Kept {
   retire?: NodeJS.Timeout;
 }
 
-export function createWorkers({ start, runAlone, slots, reuse, idleMs = IDLE_MS }: WorkersDeps): Workers {
+export function createWorkers({
+  start,
+  serves,
+  runAlone,
+  slots,
+  reuse,
+  idleMs = IDLE_MS,
+}: WorkersDeps): Workers {
   /** Started or starting, and nobody's yet. */
   const ready: Promise<Worker>[] = [];
   /** At rest, the one that has rested longest first. */
@@ -103,7 +112,7 @@ export function createWorkers({ start, runAlone, slots, reuse, idleMs = IDLE_MS 
   refill();
   return {
     async run(command) {
-      if (command.client === undefined) return runAlone(command);
+      if (command.client === undefined || command.file !== serves) return runAlone(command);
       const started = performance.now();
       const kept = await take(command.client).catch(() => undefined);
       if (!kept) return runAlone(command); // which tells why nothing starts
@@ -113,7 +122,7 @@ export function createWorkers({ start, runAlone, slots, reuse, idleMs = IDLE_MS 
         return output;
       } catch (error) {
         end(kept.worker);
-        if (!mayBeOthersFault(error, kept)) throw error;
+        if (isFinal(error)) throw error;
         const left = Math.max(1, command.timeoutMs - Math.ceil(performance.now() - started));
         return runAlone({ ...command, timeoutMs: left });
       }
@@ -131,10 +140,10 @@ export function createWorkers({ start, runAlone, slots, reuse, idleMs = IDLE_MS 
 }
 
 /**
- * No result may depend on what the process did before: what fails in a used one is tried in one of its own. So is
- * what failed outside of it, as when somebody has tidied up its folder.
+ * What fails is tried once more by a process of its own, so that no result depends on what the worker did before,
+ * or on its folder. That one also says what was wrong: after an error between parentheses, a script dies of a
+ * failed assertion (magick-cli.c, 7.1.1) and takes the message with it.
  */
-function mayBeOthersFault(error: unknown, { done }: Kept): boolean {
-  if (!(error instanceof CommandFailed)) return true;
-  return done > 0 && error.reason !== 'timeout' && error.reason !== 'cancelled';
+function isFinal(error: unknown): boolean {
+  return error instanceof CommandFailed && ['timeout', 'cancelled'].includes(error.reason);
 }

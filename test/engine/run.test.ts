@@ -1,12 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { type Command, CommandFailed, KEPT_BYTES } from '../../src/engine/command.ts';
+import { type Command, CommandFailed, KEPT_BYTES, type Run } from '../../src/engine/command.ts';
 import { createRun } from '../../src/engine/run.ts';
+import { startWorker } from '../../src/engine/worker.ts';
 import { scratch } from '../helpers/hooks.ts';
+import { scriptReader } from '../helpers/script-reader.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
 
-const run = createRun({ searchPath: '/usr/bin:/bin', policyFolder: '/policy' });
+const SEARCH = { searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
+const run = createRun(SEARCH);
 const command = async (file: string, more: Partial<Command> = {}): Promise<Command> => ({
   file,
   args: [],
@@ -58,56 +61,74 @@ describe('a command', () => {
     expect((await run(await command('/bin/cat'))).stdout).to.equal('');
   });
 
-  it('that fails tells its status and what it printed', async () => {
-    const error = await failure(run(await command(await script('fails', 'echo why >&2; exit 3'))));
-    expect(error).to.be.instanceOf(CommandFailed);
-    expect([error.reason, error.stderr]).to.deep.equal(['exit', 'why\n']);
-    expect(error.message).to.include('3');
-  });
-
-  it('may print for ever: the first 64 KiB are kept, and it still ends as it ends', async () => {
-    const chatty = await script('chatty', 'head -c 10000000 /dev/zero | tr "\\0" x >&2; exit 0');
-    const { stderr } = await run(await command(chatty));
-    expect(stderr).to.equal('x'.repeat(KEPT_BYTES));
-  });
-
-  it('that is killed by a signal is told from one that exits', async () => {
-    const error = await failure(run(await command(await script('crashes', 'kill -SEGV $$'))));
-    expect(error.reason).to.equal('signal');
-  });
-
   it('that does not exist, or may not be run, is told from one that fails', async () => {
     expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('unrunnable');
     expect((await failure(run(await command('/etc/passwd')))).reason).to.equal('unrunnable');
   });
+});
 
-  /** A tool that ignores polite signals and has a child of its own; it writes down both process numbers. */
-  const stubborn = () =>
-    script(
-      'stubborn',
-      `trap '' TERM INT HUP\nsh -c 'trap "" TERM INT HUP; sleep 60' &\necho "$$ $!" > pids\nwait\nsleep 60`,
-    );
-  const pidsIn = (cwd: string) =>
-    eventually(async () => {
-      const text = await readFile(join(cwd, 'pids'), 'utf8').catch(() => '');
-      return text.endsWith('\n') && text.trim().split(' ').map(Number);
+/** The same shell script as a program, and as what a process does that was there before. */
+const MODES: Readonly<Record<string, Run>> = {
+  'a process of its own': run,
+  async 'a process that was there before'(given) {
+    const home = await scratch('home');
+    const worker = await startWorker({ ...SEARCH, home, magick: await scriptReader(), lifetimeMs: 60_000 });
+    try {
+      return await worker.run({ ...given, args: [`. ${given.file}`, 'output'] });
+    } finally {
+      await worker.end();
+    }
+  },
+};
+
+for (const [mode, perform] of Object.entries(MODES)) {
+  describe(`a command in ${mode}`, () => {
+    it('that fails tells its status and what it printed', async () => {
+      const error = await failure(perform(await command(await script('fails', 'echo why >&2; exit 3'))));
+      expect(error).to.be.instanceOf(CommandFailed);
+      expect([error.reason, error.stderr]).to.deep.equal(['exit', 'why\n']);
+      expect(error.message).to.include('3');
     });
 
-  it('over its time limit dies with its children, however stubborn', async () => {
-    const cwd = await scratch('timeout');
-    const error = await failure(run(await command(await stubborn(), { cwd, timeoutMs: 500 })));
-    expect(error.reason).to.equal('timeout');
-    for (const pid of await pidsIn(cwd)) await eventually(() => !isRunning(pid));
-  });
+    it('may print for ever: the first 64 KiB are kept, and it still ends as it ends', async () => {
+      const chatty = await script('chatty', 'head -c 10000000 /dev/zero | tr "\\0" x >&2');
+      const { stderr } = await perform(await command(chatty));
+      expect(stderr).to.equal('x'.repeat(KEPT_BYTES));
+    });
 
-  it('whose client goes away dies with its children, however stubborn', async () => {
-    const cwd = await scratch('cancel');
-    const client = new AbortController();
-    const failing = failure(run(await command(await stubborn(), { cwd, signal: client.signal })));
-    const pids = await pidsIn(cwd);
-    expect(pids.every(isRunning)).to.equal(true);
-    client.abort();
-    expect((await failing).reason).to.equal('cancelled');
-    for (const pid of pids) await eventually(() => !isRunning(pid));
+    it('that is killed by a signal is told from one that exits', async () => {
+      const error = await failure(perform(await command(await script('crashes', 'kill -SEGV $$'))));
+      expect(error.reason).to.equal('signal');
+    });
+
+    /** A tool that ignores polite signals and has a child of its own; it writes down both process numbers. */
+    const stubborn = (folder: string) =>
+      script(
+        'stubborn',
+        `trap '' TERM INT HUP\nsh -c 'trap "" TERM INT HUP; sleep 60' &\necho "$$ $!" > ${folder}/pids\nwait\nsleep 60`,
+      );
+    const pidsIn = (cwd: string) =>
+      eventually(async () => {
+        const text = await readFile(join(cwd, 'pids'), 'utf8').catch(() => '');
+        return text.endsWith('\n') && text.trim().split(' ').map(Number);
+      });
+
+    it('over its time limit dies with its children, however stubborn', async () => {
+      const cwd = await scratch('timeout');
+      const error = await failure(perform(await command(await stubborn(cwd), { cwd, timeoutMs: 500 })));
+      expect(error.reason).to.equal('timeout');
+      for (const pid of await pidsIn(cwd)) await eventually(() => !isRunning(pid));
+    });
+
+    it('whose client goes away dies with its children, however stubborn', async () => {
+      const cwd = await scratch('cancel');
+      const client = new AbortController();
+      const failing = failure(perform(await command(await stubborn(cwd), { cwd, signal: client.signal })));
+      const pids = await pidsIn(cwd);
+      expect(pids.every(isRunning)).to.equal(true);
+      client.abort();
+      expect((await failing).reason).to.equal('cancelled');
+      for (const pid of pids) await eventually(() => !isRunning(pid));
+    });
   });
-});
+}

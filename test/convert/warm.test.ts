@@ -1,0 +1,94 @@
+import { copyFile, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { seeded } from '../../scripts/torture/random.ts';
+import type { ConvertOptions } from '../../src/convert/plan/types.ts';
+import { sniff } from '../../src/convert/sniff.ts';
+import { type InputType, OUTPUTS, type OutputType } from '../../src/formats.ts';
+import { createMill, type Mill } from '../../src/mill.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { testConfig } from '../helpers/service.ts';
+
+const JOBS = 2000;
+const SEED = 6;
+const IMAGES = new URL('../../fixtures/images/', import.meta.url).pathname;
+const TRAPS = new URL('../../fixtures/traps/', import.meta.url).pathname;
+/** A PDF says when it was made; what no worker had a part in says it where nobody looks. */
+const WHEN = /\(D:\d{14}[^)]*\)/g;
+const byRsvgAlone = ({ path, options }: Job): boolean => path.endsWith('.svg') && options.format === 'pdf';
+const FORMATS = Object.keys(OUTPUTS) as OutputType[];
+const { pick, below } = seeded(SEED);
+
+interface Job {
+  readonly path: string;
+  readonly options: ConvertOptions;
+}
+
+describe('2000 conversions of all kinds, mixed', () => {
+  let mill: Mill;
+  before(async () => {
+    mill = await createMill(testConfig(), pino({ level: 'silent' }));
+  });
+  after(() => mill.close());
+
+  it('come out of processes that have done others byte for byte as out of fresh ones', async function () {
+    if (mill.toolchain.magick?.major !== 7) {
+      console.warn('NOT PROVEN, since ImageMagick 6 reads no scripts: warm workers change no byte');
+      return;
+    }
+    this.timeout(300_000);
+    const images = (await Promise.all([IMAGES, TRAPS].map(filesIn))).flat();
+    const kinds = Array.from({ length: 400 }, () => ({ path: pick(images), options: someOptions() }));
+    const fresh = await inTwos(kinds, (job) => result(mill, job));
+    const jobs = Array.from({ length: JOBS }, () => below(kinds.length));
+    const differing = await inTwos(jobs, async (at) => {
+      const job = kinds[at] as Job;
+      return byRsvgAlone(job) || (await result(mill, job, 'one client')) === fresh[at] ? [] : [job];
+    });
+    expect(differing.flat()).to.deep.equal([]);
+    // Otherwise nothing was compared but refusals.
+    expect(fresh.filter((what) => !what.startsWith('Error')).length).to.be.greaterThan(300);
+  });
+});
+
+async function filesIn(folder: string): Promise<string[]> {
+  const names = await readdir(folder);
+  return names.filter((name) => !/\.(json|txt|md)$/.test(name)).map((name) => join(folder, name));
+}
+
+function someOptions(): ConvertOptions {
+  return {
+    format: pick(FORMATS),
+    quality: pick([40, 80, 95]),
+    stripMetadata: pick([true, true, false]),
+    width: pick([undefined, undefined, 20, 50]),
+    background: pick([undefined, undefined, '#123456']),
+    frames: pick([undefined, 'first', 'all']),
+  };
+}
+
+/** The bytes of the result, or what was wrong. */
+async function result({ convert }: Mill, { path, options }: Job, client?: string): Promise<string> {
+  const folder = await scratch('warm');
+  await copyFile(path, join(folder, 'in'));
+  const type = (await sniff(await readFile(path), true)) as InputType;
+  const source = { folder, type, label: 'It', ...(client && { client }) };
+  try {
+    const converted = await convert(source, options, new AbortController().signal);
+    return [...converted.notes, (await readFile(converted.path, 'latin1')).replace(WHEN, '')].join('\n');
+  } catch (error) {
+    return `Error: ${(error as Error).message}`;
+  }
+}
+
+/** As many at once as there are processors in the smallest machine. */
+async function inTwos<T, R>(values: readonly T[], work: (value: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let at = next++; at < values.length; at = next++) results[at] = await work(values[at] as T);
+  };
+  await Promise.all([worker(), worker()]);
+  return results;
+}

@@ -1,0 +1,163 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import type { Command } from '../../src/engine/command.ts';
+import { createRun } from '../../src/engine/run.ts';
+import { startWorker, type Worker } from '../../src/engine/worker.ts';
+import { createWorkers, type Workers, type WorkersDeps } from '../../src/engine/workers.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { scriptReader } from '../helpers/script-reader.ts';
+import { eventually, isRunning, script } from '../helpers/scripts.ts';
+
+const SEARCH = { searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
+const alone = createRun(SEARCH);
+
+describe('warm workers', () => {
+  let workers: Workers | undefined;
+  let home = '';
+  /** In the order they were started. */
+  let started: Worker[] = [];
+  let serves = '';
+  afterEach(async () => {
+    await workers?.close();
+    expect(await readdir(home), 'folders left').to.deep.equal([]);
+  });
+
+  async function create(settings: Partial<WorkersDeps> = {}): Promise<Workers> {
+    home = await scratch('home');
+    started = [];
+    const magick = await scriptReader();
+    const start = async () => {
+      const worker = await startWorker({ ...SEARCH, home, magick, lifetimeMs: 60_000 });
+      started.push(worker);
+      return worker;
+    };
+    serves = await script('alone.sh', 'echo alone $$ > output');
+    workers = createWorkers({ start, serves, runAlone: alone, slots: 2, reuse: 50, ...settings });
+    return workers;
+  }
+
+  /** Has a shell script done for a client; `alone.sh` is what a process of its own would run instead. */
+  async function perform(client: string | undefined, body: string, more: Partial<Command> = {}) {
+    const cwd = more.cwd ?? (await scratch('job'));
+    const args = client === undefined ? [] : [`. ${await script('job.sh', body)}`, 'output'];
+    const named = client === undefined ? {} : { client };
+    const output = await (workers as Workers).run({
+      timeoutMs: 10_000,
+      file: serves,
+      ...more,
+      args,
+      cwd,
+      ...named,
+    });
+    return { ...output, cwd, wrote: await readFile(join(cwd, 'output'), 'utf8').catch(() => '') };
+  }
+  /** Which process serves a client. */
+  const served = async (client: string, body = ''): Promise<number> =>
+    Number((await perform(client, `echo $$ > output; ${body}`)).wrote);
+
+  it('does the work of one client in one process, and of another in another', async () => {
+    await create();
+    const [one, other, again] = [await served('a'), await served('b'), await served('a')];
+    expect(again).to.equal(one);
+    expect(other).not.to.equal(one);
+  });
+
+  it('is replaced after as many images as it may do', async () => {
+    await create({ reuse: 2 });
+    const pids = [await served('a'), await served('a'), await served('a')];
+    expect(pids[1]).to.equal(pids[0]);
+    expect(pids[2]).not.to.equal(pids[0]);
+    await eventually(() => !isRunning(pids[0] as number));
+  });
+
+  it('sees one image only when it may be used once', async () => {
+    await create({ reuse: 1 });
+    const pids = [await served('a'), await served('a'), await served('a')];
+    expect(new Set(pids).size).to.equal(3);
+  });
+
+  it('is replaced after a warning, whose words are told, and the result stands', async () => {
+    await create();
+    const first = await perform('a', 'echo $$ > output; echo careful >&2');
+    expect(first.stderr).to.equal('careful\n');
+    expect(await served('a')).not.to.equal(Number(first.wrote));
+  });
+
+  it('is replaced when it has grown beyond its bound', async () => {
+    await create();
+    const grow = 'big=$(head -c 250000000 /dev/zero | tr "\\0" x)';
+    expect(await served('a', grow)).not.to.equal(await served('a'));
+  });
+
+  it('that fails has its work done again by a process of its own', async () => {
+    await create();
+    expect((await perform('a', 'echo broken >&2; exit 1')).wrote).to.match(/^alone \d+\n$/);
+    await served('a');
+    expect((await perform('a', 'kill -SEGV $$')).wrote).to.match(/^alone \d+\n$/);
+  });
+
+  it('does not try again what took too long or whose client left', async () => {
+    await create();
+    await served('a');
+    const late = await perform('a', 'sleep 60', { timeoutMs: 300 }).catch((error) => error);
+    expect(late.reason).to.equal('timeout');
+    await served('a');
+    const gone = AbortSignal.abort();
+    const left = await perform('a', 'sleep 60', { signal: gone }).catch((error) => error);
+    expect(left.reason).to.equal('cancelled');
+  });
+
+  it('that dies while it rests is not given work', async () => {
+    await create();
+    const pid = await served('a');
+    process.kill(pid, 'SIGKILL');
+    await eventually(() => started.some((worker) => !worker.alive));
+    expect(await served('a')).not.to.equal(pid);
+  });
+
+  it('makes way when its client does not come back, and the oldest when others need the place', async () => {
+    await create({ idleMs: 100 });
+    const pid = await served('a');
+    await eventually(() => !isRunning(pid));
+    await workers?.close();
+    await create({ slots: 1 });
+    const first = await served('a');
+    const second = await served('b');
+    await eventually(() => !isRunning(first));
+    expect(isRunning(second)).to.equal(true);
+  });
+
+  it('is ready before there is work, as many as work at once, and again when one was taken', async () => {
+    await create({ slots: 2 });
+    await eventually(() => started.length === 2);
+    await served('a');
+    await eventually(() => started.length === 3);
+  });
+
+  it('shows a job its own files, gives it what came of them, and keeps nothing', async () => {
+    await create();
+    const cwd = await scratch('files');
+    await writeFile(join(cwd, 'in'), 'input');
+    await perform('a', 'ls > output; cat in > copy', { cwd });
+    expect((await readdir(cwd)).sort()).to.deep.equal(['copy', 'in', 'output']);
+    expect(await readFile(join(cwd, 'output'), 'utf8')).to.equal('in\noutput\n');
+    expect(await readFile(join(cwd, 'copy'), 'utf8')).to.equal('input');
+    expect((await perform('a', 'ls > output')).wrote).to.equal('output\n');
+  });
+
+  it('leaves work for another program, or that names no client, or that no worker starts for, to a process of its own', async () => {
+    await create();
+    const file = await script('other.sh', 'echo other > output');
+    expect((await perform('a', '', { file })).wrote).to.equal('other\n');
+    expect((await perform(undefined, '')).wrote).to.match(/^alone/);
+    await workers?.close();
+    await create({ start: () => Promise.reject(new Error('no more processes')) });
+    expect((await perform('a', 'echo $$ > output')).wrote).to.match(/^alone/);
+  });
+
+  it('whose folder somebody has removed leaves its work to a process of its own', async () => {
+    await create();
+    expect((await perform('a', 'rm -r "$PWD"')).wrote).to.match(/^alone/);
+  });
+});
