@@ -1,0 +1,145 @@
+/**
+ * Measures the service beside a plain sharp server, the bare command line and an echo, in turns in one run:
+ * `npm run bench -- [--quick] [--only PART] [--out NAME] [--reuse N]`. It writes bench/NAME.md and .svg.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, release, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { pino } from 'pino';
+import sharpModule from 'sharp';
+import { loadConfig } from '../src/config.ts';
+import { createMill } from '../src/mill.ts';
+import { chart } from './bench/chart.ts';
+import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.ts';
+import { type Image, makeImages } from './bench/images.ts';
+import { type Job, type Measured, measure } from './bench/load.ts';
+import { type Row, table } from './bench/report.ts';
+import { type Server, startEcho, startService, startSharp } from './bench/servers.ts';
+import { SHARP_OPTIONS } from './bench/settings.ts';
+import { summary } from './bench/summary.ts';
+
+const { values: flags } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    /** Only pairs whose name holds this, as in "photo 0.75 MP → webp". */
+    only: { type: 'string', default: '' },
+    clients: { type: 'string' },
+    seconds: { type: 'string' },
+    rounds: { type: 'string' },
+    reuse: { type: 'string', default: '' },
+    out: { type: 'string', default: 'report' },
+  },
+});
+
+const FORMATS = ['webp', 'jpg', 'png', 'gif', 'bmp', 'pdf'];
+const SMALL = 300;
+const QUICK_IMAGES = ['photo 3 MP', 'photo 0.75 MP', 'photo 320×240', 'png screen'];
+const QUICK_FORMATS = ['webp', 'jpg', 'png'];
+
+const clients = (flags.clients ?? (flags.quick ? '1,8' : '1,2,8,32')).split(',').map(Number);
+const seconds = Number(flags.seconds ?? (flags.quick ? 0.5 : 1));
+const rounds = Number(flags.rounds ?? (flags.quick ? 2 : 3));
+const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
+const outFolder = new URL('../bench', import.meta.url).pathname;
+
+try {
+  const tools = await findTools();
+  const images = await makeImages(folder);
+  const servers = {
+    ours: await startService(flags.reuse ? { WORKER_REUSE: flags.reuse } : {}),
+    sharp: await startSharp(),
+    echo: await startEcho(),
+  };
+  const rows: Row[] = [];
+  for (const job of jobs(images)) {
+    for (const count of clients) {
+      const row = await compare(job, count, servers, tools);
+      if (!row) continue;
+      rows.push(row);
+      console.log(table([row]).split('\n').at(-1));
+    }
+  }
+  for (const server of Object.values(servers)) server.end();
+  report(rows, tools);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function jobs(images: readonly Image[]): Job[] {
+  const all = images.flatMap((image) =>
+    FORMATS.flatMap((format) => [undefined, SMALL].map((side) => ({ image, format, side }))),
+  );
+  return all.filter(({ image, format, side }) => {
+    if (flags.quick && !(QUICK_IMAGES.includes(image.name) && QUICK_FORMATS.includes(format))) return false;
+    if (side && image.pixels <= SMALL ** 2) return false;
+    return `${image.name} → ${format}${side ? ` ${side}` : ''}`.includes(flags.only);
+  });
+}
+
+/** Everybody in turns, as often as there are rounds, so that a slow moment of the machine hits all. */
+async function compare(
+  job: Job,
+  count: number,
+  servers: Readonly<Record<'ours' | 'sharp' | 'echo', Server>>,
+  tools: Tools,
+): Promise<Row | undefined> {
+  const measured: Record<'ours' | 'sharp' | 'echo', Measured[]> = { ours: [], sharp: [], echo: [] };
+  const lines: number[] = [];
+  const xargs: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    for (const name of ['ours', 'sharp', 'echo'] as const) {
+      if (name === 'sharp' && !(job.format in SHARP_OPTIONS)) continue;
+      const one = await measure(servers[name], job, count, name === 'echo' ? seconds / 4 : seconds);
+      if (one) measured[name].push(one);
+    }
+    if (count === 1) push(lines, await commandLineMs(job, tools, seconds));
+    if (count === 8) {
+      const expected = measured.ours.at(-1)?.perSecond ?? 1;
+      push(xargs, await xargsPerSecond(job, tools, availableParallelism(), seconds, expected));
+    }
+  }
+  if (measured.ours.length === 0) return undefined;
+  const { image, format, side } = job;
+  return {
+    ...{ image: image.name, pixels: image.pixels, format, side, clients: count },
+    ...measured,
+    ...{ commandLineMs: lines, xargsPerSecond: xargs },
+  };
+}
+
+function push(values: number[], value: number | undefined): void {
+  if (value !== undefined) values.push(value);
+}
+
+/** Those that the service finds. */
+async function findTools(): Promise<Tools & { readonly versions: string }> {
+  const config = loadConfig({ PATH: process.env.PATH, TEMP_DIR: folder, SANDBOX: 'off', CONCURRENCY: '1' });
+  const mill = await createMill(config, pino({ level: 'error' }));
+  await mill.close();
+  const { magick, rsvg } = mill.toolchain;
+  if (!magick || !rsvg) throw new Error('ImageMagick or librsvg is missing');
+  const versions = `ImageMagick ${magick.version}, librsvg ${rsvg.version}`;
+  return { magick: { path: magick.path, major: magick.major }, rsvg: rsvg.path, versions };
+}
+
+function report(rows: readonly Row[], { versions }: { readonly versions: string }): void {
+  mkdirSync(outFolder, { recursive: true });
+  const machine = `${availableParallelism()} processors (${cpus()[0]?.model}), Linux ${release()}`;
+  const libraries = `Node.js ${process.versions.node}, sharp ${sharpModule.versions.sharp} (libvips ${sharpModule.versions.vips})`;
+  const text = [
+    '# What the benchmark measured',
+    `${new Date().toISOString().slice(0, 10)}, ${machine}, ${versions}, ${libraries}. Clients, servers and tools on the same machine.`,
+    `${rounds} rounds of ${seconds} s each, everybody in turns${flags.reuse ? `, WORKER_REUSE=${flags.reuse}` : ''}. Ratios are medians of the rounds, with the least and the most. CPU is that of the whole process tree, a conversion; memory what the tree holds for itself at its highest.`,
+    ...summary(rows),
+    '## All of it',
+    table(rows),
+  ];
+  writeFileSync(join(outFolder, `${flags.out}.md`), `${text.join('\n\n')}\n`);
+  const busiest = rows.filter((row) => row.clients === 8);
+  writeFileSync(
+    join(outFolder, `${flags.out}.svg`),
+    chart(busiest, 'Conversions a second at 8 clients, over the sharp server'),
+  );
+  console.log(text.slice(2, -2).join('\n'));
+}

@@ -1,0 +1,97 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readHeader } from '../../src/convert/header/header.ts';
+import { plan } from '../../src/convert/plan/plan.ts';
+import type { InputType, OutputType } from '../../src/formats.ts';
+import { type Job, percentile } from './load.ts';
+import { QUALITY } from './settings.ts';
+
+/** The same commands as the service runs, by a shell and with nothing around them. */
+
+export interface Tools {
+  readonly magick: { readonly path: string; readonly major: 6 | 7 };
+  readonly rsvg: string;
+}
+
+const TYPES: Readonly<Record<string, InputType>> = { tiff: 'tiff', ico: 'ico' };
+
+async function commandsOf(job: Job, folder: string, tools: Tools): Promise<string[]> {
+  const { image, format, side } = job;
+  writeFileSync(join(folder, 'in'), image.bytes);
+  const extension = image.file.split('.').at(-1) as string;
+  const type = TYPES[extension] ?? (extension as InputType);
+  const options = {
+    format: format as OutputType,
+    quality: QUALITY,
+    stripMetadata: true,
+    width: side,
+    height: side,
+  };
+  const srgbProfile = new URL('../../assets/srgb.icc', import.meta.url).pathname;
+  const picture = await readHeader(join(folder, 'in'), type);
+  const { steps } = plan(picture, options, { magick: tools.magick.major, srgbProfile });
+  const programs = {
+    magick: tools.magick.path,
+    rsvg: tools.rsvg,
+    heif: 'heif-convert',
+    img2webp: 'img2webp',
+  };
+  return steps.map(({ tool, args, stdin }) =>
+    [programs[tool], ...args.map((arg) => `'${arg}'`), ...(stdin ? ['<', stdin] : [])].join(' '),
+  );
+}
+
+/** Milliseconds from start to end, one after another: the median. Undefined when they fail. */
+export async function commandLineMs(job: Job, tools: Tools, seconds: number): Promise<number | undefined> {
+  return inFolder(async (folder) => {
+    const commands = (await commandsOf(job, folder, tools)).join(' && ');
+    const script = `${commands} >/dev/null || exit 1
+      end=$((SECONDS + ${Math.max(1, Math.round(seconds))}))
+      while [ $SECONDS -lt $end ]; do
+        before=$EPOCHREALTIME; ${commands} >/dev/null; after=$EPOCHREALTIME
+        echo $(( \${after/./} - \${before/./} ))
+      done`;
+    const { status, stdout } = spawnSync('bash', ['-c', script], { cwd: folder, encoding: 'utf8' });
+    if (status !== 0) return undefined;
+    const times = stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((us) => Number(us) / 1000);
+    return percentile(
+      times.sort((a, b) => a - b),
+      0.5,
+    );
+  });
+}
+
+/** Conversions a second by `xargs -P`, which starts the tool itself. Undefined where it takes two tools. */
+export async function xargsPerSecond(
+  job: Job,
+  tools: Tools,
+  ways: number,
+  seconds: number,
+  expectedPerSecond: number,
+): Promise<number | undefined> {
+  return inFolder(async (folder) => {
+    const [command, second] = await commandsOf(job, folder, tools);
+    if (!command || second) return undefined;
+    const count = Math.max(2 * ways, Math.round(seconds * expectedPerSecond));
+    const numbered = command.replace(/:image\.(\w+)'$/, ":image-{}.$1'");
+    const started = performance.now();
+    execFileSync('sh', ['-c', `seq ${count} | xargs -P ${ways} -I{} ${numbered} >/dev/null`], {
+      cwd: folder,
+    });
+    return (count / (performance.now() - started)) * 1000;
+  });
+}
+
+async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

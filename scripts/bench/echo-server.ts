@@ -1,0 +1,11 @@
+/** The floor of any service that takes uploads: it reads the body and sends as many bytes back. */
+import { createServer } from 'node:http';
+
+const server = createServer(async (req, res) => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of req) chunks.push(chunk);
+  res.end(Buffer.concat(chunks));
+});
+server.listen(0, '127.0.0.1', () => {
+  console.log(`listening on ${(server.address() as { port: number }).port}`);
+});

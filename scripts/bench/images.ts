@@ -1,0 +1,148 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import sharp, { type Sharp } from 'sharp';
+import { type Random, seeded } from '../torture/random.ts';
+
+/** The pictures that are measured: made here, the same on every machine. */
+
+export interface Image {
+  /** What the report calls it. */
+  readonly name: string;
+  /** Its file's name. */
+  readonly file: string;
+  readonly bytes: Buffer;
+  /** Of one frame. */
+  readonly pixels: number;
+}
+
+type Maker = () => Promise<Buffer>;
+
+const MAKERS: Readonly<Record<string, readonly [file: string, width: number, height: number, make: Maker]>> =
+  {
+    'photo 12 MP': ['photo-12.jpg', 4000, 3000, () => photo(4000, 3000).then(jpeg)],
+    'photo 3 MP': ['photo-3.jpg', 2000, 1500, () => photo(2000, 1500).then(jpeg)],
+    'photo 0.75 MP': ['photo-0.75.jpg', 1000, 750, () => photo(1000, 750).then(jpeg)],
+    'photo 320×240': ['photo-320.jpg', 320, 240, () => photo(320, 240).then(jpeg)],
+    'png photo': ['photo.png', 1000, 750, async () => (await photo(1000, 750)).png().toBuffer()],
+    'png screen': ['screen.png', 1600, 1200, () => sharp(screen()).flatten().png().toBuffer()],
+    'gif animation': ['moving.gif', 320, 240, animation],
+    tiff: [
+      'photo.tiff',
+      1000,
+      750,
+      async () => (await photo(1000, 750)).tiff({ compression: 'lzw' }).toBuffer(),
+    ],
+    avif: ['photo.avif', 1000, 750, async () => (await photo(1000, 750)).avif({ effort: 2 }).toBuffer()],
+    svg: ['drawing.svg', 800, 600, async () => drawing()],
+    ico: ['icon.ico', 256, 256, icon],
+  };
+
+/** Makes them below `folder`. */
+export async function makeImages(folder: string): Promise<Image[]> {
+  const images: Image[] = [];
+  for (const [name, [file, width, height, make]] of Object.entries(MAKERS)) {
+    const bytes = await make();
+    writeFileSync(join(folder, file), bytes);
+    images.push({ name, file, bytes, pixels: width * height });
+  }
+  return images;
+}
+
+const jpeg = (picture: Sharp): Promise<Buffer> => picture.jpeg({ quality: 90 }).toBuffer();
+
+/**
+ * Clouds of noise over smooth light, in octaves that grow fainter as they grow finer: its bits a pixel as JPEG
+ * (about 1.8 at quality 90) are those of a photo.
+ */
+async function photo(width: number, height: number): Promise<Sharp> {
+  const random = seeded(width);
+  const octaves = await Promise.all(
+    [4, 16, 64, 256, 1024].map((cells) => noise(random, cells, width, height)),
+  );
+  const weights = [0.5, 0.27, 0.16, 0.06, 0.03];
+  const pixels = Buffer.alloc(width * height * 3);
+  for (let at = 0; at < pixels.length; at += 1) {
+    let value = 0;
+    for (const [index, octave] of octaves.entries())
+      value += (octave[at] as number) * (weights[index] as number);
+    pixels[at] = Math.max(0, Math.min(255, (value - 128) * 1.8 + 128));
+  }
+  return sharp(pixels, { raw: { width, height, channels: 3 } });
+}
+
+async function noise(random: Random, cells: number, width: number, height: number): Promise<Buffer> {
+  const [columns, rows] = [cells, Math.max(2, Math.round((cells * height) / width))];
+  const grid = Buffer.alloc(columns * rows * 3);
+  for (let at = 0; at < grid.length; at += 1) grid[at] = random.below(256);
+  return sharp(grid, { raw: { width: columns, height: rows, channels: 3 } })
+    .resize(width, height, { fit: 'fill', kernel: 'cubic' })
+    .raw()
+    .toBuffer();
+}
+
+/** A window with text, a dark side bar and coloured tiles. */
+function screen(): Buffer {
+  const words = 'The quick brown fox jumps over 1234567890 lazy dogs. '.repeat(3);
+  const lines = Array.from(
+    { length: 58 },
+    (_, row) =>
+      `<text x="290" y="${60 + row * 19}" font-size="14">${words.slice(row % 17, 110 + (row % 17))}</text>`,
+  );
+  const tiles = Array.from(
+    { length: 40 },
+    (_, at) =>
+      `<rect x="${1200 + (at % 4) * 95}" y="${60 + Math.floor(at / 4) * 110}" width="85" height="95" rx="8" fill="hsl(${at * 9},60%,60%)"/>`,
+  );
+  return Buffer.from(
+    `<svg xmlns="http://www.w3.org/2000/svg" width="1600" height="1200"><rect width="1600" height="1200" fill="#fff"/>
+     <rect width="260" height="1200" fill="#20262e"/><g fill="#222" font-family="sans-serif">${lines.join('')}</g>${tiles.join('')}</svg>`,
+  );
+}
+
+async function animation(): Promise<Buffer> {
+  const { data } = await (await photo(320, 240)).raw().toBuffer({ resolveWithObject: true });
+  const frames = await Promise.all(
+    Array.from({ length: 12 }, (_, at) =>
+      sharp(data, { raw: { width: 320, height: 240, channels: 3 } })
+        .composite([
+          {
+            input: Buffer.from(
+              `<svg width="60" height="60"><circle cx="30" cy="30" r="28" fill="#e33"/></svg>`,
+            ),
+            left: at * 20,
+            top: 90,
+          },
+        ])
+        .png()
+        .toBuffer(),
+    ),
+  );
+  return sharp(frames, { join: { animated: true } })
+    .gif({ delay: 80 })
+    .toBuffer();
+}
+
+function drawing(): Buffer {
+  const { below } = seeded(800);
+  const shapes = Array.from(
+    { length: 120 },
+    () =>
+      `<circle cx="${below(800)}" cy="${below(600)}" r="${10 + below(70)}" fill="hsl(${below(360)},70%,55%)" fill-opacity="0.7"/>`,
+  );
+  return Buffer.from(
+    `<svg xmlns="http://www.w3.org/2000/svg" width="800" height="600"><rect width="800" height="600" fill="#f4f1e8"/>${shapes.join('')}</svg>`,
+  );
+}
+
+/** One image of 256 pixels as PNG inside, as browsers' icons are. */
+async function icon(): Promise<Buffer> {
+  const png = await (await photo(256, 256)).ensureAlpha().png().toBuffer();
+  const head = Buffer.alloc(22);
+  head.writeUInt16LE(1, 2);
+  head.writeUInt16LE(1, 4);
+  head.writeUInt16LE(1, 10);
+  head.writeUInt16LE(32, 12);
+  head.writeUInt32LE(png.length, 14);
+  head.writeUInt32LE(head.length, 18);
+  return Buffer.concat([head, png]);
+}

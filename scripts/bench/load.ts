@@ -1,0 +1,128 @@
+import { Agent, request } from 'node:http';
+import type { Image } from './images.ts';
+import { cpuMsOf, memoryOf } from './process-tree.ts';
+import type { Server } from './servers.ts';
+
+/** So many clients that send the same upload again as soon as they have their answer. */
+
+export interface Job {
+  readonly image: Image;
+  readonly format: string;
+  /** Most pixels a side; undefined is full size. */
+  readonly side?: number | undefined;
+}
+
+export interface Measured {
+  readonly medianMs: number;
+  readonly p99Ms: number;
+  readonly perSecond: number;
+  /** Of the server's whole tree, a conversion, in milliseconds. */
+  readonly cpuMs: number;
+  /** Of one result. */
+  readonly bytes: number;
+  /** Of the server's whole tree at its highest. */
+  readonly memoryBytes: number;
+  /** Every client's first answer is not counted. */
+  readonly count: number;
+}
+
+const SAMPLE_MS = 200;
+
+/**
+ * @param seconds how long to go on
+ * @returns undefined when the server does not do this
+ */
+export async function measure(
+  { pid, port }: Server,
+  job: Job,
+  clients: number,
+  seconds: number,
+): Promise<Measured | undefined> {
+  const agent = new Agent({ keepAlive: true, maxSockets: clients });
+  const body = multipart(job);
+  const send = (): Promise<Answer> => post(agent, port, body);
+  try {
+    const first = await Promise.all(Array.from({ length: clients }, send));
+    const [one] = first;
+    if (!one || first.some(({ status }) => status !== 200)) return undefined;
+
+    let memoryBytes = 0;
+    const sampling = setInterval(() => {
+      memoryBytes = Math.max(memoryBytes, memoryOf(pid));
+    }, SAMPLE_MS);
+    const latencies: number[] = [];
+    const cpuBefore = cpuMsOf(pid);
+    const started = performance.now();
+    const until = started + seconds * 1000;
+    const client = async (): Promise<void> => {
+      do {
+        const sent = performance.now();
+        const { status } = await send();
+        if (status !== 200) throw new Error(`${status} for ${job.image.name} to ${job.format}`);
+        latencies.push(performance.now() - sent);
+      } while (performance.now() < until);
+    };
+    await Promise.all(Array.from({ length: clients }, client));
+    const elapsed = performance.now() - started;
+    clearInterval(sampling);
+    const cpuMs = (cpuMsOf(pid) - cpuBefore) / latencies.length;
+    latencies.sort((a, b) => a - b);
+    return {
+      ...{ medianMs: percentile(latencies, 0.5), p99Ms: percentile(latencies, 0.99) },
+      ...{ perSecond: (latencies.length / elapsed) * 1000, cpuMs, bytes: one.bytes, count: latencies.length },
+      memoryBytes: Math.max(memoryBytes, memoryOf(pid)),
+    };
+  } finally {
+    agent.destroy();
+  }
+}
+
+export function percentile(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+const BOUNDARY = 'imagemill-bench';
+
+function multipart({ image, format, side }: Job): Buffer {
+  const fields = {
+    output_format: format,
+    quality: '80',
+    ...(side && { width: String(side), height: String(side) }),
+  };
+  const texts = Object.entries(fields).map(
+    ([name, value]) => `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+  );
+  const file = `--${BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="${image.file}"\r\nContent-Type: application/octet-stream\r\n\r\n`;
+  return Buffer.concat([
+    Buffer.from(texts.join('') + file),
+    image.bytes,
+    Buffer.from(`\r\n--${BOUNDARY}--\r\n`),
+  ]);
+}
+
+interface Answer {
+  readonly status: number;
+  readonly bytes: number;
+}
+
+function post(agent: Agent, port: number, body: Buffer): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      'Content-Type': `multipart/form-data; boundary=${BOUNDARY}`,
+      'Content-Length': body.length,
+    };
+    const sent = request(
+      { agent, port, host: '127.0.0.1', path: '/api/v1/convert', method: 'POST', headers },
+      (res) => {
+        let bytes = 0;
+        res.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+        });
+        res.once('end', () => resolve({ status: res.statusCode ?? 0, bytes }));
+        res.once('error', reject);
+      },
+    );
+    sent.once('error', reject);
+    sent.end(body);
+  });
+}

@@ -1,0 +1,109 @@
+import type { Measured } from './load.ts';
+
+/** What was measured, as tables for people. */
+
+/** One pair of formats at one size with so many clients; several rounds of everybody in turns. */
+export interface Row {
+  readonly image: string;
+  readonly pixels: number;
+  readonly format: string;
+  readonly side?: number | undefined;
+  readonly clients: number;
+  readonly ours: readonly Measured[];
+  /** Empty where sharp does not do this. */
+  readonly sharp: readonly Measured[];
+  readonly echo: readonly Measured[];
+  /** Of one after another, in milliseconds a round; only with one client. */
+  readonly commandLineMs: readonly number[];
+  /** By two-way xargs; only with the most clients per processor that make sense. */
+  readonly xargsPerSecond: readonly number[];
+}
+
+export interface Spread {
+  readonly median: number;
+  readonly least: number;
+  readonly most: number;
+}
+
+/** Of each round's ratio, since rounds are what can be compared. */
+export function ratios(ours: readonly number[], others: readonly number[]): Spread | undefined {
+  const each = ours.flatMap((value, round) => {
+    const other = others[round];
+    return other === undefined ? [] : [value / other];
+  });
+  return each.length === 0 ? undefined : spread(each);
+}
+
+export function spread(values: readonly number[]): Spread {
+  const sorted = [...values].sort((a, b) => a - b);
+  return {
+    median: sorted[sorted.length >> 1] as number,
+    least: sorted[0] as number,
+    most: sorted.at(-1) as number,
+  };
+}
+
+export const perSecond = (rounds: readonly Measured[]): number[] => rounds.map((round) => round.perSecond);
+
+/** Of conversions a second, over the sharp server's. */
+export const overSharp = ({ ours, sharp }: Row): Spread | undefined =>
+  ratios(perSecond(ours), perSecond(sharp));
+
+export const overCommandLine = ({ ours, commandLineMs }: Row): Spread | undefined =>
+  ratios(
+    ours.map(({ medianMs }) => medianMs),
+    commandLineMs,
+  );
+
+export function geometricMean(values: readonly number[]): number {
+  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+}
+
+const HEAD = [
+  ...['image', 'to', 'size', 'clients', 'median ms', 'p99 ms', 'a second', 'CPU ms', 'tree MiB', 'bytes'],
+  ...['sharp: median ms', 'p99 ms', 'a second', 'CPU ms', 'tree MiB', 'bytes', 'echo ms', 'command line ms'],
+  ...[
+    '**a second, over sharp** (spread)',
+    '**median, over command line** (spread)',
+    'a second, over xargs -P',
+  ],
+];
+
+export function table(rows: readonly Row[]): string {
+  const lines = [HEAD, HEAD.map(() => '---'), ...rows.map(cells)];
+  return lines.map((line) => `| ${line.join(' | ')} |`).join('\n');
+}
+
+function cells(row: Row): string[] {
+  return [
+    ...[row.image, row.format, row.side ? `${row.side} px` : 'full', String(row.clients)],
+    ...columns(row.ours),
+    ...columns(row.sharp),
+    number(middle(row.echo.map(({ medianMs }) => medianMs))),
+    number(middle(row.commandLineMs)),
+    withSpread(overSharp(row)),
+    withSpread(overCommandLine(row)),
+    withSpread(ratios(perSecond(row.ours), row.xargsPerSecond)),
+  ];
+}
+
+function columns(rounds: readonly Measured[]): string[] {
+  const of = (pick: (round: Measured) => number): number | undefined => middle(rounds.map(pick));
+  return [
+    ...[of((r) => r.medianMs), of((r) => r.p99Ms), of((r) => r.perSecond), of((r) => r.cpuMs)].map(number),
+    ...[of((r) => r.memoryBytes / 1024 ** 2), of((r) => r.bytes)].map((value) => number(value, 0)),
+  ];
+}
+
+function middle(values: readonly number[]): number | undefined {
+  return values.length === 0 ? undefined : spread(values).median;
+}
+
+function number(value: number | undefined, digits = 1): string {
+  return value === undefined ? '–' : value.toFixed(digits);
+}
+
+function withSpread(ratio: Spread | undefined): string {
+  if (!ratio) return '–';
+  return `${ratio.median.toFixed(2)} (${ratio.least.toFixed(2)}–${ratio.most.toFixed(2)})`;
+}

@@ -1,0 +1,39 @@
+/**
+ * What a developer writes in an afternoon: Express, multer and sharp. Set up for throughput as sharp's documentation
+ * says (performance, concurrency): as many pictures at once as there are processors, one thread each, no cache.
+ */
+import { availableParallelism } from 'node:os';
+import express from 'express';
+import multer from 'multer';
+import sharp, { type FormatEnum } from 'sharp';
+import { SHARP_OPTIONS } from './settings.ts';
+
+sharp.concurrency(1);
+sharp.cache(false);
+if (process.env.UV_THREADPOOL_SIZE !== String(availableParallelism()))
+  throw new Error('start it with as many threads as there are processors');
+
+const app = express();
+const upload = multer({ storage: multer.memoryStorage(), limits: { fileSize: 10 * 1024 * 1024, files: 1 } });
+
+app.post('/api/v1/convert', upload.single('file'), async (req, res) => {
+  const { output_format = 'webp', width } = req.body as Record<string, string>;
+  const animated = output_format === 'webp' || output_format === 'gif';
+  let picture = sharp(req.file?.buffer, { animated }).autoOrient();
+  if (width)
+    picture = picture.resize({
+      width: Number(width),
+      height: Number(width),
+      fit: 'inside',
+      withoutEnlargement: true,
+    });
+  if (output_format === 'jpg') picture = picture.flatten({ background: '#fff' });
+  const format = (output_format === 'jpg' ? 'jpeg' : output_format) as keyof FormatEnum;
+  const bytes = await picture.toFormat(format, SHARP_OPTIONS[output_format]).toBuffer();
+  res.setHeader('Content-Disposition', `attachment; filename="image.${output_format}"`);
+  res.type(`image/${format}`).send(bytes);
+});
+
+const server = app.listen(0, '127.0.0.1', () => {
+  console.log(`listening on ${(server.address() as { port: number }).port}`);
+});

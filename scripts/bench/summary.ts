@@ -1,0 +1,60 @@
+import { geometricMean, overCommandLine, overSharp, type Row, spread } from './report.ts';
+
+/** The few figures that the README quotes, from all rows. */
+
+const LARGE = 700_000;
+
+export function summary(rows: readonly Row[]): string[] {
+  const at8 = rows.filter(({ clients }) => clients === 8);
+  const full = at8.filter(({ side, pixels }) => !side && pixels >= LARGE);
+  const small = at8.filter(({ side, image }) => side && ['photo 0.75 MP', 'photo 3 MP'].includes(image));
+  const tiny = at8.filter(
+    ({ image, format, side }) => !side && image === 'photo 320×240' && ['webp', 'jpg'].includes(format),
+  );
+  const alone = rows.filter(({ clients }) => clients === 1);
+  return [
+    '## In short',
+    list([
+      ...sharpLines(
+        'Conversions a second at 8 clients over the sharp server, full size from 0.75 MP up',
+        full,
+      ),
+      ...sharpLines('The same at 300 px, photos of 0.75 and 3 MP', small),
+      ...sharpLines('The same, 320×240 JPEG to webp and jpg', tiny),
+      ...lineLines(
+        'Median latency at 1 client over the bare command line, below 1 MP',
+        alone.filter(({ pixels }) => pixels < 1_000_000),
+      ),
+      ...lineLines(
+        'The same, 1 MP and more',
+        alone.filter(({ pixels }) => pixels >= 1_000_000),
+      ),
+    ]),
+  ];
+}
+
+const list = (lines: readonly string[]): string => lines.map((line) => `- ${line}`).join('\n');
+
+function sharpLines(what: string, rows: readonly Row[]): string[] {
+  return line(what, rows, (row) => overSharp(row)?.median);
+}
+
+function lineLines(what: string, rows: readonly Row[]): string[] {
+  return line(what, rows, (row) => overCommandLine(row)?.median);
+}
+
+function line(what: string, rows: readonly Row[], ratioOf: (row: Row) => number | undefined): string[] {
+  const found = rows.flatMap((row) => {
+    const ratio = ratioOf(row);
+    return ratio === undefined
+      ? []
+      : [{ ratio, name: `${row.image} → ${row.format}${row.side ? ` ${row.side} px` : ''}` }];
+  });
+  if (found.length === 0) return [];
+  const { least, most } = spread(found.map(({ ratio }) => ratio));
+  const nameOf = (value: number): string => found.find(({ ratio }) => ratio === value)?.name ?? '';
+  const mean = geometricMean(found.map(({ ratio }) => ratio)).toFixed(2);
+  return [
+    `${what}: geometric mean ${mean} of ${found.length} pairs, from ${least.toFixed(2)} (${nameOf(least)}) to ${most.toFixed(2)} (${nameOf(most)}).`,
+  ];
+}
