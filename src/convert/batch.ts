@@ -1,6 +1,11 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../errors.ts';
 import type { Convert, Converted, Source } from './convert.ts';
-import type { ConvertOptions } from './plan/types.ts';
+import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 
 /** Several files with the same options: all of them, or as many as go. */
 
@@ -13,7 +18,8 @@ export type Outcome = { readonly converted: Converted } | { readonly error: Serv
 const OURS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOOLS_FAILING', 'INTERNAL'];
 
 /**
- * Converts all files, as many at once as the pool has places for.
+ * Converts all files, as many at once as the pool has places for. Of files that are the same, byte for byte, one is
+ * converted, and its result is that of all.
  *
  * With `fail`, the first failure stops what waits and what runs, and is thrown once nothing
  * runs any more. With `skip`, what is wrong with one picture is its outcome.
@@ -31,20 +37,52 @@ export async function convertAll(
   const group = {};
   let first: unknown;
 
+  async function convertOne(file: Source): Promise<Outcome | undefined> {
+    try {
+      return { converted: await convert(file, options, AbortSignal.any([signal, stop.signal]), group) };
+    } catch (error) {
+      if (onError === 'skip' && isAboutThePicture(error)) return { error };
+      first ??= error;
+      stop.abort();
+      return undefined;
+    }
+  }
+
+  const digests = await digestsOfTwins(files);
+  const begun = new Map<string, Promise<Outcome | undefined>>();
   const outcomes = await Promise.all(
-    files.map(async (file): Promise<Outcome | undefined> => {
-      try {
-        return { converted: await convert(file, options, AbortSignal.any([signal, stop.signal]), group) };
-      } catch (error) {
-        if (onError === 'skip' && isAboutThePicture(error)) return { error };
-        first ??= error;
-        stop.abort();
-        return undefined;
+    files.map(async (file, at) => {
+      const digest = digests[at] ?? String(at);
+      const twin = begun.get(digest);
+      if (twin === undefined) {
+        const outcome = convertOne(file);
+        begun.set(digest, outcome);
+        return outcome;
       }
+      const outcome = await twin;
+      // What is wrong with it is said under its own name.
+      return outcome && 'converted' in outcome ? outcome : convertOne(file);
     }),
   );
   if (first !== undefined) throw first;
   return outcomes.filter((outcome) => outcome !== undefined);
+}
+
+/** Of each file that has as many bytes as another one, since only those can be the same. */
+async function digestsOfTwins(files: readonly Source[]): Promise<(string | undefined)[]> {
+  const paths = files.map(({ folder }) => join(folder, INPUT_FILE));
+  const sizes = await Promise.all(paths.map(async (path) => (await stat(path)).size));
+  return Promise.all(
+    paths.map((path, at) =>
+      sizes.filter((size) => size === sizes[at]).length > 1 ? digestOf(path) : undefined,
+    ),
+  );
+}
+
+async function digestOf(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return hash.digest('hex');
 }
 
 function isAboutThePicture(error: unknown): error is ServiceError {

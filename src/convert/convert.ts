@@ -1,4 +1,4 @@
-import { open, readdir } from 'node:fs/promises';
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Run } from '../engine/command.ts';
 import type { Pool } from '../engine/pool.ts';
@@ -141,7 +141,7 @@ export function createConvert({
     const deadline = performance.now() + timeoutMs;
     const attempt = async (prepared: Plan) => {
       const printed = await runSteps(prepared, source, options, signal, deadline);
-      const result = await checkResult(source, options, prepared.output);
+      const result = checkResult(source, options, prepared.output);
       const kept = await keptMetadata(picture, result.path, options);
       return { ...result, notes: notesIn(prepared.notes, printed, kept) };
     };
@@ -169,22 +169,26 @@ export function createConvert({
   };
 }
 
-/** Success is one file, the expected one, that is not empty and starts as its format does. */
-async function checkResult(source: Source, options: ConvertOptions, output: string) {
-  const outputs = (await readdir(source.folder)).filter((name) => name.startsWith(OUTPUT_STEM));
+/**
+ * Success is one file, the expected one, that is not empty and starts as its format does. No link, which would lead
+ * out of the folder. It was written a moment ago: to look at it waits for no disk.
+ */
+function checkResult(source: Source, options: ConvertOptions, output: string) {
+  const outputs = readdirSync(source.folder).filter((name) => name.startsWith(OUTPUT_STEM));
   if (outputs.length !== 1 || outputs[0] !== output) {
     throw badResult(`expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`, source);
   }
   const path = join(source.folder, output);
-  const file = await open(path);
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
-    const { size } = await file.stat();
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(16), 0, 16, 0);
-    if (!startsLike(OUTPUTS[options.format], buffer.subarray(0, bytesRead))) {
+    const { size } = fstatSync(file);
+    const head = Buffer.alloc(16);
+    const length = readSync(file, head, 0, head.length, 0);
+    if (!startsLike(OUTPUTS[options.format], head.subarray(0, length))) {
       throw badResult(`${output} has ${size} bytes and does not start like ${options.format}`, source);
     }
     return { path, bytes: size };
   } finally {
-    await file.close();
+    closeSync(file);
   }
 }

@@ -1,11 +1,16 @@
 import { createReadStream } from 'node:fs';
-import { pipeline } from 'node:stream/promises';
+import { readFile } from 'node:fs/promises';
+import { finished, pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import type { Response } from 'express';
 import type { Converted } from '../convert/convert.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { sendingFailed } from './client-signal.ts';
 import { asciiName } from './output-name.ts';
+
+/** A result up to this size goes out with its headers, in one piece; memory is bounded by the connections. */
+const MOST_AT_ONCE = 128 * 1024;
+const CHUNK_BYTES = 256 * 1024;
 
 /**
  * Sends a converted file from disk, as an attachment called `name`, and waits until it is out.
@@ -25,7 +30,8 @@ export async function sendFile(
   res.setHeader('Cache-Control', 'no-store');
   hangUpWhenStalled(res, stallMs);
   try {
-    await pipeline(createReadStream(path), res);
+    if (bytes <= MOST_AT_ONCE) await finished(res.end(await readFile(path)));
+    else await pipeline(createReadStream(path, { highWaterMark: CHUNK_BYTES }), res);
   } catch (cause) {
     throw sendingFailed(cause);
   }

@@ -168,6 +168,26 @@ describe('the header', () => {
     expect(await readHeader(trapPath('lossless-coding.jpg'), 'jpg')).to.deep.include({ rareCoding: true });
   });
 
+  it('tells a PNG that packs well, as screenshots do, from one that does not', async () => {
+    const path = join(await scratch('png'), 'in');
+    const panels = Buffer.from(
+      '<svg width="400" height="300"><rect width="100" height="300" fill="#123"/></svg>',
+    );
+    await sharp(panels).png().toFile(path);
+    expect(await readHeader(path, 'png')).to.deep.include({ flat: true });
+    const noise = {
+      create: {
+        width: 400,
+        height: 300,
+        channels: 3,
+        background: '#888',
+        noise: { type: 'gaussian', sigma: 30 },
+      },
+    } as const;
+    await sharp(noise).png().toFile(path);
+    expect(await readHeader(path, 'png')).to.deep.include({ flat: false });
+  });
+
   it('of every format tells the size', async () => {
     for (const type of ['png', 'jpg', 'gif', 'bmp', 'tiff', 'avif', 'webp', 'svg'] as const) {
       expect(await readHeader(fixturePath(`scene.${type}`), type), type).to.deep.include({

@@ -98,6 +98,12 @@ describe('the plan', () => {
       ]);
     });
 
+    it('to PNG is what librsvg draws, and nothing is done to it', () => {
+      expect(lines({ type: 'svg' }, { format: 'png', width: 50 })).to.deep.equal([
+        'rsvg -f png -a -w 50 -o image.png',
+      ]);
+    });
+
     it('to anything else is drawn at its size by librsvg from standard input, then converted without resizing', () => {
       const { steps } = plan({ type: 'svg' }, options({ format: 'jpg', width: 400, height: 300 }), SEVEN);
       expect(steps[0]).to.deep.equal({
@@ -295,9 +301,30 @@ describe('the plan', () => {
     });
   });
 
+  it('packs a PNG as a photo, or as flat colours where it is known to have them and is not resized', () => {
+    const packed = (picture: Picture, given: Partial<ConvertOptions> = {}) =>
+      lines(picture, { format: 'png', ...given })[0]
+        ?.match(/png:compression-\S+/g)
+        ?.map((text) => text.at(-1));
+    expect(packed({ type: 'jpg' })).to.deep.equal(['2', '5']);
+    expect(packed({ type: 'png' })).to.deep.equal(['2', '5']);
+    const flat = [{ type: 'png', flat: true }, { type: 'gif' }, { type: 'tiff', tones: 'palette' }] as const;
+    for (const picture of flat) expect(packed(picture)).to.deep.equal(['4', '1']);
+    expect(packed({ type: 'png', flat: true }, { width: 300 })).to.deep.equal(['2', '5']);
+  });
+
+  it('makes codes of its own for small JPEG results only', () => {
+    const large = { type: 'png', width: 1000, height: 750 } as const;
+    const plain = 'jpeg:optimize-coding=false';
+    expect(lines(large, { format: 'jpg' })[0]).to.include(plain);
+    expect(lines(large, { format: 'jpg', width: 300 })[0]).to.not.include(plain);
+    expect(lines({ type: 'png' }, { format: 'jpg' })[0]).to.not.include(plain);
+  });
+
   it('needs librsvg for SVG only, and libheif for AVIF on version 6 only', () => {
     expect(toolsFor('svg', 'pdf', 7)).to.deep.equal(['rsvg']);
-    expect(toolsFor('svg', 'png', 7)).to.deep.equal(['rsvg', 'magick']);
+    expect(toolsFor('svg', 'png', 7)).to.deep.equal(['rsvg']);
+    expect(toolsFor('svg', 'webp', 7)).to.deep.equal(['rsvg', 'magick']);
     expect(toolsFor('avif', 'png', 6)).to.deep.equal(['heif', 'magick']);
     expect(toolsFor('avif', 'png', 7)).to.deep.equal(['magick']);
   });

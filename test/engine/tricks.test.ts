@@ -213,6 +213,17 @@ describe('the policy', () => {
     expect(await readdir(folder)).to.include('out.png');
   });
 
+  it('of warm workers is the same but for standard input, by which they are told what to do', async () => {
+    const rulesIn = async (folder: string): Promise<string[]> =>
+      (await readFile(join(folder, 'ImageMagick/policy.xml'), 'utf8')).match(/<policy .*\/>/g) as string[];
+    const standardInput = '<policy domain="path" rights="none" pattern="-"/>';
+    const rules = await rulesIn(POLICY);
+    expect(rules).to.include(standardInput);
+    expect(await rulesIn(join(POLICY, 'worker'))).to.deep.equal(
+      rules.filter((rule) => rule !== standardInput),
+    );
+  });
+
   for (const args of TRICKS) {
     // Around a sound picture the trick may be passed over, and the picture alone come out.
     const sound = args.some((arg) => arg.includes('in.png') || arg.includes('vid:'));

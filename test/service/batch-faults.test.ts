@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { IncomingMessage, request, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ describe('a batch in which something goes wrong', () => {
   const form = (count: number) => {
     const data = new FormData();
     for (let at = 0; at < count; at += 1)
-      data.append('files', new Blob([new Uint8Array(photo)]), `${at}.jpg`);
+      data.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`); // no two are the same
     return data;
   };
   /** A tool that writes down its process number and hangs. */
@@ -223,7 +223,19 @@ describe('a batch in which something goes wrong', () => {
 });
 
 describe('converting all', () => {
-  const files: Source[] = ['a', 'b', 'c'].map((label) => ({ label, folder: '/', type: 'png' }));
+  /** Each with a file of its own; those of one text are the same. */
+  const sources = (...texts: readonly string[]): Promise<Source[]> =>
+    Promise.all(
+      texts.map(async (text, at) => {
+        const folder = await scratch('source');
+        await writeFile(join(folder, 'in'), text);
+        return { label: 'abcdef'[at] as string, folder, type: 'png' };
+      }),
+    );
+  let files: Source[];
+  before(async () => {
+    files = await sources('one', 'two', 'three');
+  });
   const options = { format: 'webp', quality: 80, stripMetadata: true } as const;
   const stays = new AbortController().signal;
   const done = { path: '/out', bytes: 1, queuedMs: 0, convertedMs: 0, notes: [] };
@@ -247,6 +259,28 @@ describe('converting all', () => {
     const error = await convertAll(files, convert, options, 'fail', stays).catch((e) => e);
     expect(error.message).to.equal('a is damaged or not a valid PNG image.');
     expect(log).to.deep.equal(['start a', 'start b', 'stopped b']);
+  });
+
+  it('converts one of those that are the same, byte for byte, whose result is that of all', async () => {
+    const log: string[] = [];
+    const convert = async ({ label }: Source) => {
+      log.push(label);
+      return { ...done, path: label };
+    };
+    const twins = await sources('same', 'other', 'same', 'sane', 'same');
+    const outcomes = await convertAll(twins, convert, options, 'fail', stays);
+    expect(log.sort()).to.deep.equal(['a', 'b', 'd']);
+    const paths = outcomes.map((outcome) => 'converted' in outcome && outcome.converted.path);
+    expect(paths).to.deep.equal(['a', 'b', 'a', 'd', 'a']);
+  });
+
+  it('says of each what is wrong with it under its own name, also of twins', async () => {
+    const convert = async ({ label }: Source) => Promise.reject(fail('DAMAGED', label, 'PNG'));
+    const outcomes = await convertAll(await sources('same', 'same'), convert, options, 'skip', stays);
+    expect(outcomes.map((outcome) => 'error' in outcome && outcome.error.message)).to.deep.equal([
+      'a is damaged or not a valid PNG image.',
+      'b is damaged or not a valid PNG image.',
+    ]);
   });
 
   it('with skip keeps what is wrong with one, but not what is wrong with the service', async () => {

@@ -7,6 +7,9 @@ import { compressedProfileKind, MOST_PROFILE_BYTES } from './icc.ts';
 const MOST_CHUNKS = 10_000;
 const COLOUR_TYPE = { grey: 0, palette: 3 } as const;
 
+/** A pixel of a packed screenshot takes 1 to 3 bits, one of a photo 8 and more. */
+const MOST_FLAT_BITS = 4;
+
 type Facts = Omit<Picture, 'type'>;
 
 /** What the chunks of a PNG tell (W3C PNG, third edition, section 11). */
@@ -30,7 +33,7 @@ export async function readPng(bytes: Bytes): Promise<Facts> {
     facts = { ...facts, ...told, metadata };
     offset += 12 + length;
   }
-  return facts;
+  return { ...facts, flat: offset * 8 < MOST_FLAT_BITS * (facts.width ?? 0) * (facts.height ?? 0) };
 }
 
 function tonesOf(depth: number, colourType: number): Pick<Facts, 'tones'> {

@@ -23,9 +23,12 @@ import { allFrames } from './wanted.ts';
 
 const DRAWN = 'drawn.png';
 
+/** What librsvg makes by itself, with nothing in it that would have to go. */
+const DRAWS: readonly OutputType[] = ['pdf', 'png'];
+
 /** The tools without which no file of this type can become this format. */
 export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): readonly ToolName[] {
-  if (type === 'svg') return format === 'pdf' ? ['rsvg'] : ['rsvg', 'magick'];
+  if (type === 'svg') return DRAWS.includes(format) ? ['rsvg'] : ['rsvg', 'magick'];
   return type === 'avif' && ABILITIES[magick].avif === 'heif' ? ['heif', 'magick'] : ['magick'];
 }
 
@@ -45,7 +48,8 @@ function stepsOf(job: Job): Step[] {
   const { picture, options, machine } = job;
   const able = ABILITIES[machine.magick];
   if (picture.type === 'svg' && options.format === 'pdf') return [drawVector(job)];
-  if (picture.type === 'svg') return [drawPixels(job), convertDrawn(job, DRAWN)];
+  if (picture.type === 'svg' && options.format === 'png') return [drawPixels(job, job.output)];
+  if (picture.type === 'svg') return [drawPixels(job, DRAWN), convertDrawn(job, DRAWN)];
   if (picture.type === 'avif' && able.avif === 'heif') return decodeAvifFirst(job);
   if (options.format === 'webp' && allFrames(job) && able.movingWebp === 'img2webp') {
     return [writeFrames(job), assembleWebp(job)];
@@ -54,8 +58,8 @@ function stepsOf(job: Job): Step[] {
 }
 
 /** On its standard input, librsvg has no folder that the drawing could read neighbours from. */
-function drawPixels({ options }: Job): Step {
-  return { tool: 'rsvg', args: ['-f', 'png', ...box(options), '-o', DRAWN], stdin: INPUT_FILE };
+function drawPixels({ options }: Job, output: string): Step {
+  return { tool: 'rsvg', args: ['-f', 'png', ...box(options), '-o', output], stdin: INPUT_FILE };
 }
 
 function drawVector({ options, output }: Job): Step {

@@ -1,5 +1,6 @@
-import { OUTPUTS, type OutputType } from '../../formats.ts';
+import { OUTPUTS } from '../../formats.ts';
 import { inksToSrgb, lightToSrgb } from './colour.ts';
+import { ENCODERS } from './encoders.ts';
 import { completeFrames, orient, read, repairColours } from './reading.ts';
 import type { ConvertOptions, Job } from './types.ts';
 import { allFrames, passesThrough, wantedPages } from './wanted.ts';
@@ -110,40 +111,4 @@ const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
 function write(job: Job): string[] {
   const { options, output } = job;
   return [...ENCODERS[options.format](job), `${OUTPUTS[options.format].coder}:${output}`];
-}
-
-/** How each format is written. `quality` acts where it means a picture quality. */
-const ENCODERS: Readonly<Record<OutputType, (job: Job) => readonly string[]>> = {
-  // 7 would take 100 of an animation for lossless, and nothing else does.
-  webp: ({ options }) => [
-    ...['-quality', String(options.quality), '-define', 'webp:method=4', '-define', 'webp:lossless=false'],
-  ],
-  // -quality would mean zlib level and filter here: 80 is slow and large.
-  png: () => ['-depth', '8', '-define', 'png:compression-level=4', '-define', 'png:compression-filter=5'],
-  jpg: ({ options }) => ['-sampling-factor', '4:2:0', '-quality', String(options.quality)],
-  // Dithered, even a picture of few colours would lose some: 48 dB instead of none, and 100 ms more a frame.
-  gif(job) {
-    if (passesThrough(job)) return [];
-    return ['+dither', ...(allFrames(job) ? ['-layers', 'OptimizeTransparency', '-colors', '256'] : [])];
-  },
-  // Version 6 would put a profile behind a header that has no room for it.
-  bmp: () => ['+profile', '*', '-type', 'TrueColor'],
-  // One pixel is one point; without a title the working file's name would be it.
-  pdf: (job) => [
-    ...['-units', 'PixelsPerInch', '-density', '72', '-compress', pageCompression(job)],
-    ...['-quality', String(job.options.quality), '-define', 'pdf:title=image'],
-  ],
-};
-
-/**
- * One for all pages, since ImageMagick knows no other way. Few colours are kept as they are: black and white
- * as fax machines send it, a twentieth of the size, as long as no resize makes greys of it.
- */
-function pageCompression(job: Job): 'JPEG' | 'Zip' | 'Group4' {
-  const { picture, options } = job;
-  const pages = picture.pages ? wantedPages(job) : [picture];
-  if (pages.every(({ tones }) => tones === undefined)) return 'JPEG';
-  return pages.every(({ tones }) => tones === 'bilevel') && !options.width && !options.height
-    ? 'Group4'
-    : 'Zip';
 }
