@@ -16,7 +16,7 @@ export function createTypeGate<T extends InputType | 'zip' | 'archive'>(
   label: string,
   accepts: readonly T[],
 ): TypeGate<T> {
-  let head = Buffer.alloc(0);
+  let head: Buffer = Buffer.alloc(0);
   let enough = SNIFF_BYTES;
   let type: T | undefined;
 
@@ -32,7 +32,7 @@ export function createTypeGate<T extends InputType | 'zip' | 'archive'>(
     },
     async look(chunk) {
       if (type !== undefined) return;
-      head = Buffer.concat([head, chunk]);
+      head = head.length === 0 ? chunk : Buffer.concat([head, chunk]);
       if (head.length < enough) return;
       enough = head.length * 2; // so that many small pieces are not each a reason to look again
       await judge(false);
