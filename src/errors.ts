@@ -26,6 +26,8 @@ function readableBytes(bytes: number): string {
 }
 
 const ERRORS = {
+  NOT_HTTP: row(400, () => 'The request is not valid HTTP.'),
+  BODY_ENDED: row(400, () => 'The request body ended early.'),
   NOT_MULTIPART: row(400, () => 'The request body must be multipart/form-data with a boundary.'),
   BODY_CUT_SHORT: row(400, () => 'The multipart body ended early or is not well-formed.'),
   NO_FILE: row(400, (field: string) => `No file was sent: a file part named "${field}" is required.`),
@@ -72,6 +74,7 @@ const ERRORS = {
     405,
     (method: string, allowed: string) => `${method} is not allowed here: use ${allowed}.`,
   ),
+  REQUEST_TIMEOUT: row(408, () => 'The request was not complete in time.'),
   UPLOAD_TIMEOUT: row(408, (ms: number) => `The upload was not complete after ${seconds(ms / 1000)}.`),
   UPLOAD_TOO_SLOW: row(
     408,
@@ -123,6 +126,7 @@ const ERRORS = {
       `Too many requests: at most ${limit} a minute. Try again in ${seconds(wait)}.`,
     (_limit, wait) => wait,
   ),
+  HEADERS_TOO_LARGE: row(431, () => 'The request headers are too large.'),
   INTERNAL: row(
     500,
     (support: string, requestId: string) =>
@@ -157,7 +161,8 @@ const ERRORS = {
 } as const;
 
 export type ErrorCode = keyof typeof ERRORS;
-type Facts<C extends ErrorCode> = Parameters<(typeof ERRORS)[C]['say']>;
+/** What the sentence of an error is made of. */
+export type Facts<C extends ErrorCode> = Parameters<(typeof ERRORS)[C]['say']>;
 
 /** An error with a row in the table: `status` and `message` may be sent as they are. */
 export class ServiceError extends Error {

@@ -6,7 +6,10 @@ import { type OutputType, outputTypeNamed } from '../formats.ts';
 import { printable } from './printable.ts';
 import type { TextField } from './upload.ts';
 
-/** Form fields → ConvertOptions. Each field's check says, in words, what it expects. */
+/**
+ * Form fields → ConvertOptions. Each field's check says, in words, what it expects. What comes out of a check and
+ * what is told of the field are also what the API reference says of it.
+ */
 
 const wholeNumber = (least: number, most: number) => {
   const expected = `a whole number from ${least} to ${most}`;
@@ -14,60 +17,90 @@ const wholeNumber = (least: number, most: number) => {
     .string()
     .regex(/^\d{1,9}$/, expected)
     .transform(Number)
-    .refine((value) => value >= least && value <= most, expected);
+    .pipe(z.int(expected).min(least, expected).max(most, expected));
 };
 
-const YES = ['true', '1', 'yes', 'on'];
-const NO = ['false', '0', 'no', 'off'];
-const trueOrFalse = z
-  .string()
-  .toLowerCase()
-  .refine((word) => [...YES, ...NO].includes(word), 'true or false (or 1/0, yes/no, on/off)')
-  .transform((word) => YES.includes(word));
+const trueOrFalse = z.stringbool({
+  truthy: ['true', '1', 'yes', 'on'],
+  falsy: ['false', '0', 'no', 'off'],
+  error: 'true or false (or 1/0, yes/no, on/off)',
+});
+
+const DEFAULT_FORMAT: OutputType = 'webp';
 
 const outputFormat = (outputs: readonly OutputType[]) =>
-  z.string().transform((word, context): OutputType => {
-    const type = outputTypeNamed(word);
-    if (type && outputs.includes(type)) return type;
-    context.addIssue({ code: 'custom', message: `one of ${outputs.join(', ')}` });
-    return z.NEVER;
-  });
+  z
+    .string()
+    .transform(outputTypeNamed)
+    .pipe(z.enum(outputs, `one of ${outputs.join(', ')}`));
 
-const allOrFirst = z
-  .string()
-  .toLowerCase()
-  .pipe(z.enum(['all', 'first'], 'all or first'));
+const oneOf = <const T extends string>(...words: [T, T]) =>
+  z
+    .string()
+    .toLowerCase()
+    .pipe(z.enum(words, words.join(' or ')));
 
 /** CSS hex, three or six digits; the mark in front may be left out, since shells take it for a comment. */
 const colour = z
   .string()
-  .regex(/^#?(?:[\da-f]{3}|[\da-f]{6})$/i, 'a colour as #rgb or #rrggbb')
-  .transform((text) => {
+  .regex(/^#?(?:[\dA-Fa-f]{3}|[\dA-Fa-f]{6})$/, 'a colour as #rgb or #rrggbb')
+  .overwrite((text) => {
     const digits = text.replace('#', '').toLowerCase();
     return `#${digits.length === 3 ? digits.replace(/./g, '$&$&') : digits}`;
   });
 
 const convertFields = (outputs: readonly OutputType[]) =>
   z.object({
-    output_format: outputFormat(outputs).optional(),
-    format: outputFormat(outputs).optional(),
-    quality: wholeNumber(1, 100).default(80),
-    width: wholeNumber(1, 16384).optional(),
-    height: wholeNumber(1, 16384).optional(),
-    strip_metadata: trueOrFalse.default(true),
-    frames: allOrFirst.optional(),
-    pages: allOrFirst.optional(),
-    background: colour.optional(),
+    output_format: outputFormat(outputs).optional().meta({
+      description: 'What the picture is to become; in any case, and `jpeg` for `jpg`.',
+      default: DEFAULT_FORMAT,
+    }),
+    format: outputFormat(outputs)
+      .optional()
+      .describe('Another name of `output_format`. When both are sent, they must say the same.'),
+    quality: wholeNumber(1, 100)
+      .default(80)
+      .describe('1 is the smallest file, 100 the best picture. Acts on webp, jpg and pdf.'),
+    width: wholeNumber(1, 16384)
+      .optional()
+      .describe(
+        'Most pixels across. The picture is fitted inside, its aspect kept, and never enlarged; an SVG is drawn at the size asked for.',
+      ),
+    height: wholeNumber(1, 16384).optional().describe('Most pixels down, with the meaning of `width`.'),
+    strip_metadata: trueOrFalse
+      .default(true)
+      .describe(
+        'Whether EXIF, IPTC, XMP and the colour profile are taken out; when not, they stay where the format can hold them. Also `1/0`, `yes/no`, `on/off`.',
+      ),
+    frames: oneOf('all', 'first')
+      .optional()
+      .describe(
+        'Which frames of an animation. When absent: all where the output can move, and the first elsewhere. A PDF gets a page a frame only for `all`.',
+      ),
+    pages: oneOf('all', 'first')
+      .optional()
+      .describe('Which pages of a TIFF that becomes a PDF. When absent: all.'),
+    background: colour.optional().meta({
+      description:
+        'What transparency is laid over where the format has none: a colour as `#rgb` or `#rrggbb`. When absent: white.',
+      examples: ['#ffffff', '#08f'],
+    }),
   });
 
 const batchFields = (outputs: readonly OutputType[]) =>
   convertFields(outputs).extend({
-    on_error: z
-      .string()
-      .toLowerCase()
-      .pipe(z.enum(['fail', 'skip'], 'fail or skip'))
-      .default('fail'),
+    on_error: oneOf('fail', 'skip')
+      .default('fail')
+      .describe(
+        'What becomes of the rest when a file is no good. `fail`: the request fails with the status of that file, and the message names it. `skip`: the archive holds the rest, and its `errors.json` says what was wrong; when nothing is left, the error of the first file is the answer. Send it before the files, so that it also counts for what is refused while it arrives.',
+      ),
   });
+
+/** The checks of both forms' text fields, for the formats that can be written on this machine. */
+export const formFields = (outputs: readonly OutputType[]) => ({
+  convert: convertFields(outputs),
+  batch: batchFields(outputs),
+});
 
 export type Parse<T> = (fields: readonly TextField[]) => T;
 export interface BatchOptions {
@@ -87,12 +120,11 @@ export function createParsers(outputs: readonly OutputType[]): {
   convert: Parse<ConvertOptions>;
   batch: Parse<BatchOptions>;
 } {
-  const forConvert = convertFields(outputs);
-  const forBatch = batchFields(outputs);
+  const checks = formFields(outputs);
   return {
-    convert: (fields) => toOptions(check(forConvert, fields), fields),
+    convert: (fields) => toOptions(check(checks.convert, fields), fields),
     batch(fields) {
-      const { on_error, ...rest } = check(forBatch, fields);
+      const { on_error, ...rest } = check(checks.batch, fields);
       return { options: toOptions(rest, fields), onError: on_error };
     },
   };
@@ -121,5 +153,5 @@ function toOptions(
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
     throw fail('FORMATS_DIFFER', sent('output_format'), sent('format'));
   }
-  return { ...rest, format: output_format ?? format ?? 'webp', stripMetadata: strip_metadata };
+  return { ...rest, format: output_format ?? format ?? DEFAULT_FORMAT, stripMetadata: strip_metadata };
 }

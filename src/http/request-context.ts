@@ -3,13 +3,19 @@ import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 
 /** A request id from elsewhere is taken over when it can do no harm in a log or a header. */
-const SANE_ID = /^[\w.:-]{1,128}$/;
+export const SANE_ID = /^[\w.:-]{1,128}$/;
 
-/** Gives every response its `X-Request-Id`, and says that its type is not to be guessed. */
+/** What every response has: its `X-Request-Id`, and that its type is not to be guessed. */
+export function firstHeaders(givenId = ''): Readonly<Record<string, string>> {
+  return {
+    'X-Request-Id': SANE_ID.test(givenId) ? givenId : randomUUID(),
+    'X-Content-Type-Options': 'nosniff',
+  };
+}
+
+/** Gives every response its {@link firstHeaders}. */
 export const commonHeaders: RequestHandler = (req, res, next) => {
-  const given = req.get('x-request-id') ?? '';
-  res.setHeader('X-Request-Id', SANE_ID.test(given) ? given : randomUUID());
-  res.setHeader('X-Content-Type-Options', 'nosniff');
+  res.set(firstHeaders(req.get('x-request-id')));
   next();
 };
 

@@ -8,7 +8,9 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
+import { fail } from '../errors.ts';
 import { errorBody } from './error-handler.ts';
+import { firstHeaders } from './request-context.ts';
 
 /** How much longer than an upload may take a connection lives on, in milliseconds, so that the answer gets out. */
 const GRACE_MS = 5_000;
@@ -61,12 +63,12 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
   return { server, closeIdle };
 }
 
-/** What Node found wrong, in the client's terms. */
-const REFUSALS: Readonly<Record<string, readonly [status: number, message: string]>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request was not complete in time.'],
-  HPE_HEADER_OVERFLOW: [431, 'The request headers are too large.'],
-  HPE_INVALID_EOF_STATE: [400, 'The request body ended early.'],
-};
+/** What Node found wrong, in the client's terms; anything else is no HTTP. */
+const REFUSALS = {
+  ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
+  HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
+  HPE_INVALID_EOF_STATE: 'BODY_ENDED',
+} as const;
 
 /** Answers what never became a whole request, in the error shape; or hangs up when an answer has begun already. */
 function refuse(error: NodeJS.ErrnoException, socket: Socket, answer: ServerResponse | undefined): void {
@@ -74,10 +76,10 @@ function refuse(error: NodeJS.ErrnoException, socket: Socket, answer: ServerResp
     socket.destroy();
     return;
   }
-  const [status, message] = REFUSALS[error.code ?? ''] ?? [400, 'The request is not valid HTTP.'];
+  const { status, message } = fail(REFUSALS[error.code as keyof typeof REFUSALS] ?? 'NOT_HTTP');
   const body = JSON.stringify(errorBody(status, message));
   const headers = {
-    ...answer?.getHeaders(),
+    ...(answer?.getHeaders() ?? firstHeaders()),
     Connection: 'close',
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(body),
