@@ -1,4 +1,3 @@
-import cors from 'cors';
 import express, { type Express, type RequestHandler, type Router } from 'express';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
@@ -9,8 +8,13 @@ import { fail } from './errors.ts';
 import type { Workspaces } from './files/workspace.ts';
 import { batchRoute } from './http/batch-route.ts';
 import { convertRoute } from './http/convert-route.ts';
+import { crossOrigin } from './http/cross-origin.ts';
+import { addDocs } from './http/docs.ts';
+import { endpoint } from './http/endpoint.ts';
 import { errorHandler, notFound } from './http/error-handler.ts';
-import { formatsRoute, healthRoute, liveRoute, readyRoute } from './http/info-routes.ts';
+import { formatsRoute, healthRoute, liveRoute, readyRoute, referenceRoute } from './http/info-routes.ts';
+import { createDocument } from './http/openapi/document.ts';
+import { OPERATIONS, type OperationId } from './http/openapi/operations.ts';
 import { createParsers } from './http/options.ts';
 import { rateLimiter } from './http/rate-limit.ts';
 import { commonHeaders, requestLog } from './http/request-context.ts';
@@ -19,9 +23,13 @@ export const BASE = '/api/v1';
 
 type Settings = Pick<
   Config,
+  | 'CONVERT_TIMEOUT_MS'
   | 'CORS_ORIGIN'
   | 'MAX_BATCH_FILES'
   | 'MAX_FILE_BYTES'
+  | 'MAX_FRAMES'
+  | 'MAX_PIXELS'
+  | 'MAX_TOTAL_PIXELS'
   | 'RATE_LIMIT_PER_MINUTE'
   | 'SUPPORT_EMAIL'
   | 'TRUST_PROXY'
@@ -59,6 +67,7 @@ export function createApp(deps: AppDeps): Express {
   app.get('/livez', liveRoute);
   app.get('/readyz', readyRoute(deps.works, deps.draining ?? (() => false), { ...deps.layers }));
   app.use(BASE, apiRouter(deps));
+  addDocs(app);
   app.use(notFound);
   app.use(errorHandler(log, config.SUPPORT_EMAIL));
   return app;
@@ -78,34 +87,22 @@ function apiRouter({ config, capabilities, convert, workspaces, version, drainin
     router.use(rateLimiter(config.RATE_LIMIT_PER_MINUTE, now ?? (() => performance.now())));
   }
   router.use(refuseWhile(draining ?? (() => false)));
-  endpoint(router, 'POST', '/convert', convertRoute({ workspaces, convert, parse: parse.convert, limits }));
-  endpoint(
-    router,
-    'POST',
-    '/batch',
-    batchRoute({
+  const handlers: Readonly<Record<OperationId, RequestHandler>> = {
+    convert: convertRoute({ workspaces, convert, parse: parse.convert, limits }),
+    convertBatch: batchRoute({
       workspaces,
       convert,
       parse: parse.batch,
       limits: { ...limits, maxFiles: config.MAX_BATCH_FILES },
     }),
-  );
-  endpoint(router, 'GET', '/formats', formatsRoute(inputs, outputs));
-  endpoint(router, 'GET', '/health', healthRoute(version));
+    listFormats: formatsRoute(inputs, outputs),
+    getHealth: healthRoute(version),
+    getReference: referenceRoute(createDocument(BASE, { version, inputs, outputs, config })),
+  };
+  for (const { method, path, operationId } of OPERATIONS) {
+    endpoint(router, method, path, handlers[operationId]);
+  }
   return router;
-}
-
-/** A path with its one method; OPTIONS says which it is, and every other is refused with it. */
-function endpoint(router: Router, method: 'GET' | 'POST', path: string, handler: RequestHandler): void {
-  const allowed = method === 'GET' ? 'GET, HEAD, OPTIONS' : `${method}, OPTIONS`;
-  const route = router.route(path);
-  if (method === 'GET') route.get(handler);
-  else route.post(handler);
-  route.all((req, res) => {
-    res.setHeader('Allow', allowed);
-    if (req.method !== 'OPTIONS') throw fail('METHOD_NOT_ALLOWED', req.method, allowed);
-    res.status(204).end();
-  });
 }
 
 function refuseWhile(draining: () => boolean): RequestHandler {
@@ -114,21 +111,4 @@ function refuseWhile(draining: () => boolean): RequestHandler {
     res.setHeader('Connection', 'close');
     next(fail('SHUTTING_DOWN'));
   };
-}
-
-/** What scripts of other sites may read of an answer. */
-const EXPOSED = [
-  'Content-Disposition',
-  'Retry-After',
-  'Server-Timing',
-  'X-Conversion-Notes',
-  'X-RateLimit-Limit',
-  'X-RateLimit-Remaining',
-  'X-RateLimit-Reset',
-  'X-Request-Id',
-];
-
-/** `preflightContinue`, so that a preflight is counted and answered like any other request. */
-function crossOrigin(origin: '*' | string[]): RequestHandler {
-  return cors({ origin, exposedHeaders: EXPOSED, preflightContinue: true, maxAge: 86400 });
 }

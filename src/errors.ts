@@ -20,7 +20,7 @@ const row = <P extends unknown[]>(
 const seconds = (count: number): string => `${count} second${count === 1 ? '' : 's'}`;
 
 /** Bytes as people say them. */
-function readableBytes(bytes: number): string {
+export function readableBytes(bytes: number): string {
   const mebibytes = bytes / (1024 * 1024);
   return Number.isInteger(mebibytes) ? `${mebibytes} MiB (${bytes} bytes)` : `${bytes} bytes`;
 }

@@ -14,7 +14,7 @@ export interface PictureLimits {
 }
 
 /** The policy in assets/ allows no more, whatever the settings are; nor does rsvg-convert much more. */
-const MOST_SIDE = 16_384;
+export const MOST_SIDE = 16_384;
 
 /**
  * @param label how the message names the file

@@ -28,7 +28,13 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
 }
 
 /** Headers of a result that did not come to be. */
-const OF_A_RESULT = ['Content-Disposition', 'Content-Length', 'Server-Timing', 'X-Conversion-Notes'];
+const OF_A_RESULT = [
+  'Cache-Control',
+  'Content-Disposition',
+  'Content-Length',
+  'Server-Timing',
+  'X-Conversion-Notes',
+];
 
 /**
  * Sends an answer that may come before the request has. Most clients look at it only when they have

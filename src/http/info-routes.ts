@@ -17,6 +17,14 @@ export function healthRoute(version: string): RequestHandler {
   };
 }
 
+/** `GET /openapi.json`: what there is, for programs. */
+export function referenceRoute(document: Readonly<Record<string, unknown>>): RequestHandler {
+  return (_req, res) => {
+    res.setHeader('Cache-Control', 'no-cache');
+    res.json(document);
+  };
+}
+
 /** `GET /livez`: the process answers. It never depends on load. */
 export const liveRoute: RequestHandler = (_req, res) => {
   res.setHeader('Cache-Control', 'no-store');

@@ -63,10 +63,14 @@ const convertFields = (outputs: readonly OutputType[]) =>
       .describe('1 is the smallest file, 100 the best picture. Acts on webp, jpg and pdf.'),
     width: wholeNumber(1, 16384)
       .optional()
-      .describe(
-        'Most pixels across. The picture is fitted inside, its aspect kept, and never enlarged; an SVG is drawn at the size asked for.',
-      ),
-    height: wholeNumber(1, 16384).optional().describe('Most pixels down, with the meaning of `width`.'),
+      .meta({
+        description:
+          'Most pixels across. The picture is fitted inside, its aspect kept, and never enlarged; an SVG is drawn at the size asked for.',
+        examples: [1200],
+      }),
+    height: wholeNumber(1, 16384)
+      .optional()
+      .meta({ description: 'Most pixels down, with the meaning of `width`.', examples: [800] }),
     strip_metadata: trueOrFalse
       .default(true)
       .describe(

@@ -58,7 +58,8 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
     socket.once('close', () => connections.delete(socket));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    refuse(error, socket, connections.get(socket));
+    // A request that came in the same piece is only beginning, and the answer has the headers that it gets.
+    setImmediate(() => refuse(error, socket, connections.get(socket)));
   });
   return { server, closeIdle };
 }

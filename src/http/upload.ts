@@ -28,12 +28,12 @@ export interface Upload {
 export type TextField = readonly [name: string, value: string];
 
 /** Bytes a second: a tenth of what the slowest mobile networks carry. Who sends less holds a place for nothing. */
-const LEAST_RATE = 1024;
+export const LEAST_RATE = 1024;
 const PATIENCE_MS = 10_000;
 
 /** No field that means anything here is longer, and no form has more of them. */
 const MOST_FIELD_BYTES = 1024;
-const MOST_FIELDS = 100;
+export const MOST_FIELDS = 100;
 
 /**
  * Receives a request's body.

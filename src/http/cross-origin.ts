@@ -1,0 +1,22 @@
+import cors from 'cors';
+import type { RequestHandler } from 'express';
+
+/** What scripts of other sites may read of an answer. */
+export const EXPOSED = [
+  'Content-Disposition',
+  'Retry-After',
+  'Server-Timing',
+  'X-Conversion-Notes',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'X-Request-Id',
+];
+
+/**
+ * Lets pages of other sites use the API. `preflightContinue`, so that a preflight is counted and answered like any
+ * other request.
+ */
+export function crossOrigin(origin: '*' | string[]): RequestHandler {
+  return cors({ origin, exposedHeaders: EXPOSED, preflightContinue: true, maxAge: 86400 });
+}

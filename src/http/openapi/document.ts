@@ -1,0 +1,82 @@
+import { SANE_ID } from '../request-context.ts';
+import type { Facts, Json } from './facts.ts';
+import { type Header, headers } from './headers.ts';
+import { introduction } from './introduction.ts';
+import { OPENAPI, OPERATIONS, type Operation } from './operations.ts';
+import { responses } from './responses.ts';
+import { schemas } from './schemas.ts';
+
+/**
+ * The API as an OpenAPI document, made from what the code itself goes by: the checks of the fields, the table of
+ * errors, the table of formats and the settings.
+ *
+ * @param base where the paths begin
+ */
+export function createDocument(base: string, service: Facts): Json {
+  return {
+    openapi: OPENAPI,
+    info: {
+      title: 'imagemill',
+      version: service.version,
+      summary: 'Image conversion over HTTP: upload an image, get it back in another format.',
+      description: introduction(base, service),
+      contact: { name: 'Support', email: service.config.SUPPORT_EMAIL },
+    },
+    servers: [{ url: base, description: 'This server.' }],
+    // There are no accounts and no keys.
+    security: [],
+    tags: [
+      { name: 'Converting', description: 'Images in, images out. Nothing is kept.' },
+      { name: 'About the service', description: 'What it can do, and how it is.' },
+    ],
+    paths: Object.fromEntries(
+      OPERATIONS.map((operation) => [
+        operation.path,
+        { [operation.method.toLowerCase()]: describe(operation, service) },
+      ]),
+    ),
+    components: {
+      parameters: { RequestId: REQUEST_ID },
+      headers: Object.fromEntries(
+        Object.entries(headers(service)).map(([key, { name: _, ...header }]: [string, Header]) => [
+          key,
+          header,
+        ]),
+      ),
+      schemas: schemas(service),
+    },
+  };
+}
+
+function describe(operation: Operation, service: Facts): Json {
+  const { operationId, tag, summary, description, form } = operation;
+  return {
+    operationId,
+    tags: [tag],
+    summary,
+    description,
+    parameters: [{ $ref: '#/components/parameters/RequestId' }],
+    ...(form && { requestBody: REQUEST_BODIES[form] }),
+    responses: responses(operation, service),
+  };
+}
+
+const REQUEST_ID = {
+  name: 'X-Request-Id',
+  in: 'header',
+  description:
+    'An id of your own for this request, which the answer and the log will have. When it is none of this pattern, a new one is made up.',
+  schema: { type: 'string', pattern: SANE_ID.source },
+};
+
+const REQUEST_BODIES: Readonly<Record<'convert' | 'batch', Json>> = {
+  convert: body('ConvertForm', { file: { contentType: 'image/*' } }),
+  batch: body('BatchForm', { files: { contentType: 'image/*, application/zip' } }),
+};
+
+function body(schema: string, encoding: Json): Json {
+  return {
+    required: true,
+    content: { 'multipart/form-data': { schema: { $ref: `#/components/schemas/${schema}` }, encoding } },
+  };
+}

@@ -1,0 +1,100 @@
+import { MOST_SIDE } from '../../convert/limits.ts';
+import { type ErrorCode, type Facts as ErrorFacts, fail } from '../../errors.ts';
+import { INPUTS, OUTPUTS } from '../../formats.ts';
+import { ALLOWED } from '../endpoint.ts';
+import { errorBody } from '../error-handler.ts';
+import { LEAST_RATE, MOST_FIELDS } from '../upload.ts';
+import { EXAMPLE_ID, type Facts, type Json } from './facts.ts';
+import type { Operation } from './operations.ts';
+
+/** An example of every error, in the very sentence that is sent: a row of `errors.ts` without one does not compile. */
+
+/** Where an error can be met: what never becomes a request of any operation is left to the introduction. */
+const SCOPES = {
+  nowhere: () => false,
+  everywhere: () => true,
+  limited: (_operation: Operation, { config }: Facts) => config.RATE_LIMIT_PER_MINUTE > 0,
+  uploads: ({ form }: Operation) => form !== undefined,
+  batch: ({ form }: Operation) => form === 'batch',
+} as const;
+
+type Examples = {
+  readonly [C in ErrorCode]: readonly [
+    scope: keyof typeof SCOPES,
+    facts: (about: { operation: Operation; service: Facts; file: string; part: string }) => ErrorFacts<C>,
+  ];
+};
+
+const EXAMPLES: Examples = {
+  NOT_HTTP: ['nowhere', () => []],
+  NOT_FOUND: ['nowhere', () => []],
+  NOT_MULTIPART: ['uploads', () => []],
+  BODY_CUT_SHORT: ['uploads', () => []],
+  BODY_ENDED: ['uploads', () => []],
+  NO_FILE: ['uploads', ({ part }) => [part]],
+  FILE_AS_TEXT: ['uploads', ({ part }) => [part]],
+  EMPTY_FILE: ['uploads', ({ file }) => [file]],
+  UNEXPECTED_FILE: ['uploads', ({ part }) => ['"image"', part]],
+  TOO_MANY_FILES: [
+    'uploads',
+    ({ operation, service }) => [operation.form === 'batch' ? service.config.MAX_BATCH_FILES : 1],
+  ],
+  TOO_MANY_FIELDS: ['uploads', () => [MOST_FIELDS]],
+  FIELD_REPEATED: ['uploads', () => ['quality']],
+  FIELD_INVALID: ['uploads', () => ['quality', '200', 'a whole number from 1 to 100']],
+  FORMATS_DIFFER: ['uploads', () => ['png', 'gif']],
+  BAD_ARCHIVE: ['batch', ({ file }) => [file, 'contains another archive']],
+  DAMAGED: ['uploads', ({ file }) => [file, INPUTS.jpg.label]],
+  KIND_UNREADABLE: ['uploads', ({ file }) => [file, 'a lossless, hierarchical or 12-bit JPEG']],
+  SIDE_TOO_LONG: ['uploads', ({ file }) => [file, OUTPUTS.webp.label, OUTPUTS.webp.maxSide as number]],
+  METHOD_NOT_ALLOWED: ['everywhere', ({ operation }) => ['PUT', ALLOWED[operation.method]]],
+  REQUEST_TIMEOUT: ['everywhere', () => []],
+  UPLOAD_TIMEOUT: ['uploads', ({ service }) => [service.config.UPLOAD_TIMEOUT_MS]],
+  UPLOAD_TOO_SLOW: ['uploads', () => [LEAST_RATE]],
+  FILE_TOO_LARGE: ['uploads', ({ file, service }) => [file, service.config.MAX_FILE_BYTES]],
+  TOO_MANY_PIXELS: ['uploads', ({ file, service }) => [file, 16_000, 16_000, service.config.MAX_PIXELS]],
+  SIDE_TOO_LARGE: ['uploads', ({ file }) => [file, 20_000, MOST_SIDE]],
+  TOO_MANY_FRAMES: [
+    'uploads',
+    ({ file, service }) => [file, 2 * service.config.MAX_FRAMES, service.config.MAX_FRAMES],
+  ],
+  TOO_MANY_TOTAL_PIXELS: [
+    'uploads',
+    ({ file, service }) => [file, 100, 2 * service.config.MAX_TOTAL_PIXELS, service.config.MAX_TOTAL_PIXELS],
+  ],
+  TOO_LARGE: ['uploads', ({ file }) => [file]],
+  UNSUPPORTED_TYPE: [
+    'uploads',
+    ({ file, service }) => [file, service.inputs.map((type) => INPUTS[type].label).join(', ')],
+  ],
+  PAIR_UNAVAILABLE: ['uploads', ({ file }) => [file, INPUTS.gif.label, OUTPUTS.webp.label]],
+  ENCODED_BODY: ['uploads', () => []],
+  RATE_LIMITED: ['limited', ({ service }) => [service.config.RATE_LIMIT_PER_MINUTE, 42]],
+  HEADERS_TOO_LARGE: ['everywhere', () => []],
+  INTERNAL: ['everywhere', ({ service }) => [service.config.SUPPORT_EMAIL, EXAMPLE_ID]],
+  BUSY: ['uploads', () => []],
+  TOOLS_FAILING: ['uploads', () => []],
+  SHUTTING_DOWN: ['everywhere', () => []],
+  DISK_FULL: ['uploads', () => []],
+  CONVERSION_TIMEOUT: ['uploads', ({ file, service }) => [file, service.config.CONVERT_TIMEOUT_MS]],
+};
+
+/** The errors of an operation by status, each as the example of an answer, named by its code in words. */
+export function errorExamples(operation: Operation, service: Facts): Map<number, Record<string, Json>> {
+  const about = {
+    operation,
+    service,
+    file: operation.form === 'batch' ? 'File 2 ("photo.jpg")' : 'The file',
+    part: operation.form === 'batch' ? 'files' : 'file',
+  };
+  const found = new Map<number, Record<string, Json>>();
+  for (const code of Object.keys(EXAMPLES) as ErrorCode[]) {
+    const [scope, factsOf] = EXAMPLES[code] as Examples['NO_FILE'];
+    if (!SCOPES[scope](operation, service)) continue;
+    const { status, message } = fail(code as 'NO_FILE', ...factsOf(about));
+    const name = code.toLowerCase().replaceAll('_', '-');
+    const value = errorBody(status, message);
+    found.set(status, { ...found.get(status), [name]: { summary: name.replaceAll('-', ' '), value } });
+  }
+  return found;
+}

@@ -1,0 +1,98 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { expect } from 'chai';
+import type { Answer } from './client.ts';
+
+/** An OpenAPI document as the tests read it, and the check of a real answer against it. */
+
+export interface Schema {
+  readonly type?: string;
+  readonly description?: string;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly enum?: readonly unknown[];
+  readonly examples?: readonly unknown[];
+  readonly default?: unknown;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+}
+
+interface Header {
+  readonly required?: boolean;
+  readonly schema: Schema;
+}
+interface Content {
+  readonly schema?: object;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+}
+export interface Response {
+  readonly headers: Readonly<Record<string, Header | { readonly $ref: string }>>;
+  readonly content: Readonly<Record<string, Content>>;
+}
+export interface Operation {
+  readonly operationId: string;
+  readonly responses: Readonly<Record<string, Response>>;
+}
+export interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly headers: Readonly<Record<string, Header>>;
+    readonly schemas: Readonly<Record<string, Schema>>;
+  };
+}
+
+/** Every response that is documented, as `operation status type`. */
+export function documentedResponses(document: Document): string[] {
+  return operationsOf(document).flatMap(({ operationId, responses }) =>
+    Object.entries(responses).flatMap(([status, { content }]) =>
+      Object.keys(content).map((type) => `${operationId} ${status} ${type}`),
+    ),
+  );
+}
+
+function operationsOf({ paths }: Document): Operation[] {
+  return Object.values(paths).flatMap((methods) => Object.values(methods));
+}
+
+/** What belongs to the connection, or is documented as the key of a content. */
+const OF_HTTP = ['connection', 'content-type', 'date', 'keep-alive', 'transfer-encoding'];
+
+/** Makes the check of answers: it fails for anything in one that the document does not say of it. */
+export function answerChecker(document: Document) {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
+  ajv.addSchema(document, 'document');
+  const validate = (schema: object, value: unknown, what: string): void => {
+    const absolute = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/'));
+    const valid = ajv.validate(absolute, value);
+    expect(valid, `${what} ${JSON.stringify(value)}: ${ajv.errorsText()}`).to.equal(true);
+  };
+
+  /** @returns which documented response it is, as {@link documentedResponses} names them */
+  return (operationId: string, { status, headers, body }: Answer, hasBody = true): string => {
+    const operation = operationsOf(document).find((candidate) => candidate.operationId === operationId);
+    const response = operation?.responses[status];
+    if (!response) throw new Error(`${operationId} is not said to answer ${status}: ${body}`);
+
+    const documented = Object.entries(response.headers).map(([name, header]) => {
+      const resolved = '$ref' in header ? document.components.headers[lastOf(header.$ref)] : header;
+      return [name.toLowerCase(), resolved as Header] as const;
+    });
+    for (const [name, { required = false, schema }] of documented) {
+      const value = headers.get(name);
+      if (value === null) expect(required, `${operationId} ${status} lacks ${name}`).to.equal(false);
+      else validate(schema, schema.type === 'integer' ? Number(value) : value, name);
+    }
+    const known = [...OF_HTTP, ...documented.map(([name]) => name)];
+    const unknown = [...headers.keys()].filter((name) => !known.includes(name));
+    expect(unknown, `headers of ${operationId} ${status} that are not documented`).to.deep.equal([]);
+
+    const [type = ''] = (headers.get('content-type') ?? '').split(';');
+    const content = response.content[type];
+    if (!content) throw new Error(`${operationId} ${status} is not said to be ${type}`);
+    if (hasBody) expect(body.length, `${operationId} ${status} is empty`).to.be.above(0);
+    if (hasBody && content.schema) validate(content.schema, JSON.parse(body.toString()), 'the body');
+    return `${operationId} ${status} ${type}`;
+  };
+}
+
+const lastOf = (pointer: string): string => pointer.split('/').at(-1) as string;

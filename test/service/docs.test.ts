@@ -1,0 +1,171 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { chromiumPath } from '../helpers/chromium.ts';
+import { ask, fixturePath } from '../helpers/client.ts';
+import { decode } from '../helpers/pixels.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
+
+describe('the reference at /docs', () => {
+  let service: OwnService;
+  let origin: string;
+  before(async () => {
+    service = await startService({ RATE_LIMIT_PER_MINUTE: '100' });
+    origin = new URL(service.base).origin;
+  });
+  after(() => service.stop());
+
+  it('is a page, with a policy that allows nothing from elsewhere, no inline script and no eval', async () => {
+    for (const path of ['/docs', '/docs/']) {
+      const { status, headers, body } = await ask(origin + path);
+      expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=utf-8']);
+      expect(body.toString()).to.include('<title>imagemill: the API</title>');
+      const policy = headers.get('content-security-policy') ?? '';
+      expect(policy).to.match(/^default-src 'none'; script-src 'self'; style-src 'self';/);
+      expect(policy).to.not.match(/unsafe|http|\*/);
+      expect(headers.get('cache-control')).to.equal('no-cache');
+    }
+  });
+
+  it('brings its files along: those of a version to be kept for ever, our own to be asked about', async () => {
+    const page = (await ask(`${origin}/docs`)).body.toString();
+    const files = [...page.matchAll(/(?:href|src)="(\/docs\/[^"]+)"/g)].map(([, path]) => path as string);
+    expect(files).to.have.length(4);
+    for (const path of files) {
+      const { status, headers } = await ask(origin + path);
+      expect([status, headers.get('content-type')], path).to.deep.equal([
+        200,
+        path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
+      ]);
+      expect(headers.get('cache-control'), path).to.equal(
+        /\/\d+\.\d+\.\d+\//.test(path) ? 'public, max-age=31536000, immutable' : 'no-cache',
+      );
+    }
+  });
+
+  it('sends what is large compressed to those who can read that', async () => {
+    const page = (await ask(`${origin}/docs`)).body.toString();
+    const [, path = ''] = /src="([^"]+bundle\.js)"/.exec(page) ?? [];
+    const as = (encoding: string) =>
+      fetch(origin + path, { method: 'HEAD', headers: { 'accept-encoding': encoding } });
+    const [packed, plain] = [await as('gzip'), await as('identity')];
+    expect([packed.headers.get('content-encoding'), plain.headers.get('content-encoding')]).to.deep.equal([
+      'gzip',
+      null,
+    ]);
+    const sizes = [packed, plain].map(({ headers }) => Number(headers.get('content-length')));
+    expect(sizes[0])
+      .to.be.above(0)
+      .and.below((sizes[1] as number) / 3);
+    for (const { headers } of [packed, plain]) expect(headers.get('vary')).to.equal('Accept-Encoding');
+    const { body } = await ask(origin + path);
+    expect(body.length).to.equal(sizes[1]);
+  });
+
+  it('has the methods of a page, and is answered in the error shape for others and for other files', async () => {
+    const head = await ask(`${origin}/docs`, { method: 'HEAD' });
+    expect([head.status, head.body.length]).to.deep.equal([200, 0]);
+    const wrong = await ask(`${origin}/docs`, { method: 'POST' });
+    expect([wrong.status, wrong.headers.get('allow'), wrong.message]).to.deep.equal([
+      405,
+      'GET, HEAD, OPTIONS',
+      'POST is not allowed here: use GET, HEAD, OPTIONS.',
+    ]);
+    for (const path of ['/docs/index.html', '/docs/swagger-initializer.js']) {
+      expect((await ask(origin + path)).message, path).to.equal('There is nothing at this path.');
+    }
+  });
+
+  it('does not count toward the rate limit, as the document does', async () => {
+    const left = async (path: string) => (await ask(origin + path)).headers.get('x-ratelimit-remaining');
+    const before = Number(await left('/api/v1/openapi.json'));
+    expect(await left('/docs')).to.equal(null);
+    expect(Number(await left('/api/v1/openapi.json'))).to.equal(before - 1);
+  });
+
+  describe('in a browser', function () {
+    this.timeout(90_000); // a browser that starts on a busy machine
+    let browser: Browser;
+    let page: Page;
+    const trouble: string[] = [];
+    before(async () => {
+      browser = await chromium.launch({ executablePath: chromiumPath(), args: ['--no-sandbox'] });
+    });
+    after(() => browser.close());
+    afterEach(async () => {
+      await page.close();
+      expect(trouble).to.deep.equal([]);
+    });
+
+    const open = async (colorScheme: 'light' | 'dark', operation = '') => {
+      trouble.length = 0;
+      page = await browser.newPage({ colorScheme });
+      page.setDefaultTimeout(40_000); // so that it is said what was waited for
+      page.on('console', (message) => {
+        if (message.type() === 'error') trouble.push(message.text()); // what the policy forbids is one, too
+      });
+      page.on('pageerror', ({ message }) => trouble.push(message));
+      page.on('request', (request) => {
+        const url = request.url();
+        if (!url.startsWith(`${origin}/`) && !/^(?:blob|data):/.test(url)) trouble.push(url);
+      });
+      await page.goto(`${origin}/docs${operation}`);
+      await page.locator('.opblock').last().waitFor();
+    };
+    /** Presses the button, and downloads what the page offers then. */
+    const execute = async () => {
+      await page.getByRole('button', { name: 'Execute' }).click();
+      const link = page.getByText('Download file');
+      const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
+      return { name: download.suggestedFilename(), file: await readFile(await download.path()) };
+    };
+
+    for (const scheme of ['light', 'dark'] as const) {
+      it(`shows every operation, in ${scheme} colours, and asks no other host for anything`, async () => {
+        await open(scheme);
+        expect(await page.locator('.opblock-summary-path').allInnerTexts()).to.deep.equal([
+          '/convert',
+          '/batch',
+          '/formats',
+          '/health',
+          '/openapi.json',
+        ]);
+        const colour = await page.evaluate<string>('getComputedStyle(document.body).color');
+        const [red = 0] = colour.match(/\d+/g)?.map(Number) ?? [];
+        if (scheme === 'dark') expect(red, colour).to.be.above(200);
+        else expect(red, colour).to.be.below(100);
+      });
+    }
+
+    it('converts a file that is chosen there, by the real server, and offers the result', async () => {
+      await open('light', '#/Converting/convert');
+      await page.locator('input[type=file]').setInputFiles(fixturePath('scene.jpg'));
+      await page.locator('[data-property-name=output_format] select').selectOption('png');
+      const { name, file } = await execute();
+      const { width, height } = await decode(file, 'png');
+      expect([name, width, height]).to.deep.equal(['scene.png', 120, 80]);
+    });
+
+    it('converts several', async () => {
+      await open('light', '#/Converting/convertBatch');
+      for (const name of ['scene.jpg', 'scene.png']) {
+        await page.getByRole('button', { name: /^Add/ }).click();
+        await page.locator('input[type=file]').last().setInputFiles(fixturePath(name));
+      }
+      const { name, file } = await execute();
+      expect(name).to.equal('converted.zip');
+      const entries = await readZip(file);
+      expect(entries.map((entry) => entry.name)).to.deep.equal(['scene.webp', 'scene (2).webp']);
+    });
+
+    it('shows an answer that is an error', async () => {
+      await open('light', '#/Converting/convert');
+      await page.locator('input[type=file]').setInputFiles(fixturePath('../README.md'));
+      await page.getByRole('button', { name: 'Execute' }).click();
+      const answer = page.locator('.live-responses-table');
+      await answer.getByText('is not an image of a supported format').waitFor();
+      expect(trouble.splice(0).join()).to.include('415'); // browsers count such answers as errors
+    });
+  });
+});

@@ -1,0 +1,57 @@
+import { expect } from 'chai';
+import { ask } from '../helpers/client.ts';
+import { answerChecker, type Document, documentedResponses } from '../helpers/openapi.ts';
+import { CASES, READS } from '../helpers/provocations.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+
+describe('the reference at /openapi.json', () => {
+  let service: OwnService;
+  let document: Document;
+  before(async () => {
+    service = await startService({ RATE_LIMIT_PER_MINUTE: '1000' });
+    document = JSON.parse((await ask(`${service.base}/openapi.json`)).body.toString());
+  });
+  after(() => service.stop());
+
+  it('has no response that is not provoked below', () => {
+    const provoked = CASES.map(
+      ({ operation, status, type }) => `${operation} ${status} ${type ?? 'application/json'}`,
+    );
+    expect(documentedResponses(document)).to.have.members([...new Set(provoked)]);
+  });
+
+  for (const { operation, status, type = 'application/json', how, settings, send } of CASES) {
+    it(`says what ${operation} answers to ${how}: ${status} ${type}`, async () => {
+      const own = settings && (await startService({ RATE_LIMIT_PER_MINUTE: '1000', ...(await settings()) }));
+      try {
+        const answer = await send(own ?? service);
+        expect(answerChecker(document)(operation, answer)).to.equal(`${operation} ${status} ${type}`);
+      } finally {
+        await own?.stop();
+      }
+    });
+  }
+
+  it('says of GET what HEAD answers, but for the body', async () => {
+    for (const [operation, path] of Object.entries(READS)) {
+      const answer = await ask(service.base + path, { method: 'HEAD' });
+      expect(answerChecker(document)(operation, answer, false)).to.equal(`${operation} 200 application/json`);
+    }
+  });
+
+  for (const CORS_ORIGIN of ['off', 'https://a.example,https://b.example']) {
+    it(`says what is answered to other sites with CORS_ORIGIN=${CORS_ORIGIN}`, async () => {
+      const own = await startService({ CORS_ORIGIN });
+      try {
+        const { body } = await ask(`${own.base}/openapi.json`);
+        const check = answerChecker(JSON.parse(body.toString()));
+        for (const origin of ['https://b.example', 'https://c.example']) {
+          const answer = await ask(`${own.base}/health`, { headers: { origin } });
+          expect(check('getHealth', answer)).to.equal('getHealth 200 application/json');
+        }
+      } finally {
+        await own.stop();
+      }
+    });
+  }
+});
