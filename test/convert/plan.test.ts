@@ -59,6 +59,12 @@ describe('the plan', () => {
       expect(hint(3000, 2000, {})).to.equal(undefined);
       expect(lines({ type: 'jpg' }, { width: 10 })[0]).to.not.include('jpeg:size');
     });
+
+    it('rounds the fraction of an odd size down, since a larger one is not a half or a quarter any more', () => {
+      const odd = { type: 'jpg', width: 2725, height: 2225 } as const;
+      expect(lines(odd, { width: 800 })[0]).to.include('jpeg:size=1362x1112');
+      expect(lines(odd, { width: 300 })[0]).to.include('jpeg:size=681x556');
+    });
   });
 
   describe('for an animation', () => {

@@ -46,7 +46,8 @@ function limit(): string[] {
 
 /**
  * Lets libjpeg decode at a half or a quarter of the size when the result is much
- * smaller still. Other fractions, and less reduction, cost quality (38–43 dB instead of 49).
+ * smaller still. Other fractions, and less reduction, cost quality (38–43 dB instead of 49). Of odd sides the half
+ * is rounded down: rounded up, ImageMagick takes the next larger fraction.
  */
 function shrinkWhileDecoding({ picture, options }: Job): string[] {
   const { type, width, height, orientation = 1 } = picture;
@@ -55,7 +56,7 @@ function shrinkWhileDecoding({ picture, options }: Job): string[] {
     orientation < 5 ? reductionOf(width, height, options) : reductionOf(height, width, options);
   const divisor = reduction >= 6 ? 4 : reduction >= 3 ? 2 : 1;
   if (divisor === 1) return [];
-  return ['-define', `jpeg:size=${Math.ceil(width / divisor)}x${Math.ceil(height / divisor)}`];
+  return ['-define', `jpeg:size=${Math.floor(width / divisor)}x${Math.floor(height / divisor)}`];
 }
 
 function reductionOf(width: number, height: number, box: ConvertOptions): number {
