@@ -12,6 +12,7 @@ import { convertRoute } from './http/convert-route.ts';
 import { errorHandler, notFound } from './http/error-handler.ts';
 import { formatsRoute, healthRoute, liveRoute, readyRoute } from './http/info-routes.ts';
 import { createParsers } from './http/options.ts';
+import type { Page } from './http/page-route.ts';
 import { rateLimiter } from './http/rate-limit.ts';
 import { commonHeaders, requestLog } from './http/request-context.ts';
 
@@ -39,6 +40,8 @@ export interface AppDeps {
   readonly works: () => Promise<boolean>;
   /** How the tools are shut in. */
   readonly layers: Layers;
+  /** The web page, when it has been built. */
+  readonly page?: Page | undefined;
   /** Whether new work is refused because the process is about to end. */
   readonly draining?: () => boolean;
   /** Milliseconds of a clock that never goes back, for the rate limit. */
@@ -58,6 +61,7 @@ export function createApp(deps: AppDeps): Express {
   if (config.CORS_ORIGIN !== false) app.use(crossOrigin(config.CORS_ORIGIN));
   app.get('/livez', liveRoute);
   app.get('/readyz', readyRoute(deps.works, deps.draining ?? (() => false), { ...deps.layers }));
+  for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as Page).handler);
   app.use(BASE, apiRouter(deps));
   app.use(notFound);
   app.use(errorHandler(log, config.SUPPORT_EMAIL));

@@ -1,0 +1,29 @@
+import { computed, signal } from '@preact/signals';
+import type { OutputType } from '../../formats.ts';
+import { get } from '../work/api.ts';
+import { queued } from '../work/queue.ts';
+import { choices, choose } from './choices.ts';
+
+/** What this server converts, as `GET /formats` says. */
+
+interface Formats {
+  /** Names of types and extensions. */
+  readonly input: readonly string[];
+  readonly output: readonly OutputType[];
+}
+
+export const formats = signal<Formats | undefined>(undefined);
+
+/** What a file picker is to offer: the server's types, and whatever else the system takes for an image. */
+export const accepted = computed(() =>
+  ['image/*', ...(formats.value?.input ?? []).map((name) => `.${name}`)].join(),
+);
+
+/** Asks once; when the server is away or says that there were too many requests, again when that is over. */
+export async function learnFormats(): Promise<void> {
+  const answer = await queued((signal) => get('/formats', signal), new AbortController().signal);
+  const learnt = JSON.parse(await answer.blob.text()) as Formats;
+  formats.value = learnt;
+  const [first] = learnt.output;
+  if (first && !learnt.output.includes(choices.value.format)) choose({ format: first });
+}
