@@ -9,7 +9,9 @@ const MOST_FILES = 20;
 export const command = computed(() => {
   const names = items.value.slice(0, MOST_FILES).map(({ file }) => file.name);
   const many = names.length > 1;
-  const parts = many ? names.map((name) => `files=@${formName(name)}`) : [`file=@${formName(names[0] ?? 'photo.jpg')}`];
+  const parts = many
+    ? names.map((name) => `files=@${formName(name)}`)
+    : [`file=@${formName(names[0] ?? 'photo.jpg')}`];
   const said = [...fields.value].map(([name, value]) => `${name}=${value}`);
   const flags = [...said, ...parts].map((part) => `-F ${quoted(part)}`);
   return ['curl -OJ', ...flags, quoted(`${location.origin}/api/v1/${many ? 'batch' : 'convert'}`)].join(' ');

@@ -16,7 +16,7 @@ export interface Item {
 export type State =
   | { readonly at: 'ready' }
   | { readonly at: 'waiting' | 'converting'; readonly cancel: () => void }
-  | { readonly at: 'uploading'; readonly cancel: () => void; /** 0 to 1 */ readonly share: number }
+  | { readonly at: 'uploading'; readonly cancel: () => void /** 0 to 1 */; readonly share: number }
   | { readonly at: 'done'; readonly query: string; readonly result: Result }
   | { readonly at: 'failed'; readonly query: string; readonly message: string };
 
@@ -46,9 +46,7 @@ export const counts = computed(() => {
 export const pending = computed(() => items.value.filter(isPending));
 export const failed = computed(() => items.value.filter(({ state }) => state.value.at === 'failed'));
 export const done = computed(() =>
-  items.value.flatMap(({ file, state }) =>
-    state.value.at === 'done' ? [{ file, ...state.value }] : [],
-  ),
+  items.value.flatMap(({ file, state }) => (state.value.at === 'done' ? [{ file, ...state.value }] : [])),
 );
 
 let lastId = 0;

@@ -1,7 +1,7 @@
 import { counts, done, failed, items, pending, remove } from '../state/items.ts';
+import { change, plural, size } from '../words.ts';
 import { forgetArchives, pack, packing } from '../work/archive.ts';
 import { convert } from '../work/convert.ts';
-import { change, plural, size } from '../words.ts';
 import { Icon } from './icons.tsx';
 import { FORM_ID } from './options-form.tsx';
 
@@ -9,7 +9,7 @@ import { FORM_ID } from './options-form.tsx';
 export function ActionBar() {
   const todo = pending.value.length;
   return (
-    <div class="action-bar">
+    <section class="action-bar" aria-label="All files">
       <Totals />
       <div class="actions">
         {counts.value.busy > 0 ? (
@@ -30,7 +30,7 @@ export function ActionBar() {
         {done.value.length > 0 && (
           <button
             type="button"
-            class={todo > 0 ? 'button plain' : 'button'}
+            class={todo > 0 || counts.value.busy > 0 ? 'button plain' : 'button'}
             disabled={packing.value}
             onClick={pack}
           >
@@ -44,12 +44,12 @@ export function ActionBar() {
           </button>
         )}
       </div>
-    </div>
+    </section>
   );
 }
 
 function Totals() {
-  const { done: count } = counts.value;
+  const { done: count, failed: bad } = counts.value;
   const before = sum(done.value.map(({ file }) => file));
   const after = sum(done.value.map(({ result }) => result.blob));
   const all = items.value.length;
@@ -60,10 +60,11 @@ function Totals() {
         <strong>{count === 0 ? plural(all, 'file') : `${count} of ${plural(all, 'file')}`}</strong>
         {count > 0 && (
           <span class="quiet">
-            {' '}
+            {' · '}
             {size(before)} → {size(after)}, {change(before, after)}
           </span>
         )}
+        {bad > 0 && <span class="trouble"> · {bad} failed</span>}
       </p>
     </div>
   );

@@ -1,5 +1,5 @@
-import { forgetArchives, packing, type Part, parts } from '../work/archive.ts';
 import { plural } from '../words.ts';
+import { forgetArchives, type Part, packing, parts } from '../work/archive.ts';
 import { Icon } from './icons.tsx';
 
 /** The archives that are being made, or were; a browser that saved only the first of them has the others here. */

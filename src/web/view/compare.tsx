@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { compared, type Done, type Item } from '../state/items.ts';
-import { isPdf } from '../work/convert.ts';
 import { change, size } from '../words.ts';
+import { isPdf } from '../work/convert.ts';
 import { Icon } from './icons.tsx';
 
 /** The result beside what it was made of, in a dialog. */
@@ -31,17 +31,12 @@ export function Compare({ item }: { item: Item }) {
           <Icon name="save" />
           Save
         </a>
-        <button
-          type="button"
-          class="button bare"
-          aria-label="Close"
-          onClick={() => dialog.current?.close()}
-        >
+        <button type="button" class="button bare" aria-label="Close" onClick={() => dialog.current?.close()}>
           <Icon name="remove" />
         </button>
       </header>
       {isPdf(shown.blob) ? (
-        <iframe class="sheet" src={shown.url} title={`The PDF ${shown.name}`} />
+        <iframe class="sheet" src={`${shown.url}#navpanes=0`} title={`The PDF ${shown.name}`} />
       ) : (
         <Pictures file={file} result={shown.url} both={Boolean(seen.value)} />
       )}
@@ -63,7 +58,7 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <div class={whole.value ? 'stage whole' : 'stage'} tabIndex={0} role="group" aria-label="Picture">
+      <section class={whole.value ? 'stage whole' : 'stage'} tabIndex={0} aria-label="Picture">
         <div
           class="pair"
           style={{ '--split': `${split.value}%` }}
@@ -73,7 +68,7 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
           {both && <img class="before" src={original} alt="The original" draggable={false} />}
           {both && <span class="divider" aria-hidden="true" />}
         </div>
-      </div>
+      </section>
       <footer class="compare-foot">
         {both ? (
           <label class="field split">

@@ -13,10 +13,7 @@ export function Curl() {
   return (
     <details class="curl">
       <summary>As curl</summary>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <pre tabIndex={0} aria-label="Command">
-        <code>{command}</code>
-      </pre>
+      <textarea readOnly rows={6} aria-label="The command" value={command} />
       {/* Browsers give the clipboard to pages that came by HTTPS or from the machine itself. */}
       {navigator.clipboard && (
         <button type="button" class="button plain" onClick={copy}>

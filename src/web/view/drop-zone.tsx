@@ -1,7 +1,7 @@
-import { dragged, addFolder } from '../state/gather.ts';
-import { accepted, formats } from '../state/formats.ts';
-import { add, items } from '../state/items.ts';
 import { INPUTS } from '../../formats.ts';
+import { accepted, formats } from '../state/formats.ts';
+import { addFolder, dragged } from '../state/gather.ts';
+import { add, items } from '../state/items.ts';
 import { Icon, Millstone } from './icons.tsx';
 
 /** Where files are dropped, though anywhere on the page will do; and two ways to pick them. */

@@ -1,7 +1,7 @@
-import { compared, type Item, remove, type Result } from '../state/items.ts';
+import { compared, type Item, type Result, remove } from '../state/items.ts';
+import { change, kindOf, NOTES, size } from '../words.ts';
 import { convert } from '../work/convert.ts';
 import type { Look } from '../work/look.ts';
-import { change, kindOf, NOTES, size } from '../words.ts';
 import { Icon } from './icons.tsx';
 
 /** One file: what it is, how far it has come, and what can be done with it. */
@@ -26,15 +26,15 @@ export function FileRow({ item }: { item: Item }) {
       </div>
       <div class="file-actions">
         <Actions item={item} />
-        <button
-          type="button"
-          class="button bare"
-          aria-label={`Remove ${file.name}`}
-          onClick={() => remove([item])}
-        >
-          <Icon name="remove" />
-        </button>
       </div>
+      <button
+        type="button"
+        class="button bare file-remove"
+        aria-label={`Remove ${file.name}`}
+        onClick={() => remove([item])}
+      >
+        <Icon name="remove" />
+      </button>
       {result?.notes.map((note) => (
         <p key={note} class="file-note">
           {NOTES[note]}
@@ -86,10 +86,12 @@ function Outcome({ file, result: { blob, name, seen } }: { file: File; result: R
     <>
       <p class="number outcome">
         <span class="unseen">{name}: </span>
-        <s>{size(file.size)}</s> <Icon name="arrow" /> <strong>{size(blob.size)}</strong>
-        <span class={blob.size > file.size ? 'pill larger' : 'pill'}>{change(file.size, blob.size)}</span>
+        <span class="quiet">{size(file.size)}</span> <Icon name="arrow" /> <strong>{size(blob.size)}</strong>
       </p>
-      {seen.value && <p class="quiet number">{pixels(seen.value)}</p>}
+      <p class="number outcome">
+        <span class={blob.size > file.size ? 'pill larger' : 'pill'}>{change(file.size, blob.size)}</span>
+        {seen.value && <span class="quiet">{pixels(seen.value)}</span>}
+      </p>
     </>
   );
 }

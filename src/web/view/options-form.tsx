@@ -52,7 +52,12 @@ export function OptionsForm() {
       )}
       <div class="sides">
         <Side label="Max width" name="width" value={width} onChange={(value) => choose({ width: value })} />
-        <Side label="Max height" name="height" value={height} onChange={(value) => choose({ height: value })} />
+        <Side
+          label="Max height"
+          name="height"
+          value={height}
+          onChange={(value) => choose({ height: value })}
+        />
       </div>
       <label class="check">
         <input

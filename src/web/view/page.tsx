@@ -20,6 +20,7 @@ export function Page() {
         </p>
         <h1>Convert images</h1>
       </header>
+      <HoldNotice />
       <main class={items.value.length > 0 ? 'desk' : 'desk empty'}>
         <DropZone />
         <aside class="side" aria-label="Choices">
@@ -28,17 +29,16 @@ export function Page() {
         </aside>
         {items.value.length > 0 && (
           <section class="work" aria-label="Files">
-            <HoldNotice />
             <ul class="files">
               {items.value.map((item) => (
                 <FileRow key={item.id} item={item} />
               ))}
             </ul>
             <Archives />
-            <ActionBar />
           </section>
         )}
       </main>
+      {items.value.length > 0 && <ActionBar />}
       <footer class="footer">
         <p>Pictures are converted on this server, which keeps none of them.</p>
         <a href="/docs">API reference</a>
@@ -56,7 +56,7 @@ function HoldNotice() {
   const held = hold.value;
   if (!held) return null;
   return (
-    <p class="notice">
+    <section class="notice" aria-label="Waiting">
       {held.why === 'limit' ? (
         <>
           <strong>The server takes so many requests a minute and no more.</strong> It goes on by itself in{' '}
@@ -67,7 +67,7 @@ function HoldNotice() {
           <strong>The server cannot be reached.</strong> It goes on by itself as soon as the server is back.
         </>
       )}
-    </p>
+    </section>
   );
 }
 
@@ -75,7 +75,10 @@ function HoldNotice() {
 function Progress() {
   const { done, failed, busy } = counts.value;
   if (done + failed + busy === 0) return null;
-  const why = { limit: 'Waiting, because there were too many requests.', away: 'The server cannot be reached.' };
+  const why = {
+    limit: 'Waiting, because there were too many requests.',
+    away: 'The server cannot be reached.',
+  };
   return (
     <>
       {done} of {items.value.length} converted{failed > 0 && `, ${failed} failed`}.{' '}

@@ -3,7 +3,8 @@ import { isAlive, Refusal, Unreachable } from './api.ts';
 
 /** What holds all requests up: too many of them, or a server that is away. Both end by themselves. */
 
-export type Hold = { readonly why: 'limit'; /** whole seconds left */ readonly seconds: number } | { readonly why: 'away' };
+/** The seconds that are left are whole ones. */
+export type Hold = { readonly why: 'limit'; readonly seconds: number } | { readonly why: 'away' };
 
 export const hold = signal<Hold | undefined>(undefined);
 
