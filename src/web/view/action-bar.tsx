@@ -8,19 +8,14 @@ import { FORM_ID } from './options-form.tsx';
 /** What can be done with all files together, and what came of it so far. */
 export function ActionBar() {
   const todo = pending.value.length;
+  const busy = counts.value.busy > 0;
   return (
     <section class="action-bar" aria-label="All files">
       <Totals />
       <div class="actions">
-        {counts.value.busy > 0 ? (
-          <button type="button" class="button plain" onClick={cancelAll}>
-            Cancel all
-          </button>
-        ) : (
-          <button type="button" class="button plain" onClick={clear}>
-            Clear list
-          </button>
-        )}
+        <button type="button" class="button plain" disabled={busy} onClick={clear}>
+          Clear list
+        </button>
         {failed.value.length > 1 && (
           <button type="button" class="button plain" onClick={() => convert(failed.value)}>
             <Icon name="again" />
@@ -30,12 +25,17 @@ export function ActionBar() {
         {done.value.length > 0 && (
           <button
             type="button"
-            class={todo > 0 || counts.value.busy > 0 ? 'button plain' : 'button'}
-            disabled={packing.value}
+            class={todo > 0 || busy ? 'button plain' : 'button'}
+            disabled={packing.value || busy}
             onClick={pack}
           >
             <Icon name="save" />
             Download ZIP
+          </button>
+        )}
+        {busy && (
+          <button type="button" class="button plain" onClick={cancelAll}>
+            Cancel all
           </button>
         )}
         {todo > 0 && (

@@ -31,7 +31,10 @@ export function FileRow({ item }: { item: Item }) {
         type="button"
         class="button bare file-remove"
         aria-label={`Remove ${file.name}`}
-        onClick={() => remove([item])}
+        onClick={({ currentTarget }) => {
+          focusNeighbour(currentTarget);
+          remove([item]);
+        }}
       >
         <Icon name="remove" />
       </button>
@@ -42,6 +45,13 @@ export function FileRow({ item }: { item: Item }) {
       ))}
     </li>
   );
+}
+
+/** The focus goes to the same button of the next row, instead of nowhere. */
+function focusNeighbour(button: HTMLElement): void {
+  const gone = button.closest('li');
+  const neighbour = gone?.nextElementSibling ?? gone?.previousElementSibling;
+  neighbour?.querySelector<HTMLElement>('.file-remove')?.focus();
 }
 
 /** The picture, or what kind of file it is where the browser cannot show it. */

@@ -38,7 +38,10 @@ export function OptionsForm() {
       {OUTPUTS[format].quality && (
         <label class="field">
           <span class="label">
-            Quality <output class="number">{quality}</output>
+            Quality{' '}
+            <span class="number" aria-hidden="true">
+              {quality}
+            </span>
           </span>
           <input
             type="range"
