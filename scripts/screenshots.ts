@@ -23,10 +23,10 @@ try {
   const files = [
     ...(await landscapes()),
     drawing(),
-    { name: 'broken.gif', content: Buffer.from('GIF89a and no more') },
+    { name: 'cut-off.gif', content: Buffer.from('GIF89a\x20\0\x20\0', 'latin1') },
   ];
 
-  const desk = { viewport: { width: 1180, height: 800 }, deviceScaleFactor: 1.5 };
+  const desk = { viewport: { width: 1180, height: 940 }, deviceScaleFactor: 1.5 };
   await shoot('light', { ...desk, colorScheme: 'light' }, async (page) => convertAll(page, files));
   await shoot('dark', { ...desk, colorScheme: 'dark' }, async (page) => {
     await convertAll(page, files);
@@ -35,11 +35,8 @@ try {
   });
   await shoot(
     'phone',
-    { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, colorScheme: 'light' },
-    async (page) => {
-      await convertAll(page, files.slice(0, 2));
-      await page.evaluate('scrollTo(0, document.body.scrollHeight)');
-    },
+    { viewport: { width: 390, height: 1260 }, deviceScaleFactor: 2, colorScheme: 'light' },
+    async (page) => convertAll(page, files.slice(0, 2)),
   );
 
   async function shoot(name: string, options: BrowserContextOptions, act: (page: Page) => Promise<void>) {

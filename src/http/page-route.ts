@@ -47,7 +47,6 @@ export function findPage(folder: string): Page | undefined {
         if (!path.startsWith(folder + INDEX)) return;
         res.setHeader('Cache-Control', 'no-cache');
         res.setHeader('Content-Security-Policy', POLICY);
-        res.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
         res.setHeader('Referrer-Policy', 'no-referrer');
       },
     },

@@ -104,6 +104,16 @@ describe('the page converts', () => {
     await page.getByText('1 of 2 files').waitFor();
   });
 
+  it('nothing that is too large, and says so', async () => {
+    const page = await open(service);
+    const large = Buffer.concat([await fixture('scene.jpg'), Buffer.alloc(10 * 1024 * 1024)]);
+    await pick(page, [made('large.jpg', large)]);
+    await convertAll(page);
+    await row(page, 'large.jpg')
+      .getByText('The file is too large: at most 10 MiB (10485760 bytes) allowed.')
+      .waitFor();
+  });
+
   it('a TIFF, whose picture is then that of the result; and says in words what got lost', async () => {
     const page = await open(service, {}, '?output_format=jpg');
     await pick(page, [fixturePath('window.tiff')]);

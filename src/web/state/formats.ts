@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import type { OutputType } from '../../formats.ts';
-import { get } from '../work/api.ts';
+import { type Answer, get, type Refusal } from '../work/api.ts';
 import { queued } from '../work/queue.ts';
 import { choices, choose } from './choices.ts';
 
@@ -19,9 +19,20 @@ export const accepted = computed(() =>
   ['image/*', ...(formats.value?.input ?? []).map((name) => `.${name}`)].join(),
 );
 
-/** Asks once; when the server is away or says that there were too many requests, again when that is over. */
+/** Milliseconds until the question is asked again, when the server does not say how many. */
+const ASK_AGAIN_MS = 5_000;
+
+/** Asks until there is an answer: a server that shuts down has none. */
 export async function learnFormats(): Promise<void> {
-  const answer = await queued((signal) => get('/formats', signal), new AbortController().signal);
+  const answer = await queued((signal) => get('/formats', signal), new AbortController().signal).catch(
+    ({ retryAfter }: Refusal) => {
+      setTimeout(learnFormats, retryAfter * 1000 || ASK_AGAIN_MS);
+    },
+  );
+  if (answer) await learn(answer);
+}
+
+async function learn(answer: Answer): Promise<void> {
   const learnt = JSON.parse(await answer.blob.text()) as Formats;
   formats.value = learnt;
   const [first] = learnt.output;
