@@ -65,6 +65,28 @@ describe('many files', () => {
     await page.getByRole('link', { name: 'Save converted-2-of-2.zip' }).waitFor();
   });
 
+  it('of different choices come back each as it was converted', async () => {
+    await start({});
+    const page = await open(current(), {}, '?output_format=png&width=20');
+    await pick(page, await icons(2));
+    await page.getByRole('button', { name: 'Convert 0.jpg', exact: true }).click();
+    await row(page, '0.jpg').getByRole('link', { name: 'Save 0.png' }).waitFor();
+    await page.getByRole('radio', { name: 'GIF' }).check();
+    await page.getByRole('button', { name: 'Convert 1.jpg', exact: true }).click();
+    await row(page, '1.jpg').getByRole('link', { name: 'Save 1.gif' }).waitFor();
+    const found: unknown[] = [];
+    page.on('download', async (download) => {
+      for (const { name, content } of await readZip(await readFile(await download.path())))
+        found.push([name, (await sharp(content).metadata()).width]);
+    });
+    await page.getByRole('button', { name: 'Download ZIP' }).click();
+    await eventually(() => found.length === 2);
+    expect(found.sort()).to.deep.equal([
+      ['0.png', 20],
+      ['1.gif', 20],
+    ]);
+  });
+
   it('are all cancelled at once, and the server stops its work', async () => {
     const { MAGICK_BIN, pids } = await gate();
     await start({ MAGICK_BIN, CONCURRENCY: '2' });
