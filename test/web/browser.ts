@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises';
 import { expect } from 'chai';
 import {
   type Browser,
@@ -45,7 +44,6 @@ export function useBrowser(): {
   return {
     async open({ base }, options = {}, query = '') {
       troubles = [];
-      await mkdir(TRACES, { recursive: true });
       context = await browser.newContext({
         viewport: { width: 1100, height: 800 },
         reducedMotion: 'reduce',

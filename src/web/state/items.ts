@@ -43,6 +43,7 @@ export const counts = computed(() => {
   for (const { state } of items.value) count[state.value.at] += 1;
   return { ...count, busy: count.waiting + count.uploading + count.converting };
 });
+export const busy = computed(() => counts.value.busy > 0);
 export const pending = computed(() => items.value.filter(isPending));
 export const failed = computed(() => items.value.filter(({ state }) => state.value.at === 'failed'));
 export const done = computed(() =>

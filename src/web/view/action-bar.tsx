@@ -1,4 +1,4 @@
-import { counts, done, failed, items, pending, remove } from '../state/items.ts';
+import { busy, counts, done, failed, items, pending, remove } from '../state/items.ts';
 import { change, plural, size } from '../words.ts';
 import { forgetArchives, pack, packing } from '../work/archive.ts';
 import { convert } from '../work/convert.ts';
@@ -8,12 +8,11 @@ import { FORM_ID } from './options-form.tsx';
 /** What can be done with all files together, and what came of it so far. */
 export function ActionBar() {
   const todo = pending.value.length;
-  const busy = counts.value.busy > 0;
   return (
     <section class="action-bar" aria-label="All files">
       <Totals />
       <div class="actions">
-        <button type="button" class="button plain" disabled={busy} onClick={clear}>
+        <button type="button" class="button plain" disabled={busy.value} onClick={clear}>
           Clear list
         </button>
         {failed.value.length > 1 && (
@@ -25,15 +24,15 @@ export function ActionBar() {
         {done.value.length > 0 && (
           <button
             type="button"
-            class={todo > 0 || busy ? 'button plain' : 'button'}
-            disabled={packing.value || busy}
+            class={todo > 0 || busy.value ? 'button plain' : 'button'}
+            disabled={packing.value || busy.value}
             onClick={pack}
           >
             <Icon name="save" />
             Download ZIP
           </button>
         )}
-        {busy && (
+        {busy.value && (
           <button type="button" class="button plain" onClick={cancelAll}>
             Cancel all
           </button>

@@ -1,4 +1,4 @@
-import { compared, counts, items, said } from '../state/items.ts';
+import { busy, compared, counts, items, said } from '../state/items.ts';
 import { hold } from '../work/hold.ts';
 import { ActionBar } from './action-bar.tsx';
 import { Archives } from './archives.tsx';
@@ -10,12 +10,11 @@ import { Millstone } from './icons.tsx';
 import { OptionsForm } from './options-form.tsx';
 
 export function Page() {
-  const busy = counts.value.busy > 0;
   return (
     <>
       <header class="masthead">
         <p class="wordmark">
-          <Millstone turning={busy && !hold.value} />
+          <Millstone turning={busy.value && !hold.value} />
           imagemill
         </p>
         <h1>Convert images</h1>

@@ -10,7 +10,7 @@ export interface Answer {
 /** The server said no, in words that can be shown. */
 export class Refusal extends Error {
   readonly status: number;
-  /** Seconds to wait, when the server said how long. */
+  /** Seconds to wait; 0 when the server did not say. */
   readonly retryAfter: number;
   constructor(status: number, message: string, retryAfter: number) {
     super(message);
@@ -67,7 +67,7 @@ function request(
     xhr.onload = () => {
       const header = (name: string) => xhr.getResponseHeader(name) ?? '';
       if (xhr.status === 200) resolve({ blob: xhr.response, header });
-      else refusal(xhr.status, xhr.response, Number(header('Retry-After'))).then(reject);
+      else refusal(xhr.status, xhr.response, Number(header('Retry-After')) || 0).then(reject);
     };
     xhr.onloadend = () => signal.removeEventListener('abort', stop);
     xhr.send(body ?? null);
