@@ -16,21 +16,20 @@ const TRACES = new URL('../../traces/', import.meta.url).pathname;
 /** What is no trouble of the page's: an answer of 4xx or 5xx; and the trace's own look into pictures. */
 const EXPECTED = /^Failed to load resource|^Connecting to 'blob:/;
 
+/** One for all suites; it is closed after the last. */
+let browser: Promise<Browser> | undefined;
+after(async () => (await browser)?.close());
+
 /**
- * One browser for a suite, and for each test a window as it is on the first visit. What goes wrong in
+ * For each test a window as it is on the first visit. What goes wrong in
  * it fails the test: errors, and whatever the Content-Security-Policy had to stop. Of a test that
  * failed a trace is kept.
  */
 export function useBrowser(): {
   open(service: Pick<OwnService, 'base'>, options?: BrowserContextOptions, query?: string): Promise<Page>;
 } {
-  let browser: Browser;
   let context: BrowserContext | undefined;
   let troubles: string[] = [];
-  before(async () => {
-    browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
-  });
-  after(() => browser?.close());
   afterEach(async function () {
     if (!context) return;
     const failed = this.currentTest?.state === 'failed' || troubles.length > 0;
@@ -44,12 +43,13 @@ export function useBrowser(): {
   return {
     async open({ base }, options = {}, query = '') {
       troubles = [];
-      context = await browser.newContext({
+      browser ??= chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
+      context = await (await browser).newContext({
         viewport: { width: 1100, height: 800 },
         reducedMotion: 'reduce',
         ...options,
       });
-      await context.tracing.start({ screenshots: true, snapshots: true });
+      await context.tracing.start({ snapshots: true });
       const page = await context.newPage();
       page.setDefaultTimeout(15_000);
       page.on('pageerror', (error) => troubles.push(String(error)));
