@@ -21,8 +21,8 @@ let browser: Promise<Browser> | undefined;
 after(async () => (await browser)?.close());
 
 /**
- * For each test a window as it is on the first visit. What goes wrong in
- * it fails the test: errors, and whatever the Content-Security-Policy had to stop. Of a test that
+ * For each test a window as it is on the first visit. What goes wrong in it fails the test: errors,
+ * requests to other hosts, and whatever the Content-Security-Policy had to stop. Of a test that
  * failed a trace is kept.
  */
 export function useBrowser(): {
