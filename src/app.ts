@@ -16,6 +16,7 @@ import { formatsRoute, healthRoute, liveRoute, readyRoute, referenceRoute } from
 import { createDocument } from './http/openapi/document.ts';
 import { OPERATIONS, type OperationId } from './http/openapi/operations.ts';
 import { createParsers } from './http/options.ts';
+import type { Page } from './http/page-route.ts';
 import { rateLimiter } from './http/rate-limit.ts';
 import { commonHeaders, requestLog } from './http/request-context.ts';
 
@@ -47,6 +48,8 @@ export interface AppDeps {
   readonly works: () => Promise<boolean>;
   /** How the tools are shut in. */
   readonly layers: Layers;
+  /** The web page, when it has been built. */
+  readonly page?: Page | undefined;
   /** Whether new work is refused because the process is about to end. */
   readonly draining?: () => boolean;
   /** Milliseconds of a clock that never goes back, for the rate limit. */
@@ -66,6 +69,7 @@ export function createApp(deps: AppDeps): Express {
   if (config.CORS_ORIGIN !== false) app.use(crossOrigin(config.CORS_ORIGIN));
   app.get('/livez', liveRoute);
   app.get('/readyz', readyRoute(deps.works, deps.draining ?? (() => false), { ...deps.layers }));
+  for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as Page).handler);
   app.use(BASE, apiRouter(deps));
   addDocs(app);
   app.use(notFound);
