@@ -49,22 +49,23 @@ export function createWorkers({
   idleMs = IDLE_MS,
 }: WorkersDeps): Workers {
   /** Started or starting, and nobody's yet. */
-  const ready: Promise<Worker>[] = [];
+  const ready = new Set<Promise<Worker>>();
   /** At rest, the one that has rested longest first. */
   const resting: Kept[] = [];
   const ending = new Set<Promise<unknown>>();
   let closed = false;
 
   function refill(): void {
-    while (!closed && ready.length < slots) {
+    while (!closed && ready.size < slots) {
       const started = start();
-      ready.push(started);
-      started.catch(() => void ready.splice(ready.indexOf(started), 1));
+      ready.add(started);
+      started.catch(() => ready.delete(started));
     }
   }
 
   async function takeReady(): Promise<Worker> {
-    for (let next = ready.shift(); next; next = ready.shift()) {
+    for (const next of ready) {
+      ready.delete(next);
       const worker = await next;
       if (worker.alive) return worker;
       end(worker);
@@ -130,7 +131,7 @@ export function createWorkers({
     async close() {
       closed = true;
       for (const kept of [...resting]) letGo(kept);
-      for (const started of ready.splice(0)) {
+      for (const started of ready) {
         const worker = await started.catch(() => undefined);
         if (worker) end(worker);
       }

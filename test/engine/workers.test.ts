@@ -146,6 +146,18 @@ describe('warm workers', () => {
     expect((await perform('a', 'ls > output')).wrote).to.equal('output\n');
   });
 
+  it('that does not start is not mistaken for another, which is ended with the rest', async () => {
+    const magick = await scriptReader();
+    const first = Promise.withResolvers<Worker>();
+    const starts = [() => first.promise, () => startWorker({ ...SEARCH, home, magick, lifetimeMs: 60_000 })];
+    await create({ start: () => (starts.shift() ?? (() => first.promise))() });
+    const cwd = await scratch('job');
+    const work = workers?.run({ file: serves, args: [], cwd, timeoutMs: 10_000, client: 'a' });
+    first.reject(new Error('no more processes'));
+    await work;
+    expect(await readFile(join(cwd, 'output'), 'utf8')).to.match(/^alone/);
+  });
+
   it('leaves work for another program, or that names no client, or that no worker starts for, to a process of its own', async () => {
     await create();
     const file = await script('other.sh', 'echo other > output');
