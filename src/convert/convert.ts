@@ -126,6 +126,8 @@ export function createConvert({
       } catch (error) {
         throw explain(error, source, options.format, limitOf(step));
       }
+      if (step.draws)
+        checkLimits(await readHeader(join(cwd, step.draws), 'png'), options, limits, source.label);
     }
     checkObeyed(printed);
     return printed;

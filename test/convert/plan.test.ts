@@ -116,6 +116,7 @@ describe('the plan', () => {
         tool: 'rsvg',
         args: ['-f', 'png', '-a', '-w', '400', '-h', '300', '-o', 'drawn.png'],
         stdin: 'in',
+        draws: 'drawn.png',
       });
       expect(steps[1]?.args.join(' ')).to.include(' PNG:drawn.png ').and.not.include('-resize');
     });
