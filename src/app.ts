@@ -12,14 +12,25 @@ import { crossOrigin } from './http/cross-origin.ts';
 import { addDocs } from './http/docs.ts';
 import { endpoint } from './http/endpoint.ts';
 import { errorHandler, notFound } from './http/error-handler.ts';
-import { formatsRoute, healthRoute, liveRoute, readyRoute, referenceRoute } from './http/info-routes.ts';
+import {
+  formatsRoute,
+  healthRoute,
+  liveRoute,
+  metricsRoute,
+  readyRoute,
+  referenceRoute,
+} from './http/info-routes.ts';
 import { createDocument } from './http/openapi/document.ts';
 import { OPERATIONS, type OperationId } from './http/openapi/operations.ts';
 import { createParsers } from './http/options.ts';
 import { rateLimiter } from './http/rate-limit.ts';
-import { commonHeaders, requestLog } from './http/request-context.ts';
+import { commonHeaders, recordRequests } from './http/request-context.ts';
+import type { Metrics } from './metrics.ts';
 
 export const BASE = '/api/v1';
+const PROBES = ['/livez', '/readyz', '/metrics'];
+/** The paths that logs and metrics tell apart. */
+const ROUTES = [...OPERATIONS.map(({ path }) => `${BASE}${path}`), ...PROBES, '/docs', '/docs/'];
 
 type Settings = Pick<
   Config,
@@ -47,6 +58,7 @@ export interface AppDeps {
   readonly works: () => Promise<boolean>;
   /** How the tools are shut in. */
   readonly layers: Layers;
+  readonly metrics: Pick<Metrics, 'request' | 'expose'>;
   /** Whether new work is refused because the process is about to end. */
   readonly draining?: () => boolean;
   /** Milliseconds of a clock that never goes back, for the rate limit. */
@@ -55,17 +67,18 @@ export interface AppDeps {
 
 /** The whole service as an Express app: middleware and routes, in order. It does not listen. */
 export function createApp(deps: AppDeps): Express {
-  const { config, log } = deps;
+  const { config, log, metrics } = deps;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.TRUST_PROXY);
 
   app.use(commonHeaders);
-  app.use(requestLog(log));
+  app.use(recordRequests({ log, routes: ROUTES, quiet: PROBES, onFinished: metrics.request }));
   if (config.CORS_ORIGIN !== false) app.use(crossOrigin(config.CORS_ORIGIN));
   app.get('/livez', liveRoute);
   app.get('/readyz', readyRoute(deps.works, deps.draining ?? (() => false), { ...deps.layers }));
+  app.get('/metrics', metricsRoute(metrics.expose));
   app.use(BASE, apiRouter(deps));
   addDocs(app);
   app.use(notFound);

@@ -9,6 +9,8 @@ import type { Worker } from './worker.ts';
 export interface Workers {
   /** Runs a command that names its client in a process of that client, and every other in one of its own. */
   readonly run: Run;
+  /** How many wait for a client, and how many for more of their client's images. */
+  idle(): { readonly ready: number; readonly resting: number };
   /** Ends them all. No command may be under way. */
   close(): Promise<void>;
 }
@@ -127,6 +129,7 @@ export function createWorkers({
         return runAlone({ ...command, timeoutMs: left });
       }
     },
+    idle: () => ({ ready: ready.length, resting: resting.length }),
     async close() {
       closed = true;
       for (const kept of [...resting]) letGo(kept);
