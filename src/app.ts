@@ -25,6 +25,7 @@ import { OPERATIONS, type OperationId } from './http/openapi/operations.ts';
 import { createParsers } from './http/options.ts';
 import { rateLimiter } from './http/rate-limit.ts';
 import { commonHeaders, recordRequests } from './http/request-context.ts';
+import type { SharedCounters } from './http/shared-counters.ts';
 import type { Metrics } from './metrics.ts';
 
 export const BASE = '/api/v1';
@@ -63,6 +64,8 @@ export interface AppDeps {
   readonly draining?: () => boolean;
   /** Milliseconds of a clock that never goes back, for the rate limit. */
   readonly now?: () => number;
+  /** Counters that the rate limit shares with other instances. */
+  readonly counters?: Pick<SharedCounters, 'over'> | undefined;
 }
 
 /** The whole service as an Express app: middleware and routes, in order. It does not listen. */
@@ -86,7 +89,8 @@ export function createApp(deps: AppDeps): Express {
   return app;
 }
 
-function apiRouter({ config, capabilities, convert, workspaces, version, draining, now }: AppDeps): Router {
+function apiRouter(deps: AppDeps): Router {
+  const { config, capabilities, convert, workspaces, version, draining, now, counters } = deps;
   const { inputs, outputs } = capabilities;
   const limits = {
     maxFileBytes: config.MAX_FILE_BYTES,
@@ -97,7 +101,7 @@ function apiRouter({ config, capabilities, convert, workspaces, version, drainin
 
   const router = express.Router({ caseSensitive: true });
   if (config.RATE_LIMIT_PER_MINUTE > 0) {
-    router.use(rateLimiter(config.RATE_LIMIT_PER_MINUTE, now ?? (() => performance.now())));
+    router.use(rateLimiter(config.RATE_LIMIT_PER_MINUTE, now ?? (() => performance.now()), counters?.over));
   }
   router.use(refuseWhile(draining ?? (() => false)));
   const handlers: Readonly<Record<OperationId, RequestHandler>> = {

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { createApp } from './app.ts';
 import type { Config } from './config.ts';
 import { createTrial } from './convert/trial.ts';
+import { connectCounters } from './http/shared-counters.ts';
 import { createMetrics } from './metrics.ts';
 import { createMill, type Mill } from './mill.ts';
 
@@ -50,9 +51,13 @@ export async function createService({
       conversion: (conversion) => conversion.client !== undefined && metrics.conversion(conversion),
     },
   );
+  const counters =
+    config.REDIS_URL === undefined
+      ? undefined
+      : await connectCounters({ url: config.REDIS_URL, log, onShared: metrics.countersShared });
   let draining = false;
   const app = createApp({
-    ...{ config, version, log, capabilities, layers, convert, workspaces, metrics },
+    ...{ config, version, log, capabilities, layers, convert, workspaces, metrics, counters },
     works: createTrial(convert, workspaces),
     draining: () => draining,
     ...(now && { now }),
@@ -65,6 +70,9 @@ export async function createService({
     drain: () => {
       draining = true;
     },
-    close,
+    async close() {
+      counters?.close();
+      await close();
+    },
   };
 }
