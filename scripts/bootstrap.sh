@@ -47,8 +47,8 @@ missing_packages() {
     has pdftoppm || printf 'poppler-utils '
     has curl || printf 'curl '
     has unzip || printf 'unzip '
-    [ "$(package_manager)" != apt ] || has_daemon redis-server || printf 'redis-server '
-    [ "$(package_manager)" != apt ] || has_daemon nginx || printf 'nginx-light '
+    has_daemon redis-server || printf 'redis-server '
+    has_daemon nginx || printf 'nginx-light '
     has qpdf || printf 'qpdf '
     has exiftool || printf 'libimage-exiftool-perl '
     # The system's own Python, which may not be the first on the path, is the one that packages are for.
@@ -83,7 +83,7 @@ package_manager() {
 }
 
 brew_names() {
-  echo "$1" | sed 's/librsvg2-bin/librsvg/; s/poppler-utils/poppler/; s/libimage-exiftool-perl/exiftool/; s/python3-pil/pillow/'
+  echo "$1" | sed 's/librsvg2-bin/librsvg/; s/poppler-utils/poppler/; s/libimage-exiftool-perl/exiftool/; s/python3-pil/pillow/; s/redis-server/redis/; s/nginx-light/nginx/'
 }
 
 install_with_apt() {
