@@ -36,9 +36,8 @@ export async function startNginx(port: number, http: string): Promise<Daemon> {
   const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   );
-  // The first user of a machine is root to nginx, whose workers are not: they could not write here.
-  const user = process.getuid?.() === 0 ? 'user root;' : '';
-  const conf = `${user} daemon off; pid ${folder}/pid; error_log ${folder}/error.log; worker_processes 1;
+  // One process, so that whoever ends it has ended all of it.
+  const conf = `daemon off; master_process off; pid ${folder}/pid; error_log ${folder}/error.log;
 events { worker_connections 512; }
 http { access_log off; ${own.join(' ')}
 ${http}
