@@ -48,6 +48,7 @@ missing_packages() {
     has curl || printf 'curl '
     has unzip || printf 'unzip '
     has_daemon redis-server || printf 'redis-server '
+    [ "$(package_manager)" != apt ] || has systemd-analyze || printf 'systemd '
     has_daemon nginx || printf 'nginx-light '
     has qpdf || printf 'qpdf '
     has exiftool || printf 'libimage-exiftool-perl '
