@@ -47,6 +47,9 @@ missing_packages() {
     has pdftoppm || printf 'poppler-utils '
     has curl || printf 'curl '
     has unzip || printf 'unzip '
+    has_daemon redis-server || printf 'redis-server '
+    [ "$(package_manager)" != apt ] || has systemd-analyze || printf 'systemd '
+    has_daemon nginx || printf 'nginx-light '
     has qpdf || printf 'qpdf '
     has exiftool || printf 'libimage-exiftool-perl '
     # The system's own Python, which may not be the first on the path, is the one that packages are for.
@@ -73,12 +76,15 @@ on_path() {
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
+# Programs that not every user has on the path.
+has_daemon() { has "$1" || [ -x "/usr/sbin/$1" ]; }
+
 package_manager() {
   if has apt-get; then echo apt; elif has brew; then echo brew; fi
 }
 
 brew_names() {
-  echo "$1" | sed 's/librsvg2-bin/librsvg/; s/poppler-utils/poppler/; s/libimage-exiftool-perl/exiftool/; s/python3-pil/pillow/'
+  echo "$1" | sed 's/librsvg2-bin/librsvg/; s/poppler-utils/poppler/; s/libimage-exiftool-perl/exiftool/; s/python3-pil/pillow/; s/redis-server/redis/; s/nginx-light/nginx/'
 }
 
 install_with_apt() {
@@ -94,8 +100,22 @@ install_with_apt() {
 apt_install() {
   say "installing with apt: $2"
   options='-qq -o DPkg::Lock::Timeout=120'
+  without_daemons "$1" 101
   $1 apt-get update $options &&
     $1 env DEBIAN_FRONTEND=noninteractive apt-get install $options -y --no-install-recommends $2 >/dev/null
+  status=$?
+  without_daemons "$1" ''
+  return $status
+}
+
+# Nothing that is installed for the tests may start by itself: Debian's packages ask this script first.
+without_daemons() {
+  policy=/usr/sbin/policy-rc.d
+  if [ -n "$2" ]; then
+    [ -e $policy ] || printf '#!/bin/sh\n# imagemill: while packages are installed\nexit %s\n' "$2" | $1 sh -c "cat >$policy && chmod 755 $policy"
+  elif grep -q 'imagemill: while' $policy 2>/dev/null; then
+    $1 rm $policy
+  fi
 }
 
 apt_command() {

@@ -12,15 +12,34 @@ import { crossOrigin } from './http/cross-origin.ts';
 import { addDocs } from './http/docs.ts';
 import { endpoint } from './http/endpoint.ts';
 import { errorHandler, notFound } from './http/error-handler.ts';
-import { formatsRoute, healthRoute, liveRoute, readyRoute, referenceRoute } from './http/info-routes.ts';
+import {
+  formatsRoute,
+  healthRoute,
+  liveRoute,
+  metricsRoute,
+  readyRoute,
+  referenceRoute,
+} from './http/info-routes.ts';
 import { createDocument } from './http/openapi/document.ts';
 import { OPERATIONS, type OperationId } from './http/openapi/operations.ts';
 import { createParsers } from './http/options.ts';
 import type { Page } from './http/page-route.ts';
 import { rateLimiter } from './http/rate-limit.ts';
-import { commonHeaders, requestLog } from './http/request-context.ts';
+import { commonHeaders, recordRequests } from './http/request-context.ts';
+import type { SharedCounters } from './http/shared-counters.ts';
+import type { Metrics } from './metrics.ts';
 
 export const BASE = '/api/v1';
+const PROBES = ['/livez', '/readyz', '/metrics'];
+/** The paths that logs and metrics tell apart. */
+const ROUTES = [
+  ...OPERATIONS.map(({ path }) => `${BASE}${path}`),
+  ...PROBES,
+  '/docs',
+  '/docs/',
+  '/',
+  '/assets/',
+];
 
 type Settings = Pick<
   Config,
@@ -50,26 +69,30 @@ export interface AppDeps {
   readonly layers: Layers;
   /** The web page, when it has been built. */
   readonly page?: Page | undefined;
+  readonly metrics: Pick<Metrics, 'request' | 'expose'>;
   /** Whether new work is refused because the process is about to end. */
   readonly draining?: () => boolean;
   /** Milliseconds of a clock that never goes back, for the rate limit. */
   readonly now?: () => number;
+  /** Counters that the rate limit shares with other instances. */
+  readonly counters?: Pick<SharedCounters, 'over'> | undefined;
 }
 
 /** The whole service as an Express app: middleware and routes, in order. It does not listen. */
 export function createApp(deps: AppDeps): Express {
-  const { config, log } = deps;
+  const { config, log, metrics } = deps;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.TRUST_PROXY);
 
   app.use(commonHeaders);
-  app.use(requestLog(log));
+  app.use(recordRequests({ log, routes: ROUTES, quiet: PROBES, onFinished: metrics.request }));
   if (config.CORS_ORIGIN !== false) app.use(crossOrigin(config.CORS_ORIGIN));
   app.get('/livez', liveRoute);
   app.get('/readyz', readyRoute(deps.works, deps.draining ?? (() => false), { ...deps.layers }));
   for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as Page).handler);
+  app.get('/metrics', metricsRoute(metrics.expose));
   app.use(BASE, apiRouter(deps));
   addDocs(app);
   app.use(notFound);
@@ -77,7 +100,8 @@ export function createApp(deps: AppDeps): Express {
   return app;
 }
 
-function apiRouter({ config, capabilities, convert, workspaces, version, draining, now }: AppDeps): Router {
+function apiRouter(deps: AppDeps): Router {
+  const { config, capabilities, convert, workspaces, version, draining, now, counters } = deps;
   const { inputs, outputs } = capabilities;
   const limits = {
     maxFileBytes: config.MAX_FILE_BYTES,
@@ -88,7 +112,7 @@ function apiRouter({ config, capabilities, convert, workspaces, version, drainin
 
   const router = express.Router({ caseSensitive: true });
   if (config.RATE_LIMIT_PER_MINUTE > 0) {
-    router.use(rateLimiter(config.RATE_LIMIT_PER_MINUTE, now ?? (() => performance.now())));
+    router.use(rateLimiter(config.RATE_LIMIT_PER_MINUTE, now ?? (() => performance.now()), counters?.over));
   }
   router.use(refuseWhile(draining ?? (() => false)));
   const handlers: Readonly<Record<OperationId, RequestHandler>> = {

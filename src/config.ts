@@ -43,6 +43,7 @@ const schema = z.object({
   MAX_FRAMES: whole(1, 10_000, 500),
   RATE_LIMIT_PER_MINUTE: whole(0, 1_000_000, 60),
   TRUST_PROXY: z.string().transform(trustProxy).default(false),
+  REDIS_URL: z.string().refine(isRedisUrl, 'expected redis://host:port, or rediss:// for TLS').optional(),
   CONCURRENCY: whole(1, 1024, availableParallelism()),
   QUEUE_LIMIT: whole(0, 100_000, 200),
   CONVERT_TIMEOUT_MS: whole(1, MAX_TIMER_MS, 30_000),
@@ -80,9 +81,18 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
   if (result.success) return Object.freeze(result.data);
   throw new ConfigError(
     result.error.issues.map(
-      ({ path: [name], message }) => `${String(name)}="${given[String(name)]}": ${message}`,
+      ({ path: [name], message }) => `${String(name)}="${shown(String(name), given)}": ${message}`,
     ),
   );
+}
+
+/** What a message may say of a value: one of them may hold a password. */
+function shown(name: string, given: Readonly<Record<string, string | undefined>>): string | undefined {
+  return name === 'REDIS_URL' ? '…' : given[name];
+}
+
+function isRedisUrl(value: string): boolean {
+  return URL.canParse(value) && ['redis:', 'rediss:'].includes(new URL(value).protocol);
 }
 
 /** Express's `trust proxy`: a hop count, a list of subnets, true or false. */

@@ -20,7 +20,7 @@ const log = pino({ level: config.LOG_LEVEL });
 const ending = endSignal();
 let service: Service | undefined;
 try {
-  service = await createService({ config, version, log });
+  service = await createService({ config, version, log, wholeProcess: true });
   const http = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
   http.server.listen(config.PORT, config.HOST);
   await once(http.server, 'listening');

@@ -2,8 +2,9 @@ import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { type Capabilities, capabilitiesOf } from './convert/capabilities.ts';
-import { type Convert, createConvert } from './convert/convert.ts';
-import type { Run } from './engine/command.ts';
+import { type Conversion, type Convert, createConvert } from './convert/convert.ts';
+import { CommandFailed, type Run } from './engine/command.ts';
+import { type KillReason, killReason } from './engine/killed.ts';
 import type { ToolLimits } from './engine/launch.ts';
 import { policyHolds } from './engine/policy.ts';
 import { createPool } from './engine/pool.ts';
@@ -26,8 +27,24 @@ export interface Mill {
   readonly workspaces: Workspaces;
   /** How the tools are shut in. */
   readonly layers: Layers;
+  /** What waits, and what is under way. */
+  load(): MillLoad;
   /** Removes what is left on disk. */
   close(): Promise<void>;
+}
+
+export interface MillLoad {
+  readonly waiting: number;
+  readonly running: number;
+  readonly workersReady: number;
+  readonly workersResting: number;
+}
+
+/** Is told what happens, as it happens. */
+export interface MillObserver {
+  conversion(conversion: Conversion): void;
+  toolKilled(reason: KillReason): void;
+  workerStarted(): void;
 }
 
 export type MillSettings = Pick<
@@ -56,7 +73,7 @@ export class Unusable extends Error {
  *
  * @throws Unusable when nothing could be converted, or not safely
  */
-export async function createMill(config: MillSettings, log: Logger): Promise<Mill> {
+export async function createMill(config: MillSettings, log: Logger, observer?: MillObserver): Promise<Mill> {
   // Asking a tool who it is involves no picture, and version 6 lists no formats under the policy.
   const ask = createRun({ searchPath: config.PATH, policyFolder: NO_POLICY });
   const toolchain = await findToolchain(
@@ -79,11 +96,16 @@ export async function createMill(config: MillSettings, log: Logger): Promise<Mil
     const launching = { searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
     const run = createRun(launching);
     await checkPolicy(workspaces, toolchain, run, limits);
-    const workers = await warmWorkers({ config, magick: toolchain.magick, workspaces, launching, log });
+    const onStart = observer?.workerStarted;
+    const workers = await warmWorkers({
+      ...{ config, magick: toolchain.magick, workspaces, launching, log },
+      ...(onStart && { onStart }),
+    });
+    const pool = createPool({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
     const convert = createConvert({
       toolchain,
-      pool: createPool({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT }),
-      run: workers?.run ?? run,
+      pool,
+      run: tellKills(workers?.run ?? run, observer),
       srgbProfile: `${ASSETS}/srgb.icc`,
       limits: {
         maxPixels: config.MAX_PIXELS,
@@ -91,16 +113,30 @@ export async function createMill(config: MillSettings, log: Logger): Promise<Mil
         maxFrames: config.MAX_FRAMES,
       },
       timeoutMs: config.CONVERT_TIMEOUT_MS,
+      ...(observer && { observe: observer.conversion }),
     });
+    const load = (): MillLoad => {
+      const { ready, resting } = workers?.idle() ?? { ready: 0, resting: 0 };
+      return { ...pool.load(), workersReady: ready, workersResting: resting };
+    };
     const close = async (): Promise<void> => {
       await workers?.close();
       await workspaces.close();
     };
-    return { toolchain, capabilities, convert, workspaces, layers, close };
+    return { toolchain, capabilities, convert, workspaces, layers, load, close };
   } catch (error) {
     await workspaces.close();
     throw error;
   }
+}
+
+function tellKills(run: Run, observer: MillObserver | undefined): Run {
+  return (command) =>
+    run(command).catch((error) => {
+      const reason = error instanceof CommandFailed ? killReason(error) : undefined;
+      if (reason) observer?.toolKilled(reason);
+      throw error;
+    });
 }
 
 const MIB = 1024 ** 2;

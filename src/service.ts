@@ -5,6 +5,8 @@ import { createApp } from './app.ts';
 import type { Config } from './config.ts';
 import { createTrial } from './convert/trial.ts';
 import { findPage } from './http/page-route.ts';
+import { connectCounters } from './http/shared-counters.ts';
+import { createMetrics } from './metrics.ts';
 import { createMill, type Mill } from './mill.ts';
 
 /** The parts put together: settings in, an app that is ready to listen out. */
@@ -23,16 +25,45 @@ export interface ServiceParts {
   readonly log: Logger;
   /** See {@link createApp}. */
   readonly now?: () => number;
+  /** See {@link createMetrics}; by default there may be others in this process. */
+  readonly wholeProcess?: boolean;
 }
 
 /** @throws Unusable as {@link createMill} does */
-export async function createService({ config, version, log, now }: ServiceParts): Promise<Service> {
-  const { toolchain, capabilities, layers, convert, workspaces, close } = await createMill(config, log);
+export async function createService({
+  config,
+  version,
+  log,
+  now,
+  wholeProcess = false,
+}: ServiceParts): Promise<Service> {
+  const metrics = createMetrics({
+    version,
+    wholeProcess,
+    levels: async () => ({
+      ...load(),
+      reservedBytes: workspaces.reserved(),
+      freeBytes: await workspaces.free(),
+    }),
+  });
+  const { toolchain, capabilities, layers, convert, workspaces, load, close } = await createMill(
+    config,
+    log,
+    {
+      ...metrics,
+      // The trials of the probe are nobody's conversions.
+      conversion: (conversion) => conversion.client !== undefined && metrics.conversion(conversion),
+    },
+  );
+  const counters =
+    config.REDIS_URL === undefined
+      ? undefined
+      : await connectCounters({ url: config.REDIS_URL, log, onShared: metrics.countersShared });
   const page = findPage(PAGE);
   if (!page) log.warn('the web page is not built: npm run build');
   let draining = false;
   const app = createApp({
-    ...{ config, version, log, capabilities, layers, convert, workspaces, page },
+    ...{ config, version, log, capabilities, layers, convert, workspaces, metrics, counters, page },
     works: createTrial(convert, workspaces),
     draining: () => draining,
     ...(now && { now }),
@@ -45,6 +76,9 @@ export async function createService({ config, version, log, now }: ServiceParts)
     drain: () => {
       draining = true;
     },
-    close,
+    async close() {
+      counters?.close();
+      await close();
+    },
   };
 }

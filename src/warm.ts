@@ -34,21 +34,25 @@ export interface WarmDeps {
   readonly workspaces: Workspaces;
   readonly launching: LaunchDeps & { readonly limits: ToolLimits };
   readonly log: Logger;
+  /** Told of each process that is started. */
+  readonly onStart?: () => void;
 }
 
 /** @returns undefined where every image gets a process of its own: the log says why, if it is not version 6 */
 export async function warmWorkers(deps: WarmDeps): Promise<Workers | undefined> {
-  const { config, magick, workspaces, launching, log } = deps;
+  const { config, magick, workspaces, launching, log, onStart } = deps;
   if (magick?.major !== 7) return undefined;
   const worker = { ...launching, policyFolder: POLICY };
-  const start = async (): Promise<Worker> =>
-    startWorker({
+  const start = async (): Promise<Worker> => {
+    onStart?.();
+    return startWorker({
       ...worker,
       environment: ENVIRONMENT,
       home: await workspaces.home(),
       magick: magick.path,
       lifetimeMs: config.WORKER_REUSE * config.CONVERT_TIMEOUT_MS,
     });
+  };
   try {
     await tryOut(start, magick, createRun(worker), deps);
   } catch (err) {

@@ -85,6 +85,14 @@ describe('the settings', () => {
     });
   }
 
+  it('take a REDIS_URL of Redis, and show none that is wrong: it may hold a password', () => {
+    expect(problemsOf({ REDIS_URL: 'rediss://user:secret@cache.example:6380' })).to.deep.equal([]);
+    for (const wrong of ['http://user:secret@cache.example', 'user:secret@cache'])
+      expect(problemsOf({ REDIS_URL: wrong })).to.deep.equal([
+        'REDIS_URL="…": expected redis://host:port, or rediss:// for TLS',
+      ]);
+  });
+
   it('read CORS_ORIGIN as *, a list or off', () => {
     expect(loadConfig({ CORS_ORIGIN: '*' }).CORS_ORIGIN).to.equal('*');
     expect(loadConfig({ CORS_ORIGIN: 'off' }).CORS_ORIGIN).to.equal(false);

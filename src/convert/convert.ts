@@ -4,7 +4,7 @@ import type { Run } from '../engine/command.ts';
 import type { Pool } from '../engine/pool.ts';
 import type { Tool, Toolchain } from '../engine/toolchain.ts';
 import { fail, failBecause } from '../errors.ts';
-import { INPUTS, type InputType, OUTPUTS, startsLike } from '../formats.ts';
+import { INPUTS, type InputType, OUTPUTS, type OutputType, startsLike } from '../formats.ts';
 import { badResult, checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
 import { EndlessFile } from './header/bytes.ts';
 import { readHeader } from './header/header.ts';
@@ -43,6 +43,19 @@ export interface Converted {
   readonly notes: readonly Note[];
 }
 
+/** A conversion that is over, for those who watch. */
+export interface Conversion {
+  readonly input: InputType;
+  readonly output: OutputType;
+  /** As in {@link Source}. */
+  readonly client: string | undefined;
+  /** Why there is no result. */
+  readonly error: unknown;
+  /** How long it waited, and how long it ran; nothing when it never began. */
+  readonly queuedMs: number | undefined;
+  readonly ranMs: number | undefined;
+}
+
 /** Files of one `group` share the pool as one client; see {@link Pool.run}. */
 export type Convert = (
   source: Source,
@@ -59,6 +72,8 @@ export interface ConvertDeps {
   readonly limits: PictureLimits;
   /** For one conversion, in milliseconds. */
   readonly timeoutMs: number;
+  /** Is told of every conversion when it is over. */
+  readonly observe?: (conversion: Conversion) => void;
 }
 
 /** A drawing can be written to take any time; an honest one takes far less than this, in milliseconds. */
@@ -78,6 +93,7 @@ export function createConvert({
   srgbProfile,
   limits,
   timeoutMs,
+  observe = () => {},
 }: ConvertDeps): Convert {
   const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
   const limitOf = ({ tool }: Step): number =>
@@ -153,7 +169,14 @@ export function createConvert({
     });
   }
 
-  return async (source, options, signal, group) => {
+  /** @param starts is told when its turn has come, and how long it has waited */
+  async function convertInTurn(
+    source: Source,
+    options: ConvertOptions,
+    signal: AbortSignal,
+    group: object | undefined,
+    starts: (queuedMs: number) => void,
+  ): Promise<Omit<Converted, 'convertedMs'>> {
     const path = join(source.folder, INPUT_FILE);
     const picture = await readHeader(path, await mend(path, source.type)).catch((error) => {
       throw error instanceof EndlessFile ? failBecause(error, 'TOO_LARGE', source.label) : error;
@@ -162,12 +185,33 @@ export function createConvert({
     return pool.run(
       signal,
       async (queuedMs) => {
-        const started = performance.now();
-        const result = await convertOne(picture, source, options, signal);
-        return { ...result, queuedMs, convertedMs: performance.now() - started };
+        starts(queuedMs);
+        return { ...(await convertOne(picture, source, options, signal)), queuedMs };
       },
       group,
     );
+  }
+
+  return async (source, options, signal, group) => {
+    let started = 0;
+    let queuedMs: number | undefined;
+    const over = (error?: unknown): number => {
+      const ranMs = performance.now() - started;
+      const { type: input, client } = source;
+      const { format: output } = options;
+      observe({ input, output, client, error, queuedMs, ranMs: queuedMs === undefined ? undefined : ranMs });
+      return ranMs;
+    };
+    try {
+      const result = await convertInTurn(source, options, signal, group, (waited) => {
+        queuedMs = waited;
+        started = performance.now();
+      });
+      return { ...result, convertedMs: over() };
+    } catch (error) {
+      over(error);
+      throw error;
+    }
   };
 }
 

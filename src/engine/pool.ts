@@ -13,6 +13,8 @@ export interface Pool {
    * @throws ClientGone when `signal` fires before the job starts; it then never does
    */
   run<T>(signal: AbortSignal, job: (waitedMs: number) => Promise<T>, group?: object): Promise<T>;
+  /** How many jobs wait, and how many run. */
+  load(): { readonly waiting: number; readonly running: number };
 }
 
 interface Waiting {
@@ -81,6 +83,7 @@ export function createPool(limits: { readonly concurrency: number; readonly queu
       void limit(serveNext);
       return promise;
     },
+    load: () => ({ waiting: waiting.length, running: started }),
   };
 }
 

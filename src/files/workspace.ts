@@ -20,6 +20,10 @@ export interface Workspaces {
   open(bytes?: number): Promise<Workspace>;
   /** The folder of this process, which all its workspaces are in. */
   home(): Promise<string>;
+  /** What requests under way have said that they bring, with what may become of it, in bytes. */
+  reserved(): number;
+  /** What the disk has left, in bytes; nothing when it cannot be asked. */
+  free(): Promise<number | undefined>;
   /** Removes what this process still has on disk. */
   close(): Promise<void>;
 }
@@ -40,6 +44,7 @@ async function freeOn(folder: string): Promise<number> {
  */
 export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   let home: Promise<string> | undefined;
+  let reserved = 0;
 
   const makeHome = async (): Promise<string> => {
     await mkdir(tempDir, { recursive: true });
@@ -65,12 +70,18 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
     });
   };
 
+  const freeNow = async (): Promise<number | undefined> => free(await currentHome()).catch(() => undefined);
+
   return {
     home: currentHome,
+    reserved: () => reserved,
+    free: () => freeNow().catch(() => undefined),
     async open(bytes = 0) {
-      const left = await free(await currentHome()).catch(() => Number.POSITIVE_INFINITY); // it will show
-      if (left < ROOM_FACTOR * bytes + RESERVE_BYTES) throw fail('DISK_FULL');
+      const needed = ROOM_FACTOR * bytes;
+      const left = (await freeNow()) ?? Number.POSITIVE_INFINITY; // it will show
+      if (left < needed + RESERVE_BYTES) throw fail('DISK_FULL');
       const path = await makeFolder();
+      reserved += needed;
       return {
         path,
         async folder(name) {
@@ -78,7 +89,11 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
           await mkdir(folder, { mode: 0o700 });
           return folder;
         },
-        remove: () => rm(path, { recursive: true, force: true, maxRetries: 3 }),
+        async remove() {
+          await rm(path, { recursive: true, force: true, maxRetries: 3 }).finally(() => {
+            reserved -= needed;
+          });
+        },
       };
     },
     async close() {

@@ -9,6 +9,7 @@ import { setNotesOfMany } from './notes.ts';
 import type { BatchOptions, Parse } from './options.ts';
 import { printable } from './printable.ts';
 import { clientKey } from './rate-limit.ts';
+import { tell } from './request-context.ts';
 import { sendArchive } from './send-archive.ts';
 import { setServerTiming } from './send-file.ts';
 import { bodyBytes, receive, type TextField, type UploadRules } from './upload.ts';
@@ -41,6 +42,8 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
       const { options, onError } = parse(fields);
 
       const good = files.filter(isReceived);
+      const types = [...new Set(good.map(({ type }) => type))];
+      tell(res, { input: types.join(','), output: options.format, files: files.length });
       const client = clientKey(req);
       const sources = good.map((file) => ({ ...file, client }));
       const outcomes = await convertAll(sources, convert, options, onError, signal);

@@ -10,6 +10,7 @@ import { setNotes } from './notes.ts';
 import type { Parse } from './options.ts';
 import { baseNameOf } from './output-name.ts';
 import { clientKey } from './rate-limit.ts';
+import { tell } from './request-context.ts';
 import { sendFile, setServerTiming } from './send-file.ts';
 import { bodyBytes, receive, type UploadRules } from './upload.ts';
 
@@ -41,6 +42,7 @@ export function convertRoute({ workspaces, convert, parse, limits }: ConvertRout
       const uploadedMs = performance.now() - started;
       const file = files[0] as ReceivedFile;
       const options = parse(fields);
+      tell(res, { input: file.type, output: options.format, files: 1 });
 
       const result = await convert({ ...file, client: clientKey(req) }, options, signal);
 

@@ -1,21 +1,24 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { ClientGone, fail, failBecause, ServiceError } from '../errors.ts';
+import { tell } from './request-context.ts';
 
 /** The one place where errors become answers: the public sentence to the client, the cause to the log. */
 export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHandler {
   return (error: unknown, req, res, _next) => {
     const requestId = String(res.getHeader('X-Request-Id'));
     if (error instanceof ClientGone) {
+      tell(res, { outcome: 'CLIENT_GONE' });
       log.debug({ requestId }, 'client gone');
       res.destroy();
       return;
     }
     const answer = toServiceError(error) ?? failBecause(error, 'INTERNAL', supportEmail, requestId);
-    log[answer.status >= 500 ? 'error' : 'info'](
-      { requestId, code: answer.code, err: answer.cause },
-      answer.message,
-    );
+    tell(res, { outcome: answer.code });
+    // The message may name a file, and what a client did wrong is in the line of its request.
+    const about = { requestId, code: answer.code, err: answer.cause };
+    if (answer.status >= 500) log.error(about, 'a request failed');
+    else log.debug({ ...about, message: answer.message }, 'a request was refused');
     if (res.headersSent) {
       // Part of a file is out: cutting the connection is the only way left to say that it is not whole.
       res.destroy();

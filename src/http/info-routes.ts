@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express';
 import { INPUTS, type InputType, type OutputType } from '../formats.ts';
+import type { Metrics } from '../metrics.ts';
 
 /** `GET /formats`: what can be converted to what on this machine. */
 export function formatsRoute(inputs: readonly InputType[], outputs: readonly OutputType[]): RequestHandler {
@@ -30,6 +31,14 @@ export const liveRoute: RequestHandler = (_req, res) => {
   res.setHeader('Cache-Control', 'no-store');
   res.json({ status: 'ok' });
 };
+
+/** `GET /metrics`: what Prometheus asks for. */
+export function metricsRoute(expose: Metrics['expose']): RequestHandler {
+  return async (_req, res) => {
+    const { type, text } = await expose();
+    res.set({ 'Cache-Control': 'no-store', 'Content-Type': type }).end(text);
+  };
+}
 
 /**
  * `GET /readyz`: whether it should be sent requests, which it should not while it shuts down or when

@@ -4,19 +4,24 @@ import { fail } from '../errors.ts';
 
 /** Requests a minute from one client: a fixed window that starts with its first request. */
 
-const WINDOW_MS = 60_000;
+export const WINDOW_MS = 60_000;
 /** The least that one customer of a provider gets: all of it is one client. */
 const IPV6_SUBNET = 64;
 
 /**
  * @param perMinute requests that one client may send
  * @param now milliseconds of a clock that never goes back
+ * @param over puts shared counters in front of those of this process
  */
-export function rateLimiter(perMinute: number, now: () => number): RequestHandler {
+export function rateLimiter(
+  perMinute: number,
+  now: () => number,
+  over: (own: Store) => Store = (own) => own,
+): RequestHandler {
   return rateLimit({
     windowMs: WINDOW_MS,
     limit: perMinute,
-    store: windowStore(now),
+    store: over(windowStore(now)),
     keyGenerator: clientKey,
     legacyHeaders: true, // X-RateLimit-Limit, -Remaining, -Reset (Unix seconds) and Retry-After
     standardHeaders: false,

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { RequestHandler } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
+import type { ErrorCode } from '../errors.ts';
 
 /** A request id from elsewhere is taken over when it can do no harm in a log or a header. */
 export const SANE_ID = /^[\w.:-]{1,128}$/;
@@ -19,23 +22,102 @@ export const commonHeaders: RequestHandler = (req, res, next) => {
   next();
 };
 
-/** One line a request, when it is over. */
-export function requestLog(log: Logger): RequestHandler {
+/** How a request ended: well, by a row of the error table, or because the client left. */
+export type RequestOutcome = 'OK' | 'CLIENT_GONE' | ErrorCode;
+
+/** What only the handlers of a request know about it; no name of a file is among it. */
+interface Facts {
+  outcome?: RequestOutcome;
+  /** Types of the images, each once, and how many there were. */
+  input?: string;
+  output?: string;
+  files?: number;
+  uploadMs?: number;
+  queueMs?: number;
+  convertMs?: number;
+}
+
+export interface FinishedRequest {
+  /** A path of ours, or {@link OTHER_ROUTE}. */
+  readonly route: string;
+  readonly status: number;
+  readonly outcome: RequestOutcome;
+  readonly seconds: number;
+  /** Of the connection, headers included. */
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
+export interface RequestRecording {
+  readonly log: Logger;
+  /** The paths that are told apart; one with a slash at its end, but for the root, is for all that lies below it. */
+  readonly routes: readonly string[];
+  /** Those that somebody asks for all the time, whose lines are of level debug. */
+  readonly quiet: readonly string[];
+  readonly onFinished: (request: FinishedRequest) => void;
+}
+
+/** Where a request went that is for no path of ours: what a client writes there is no label. */
+export const OTHER_ROUTE = 'other';
+/** nginx's number for a client that left before there was an answer. */
+const CLIENT_LEFT = 499;
+
+/** Notes what a handler knows for the line of its request. */
+export function tell(res: Response, facts: Facts): void {
+  Object.assign(res.locals, facts);
+}
+
+/** One line and one event a request, when it is over. */
+export function recordRequests({ log, routes, quiet, onFinished }: RequestRecording): RequestHandler {
+  const routeOf = ({ url = '' }: IncomingMessage): string => {
+    const path = url.split('?', 1)[0]?.replace(/(?<=.)\/$/, '') ?? '';
+    return routes.find((route) => path === route || below(route, path)) ?? OTHER_ROUTE;
+  };
   return (req, res, next) => {
     const started = performance.now();
+    const { socket } = req;
+    const route = routeOf(req);
     res.once('close', () => {
-      log.info(
+      const ms = performance.now() - started;
+      const status = res.headersSent ? res.statusCode : CLIENT_LEFT;
+      const { outcome = outcomeOf(res), ...facts } = res.locals as Facts;
+      const bytes = bytesSince(socket);
+      log[quiet.includes(route) ? 'debug' : 'info'](
         {
           requestId: res.getHeader('X-Request-Id'),
-          method: req.method,
-          path: req.baseUrl + req.path,
-          status: res.statusCode,
-          complete: res.writableFinished,
-          ms: Math.round(performance.now() - started),
+          ...{ method: req.method, route, status, outcome },
+          ...facts,
+          ...bytes,
+          ms: Math.round(ms),
         },
         'request',
       );
+      onFinished({ route, status, outcome, seconds: ms / 1000, ...bytes });
     });
     next();
   };
+}
+
+const below = (route: string, path: string): boolean =>
+  route.length > 1 && route.endsWith('/') && path.startsWith(route);
+
+/** An answer that was begun and not finished has lost its reader, unless an error said otherwise. */
+function outcomeOf(res: ServerResponse): RequestOutcome {
+  return res.writableFinished ? 'OK' : 'CLIENT_GONE';
+}
+
+interface Bytes {
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
+/** What each connection had moved when its last request was over. */
+const moved = new WeakMap<Socket, Bytes>();
+
+/** What the connection has moved since then. */
+function bytesSince(socket: Socket): Bytes {
+  const before = moved.get(socket) ?? { bytesIn: 0, bytesOut: 0 };
+  const now = { bytesIn: socket.bytesRead, bytesOut: socket.bytesWritten };
+  moved.set(socket, now);
+  return { bytesIn: now.bytesIn - before.bytesIn, bytesOut: now.bytesOut - before.bytesOut };
 }

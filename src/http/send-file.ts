@@ -7,6 +7,7 @@ import type { Converted } from '../convert/convert.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { sendingFailed } from './client-signal.ts';
 import { asciiName } from './output-name.ts';
+import { tell } from './request-context.ts';
 
 /** A result up to this size goes out with its headers, in one piece; memory is bounded by the connections. */
 const MOST_AT_ONCE = 128 * 1024;
@@ -42,8 +43,17 @@ export function hangUpWhenStalled(res: Response, ms: number): void {
   res.setTimeout(ms, () => res.destroy());
 }
 
-/** `Server-Timing`: where the time of a request went, in milliseconds. */
-export function setServerTiming(res: Response, durations: Readonly<Record<string, number>>): void {
+/** Where the time of a request went, in milliseconds. */
+interface Durations {
+  readonly upload: number;
+  readonly queue: number;
+  readonly convert: number;
+}
+
+/** Says it to the client, as `Server-Timing`, and to the log. */
+export function setServerTiming(res: Response, durations: Durations): void {
+  const { upload, queue, convert } = durations;
+  tell(res, { uploadMs: Math.round(upload), queueMs: Math.round(queue), convertMs: Math.round(convert) });
   const entries = Object.entries(durations).map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`);
   res.setHeader('Server-Timing', entries.join(', '));
 }

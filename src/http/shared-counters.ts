@@ -1,0 +1,122 @@
+import { createClient } from '@redis/client';
+import type { Options, Store } from 'express-rate-limit';
+import type { Logger } from 'pino';
+import { RedisStore } from 'rate-limit-redis';
+import { WINDOW_MS } from './rate-limit.ts';
+
+/**
+ * Counters that several instances share, in Redis or Valkey. While it is not there, each instance goes on with
+ * what it has counted itself, and no request waits to find that out more than once.
+ */
+
+export interface SharedCounters {
+  /** The store of the rate limit, in front of one that counts here. */
+  over(own: Store): Store;
+  /** Hangs up. */
+  close(): void;
+}
+
+export interface SharedCountersDeps {
+  readonly url: string;
+  readonly log: Logger;
+  /** Is told whenever it changes whether all instances count together. */
+  readonly onShared: (shared: boolean) => void;
+}
+
+/** How long a request waits for its count, in milliseconds. In one data centre it takes less than one. */
+const PATIENCE_MS = 250;
+/** How long a connection may take to be made, and so how long it can hold up a start, in milliseconds. */
+const CONNECT_MS = 1_000;
+/** From one attempt to connect to the next, in milliseconds. */
+const RETRY_MS = 500;
+const PREFIX = 'imagemill:requests:';
+
+/** Connects, and goes on trying for ever. It never fails: without a connection, everybody counts alone. */
+export async function connectCounters({ url, log, onShared }: SharedCountersDeps): Promise<SharedCounters> {
+  let client: ReturnType<typeof connectionTo> | undefined;
+  let shared: boolean | undefined;
+  let again: NodeJS.Timeout | undefined;
+  let closed = false;
+  const store = new RedisStore({
+    prefix: PREFIX,
+    sendCommand: (...args) => inTime(client?.sendCommand(args) ?? Promise.reject(new Error('no connection'))),
+  });
+
+  const setShared = (now: boolean, cause?: unknown): void => {
+    if (shared === now || closed) return;
+    shared = now;
+    onShared(now);
+    if (now) log.info('requests are counted together with the other instances');
+    else log.warn({ err: cause }, 'the shared counters do not answer: requests are counted here alone');
+  };
+  const hangUp = (): void => {
+    if (client?.isOpen) client.destroy();
+    client = undefined;
+  };
+  const lose = (cause: unknown): void => {
+    setShared(false, cause);
+    hangUp();
+    clearTimeout(again);
+    if (!closed) again = setTimeout(connect, RETRY_MS).unref();
+  };
+  /** Anew from the ground, since a server that answers no more may hold what was sent to it for ever. */
+  async function connect(): Promise<void> {
+    const fresh = connectionTo(url, (error) => fresh === client && lose(error));
+    client = fresh;
+    try {
+      await inTime(fresh.connect(), CONNECT_MS);
+      await store.init({ windowMs: WINDOW_MS } as Options); // the rest of the options is not its business
+      setShared(true);
+    } catch (error) {
+      if (fresh === client) lose(error);
+    }
+  }
+
+  await connect();
+  return {
+    over: (own) => ({
+      localKeys: false,
+      async increment(key) {
+        // Counted here in any case, so that nobody starts anew when the others are lost.
+        const alone = await own.increment(key);
+        if (!shared) return alone;
+        const counting = client;
+        try {
+          return await store.increment(key);
+        } catch (error) {
+          if (counting === client) lose(error);
+          return alone;
+        }
+      },
+      decrement: (key) => own.decrement(key),
+      resetKey: (key) => own.resetKey(key),
+    }),
+    close() {
+      closed = true;
+      clearTimeout(again);
+      hangUp();
+    },
+  };
+}
+
+function connectionTo(url: string, onError: (error: Error) => void) {
+  const client = createClient({
+    url,
+    disableOfflineQueue: true,
+    socket: { connectTimeout: CONNECT_MS, reconnectStrategy: false },
+  });
+  client.on('error', onError);
+  return client;
+}
+
+/** What is not there in time is not waited for. */
+async function inTime<T>(promise: Promise<T>, ms: number = PATIENCE_MS): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
+  promise.catch(() => {}); // it may fail when nobody looks any more
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,234 @@
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { ask, convert, fixture } from '../helpers/client.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { startProcess } from '../helpers/process.ts';
+import { eventually } from '../helpers/scripts.ts';
+import { useOwnServices } from '../helpers/service.ts';
+
+const DASHBOARD = new URL('../../docker/grafana/imagemill.json', import.meta.url);
+
+interface Sample {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** Of Prometheus' text format, all that has a value. */
+function samplesIn(text: string): Sample[] {
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return lines.map((line) => {
+    const [, name = '', labels = '', value] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+    expect(name, line).not.to.equal('');
+    const pairs = [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, word]) => [key, word]);
+    return { name, labels: Object.fromEntries(pairs), value: Number(value) };
+  });
+}
+
+describe('the metrics', () => {
+  const { start, current } = useOwnServices();
+  const scrape = async (): Promise<Sample[]> => {
+    const { status, headers, body } = await ask(new URL('/metrics', current().base).href);
+    expect(status).to.equal(200);
+    expect(headers.get('content-type')).to.match(/^text\/plain; version=0\.0\.4/);
+    return samplesIn(body.toString());
+  };
+  const value = (samples: readonly Sample[], name: string, labels: Record<string, string> = {}) =>
+    samples.find(
+      (sample) =>
+        sample.name === name && Object.entries(labels).every(([key, word]) => sample.labels[key] === word),
+    )?.value;
+  /** A request is counted when it is over, which the client may know a moment before the service. */
+  const scrapeUntil = (name: string, labels: Record<string, string>, wanted: number) =>
+    eventually(async () => {
+      const samples = await scrape();
+      return value(samples, name, labels) === wanted && samples;
+    });
+
+  it('count requests by route and status, their bytes and their time', async () => {
+    await start({});
+    const photo = await fixture('scene.jpg');
+    const { body } = await convert(current().base, photo, { format: 'png' });
+    await convert(current().base, photo, { format: 'png', quality: '0' });
+    const route = '/api/v1/convert';
+    await scrapeUntil('imagemill_http_requests_total', { route, status: '400' }, 1);
+    const samples = await scrapeUntil('imagemill_http_requests_total', { route, status: '200' }, 1);
+    const duration = 'imagemill_http_request_duration_seconds';
+    expect(value(samples, `${duration}_count`, { route, status: '200' })).to.equal(1);
+    expect(value(samples, `${duration}_sum`, { route, status: '200' })).to.be.above(0);
+    expect(value(samples, 'imagemill_received_bytes_total')).to.be.within(
+      2 * photo.length,
+      2 * photo.length + 5000,
+    );
+    expect(value(samples, 'imagemill_sent_bytes_total')).to.be.within(body.length, body.length + 20_000);
+  });
+
+  it('count conversions by input, output and result, their time and their wait', async () => {
+    await start({});
+    await convert(current().base, await fixture('scene.jpg'), { format: 'png' });
+    await convert(current().base, (await fixture('scene.png')).subarray(0, 100));
+    const samples = await scrape();
+    const ok = { input: 'jpg', output: 'png', result: 'ok' };
+    expect(value(samples, 'imagemill_conversions_total', ok)).to.equal(1);
+    expect(value(samples, 'imagemill_conversion_duration_seconds_count', ok)).to.equal(1);
+    expect(value(samples, 'imagemill_conversion_duration_seconds_sum', ok)).to.be.above(0);
+    const damaged = { input: 'png', output: 'webp', result: 'damaged' };
+    expect(value(samples, 'imagemill_conversions_total', damaged)).to.equal(1);
+    expect(value(samples, 'imagemill_queue_wait_seconds_count')).to.equal(2);
+  });
+
+  it('say what runs, what waits, what is refused and what it may take on disk, and that a tool was killed', async () => {
+    const folder = await scratch('gate');
+    await start({
+      MAGICK_BIN: await fakeMagick(`echo >> ${folder}/begun; sleep 60`),
+      CONCURRENCY: '1',
+      QUEUE_LIMIT: '1',
+    });
+    const client = new AbortController();
+    const photo = await fixture('scene.jpg');
+    const send = () => {
+      const body = new FormData();
+      body.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
+      return fetch(`${current().base}/convert`, { method: 'POST', body, signal: client.signal }).catch(
+        () => undefined,
+      );
+    };
+    const first = send();
+    await eventually(() => readFile(join(folder, 'begun')).catch(() => undefined));
+    const second = send();
+    const busy = await scrapeUntil('imagemill_conversions_waiting', {}, 1);
+    expect(value(busy, 'imagemill_conversions_running')).to.equal(1);
+    expect(value(busy, 'imagemill_temp_reserved_bytes')).to.be.within(
+      4 * photo.length,
+      4 * photo.length + 4000,
+    );
+    expect(value(busy, 'imagemill_temp_free_bytes')).to.be.above(0);
+    expect((await convert(current().base, photo)).status).to.equal(503);
+    await scrapeUntil('imagemill_requests_refused_total', { reason: 'busy' }, 1);
+
+    client.abort();
+    await Promise.all([first, second]);
+    await scrapeUntil('imagemill_tools_killed_total', { reason: 'cancelled' }, 1);
+    const idle = await scrapeUntil('imagemill_temp_reserved_bytes', {}, 0);
+    expect(value(idle, 'imagemill_conversions_running')).to.equal(0);
+    expect(value(idle, 'imagemill_conversions_waiting')).to.equal(0);
+    await scrapeUntil('imagemill_http_requests_total', { route: '/api/v1/convert', status: '499' }, 2);
+  });
+
+  it('say why a tool was killed that took too long', async () => {
+    await start({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '200' });
+    expect((await convert(current().base, await fixture('scene.jpg'))).status).to.equal(503);
+    const samples = await scrape();
+    expect(value(samples, 'imagemill_tools_killed_total', { reason: 'timeout' })).to.equal(1);
+    expect(value(samples, 'imagemill_conversions_total', { result: 'conversion_timeout' })).to.equal(1);
+  });
+
+  it('are not counted by the rate limit, count what it refuses, and not what the probe tries', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '1' });
+    const statuses = [];
+    for (const _ of [1, 2, 3]) statuses.push((await ask(`${current().base}/health`)).status);
+    expect(statuses).to.deep.equal([200, 429, 429]);
+    expect((await ask(new URL('/readyz', current().base).href)).status).to.equal(200);
+    const samples = await scrapeUntil('imagemill_rate_limited_total', {}, 2);
+    expect(samples.filter(({ name }) => name === 'imagemill_conversions_total')).to.deep.equal([]);
+  });
+
+  it('have one label for all that is no path of ours, whatever a client writes', async () => {
+    await start({});
+    const { origin } = new URL(current().base);
+    const paths = ['/secret', '/api/v1/secret.jpg', '/metricsx', '/api/v1/convert/secret', '/?secret'];
+    for (const path of paths) await ask(`${origin}${path}`, { method: 'POST' });
+    const samples = await scrapeUntil('imagemill_http_requests_total', { route: 'other' }, paths.length);
+    expect(JSON.stringify(samples)).not.to.include('secret');
+  });
+
+  it('are what the dashboard asks for: every name and every label of its queries', async () => {
+    const service = startProcess({ TEMP_DIR: await scratch('dashboard') });
+    try {
+      const base = await service.base();
+      await convert(base, await fixture('scene.jpg'));
+      const { body } = await ask(new URL('/metrics', base).href);
+      const samples = samplesIn(body.toString());
+      const { panels } = JSON.parse(await readFile(DASHBOARD, 'utf8')) as {
+        panels: { targets?: { expr: string }[] }[];
+      };
+      const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+      expect(queries).to.have.length.above(20);
+      for (const query of queries) {
+        const [, name = '', matchers = ''] = /(\w+)\{([^}]*)\}/.exec(query) ?? [];
+        const [, groups = ''] = /by \(([^)]*)\)/.exec(query) ?? [];
+        const labels = [
+          ...[...matchers.matchAll(/(\w+)(?==|!)/g)].map(([word]) => word),
+          ...groups.split(/, */),
+        ];
+        const own = labels.filter((label) => label !== '' && !['job', 'instance'].includes(label));
+        const meant = samples.find((sample) => sample.name === name);
+        expect(Object.keys(meant?.labels ?? { none: true }), query).to.include.members(own);
+        expect(meant, query).not.to.equal(undefined);
+      }
+      for (const { name } of samples.filter(({ name }) => name.startsWith('imagemill_'))) {
+        const asked = name.replace(/_(sum|count)$/, '_bucket');
+        expect(queries.join('\n'), 'on the dashboard').to.include(asked);
+      }
+    } finally {
+      service.child.kill('SIGKILL');
+      await service.ended();
+    }
+  });
+});
+
+describe('the log', () => {
+  const { start, current } = useOwnServices();
+  const lineOf = (requestId: string) =>
+    eventually(() => current().logged.find((line) => line.msg === 'request' && line.requestId === requestId));
+
+  it('has one line a request, with its id, types, bytes, durations and outcome', async () => {
+    await start({});
+    const photo = await fixture('scene.jpg');
+    const { headers, body } = await convert(current().base, photo, { format: 'png' });
+    const line = await lineOf(String(headers.get('x-request-id')));
+    expect(line).to.include({
+      ...{ level: 30, method: 'POST', route: '/api/v1/convert', status: 200, outcome: 'OK' },
+      ...{ input: 'jpg', output: 'png', files: 1 },
+    });
+    expect(line.bytesIn).to.be.within(photo.length, photo.length + 2000);
+    expect(line.bytesOut).to.be.within(body.length, body.length + 2000);
+    for (const duration of ['ms', 'uploadMs', 'queueMs', 'convertMs'])
+      expect(line[duration], duration).to.be.a('number');
+    expect(Number(line.convertMs)).to.be.within(1, Number(line.ms));
+  });
+
+  it('says of a request that failed why, and of one whose client left that it did', async () => {
+    await start({});
+    const { headers } = await convert(current().base, Buffer.from('text'));
+    expect(await lineOf(String(headers.get('x-request-id')))).to.include({
+      status: 415,
+      outcome: 'UNSUPPORTED_TYPE',
+    });
+    const socket = connect(Number(new URL(current().base).port), '127.0.0.1');
+    socket.write(
+      'POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nX-Request-Id: left\r\nContent-Length: 9999\r\nContent-Type: multipart/form-data; boundary=x\r\n\r\n',
+      () => socket.destroy(),
+    );
+    expect(await lineOf('left')).to.include({ status: 499, outcome: 'CLIENT_GONE' });
+  });
+
+  it('names no file and holds nothing of a picture, except for those who debug', async () => {
+    await start({ CONVERT_TIMEOUT_MS: '300', MAGICK_BIN: await fakeMagick('cat image* >&2; sleep 60') });
+    const secret = 'holiday-with-anna';
+    const photo = Buffer.concat([await fixture('scene.jpg'), Buffer.from(secret)]);
+    for (const bytes of [photo, Buffer.from('text'), Buffer.alloc(0)]) {
+      const body = new FormData();
+      body.append('files', new Blob([new Uint8Array(bytes)]), `${secret}.jpg`);
+      expect((await ask(`${current().base}/batch`, { method: 'POST', body })).status).to.be.above(399);
+      await convert(current().base, bytes, {}, `${secret}.jpg`);
+    }
+    await ask(`${current().base}/${secret}?${secret}`);
+    await eventually(() => current().logged.filter(({ msg }) => msg === 'request').length === 7);
+    const lines = current().logged.filter(({ level }) => Number(level) >= 30);
+    expect(lines.filter((line) => JSON.stringify(line).includes(secret))).to.deep.equal([]);
+  });
+});

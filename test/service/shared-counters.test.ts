@@ -1,0 +1,92 @@
+import { expect } from 'chai';
+import { ask } from '../helpers/client.ts';
+import { type Daemon, freePorts, startRedis } from '../helpers/daemons.ts';
+import { eventually } from '../helpers/scripts.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+
+describe('the rate limit with REDIS_URL', () => {
+  const services: OwnService[] = [];
+  let redis: Daemon | undefined;
+  let port = 0;
+  beforeEach(async () => {
+    [port = 0] = await freePorts(1);
+  });
+  afterEach(async () => {
+    for (const service of services.splice(0)) await service.stop();
+    await redis?.stop();
+    redis = undefined;
+  });
+
+  const start = async (): Promise<OwnService> => {
+    const settings = { REDIS_URL: `redis://127.0.0.1:${port}`, RATE_LIMIT_PER_MINUTE: '5' };
+    const service = await startService(settings);
+    services.push(service);
+    return service;
+  };
+  const health = ({ base }: OwnService) => ask(`${base}/health`);
+  const left = async (service: OwnService) => {
+    const { headers } = await health(service);
+    return Number(headers.get('x-ratelimit-remaining'));
+  };
+  const countsTogether = (service: OwnService) =>
+    eventually(async () => /^imagemill_rate_limit_shared 1$/m.test(await metrics(service)));
+  const countsAlone = (service: OwnService) =>
+    eventually(async () => /^imagemill_rate_limit_shared 0$/m.test(await metrics(service)));
+  const metrics = async ({ base }: OwnService) => (await ask(new URL('/metrics', base).href)).body.toString();
+  const said = ({ logged }: OwnService, level: number) =>
+    logged.filter((line) => line.level === level).map(({ msg }) => String(msg));
+
+  it('holds for all instances together, with the headers it has alone', async () => {
+    redis = await startRedis(port);
+    const [one, other] = [await start(), await start()];
+    const before = Math.floor(Date.now() / 1000);
+    const seen = [];
+    for (const service of [one, other, one, other, one]) seen.push(await left(service));
+    expect(seen).to.deep.equal([4, 3, 2, 1, 0]);
+    const { status, headers, message } = await health(other);
+    const wait = Number(headers.get('retry-after'));
+    expect(status).to.equal(429);
+    expect(wait).to.be.within(50, 60);
+    expect(message).to.equal(`Too many requests: at most 5 a minute. Try again in ${wait} seconds.`);
+    expect(headers.get('x-ratelimit-limit')).to.equal('5');
+    expect(Number(headers.get('x-ratelimit-reset'))).to.be.within(before + 59, before + 64);
+  });
+
+  it('goes on with what each has counted when Redis is gone, says so, and returns by itself', async () => {
+    redis = await startRedis(port);
+    const service = await start();
+    expect([await left(service), await left(service)]).to.deep.equal([4, 3]);
+    await redis.stop();
+    expect([await left(service), await left(service)]).to.deep.equal([2, 1]);
+    await countsAlone(service);
+    expect(said(service, 40)).to.deep.equal([
+      'the shared counters do not answer: requests are counted here alone',
+    ]);
+    redis = await startRedis(port);
+    await countsTogether(service);
+    expect(await left(service)).to.equal(4); // what the new one knows
+    expect(said(service, 30)).to.include('requests are counted together with the other instances');
+  });
+
+  it('starts without Redis, counts alone, and is together with the others when there is one', async () => {
+    const service = await start();
+    expect([await left(service), await left(service)]).to.deep.equal([4, 3]);
+    await countsAlone(service);
+    redis = await startRedis(port);
+    await countsTogether(service);
+    const other = await start();
+    expect([await left(service), await left(other)]).to.deep.equal([4, 3]);
+  });
+
+  it('does not wait for a Redis that has stopped to answer, more than once', async () => {
+    redis = await startRedis(port);
+    const service = await start();
+    redis.child.kill('SIGSTOP');
+    const answers = await Promise.all([health(service), health(service), health(service)]);
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200]);
+    await countsAlone(service);
+    expect((await health(service)).status).to.equal(200);
+    redis.child.kill('SIGCONT');
+    await countsTogether(service);
+  });
+});
