@@ -32,7 +32,7 @@ export function chart(rows: readonly Row[], title: string): string {
       <text x="${Math.max(to, x(most)) + 6}" y="${y + 11}">${median.toFixed(2)}</text>`;
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH + 60}" height="${height}" font-family="sans-serif" font-size="11" fill="#222">
-<rect width="100%" height="100%" fill="#fff"/><text x="12" y="20" font-size="14" font-weight="bold">${title}</text>
+<title>${title}</title><rect width="100%" height="100%" fill="#fff"/><text x="12" y="20" font-size="14" font-weight="bold">${title}</text>
 ${lines.join('\n')}
 ${drawn.join('\n')}
 </svg>

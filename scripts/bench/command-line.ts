@@ -66,7 +66,7 @@ export async function commandLineMs(job: Job, tools: Tools, seconds: number): Pr
   });
 }
 
-/** Conversions a second by `xargs -P`, which starts the tool itself. Undefined where it takes two tools. */
+/** Conversions a second by `xargs -P`, which starts the tool itself. Undefined where it takes two tools, or a file on standard input. */
 export async function xargsPerSecond(
   job: Job,
   tools: Tools,
@@ -76,7 +76,7 @@ export async function xargsPerSecond(
 ): Promise<number | undefined> {
   return inFolder(async (folder) => {
     const [command, second] = await commandsOf(job, folder, tools);
-    if (!command || second) return undefined;
+    if (!command || second || command.includes('<')) return undefined;
     const count = Math.max(2 * ways, Math.round(seconds * expectedPerSecond));
     const numbered = command.replace(/:image\.(\w+)'$/, ":image-{}.$1'");
     const started = performance.now();

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Image } from './images.ts';
 import { convertOnce, measure, percentile } from './load.ts';
-import { residentBytes } from './process-tree.ts';
+import { privateBytes, residentBytes } from './process-tree.ts';
 import { startService } from './servers.ts';
 
 /** What shows only after a while: memory that grows, and the photo in a hundred that takes long. */
@@ -12,15 +12,17 @@ const MIB = 1024 ** 2;
 /** Memory of the server's own process while it does so many conversions of one small photo, ten times looked at. */
 export async function soak(image: Image, conversions: number): Promise<string> {
   const server = await startService();
-  const seen: number[] = [];
+  const seen: string[] = [];
   let done = 0;
   while (done < conversions) {
     const measured = await measure(server, { image, format: 'jpg' }, 8, { count: conversions / 10 });
     done += measured?.count ?? conversions;
-    seen.push(residentBytes(server.pid) / MIB);
+    seen.push(
+      `${(residentBytes(server.pid) / MIB).toFixed(0)} (${(privateBytes(server.pid) / MIB).toFixed(0)})`,
+    );
   }
   server.end();
-  return `Memory of the Node.js process (RSS) at every tenth of ${done} conversions: ${seen.map((mib) => mib.toFixed(0)).join(', ')} MiB.`;
+  return `Resident memory of the Node.js process (what no file stands behind) at every tenth of ${done} conversions: ${seen.join(', ')} MiB.`;
 }
 
 /** One after another, all pictures of a folder again and again, to webp. */

@@ -47,7 +47,8 @@ function entryOf(name: string): Entry[] {
   }
 }
 
-function privateBytes(pid: number): number {
+/** What no file stands behind of what one process holds, in bytes. */
+export function privateBytes(pid: number): number {
   const [, resident = 0, shared = 0] = statm(pid);
   return (resident - shared) * PAGE_BYTES;
 }
