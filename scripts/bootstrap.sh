@@ -49,6 +49,7 @@ missing_packages() {
     has unzip || printf 'unzip '
     has_daemon redis-server || printf 'redis-server '
     [ "$(package_manager)" != apt ] || has systemd-analyze || printf 'systemd '
+    [ "$(package_manager)" != apt ] || /usr/bin/python3 -c 'import seccomp' 2>/dev/null || printf 'python3-seccomp '
     has_daemon nginx || printf 'nginx-light '
     has qpdf || printf 'qpdf '
     has exiftool || printf 'libimage-exiftool-perl '

@@ -16,8 +16,13 @@ export interface ServiceProcess {
   ended(): Promise<number | NodeJS.Signals>;
 }
 
-export function startProcess(environment: Readonly<Record<string, string | undefined>>): ServiceProcess {
-  const child = spawn(process.execPath, [MAIN], {
+/** @param before a program and arguments that start it in their turn */
+export function startProcess(
+  environment: Readonly<Record<string, string | undefined>>,
+  before: readonly string[] = [],
+): ServiceProcess {
+  const [program = process.execPath, ...args] = [...before, process.execPath, MAIN];
+  const child = spawn(program, args, {
     env: { PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '0', ...environment },
   });
   const end = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;

@@ -1,0 +1,176 @@
+import { spawnSync } from 'node:child_process';
+import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { parse, parseAllDocuments } from 'yaml';
+import { loadConfig } from '../../src/config.ts';
+import { scratch } from '../helpers/hooks.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const FOLDER = join(ROOT, 'docker/kubernetes');
+const MIB = 1024 ** 2;
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever the files hold, which is checked against the schemas
+type Resource = any;
+
+/** What kustomize would find, resource by resource. */
+async function resources(): Promise<Resource[]> {
+  const { resources: names } = await kustomization();
+  const texts = await Promise.all(names.map((name) => readFile(join(FOLDER, name), 'utf8')));
+  return texts.flatMap((text) =>
+    parseAllDocuments(text, { strict: true, uniqueKeys: true }).map((document) => {
+      expect(document.errors).to.deep.equal([]);
+      return document.toJS();
+    }),
+  );
+}
+
+interface Kustomization {
+  readonly namespace: string;
+  readonly resources: readonly string[];
+  readonly configMapGenerator: readonly { readonly name: string; readonly envs: readonly string[] }[];
+  readonly images: readonly { readonly name: string; readonly newTag: string }[];
+}
+
+const kustomization = async (): Promise<Kustomization> =>
+  parse(await readFile(join(FOLDER, 'kustomization.yaml'), 'utf8'));
+
+/** Kubernetes' own schemas, as the package has them: a folder an API group, a file a kind. */
+const modelOf = ({ apiVersion, kind }: Resource): string => {
+  const [group, version] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
+  return ['kubernetes-models', group, version, kind].filter(Boolean).join('/');
+};
+
+describe('the resources for Kubernetes', () => {
+  const find = async (kind: string, name: string): Promise<Resource> => {
+    const all = await resources();
+    const found = all.find((one) => one.kind === kind && one.metadata.name === name);
+    expect(found, `${kind} ${name}`).not.to.equal(undefined);
+    return found;
+  };
+  const settings = async () => {
+    const lines = (await readFile(join(FOLDER, 'settings.env'), 'utf8')).split('\n');
+    const pairs = lines.filter((line) => /^[^#]/.test(line)).map((line) => line.split(/=(.*)/, 2));
+    return loadConfig(Object.fromEntries(pairs));
+  };
+  const pod = async () => (await find('Deployment', 'imagemill')).spec.template.spec;
+
+  it('are all listed for kustomize, and all that is listed is there', async () => {
+    const { resources: listed, configMapGenerator } = await kustomization();
+    const files = await readdir(FOLDER);
+    const named = [...listed, ...configMapGenerator.flatMap(({ envs }) => envs), 'kustomization.yaml'];
+    expect(named).to.have.members(files);
+    const kinds = (await resources()).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+    expect(new Set(kinds).size).to.equal(kinds.length);
+    expect(kinds).to.include.members([
+      ...['Deployment imagemill', 'Service imagemill', 'HorizontalPodAutoscaler imagemill'],
+      ...['PodDisruptionBudget imagemill', 'NetworkPolicy imagemill', 'Ingress imagemill'],
+      ...['Deployment valkey', 'Service valkey', 'NetworkPolicy valkey', 'Namespace imagemill'],
+    ]);
+  });
+
+  it('are valid by the published schemas', async () => {
+    const validate = async (resource: Resource): Promise<void> => {
+      const model = await import(modelOf(resource));
+      new model[resource.kind](resource).validate();
+    };
+    for (const resource of await resources()) await validate(resource);
+    const deployment = await find('Deployment', 'imagemill');
+    deployment.spec.template.spec.containers[0].ports[0].containerPort = 'many';
+    const mistake = await validate(deployment).catch((error: Error) => error);
+    expect(String(mistake)).to.include('containerPort');
+  });
+
+  it('have no field that Kubernetes does not know', async () => {
+    const folder = await scratch('kubernetes');
+    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    await writeFile(join(folder, 'package.json'), '{"type":"module"}');
+    const typed = (all: Resource[]) =>
+      all.map(
+        (one, at) =>
+          `import { I${one.kind} as T${at} } from '${modelOf(one)}';\nexport const r${at}: T${at} = ${JSON.stringify(one)};`,
+      );
+    const check = async (all: Resource[]): Promise<string> => {
+      const path = join(folder, 'resources.ts');
+      await writeFile(path, typed(all).join('\n').replaceAll('import {', 'import type {'));
+      const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--types', ''];
+      const tsc = spawnSync(join(ROOT, 'node_modules/.bin/tsc'), ['--ignoreConfig', ...options, path], {
+        encoding: 'utf8',
+      });
+      return tsc.stdout + tsc.stderr;
+    };
+    expect(await check(await resources())).to.equal('');
+    const wrong = await find('Deployment', 'imagemill');
+    wrong.spec.template.spec.containers[0].readyProbe = {};
+    expect(await check([wrong])).to.include('readyProbe');
+  });
+
+  it('belong together: every name and every selector leads to something', async () => {
+    const { configMapGenerator, images } = await kustomization();
+    const all = await resources();
+    const templates = all.flatMap((one) => one.spec?.template?.metadata?.labels ?? []);
+    const meets = (labels: Record<string, string>) =>
+      templates.some((template) => Object.entries(labels).every(([key, value]) => template[key] === value));
+    for (const { kind, metadata, spec } of all) {
+      const selector = { Service: spec?.selector, NetworkPolicy: spec?.podSelector?.matchLabels };
+      const labels = selector[kind as keyof typeof selector] ?? spec?.selector?.matchLabels;
+      if (labels) expect(meets(labels), `${kind} ${metadata.name}`).to.equal(true);
+    }
+    const [container] = (await pod()).containers;
+    expect(container.envFrom[0].configMapRef.name).to.equal(configMapGenerator[0]?.name);
+    expect(images.map(({ name }) => name)).to.deep.equal([container.image]);
+    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+    expect(images[0]?.newTag).to.equal(version);
+    const { scaleTargetRef } = (await find('HorizontalPodAutoscaler', 'imagemill')).spec;
+    await find(scaleTargetRef.kind, scaleTargetRef.name);
+    for (const { backend } of (await find('Ingress', 'imagemill')).spec.rules[0].http.paths) {
+      const { ports } = (await find('Service', backend.service.name)).spec;
+      expect(ports.map((port: Resource) => port.name)).to.include(backend.service.port.name);
+    }
+  });
+
+  it('set what the service takes, and fit it: ports, folders, counters, times and sizes', async () => {
+    const config = await settings();
+    const { containers, volumes, terminationGracePeriodSeconds } = await pod();
+    const [container] = containers;
+    expect(container.ports[0].containerPort).to.equal(config.PORT);
+    expect(container.volumeMounts[0].mountPath).to.equal(config.TEMP_DIR);
+    expect(container.volumeMounts[0].name).to.equal(volumes[0].name);
+    expect(volumes[0].emptyDir.medium).to.equal('Memory');
+    expect(Number(container.resources.limits.cpu)).to.equal(config.CONCURRENCY);
+    const { hostname, port } = new URL(config.REDIS_URL ?? '');
+    expect((await find('Service', hostname)).spec.ports[0].port).to.equal(Number(port));
+    const preStop = container.lifecycle.preStop.sleep.seconds;
+    expect(terminationGracePeriodSeconds).to.be.above(preStop + config.SHUTDOWN_GRACE_MS / 1000);
+
+    const { annotations } = (await find('Ingress', 'imagemill')).metadata;
+    const of = (name: string): string => annotations[`nginx.ingress.kubernetes.io/${name}`];
+    const largest = config.MAX_BATCH_FILES * config.MAX_FILE_BYTES + MIB;
+    expect(Number.parseInt(of('proxy-body-size'), 10) * MIB).to.be.above(largest);
+    expect(Number(of('proxy-read-timeout')) * 1000).to.be.above(
+      config.UPLOAD_TIMEOUT_MS + config.CONVERT_TIMEOUT_MS,
+    );
+  });
+
+  it('let every container run without root, capabilities, a disk to write to, or new privileges', async () => {
+    const pods = (await resources()).filter(({ kind }) => kind === 'Deployment');
+    expect(pods).to.have.length(2);
+    for (const { spec } of pods) {
+      const { securityContext, containers, automountServiceAccountToken } = spec.template.spec;
+      expect(securityContext).to.deep.include({
+        runAsNonRoot: true,
+        seccompProfile: { type: 'RuntimeDefault' },
+      });
+      expect(automountServiceAccountToken).to.equal(false);
+      for (const container of containers) {
+        expect(container.securityContext).to.deep.equal({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
+        expect(container.resources.limits.memory).to.be.a('string');
+      }
+    }
+  });
+});
