@@ -14,6 +14,7 @@ import { chart } from './bench/chart.ts';
 import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.ts';
 import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure } from './bench/load.ts';
+import { photos, soak } from './bench/long-runs.ts';
 import { type Row, table } from './bench/report.ts';
 import { type Server, startEcho, startService, startSharp } from './bench/servers.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
@@ -22,13 +23,17 @@ import { summary } from './bench/summary.ts';
 const { values: flags } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
-    /** Only pairs whose name holds this, as in "photo 0.75 MP → webp". */
+    /** Only pairs whose name this regular expression finds, as in "photo 0.75 MP → webp 300". */
     only: { type: 'string', default: '' },
     clients: { type: 'string' },
     seconds: { type: 'string' },
     rounds: { type: 'string' },
     reuse: { type: 'string', default: '' },
     out: { type: 'string', default: 'report' },
+    /** Instead: so many conversions of a small photo, and the memory meanwhile. */
+    soak: { type: 'string' },
+    /** Instead: a thousand conversions of the pictures in this folder. */
+    photos: { type: 'string' },
   },
 });
 
@@ -44,6 +49,18 @@ const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
 const outFolder = new URL('../bench', import.meta.url).pathname;
 
 try {
+  if (flags.photos) console.log(await photos(flags.photos, 1000));
+  else if (flags.soak) console.log(await soak(await smallPhoto(), Number(flags.soak)));
+  else await compareAll();
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function smallPhoto(): Promise<Image> {
+  return (await makeImages(folder)).find(({ name }) => name === 'photo 320×240') as Image;
+}
+
+async function compareAll(): Promise<void> {
   const tools = await findTools();
   const images = await makeImages(folder);
   const servers = {
@@ -62,8 +79,6 @@ try {
   }
   for (const server of Object.values(servers)) server.end();
   report(rows, tools);
-} finally {
-  rmSync(folder, { recursive: true, force: true });
 }
 
 function jobs(images: readonly Image[]): Job[] {
@@ -73,7 +88,7 @@ function jobs(images: readonly Image[]): Job[] {
   return all.filter(({ image, format, side }) => {
     if (flags.quick && !(QUICK_IMAGES.includes(image.name) && QUICK_FORMATS.includes(format))) return false;
     if (side && image.pixels <= SMALL ** 2) return false;
-    return `${image.name} → ${format}${side ? ` ${side}` : ''}`.includes(flags.only);
+    return `${image.name} → ${format}${side ? ` ${side}` : ''}`.match(flags.only) !== null;
   });
 }
 
@@ -90,7 +105,8 @@ async function compare(
   for (let round = 0; round < rounds; round += 1) {
     for (const name of ['ours', 'sharp', 'echo'] as const) {
       if (name === 'sharp' && !(job.format in SHARP_OPTIONS)) continue;
-      const one = await measure(servers[name], job, count, name === 'echo' ? seconds / 4 : seconds);
+      const length = { seconds: name === 'echo' ? seconds / 4 : seconds };
+      const one = await measure(servers[name], job, count, length);
       if (one) measured[name].push(one);
     }
     if (count === 1) push(lines, await commandLineMs(job, tools, seconds));

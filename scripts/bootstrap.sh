@@ -11,7 +11,7 @@ main() {
   install_tools
   install_packages
   check_node
-  [ "$purpose" = test ] || build
+  build
 }
 
 # --- tools -----------------------------------------------------------------
@@ -150,7 +150,7 @@ check_node() {
 }
 
 build() {
-  if [ -e dist/.built ] && [ -z "$(find src package-lock.json tsconfig.json tsconfig.build.json -newer dist/.built | head -n 1)" ]; then
+  if [ -e dist/.built ] && [ -z "$(find src package-lock.json tsconfig.json tsconfig.build.json vite.config.ts -newer dist/.built | head -n 1)" ]; then
     return 0
   fi
   say 'building'

@@ -28,6 +28,8 @@ export interface OutputFormat {
   readonly extension: string;
   /** ImageMagick's coder prefix for writing. */
   readonly coder: string;
+  /** Whether `quality` changes its pictures. */
+  readonly quality: boolean;
   /** Compressed by itself, so that an archive would gain nothing by compressing it again. */
   readonly compressed: boolean;
   /** The first bytes every file of this format has; `undefined` stands for any byte. */
@@ -66,6 +68,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'image/webp',
     extension: 'webp',
     coder: 'WEBP',
+    quality: true,
     compressed: true,
     magic: [...ascii('RIFF'), ...ANY_FOUR, ...ascii('WEBP')],
     alpha: 'full',
@@ -81,6 +84,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'image/png',
     extension: 'png',
     coder: 'PNG',
+    quality: false,
     compressed: true,
     magic: [0x89, ...ascii('PNG\r\n'), 0x1a, 0x0a],
     alpha: 'full',
@@ -94,6 +98,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'image/jpeg',
     extension: 'jpg',
     coder: 'JPEG',
+    quality: true,
     compressed: true,
     magic: [0xff, 0xd8, 0xff],
     alpha: 'none',
@@ -107,6 +112,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'image/gif',
     extension: 'gif',
     coder: 'GIF',
+    quality: false,
     compressed: true,
     magic: ascii('GIF8'),
     alpha: 'binary',
@@ -120,6 +126,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'image/bmp',
     extension: 'bmp',
     coder: 'BMP3',
+    quality: false,
     compressed: false,
     magic: ascii('BM'),
     alpha: 'none',
@@ -133,6 +140,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     mediaType: 'application/pdf',
     extension: 'pdf',
     coder: 'PDF',
+    quality: true,
     compressed: true,
     magic: ascii('%PDF-'),
     alpha: 'none',

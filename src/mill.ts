@@ -5,16 +5,15 @@ import { type Capabilities, capabilitiesOf } from './convert/capabilities.ts';
 import { type Conversion, type Convert, createConvert } from './convert/convert.ts';
 import { CommandFailed, type Run } from './engine/command.ts';
 import { type KillReason, killReason } from './engine/killed.ts';
-import type { LaunchDeps, ToolLimits } from './engine/launch.ts';
+import type { ToolLimits } from './engine/launch.ts';
 import { policyHolds } from './engine/policy.ts';
 import { createPool } from './engine/pool.ts';
 import { createRun } from './engine/run.ts';
 import { findSandbox, type Layers, NO_LAYERS, type Sandbox } from './engine/sandbox.ts';
 import { findToolchain, QUESTIONS, type Toolchain } from './engine/toolchain.ts';
-import { startWorker } from './engine/worker.ts';
-import { createWorkers, type Workers } from './engine/workers.ts';
 import { sweep } from './files/sweep.ts';
 import { createWorkspaces, type Workspaces } from './files/workspace.ts';
+import { warmWorkers } from './warm.ts';
 
 /** All that converts, without a server: tools that were found and tested, a pool, folders to work in. */
 
@@ -97,7 +96,10 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
     const launching = { searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
     const run = createRun(launching);
     await checkPolicy(workspaces, toolchain, run, limits);
-    const workers = await warmWorkers(config, toolchain, workspaces, launching, observer);
+    const workers = await warmWorkers({
+      ...{ config, magick: toolchain.magick, workspaces, launching, log },
+      onStart: () => observer?.workerStarted(),
+    });
     const pool = createPool({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
     const convert = createConvert({
       toolchain,
@@ -113,7 +115,7 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
       ...(observer && { observe: observer.conversion }),
     });
     const load = (): MillLoad => {
-      const { ready, resting } = workers?.idle() ?? { ready: 0, resting: 0 };
+      const { ready, resting } = workers ?? { ready: 0, resting: 0 };
       return { ...pool.load(), workersReady: ready, workersResting: resting };
     };
     const close = async (): Promise<void> => {
@@ -183,48 +185,6 @@ async function shutIn(
     log.warn(`the tools can read what this process can read: ${advice}`);
   }
   return sandbox;
-}
-
-/** Their arguments come by standard input, which the other policy forbids to be named. */
-const WORKERS_POLICY = `${ASSETS}/worker`;
-
-/**
- * What an image leaves behind is used again by the next, up to pictures of some 5 megapixels, instead of being
- * given back to the system and fetched anew: 10% of the time of a small picture. Their time is counted here.
- */
-const WORKERS_ENVIRONMENT = {
-  MALLOC_MMAP_THRESHOLD_: String(32 * MIB),
-  MALLOC_TRIM_THRESHOLD_: String(64 * MIB),
-  MAGICK_TIME_LIMIT: String(10 * 365 * 86_400),
-};
-
-/** Processes that wait for images, where ImageMagick has a way to be told of them: version 7. */
-async function warmWorkers(
-  config: MillSettings,
-  { magick }: Toolchain,
-  workspaces: Workspaces,
-  launching: LaunchDeps & { readonly limits: ToolLimits },
-  observer: MillObserver | undefined,
-): Promise<Workers | undefined> {
-  if (magick?.major !== 7) return undefined;
-  const deps = { ...launching, policyFolder: WORKERS_POLICY };
-  await checkPolicy(workspaces, { magick }, createRun(deps), launching.limits);
-  return createWorkers({
-    start: async () => {
-      observer?.workerStarted();
-      return startWorker({
-        ...deps,
-        environment: WORKERS_ENVIRONMENT,
-        home: await workspaces.home(),
-        magick: magick.path,
-        lifetimeMs: config.WORKER_REUSE * config.CONVERT_TIMEOUT_MS,
-      });
-    },
-    serves: magick.path,
-    runAlone: createRun(launching),
-    slots: config.CONCURRENCY,
-    reuse: config.WORKER_REUSE,
-  });
 }
 
 /** Tries out what every conversion depends on: a tool that obeys. */

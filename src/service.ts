@@ -1,13 +1,17 @@
+import { fileURLToPath } from 'node:url';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
 import { createApp } from './app.ts';
 import type { Config } from './config.ts';
 import { createTrial } from './convert/trial.ts';
+import { findPage } from './http/page-route.ts';
 import { connectCounters } from './http/shared-counters.ts';
 import { createMetrics } from './metrics.ts';
 import { createMill, type Mill } from './mill.ts';
 
 /** The parts put together: settings in, an app that is ready to listen out. */
+
+const PAGE = fileURLToPath(new URL('../dist/web', import.meta.url));
 
 export interface Service extends Pick<Mill, 'toolchain' | 'capabilities' | 'layers' | 'close'> {
   readonly app: Express;
@@ -55,9 +59,11 @@ export async function createService({
     config.REDIS_URL === undefined
       ? undefined
       : await connectCounters({ url: config.REDIS_URL, log, onShared: metrics.countersShared });
+  const page = findPage(PAGE);
+  if (!page) log.warn('the web page is not built: npm run build');
   let draining = false;
   const app = createApp({
-    ...{ config, version, log, capabilities, layers, convert, workspaces, metrics, counters },
+    ...{ config, version, log, capabilities, layers, convert, workspaces, metrics, counters, page },
     works: createTrial(convert, workspaces),
     draining: () => draining,
     ...(now && { now }),

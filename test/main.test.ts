@@ -68,11 +68,11 @@ describe('the process', () => {
       }).base();
       expect(JSON.parse((await ask(`${base}/formats`)).body.toString())).to.deep.equal({
         input: ['svg'],
-        output: ['pdf'],
+        output: ['png', 'pdf'],
       });
       expect((await convert(base, await fixture('scene.png'))).status).to.equal(415);
-      expect((await convert(base, await fixture('scene.svg'), { format: 'png' })).message).to.include(
-        'expected one of pdf',
+      expect((await convert(base, await fixture('scene.svg'), { format: 'jpg' })).message).to.include(
+        'expected one of png, pdf',
       );
     });
 

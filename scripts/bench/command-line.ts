@@ -48,8 +48,8 @@ export async function commandLineMs(job: Job, tools: Tools, seconds: number): Pr
   return inFolder(async (folder) => {
     const commands = (await commandsOf(job, folder, tools)).join(' && ');
     const script = `${commands} >/dev/null || exit 1
-      end=$((SECONDS + ${Math.max(1, Math.round(seconds))}))
-      while [ $SECONDS -lt $end ]; do
+      end=$(( \${EPOCHREALTIME/./} + ${Math.round(seconds * 1_000_000)} )); after=0
+      while [ \${after/./} -lt $end ]; do
         before=$EPOCHREALTIME; ${commands} >/dev/null; after=$EPOCHREALTIME
         echo $(( \${after/./} - \${before/./} ))
       done`;

@@ -28,15 +28,17 @@ export interface Measured {
 
 const SAMPLE_MS = 200;
 
+/** When to stop. */
+export type Length = { readonly seconds: number } | { readonly count: number };
+
 /**
- * @param seconds how long to go on
  * @returns undefined when the server does not do this
  */
 export async function measure(
   { pid, port }: Server,
   job: Job,
   clients: number,
-  seconds: number,
+  length: Length,
 ): Promise<Measured | undefined> {
   const agent = new Agent({ keepAlive: true, maxSockets: clients });
   const body = multipart(job);
@@ -53,14 +55,17 @@ export async function measure(
     const latencies: number[] = [];
     const cpuBefore = cpuMsOf(pid);
     const started = performance.now();
-    const until = started + seconds * 1000;
+    const goesOn = (): boolean =>
+      'count' in length
+        ? latencies.length < length.count
+        : performance.now() - started < length.seconds * 1000;
     const client = async (): Promise<void> => {
       do {
         const sent = performance.now();
         const { status } = await send();
         if (status !== 200) throw new Error(`${status} for ${job.image.name} to ${job.format}`);
         latencies.push(performance.now() - sent);
-      } while (performance.now() < until);
+      } while (goesOn());
     };
     await Promise.all(Array.from({ length: clients }, client));
     const elapsed = performance.now() - started;
@@ -75,6 +80,11 @@ export async function measure(
   } finally {
     agent.destroy();
   }
+}
+
+/** One conversion, on a connection of its own. */
+export function convertOnce({ port }: Server, job: Job): Promise<Answer> {
+  return post(new Agent(), port, multipart(job));
 }
 
 export function percentile(sorted: readonly number[], share: number): number {

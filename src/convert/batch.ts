@@ -49,19 +49,18 @@ export async function convertAll(
   }
 
   const digests = await digestsOfTwins(files);
-  const begun = new Map<string, Promise<Outcome | undefined>>();
+  const begun = new Map<string, { file: Source; outcome: Promise<Outcome | undefined> }>();
   const outcomes = await Promise.all(
     files.map(async (file, at) => {
       const digest = digests[at] ?? String(at);
       const twin = begun.get(digest);
       if (twin === undefined) {
         const outcome = convertOne(file);
-        begun.set(digest, outcome);
+        begun.set(digest, { file, outcome });
         return outcome;
       }
-      const outcome = await twin;
-      // What is wrong with it is said under its own name.
-      return outcome && 'converted' in outcome ? outcome : convertOne(file);
+      const outcome = await twin.outcome;
+      return outcome && 'error' in outcome ? { error: under(file, outcome.error, twin.file) } : outcome;
     }),
   );
   if (first !== undefined) throw first;
@@ -72,17 +71,30 @@ export async function convertAll(
 async function digestsOfTwins(files: readonly Source[]): Promise<(string | undefined)[]> {
   const paths = files.map(({ folder }) => join(folder, INPUT_FILE));
   const sizes = await Promise.all(paths.map(async (path) => (await stat(path)).size));
-  return Promise.all(
-    paths.map((path, at) =>
-      sizes.filter((size) => size === sizes[at]).length > 1 ? digestOf(path) : undefined,
-    ),
-  );
+  const digests: (string | undefined)[] = [];
+  // One after another: so many open files would be missed elsewhere.
+  for (const [at, path] of paths.entries()) {
+    digests.push(sizes.filter((size) => size === sizes[at]).length > 1 ? await digestOf(path) : undefined);
+  }
+  return digests;
 }
 
 async function digestOf(path: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(path), hash);
   return hash.digest('hex');
+}
+
+/** What is wrong with a file is said under its own name. */
+function under({ label }: Source, error: ServiceError, twin: Source): ServiceError {
+  const { code, status, retryAfter, cause } = error;
+  return new ServiceError(
+    code,
+    error.message.replace(twin.label, () => label),
+    status,
+    retryAfter,
+    cause,
+  );
 }
 
 function isAboutThePicture(error: unknown): error is ServiceError {

@@ -142,6 +142,8 @@ export function createConvert({
       } catch (error) {
         throw explain(error, source, options.format, limitOf(step));
       }
+      if (step.draws)
+        checkLimits(await readHeader(join(cwd, step.draws), 'png'), options, limits, source.label);
     }
     checkObeyed(printed);
     return printed;
@@ -223,7 +225,8 @@ function checkResult(source: Source, options: ConvertOptions, output: string) {
     throw badResult(`expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`, source);
   }
   const path = join(source.folder, output);
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  // Neither a link nor a pipe, which would be waited for for ever.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const { size } = fstatSync(file);
     const head = Buffer.alloc(16);

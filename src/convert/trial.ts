@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ONE_PIXEL } from '../engine/policy.ts';
 import { ServiceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import type { Convert } from './convert.ts';
@@ -7,11 +8,6 @@ import { INPUT_FILE } from './plan/types.ts';
 
 /** Whether conversions still work: a tiny one is tried now and then. */
 
-/** One grey pixel, as PNG. */
-const PIXEL = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==',
-  'base64',
-);
 /** How long a verdict holds, in milliseconds. */
 const HOLDS_MS = 10_000;
 
@@ -45,7 +41,7 @@ async function tryOnce(convert: Convert, workspaces: Workspaces): Promise<boolea
     const workspace = await workspaces.open();
     try {
       const folder = await workspace.folder('trial');
-      await writeFile(join(folder, INPUT_FILE), PIXEL);
+      await writeFile(join(folder, INPUT_FILE), ONE_PIXEL);
       const options = { format: 'png', quality: 80, stripMetadata: true } as const;
       await convert({ folder, type: 'png', label: 'The trial' }, options, new AbortController().signal);
       return true;

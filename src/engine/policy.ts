@@ -4,8 +4,11 @@ import { CommandFailed, type Run } from './command.ts';
 import { listLength, type ToolLimits } from './launch.ts';
 import type { Magick } from './toolchain.ts';
 
-/** One grey pixel. */
-const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==';
+/** One grey pixel, as PNG. */
+export const ONE_PIXEL = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==',
+  'base64',
+);
 /** Limits that only our policy and our environment set together, as versions 6 and 7 print them. */
 const ourLimits = (limits: ToolLimits): RegExp[] => [
   /^\s*Width: 16(?:\.4K|384)P$/m,
@@ -28,7 +31,7 @@ export async function policyHolds(
   folder: string,
   toolLimits: ToolLimits,
 ): Promise<boolean> {
-  await writeFile(join(folder, 'in'), Buffer.from(PNG, 'base64'));
+  await writeFile(join(folder, 'in'), ONE_PIXEL);
   const ask = (...args: string[]) => run({ file: magick.path, args, cwd: folder, timeoutMs: ANSWER_MS });
   const [forbidden, allowed, limits] = await Promise.allSettled([
     ask('xc:red', 'PNG:forbidden.png'),

@@ -1,8 +1,9 @@
-import { linkSync, readdirSync, readFileSync, renameSync, unlinkSync } from 'node:fs';
+import { linkSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Command, type CommandFailed, KEPT_BYTES, type Output, type Reason } from './command.ts';
 import { failureOf, type LaunchDeps, launch } from './launch.ts';
+import { memoryOf } from './memory.ts';
 
 /**
  * One ImageMagick 7 process that is there before the work is: `magick -script -` reads its
@@ -28,7 +29,7 @@ export interface Worker {
    * @throws CommandFailed as a process for the one command does; the worker is of no use then
    */
   run(command: Command): Promise<Output>;
-  /** Resident memory in bytes; 0 where the system does not tell, or tells only of what shuts it in. */
+  /** Resident memory in bytes; 0 where the system does not tell. */
   memory(): number;
   /** Ends the process, at once, and removes its folder. */
   end(): Promise<void>;
@@ -86,7 +87,7 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
       bringOut(folder, command.cwd, names);
       return output;
     },
-    memory: () => residentBytes(child.pid),
+    memory: () => memoryOf(child.pid),
     async end() {
       stop('cancelled');
       await gone;
@@ -162,26 +163,18 @@ function listen(child: Child): Heard {
  * but names in memory: to wait for other threads would take three times as long (38 and 119 µs a job).
  */
 function bringIn(from: string, to: string): string[] {
+  if (readdirSync(to).length > 0) throw new Error('the worker has left or made something after its last job');
   const names = readdirSync(from);
   for (const name of names) linkSync(join(from, name), join(to, name));
   return names;
 }
 
-/** All that is new is the job's. */
+/** All that is new is the job's, if it is a file: tools make nothing else. */
 function bringOut(from: string, to: string, brought: readonly string[]): void {
-  for (const name of readdirSync(from)) {
-    if (brought.includes(name)) unlinkSync(join(from, name));
-    else renameSync(join(from, name), join(to, name));
-  }
-}
-
-const PAGE_BYTES = 4096;
-
-/** By proc(5): the second number of statm, in pages. */
-function residentBytes(pid: number | undefined): number {
-  try {
-    return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * PAGE_BYTES;
-  } catch {
-    return 0;
+  for (const entry of readdirSync(from, { withFileTypes: true })) {
+    const path = join(from, entry.name);
+    if (brought.includes(entry.name)) unlinkSync(path);
+    else if (entry.isFile()) renameSync(path, join(to, entry.name));
+    else throw new Error(`the worker has made what is no file: ${entry.name}`);
   }
 }

@@ -1,4 +1,4 @@
-import { CommandFailed, type Output, type Run } from './command.ts';
+import { type Command, CommandFailed, type Output, type Run } from './command.ts';
 import type { Worker } from './worker.ts';
 
 /**
@@ -10,8 +10,9 @@ export interface Workers {
   /** Runs a command that names its client in a process of that client, and every other in one of its own. */
   readonly run: Run;
   /** How many wait for a client, and how many for more of their client's images. */
-  idle(): { readonly ready: number; readonly resting: number };
-  /** Ends them all. No command may be under way. */
+  readonly ready: number;
+  readonly resting: number;
+  /** Ends them all, once what is under way has come to its end. */
   close(): Promise<void>;
 }
 
@@ -25,12 +26,16 @@ export interface WorkersDeps {
   readonly slots: number;
   /** Images that one process may do. */
   readonly reuse: number;
+  /** Told what is wrong with a worker, and not with the picture. */
+  readonly report: (trouble: unknown) => void;
   /** How long a process waits for its client's next image, in milliseconds; by default {@link IDLE_MS}. */
   readonly idleMs?: number;
 }
 
 /** Somebody who works through a folder comes again sooner. */
 const IDLE_MS = 30_000;
+/** Who could not start will not do better at once, in milliseconds. */
+const PAUSE_MS = 5_000;
 /** A photo of 12 megapixels leaves some 30 MiB behind; what has grown beyond this makes way for a new one. */
 const MOST_MEMORY_BYTES = 192 * 1024 ** 2;
 
@@ -42,49 +47,49 @@ interface Kept {
   retire?: NodeJS.Timeout;
 }
 
-export function createWorkers({
-  start,
-  serves,
-  runAlone,
-  slots,
-  reuse,
-  idleMs = IDLE_MS,
-}: WorkersDeps): Workers {
-  /** Started or starting, and nobody's yet. */
-  const ready: Promise<Worker>[] = [];
+export function createWorkers(deps: WorkersDeps): Workers {
+  const { start, serves, runAlone, slots, reuse, report, idleMs = IDLE_MS } = deps;
+  /** Started, and nobody's yet. */
+  const ready: Worker[] = [];
   /** At rest, the one that has rested longest first. */
   const resting: Kept[] = [];
+  const starting = new Set<Promise<unknown>>();
+  const running = new Set<Promise<unknown>>();
   const ending = new Set<Promise<unknown>>();
   let closed = false;
+  let pausedUntil = 0;
 
   function refill(): void {
-    while (!closed && ready.length < slots) {
-      const started = start();
-      ready.push(started);
-      started.catch(() => void ready.splice(ready.indexOf(started), 1));
+    if (performance.now() < pausedUntil) return;
+    while (!closed && ready.length + starting.size < slots) {
+      track(
+        starting,
+        start().then(
+          (worker) => (closed ? end(worker) : void ready.push(worker)),
+          (trouble) => {
+            pausedUntil = performance.now() + PAUSE_MS;
+            report(trouble);
+          },
+        ),
+      );
     }
   }
 
-  async function takeReady(): Promise<Worker> {
-    for (let next = ready.shift(); next; next = ready.shift()) {
-      const worker = await next;
-      if (worker.alive) return worker;
-      end(worker);
-    }
-    return start();
-  }
-
-  /** The client's own, or a new one. */
-  async function take(client: string): Promise<Kept> {
+  /** The client's own, or a new one; nothing when none is ready, since waiting would be slower than a process alone. */
+  function take(client: string): Kept | undefined {
     const own = resting.findLast((kept) => kept.client === client && kept.worker.alive);
     if (own) {
       resting.splice(resting.indexOf(own), 1);
       clearTimeout(own.retire);
       return own;
     }
-    const worker = takeReady();
+    let worker = ready.shift();
+    while (worker && !worker.alive) {
+      end(worker);
+      worker = ready.shift();
+    }
     refill();
-    return { worker: await worker, client, done: 0 };
+    return worker && { worker, client, done: 0 };
   }
 
   function giveBack(kept: Kept, { stderr }: Output): void {
@@ -106,40 +111,53 @@ export function createWorkers({
   }
 
   function end(worker: Worker): void {
-    const ended = worker.end().catch(() => {}); // a folder that cannot be removed is swept at the next start
-    ending.add(ended);
-    void ended.then(() => ending.delete(ended));
+    track(ending, worker.end().catch(report)); // a folder that cannot be removed is swept at the next start
+  }
+
+  async function run(command: Command): Promise<Output> {
+    const { client, signal } = command;
+    const kept =
+      client !== undefined && command.file === serves && !signal?.aborted ? take(client) : undefined;
+    if (!kept) return runAlone(command);
+    const started = performance.now();
+    try {
+      const output = await kept.worker.run(command);
+      giveBack(kept, output);
+      return output;
+    } catch (error) {
+      end(kept.worker);
+      if (isFinal(error)) throw error;
+      if (!(error instanceof CommandFailed)) report(error);
+      const left = Math.max(1, command.timeoutMs - Math.ceil(performance.now() - started));
+      return runAlone({ ...command, timeoutMs: left });
+    }
   }
 
   refill();
   return {
-    async run(command) {
-      if (command.client === undefined || command.file !== serves) return runAlone(command);
-      const started = performance.now();
-      const kept = await take(command.client).catch(() => undefined);
-      if (!kept) return runAlone(command); // which tells why nothing starts
-      try {
-        const output = await kept.worker.run(command);
-        giveBack(kept, output);
-        return output;
-      } catch (error) {
-        end(kept.worker);
-        if (isFinal(error)) throw error;
-        const left = Math.max(1, command.timeoutMs - Math.ceil(performance.now() - started));
-        return runAlone({ ...command, timeoutMs: left });
-      }
+    run: (command) => track(running, run(command)),
+    get ready() {
+      return ready.length;
     },
-    idle: () => ({ ready: ready.length, resting: resting.length }),
+    get resting() {
+      return resting.length;
+    },
     async close() {
       closed = true;
+      await Promise.allSettled([...starting, ...running]);
       for (const kept of [...resting]) letGo(kept);
-      for (const started of ready.splice(0)) {
-        const worker = await started.catch(() => undefined);
-        if (worker) end(worker);
-      }
+      for (const worker of ready.splice(0)) end(worker);
       await Promise.all(ending);
     },
   };
+}
+
+/** Has a promise in the set until it is settled. */
+function track<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
+  const forget = (): void => void set.delete(promise);
+  set.add(promise);
+  promise.then(forget, forget);
+  return promise;
 }
 
 /**

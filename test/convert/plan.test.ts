@@ -59,6 +59,44 @@ describe('the plan', () => {
       expect(hint(3000, 2000, {})).to.equal(undefined);
       expect(lines({ type: 'jpg' }, { width: 10 })[0]).to.not.include('jpeg:size');
     });
+
+    it('rounds the fraction of an odd size down, since a larger one is not a half or a quarter any more', () => {
+      const odd = { type: 'jpg', width: 2725, height: 2225 } as const;
+      expect(lines(odd, { width: 800 })[0]).to.include('jpeg:size=1362x1112');
+      expect(lines(odd, { width: 300 })[0]).to.include('jpeg:size=681x556');
+    });
+  });
+
+  describe('for a large reduction of others', () => {
+    const steps = (picture: Picture, given: Partial<ConvertOptions>) =>
+      /(-scale \S+ )?-filter Lanczos -resize \S+/.exec(lines(picture, given)[0] ?? '')?.[0];
+    const size = { width: 3000, height: 2000 };
+
+    it('averages to a half from 3 on, to a quarter from 6 on, and then tells the size exactly', () => {
+      expect(steps({ type: 'png', ...size }, { width: 1001 })).to.equal('-filter Lanczos -resize 1001x>');
+      expect(steps({ type: 'png', ...size }, { width: 1000 })).to.equal(
+        '-scale 50% -filter Lanczos -resize 1000x667!',
+      );
+      expect(steps({ type: 'webp', ...size }, { width: 300, height: 300 })).to.equal(
+        '-scale 25% -filter Lanczos -resize 300x200!',
+      );
+    });
+
+    it('leaves that to the decoder of a JPEG, and averages what is left', () => {
+      expect(steps({ type: 'jpg', ...size }, { width: 300 })).to.equal('-filter Lanczos -resize 300x200!');
+      expect(steps({ type: 'jpg', ...size }, { width: 250 })).to.equal(
+        '-scale 50% -filter Lanczos -resize 250x167!',
+      );
+    });
+
+    it('counts with the sides as they are seen, and does without where they are not known for sure', () => {
+      expect(steps({ type: 'png', ...size, orientation: 6 }, { width: 500 })).to.equal(
+        '-scale 50% -filter Lanczos -resize 500x750!',
+      );
+      expect(steps({ type: 'tiff', pages: [{ at: 0, ...size }] }, { width: 500 })).to.include('500x333!');
+      for (const picture of [{ type: 'png' }, { type: 'avif', ...size }, { type: 'gif', ...size }] as const)
+        expect(steps(picture, { width: 300 })).to.equal('-filter Lanczos -resize 300x>');
+    });
   });
 
   describe('for an animation', () => {
@@ -110,6 +148,7 @@ describe('the plan', () => {
         tool: 'rsvg',
         args: ['-f', 'png', '-a', '-w', '400', '-h', '300', '-o', 'drawn.png'],
         stdin: 'in',
+        draws: 'drawn.png',
       });
       expect(steps[1]?.args.join(' ')).to.include(' PNG:drawn.png ').and.not.include('-resize');
     });

@@ -18,6 +18,7 @@ describe('warm workers', () => {
   /** In the order they were started. */
   let started: Worker[] = [];
   let serves = '';
+  let reported: unknown[] = [];
   afterEach(async () => {
     await workers?.close();
     expect(await readdir(home), 'folders left').to.deep.equal([]);
@@ -26,6 +27,7 @@ describe('warm workers', () => {
   async function create(settings: Partial<WorkersDeps> = {}): Promise<Workers> {
     home = await scratch('home');
     started = [];
+    reported = [];
     const magick = await scriptReader();
     const start = async () => {
       const worker = await startWorker({ ...SEARCH, home, magick, lifetimeMs: 60_000 });
@@ -33,7 +35,10 @@ describe('warm workers', () => {
       return worker;
     };
     serves = await script('alone.sh', 'echo alone $$ > output');
-    workers = createWorkers({ start, serves, runAlone: alone, slots: 2, reuse: 50, ...settings });
+    const report = (trouble: unknown) => void reported.push(trouble);
+    const usual = { start, serves, runAlone: alone, slots: 2, reuse: 50, report };
+    workers = createWorkers({ ...usual, ...settings });
+    if (!settings.start) await eventually(() => workers?.ready === (settings.slots ?? 2));
     return workers;
   }
 
@@ -53,8 +58,10 @@ describe('warm workers', () => {
     return { ...output, cwd, wrote: await readFile(join(cwd, 'output'), 'utf8').catch(() => '') };
   }
   /** Which process serves a client. */
-  const served = async (client: string, body = ''): Promise<number> =>
-    Number((await perform(client, `echo $$ > output; ${body}`)).wrote);
+  const served = async (client: string, body = ''): Promise<number> => {
+    await eventually(() => (workers as Workers).ready > 0);
+    return Number((await perform(client, `echo $$ > output; ${body}`)).wrote);
+  };
 
   it('does the work of one client in one process, and of another in another', async () => {
     await create();
@@ -144,6 +151,37 @@ describe('warm workers', () => {
     expect(await readFile(join(cwd, 'output'), 'utf8')).to.equal('in\noutput\n');
     expect(await readFile(join(cwd, 'copy'), 'utf8')).to.equal('input');
     expect((await perform('a', 'ls > output')).wrote).to.equal('output\n');
+  });
+
+  it('that cannot be started is told of, and is not tried again at once', async () => {
+    let starts = 0;
+    await create({
+      start: () => {
+        starts += 1;
+        return Promise.reject(new Error('no more processes'));
+      },
+    });
+    for (let at = 0; at < 3; at += 1) expect((await perform('a', '')).wrote).to.match(/^alone/);
+    expect(starts).to.equal(2);
+    expect(reported.map(String)).to.deep.equal(Array(2).fill('Error: no more processes'));
+  });
+
+  it('that makes something after it has said that it is done gets no more work', async () => {
+    await create();
+    await served('a', `(sleep 0.2; echo > "$PWD/later") > /dev/null &`);
+    await eventually(async () => {
+      const contents = await Promise.all((await readdir(home)).map((name) => readdir(join(home, name))));
+      return contents.flat().includes('later');
+    });
+    expect((await perform('a', '')).wrote).to.match(/^alone/);
+    expect(String(reported[0])).to.include('after its last job');
+  });
+
+  it('hands over files only', async () => {
+    await create();
+    expect((await perform('a', 'mkfifo output')).wrote).to.match(/^alone/);
+    expect((await perform('a', 'ln -s /etc/passwd output')).wrote).to.match(/^alone/);
+    expect(reported).to.have.length(2);
   });
 
   it('leaves work for another program, or that names no client, or that no worker starts for, to a process of its own', async () => {

@@ -22,3 +22,11 @@ export function chromiumPath(): string {
   if (!found) throw new Error('No Chromium on this machine. On Debian: apt install chromium');
   return found;
 }
+
+/** For a machine where the tests run as root, and where nothing is to be asked of hosts elsewhere. */
+export const CHROMIUM_FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+];

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { chromium } from 'playwright-core';
-import { chromiumPath } from '../helpers/chromium.ts';
+import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
 import { fixture } from '../helpers/client.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { useService } from '../helpers/service.ts';
@@ -61,15 +61,7 @@ describe('an early refusal of 200 MB reaches', () => {
     const page = createServer((_req, res) => res.setHeader('content-type', 'text/html').end('<p>page</p>'));
     page.listen(0, '127.0.0.1');
     await once(page, 'listening');
-    const browser = await chromium.launch({
-      executablePath: chromiumPath(),
-      args: [
-        '--no-sandbox',
-        '--disable-gpu',
-        '--disable-background-networking',
-        '--disable-component-update',
-      ],
-    });
+    const browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
     try {
       const tab = await browser.newPage();
       await tab.goto(`http://127.0.0.1:${(page.address() as AddressInfo).port}/`);

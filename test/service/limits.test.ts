@@ -59,6 +59,16 @@ describe('a limit', () => {
     expect((await convert(current().base, drawing, { width: '63' })).status).to.equal(200);
   });
 
+  it('on pixels holds for a drawing that hides its size from who reads only its beginning', async () => {
+    await start({ MAX_PIXELS: '11000' });
+    const hidden = Buffer.from(
+      '<!DOCTYPE svg [<!ENTITY w "110">]><svg xmlns="http://www.w3.org/2000/svg" width="&w;" height="101"/>',
+    );
+    for (const format of ['png', 'webp']) {
+      expect(await refusal(hidden, { format })).to.include('413 The file has 110 × 101 = 11110 pixels');
+    }
+  });
+
   it('on pixels holds for a GIF whose frame is larger than its screen', async () => {
     await start({ MAX_PIXELS: '1000' });
     const gif = Buffer.from(await fixture('scene.gif'));

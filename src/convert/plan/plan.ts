@@ -59,7 +59,12 @@ function stepsOf(job: Job): Step[] {
 
 /** On its standard input, librsvg has no folder that the drawing could read neighbours from. */
 function drawPixels({ options }: Job, output: string): Step {
-  return { tool: 'rsvg', args: ['-f', 'png', ...box(options), '-o', output], stdin: INPUT_FILE };
+  return {
+    tool: 'rsvg',
+    args: ['-f', 'png', ...box(options), '-o', output],
+    stdin: INPUT_FILE,
+    draws: output,
+  };
 }
 
 function drawVector({ options, output }: Job): Step {

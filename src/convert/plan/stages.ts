@@ -2,7 +2,8 @@ import { OUTPUTS } from '../../formats.ts';
 import { inksToSrgb, lightToSrgb } from './colour.ts';
 import { ENCODERS } from './encoders.ts';
 import { completeFrames, orient, read, repairColours } from './reading.ts';
-import type { ConvertOptions, Job } from './types.ts';
+import { resize, shrinkWhileDecoding } from './resize.ts';
+import type { Job } from './types.ts';
 import { allFrames, passesThrough, wantedPages } from './wanted.ts';
 
 /** What ImageMagick is told, stage by stage. Pure: every stage maps a job to arguments. */
@@ -44,33 +45,9 @@ function limit(): string[] {
   return ['-limit', 'thread', '1', '-define', 'profile:highres-transform=false'];
 }
 
-/**
- * Lets libjpeg decode at a half or a quarter of the size when the result is much
- * smaller still. Other fractions, and less reduction, cost quality (38–43 dB instead of 49).
- */
-function shrinkWhileDecoding({ picture, options }: Job): string[] {
-  const { type, width, height, orientation = 1 } = picture;
-  if (type !== 'jpg' || !width || !height) return [];
-  const reduction =
-    orientation < 5 ? reductionOf(width, height, options) : reductionOf(height, width, options);
-  const divisor = reduction >= 6 ? 4 : reduction >= 3 ? 2 : 1;
-  if (divisor === 1) return [];
-  return ['-define', `jpeg:size=${Math.ceil(width / divisor)}x${Math.ceil(height / divisor)}`];
-}
-
-function reductionOf(width: number, height: number, box: ConvertOptions): number {
-  return Math.max(width / (box.width ?? width), height / (box.height ?? height));
-}
-
 /** A BMP says nothing of its length here, or there may be something behind it. */
 function tolerate({ picture }: Job): string[] {
   return picture.type === 'bmp' ? ['-define', 'bmp:ignore-filesize=true'] : [];
-}
-
-/** `>` never enlarges. An SVG was drawn at the size asked for already. */
-function resize({ picture, options: { width, height } }: Job): string[] {
-  if (picture.type === 'svg' || (!width && !height)) return [];
-  return ['-filter', 'Lanczos', '-resize', `${width ?? ''}x${height ?? ''}>`];
 }
 
 /** Lays transparency over one colour, and prints whether there was any. */

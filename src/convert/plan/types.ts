@@ -137,6 +137,8 @@ export interface Step {
   readonly args: readonly string[];
   /** The file it reads on its standard input. */
   readonly stdin?: string;
+  /** The PNG it draws, whose size nobody knew for sure before. */
+  readonly draws?: string;
 }
 
 export interface Plan {

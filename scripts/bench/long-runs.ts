@@ -1,0 +1,43 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Image } from './images.ts';
+import { convertOnce, measure, percentile } from './load.ts';
+import { residentBytes } from './process-tree.ts';
+import { startService } from './servers.ts';
+
+/** What shows only after a while: memory that grows, and the photo in a hundred that takes long. */
+
+const MIB = 1024 ** 2;
+
+/** Memory of the server's own process while it does so many conversions of one small photo, ten times looked at. */
+export async function soak(image: Image, conversions: number): Promise<string> {
+  const server = await startService();
+  const seen: number[] = [];
+  let done = 0;
+  while (done < conversions) {
+    const measured = await measure(server, { image, format: 'jpg' }, 8, { count: conversions / 10 });
+    done += measured?.count ?? conversions;
+    seen.push(residentBytes(server.pid) / MIB);
+  }
+  server.end();
+  return `Memory of the Node.js process (RSS) at every tenth of ${done} conversions: ${seen.map((mib) => mib.toFixed(0)).join(', ')} MiB.`;
+}
+
+/** One after another, all pictures of a folder again and again, to webp. */
+export async function photos(folder: string, conversions: number): Promise<string> {
+  const images = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.(jpe?g|png|tiff?|webp|avif)$/i.test(entry.name))
+    .map(({ name }) => ({ name, file: name, bytes: readFileSync(join(folder, name)), pixels: 0 }));
+  const server = await startService();
+  const times: number[] = [];
+  for (let at = 0; at < conversions; at += 1) {
+    const image = images[at % images.length] as Image;
+    const started = performance.now();
+    const { status } = await convertOnce(server, { image, format: 'webp' });
+    if (status === 200) times.push(performance.now() - started);
+  }
+  server.end();
+  times.sort((a, b) => a - b);
+  const fast = times.filter((ms) => ms < 1000).length;
+  return `${times.length} conversions of ${images.length} real pictures to webp (${conversions - times.length} refused): ${((fast / times.length) * 100).toFixed(1)}% under one second, median ${percentile(times, 0.5).toFixed(0)} ms, p99 ${percentile(times, 0.99).toFixed(0)} ms, longest ${times.at(-1)?.toFixed(0)} ms.`;
+}

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Runs a command of this checkout in a Debian 13, whose ImageMagick is 7, on a machine that has another:
+#
+#   sudo sh scripts/debian-13.sh npx mocha 'test/engine/*.test.ts'
+#
+# The system is made once, by debootstrap, in DEBIAN_13 (by default below the temporary folder), and has what the
+# tests need but a browser. The command runs in a chroot with mounts of its own, which end with it. Status 75, as
+# sysexits has it, when that cannot be done here.
+set -eu
+cd "$(dirname "$0")/.."
+root=${DEBIAN_13:-${TMPDIR:-/tmp}/imagemill-debian-13}
+packages=imagemagick,librsvg2-bin,poppler-utils,qpdf,libimage-exiftool-perl,python3-pil,curl,unzip,procps
+
+cannot() { echo "imagemill: no Debian 13 here: $*" >&2; exit 75; }
+
+[ "$(id -u)" = 0 ] || cannot 'only root can make one'
+unshare --mount true 2>/dev/null || cannot 'this machine allows no mounts'
+if [ ! -e "$root/.made" ]; then
+  command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends debootstrap >/dev/null; }
+  echo "imagemill: making a Debian 13 in $root" >&2
+  rm -rf "$root"
+  debootstrap --variant=minbase --include="$packages" trixie "$root" >"$root.log" 2>&1 ||
+    cannot "debootstrap failed: $(tail -n 1 "$root.log")"
+  touch "$root/.made"
+fi
+mkdir -p "$root/checkout"
+export IMAGEMILL_ROOT="$root"
+exec unshare --mount sh -eu -c '
+  mount --make-rprivate /
+  mount --bind "$PWD" "$IMAGEMILL_ROOT/checkout"
+  mount --rbind /dev "$IMAGEMILL_ROOT/dev"
+  mount -t proc proc "$IMAGEMILL_ROOT/proc"
+  mount -t tmpfs tmpfs "$IMAGEMILL_ROOT/tmp"
+  exec chroot "$IMAGEMILL_ROOT" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
+    PATH=/checkout/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin sh -c "cd /checkout && exec \"\$@\"" sh "$@"
+' sh "$@"

@@ -1,0 +1,77 @@
+/**
+ * Makes the README's pictures of the page anew, on a server of its own:
+ * `npm run build && node scripts/screenshots.ts [folder]`.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import sharp from 'sharp';
+import { CHROMIUM_FLAGS, chromiumPath } from '../test/helpers/chromium.ts';
+import { drawing, landscapes, type Picture } from './screenshots/landscapes.ts';
+
+const folder = process.argv[2] ?? new URL('../docs/screenshots', import.meta.url).pathname;
+const main = new URL('../dist/main.js', import.meta.url).pathname;
+mkdirSync(folder, { recursive: true });
+
+const server = spawn(process.execPath, [main], { env: { ...process.env, PORT: '0', HOST: '127.0.0.1' } });
+const browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
+try {
+  const url = await listening();
+  const files = [
+    ...(await landscapes()),
+    drawing(),
+    { name: 'cut-off.gif', content: Buffer.from('GIF89a\x20\0\x20\0', 'latin1') },
+  ];
+
+  const desk = { viewport: { width: 1180, height: 940 }, deviceScaleFactor: 1.5 };
+  await shoot('light', { ...desk, colorScheme: 'light' }, async (page) => convertAll(page, files));
+  await shoot('dark', { ...desk, colorScheme: 'dark' }, async (page) => {
+    await convertAll(page, files);
+    await page.getByRole('button', { name: 'Compare first-light.jpg' }).click();
+    await page.getByRole('dialog').getByRole('slider').fill('42');
+  });
+  await shoot(
+    'phone',
+    { viewport: { width: 390, height: 1260 }, deviceScaleFactor: 2, colorScheme: 'light' },
+    async (page) => convertAll(page, files.slice(0, 2)),
+  );
+
+  async function shoot(name: string, options: BrowserContextOptions, act: (page: Page) => Promise<void>) {
+    const context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
+    const page = await context.newPage();
+    await page.goto(`${url}/?output_format=webp&width=1600`);
+    await act(page);
+    await page.waitForLoadState('networkidle');
+    const png = await page.screenshot();
+    await sharp(png)
+      .webp({ quality: 82 })
+      .toFile(join(folder, `${name}.webp`));
+    await context.close();
+  }
+} finally {
+  await browser.close();
+  server.kill();
+}
+
+async function convertAll(page: Page, files: readonly Picture[]): Promise<void> {
+  const payload = files.map(({ name, content }) => ({ name, mimeType: '', buffer: content }));
+  await page.getByLabel('Choose files').setInputFiles(payload);
+  await page.getByRole('button', { name: /^Convert \d+ files?$/ }).click();
+  await page
+    .getByRole('button', { name: /^(Compare|Try again) / })
+    .nth(files.length - 1)
+    .waitFor();
+}
+
+/** The address, once the server says it. */
+async function listening(): Promise<string> {
+  const lines = createInterface(server.stdout);
+  for (;;) {
+    const [line] = (await once(lines, 'line')) as [string];
+    const address = /listening on (http:\/\/[\d.:]+)/.exec(line)?.[1];
+    if (address) return address;
+  }
+}

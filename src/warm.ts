@@ -1,0 +1,94 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Logger } from 'pino';
+import type { Config } from './config.ts';
+import type { LaunchDeps, ToolLimits } from './engine/launch.ts';
+import { ONE_PIXEL, policyHolds } from './engine/policy.ts';
+import { createRun } from './engine/run.ts';
+import type { Magick } from './engine/toolchain.ts';
+import { startWorker, type Worker } from './engine/worker.ts';
+import { createWorkers, type Workers } from './engine/workers.ts';
+import type { Workspaces } from './files/workspace.ts';
+
+/** Processes that wait for images, where that works: found out by trying, as all that the tools must do. */
+
+/** Their arguments come by standard input, which the other policy forbids to be named. */
+const POLICY = fileURLToPath(new URL('../assets/worker', import.meta.url));
+const MIB = 1024 ** 2;
+
+/**
+ * What an image leaves behind is used again by the next, up to pictures of some 5 megapixels, instead of being
+ * given back to the system and fetched anew: 10% of the time of a small picture. Time is counted here, for each job.
+ */
+const ENVIRONMENT = {
+  MALLOC_MMAP_THRESHOLD_: String(32 * MIB),
+  MALLOC_TRIM_THRESHOLD_: String(64 * MIB),
+  MAGICK_TIME_LIMIT: String(10 * 365 * 86_400),
+};
+const TRIAL_MS = 10_000;
+
+export interface WarmDeps {
+  readonly config: Pick<Config, 'CONCURRENCY' | 'CONVERT_TIMEOUT_MS' | 'WORKER_REUSE'>;
+  readonly magick: Magick | undefined;
+  readonly workspaces: Workspaces;
+  readonly launching: LaunchDeps & { readonly limits: ToolLimits };
+  readonly log: Logger;
+  /** Is told of every process that is started. */
+  readonly onStart: () => void;
+}
+
+/** @returns undefined where every image gets a process of its own: the log says why, if it is not version 6 */
+export async function warmWorkers(deps: WarmDeps): Promise<Workers | undefined> {
+  const { config, magick, workspaces, launching, log, onStart } = deps;
+  if (magick?.major !== 7) return undefined;
+  const worker = { ...launching, policyFolder: POLICY };
+  const start = async (): Promise<Worker> => {
+    onStart();
+    return startWorker({
+      ...worker,
+      environment: ENVIRONMENT,
+      home: await workspaces.home(),
+      magick: magick.path,
+      lifetimeMs: config.WORKER_REUSE * config.CONVERT_TIMEOUT_MS,
+    });
+  };
+  try {
+    await tryOut(start, magick, createRun(worker), deps);
+  } catch (err) {
+    log.warn(
+      { err },
+      'no process can wait for images here: every image gets one of its own, which is slower',
+    );
+    return undefined;
+  }
+  return createWorkers({
+    start,
+    serves: magick.path,
+    runAlone: createRun(launching),
+    slots: config.CONCURRENCY,
+    reuse: config.WORKER_REUSE,
+    report: (err) => log.warn({ err }, 'trouble with a waiting process; the image gets one of its own'),
+  });
+}
+
+/** One of them obeys the policy, and converts a picture that is linked into its folder. */
+async function tryOut(
+  start: () => Promise<Worker>,
+  magick: Magick,
+  run: ReturnType<typeof createRun>,
+  { workspaces, launching }: WarmDeps,
+): Promise<void> {
+  const trial = await workspaces.open();
+  try {
+    const [asked, done] = [await trial.folder('asked'), await trial.folder('done')];
+    if (!(await policyHolds(magick, run, asked, launching.limits)))
+      throw new Error(`it does not obey ${POLICY}`);
+    await writeFile(join(done, 'in'), ONE_PIXEL);
+    const worker = await start();
+    const command = { file: magick.path, args: ['PNG:in', 'PNG:out.png'], cwd: done, timeoutMs: TRIAL_MS };
+    await worker.run(command).finally(() => worker.end());
+  } finally {
+    await trial.remove();
+  }
+}

@@ -1,0 +1,73 @@
+import { signal } from '@preact/signals';
+import { formats } from './formats.ts';
+import { add, said } from './items.ts';
+
+/** Where files come from: dropped anywhere on the page, pasted, or picked. */
+
+/** Whether files are being dragged over the page. */
+export const dragged = signal(false);
+
+/** From now on the whole page takes files that are dropped or pasted. */
+export function listenForFiles(): void {
+  addEventListener('dragover', (event) => {
+    if (!event.dataTransfer?.types.includes('Files')) return;
+    event.preventDefault();
+    dragged.value = true;
+  });
+  addEventListener('dragleave', ({ relatedTarget }) => {
+    if (!relatedTarget) dragged.value = false; // it left the window
+  });
+  addEventListener('drop', async (event) => {
+    if (!event.dataTransfer?.types.includes('Files')) return;
+    event.preventDefault();
+    dragged.value = false;
+    await addDropped([...event.dataTransfer.items]);
+  });
+  addEventListener('paste', (event) => {
+    const files = [...(event.clipboardData?.files ?? [])];
+    if (files.length > 0) add(files);
+  });
+}
+
+/** Adds the images of a folder, and passes over the other things that folders have. */
+export function addFolder(files: readonly File[]): void {
+  const images = files.filter(looksLikeImage);
+  if (images.length > 0) add(images);
+  const others = files.length - images.length;
+  if (others > 0) said.value += ` ${others} left out: no images of a type that can be converted.`;
+}
+
+function looksLikeImage({ name, type }: File): boolean {
+  const extension = name.toLowerCase().replace(/^.*\./s, '');
+  return type.startsWith('image/') || (formats.value?.input.includes(extension) ?? false);
+}
+
+/** Everything must be asked for at once: after the first wait the browser takes the items away. */
+async function addDropped(dropped: readonly DataTransferItem[]): Promise<void> {
+  const entries = dropped.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
+  const files = entries.flatMap(({ entry, file }) => (file && !entry?.isDirectory ? file : []));
+  if (files.length > 0) add(files);
+  for (const { entry } of entries) {
+    if (entry?.isDirectory) addFolder(await filesBelow(entry as FileSystemDirectoryEntry));
+  }
+}
+
+async function filesBelow(folder: FileSystemDirectoryEntry): Promise<File[]> {
+  const reader = folder.createReader();
+  const found: File[] = [];
+  // A reader gives some at a time, and none when there are no more.
+  for (;;) {
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) =>
+      reader.readEntries(resolve, reject),
+    );
+    if (some.length === 0) return found;
+    for (const entry of some) found.push(...(await filesOf(entry)));
+  }
+}
+
+function filesOf(entry: FileSystemEntry): Promise<File[]> {
+  if (entry.isDirectory) return filesBelow(entry as FileSystemDirectoryEntry);
+  return new Promise((resolve, reject) =>
+    (entry as FileSystemFileEntry).file((file) => resolve([file]), reject),
+  );
+}

@@ -1,0 +1,81 @@
+import { busy, counts, done, failed, items, pending, remove } from '../state/items.ts';
+import { change, plural, size } from '../words.ts';
+import { forgetArchives, pack, packing } from '../work/archive.ts';
+import { convert } from '../work/convert.ts';
+import { Icon } from './icons.tsx';
+import { FORM_ID } from './options-form.tsx';
+
+/** What can be done with all files together, and what came of it so far. */
+export function ActionBar() {
+  const todo = pending.value.length;
+  return (
+    <section class="action-bar" aria-label="All files">
+      <Totals />
+      <div class="actions">
+        <button type="button" class="button plain" disabled={busy.value} onClick={clear}>
+          Clear list
+        </button>
+        {failed.value.length > 1 && (
+          <button type="button" class="button plain" onClick={() => convert(failed.value)}>
+            <Icon name="again" />
+            Try {failed.value.length} again
+          </button>
+        )}
+        {done.value.length > 0 && (
+          <button
+            type="button"
+            class={todo > 0 || busy.value ? 'button plain' : 'button'}
+            disabled={packing.value || busy.value}
+            onClick={pack}
+          >
+            <Icon name="save" />
+            Download ZIP
+          </button>
+        )}
+        {busy.value && (
+          <button type="button" class="button plain" onClick={cancelAll}>
+            Cancel all
+          </button>
+        )}
+        {todo > 0 && (
+          <button type="submit" form={FORM_ID} class="button">
+            Convert {plural(todo, 'file')}
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function Totals() {
+  const { done: count, failed: bad } = counts.value;
+  const before = sum(done.value.map(({ file }) => file));
+  const after = sum(done.value.map(({ result }) => result.blob));
+  const all = items.value.length;
+  return (
+    <div class="totals">
+      <progress class="share" value={count} max={all} aria-label="Files converted" />
+      <p class="number">
+        <strong>{count === 0 ? plural(all, 'file') : `${count} of ${plural(all, 'file')}`}</strong>
+        {count > 0 && (
+          <span class="quiet">
+            {' · '}
+            {size(before)} → {size(after)}, {change(before, after)}
+          </span>
+        )}
+        {bad > 0 && <span class="trouble"> · {bad} failed</span>}
+      </p>
+    </div>
+  );
+}
+
+const sum = (blobs: readonly Blob[]): number => blobs.reduce((total, { size: bytes }) => total + bytes, 0);
+
+function cancelAll(): void {
+  for (const { state } of items.value) if ('cancel' in state.value) state.value.cancel();
+}
+
+function clear(): void {
+  forgetArchives();
+  remove(items.value);
+}

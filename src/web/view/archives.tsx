@@ -1,0 +1,45 @@
+import { plural } from '../words.ts';
+import { forgetArchives, type Part, packing, parts } from '../work/archive.ts';
+import { Icon } from './icons.tsx';
+
+/** The archives that are being made, or were; a browser that saved only the first of them has the others here. */
+export function Archives() {
+  if (parts.value.length === 0) return null;
+  return (
+    <section class="archives" aria-label="ZIP archives">
+      <ul>
+        {parts.value.map((part) => (
+          <li key={part.name} class="archive">
+            <span class="archive-name">
+              {part.name} <small>{plural(part.files.length, 'file')}</small>
+            </span>
+            <ArchiveState part={part} />
+          </li>
+        ))}
+      </ul>
+      <button type="button" class="button plain" onClick={forgetArchives}>
+        {packing.value ? 'Cancel' : 'Dismiss'}
+      </button>
+    </section>
+  );
+}
+
+const WORDS = { waiting: 'Waiting', uploading: 'Uploading', converting: 'Converting' };
+
+function ArchiveState({ part: { at, name, message, share, url } }: { part: Part }) {
+  if (at === 'failed') return <span class="trouble">{message}</span>;
+  if (at === 'done') {
+    return (
+      <a class="button plain" href={url} download={name} aria-label={`Save ${name}`}>
+        <Icon name="save" />
+        Save
+      </a>
+    );
+  }
+  return (
+    <span class="archive-progress">
+      <span class="quiet">{WORDS[at]}</span>
+      <progress {...(at === 'uploading' && { value: share })} aria-label={`Making ${name}`} />
+    </span>
+  );
+}

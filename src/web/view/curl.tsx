@@ -1,0 +1,25 @@
+import { useSignal } from '@preact/signals';
+import { command } from '../state/curl.ts';
+import { said } from '../state/items.ts';
+
+/** The same thing as a command. */
+export function Curl() {
+  const copied = useSignal('');
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(command.value);
+    copied.value = command.value;
+    said.value = 'The command is copied.';
+  };
+  return (
+    <details class="curl">
+      <summary>As curl</summary>
+      <textarea readOnly rows={6} aria-label="The command" value={command} />
+      {/* Browsers give the clipboard to pages that came by HTTPS or from the machine itself. */}
+      {navigator.clipboard && (
+        <button type="button" class="button plain" onClick={copy}>
+          {copied.value === command.value ? 'Copied' : 'Copy'}
+        </button>
+      )}
+    </details>
+  );
+}

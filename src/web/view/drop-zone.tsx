@@ -1,0 +1,60 @@
+import { INPUTS } from '../../formats.ts';
+import { accepted, formats } from '../state/formats.ts';
+import { addFolder, dragged } from '../state/gather.ts';
+import { add, items } from '../state/items.ts';
+import { Icon, Millstone } from './icons.tsx';
+
+/** Where files are dropped, though anywhere on the page will do; and two ways to pick them. */
+export function DropZone() {
+  return (
+    <section class={dragged.value ? 'drop over' : 'drop'} aria-label="Add files">
+      {items.value.length === 0 && <Millstone turning={dragged.value} />}
+      <div class="drop-words">
+        <h2>{dragged.value ? 'Let go to add them' : 'Drop images here'}</h2>
+        <p>
+          or paste one, or choose them.
+          {items.value.length === 0 && <span class="kinds"> {kinds()}</span>}
+        </p>
+      </div>
+      <div class="drop-picks">
+        <Picker label="Choose files" icon="add" onFiles={add} />
+        <Picker label="Choose a folder" icon="folder" folder onFiles={addFolder} />
+      </div>
+    </section>
+  );
+}
+
+interface PickerProps {
+  label: string;
+  icon: 'add' | 'folder';
+  folder?: boolean;
+  onFiles: (files: File[]) => void;
+}
+
+/** A file input that looks like a button: the input is there, unseen, and takes the focus. */
+function Picker({ label, icon, folder = false, onFiles }: PickerProps) {
+  return (
+    <label class={folder ? 'button plain picker' : 'button picker'}>
+      <input
+        class="unseen"
+        type="file"
+        multiple
+        accept={folder ? '' : accepted.value}
+        {...(folder && { webkitdirectory: true })}
+        onChange={({ currentTarget }) => {
+          const files = [...(currentTarget.files ?? [])];
+          currentTarget.value = ''; // so that the same files can be picked again
+          if (files.length > 0) onFiles(files);
+        }}
+      />
+      <Icon name={icon} />
+      {label}
+    </label>
+  );
+}
+
+function kinds(): string {
+  const inputs = formats.value?.input ?? [];
+  const labels = Object.values(INPUTS).filter(({ names }) => names.some((name) => inputs.includes(name)));
+  return labels.map(({ label }) => label).join(', ');
+}

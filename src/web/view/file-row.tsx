@@ -1,0 +1,160 @@
+import { compared, type Item, type Result, remove } from '../state/items.ts';
+import { change, kindOf, NOTES, size } from '../words.ts';
+import { convert } from '../work/convert.ts';
+import type { Look } from '../work/look.ts';
+import { Icon } from './icons.tsx';
+
+/** One file: what it is, how far it has come, and what can be done with it. */
+export function FileRow({ item }: { item: Item }) {
+  const { file, seen, state } = item;
+  const { value } = state;
+  const result = value.at === 'done' ? value.result : undefined;
+  return (
+    <li class={`file ${value.at}`}>
+      <Thumbnail seen={seen.value ?? result?.seen.value} kind={kindOf(file)} />
+      <div class="file-words">
+        <p class="file-name" title={file.name}>
+          {file.name}
+        </p>
+        <p class="file-facts number">
+          {kindOf(file)} · {size(file.size)}
+          {seen.value && ` · ${pixels(seen.value)}`}
+        </p>
+      </div>
+      <div class="file-state">
+        <FileState item={item} />
+      </div>
+      <div class="file-actions">
+        <Actions item={item} />
+      </div>
+      <button
+        type="button"
+        class="button bare file-remove"
+        aria-label={`Remove ${file.name}`}
+        onClick={({ currentTarget }) => {
+          focusNeighbour(currentTarget);
+          remove([item]);
+        }}
+      >
+        <Icon name="remove" />
+      </button>
+      {result?.notes.map((note) => (
+        <p key={note} class="file-note">
+          {NOTES[note]}
+        </p>
+      ))}
+    </li>
+  );
+}
+
+/** The focus goes to the same button of the next row, instead of nowhere. */
+function focusNeighbour(button: HTMLElement): void {
+  const gone = button.closest('li');
+  const neighbour = gone?.nextElementSibling ?? gone?.previousElementSibling;
+  neighbour?.querySelector<HTMLElement>('.file-remove')?.focus();
+}
+
+/** The picture, or what kind of file it is where the browser cannot show it. */
+function Thumbnail({ seen, kind }: { seen: Look | null | undefined; kind: string }) {
+  return (
+    <div class="thumbnail">
+      {seen ? <img src={seen.thumbnail} alt="" /> : <span aria-hidden="true">{kind}</span>}
+    </div>
+  );
+}
+
+function FileState({ item: { file, state } }: { item: Item }) {
+  const { value } = state;
+  switch (value.at) {
+    case 'ready':
+      return <p class="quiet">Ready</p>;
+    case 'waiting':
+      return <p class="quiet">Waiting</p>;
+    case 'uploading':
+      return (
+        <>
+          <p class="quiet number">Uploading {Math.floor(value.share * 100)}%</p>
+          <progress value={value.share} aria-label={`Upload of ${file.name}`} />
+        </>
+      );
+    case 'converting':
+      return (
+        <>
+          <p class="quiet">Converting</p>
+          <progress aria-label={`Conversion of ${file.name}`} />
+        </>
+      );
+    case 'failed':
+      return <p class="trouble">{value.message}</p>;
+    case 'done':
+      return <Outcome file={file} result={value.result} />;
+  }
+}
+
+function Outcome({ file, result: { blob, name, seen } }: { file: File; result: Result }) {
+  return (
+    <>
+      <p class="number outcome">
+        <span class="unseen">{name}: </span>
+        <span class="quiet">{size(file.size)}</span> <Icon name="arrow" /> <strong>{size(blob.size)}</strong>
+      </p>
+      <p class="number outcome">
+        <span class={blob.size > file.size ? 'pill larger' : 'pill'}>{change(file.size, blob.size)}</span>
+        {seen.value && <span class="quiet">{pixels(seen.value)}</span>}
+      </p>
+    </>
+  );
+}
+
+function Actions({ item }: { item: Item }) {
+  const { file, state } = item;
+  const { value } = state;
+  switch (value.at) {
+    case 'ready':
+      return <Action label="Convert" of={file} onClick={() => convert([item])} />;
+    case 'failed':
+      return <Action label="Try again" icon="again" of={file} onClick={() => convert([item])} />;
+    case 'done':
+      return (
+        <>
+          <Action
+            label="Compare"
+            icon="compare"
+            of={file}
+            onClick={() => {
+              compared.value = item;
+            }}
+          />
+          <a
+            class="button plain"
+            href={value.result.url}
+            download={value.result.name}
+            aria-label={`Save ${value.result.name}`}
+          >
+            <Icon name="save" />
+            Save
+          </a>
+        </>
+      );
+    default:
+      return <Action label="Cancel" of={file} onClick={value.cancel} />;
+  }
+}
+
+interface ActionProps {
+  label: string;
+  icon?: 'again' | 'compare';
+  of: File;
+  onClick: () => void;
+}
+
+function Action({ label, icon, of, onClick }: ActionProps) {
+  return (
+    <button type="button" class="button plain" aria-label={`${label} ${of.name}`} onClick={onClick}>
+      {icon && <Icon name={icon} />}
+      {label}
+    </button>
+  );
+}
+
+const pixels = ({ width, height }: Look): string => `${width} × ${height}`;

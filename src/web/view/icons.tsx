@@ -1,0 +1,39 @@
+/** The few drawings of the page; each is beside words that say the same. */
+
+const FURROWS = [0, 60, 120, 180, 240, 300];
+
+/** The mark: a millstone, which turns while something is converted. */
+export function Millstone({ turning }: { turning: boolean }) {
+  return (
+    <svg class={turning ? 'millstone turning' : 'millstone'} viewBox="0 0 32 32" aria-hidden="true">
+      <circle class="stone" cx="16" cy="16" r="15" />
+      {FURROWS.map((angle) => (
+        <path
+          key={angle}
+          class="furrow"
+          d="M16 11.5C15 8 15.5 6 18.5 4"
+          transform={`rotate(${angle} 16 16)`}
+        />
+      ))}
+      <circle class="eye" cx="16" cy="16" r="3" />
+    </svg>
+  );
+}
+
+const PATHS = {
+  add: 'M8 3v10M3 8h10',
+  remove: 'M4 4l8 8M12 4l-8 8',
+  save: 'M8 2.5v8M4.5 7.5 8 11l3.5-3.5M3 13.5h10',
+  compare: 'M8 2v12M2.5 4.5H6v7H2.5zM10 4.5h3.5v7H10',
+  again: 'M12.8 6A5 5 0 1 0 13 9M13 3v3.2H9.8',
+  folder: 'M2 12.5v-9h4l1.5 1.8H14v7.2z',
+  arrow: 'M3 8h10M9.5 4.5 13 8l-3.5 3.5',
+};
+
+export function Icon({ name }: { name: keyof typeof PATHS }) {
+  return (
+    <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}

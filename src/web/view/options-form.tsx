@@ -1,0 +1,108 @@
+import { OUTPUTS } from '../../formats.ts';
+import { choices, choose, MOST_PIXELS } from '../state/choices.ts';
+import { formats } from '../state/formats.ts';
+import { pending } from '../state/items.ts';
+import { convert } from '../work/convert.ts';
+
+export const FORM_ID = 'choices';
+
+/** What to convert to. Sending the form converts whatever is not converted like this yet. */
+export function OptionsForm() {
+  const { format, quality, width, height, keepMetadata } = choices.value;
+  return (
+    <form
+      id={FORM_ID}
+      class="options"
+      onSubmit={(event) => {
+        event.preventDefault();
+        convert(pending.value);
+      }}
+    >
+      <fieldset class="formats">
+        <legend>Convert to</legend>
+        <div class="segments">
+          {(formats.value?.output ?? [format]).map((type) => (
+            <label key={type} class="segment">
+              <input
+                type="radio"
+                name="output_format"
+                value={type}
+                checked={type === format}
+                onChange={() => choose({ format: type })}
+              />
+              <span>{OUTPUTS[type].label}</span>
+            </label>
+          ))}
+        </div>
+      </fieldset>
+      {OUTPUTS[format].quality && (
+        <label class="field">
+          <span class="label">
+            Quality{' '}
+            <span class="number" aria-hidden="true">
+              {quality}
+            </span>
+          </span>
+          <input
+            type="range"
+            name="quality"
+            min="1"
+            max="100"
+            value={quality}
+            onInput={({ currentTarget }) => choose({ quality: currentTarget.valueAsNumber })}
+          />
+        </label>
+      )}
+      <div class="sides">
+        <Side label="Max width" name="width" value={width} onChange={(value) => choose({ width: value })} />
+        <Side
+          label="Max height"
+          name="height"
+          value={height}
+          onChange={(value) => choose({ height: value })}
+        />
+      </div>
+      <label class="check">
+        <input
+          type="checkbox"
+          name="keep_metadata"
+          checked={keepMetadata}
+          onChange={({ currentTarget }) => choose({ keepMetadata: currentTarget.checked })}
+        />
+        <span>
+          Keep metadata <small>camera, place, colour profile</small>
+        </span>
+      </label>
+    </form>
+  );
+}
+
+interface SideProps {
+  label: string;
+  name: string;
+  value: string;
+  onChange: (value: string) => void;
+}
+
+/** A limit in pixels. The browser says what is wrong with it, and sends no form until that is right. */
+function Side({ label, name, value, onChange }: SideProps) {
+  return (
+    <label class="field">
+      <span class="label">{label}</span>
+      <span class="with-unit">
+        <input
+          type="number"
+          inputMode="numeric"
+          name={name}
+          min="1"
+          max={MOST_PIXELS}
+          step="1"
+          placeholder="any"
+          value={value}
+          onInput={({ currentTarget }) => onChange(currentTarget.value)}
+        />
+        <span aria-hidden="true">px</span>
+      </span>
+    </label>
+  );
+}

@@ -1,0 +1,87 @@
+import { busy, compared, counts, items, said } from '../state/items.ts';
+import { hold } from '../work/hold.ts';
+import { ActionBar } from './action-bar.tsx';
+import { Archives } from './archives.tsx';
+import { Compare } from './compare.tsx';
+import { Curl } from './curl.tsx';
+import { DropZone } from './drop-zone.tsx';
+import { FileRow } from './file-row.tsx';
+import { Millstone } from './icons.tsx';
+import { OptionsForm } from './options-form.tsx';
+
+export function Page() {
+  return (
+    <>
+      <header class="masthead">
+        <p class="wordmark">
+          <Millstone turning={busy.value && !hold.value} />
+          imagemill
+        </p>
+        <h1>Convert images</h1>
+      </header>
+      <HoldNotice />
+      <main class={items.value.length > 0 ? 'desk' : 'desk empty'}>
+        <DropZone />
+        <aside class="side" aria-label="Choices">
+          <OptionsForm />
+          <Curl />
+        </aside>
+        {items.value.length > 0 && (
+          <section class="work" aria-label="Files">
+            <ul class="files">
+              {items.value.map((item) => (
+                <FileRow key={item.id} item={item} />
+              ))}
+            </ul>
+            <Archives />
+          </section>
+        )}
+      </main>
+      {items.value.length > 0 && <ActionBar />}
+      <footer class="footer">
+        <p>Pictures are converted on this server, which keeps none of them.</p>
+        <a href="/docs">API reference</a>
+      </footer>
+      {compared.value && <Compare key={compared.value.id} item={compared.value} />}
+      <p class="unseen" role="status">
+        {said} <Progress />
+      </p>
+    </>
+  );
+}
+
+/** Why nothing goes on at the moment, and when it will. */
+function HoldNotice() {
+  const held = hold.value;
+  if (!held) return null;
+  return (
+    <section class="notice" aria-label="Waiting">
+      {held.why === 'limit' ? (
+        <>
+          <strong>The server takes so many requests a minute and no more.</strong> It goes on by itself in{' '}
+          <span class="number">{held.seconds} s</span>.
+        </>
+      ) : (
+        <>
+          <strong>The server cannot be reached.</strong> It goes on by itself as soon as the server is back.
+        </>
+      )}
+    </section>
+  );
+}
+
+/** The progress of all together, for those who hear the page; without the seconds, which would be read one by one. */
+function Progress() {
+  const { done, failed, busy } = counts.value;
+  if (done + failed + busy === 0) return null;
+  const why = {
+    limit: 'Waiting, because there were too many requests.',
+    away: 'The server cannot be reached.',
+  };
+  return (
+    <>
+      {done} of {items.value.length} converted{failed > 0 && `, ${failed} failed`}.{' '}
+      {hold.value && busy > 0 && why[hold.value.why]}
+    </>
+  );
+}

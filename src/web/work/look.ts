@@ -1,0 +1,54 @@
+/** Looks at pictures: how large they are, and what they are like at the size of a thumb. */
+
+export interface Look {
+  readonly width: number;
+  readonly height: number;
+  /** The address of a small copy. */
+  readonly thumbnail: string;
+}
+
+/** Pixels a side: the thumbnails of the page, on screens of two dots a pixel. */
+const THUMBNAIL = 128;
+
+let last: Promise<unknown> = Promise.resolve();
+
+/** A small copy of a picture, or null when the browser cannot show it. One at a time: a large one takes 200 MB while it is decoded. */
+export function look(picture: Blob): Promise<Look | null> {
+  const mine = last.then(() => lookAt(picture)).catch(() => null);
+  last = mine;
+  return mine;
+}
+
+/** Gives the small copy's memory back. */
+export function forget(seen: Look | null | undefined): void {
+  if (seen) URL.revokeObjectURL(seen.thumbnail);
+}
+
+/** @throws DOMException when it cannot be decoded */
+async function lookAt(picture: Blob): Promise<Look> {
+  const url = URL.createObjectURL(picture);
+  const image = new Image();
+  try {
+    image.src = url;
+    await image.decode();
+    const { naturalWidth: width, naturalHeight: height } = image;
+    return { width, height, thumbnail: await smallCopy(image, width, height) };
+  } finally {
+    image.src = '';
+    URL.revokeObjectURL(url);
+  }
+}
+
+/** A square from the middle. */
+async function smallCopy(image: HTMLImageElement, width: number, height: number): Promise<string> {
+  const canvas = new OffscreenCanvas(THUMBNAIL, THUMBNAIL);
+  const context = canvas.getContext('2d') as OffscreenCanvasRenderingContext2D;
+  const side = Math.min(width, height);
+  context.imageSmoothingQuality = 'high';
+  context.drawImage(
+    image,
+    ...([(width - side) / 2, (height - side) / 2, side, side] as const),
+    ...([0, 0, THUMBNAIL, THUMBNAIL] as const),
+  );
+  return URL.createObjectURL(await canvas.convertToBlob({ type: 'image/webp', quality: 0.8 }));
+}

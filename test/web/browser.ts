@@ -1,0 +1,102 @@
+import { expect } from 'chai';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from 'playwright-core';
+import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
+import type { OwnService } from '../helpers/service.ts';
+
+/** The machine's Chromium, with the page of a service open in it. */
+
+const TRACES = new URL('../../traces/', import.meta.url).pathname;
+
+/** What is no trouble of the page's: an answer of 4xx or 5xx; and the trace's own look into pictures. */
+const EXPECTED = /^Failed to load resource|^Connecting to 'blob:/;
+
+/** One for all suites; it is closed after the last. */
+let browser: Promise<Browser> | undefined;
+after(async () => (await browser)?.close());
+
+/**
+ * For each test a window as it is on the first visit. What goes wrong in it fails the test: errors,
+ * requests to other hosts, and whatever the Content-Security-Policy had to stop. Of a test that
+ * failed a trace is kept.
+ */
+export function useBrowser(): {
+  open(service: Pick<OwnService, 'base'>, options?: BrowserContextOptions, query?: string): Promise<Page>;
+} {
+  let context: BrowserContext | undefined;
+  let troubles: string[] = [];
+  afterEach(async function () {
+    if (!context) return;
+    const failed = this.currentTest?.state === 'failed' || troubles.length > 0;
+    await context.tracing.stop(
+      failed ? { path: `${TRACES}${fileName(this.currentTest?.fullTitle())}.zip` } : {},
+    );
+    await context.close();
+    context = undefined;
+    expect(troubles, 'what the page complained of').to.deep.equal([]);
+  });
+  return {
+    async open({ base }, options = {}, query = '') {
+      troubles = [];
+      browser ??= chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
+      context = await (await browser).newContext({
+        viewport: { width: 1100, height: 800 },
+        reducedMotion: 'reduce',
+        ...options,
+      });
+      await context.tracing.start({ snapshots: true });
+      const page = await context.newPage();
+      page.setDefaultTimeout(15_000);
+      page.on('pageerror', (error) => troubles.push(String(error)));
+      page.on('console', (message) => {
+        if (message.type() === 'error' && !EXPECTED.test(message.text())) troubles.push(message.text());
+      });
+      page.on('request', (request) => {
+        const { protocol, origin } = new URL(request.url());
+        if (protocol.startsWith('http') && origin !== new URL(base).origin) troubles.push(request.url());
+      });
+      await page.goto(new URL(`/${query}`, base).href);
+      await page
+        .getByText('WebP, ')
+        .or(page.getByRole('radio', { name: 'BMP' }))
+        .first()
+        .waitFor();
+      return page;
+    },
+  };
+}
+
+const fileName = (title = 'test'): string => title.replace(/\W+/g, '-').slice(0, 120);
+
+/** Picks files as a person does with the button. */
+export async function pick(page: Page, files: readonly string[] | readonly Made[]): Promise<void> {
+  await page.getByLabel('Choose files').setInputFiles(files as string[]);
+}
+
+/** A file that is nowhere on disk. */
+export interface Made {
+  readonly name: string;
+  readonly mimeType: string;
+  readonly buffer: Buffer;
+}
+export const made = (name: string, buffer: Buffer): Made => ({ name, mimeType: '', buffer });
+
+/** Converts everything, and waits until it is done or has failed. */
+export async function convertAll(page: Page): Promise<void> {
+  await page.getByRole('button', { name: /^Convert \d+ files?$/ }).click();
+  await settled(page);
+}
+
+/** Waits until nothing is under way. */
+export async function settled(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Clear list', disabled: false }).waitFor();
+}
+
+/** The row of a file. */
+export const row = (page: Page, name: string) =>
+  page.getByRole('region', { name: 'Files', exact: true }).getByRole('listitem').filter({ hasText: name });

@@ -1,0 +1,83 @@
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import sharp from 'sharp';
+import { decode } from '../helpers/pixels.ts';
+import { eventually } from '../helpers/scripts.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+import { convertAll, made, pick, useBrowser } from './browser.ts';
+
+describe('the comparison', () => {
+  const { open } = useBrowser();
+  let service: OwnService;
+  before(async () => {
+    service = await startService();
+  });
+  after(() => service.stop());
+
+  /** Nothing but transparency: the page has squares behind it, a JPEG white. */
+  const clear = (width: number, height: number) =>
+    sharp({ create: { width, height, channels: 4, background: '#0000' } })
+      .png()
+      .toBuffer();
+  const compare = async (file: Buffer) => {
+    const page = await open(service, {}, '?output_format=jpg');
+    await pick(page, [made('picture.png', file)]);
+    await convertAll(page);
+    await page.getByRole('button', { name: 'Compare picture.png' }).click();
+    return page;
+  };
+  /** Which halves of the picture show the original. */
+  const originals = async (page: Page) => {
+    const { width, height, data } = await decode(await page.locator('.pair').screenshot());
+    const squares = { left: 0, right: 0 };
+    for (let at = 0; at < width * height; at += 1) {
+      if (Math.min(...data.subarray(at * 4, at * 4 + 3)) < 250)
+        squares[at % width < width / 2 ? 'left' : 'right'] += 1;
+    }
+    const most = (width * height) / 2;
+    return [squares.left / most > 0.3, squares.right / most > 0.3];
+  };
+
+  it('shows the original, the result, or some of each, as the slider says', async () => {
+    const page = await compare(await clear(400, 300));
+    const slider = page.getByRole('slider', { name: 'How much of the original is shown' });
+    await slider.focus();
+    expect(await originals(page)).to.deep.equal([true, false]);
+    await page.keyboard.press('End');
+    expect(await originals(page)).to.deep.equal([true, true]);
+    await page.keyboard.press('Home');
+    expect(await originals(page)).to.deep.equal([false, false]);
+    await page.keyboard.press('ArrowRight');
+    expect(await slider.inputValue()).to.equal('1');
+  });
+
+  it('follows a finger or the mouse on the picture', async () => {
+    const page = await compare(await clear(400, 300));
+    const { x, y } = (await page.locator('.pair').boundingBox()) ?? { x: 0, y: 0 };
+    await page.mouse.move(x + 200, y + 100);
+    await page.mouse.down();
+    await page.mouse.move(x + 100, y + 100);
+    await page.mouse.up();
+    await page.mouse.move(x + 300, y + 100);
+    expect(await page.getByRole('slider').last().inputValue()).to.equal('25');
+  });
+
+  it('fits a large picture in, and zooms to a pixel a pixel', async () => {
+    const page = await compare(await clear(3000, 2000));
+    const width = async () => (await page.locator('.after').boundingBox())?.width ?? 0;
+    await eventually(async () => (await width()) > 500);
+    expect(await width()).to.be.below(1100);
+    await page.getByRole('button', { name: 'Zoom to 100%' }).click();
+    expect(await width()).to.equal(3000);
+    expect(await page.locator('.stage').evaluate((stage) => stage.scrollWidth)).to.equal(3000);
+  });
+
+  it('closes with Escape, and the focus is where it was', async () => {
+    const page = await compare(await clear(40, 30));
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).to.equal(
+      'Compare picture.png',
+    );
+  });
+});

@@ -1,0 +1,261 @@
+import { execFile } from 'node:child_process';
+import { copyFile, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import type { Locator, Page } from 'playwright-core';
+import sharp from 'sharp';
+import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { decode, difference } from '../helpers/pixels.ts';
+import { eventually } from '../helpers/scripts.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
+import { convertAll, made, pick, row, useBrowser } from './browser.ts';
+
+describe('the page converts', () => {
+  const { open } = useBrowser();
+  let service: OwnService;
+  before(async () => {
+    service = await startService();
+  });
+  after(() => service.stop());
+
+  const downloaded = async (page: Page, button: Locator) => {
+    const [download] = await Promise.all([page.waitForEvent('download'), button.click()]);
+    return { name: download.suggestedFilename(), content: await readFile(await download.path()) };
+  };
+  const save = (page: Page, name: string) =>
+    downloaded(page, page.getByRole('link', { name: `Save ${name}` }));
+
+  it('ten photos to webp, and has the ZIP, in three actions', async () => {
+    const page = await open(service);
+    const photos = await Promise.all(
+      Array.from({ length: 10 }, async (_, at) =>
+        made(`photo ${at}.jpg`, await fixture(`orientation-${(at % 8) + 1}.jpg`)),
+      ),
+    );
+    await pick(page, photos);
+    await page.getByRole('button', { name: 'Convert 10 files' }).click();
+    const { name, content } = await downloaded(page, page.getByRole('button', { name: 'Download ZIP' }));
+    expect(name).to.equal('converted.zip');
+    const entries = await readZip(content);
+    expect(entries.map((entry) => entry.name)).to.deep.equal(photos.map((_, at) => `photo ${at}.webp`));
+    for (const entry of entries) expect((await sharp(entry.content).metadata()).format).to.equal('webp');
+  });
+
+  it('a JPEG as the choices say, and shows what that saved', async () => {
+    const page = await open(service);
+    await page.getByLabel('Quality').fill('40');
+    await page.getByLabel('Max width').fill('60');
+    await pick(page, [fixturePath('scene.jpg')]);
+    await convertAll(page);
+    const { name, content } = await save(page, 'scene.webp');
+    expect(name).to.equal('scene.webp');
+    const wanted = await convert(service.base, await fixture('scene.jpg'), { quality: '40', width: '60' });
+    expect(difference(await decode(content), await decode(wanted.body)).psnr).to.equal(
+      Number.POSITIVE_INFINITY,
+    );
+    expect((await sharp(content).metadata()).width).to.equal(60);
+    const before = (await fixture('scene.jpg')).length;
+    const percent = Math.round((1 - content.length / before) * 100);
+    await row(page, 'scene.jpg').getByText(`${percent}% saved`).waitFor();
+    await row(page, 'scene.jpg').getByText('60 × 40').waitFor();
+  });
+
+  it('an SVG at the size that is asked for', async () => {
+    const page = await open(service, {}, '?output_format=png&width=600');
+    await pick(page, [fixturePath('scene.svg')]);
+    await convertAll(page);
+    const { content } = await save(page, 'scene.png');
+    const { format, width } = await sharp(content).metadata();
+    expect([format, width]).to.deep.equal(['png', 600]);
+  });
+
+  it('an animation, which plays in the comparison, too', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('moving.gif')]);
+    await convertAll(page);
+    const { content } = await save(page, 'moving.webp');
+    const { pages } = await sharp(content).metadata();
+    expect(pages).to.equal((await sharp(await fixture('moving.gif')).metadata()).pages);
+    await page.getByRole('button', { name: 'Compare moving.gif' }).click();
+    await page.getByRole('slider', { name: 'How much of the original is shown' }).fill('0');
+    const seen = new Set<string>();
+    await eventually(async () => {
+      seen.add((await page.locator('.pair').screenshot()).toString('base64'));
+      return seen.size > 2;
+    });
+  });
+
+  it('what it can, and says beside a damaged file what is wrong; a retry is one press away', async () => {
+    const page = await open(service);
+    await pick(page, [
+      made('broken.png', (await fixture('scene.png')).subarray(0, 300)),
+      made('good.png', await fixture('scene.png')),
+    ]);
+    await convertAll(page);
+    const broken = row(page, 'broken.png');
+    await broken.getByText('The file is damaged or not a valid PNG image.').waitFor();
+    await row(page, 'good.png').getByText('saved').waitFor();
+    const again = page.waitForResponse(/\/convert$/);
+    await broken.getByRole('button', { name: 'Try again broken.png' }).click();
+    expect((await again).status()).to.equal(400);
+    await page.getByText('1 of 2 files').waitFor();
+  });
+
+  it('nothing that is too large, and says so', async () => {
+    const page = await open(service);
+    const large = Buffer.concat([await fixture('scene.jpg'), Buffer.alloc(10 * 1024 * 1024)]);
+    await pick(page, [made('large.jpg', large)]);
+    await convertAll(page);
+    await row(page, 'large.jpg')
+      .getByText('The file is too large: at most 10 MiB (10485760 bytes) allowed.')
+      .waitFor();
+  });
+
+  it('a TIFF, whose picture is then that of the result; and says in words what got lost', async () => {
+    const page = await open(service, {}, '?output_format=jpg');
+    await pick(page, [fixturePath('window.tiff')]);
+    await convertAll(page);
+    await row(page, 'window.tiff').getByText('What was transparent is white now.').waitFor();
+    await row(page, 'window.tiff').locator('.thumbnail img').waitFor();
+    await page.getByRole('button', { name: 'Compare window.tiff' }).click();
+    await page.getByText('This browser cannot show the original').waitFor();
+    expect(await page.getByRole('dialog').locator('img').count()).to.equal(1);
+  });
+
+  it('again, when the choices are others since', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('scene.png')]);
+    await convertAll(page);
+    expect(await page.getByRole('button', { name: /^Convert 1/ }).count()).to.equal(0);
+    await page.getByRole('radio', { name: 'GIF' }).check();
+    await convertAll(page);
+    const { name, content } = await save(page, 'scene.gif');
+    expect([name, (await sharp(content).metadata()).format]).to.deep.equal(['scene.gif', 'gif']);
+  });
+
+  it('one of several alone', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('scene.png'), fixturePath('scene.jpg')]);
+    await page.getByRole('button', { name: 'Convert scene.jpg', exact: true }).click();
+    await row(page, 'scene.jpg').getByText('saved').waitFor();
+    await row(page, 'scene.png').getByText('Ready').waitFor();
+  });
+
+  it('and shows a PDF as pages', async () => {
+    const page = await open(service, {}, '?output_format=pdf');
+    await pick(page, [fixturePath('scene.png')]);
+    await convertAll(page);
+    await page.getByRole('button', { name: 'Compare scene.png' }).click();
+    const frame = page.locator('iframe');
+    // The disc of the scene is orange; nothing else here is.
+    await eventually(async () => {
+      const { data } = await decode(await frame.screenshot());
+      let orange = 0;
+      for (let at = 0; at < data.length; at += 4) {
+        const [red = 0, green = 0, blue = 0] = data.subarray(at, at + 3);
+        if (red > 220 && green > 120 && green < 170 && blue < 60) orange += 1;
+      }
+      return orange > 200;
+    });
+  });
+
+  it('nothing while a limit is no number of pixels', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('scene.png')]);
+    await page.getByLabel('Max width').fill('20000');
+    await page.getByRole('button', { name: 'Convert 1 file' }).click();
+    expect(await page.getByLabel('Max width').evaluate((input) => input.matches(':focus:invalid'))).to.equal(
+      true,
+    );
+    await row(page, 'scene.png').getByText('Ready').waitFor();
+  });
+});
+
+describe('the choices', () => {
+  const { open } = useBrowser();
+  let service: OwnService;
+  before(async () => {
+    service = await startService();
+  });
+  after(() => service.stop());
+
+  it('are those that the server has, and quality is there where it acts', async () => {
+    const page = await open(service);
+    const formats = page.getByRole('group', { name: 'Convert to' }).getByRole('radio');
+    const all = await formats.evaluateAll((inputs) =>
+      inputs.map((input) => (input as HTMLInputElement).value),
+    );
+    expect(all).to.deep.equal(['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf']);
+    const withQuality: string[] = [];
+    for (const format of all) {
+      await page.locator(`input[value=${format}]`).check();
+      if ((await page.getByLabel('Quality').count()) > 0) withQuality.push(format);
+    }
+    expect(withQuality).to.deep.equal(['webp', 'jpg', 'pdf']);
+  });
+
+  it('are in the address, and remembered for the next visit', async () => {
+    const page = await open(service);
+    await page.getByRole('radio', { name: 'JPEG' }).check();
+    await page.getByLabel('Quality').fill('55');
+    await page.getByLabel('Max height').fill('900');
+    await page.getByLabel('Keep metadata').check();
+    const query = '?output_format=jpg&quality=55&height=900&strip_metadata=false';
+    expect(new URL(page.url()).search).to.equal(query);
+    await page.goto(new URL('/', service.base).href);
+    expect(await page.getByRole('radio', { name: 'JPEG' }).isChecked()).to.equal(true);
+    expect(await page.getByLabel('Quality').inputValue()).to.equal('55');
+    expect(await page.getByLabel('Max height').inputValue()).to.equal('900');
+    expect(await page.getByLabel('Keep metadata').isChecked()).to.equal(true);
+  });
+
+  it('come from the address when it has some, and nonsense in it counts for nothing', async () => {
+    const page = await open(service, {}, '?output_format=exe&quality=900&width=12&height=-3');
+    expect(await page.getByRole('radio', { name: 'WebP' }).isChecked()).to.equal(true);
+    expect(await page.getByLabel('Quality').inputValue()).to.equal('80');
+    expect(await page.getByLabel('Max width').inputValue()).to.equal('12');
+    expect(await page.getByLabel('Max height').inputValue()).to.equal('');
+  });
+
+  it('keep the metadata when they should', async () => {
+    const page = await open(service, {}, '?output_format=jpg&strip_metadata=false');
+    await pick(page, [fixturePath('private.jpg')]);
+    await convertAll(page);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Save private.jpg' }).click(),
+    ]);
+    expect((await sharp(await download.path()).metadata()).exif).to.be.instanceOf(Buffer);
+  });
+
+  it('as a curl command do the same thing, whatever a file is called', async () => {
+    const folder = await scratch('curl');
+    const names = ["it's a, b; c.png", 'plain.png'];
+    for (const name of names) await copyFile(fixturePath('scene.png'), join(folder, name));
+    const page = await open(
+      service,
+      { permissions: ['clipboard-read', 'clipboard-write'] },
+      '?output_format=gif&width=50',
+    );
+    await page.getByText('As curl').click();
+    const command = async (count: number) => {
+      await pick(
+        page,
+        names.slice(0, count).map((name) => join(folder, name)),
+      );
+      await page.getByRole('button', { name: 'Copy' }).click();
+      await page.getByRole('button', { name: 'Copied' }).waitFor();
+      const text = await page.evaluate(() => navigator.clipboard.readText());
+      await promisify(execFile)('sh', ['-c', text], { cwd: folder });
+    };
+    await command(1);
+    expect((await sharp(join(folder, "it's a, b; c.gif")).metadata()).width).to.equal(50);
+    await page.getByRole('button', { name: 'Clear list' }).click();
+    await command(2);
+    const entries = await readZip(await readFile(join(folder, 'converted.zip')));
+    expect(entries.map(({ name }) => name)).to.deep.equal(["it's a, b; c.gif", 'plain.gif']);
+  });
+});

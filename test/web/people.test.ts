@@ -1,0 +1,168 @@
+import { readFile } from 'node:fs/promises';
+import axe from 'axe-core';
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import sharp from 'sharp';
+import { fixture, fixturePath } from '../helpers/client.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
+import { convertAll, made, pick, row, settled, useBrowser } from './browser.ts';
+
+const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true };
+
+/** A list with a bit of everything in it. */
+const fill = async (page: Page) => {
+  await page.getByRole('radio', { name: 'JPEG' }).check();
+  await pick(page, [
+    ...(await Promise.all(
+      ['scene.tiff', 'window.png', 'moving.gif', 'grey.jpg'].map(async (name) =>
+        made(name, await fixture(name)),
+      ),
+    )),
+    made(`${'a-very-long-name-'.repeat(8)}.gif`, Buffer.from('GIF89a, and no more')),
+  ]);
+  await convertAll(page);
+  await pick(page, [fixturePath('scene.svg')]);
+  await page.getByText('As curl').click();
+};
+
+describe('the page is for everybody:', () => {
+  const { open } = useBrowser();
+  let service: OwnService;
+  before(async () => {
+    service = await startService();
+  });
+  after(() => service.stop());
+
+  /** What axe-core finds wrong, by every rule that it has switched on. */
+  const faults = async (page: Page): Promise<string[]> => {
+    await page.evaluate(axe.source);
+    const { violations, passes } = await page.evaluate(() =>
+      (window as unknown as { axe: typeof axe }).axe.run(),
+    );
+    expect(passes.length, 'rules that had something to look at').to.be.above(20);
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
+  };
+
+  for (const colorScheme of ['light', 'dark'] as const) {
+    it(`axe finds nothing in ${colorScheme}, empty, with files in every state, or in the comparison`, async () => {
+      const page = await open(service, { colorScheme });
+      expect(await faults(page)).to.deep.equal([]);
+      await fill(page);
+      await page.getByRole('button', { name: 'Download ZIP' }).click();
+      await page.getByRole('link', { name: 'Save converted.zip' }).waitFor();
+      expect(await faults(page)).to.deep.equal([]);
+      await page.getByRole('button', { name: 'Compare window.png' }).click();
+      await page.getByRole('dialog').waitFor();
+      expect(await faults(page)).to.deep.equal([]);
+    });
+  }
+
+  it('dark where the system is dark, light where it is light', async () => {
+    const page = await open(service);
+    const brightness = async (colorScheme: 'dark' | 'light') => {
+      await page.emulateMedia({ colorScheme });
+      const { channels } = await sharp(await page.screenshot()).stats();
+      return channels[1]?.mean ?? Number.NaN;
+    };
+    expect(await brightness('dark')).to.be.below(60);
+    expect(await brightness('light')).to.be.above(200);
+  });
+
+  it('nothing is wider than a screen of 360 pixels', async () => {
+    const page = await open(service, PHONE);
+    const width = () => page.evaluate(() => document.documentElement.scrollWidth);
+    expect(await width()).to.equal(360);
+    await fill(page);
+    expect(await width()).to.equal(360);
+    await page.getByRole('button', { name: 'Compare window.png' }).tap();
+    expect(await page.getByRole('dialog').evaluate((dialog) => dialog.scrollWidth)).to.be.at.most(360);
+    expect(await page.getByRole('button', { name: 'Zoom to 100%' }).isVisible()).to.equal(true);
+  });
+
+  it('the keyboard alone does everything', async () => {
+    const page = await open(service);
+    const name = () =>
+      page.evaluate(() => {
+        const { activeElement: at } = document;
+        const input = at as HTMLInputElement | null;
+        return (
+          at?.getAttribute('aria-label') ?? input?.labels?.[0]?.textContent?.trim() ?? at?.textContent ?? ''
+        );
+      });
+    const tabTo = async (wanted: RegExp) => {
+      for (let step = 0; step < 40; step += 1) {
+        await page.keyboard.press('Tab');
+        if (wanted.test(await name())) return;
+      }
+      expect.fail(`Tab never comes to ${wanted}`);
+    };
+    await tabTo(/^Choose files/);
+    const chooser = page.waitForEvent('filechooser');
+    await page.keyboard.press('Enter');
+    await (await chooser).setFiles([fixturePath('scene.png'), fixturePath('scene.jpg')]);
+    await row(page, 'scene.jpg').waitFor();
+    await tabTo(/^WebP/);
+    await page.keyboard.press('ArrowRight');
+    expect(await page.getByRole('radio', { name: 'PNG' }).isChecked()).to.equal(true);
+    await tabTo(/^Max width/);
+    await page.keyboard.type('50');
+    await tabTo(/^Convert 2 files/);
+    await page.keyboard.press('Enter');
+    await settled(page);
+    await tabTo(/^Compare scene.png/);
+    await page.keyboard.press('Enter');
+    await tabTo(/^How much of the original/);
+    await page.keyboard.press('ArrowLeft');
+    expect(await page.getByRole('slider').last().inputValue()).to.equal('49');
+    await tabTo(/^Zoom to 100%/);
+    await page.keyboard.press('Space');
+    await page.keyboard.press('Escape');
+    await tabTo(/^Save scene.png/);
+    const [download] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('Enter')]);
+    const { format, width } = await sharp(await readFile(await download.path())).metadata();
+    expect([format, width]).to.deep.equal(['png', 50]);
+    await tabTo(/^Remove scene.png/);
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Remove scene.png' }).waitFor({ state: 'detached' });
+    expect(await name()).to.equal('Remove scene.jpg');
+  });
+
+  it('those who hear it are told what happens', async () => {
+    const page = await open(service);
+    const status = page.getByRole('status');
+    const told = (text: string) => status.filter({ hasText: text }).waitFor({ state: 'attached' });
+    await pick(page, [made('scene.png', await fixture('scene.png')), made('bad.png', Buffer.from('text'))]);
+    await told('2 files added.');
+    await convertAll(page);
+    await told('1 of 2 converted, 1 failed.');
+    await told('bad.png: The file is not an image of a supported format');
+    await page.getByRole('button', { name: 'Download ZIP' }).click();
+    await told('converted.zip is ready.');
+  });
+});
+
+describe('while something is converted', () => {
+  const { open } = useBrowser();
+  const { start, current } = useOwnServices();
+
+  for (const [reducedMotion, moves] of [
+    ['reduce', false],
+    ['no-preference', true],
+  ] as const) {
+    it(`${moves ? 'the stone turns' : 'nothing moves for those who asked for less motion'}`, async () => {
+      await start({ MAGICK_BIN: await fakeMagick('sleep 60') });
+      const page = await open(current(), { reducedMotion });
+      await pick(page, [fixturePath('scene.png')]);
+      await page.getByRole('button', { name: 'Convert 1 file' }).click();
+      await row(page, 'scene.png').getByText('Converting').waitFor();
+      const running = await page.evaluate(() =>
+        document
+          .getAnimations()
+          .filter((animation) => animation instanceof CSSAnimation)
+          .map((one) => one.animationName),
+      );
+      expect(running.sort()).to.deep.equal(moves ? ['pour', 'turn'] : []);
+    });
+  }
+});

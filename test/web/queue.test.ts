@@ -1,0 +1,217 @@
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import sharp from 'sharp';
+import { fixture, fixturePath } from '../helpers/client.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { eventually, isRunning, script } from '../helpers/scripts.ts';
+import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
+import { convertAll, made, pick, row, settled, useBrowser } from './browser.ts';
+
+const icons = async (count: number) => {
+  const picture = await fixture('grey.jpg');
+  return Array.from({ length: count }, (_, at) => made(`${at}.jpg`, picture));
+};
+
+/** A tool that waits until `open` is called. */
+const gate = async () => {
+  const folder = await scratch('gate');
+  const body = `echo > ${folder}/$$; while [ ! -e ${folder}/open ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
+  return {
+    MAGICK_BIN: await fakeMagick(body),
+    pids: async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name)).map(Number),
+    open: () => script('open', '', folder),
+  };
+};
+
+describe('many files', () => {
+  const { open } = useBrowser();
+  const { start, current, openRequests } = useOwnServices();
+
+  it('of 25, go to the server a few at a time, and come back in two archives', async () => {
+    await start({});
+    const page = await open(current());
+    let [underWay, most] = [0, 0];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/convert')) most = Math.max(most, ++underWay);
+    });
+    const ended = () => {
+      underWay -= 1;
+    };
+    page.on('response', (response) => {
+      if (response.url().endsWith('/convert')) ended();
+    });
+    await pick(page, await icons(25));
+    await convertAll(page);
+    await page.getByText('25 of 25 files').waitFor();
+    expect(most).to.be.within(2, 3);
+
+    const names: string[][] = [];
+    page.on('download', async (download) => {
+      const entries = await readZip(await readFile(await download.path()));
+      names.push([download.suggestedFilename(), ...entries.map(({ name }) => name)]);
+    });
+    await page.getByRole('button', { name: 'Download ZIP' }).click();
+    await eventually(() => names.length === 2);
+    names.sort((one, other) => other.length - one.length);
+    expect(names.map(([archive, ...entries]) => [archive, entries.length])).to.deep.equal([
+      ['converted-1-of-2.zip', 20],
+      ['converted-2-of-2.zip', 5],
+    ]);
+    expect(new Set(names.flat()).size).to.equal(27);
+    await page.getByRole('link', { name: 'Save converted-2-of-2.zip' }).waitFor();
+  });
+
+  it('of different choices come back each as it was converted', async () => {
+    await start({});
+    const page = await open(current(), {}, '?output_format=png&width=20');
+    await pick(page, await icons(2));
+    await page.getByRole('button', { name: 'Convert 0.jpg', exact: true }).click();
+    await row(page, '0.jpg').getByRole('link', { name: 'Save 0.png' }).waitFor();
+    await page.getByRole('radio', { name: 'GIF' }).check();
+    await page.getByRole('button', { name: 'Convert 1.jpg', exact: true }).click();
+    await row(page, '1.jpg').getByRole('link', { name: 'Save 1.gif' }).waitFor();
+    const found: unknown[] = [];
+    page.on('download', async (download) => {
+      for (const { name, content } of await readZip(await readFile(await download.path())))
+        found.push([name, (await sharp(content).metadata()).width]);
+    });
+    await page.getByRole('button', { name: 'Download ZIP' }).click();
+    await eventually(() => found.length === 2);
+    expect(found.sort()).to.deep.equal([
+      ['0.png', 20],
+      ['1.gif', 20],
+    ]);
+  });
+
+  it('are all cancelled at once, and the server stops its work', async () => {
+    const { MAGICK_BIN, pids } = await gate();
+    await start({ MAGICK_BIN, CONCURRENCY: '2' });
+    const page = await open(current());
+    await pick(page, await icons(5));
+    await page.getByRole('button', { name: 'Convert 5 files' }).click();
+    const running = await eventually(async () => {
+      const started = await pids();
+      return started.length === 2 && started;
+    });
+    await row(page, '0.jpg').getByText('Converting').waitFor();
+    await row(page, '4.jpg').getByText('Waiting').waitFor();
+    await page.getByRole('button', { name: 'Cancel all' }).click();
+    await eventually(() => running.every((pid) => !isRunning(pid)));
+    await eventually(async () => (await openRequests()).length === 0);
+    expect(await pids()).to.deep.equal(running);
+    await page.getByRole('button', { name: 'Convert 5 files' }).waitFor();
+  });
+
+  it('can be cancelled one by one, and removed while they are under way', async () => {
+    const { MAGICK_BIN, pids, open: letGo } = await gate();
+    await start({ MAGICK_BIN, CONCURRENCY: '3' });
+    const page = await open(current());
+    await pick(page, await icons(3));
+    await page.getByRole('button', { name: 'Convert 3 files' }).click();
+    await eventually(async () => (await pids()).length === 3);
+    await page.getByRole('button', { name: 'Cancel 0.jpg' }).click();
+    await page.getByRole('button', { name: 'Remove 1.jpg' }).click();
+    await eventually(async () => (await openRequests()).length === 1);
+    await letGo();
+    await row(page, '2.jpg').getByText('larger').or(row(page, '2.jpg').getByText('saved')).waitFor();
+    await row(page, '0.jpg').getByText('Ready').waitFor();
+    await page.getByText('1 of 2 files').waitFor();
+  });
+
+  it('show how much of each has been sent', async () => {
+    await start({});
+    const page = await open(current());
+    const session = await page.context().newCDPSession(page);
+    const noise = await sharp({
+      create: {
+        width: 400,
+        height: 400,
+        channels: 3,
+        background: '#888',
+        noise: { type: 'gaussian', mean: 128, sigma: 60 },
+      },
+    })
+      .png()
+      .toBuffer();
+    await session.send('Network.emulateNetworkConditions', {
+      ...{ offline: false, latency: 0, downloadThroughput: -1 },
+      uploadThroughput: noise.length,
+    });
+    await pick(page, [made('noise.png', noise)]);
+    await page.getByRole('button', { name: 'Convert 1 file' }).click();
+    await page.getByText(/Uploading [1-9]\d?%/).waitFor();
+    const share = await page.getByRole('progressbar', { name: 'Upload of noise.png' }).getAttribute('value');
+    expect(Number(share)).to.be.within(0.01, 0.99);
+    await page.getByRole('button', { name: 'Cancel noise.png' }).click();
+    await row(page, 'noise.png').getByText('Ready').waitFor();
+  });
+
+  it('wait while the server is away, and go on by themselves when it is back', async () => {
+    const { MAGICK_BIN, pids, open: letGo } = await gate();
+    await start({ MAGICK_BIN });
+    const page = await open(current());
+    await pick(page, await icons(4));
+    await page.getByRole('button', { name: 'Convert 4 files' }).click();
+    await eventually(async () => (await pids()).length >= 2);
+    const { server } = current();
+    const { port } = server.address() as { port: number };
+    server.close();
+    server.closeAllConnections();
+    await page.getByText('The server cannot be reached.', { exact: true }).waitFor();
+    await row(page, '0.jpg').getByText('Waiting').waitFor();
+    await letGo();
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    await page.getByText('4 of 4 files').waitFor();
+    expect(await page.getByText('The server cannot be reached.', { exact: true }).count()).to.equal(0);
+  });
+});
+
+describe('more requests than a minute may have', () => {
+  const { open } = useBrowser();
+  let service: OwnService;
+  let now = 0;
+  const startWith = async (limit: number): Promise<Page> => {
+    now = 1_000_000;
+    service = await startService({ RATE_LIMIT_PER_MINUTE: String(limit) }, () => now);
+    const page = await open(service);
+    await page.clock.install();
+    return page;
+  };
+  afterEach(() => service.stop());
+
+  it('are counted down, and go on by themselves, 61 files and one question in all', async () => {
+    const page = await startWith(60);
+    await pick(page, await icons(61));
+    await page.getByRole('button', { name: 'Convert 61 files' }).click();
+    // The question was for the formats.
+    await page.getByText('59 of 61 files').waitFor();
+    const left = page.locator('.notice .number');
+    const before = Number.parseInt((await left.textContent()) ?? '', 10);
+    expect(before).to.be.within(30, 60);
+    await page.clock.runFor(10_000);
+    expect(Number.parseInt((await left.textContent()) ?? '', 10)).to.be.within(before - 11, before - 10);
+    now += 60_000;
+    await page.clock.runFor(60_000);
+    await settled(page);
+    await page.getByText('61 of 61 files').waitFor();
+    expect(await left.count()).to.equal(0);
+  });
+
+  it('hold the ZIP up, too', async () => {
+    const page = await startWith(2);
+    await pick(page, await icons(1));
+    await convertAll(page);
+    await page.getByRole('button', { name: 'Download ZIP' }).click();
+    await page.locator('.notice .number').waitFor();
+    await page.getByText('Waiting', { exact: true }).waitFor();
+    now += 60_000;
+    const download = page.waitForEvent('download');
+    await page.clock.runFor(61_000);
+    expect(await readZip(await readFile(await (await download).path()))).to.have.length(1);
+  });
+});

@@ -1,0 +1,110 @@
+import { type IncomingMessage, request } from 'node:http';
+import { expect } from 'chai';
+import { ask } from '../helpers/client.ts';
+import { useOwnServices } from '../helpers/service.ts';
+
+const BUDGET = 60 * 1024;
+
+describe('the page is served', () => {
+  const { start, current } = useOwnServices();
+  const url = (path: string) => new URL(path, current().base).href;
+  const asset = async (end: string) => {
+    const html = (await ask(url('/'))).body.toString();
+    return new RegExp(`"(/assets/[^"]+\\.${end})"`).exec(html)?.[1] ?? '';
+  };
+
+  it('at / with a policy that lets nothing run but its own script', async () => {
+    await start({});
+    const { status, headers } = await ask(url('/'));
+    expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=UTF-8']);
+    const policy = headers.get('content-security-policy')?.split('; ');
+    expect(policy).to.include.members([
+      "default-src 'none'",
+      "script-src 'self'",
+      "style-src 'self'",
+      "connect-src 'self'",
+      "form-action 'none'",
+      "base-uri 'none'",
+      "frame-ancestors 'none'",
+    ]);
+    expect(policy?.join()).to.not.include('unsafe');
+  });
+
+  it('with an HTML that is asked for anew each time, and other files that are kept for a year', async () => {
+    await start({});
+    const { headers } = await onTheWire(url('/'), {});
+    expect(headers['cache-control']).to.equal('no-cache');
+    const again = await onTheWire(url('/'), { 'if-none-match': headers.etag ?? '' });
+    expect(again.statusCode).to.equal(304);
+    for (const end of ['js', 'css', 'svg']) {
+      const { status, headers } = await ask(url(await asset(end)));
+      expect([status, headers.get('cache-control')]).to.deep.equal([
+        200,
+        'public, max-age=31536000, immutable',
+      ]);
+    }
+  });
+
+  it('compressed as the client likes it, and the same thing each way', async () => {
+    await start({});
+    const path = await asset('js');
+    const plain = await ask(url(path), { headers: { 'accept-encoding': 'identity' } });
+    expect(plain.headers.get('content-encoding')).to.equal(null);
+    for (const [accepted, sent] of [
+      ['gzip, deflate, br', 'br'],
+      ['gzip', 'gzip'],
+    ] as const) {
+      const { headers, body } = await ask(url(path), { headers: { 'accept-encoding': accepted } });
+      expect([headers.get('content-encoding'), headers.get('vary')]).to.deep.equal([sent, 'Accept-Encoding']);
+      expect(headers.get('content-type')).to.equal('text/javascript; charset=UTF-8');
+      expect(body.equals(plain.body)).to.equal(true);
+    }
+  });
+
+  it('in less than 60 KB at the first visit, even by gzip', async () => {
+    await start({});
+    const html = (await ask(url('/'))).body.toString();
+    const paths = [
+      '/',
+      ...[...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? ''),
+    ];
+    expect(paths).to.have.length(4);
+    const sizes = await Promise.all(
+      paths.map(async (path) => (await onTheWire(url(path), { 'accept-encoding': 'gzip' })).socket.bytesRead),
+    );
+    expect(sizes.reduce((sum, size) => sum + size)).to.be.within(10_000, BUDGET);
+  });
+
+  it('to GET and HEAD; other methods are refused in the error shape', async () => {
+    await start({});
+    const head = await ask(url('/'), { method: 'HEAD' });
+    expect([head.status, head.body.length]).to.deep.equal([200, 0]);
+    for (const path of ['/', await asset('js')]) {
+      const refused = await ask(url(path), { method: 'POST', body: 'x' });
+      expect([refused.status, refused.headers.get('allow')]).to.deep.equal([405, 'GET, HEAD, OPTIONS']);
+      expect(refused.message).to.equal('POST is not allowed here: use GET, HEAD, OPTIONS.');
+    }
+    const missing = await ask(url('/assets/nothing.js'));
+    expect([missing.status, missing.message]).to.deep.equal([404, 'There is nothing at this path.']);
+  });
+
+  it('without counting toward the rate limit', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '1' });
+    for (const path of ['/', await asset('css'), '/']) {
+      const { status, headers } = await ask(url(path));
+      expect([status, headers.get('x-ratelimit-limit')]).to.deep.equal([200, null]);
+    }
+    expect((await ask(`${current().base}/health`)).status).to.equal(200);
+  });
+});
+
+/** An answer that was read to its end, with nothing done by a client that knows better (fetch asks caches to step aside). */
+function onTheWire(url: string, headers: Record<string, string>): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { headers, agent: false }, (res) => {
+      res.resume();
+      res.once('end', () => resolve(res));
+    });
+    asked.once('error', reject).end();
+  });
+}
