@@ -67,9 +67,9 @@ export interface AppDeps {
   readonly works: () => Promise<boolean>;
   /** How the tools are shut in. */
   readonly layers: Layers;
+  readonly metrics: Pick<Metrics, 'request' | 'expose'>;
   /** The web page, when it has been built. */
   readonly page?: Page | undefined;
-  readonly metrics: Pick<Metrics, 'request' | 'expose'>;
   /** Whether new work is refused because the process is about to end. */
   readonly draining?: () => boolean;
   /** Milliseconds of a clock that never goes back, for the rate limit. */
@@ -87,12 +87,19 @@ export function createApp(deps: AppDeps): Express {
   app.set('trust proxy', config.TRUST_PROXY);
 
   app.use(commonHeaders);
-  app.use(recordRequests({ log, routes: ROUTES, quiet: PROBES, onFinished: metrics.request }));
+  app.use(
+    recordRequests({
+      log,
+      routes: [...ROUTES, ...(deps.page?.paths ?? [])],
+      quiet: PROBES,
+      onFinished: metrics.request,
+    }),
+  );
   if (config.CORS_ORIGIN !== false) app.use(crossOrigin(config.CORS_ORIGIN));
   app.get('/livez', liveRoute);
   app.get('/readyz', readyRoute(deps.works, deps.draining ?? (() => false), { ...deps.layers }));
-  for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as Page).handler);
   app.get('/metrics', metricsRoute(metrics.expose));
+  for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as Page).handler);
   app.use(BASE, apiRouter(deps));
   addDocs(app);
   app.use(notFound);

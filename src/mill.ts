@@ -96,10 +96,9 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
     const launching = { searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
     const run = createRun(launching);
     await checkPolicy(workspaces, toolchain, run, limits);
-    const onStart = observer?.workerStarted;
     const workers = await warmWorkers({
       ...{ config, magick: toolchain.magick, workspaces, launching, log },
-      ...(onStart && { onStart }),
+      onStart: () => observer?.workerStarted(),
     });
     const pool = createPool({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
     const convert = createConvert({
@@ -116,7 +115,7 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
       ...(observer && { observe: observer.conversion }),
     });
     const load = (): MillLoad => {
-      const { ready, resting } = workers?.idle() ?? { ready: 0, resting: 0 };
+      const { ready, resting } = workers ?? { ready: 0, resting: 0 };
       return { ...pool.load(), workersReady: ready, workersResting: resting };
     };
     const close = async (): Promise<void> => {

@@ -34,8 +34,8 @@ export interface WarmDeps {
   readonly workspaces: Workspaces;
   readonly launching: LaunchDeps & { readonly limits: ToolLimits };
   readonly log: Logger;
-  /** Told of each process that is started. */
-  readonly onStart?: () => void;
+  /** Is told of every process that is started. */
+  readonly onStart: () => void;
 }
 
 /** @returns undefined where every image gets a process of its own: the log says why, if it is not version 6 */
@@ -44,7 +44,7 @@ export async function warmWorkers(deps: WarmDeps): Promise<Workers | undefined> 
   if (magick?.major !== 7) return undefined;
   const worker = { ...launching, policyFolder: POLICY };
   const start = async (): Promise<Worker> => {
-    onStart?.();
+    onStart();
     return startWorker({
       ...worker,
       environment: ENVIRONMENT,

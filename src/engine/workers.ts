@@ -10,7 +10,8 @@ export interface Workers {
   /** Runs a command that names its client in a process of that client, and every other in one of its own. */
   readonly run: Run;
   /** How many wait for a client, and how many for more of their client's images. */
-  idle(): { readonly ready: number; readonly resting: number };
+  readonly ready: number;
+  readonly resting: number;
   /** Ends them all, once what is under way has come to its end. */
   close(): Promise<void>;
 }
@@ -135,7 +136,12 @@ export function createWorkers(deps: WorkersDeps): Workers {
   refill();
   return {
     run: (command) => track(running, run(command)),
-    idle: () => ({ ready: ready.length, resting: resting.length }),
+    get ready() {
+      return ready.length;
+    },
+    get resting() {
+      return resting.length;
+    },
     async close() {
       closed = true;
       await Promise.allSettled([...starting, ...running]);

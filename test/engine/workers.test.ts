@@ -38,7 +38,7 @@ describe('warm workers', () => {
     const report = (trouble: unknown) => void reported.push(trouble);
     const usual = { start, serves, runAlone: alone, slots: 2, reuse: 50, report };
     workers = createWorkers({ ...usual, ...settings });
-    if (!settings.start) await eventually(() => workers?.idle().ready === (settings.slots ?? 2));
+    if (!settings.start) await eventually(() => workers?.ready === (settings.slots ?? 2));
     return workers;
   }
 
@@ -59,7 +59,7 @@ describe('warm workers', () => {
   }
   /** Which process serves a client. */
   const served = async (client: string, body = ''): Promise<number> => {
-    await eventually(() => (workers as Workers).idle().ready > 0);
+    await eventually(() => (workers as Workers).ready > 0);
     return Number((await perform(client, `echo $$ > output; ${body}`)).wrote);
   };
 

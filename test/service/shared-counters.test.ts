@@ -59,9 +59,8 @@ describe('the rate limit with REDIS_URL', () => {
     await redis.stop();
     expect([await left(service), await left(service)]).to.deep.equal([2, 1]);
     await countsAlone(service);
-    expect(said(service, 40)).to.deep.equal([
-      'the shared counters do not answer: requests are counted here alone',
-    ]);
+    const warnings = said(service, 40).filter((message) => message.includes('counters'));
+    expect(warnings).to.deep.equal(['the shared counters do not answer: requests are counted here alone']);
     redis = await startRedis(port);
     await countsTogether(service);
     expect(await left(service)).to.equal(4); // what the new one knows
