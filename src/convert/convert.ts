@@ -1,11 +1,10 @@
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Run } from '../engine/command.ts';
 import type { Pool } from '../engine/pool.ts';
 import type { Tool, Toolchain } from '../engine/toolchain.ts';
 import { fail, failBecause } from '../errors.ts';
-import { INPUTS, type InputType, OUTPUTS, type OutputType, startsLike } from '../formats.ts';
-import { badResult, checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
+import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
+import { checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
 import { EndlessFile } from './header/bytes.ts';
 import { readHeader } from './header/header.ts';
 import { checkLimits, type PictureLimits } from './limits.ts';
@@ -16,11 +15,11 @@ import {
   type ConvertOptions,
   INPUT_FILE,
   type Note,
-  OUTPUT_STEM,
   type Picture,
   type Plan,
   type Step,
 } from './plan/types.ts';
+import { checkResult } from './result.ts';
 
 /** One file, from the bytes that were received to the bytes that are sent. */
 
@@ -213,29 +212,4 @@ export function createConvert({
       throw error;
     }
   };
-}
-
-/**
- * Success is one file, the expected one, that is not empty and starts as its format does. No link, which would lead
- * out of the folder. It was written a moment ago: to look at it waits for no disk.
- */
-function checkResult(source: Source, options: ConvertOptions, output: string) {
-  const outputs = readdirSync(source.folder).filter((name) => name.startsWith(OUTPUT_STEM));
-  if (outputs.length !== 1 || outputs[0] !== output) {
-    throw badResult(`expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`, source);
-  }
-  const path = join(source.folder, output);
-  // Neither a link nor a pipe, which would be waited for for ever.
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  try {
-    const { size } = fstatSync(file);
-    const head = Buffer.alloc(16);
-    const length = readSync(file, head, 0, head.length, 0);
-    if (!startsLike(OUTPUTS[options.format], head.subarray(0, length))) {
-      throw badResult(`${output} has ${size} bytes and does not start like ${options.format}`, source);
-    }
-    return { path, bytes: size };
-  } finally {
-    closeSync(file);
-  }
 }
