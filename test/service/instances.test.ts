@@ -15,7 +15,9 @@ const REQUESTS_AFTER = 20;
 /** What a proxy in front of several instances is told; a test may call itself a client of its own. */
 const proxy = (port: number, instances: readonly number[]): string => `
 upstream imagemill {
-  ${instances.map((instance) => `server 127.0.0.1:${instance} fail_timeout=1s;`).join('\n  ')}
+  # Every instance is tried for every request: left out for a while after a failure, as is usual, all of them could be
+  # left out at once when they are replaced faster than that.
+  ${instances.map((instance) => `server 127.0.0.1:${instance} max_fails=0;`).join('\n  ')}
   keepalive 16;
 }
 map $http_x_test_client $client { default $http_x_test_client; '' $remote_addr; }

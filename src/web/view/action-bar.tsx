@@ -71,8 +71,9 @@ function Totals() {
 
 const sum = (blobs: readonly Blob[]): number => blobs.reduce((total, { size: bytes }) => total + bytes, 0);
 
+/** The last first: nothing that waits may take the place of what is cancelled. */
 function cancelAll(): void {
-  for (const { state } of items.value) if ('cancel' in state.value) state.value.cancel();
+  for (const { state } of items.value.toReversed()) if ('cancel' in state.value) state.value.cancel();
 }
 
 function clear(): void {
