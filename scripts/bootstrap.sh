@@ -2,7 +2,7 @@
 # Makes this checkout ready: the tools, the npm packages, the build. Runs before `npm start`
 # and `npm test`, does only what is missing, and is over in a moment when nothing is.
 #
-#   sh scripts/bootstrap.sh serve|test
+#   sh scripts/bootstrap.sh serve|test|docker
 set -eu
 purpose=${1:-serve}
 cd "$(dirname "$0")/.."
@@ -43,7 +43,7 @@ missing_packages() {
     setpriv --help 2>/dev/null | grep -q landlock || has bwrap || printf 'bubblewrap '
   fi
   # The tests look at results with other pairs of eyes, and at the service as a browser and as curl.
-  if [ "$purpose" = test ]; then
+  if [ "$purpose" != serve ]; then
     has pdftoppm || printf 'poppler-utils '
     has curl || printf 'curl '
     has unzip || printf 'unzip '
@@ -57,6 +57,12 @@ missing_packages() {
     /usr/bin/python3 -c 'import PIL' 2>/dev/null || python3 -c 'import PIL' 2>/dev/null || printf 'python3-pil '
     has chromium || has chromium-browser || has google-chrome || [ -d /Applications/Chromium.app ] ||
       [ -d '/Applications/Google Chrome.app' ] || printf 'chromium '
+  fi
+  # The tests of the image make one, and what it is based on. Newer Debians have the command in a package of its own.
+  if [ "$purpose" = docker ]; then
+    has_daemon debootstrap || printf 'debootstrap '
+    has_daemon dockerd || printf 'docker.io '
+    has docker || ! apt-cache show docker-cli >/dev/null 2>&1 || printf 'docker-cli '
   fi
 }
 

@@ -1,0 +1,136 @@
+import { randomInt } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import { ask, convert, fixture } from '../helpers/client.ts';
+import { freePorts } from '../helpers/daemons.ts';
+import { docker, inspect } from '../helpers/docker.ts';
+import { eventually } from '../helpers/scripts.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const SOCKET = (process.env.DOCKER_HOST ?? '').replace('unix://', '');
+const CLIENTS = 4;
+
+describe('docker/compose.yaml', function () {
+  this.timeout(120_000);
+  const project = `imagemill-test-${randomInt(1e9)}`;
+  let ports: number[] = [];
+  let limit = '';
+
+  /** Debian's Docker Compose, in a container; the images that it would fetch are stand-ins. */
+  const compose = (...args: string[]): Promise<string> => {
+    const settings = {
+      COMPOSE_PROJECT_NAME: project,
+      RATE_LIMIT_PER_MINUTE: limit,
+      PUBLISH: `127.0.0.1:${ports[0]}`,
+      PUBLISH_PROXY: `127.0.0.1:${ports[1]}`,
+      NGINX_IMAGE: 'imagemill-test-nginx',
+      VALKEY_IMAGE: 'imagemill-test-valkey',
+    };
+    const environment = Object.entries(settings).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
+    const mounts = ['--volume', `${SOCKET}:/var/run/docker.sock`, '--volume', `${ROOT}:${ROOT}:ro`];
+    const options = ['--rm', '--network', 'host', '--workdir', ROOT, ...mounts, ...environment];
+    return docker('run', ...options, 'imagemill-test-compose', '--file', 'docker/compose.yaml', ...args);
+  };
+  const scaled = (...args: string[]) => compose('--profile', 'scale', ...args);
+  /** The containers of a service. */
+  const containers = async (service: string): Promise<string[]> =>
+    (await scaled('ps', '--quiet', service)).split('\n').filter(Boolean);
+
+  before(async () => {
+    ports = await freePorts(2);
+  });
+  afterEach(() => scaled('down', '--timeout', '20', '--volumes'));
+
+  it('has one service, and with the profile several instances, a proxy and the counters', async () => {
+    expect(await compose('config', '--services')).to.equal('imagemill');
+    const { services } = parse(await scaled('config'));
+    expect(services).to.have.all.keys('imagemill', 'instances', 'proxy', 'valkey');
+    expect(services.instances.deploy.replicas).to.be.above(1);
+  });
+
+  it('runs one, which converts, with nothing that it does not need', async () => {
+    await compose('up', '--detach', '--no-build');
+    const names = (
+      await docker('ps', '--quiet', '--filter', `label=com.docker.compose.project=${project}`)
+    ).split('\n');
+    expect(names).to.have.length(1);
+    const base = `http://127.0.0.1:${ports[0]}/api/v1`;
+    await eventually(() =>
+      ask(`${base}/health`).then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect((await convert(base, await fixture('scene.jpg'))).status).to.equal(200);
+    expect(await isHardened(names[0] as string)).to.equal(true);
+  });
+
+  describe('with --profile scale', () => {
+    let base = '';
+    let photo: Buffer;
+    const up = async (): Promise<void> => {
+      photo = await fixture('scene.jpg');
+      await scaled('up', '--detach', '--no-build', 'proxy');
+      base = `http://127.0.0.1:${ports[1]}/api/v1`;
+      const ready = async () => (await ask(`${base}/health`).catch(() => undefined))?.status === 200;
+      await eventually(ready);
+    };
+
+    it('runs several instances behind a proxy, which count requests together and reach nothing else', async () => {
+      limit = '';
+      await up();
+      const instances = await containers('instances');
+      expect(instances).to.have.length(3);
+      expect(await containers('imagemill')).to.have.length(0);
+      for (const name of [...instances, ...(await containers('proxy')), ...(await containers('valkey'))])
+        expect(await isHardened(name)).to.equal(true);
+      for (const name of instances)
+        await eventually(async () => (await docker('logs', name)).includes('requests are counted together'));
+      const answers = await Promise.all(Array.from({ length: 70 }, () => ask(`${base}/formats`)));
+      const passed = answers.filter(({ status }) => status === 200);
+      expect(answers.filter(({ status }) => status === 429)).to.have.length(70 - passed.length);
+      expect(new Set(passed.map(({ headers }) => headers.get('x-ratelimit-remaining'))).size).to.equal(
+        passed.length,
+      );
+      expect(passed.length).to.be.within(50, 60);
+      for (const name of instances) {
+        expect(await docker('logs', name), 'each had some').to.include('/api/v1/formats');
+      }
+      expect((await inspect(`${project}_back`)).Internal, 'leads nowhere').to.equal(true);
+      for (const path of ['/metrics', '/readyz'])
+        expect((await ask(new URL(path, base).href)).status).to.equal(404);
+    });
+
+    it('loses nothing while one instance is stopped under load, and goes on with the rest', async () => {
+      limit = '0';
+      await up();
+      const [victim = ''] = await containers('instances');
+      const ends: (number | string)[] = [];
+      let last = Number.POSITIVE_INFINITY;
+      const client = async () => {
+        while (ends.length < last) {
+          const end = await convert(base, photo).then(({ status }) => status, String);
+          ends.push(end);
+        }
+      };
+      const clients = Promise.all(Array.from({ length: CLIENTS }, client));
+      await eventually(() => ends.length >= CLIENTS);
+      await docker('stop', '--time', '20', victim);
+      last = ends.length + 2 * CLIENTS;
+      await clients;
+      expect(ends.filter((end) => end !== 200)).to.deep.equal([]);
+      expect((await inspect(victim)).State.ExitCode).to.equal(0);
+    });
+  });
+});
+
+async function isHardened(name: string): Promise<boolean> {
+  const { HostConfig, Config } = await inspect(name);
+  expect(HostConfig).to.include({ ReadonlyRootfs: true, Privileged: false });
+  expect(HostConfig.CapDrop).to.deep.equal(['ALL']);
+  expect(HostConfig.SecurityOpt).to.deep.equal(['no-new-privileges:true']);
+  expect(HostConfig.PidsLimit).to.be.within(1, 256);
+  expect(Config.User).to.match(/^[1-9]\d*:\d+$/);
+  return true;
+}

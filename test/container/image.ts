@@ -1,0 +1,74 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import { docker, IMAGE, inspect } from '../helpers/docker.ts';
+
+const MB = 1e6;
+/** Beyond the image it is based on. */
+const MOST_BYTES = 450 * MB;
+const ROOT = new URL('../../', import.meta.url);
+
+const read = (path: string): Promise<string> => readFile(new URL(path, ROOT), 'utf8');
+/** What a shell in a fresh container prints, as the image's user. */
+const sh = (command: string, ...args: string[]): Promise<string> =>
+  docker('run', '--rm', '--network', 'none', '--entrypoint', 'sh', IMAGE, '-c', command, 'sh', ...args);
+
+describe('the image', () => {
+  it(`is smaller than ${MOST_BYTES / MB} MB beyond its base`, async () => {
+    const [, base = ''] = /^ARG NODE_IMAGE=(.*)$/m.exec(await read('docker/Dockerfile')) ?? [];
+    const [own, below] = [await inspect(IMAGE), await inspect(base)];
+    expect(own.RootFS.Layers.slice(0, below.RootFS.Layers.length)).to.deep.equal(below.RootFS.Layers);
+    const bytes = own.Size - below.Size;
+    expect(bytes).to.be.within(1, MOST_BYTES);
+    console.log(`    ${Math.round(bytes / MB)} MB`);
+  });
+
+  it('is of a user without rights, and says what it is', async () => {
+    const { Config } = await inspect(IMAGE);
+    const { version, description } = JSON.parse(await read('package.json'));
+    expect(Config.User).to.equal('10001:10001');
+    expect(await sh('id')).to.equal('uid=10001(imagemill) gid=10001(imagemill) groups=10001(imagemill)');
+    expect(Config.Labels).to.include({
+      'org.opencontainers.image.title': 'imagemill',
+      'org.opencontainers.image.description': description,
+      'org.opencontainers.image.version': version,
+    });
+    expect(Config.ExposedPorts).to.have.all.keys('3000/tcp');
+  });
+
+  it('has the tools, and no compiler, Ghostscript, package manager of npm or program with rights of its own', async () => {
+    const which = (names: string[]) =>
+      sh('for name; do command -v "$name" >/dev/null && echo "$name"; done; true', ...names);
+    const needed = ['magick', 'rsvg-convert', 'setpriv', 'prlimit', 'tini', 'node', 'fc-cache'];
+    expect((await which(needed)).split('\n')).to.deep.equal(needed);
+    const compilers = ['cc', 'gcc', 'g++', 'clang', 'make', 'ld', 'as', 'tsc', 'python3'];
+    expect(await which([...compilers, 'gs', 'ghostscript', 'npm', 'npx', 'yarn', 'curl', 'wget'])).to.equal(
+      '',
+    );
+    const asRoot = ['--user', '0:0', '--network', 'none', '--entrypoint', 'find', IMAGE];
+    expect(await docker('run', '--rm', ...asRoot, '/', '-xdev', '-perm', '/6000', '-type', 'f')).to.equal('');
+  });
+
+  it('has the packages of production, and no others', async () => {
+    const { packages } = JSON.parse(await read('package-lock.json')) as {
+      packages: Record<string, { dev?: boolean; optional?: boolean; devOptional?: boolean; peer?: boolean }>;
+    };
+    const entries = Object.entries(packages).filter(([path]) => path !== '');
+    const dev = entries.filter(([, one]) => one.dev).map(([path]) => path);
+    const needed = entries
+      .filter(([, one]) => !one.dev && !one.optional && !one.devOptional && !one.peer)
+      .map(([path]) => path);
+    expect(needed).to.include('node_modules/express');
+    expect(dev).to.include('node_modules/typescript');
+    const there = (paths: string[]) =>
+      sh('for path; do [ -e "$path" ] && echo "$path"; done; true', ...paths);
+    expect(await there(dev)).to.equal('');
+    expect((await there(needed)).split('\n')).to.deep.equal(needed);
+  });
+
+  it('lets its user write nowhere but to the folders for temporary files', async () => {
+    const places = await sh(
+      "find / -xdev -writable ! -type l ! -path '/proc/*' ! -path '/dev/*' 2>/dev/null; true",
+    );
+    expect(places.split('\n')).to.have.members(['/run/lock', '/tmp', '/var/tmp']);
+  });
+});

@@ -1,0 +1,135 @@
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { ask, convert, fixture } from '../helpers/client.ts';
+import { docker, HARDENED, inspect, TMPFS, useContainers } from '../helpers/docker.ts';
+import { eventually } from '../helpers/scripts.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** Those files that say nothing about settings. */
+const SUITE = 'exec mocha $(grep -l "useService()" test/service/*.test.ts)';
+/** How the tools are shut in: by what needs no rights. */
+const SHUT_IN = { limits: 'prlimit', privileges: 'setpriv', files: 'landlock', network: 'seccomp' };
+/** Of what must stop by itself. */
+const SECONDS_TO_STOP = '30';
+
+describe('a container with nothing but its port and its folder for temporary files', () => {
+  const start = useContainers();
+  const statusOf = async (base: string, name: string, format: string): Promise<number> =>
+    (await convert(base, await fixture(name), { format })).status;
+  const readyz = async (base: string) =>
+    JSON.parse((await ask(new URL('/readyz', base).href)).body.toString());
+
+  describe("of the image's own user", () => {
+    let container: Awaited<ReturnType<typeof start>>;
+    before(async () => {
+      container = await start(HARDENED, { SANDBOX: 'on' });
+    });
+
+    it('shuts its tools in, by Landlock and seccomp', async () => {
+      expect((await readyz(container.base)).sandbox).to.deep.equal(SHUT_IN);
+    });
+
+    it('has no rights, few processes, and nothing that it can write to', async () => {
+      const status = await container.sh('cat /proc/1/status');
+      expect(status).to.match(/^Uid:\s+10001\s+10001\s+10001\s+10001$/m);
+      for (const fact of [/^CapBnd:\s+0+$/m, /^CapEff:\s+0+$/m, /^NoNewPrivs:\s+1$/m, /^Seccomp:\s+2$/m])
+        expect(status).to.match(fact);
+      const most = await container.sh(
+        'cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max',
+      );
+      expect(most).to.equal('256');
+      const refused = await container.sh('touch /app/x /var/tmp/x 2>&1 || true');
+      expect(refused.match(/Read-only file system/g)).to.have.length(2);
+    });
+
+    it('has an init that reaps what loses its parent', async () => {
+      const pid = await container.sh('sleep 0.2 >/dev/null & echo $!');
+      await eventually(async () => (await container.sh(`[ -e /proc/${pid} ] || echo gone`)) === 'gone');
+      expect(await container.sh('cat /proc/1/comm')).to.equal('tini');
+    });
+
+    it('is healthy by its own check, which fails when nothing answers', async function () {
+      this.timeout(60_000);
+      const { Config } = await inspect(container.name);
+      const [, ...check] = Config.Healthcheck.Test;
+      await docker('exec', container.name, ...check);
+      const failed = await docker('exec', '--env', 'PORT=1', container.name, ...check).catch(
+        (error) => error,
+      );
+      expect(failed.code).to.equal(1);
+      const deadline = performance.now() + 30_000;
+      let health = '';
+      while (health !== 'healthy' && performance.now() < deadline) {
+        health = (await inspect(container.name)).State.Health.Status;
+        await new Promise((resolve) => setTimeout(resolve, 200));
+      }
+      expect(health).to.equal('healthy');
+    });
+  });
+
+  it('passes the whole-service suite, without a network', async function () {
+    this.timeout(300_000);
+    const container = await start([...HARDENED, '--network', 'none'], { SANDBOX: 'on' });
+    const interfaces = (await container.sh('cat /proc/net/dev')).split('\n').slice(2);
+    expect(interfaces.map((line) => line.split(':')[0]?.trim())).to.deep.equal(['lo']);
+    // The port is there alone, so that is where the suite has to be.
+    const { Pid } = (await inspect(container.name)).State;
+    const inside = ['--target', String(Pid), '--net', 'sh', '-c'];
+    const { status, stdout, stderr } = spawnSync('nsenter', [...inside, SUITE], {
+      cwd: ROOT,
+      encoding: 'utf8',
+      env: { ...process.env, BASE_URL: container.base },
+    });
+    expect(status, stdout + stderr).to.equal(0);
+    expect(Number(/(\d+) passing/.exec(stdout)?.[1])).to.be.above(500);
+  });
+
+  for (const user of ['12345:0', '4711:4711']) {
+    it(`works as the user ${user}, too`, async () => {
+      const container = await start([...HARDENED, '--user', user], { SANDBOX: 'on' });
+      expect(await container.sh('id -u')).to.equal(user.split(':')[0]);
+      expect((await readyz(container.base)).sandbox).to.deep.equal(SHUT_IN);
+      for (const [name, format] of [
+        ['scene.avif', 'webp'],
+        ['scene.svg', 'pdf'],
+        ['scene.gif', 'jpg'],
+      ] as const)
+        expect(await statusOf(container.base, name, format), name).to.equal(200);
+    });
+  }
+
+  it('writes nothing outside that folder, even where it could', async () => {
+    const container = await start(TMPFS);
+    for (const name of ['scene.svg', 'scene.jpg', 'scene.tiff'])
+      expect(await statusOf(container.base, name, 'png')).to.equal(200);
+    await container.sh('true');
+    expect(await docker('diff', container.name)).to.equal('');
+    await container.sh('touch /var/tmp/x');
+    expect(await docker('diff', container.name), 'what it says of a file').to.include('/var/tmp/x');
+  });
+
+  it('finishes what is under way when it is stopped, and ends with 0', async function () {
+    this.timeout(60_000);
+    const container = await start(HARDENED);
+    const slow = convert(container.base, await large(), { format: 'webp', quality: '100' });
+    await eventually(async () => {
+      const { body } = await ask(new URL('/metrics', container.base).href);
+      return /^imagemill_conversions_running 1$/m.test(body.toString());
+    });
+    await docker('stop', '--time', SECONDS_TO_STOP, container.name);
+    expect((await slow).status).to.equal(200);
+    expect((await inspect(container.name)).State).to.include({ ExitCode: 0, OOMKilled: false });
+    const lines = (await container.log()).map(({ msg, route }) => route ?? msg);
+    expect(lines.indexOf('draining'), lines.join()).to.be.within(0, lines.lastIndexOf('/api/v1/convert'));
+  });
+});
+
+/** A picture that takes seconds: noise, in 24 megapixels. */
+function large(): Promise<Buffer> {
+  const noise = { type: 'gaussian', mean: 128, sigma: 12 } as const;
+  return sharp({ create: { width: 6000, height: 4000, channels: 3, background: '#888', noise } })
+    .jpeg({ quality: 60 })
+    .toBuffer();
+}

@@ -1,0 +1,108 @@
+import { spawnSync } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import { loadConfig } from '../../src/config.ts';
+import { scratch } from '../helpers/hooks.ts';
+
+const ROOT = new URL('../../', import.meta.url);
+const MIB = 1024 ** 2;
+const read = (path: string): Promise<string> => readFile(new URL(path, ROOT), 'utf8');
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever the file holds; Docker Compose checks it in test/container/
+const compose = async (): Promise<any> => parse(await read('docker/compose.yaml'), { merge: true });
+
+/** What a variable is when nobody sets it. */
+const byDefault = (value: string): string => value.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
+
+describe('the files for Docker', () => {
+  it('are of the version of the package', async () => {
+    const { version } = JSON.parse(await read('package.json'));
+    const { services } = await compose();
+    expect(services.imagemill.image).to.equal(`imagemill:${version}`);
+    expect(services.instances.image).to.equal(`imagemill:${version}`);
+    expect(await read('docker/Dockerfile')).to.match(
+      new RegExp(`^ARG VERSION=${version.replaceAll('.', '\\.')}$`, 'm'),
+    );
+  });
+
+  it('start one service, and what the profile names besides', async () => {
+    const { services } = await compose();
+    const always = Object.keys(services).filter((name) => services[name].profiles === undefined);
+    expect(always).to.deep.equal(['imagemill']);
+    for (const name of ['instances', 'proxy', 'valkey'])
+      expect(services[name].profiles, name).to.deep.equal(['scale']);
+  });
+
+  it('give every service a read-only system, no capability, no new privileges, few processes and a user', async () => {
+    const { services } = await compose();
+    const dockerfile = await read('docker/Dockerfile');
+    for (const [name, service] of Object.entries<typeof services>(services)) {
+      expect(service, name).to.deep.include({
+        read_only: true,
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+      });
+      expect(service.pids_limit, name).to.be.within(1, 256);
+      expect(service.privileged ?? service.network_mode ?? service.cap_add, name).to.equal(undefined);
+      const [, own] = /^USER (.*)$/m.exec(dockerfile) ?? [];
+      expect(service.user ?? own, name).to.match(/^[1-9]\d*:[1-9]\d*$/);
+    }
+  });
+
+  it('set what the service takes, and fit it: ports, folders, counters, times', async () => {
+    const { services, networks } = await compose();
+    const [, image = ''] = /^ENV (.*)$/m.exec(await read('docker/Dockerfile')) ?? [];
+    const ofImage = Object.fromEntries(image.split(' ').map((pair) => pair.split('=', 2)));
+    for (const name of ['imagemill', 'instances']) {
+      const { environment, tmpfs, stop_grace_period } = services[name];
+      const own = Object.entries(environment).map(([key, value]) => [key, byDefault(String(value))]);
+      const config = loadConfig({ ...ofImage, ...Object.fromEntries(own) });
+      expect(tmpfs[0].split(':')[0]).to.equal(config.TEMP_DIR);
+      expect(Number.parseInt(stop_grace_period, 10) * 1000).to.be.above(config.SHUTDOWN_GRACE_MS);
+      expect(config.PORT).to.equal(3000);
+      if (name === 'instances') {
+        expect(config.TRUST_PROXY).to.equal(1);
+        expect(services).to.have.property(new URL(config.REDIS_URL ?? '').hostname);
+      }
+    }
+    expect(byDefault(services.imagemill.ports[0])).to.equal('127.0.0.1:3000:3000');
+    expect(services.instances.ports, 'only the proxy is published').to.equal(undefined);
+    expect(services.instances.networks).to.deep.equal(['back']);
+    expect(networks.back.internal).to.equal(true);
+  });
+
+  it('agree with the resources for Kubernetes: user and folder', async () => {
+    const deployment = parse(await read('docker/kubernetes/deployment.yaml')).spec.template.spec;
+    const dockerfile = await read('docker/Dockerfile');
+    const { runAsUser, runAsGroup } = deployment.securityContext;
+    expect(dockerfile).to.include(`\nUSER ${runAsUser}:${runAsGroup}\n`);
+    expect(dockerfile).to.match(
+      new RegExp(`^ENV .*TEMP_DIR=${deployment.containers[0].volumeMounts[0].mountPath}$`, 'm'),
+    );
+  });
+
+  it('have a configuration that nginx takes, with room and time for the largest request', async () => {
+    const conf = await read('docker/nginx.conf');
+    const folder = await scratch('nginx');
+    const check = async (text: string) => {
+      // It makes the folders that it names.
+      await writeFile(join(folder, 'nginx.conf'), text.replaceAll('/tmp/', `${folder}/`));
+      const env = { PATH: `${process.env.PATH}:/usr/sbin` };
+      const args = ['-t', '-p', folder, '-e', 'stderr', '-c', join(folder, 'nginx.conf')];
+      const { status, stderr, error } = spawnSync('nginx', args, { encoding: 'utf8', env });
+      if (error) throw new Error(`NOT PROVEN: nginx is not here (${error.message})`);
+      return { status, stderr };
+    };
+    const { status, stderr } = await check(conf);
+    expect(status, stderr).to.equal(0);
+    expect((await check(conf.replace('non_idempotent', 'idempotent'))).status).to.equal(1);
+
+    const { MAX_BATCH_FILES, MAX_FILE_BYTES, UPLOAD_TIMEOUT_MS, CONVERT_TIMEOUT_MS } = loadConfig({});
+    const value = (name: string) => Number.parseInt(new RegExp(`${name} (\\d+)`).exec(conf)?.[1] ?? '', 10);
+    expect(value('client_max_body_size') * MIB).to.be.above(MAX_BATCH_FILES * MAX_FILE_BYTES + MIB);
+    expect(value('proxy_read_timeout') * 1000).to.be.above(UPLOAD_TIMEOUT_MS + CONVERT_TIMEOUT_MS);
+    expect(conf).to.include('proxy_next_upstream error timeout http_502 http_503 non_idempotent;');
+  });
+});
