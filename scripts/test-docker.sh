@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.."
 cache=${DOCKER_CACHE:-${TMPDIR:-/tmp}/imagemill-docker}
 log=$cache/log
 base=$(sed -n 's/^ARG NODE_IMAGE=//p' docker/Dockerfile)
+PATH=$PWD/node_modules/.bin:$PATH
 export DOCKER_HOST="unix://$cache/socket"
 export DOCKER_CONFIG="$cache/config"
 # The builder that comes with Docker wherever it is from; the other one is a package of its own.

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { ask, convert, fixture } from '../helpers/client.ts';
 import { freePorts } from '../helpers/daemons.ts';
-import { docker, inspect } from '../helpers/docker.ts';
+import { docker, inspect, PATIENCE } from '../helpers/docker.ts';
 import { eventually } from '../helpers/scripts.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -74,7 +74,7 @@ describe('docker/compose.yaml', function () {
       await scaled('up', '--detach', '--no-build', 'proxy');
       base = `http://127.0.0.1:${ports[1]}/api/v1`;
       const ready = async () => (await ask(`${base}/health`).catch(() => undefined))?.status === 200;
-      await eventually(ready);
+      await eventually(ready, PATIENCE);
     };
 
     it('runs several instances behind a proxy, which count requests together and reach nothing else', async () => {
@@ -86,7 +86,10 @@ describe('docker/compose.yaml', function () {
       for (const name of [...instances, ...(await containers('proxy')), ...(await containers('valkey'))])
         expect(await isHardened(name)).to.equal(true);
       for (const name of instances)
-        await eventually(async () => (await docker('logs', name)).includes('requests are counted together'));
+        await eventually(
+          async () => (await docker('logs', name)).includes('requests are counted together'),
+          PATIENCE,
+        );
       const answers = await Promise.all(Array.from({ length: 70 }, () => ask(`${base}/formats`)));
       const passed = answers.filter(({ status }) => status === 200);
       expect(answers.filter(({ status }) => status === 429)).to.have.length(70 - passed.length);
@@ -115,7 +118,7 @@ describe('docker/compose.yaml', function () {
         }
       };
       const clients = Promise.all(Array.from({ length: CLIENTS }, client));
-      await eventually(() => ends.length >= CLIENTS);
+      await eventually(() => ends.length >= CLIENTS, PATIENCE);
       await docker('stop', '--time', '20', victim);
       last = ends.length + 2 * CLIENTS;
       await clients;

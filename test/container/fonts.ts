@@ -19,7 +19,8 @@ const SIDE = 300;
 /** Of a side of what is drawn, for that side to be a line. */
 const NEARLY_ALL = 0.95;
 
-describe('the fonts of the image', () => {
+describe('the fonts of the image', function () {
+  this.timeout(120_000);
   const start = useContainers();
   let base = '';
   before(async () => {

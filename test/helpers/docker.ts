@@ -23,6 +23,8 @@ export const IMAGE = `imagemill:${version}`;
 
 /** The only place it may write to. */
 export const TMPFS = ['--tmpfs', '/tmp:size=1g,mode=1777'];
+/** In seconds: more than any start or first look at its health takes, also on a machine that does other things. */
+export const PATIENCE = 60;
 /** Everything that an operator can take from it. */
 export const HARDENED = [
   ...['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--pids-limit', '256'],
@@ -64,7 +66,10 @@ async function started(name: string, address: string): Promise<Container> {
     const lines = (await docker('logs', name)).split('\n').filter((line) => line.startsWith('{'));
     return lines.map((line) => JSON.parse(line));
   };
-  await eventually(async () => (await log()).some(({ msg }) => String(msg).startsWith('listening')));
+  await eventually(
+    async () => (await log()).some(({ msg }) => String(msg).startsWith('listening')),
+    PATIENCE,
+  );
   return {
     name,
     base: `http://${address}:3000/api/v1`,

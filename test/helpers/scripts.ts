@@ -19,11 +19,12 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** Waits until `check` gives something, looking every 20 ms; fails after 10 seconds. */
+/** Waits until `check` gives something, looking every 20 ms; fails after 10 seconds, or as many as are said. */
 export async function eventually<T>(
   check: () => Promise<T | undefined | false> | T | undefined | false,
+  seconds = 10,
 ): Promise<T> {
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + seconds * 1000;
   for (;;) {
     const value = await check();
     if (value !== undefined && value !== false) return value;
