@@ -20,7 +20,7 @@ export DOCKER_BUILDKIT=0
 main() {
   [ "$(id -u)" = 0 ] || cannot 'only root can start a Docker of its own'
   unshare --mount true 2>/dev/null || cannot 'this machine allows no mounts'
-  sh scripts/bootstrap.sh docker || cannot 'what is needed could not be installed'
+  sh scripts/bootstrap.sh docker || { command -v dockerd >/dev/null && exit 1 || cannot 'it could not be installed'; }
   mkdir -p -m 700 "$cache" "$DOCKER_CONFIG"
   : >"$log"
   trap stop_docker EXIT
