@@ -1,87 +1,11 @@
-import { once } from 'node:events';
+#!/usr/bin/env -S node --optimize-for-size
 import { readFileSync } from 'node:fs';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { pino } from 'pino';
-import { type Config, ConfigError, loadConfig } from './config.ts';
-import { createHttpServer, type HttpServer } from './http/server.ts';
-import { Unusable } from './mill.ts';
-import { createService, type Service } from './service.ts';
+import { runProgram } from './cli/program.ts';
 
-/** Starts the service: settings → tools → app → listen → drain. Ends with 2 when it cannot serve. */
+/** Where the program begins: the only place that looks at its environment and its arguments. */
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string;
 };
 
-const config = readConfig();
-const log = pino({ level: config.LOG_LEVEL });
-
-const ending = endSignal();
-let service: Service | undefined;
-try {
-  service = await createService({ config, version, log, wholeProcess: true });
-  const http = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
-  http.server.listen(config.PORT, config.HOST);
-  await once(http.server, 'listening');
-  reportStart(http.server, service);
-  log.info({ signal: await ending }, 'draining');
-  service.drain();
-  await drain(http);
-  log.info('ended');
-} catch (error) {
-  if (error instanceof Unusable) log.fatal(error.message);
-  else log.fatal({ err: error }, 'cannot serve');
-  process.exitCode = error instanceof Unusable ? 2 : 1;
-} finally {
-  await service?.close();
-}
-
-function readConfig(): Config {
-  try {
-    return loadConfig(process.env);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    for (const problem of error.problems) console.error(`imagemill: ${problem}`);
-    process.exit(2);
-  }
-}
-
-function reportStart(server: Server, { toolchain, capabilities, layers }: Service): void {
-  const tools = Object.entries(toolchain).map(([name, tool]) => [
-    name,
-    tool ? `${tool.version} ${tool.path}` : 'none',
-  ]);
-  log.info(
-    {
-      version,
-      node: process.version,
-      ...Object.fromEntries(tools),
-      inputs: capabilities.inputs,
-      outputs: capabilities.outputs,
-      sandbox: layers,
-    },
-    'tools',
-  );
-  const { address, port } = server.address() as AddressInfo;
-  log.info(`listening on http://${address.includes(':') ? `[${address}]` : address}:${port}`);
-}
-
-/** The listeners stay: a process whose last one goes dies of the signal, and its tools with it, before it has drained. */
-function endSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, resolve);
-  });
-}
-
-/** Finishes what is under way, for at most the grace period; then the rest is cut off, its processes with it. */
-async function drain({ server, closeIdle }: HttpServer): Promise<void> {
-  const closed = once(server, 'close');
-  server.close();
-  // Clients keep a connection open after their last answer, or open one before their first request.
-  const idle = setInterval(closeIdle, 50);
-  const deadline = setTimeout(() => server.closeAllConnections(), config.SHUTDOWN_GRACE_MS);
-  await closed;
-  clearInterval(idle);
-  clearTimeout(deadline);
-}
+process.exitCode = await runProgram(process.argv.slice(2), { env: process.env, version });
