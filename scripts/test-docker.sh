@@ -20,7 +20,9 @@ export DOCKER_BUILDKIT=0
 main() {
   [ "$(id -u)" = 0 ] || cannot 'only root can start a Docker of its own'
   unshare --mount true 2>/dev/null || cannot 'this machine allows no mounts'
-  sh scripts/bootstrap.sh docker || { command -v dockerd >/dev/null && exit 1 || cannot 'it could not be installed'; }
+  # Again where that fails: which package has Docker's command may only be known when apt has been updated.
+  sh scripts/bootstrap.sh docker || sh scripts/bootstrap.sh docker ||
+    { command -v dockerd >/dev/null && exit 1 || cannot 'it could not be installed'; }
   mkdir -p -m 700 "$cache" "$DOCKER_CONFIG"
   : >"$log"
   trap stop_docker EXIT
