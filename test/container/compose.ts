@@ -72,6 +72,8 @@ describe('docker/compose.yaml', function () {
     const up = async (): Promise<void> => {
       photo = await fixture('scene.jpg');
       await scaled('up', '--detach', '--no-build', 'proxy');
+      for (const name of await containers('instances'))
+        await eventually(async () => (await docker('logs', name)).includes('listening on'), PATIENCE);
       base = `http://127.0.0.1:${ports[1]}/api/v1`;
       const ready = async () => (await ask(`${base}/health`).catch(() => undefined))?.status === 200;
       await eventually(ready, PATIENCE);
