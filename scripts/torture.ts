@@ -3,8 +3,12 @@
  * good, bad and hostile clients is served by one server all the time, while others are put through
  * one fault after another. Prints a table and ends with 1 when anything went wrong.
  */
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createRun } from '../src/engine/run.ts';
+import { createShells } from '../src/engine/shells.ts';
 import { findToolchain } from '../src/engine/toolchain.ts';
 import { add, emptyTally, letIn } from './torture/crowd.ts';
 import { FAULTS, type Outcome } from './torture/faults.ts';
@@ -22,10 +26,12 @@ const MIB = 1024 ** 2;
 const MOST_GROWTH = 40 * MIB;
 
 const search = process.env.PATH ?? '';
+const shells = createShells(() => mkdtemp(join(tmpdir(), 'imagemill-torture-')));
 const toolchain = await findToolchain(
   { path: search },
-  createRun({ searchPath: search, policyFolder: '/nonexistent' }),
+  createRun({ shells, searchPath: search, policyFolder: '/nonexistent' }),
 );
+await shells.close();
 const magick = toolchain.magick?.path ?? '';
 console.log(`ImageMagick ${toolchain.magick?.version}, Node ${process.version}, seed ${seed}, ${seconds} s`);
 

@@ -10,6 +10,7 @@ import { policyHolds } from './engine/policy.ts';
 import { createPool } from './engine/pool.ts';
 import { createRun } from './engine/run.ts';
 import { findSandbox, type Layers, NO_LAYERS, type Sandbox } from './engine/sandbox.ts';
+import { createShells, type Shells } from './engine/shells.ts';
 import { findToolchain, QUESTIONS, type Toolchain } from './engine/toolchain.ts';
 import { sweep } from './files/sweep.ts';
 import { createWorkspaces, type Workspaces } from './files/workspace.ts';
@@ -74,26 +75,31 @@ export class Unusable extends Error {
  * @throws Unusable when nothing could be converted, or not safely
  */
 export async function createMill(config: MillSettings, log: Logger, observer?: MillObserver): Promise<Mill> {
-  // Asking a tool who it is involves no picture, and version 6 lists no formats under the policy.
-  const ask = createRun({ searchPath: config.PATH, policyFolder: NO_POLICY });
-  const toolchain = await findToolchain(
-    { path: config.PATH, magickBin: config.MAGICK_BIN, rsvgBin: config.RSVG_BIN },
-    ask,
-  );
-  const capabilities = capabilitiesOf(toolchain);
-  for (const problem of capabilities.problems) log.warn(problem);
-  if (capabilities.outputs.length === 0) throw new Unusable('Nothing can be converted on this machine.');
-
   const swept = await sweep(config.TEMP_DIR);
   if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
   const workspaces = createWorkspaces(config.TEMP_DIR);
+  const shells = createShells(workspaces.home);
+  const tidy = async (): Promise<void> => {
+    await shells.close();
+    await workspaces.close();
+  };
   try {
     const folder = await workspaces.home().catch((cause: Error) => {
       throw new Unusable(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
     });
+    // Asking a tool who it is involves no picture, and version 6 lists no formats under the policy.
+    const ask = createRun({ shells, searchPath: config.PATH, policyFolder: NO_POLICY });
+    const toolchain = await findToolchain(
+      { path: config.PATH, magickBin: config.MAGICK_BIN, rsvgBin: config.RSVG_BIN },
+      ask,
+    );
+    const capabilities = capabilitiesOf(toolchain);
+    for (const problem of capabilities.problems) log.warn(problem);
+    if (capabilities.outputs.length === 0) throw new Unusable('Nothing can be converted on this machine.');
+
     const limits = toolLimits(config);
-    const { confine, layers } = await shutIn(config, toolchain, limits, folder, log);
-    const launching = { searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
+    const { confine, layers } = await shutIn({ config, toolchain, limits, folder, shells, log });
+    const launching = { shells, searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
     const run = createRun(launching);
     await checkPolicy(workspaces, toolchain, run, limits);
     const workers = await warmWorkers({
@@ -120,11 +126,11 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
     };
     const close = async (): Promise<void> => {
       await workers?.close();
-      await workspaces.close();
+      await tidy();
     };
     return { toolchain, capabilities, convert, workspaces, layers, load, close };
   } catch (error) {
-    await workspaces.close();
+    await tidy();
     throw error;
   }
 }
@@ -152,16 +158,20 @@ function toolLimits({ MAX_PIXELS, MAX_FRAMES }: MillSettings): ToolLimits {
   };
 }
 
-async function shutIn(
-  config: MillSettings,
-  toolchain: Toolchain,
-  limits: ToolLimits,
-  folder: string,
-  log: Logger,
-): Promise<Sandbox> {
+interface ToShutIn {
+  readonly config: MillSettings;
+  readonly toolchain: Toolchain;
+  readonly limits: ToolLimits;
+  /** To try the tools in. */
+  readonly folder: string;
+  readonly shells: Shells;
+  readonly log: Logger;
+}
+
+async function shutIn({ config, toolchain, limits, folder, shells, log }: ToShutIn): Promise<Sandbox> {
   if (config.SANDBOX === 'off') {
     log.warn('SANDBOX=off: the tools run with all rights of this process');
-    return { confine: () => [], layers: NO_LAYERS };
+    return { confine: () => ({}), layers: NO_LAYERS };
   }
   const sandbox = await findSandbox({
     searchPath: config.PATH,
@@ -176,7 +186,8 @@ async function shutIn(
     },
     filters: `${ASSETS}/seccomp`,
     folder,
-    tryOut: (confine) => createRun({ searchPath: config.PATH, policyFolder: ASSETS, limits, confine }),
+    tryOut: (confine) =>
+      createRun({ shells, searchPath: config.PATH, policyFolder: ASSETS, limits, confine }),
   });
   if (sandbox.layers.files === 'none') {
     const advice = 'on Debian 13 setpriv of util-linux does it, elsewhere: apt install bubblewrap';

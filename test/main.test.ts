@@ -112,7 +112,7 @@ describe('the process', () => {
       const started = start({});
       await started.base();
       expect(started.output()).to.match(
-        /"sandbox":\{"limits":"prlimit","privileges":"setpriv","files":"\w+"/,
+        /"sandbox":\{"limits":"ulimit","privileges":"(setpriv|bwrap)","files":"\w+"/,
       );
     });
 

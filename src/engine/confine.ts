@@ -4,7 +4,7 @@ import type { Command } from './command.ts';
 import type { Confine } from './launch.ts';
 import type { Bounds, Layers, SandboxParts } from './sandbox.ts';
 
-/** The ways to shut a tool in: each a program and arguments that are put in front of the command. */
+/** The ways to shut a tool in: limits of its process, or a program and arguments that are put in front of it. */
 
 /** One way to shut in, as a part of the command line. */
 export interface Way {
@@ -12,24 +12,26 @@ export interface Way {
   readonly confine: Confine;
 }
 
-export function limitsBy(prlimit: string, { memoryBytes, fileBytes }: Bounds): Way {
+/** By the shell's own ulimit, which is there already, instead of prlimit(1), which would be one more program to start. */
+export function limited({ memoryBytes, fileBytes }: Bounds): Way {
   return {
-    gives: { limits: 'prlimit' },
-    confine: ({ timeoutMs, memoryBytes: less }: Command) => [
-      prlimit,
-      `--as=${Math.min(less ?? memoryBytes, memoryBytes)}`,
-      `--cpu=${Math.ceil(timeoutMs / 1000) + 1}`,
-      `--fsize=${fileBytes}`,
-      '--nofile=64',
-      '--core=0',
-    ],
+    gives: { limits: 'ulimit' },
+    confine: ({ timeoutMs, memoryBytes: less }: Command) => ({
+      limits: [
+        `-v ${Math.floor(Math.min(less ?? memoryBytes, memoryBytes) / 1024)}`,
+        `-t ${Math.ceil(timeoutMs / 1000) + 1}`,
+        `-f ${Math.ceil(fileBytes / 512)}`,
+        '-n 64',
+        '-c 0',
+      ],
+    }),
   };
 }
 
 const NO_PRIVILEGES = ['--no-new-privs', '--pdeathsig', 'KILL'];
 
 export function unprivileged(setpriv: string): Way {
-  return { gives: { privileges: 'setpriv' }, confine: () => [setpriv, ...NO_PRIVILEGES] };
+  return { gives: { privileges: 'setpriv' }, confine: () => ({ words: [setpriv, ...NO_PRIVILEGES] }) };
 }
 
 /** What programs read besides their own: configuration that is nobody's secret. Not all of it is everywhere. */
@@ -61,16 +63,18 @@ export async function landlock(setpriv: string, { readable, filters, tools }: Sa
   ];
   return {
     gives: { privileges: 'setpriv', files: 'landlock', ...(filtered && { network: 'seccomp' }) },
-    confine: ({ file, cwd }) => [
-      ...[setpriv, ...NO_PRIVILEGES, '--landlock-access', 'fs', ...fixed],
-      ...rule('execute,read-file', file),
-      ...rule('read-file,write-file,read-dir,make-reg,remove-file,truncate', cwd),
-    ],
+    confine: ({ file, cwd }) => ({
+      words: [
+        ...[setpriv, ...NO_PRIVILEGES, '--landlock-access', 'fs', ...fixed],
+        ...rule('execute,read-file', file),
+        ...rule('read-file,write-file,read-dir,make-reg,remove-file,truncate', cwd),
+      ],
+    }),
   };
 }
 
 /** A file system of its own by bubblewrap, with little more in it than the tool and its libraries. */
-export function hidden(bwrap: string, setpriv: string | undefined, { readable, tools }: SandboxParts): Way {
+export function hidden(bwrap: string, { readable, tools }: SandboxParts): Way {
   const visible = [...LIBRARIES, ...CONFIGURATION, ...readable, ...beside(tools)].flatMap((path) => [
     '--ro-bind-try',
     path,
@@ -78,14 +82,16 @@ export function hidden(bwrap: string, setpriv: string | undefined, { readable, t
   ]);
   const links = ['lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]);
   return {
-    gives: { privileges: setpriv ? 'setpriv' : 'bwrap', files: 'bwrap', network: 'bwrap' },
-    confine: ({ file, cwd }) => [
-      ...(setpriv ? [setpriv, ...NO_PRIVILEGES] : []),
-      ...[bwrap, '--unshare-all', '--die-with-parent', '--cap-drop', 'ALL'],
-      ...[...visible, ...links, '--dev', '/dev', '--ro-bind', file, file, '--bind', cwd, cwd],
-      // What bwrap makes up itself is memory, and to be written no more than the machine's.
-      ...['--remount-ro', '/', '--remount-ro', '/dev', '--chdir', cwd, '--'],
-    ],
+    // It denies new privileges by itself: bubblewrap.c, main().
+    gives: { privileges: 'bwrap', files: 'bwrap', network: 'bwrap' },
+    confine: ({ file, cwd }) => ({
+      words: [
+        ...[bwrap, '--unshare-all', '--die-with-parent', '--cap-drop', 'ALL'],
+        ...[...visible, ...links, '--dev', '/dev', '--ro-bind', file, file, '--bind', cwd, cwd],
+        // What bwrap makes up itself is memory, and to be written no more than the machine's.
+        ...['--remount-ro', '/', '--remount-ro', '/dev', '--chdir', cwd, '--'],
+      ],
+    }),
   };
 }
 

@@ -1,7 +1,10 @@
-import { execa } from 'execa';
+import type { Socket } from 'node:net';
+import { constants } from 'node:os';
 import { type Command, CommandFailed, KEPT_BYTES, type Reason } from './command.ts';
+import { quote } from './shell.ts';
+import type { Shells } from './shells.ts';
 
-/** Starts one process, shut in: a bare environment, and a whole process group that dies together. */
+/** Starts one program, shut in: a bare environment, limits, and a whole process group that dies together. */
 
 /** What ImageMagick may use at most, below what the policy allows. */
 export interface ToolLimits {
@@ -12,10 +15,17 @@ export interface ToolLimits {
   readonly frames: number;
 }
 
-/** The programs and their arguments that are put in front of a command, to shut it in. */
-export type Confine = (command: Command) => readonly string[];
+/** What shuts one command in. */
+export interface Confinement {
+  /** Of the process, by name of setrlimit(2): what `ulimit` is told. */
+  readonly limits?: readonly string[];
+  /** The programs and their arguments that are put in front of it. */
+  readonly words?: readonly string[];
+}
+export type Confine = (command: Command) => Confinement;
 
 export interface LaunchDeps {
+  readonly shells: Shells;
   /** The only variable that a command inherits: `PATH`. */
   readonly searchPath: string;
   /** A folder that holds `ImageMagick/policy.xml`. */
@@ -26,35 +36,82 @@ export interface LaunchDeps {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-interface Lifetime {
-  readonly timeout?: number;
-  readonly cancelSignal?: AbortSignal;
+export interface Launched {
+  /** The process that has it as its child. */
+  readonly pid: number | undefined;
+  /** There for `pipe` alone. */
+  readonly stdin: Socket | undefined;
+  readonly stdout: Socket;
+  readonly stderr: Socket;
+  readonly ended: Promise<Ended>;
+  /** Ends it at once, with all that it has started. */
+  stop(why: Reason): void;
+}
+
+/** How a command ended. */
+export interface Ended {
+  /** Nothing when it was ended from outside. */
+  readonly status: number | undefined;
+  /** When somebody of ours ended it. */
+  readonly stopped?: Reason | undefined;
 }
 
 /**
- * @param stdin a file's descriptor, or `pipe` to write to it
- * @param lifetime when it is killed; by default it lives until its input ends
+ * @param stdin `pipe` to write to it, instead of the command's own input
+ * @throws CommandFailed when this machine has no process, or no file, left for it
  */
-export function launch(
-  deps: LaunchDeps,
-  command: Command,
-  stdin: number | 'ignore' | 'pipe',
-  lifetime: Lifetime = {},
-) {
-  const { file, args, cwd } = command;
-  const [program = file, ...rest] = [...(deps.confine?.(command) ?? []), file, ...args];
-  return execa(program, rest, {
-    cwd,
-    env: environment(deps, command),
-    extendEnv: false,
-    // Any descriptor will do; the types only know those up to 9.
-    stdin: stdin as 0 | 'ignore' | 'pipe',
-    buffer: false,
-    reject: false,
-    killSignal: 'SIGKILL',
-    killDescendants: true,
-    ...lifetime,
+export async function launch(deps: LaunchDeps, command: Command, stdin?: 'pipe'): Promise<Launched> {
+  const { shell, ...started } = await deps.shells
+    .start(textOf(deps, command), stdin ?? command.stdin ?? '/dev/null')
+    .catch((error) => {
+      throw new CommandFailed('unrunnable', `${command.file} could not be started`, '', error.cause ?? error);
+    });
+  let stopped: Reason | undefined;
+  let over = false;
+  const ended = started.status.then((status) => {
+    over = true;
+    deps.shells.giveBack(shell);
+    return { status, stopped };
   });
+  const stop = (why: Reason): void => {
+    if (over) return;
+    stopped ??= why;
+    shell.kill();
+  };
+  return { ...started, pid: shell.pid, ended, stop };
+}
+
+/**
+ * Stops what takes too long, or is not wanted any more.
+ *
+ * @returns what calls that off
+ */
+export function keepTime({ timeoutMs, signal }: Command, stop: (why: Reason) => void): () => void {
+  const timer = setTimeout(stop, timeoutMs, 'timeout');
+  const cancel = (): void => stop('cancelled');
+  signal?.addEventListener('abort', cancel, { once: true });
+  if (signal?.aborted) cancel();
+  return () => {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', cancel);
+  };
+}
+
+/** What shells set by themselves is nothing to the tools. */
+const OF_SHELLS = 'unset PWD OLDPWD SHLVL _';
+
+function textOf(deps: LaunchDeps, command: Command): string {
+  const { limits = [], words = [] } = deps.confine?.(command) ?? {};
+  const variables = Object.entries(environment(deps, command)).map(
+    ([name, value]) => `${name}=${quote(value)}`,
+  );
+  const prepare = [
+    `cd ${quote(command.cwd)}`,
+    `export ${variables.join(' ')}`,
+    ...limits.map((limit) => `ulimit ${limit}`),
+  ].join(' && ');
+  const program = [...words, command.file, ...command.args].map(quote).join(' ');
+  return `{ ${prepare}; } || exit ${CANNOT_RUN}; ${OF_SHELLS}; exec ${program}`;
 }
 
 /**
@@ -101,26 +158,26 @@ export function keepStart(stream: NodeJS.ReadableStream): () => string {
   return () => Buffer.concat(chunks).toString('utf8');
 }
 
-/** How a process ended; a part of what execa tells. */
-export interface Ended {
-  readonly timedOut: boolean;
-  readonly isCanceled: boolean;
-  readonly signal?: string | undefined;
-  readonly exitCode?: number | undefined;
-  readonly shortMessage?: string | undefined;
-  readonly cause?: unknown;
+/** What shells and env(1) say when a program is there, or is not, and cannot be started. */
+const CANNOT_RUN = 126;
+const NOT_FOUND = 127;
+
+export function failureOf({ status, stopped }: Ended, { file }: Command, stderr: string): CommandFailed {
+  const end = status === undefined ? undefined : (signalOf(status) ?? status);
+  const reason = stopped ?? reasonOf(end);
+  const cause = reason === 'unrunnable' && end === undefined ? NO_PROCESS : undefined;
+  return new CommandFailed(reason, `${file} ended with ${stopped ?? end}`, stderr, cause, end);
 }
 
-/** @param why when somebody of ours ended it */
-export function failureOf(ended: Ended, command: Command, stderr: string, why?: Reason): CommandFailed {
-  const { shortMessage = command.file, cause, signal, exitCode } = ended;
-  return new CommandFailed(why ?? reasonOf(ended), shortMessage, stderr, cause, signal ?? exitCode);
+/** A shell ends when it cannot fork(2). */
+const NO_PROCESS = Object.assign(new Error('the shell that starts it has ended'), { code: 'EAGAIN' });
+
+function reasonOf(end: number | string | undefined): Reason {
+  if (typeof end === 'string') return 'signal';
+  return end === undefined || end === CANNOT_RUN || end === NOT_FOUND ? 'unrunnable' : 'exit';
 }
 
-function reasonOf({ timedOut, isCanceled, signal, exitCode }: Ended): Reason {
-  if (timedOut) return 'timeout';
-  if (isCanceled) return 'cancelled';
-  if (signal !== undefined) return 'signal';
-  // The programs that shut a command in say by these that it could not be started: env(1), prlimit(1).
-  return exitCode === undefined || exitCode === 126 || exitCode === 127 ? 'unrunnable' : 'exit';
+/** Whoever waits for a program that was killed, a shell or bubblewrap, has 128 and the number of the signal. */
+function signalOf(status: number): string | undefined {
+  return Object.entries(constants.signals).find(([, number]) => number === status - 128)?.[0];
 }

@@ -1,5 +1,5 @@
 import type { Run } from './command.ts';
-import { hidden, landlock, limitsBy, unprivileged, type Way } from './confine.ts';
+import { hidden, landlock, limited, unprivileged, type Way } from './confine.ts';
 import type { Confine } from './launch.ts';
 import { findProgram, type Question } from './toolchain.ts';
 
@@ -36,7 +36,7 @@ export interface Sandbox {
 
 export interface Layers {
   /** Address space, processor time, sizes of files, open files, no core dumps. */
-  readonly limits: 'prlimit' | 'none';
+  readonly limits: 'ulimit' | 'none';
   /** No new privileges, and an end with the server's. */
   readonly privileges: 'setpriv' | 'bwrap' | 'none';
   /** Nothing but the job's folder is written; nothing but the tool and what it needs is read or run. */
@@ -51,17 +51,17 @@ export const NO_LAYERS: Layers = { limits: 'none', privileges: 'none', files: 'n
  * itself when it works, and of the ways to hide files the first that does.
  */
 export async function findSandbox(parts: SandboxParts): Promise<Sandbox> {
-  const [prlimit, setpriv, bwrap] = await Promise.all(
-    ['prlimit', 'setpriv', 'bwrap'].map((name) => findProgram(name, parts.searchPath)),
+  const [setpriv, bwrap] = await Promise.all(
+    ['setpriv', 'bwrap'].map((name) => findProgram(name, parts.searchPath)),
   );
-  const limits = prlimit ? limitsBy(prlimit, parts.bounds) : undefined;
+  const limits = limited(parts.bounds);
   const holding = [
     ...(setpriv ? [await landlock(setpriv, parts)] : []),
-    ...(bwrap ? [hidden(bwrap, setpriv, parts)] : []),
+    ...(bwrap ? [hidden(bwrap, parts)] : []),
     ...(setpriv ? [unprivileged(setpriv)] : []),
   ];
   const chosen: Way[] = [];
-  if (limits && (await works([limits], parts))) chosen.push(limits);
+  if (await works([limits], parts)) chosen.push(limits);
   for (const way of holding) {
     if (await works([...chosen, way], parts)) {
       chosen.push(way);
@@ -75,7 +75,13 @@ export async function findSandbox(parts: SandboxParts): Promise<Sandbox> {
 }
 
 function together(ways: readonly Way[]): Confine {
-  return (command) => ways.flatMap(({ confine }) => confine(command));
+  return (command) => {
+    const parts = ways.map(({ confine }) => confine(command));
+    return {
+      limits: parts.flatMap(({ limits = [] }) => limits),
+      words: parts.flatMap(({ words = [] }) => words),
+    };
+  };
 }
 
 /** Whether every tool still says who it is. */

@@ -2,7 +2,7 @@ import { linkSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Command, type CommandFailed, KEPT_BYTES, type Output, type Reason } from './command.ts';
-import { failureOf, type LaunchDeps, launch } from './launch.ts';
+import { failureOf, keepTime, type LaunchDeps, type Launched, launch } from './launch.ts';
 import { memoryOf } from './memory.ts';
 
 /**
@@ -31,12 +31,14 @@ export interface Worker {
   run(command: Command): Promise<Output>;
   /** Resident memory in bytes; 0 where the system does not tell. */
   memory(): number;
-  /** Ends the process, at once, and removes its folder. */
+  /** Ends the process, at once when it is at work, and removes its folder. */
   end(): Promise<void>;
 }
 
 /** As long as the slowest machine may take to start a program, in milliseconds. */
 const START_MS = 10_000;
+/** What it may take to end by itself, in milliseconds. */
+const MOST_GOODBYE_MS = 1_000;
 
 /** @throws CommandFailed when it does not start */
 export async function startWorker(deps: WorkerDeps): Promise<Worker> {
@@ -47,39 +49,37 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
     cwd: folder,
     timeoutMs: deps.lifetimeMs,
   };
-  const child = launch(deps, self, 'pipe');
+  const child = await launch(deps, self, 'pipe');
   const heard = listen(child);
-  let ended = false;
-  let stopped: Reason | undefined;
-  const gone = child.then((end) => {
-    ended = true;
+  let busy = false;
+  let over = false;
+  const gone = child.ended.then((end) => {
+    over = true;
     return end;
   });
   const stop = (why: Reason): void => {
-    stopped ??= why;
-    child.kill();
+    over = true;
+    child.stop(why);
   };
 
   /** Has the script done, and waits until it says so. */
-  async function perform(script: string, { timeoutMs, signal }: Command): Promise<Output> {
-    const timer = setTimeout(stop, timeoutMs, 'timeout');
-    const cancel = (): void => stop('cancelled');
-    signal?.addEventListener('abort', cancel, { once: true });
-    if (signal?.aborted) cancel();
+  async function perform(script: string, command: Command): Promise<Output> {
+    const callOff = keepTime(command, stop);
+    busy = true;
     try {
       child.stdin?.write(script);
       const done = await Promise.race([heard.done(), gone.then(() => false)]);
-      if (done && !stopped) return heard.take();
-      throw failureOf(await gone, self, heard.take().stderr, stopped);
+      if (done && !over) return heard.take();
+      throw failureOf(await gone, self, heard.take().stderr);
     } finally {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', cancel);
+      busy = false;
+      callOff();
     }
   }
 
   const worker: Worker = {
     get alive() {
-      return !ended && stopped === undefined;
+      return !over;
     },
     async run(command) {
       const names = bringIn(command.cwd, folder);
@@ -89,8 +89,12 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
     },
     memory: () => memoryOf(child.pid),
     async end() {
-      stop('cancelled');
+      // At rest it goes when nothing more can come. A broken codec may think otherwise.
+      const patience = setTimeout(stop, busy ? 0 : MOST_GOODBYE_MS, 'cancelled');
+      over = true;
+      child.stdin?.end();
       await gone;
+      clearTimeout(patience);
       await rm(folder, { recursive: true, force: true, maxRetries: 3 });
     },
   };
@@ -120,8 +124,6 @@ function quote(word: string): string {
   return `'${word}'`;
 }
 
-type Child = ReturnType<typeof launch>;
-
 interface Heard {
   /** True when the process has said that its job is done. */
   done(): Promise<boolean>;
@@ -129,16 +131,16 @@ interface Heard {
   take(): Output;
 }
 
-function listen(child: Child): Heard {
+function listen(child: Launched): Heard {
   let stdout = '';
   let stderr = '';
   let tail = '';
   let tell: (done: boolean) => void = () => {};
   child.stdin?.on('error', () => {}); // that it has ended is told by itself
-  child.stderr?.on('data', (chunk: Buffer) => {
+  child.stderr.on('data', (chunk: Buffer) => {
     if (stderr.length < KEPT_BYTES) stderr += chunk.toString('utf8').slice(0, KEPT_BYTES - stderr.length);
   });
-  child.stdout?.on('data', (chunk: Buffer) => {
+  child.stdout.on('data', (chunk: Buffer) => {
     if (stdout.length < KEPT_BYTES) stdout += chunk.toString('utf8').slice(0, KEPT_BYTES - stdout.length);
     tail = (tail + chunk.toString('latin1')).slice(-DONE.length);
     // What it printed to standard error before is there by now, and is read in this turn of the loop.

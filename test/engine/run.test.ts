@@ -7,8 +7,9 @@ import { startWorker } from '../../src/engine/worker.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { scriptReader } from '../helpers/script-reader.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
+import { shells } from '../helpers/shells.ts';
 
-const SEARCH = { searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
+const SEARCH = { shells, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
 const run = createRun(SEARCH);
 const command = async (file: string, more: Partial<Command> = {}): Promise<Command> => ({
   file,

@@ -8,8 +8,9 @@ import { createWorkers, type Workers, type WorkersDeps } from '../../src/engine/
 import { scratch } from '../helpers/hooks.ts';
 import { scriptReader } from '../helpers/script-reader.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
+import { shells } from '../helpers/shells.ts';
 
-const SEARCH = { searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
+const SEARCH = { shells, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
 const alone = createRun(SEARCH);
 
 describe('warm workers', () => {

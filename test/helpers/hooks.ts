@@ -15,7 +15,8 @@ export async function scratch(name: string): Promise<string> {
 }
 
 export const mochaHooks = {
-  afterAll(): void {
+  async afterAll(): Promise<void> {
+    await (await import('./shells.ts')).shells.close();
     try {
       expect(leftIn(join(suiteFolder, 'service')), 'left in TEMP_DIR by the whole suite').to.deep.equal([]);
     } finally {

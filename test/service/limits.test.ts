@@ -119,6 +119,6 @@ describe('a limit', () => {
   it('is said to be in force at the start, with what shuts the tools in', async () => {
     await start({});
     const { layers } = current().service;
-    expect(layers.limits).to.equal('prlimit');
+    expect(layers.limits).to.equal('ulimit');
   });
 });
