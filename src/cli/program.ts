@@ -22,6 +22,18 @@ replaced.
 Exit status: 0 all were converted; 1 some were not; 2 nothing could be tried
 (wrong arguments or settings, no tools); 130 or 143 ended by Ctrl-C or SIGTERM.`;
 
+const DOCTOR_HELP = `
+It tries everything that serving needs with the settings of the environment:
+the tools and their policy, what shuts them in, a conversion, letters in
+drawings, room for working files, REDIS_URL.
+
+Examples:
+  $ imagemill doctor
+  $ MAGICK_BIN=/opt/magick imagemill doctor
+  $ imagemill doctor --json
+
+Exit status: 0 it can serve, with warnings or without; 2 it cannot.`;
+
 /**
  * Does what the arguments say.
  *
@@ -73,6 +85,16 @@ export async function runProgram(words: readonly string[], surroundings: Surroun
     .action(async (words: string[], flags: Flags) => {
       const { convert } = await import('./convert.ts');
       status = await convert(words, flags, surroundings);
+    });
+
+  program
+    .command('doctor')
+    .description('say what this machine has, what it lacks, and what to do about that')
+    .option('--json', 'one JSON object')
+    .addHelpText('after', DOCTOR_HELP)
+    .action(async (flags: { json?: boolean }) => {
+      const { doctor } = await import('./doctor.ts');
+      status = await doctor(flags, surroundings);
     });
 
   try {

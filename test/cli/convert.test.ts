@@ -1,15 +1,14 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { convert, fixture, fixturePath, trapPath } from '../helpers/client.ts';
-import { type CommandOptions, type CommandRun, command } from '../helpers/command.ts';
+import { type CommandOptions, type CommandRun, command, MAIN } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning } from '../helpers/scripts.ts';
 import { startService } from '../helpers/service.ts';
+import { onTerminal } from '../helpers/terminal.ts';
 
 describe('imagemill convert', () => {
   let folder: string;
@@ -213,17 +212,8 @@ describe('imagemill convert', () => {
   it('shows a bar on a terminal, and none of it elsewhere', async () => {
     await put('scene.jpg', 'a.jpg');
     await put('scene.png', 'b.png');
-    const main = new URL('../../src/main.ts', import.meta.url).pathname;
-    const line = `TEMP_DIR=${temp} ${process.execPath} ${main} convert a.jpg b.png -o out/`;
-    const child = spawn('script', ['-qec', line, '/dev/null'], {
-      cwd: folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let shown = '';
-    child.stdout.on('data', (chunk) => {
-      shown += chunk;
-    });
-    const [status] = await once(child, 'close');
+    const line = `TEMP_DIR=${temp} ${process.execPath} ${MAIN} convert a.jpg b.png -o out/`;
+    const { status, shown } = await onTerminal(line, folder);
     expect(status, shown).to.equal(0);
     expect(shown)
       .to.match(/█+ 2\/2 /)

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 
 /** The program as people type it. */
 
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
 export interface CommandRun {
   /** Its exit status, or the signal that ended it. */
