@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --optimize-for-size
 import { readFileSync } from 'node:fs';
 import { runProgram } from './cli/program.ts';
 

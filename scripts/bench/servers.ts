@@ -20,7 +20,7 @@ process.on('exit', () => {
 /** The service as it is shipped, but for the rate limit. */
 export function startService(settings: Readonly<Record<string, string>> = {}): Promise<Server> {
   const TEMP_DIR = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
-  return start(['--max-semi-space-size=2', here('../../dist/main.js')], {
+  return start(['--optimize-for-size', here('../../dist/main.js')], {
     ...{ PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '0', TEMP_DIR },
     ...settings,
   });

@@ -10,7 +10,7 @@ const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const LOOP_DELAY = new URL('./loop-delay.ts', import.meta.url).pathname;
 
 /** As `npm start` gives them. */
-const FLAGS = ['--max-semi-space-size=2'];
+const FLAGS = ['--optimize-for-size'];
 
 export interface Server {
   readonly base: string;
