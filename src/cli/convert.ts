@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { addAbortSignal, type Readable } from 'node:stream';
 import { type ConvertOptions, INPUT_FILE } from '../convert/plan/types.ts';
 import { takeIn } from '../convert/take-in.ts';
 import { createMill, type Mill, Unusable } from '../mill.ts';
@@ -90,6 +91,7 @@ async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> 
   const { mill, options, maxFileBytes, force, signal } = deps;
   await checkFree(output, force);
   const { stream, bytes } = await openInput(input);
+  addAbortSignal(signal, stream); // nobody knows when standard input has its next byte
   try {
     const workspace = await mill.workspaces.open(Math.min(bytes ?? maxFileBytes, maxFileBytes));
     try {
@@ -111,7 +113,7 @@ async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> 
 }
 
 interface Input {
-  readonly stream: AsyncIterable<Buffer> & { destroy(): void };
+  readonly stream: Readable;
   /** As many as it says that it has. */
   readonly bytes?: number;
 }

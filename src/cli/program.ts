@@ -7,6 +7,14 @@ import { Refused, type Surroundings } from './surroundings.ts';
 /** When the arguments make no sense, as shells and most programs have it. */
 const MISUSED = 2;
 
+const SERVE_HELP = `
+Examples:
+  $ imagemill
+  $ PORT=8080 MAX_FILE_BYTES=52428800 imagemill serve
+
+Exit status: 0 after SIGTERM or SIGINT, when all is finished; 1 something went
+wrong; 2 this machine or these settings cannot serve.`;
+
 const CONVERT_HELP = `
 Examples:
   $ imagemill convert photo.jpg -o photo.webp
@@ -52,6 +60,7 @@ export async function runProgram(words: readonly string[], surroundings: Surroun
   program
     .command('serve', { isDefault: true })
     .description('serve over HTTP (what happens without a command)')
+    .addHelpText('after', SERVE_HELP)
     .allowExcessArguments()
     .action(async (_flags, { args: [word] }: Command) => {
       // Being the default, it gets every word that is no command.

@@ -151,6 +151,7 @@ describe('imagemill convert', () => {
     const { status, stdout, complaints } = await run(['-', '-o', '-', '-f', 'jpg'], { input });
     expect([status, complaints]).to.deep.equal([0, []]);
     expect((await sharp(stdout).metadata()).format).to.equal('jpeg');
+    expect([...stdout.subarray(-2)], 'nothing follows the picture').to.deep.equal([0xff, 0xd9]);
   });
 
   it('keeps the limits of the service, and says which setting moves them', async () => {
@@ -208,6 +209,20 @@ describe('imagemill convert', () => {
       await nothingInTemp();
     });
   }
+
+  it('does not wait for standard input when it is to end', async () => {
+    const { status } = await run(['-', '-o', 'a.webp'], {
+      input: 'never',
+      async meanwhile(pid) {
+        await eventually(async () =>
+          (await readdir(temp, { recursive: true }).catch(() => [])).join().includes('image/in'),
+        );
+        process.kill(pid, 'SIGINT');
+      },
+    });
+    expect(status).to.equal(130);
+    await nothingInTemp();
+  });
 
   it('shows a bar on a terminal, and none of it elsewhere', async () => {
     await put('scene.jpg', 'a.jpg');

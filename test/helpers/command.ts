@@ -17,7 +17,8 @@ export interface CommandRun {
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
-  readonly input?: Uint8Array;
+  /** `never` is one that does not come. */
+  readonly input?: Uint8Array | 'never';
   /** Is given the process as soon as it runs. */
   readonly meanwhile?: (pid: number) => Promise<void>;
 }
@@ -36,7 +37,7 @@ export async function command(
     return chunks;
   });
   child.stdin.on('error', () => {}); // it may want nothing of it
-  child.stdin.end(input);
+  if (input !== 'never') child.stdin.end(input);
   const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   await meanwhile?.(child.pid as number);
   const [code, signal] = await closed;
