@@ -102,6 +102,16 @@ describe('imagemill convert', () => {
     expect(await files()).to.deep.equal(['photo.jpg', 'photo.webp']);
   });
 
+  it('says why a result cannot be put where it was wanted', async () => {
+    await put('scene.jpg', 'photo.jpg');
+    await writeFile(join(folder, 'file'), '');
+    const { status, complaints } = await run(['photo.jpg', '-o', 'file/photo.webp']);
+    expect([status, complaints]).to.deep.equal([
+      1,
+      ['imagemill: file/photo.webp cannot be written: file is not a folder.'],
+    ]);
+  });
+
   it('does not replace one input with the result of another, even with --force', async () => {
     await put('scene.png', 'a.png');
     await put('scene.webp', 'a.webp');

@@ -31,11 +31,13 @@ export async function place(result: string, target: string, force: boolean): Pro
     await copyFile(result, temporary, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     await (force ? rename : renameToFree)(temporary, target);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw troubleBecause(error, 'OUTPUT_EXISTS', target);
-    throw troubleBecause(error, 'OUTPUT_UNWRITABLE', target, systemReason(error));
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    const taken = code === 'EEXIST';
+    if (taken && syscall !== 'mkdir') throw troubleBecause(error, 'OUTPUT_EXISTS', target);
+    const why = taken ? `${folder} is not a folder` : systemReason(error);
+    throw troubleBecause(error, 'OUTPUT_UNWRITABLE', target, why);
   } finally {
-    await rm(temporary, { force: true });
+    await rm(temporary, { force: true }).catch(() => {}); // what went wrong before is what is told
   }
 }
 
