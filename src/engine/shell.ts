@@ -99,8 +99,12 @@ export async function startShell(home: string): Promise<Shell> {
   if (made === 0) return shell;
   shell.kill();
   await shell.gone();
-  throw new Error(`no shell, or no pipes in ${home}`, { cause: trouble });
+  const cause = trouble ?? (made === undefined ? NO_PROCESS : undefined);
+  throw new Error(`no shell, or no pipes in ${home}`, { cause });
 }
+
+/** A shell ends when it cannot fork(2). */
+export const NO_PROCESS = Object.assign(new Error('the shell that starts it has ended'), { code: 'EAGAIN' });
 
 interface Paths {
   readonly in: string;

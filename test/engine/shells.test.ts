@@ -38,7 +38,11 @@ describe('the shells that start programs', () => {
 
   it('are used again, one program at a time, and several when several run', async () => {
     expect(new Set([await parent(), await parent(), await parent()]).size).to.equal(1);
-    expect(new Set(await Promise.all([parent(), parent(), parent()])).size).to.equal(3);
+    const place = await scratch('meeting');
+    const wait = `echo > ${place}/$$; until [ $(ls ${place} | wc -l) = 3 ]; do sleep 0.01; done`;
+    const meets = await script('meets', `${wait}; echo $PPID`);
+    const met = await Promise.all([run(meets), run(meets), run(meets)]);
+    expect(new Set(met.map(({ stdout }) => stdout)).size).to.equal(3);
     expect(await readdir(home)).to.have.length(3);
   });
 
@@ -101,6 +105,17 @@ describe('the shells that start programs', () => {
     const pid = Number(await readFile(join(cwd, 'pid'), 'utf8'));
     await eventually(() => !isRunning(pid));
     expect((await run('/bin/echo', { args: ['on'] })).stdout).to.equal('on\n');
+  });
+
+  it('fail for want of a process when they end before they have started anything', async () => {
+    const file = `/proc/${process.pid}/task/${process.pid}/children`;
+    const children = async () => (await readFile(file, 'utf8')).split(' ').filter(Boolean).map(Number);
+    const before = await children();
+    const running = failure(run('/bin/sleep', { args: ['60'] }));
+    let born: number | undefined;
+    while (born === undefined) born = (await children()).find((pid) => !before.includes(pid));
+    process.kill(born, 'SIGKILL');
+    expect((await running).cause).to.include({ code: 'EAGAIN' });
   });
 
   it('forget a program that has ended, with what it printed', async () => {
