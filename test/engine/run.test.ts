@@ -25,7 +25,7 @@ const failure = (promise: Promise<unknown>): Promise<CommandFailed> =>
   );
 
 describe('a command', () => {
-  it('gets its arguments as they are, without a shell', async () => {
+  it('gets its arguments as they are, whatever they would mean to a shell', async () => {
     const { stdout } = await run(await command('/bin/echo', { args: ['$HOME', '; ls', '*', "'"] }));
     expect(stdout).to.equal("$HOME ; ls * '\n");
   });
