@@ -100,7 +100,7 @@ export async function startShell(home: string): Promise<Shell> {
   shell.kill();
   await shell.gone();
   const cause = trouble ?? (made === undefined ? NO_PROCESS : undefined);
-  throw new Error(`no shell, or no pipes in ${home}`, { cause });
+  throw new Error(`no /bin/sh, or no pipes made by mkfifo in ${home}`, { cause });
 }
 
 /** A shell ends when it cannot fork(2). */
