@@ -117,7 +117,7 @@ const ERRORS = {
   PAIR_UNAVAILABLE: row(
     415,
     (file: string, from: string, to: string) =>
-      `${file} is a kind of ${from} that cannot be converted to ${to} on this server.`,
+      `${file} is a kind of ${from} that cannot be converted to ${to} on this machine.`,
   ),
   ENCODED_BODY: row(415, () => 'An encoded request body is not supported: send it without Content-Encoding.'),
   RATE_LIMITED: row(

@@ -1,10 +1,46 @@
 import { Command, CommanderError } from 'commander';
+import type { Flags } from './convert/wishes.ts';
 import { Refused, type Surroundings } from './surroundings.ts';
 
 /** The commands, and what becomes of their arguments. Each loads what it needs when it is called. */
 
 /** When the arguments make no sense, as shells and most programs have it. */
 const MISUSED = 2;
+
+const SERVE_HELP = `
+Examples:
+  $ imagemill
+  $ PORT=8080 MAX_FILE_BYTES=52428800 imagemill serve
+
+Exit status: 0 after SIGTERM or SIGINT, when all is finished; 1 something went
+wrong; 2 this machine or these settings cannot serve.`;
+
+const CONVERT_HELP = `
+Examples:
+  $ imagemill convert photo.jpg -o photo.webp
+  $ imagemill convert photo.jpg logo.svg -o web/ --format png --width 1200
+  $ imagemill convert photos -o small/ --quality 70       # keeps sub-folders
+  $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
+  $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
+
+In folders and patterns, files that are no images are passed over. Of several
+results with the same name the second gets " (2)". Without --force no file is
+replaced.
+
+Exit status: 0 all were converted; 1 some were not; 2 nothing could be tried
+(wrong arguments or settings, no tools); 130 or 143 ended by Ctrl-C or SIGTERM.`;
+
+const DOCTOR_HELP = `
+It tries everything that serving needs with the settings of the environment:
+the tools and their policy, what shuts them in, a conversion, letters in
+drawings, room for working files, REDIS_URL.
+
+Examples:
+  $ imagemill doctor
+  $ MAGICK_BIN=/opt/magick imagemill doctor
+  $ imagemill doctor --json
+
+Exit status: 0 it can serve, with warnings or without; 2 it cannot.`;
 
 /**
  * Does what the arguments say.
@@ -18,14 +54,56 @@ export async function runProgram(words: readonly string[], surroundings: Surroun
     .description('Converts images with ImageMagick and librsvg: as a service, or here and now.')
     .version(surroundings.version)
     .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'imagemill: ')) })
     .addHelpText('after', '\nSettings come from the environment; the README has a table of them.');
 
   program
     .command('serve', { isDefault: true })
     .description('serve over HTTP (what happens without a command)')
-    .action(async () => {
+    .addHelpText('after', SERVE_HELP)
+    .allowExcessArguments()
+    .action(async (_flags, { args: [word] }: Command) => {
+      // Being the default, it gets every word that is no command.
+      if (word !== undefined)
+        throw new Refused(`There is no command "${word}": see imagemill --help.`, MISUSED);
       const { serve } = await import('./serve.ts');
       status = await serve(surroundings);
+    });
+
+  program
+    .command('convert')
+    .description('convert files here and now, with the limits of the service')
+    .argument('<input...>', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
+    .requiredOption(
+      '-o, --output <path>',
+      'a file, a folder (made when there is none), or - for standard output',
+    )
+    .option('-f, --format <name>', "webp, png, jpg, gif, bmp or pdf (default: -o's extension, else webp)")
+    .option('-q, --quality <1-100>', 'of webp, jpg and pdf (default: 80)')
+    .option('--width <pixels>', 'at most so wide; only drawings grow')
+    .option('--height <pixels>', 'at most so high')
+    .option('--frames <all|first>', 'of an animation (default: all where the output moves)')
+    .option('--pages <all|first>', 'of a TIFF that becomes a PDF (default: all)')
+    .option('--background <colour>', 'what transparency is laid over, #rgb or #rrggbb (default: white)')
+    .option('--keep-metadata', 'keep EXIF, IPTC, XMP and the colour profile')
+    .option('-j, --jobs <number>', 'conversions at once (default: CONCURRENCY, else the processors)')
+    .option('--force', 'replace files that exist')
+    .option('--quiet', 'say nothing but what went wrong')
+    .option('--json', 'one JSON object a line and file')
+    .addHelpText('after', CONVERT_HELP)
+    .action(async (words: string[], flags: Flags) => {
+      const { convert } = await import('./convert.ts');
+      status = await convert(words, flags, surroundings);
+    });
+
+  program
+    .command('doctor')
+    .description('say what this machine has, what it lacks, and what to do about that')
+    .option('--json', 'one JSON object')
+    .addHelpText('after', DOCTOR_HELP)
+    .action(async (flags: { json?: boolean }) => {
+      const { doctor } = await import('./doctor.ts');
+      status = await doctor(flags, surroundings);
     });
 
   try {

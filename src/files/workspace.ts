@@ -29,7 +29,7 @@ export interface Workspaces {
 }
 
 /** What is received, once more for what becomes of it, and a reserve for those who work already. */
-const ROOM_FACTOR = 2;
+export const ROOM_FACTOR = 2;
 const RESERVE_BYTES = 8 * 1024 ** 2;
 
 /** How many bytes the disk of a folder has left for users without privileges. */

@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express';
 import type { Convert } from '../convert/convert.ts';
+import { baseNameOf } from '../convert/output-name.ts';
 import type { ConvertOptions } from '../convert/plan/types.ts';
 import { ClientGone } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
@@ -8,7 +9,6 @@ import { clientSignal } from './client-signal.ts';
 import type { ReceivedFile } from './intake.ts';
 import { setNotes } from './notes.ts';
 import type { Parse } from './options.ts';
-import { baseNameOf } from './output-name.ts';
 import { clientKey } from './rate-limit.ts';
 import { tell } from './request-context.ts';
 import { sendFile, setServerTiming } from './send-file.ts';

@@ -1,11 +1,11 @@
-import { open, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { INPUT_FILE } from '../convert/plan/types.ts';
+import { type FileType, takeIn } from '../convert/take-in.ts';
 import { fail, ServiceError } from '../errors.ts';
 import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';
 import type { InputType } from '../formats.ts';
-import { createTypeGate } from './type-gate.ts';
 
 /** Puts each file of a request into a folder of its own, while its bytes arrive and limits are kept. */
 
@@ -50,8 +50,6 @@ const ARCHIVE_OVERHEAD = 1024 * 1024;
 
 /** What may be wrong with one file, while the request is sound. */
 const ONE_FILE_ONLY = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
-
-type FileType = InputType | 'zip' | 'archive';
 
 /** What a file may be, and how large by what it is; undefined is what is not known yet. */
 interface Allowance {
@@ -110,25 +108,9 @@ export function createIntake(workspace: Workspace, rules: IntakeRules, halted: A
     label: string,
     { types, most }: Allowance,
   ): Promise<FileType> {
-    const file = await open(join(folder, INPUT_FILE), 'wx', 0o600);
-    try {
-      const gate = createTypeGate(label, types);
-      let length = 0;
-      for await (const chunk of bytes) {
-        halted.throwIfAborted();
-        length += chunk.length;
-        await gate.look(chunk);
-        if (length > most(gate.type)) throw fail('FILE_TOO_LARGE', label, most(gate.type));
-        await file.appendFile(chunk);
-      }
-      if (length === 0) throw fail('EMPTY_FILE', label);
-      const type = await gate.end();
-      if (length > most(type)) throw fail('FILE_TOO_LARGE', label, most(type));
-      if (type === 'zip') archiveBytes -= length;
-      return type;
-    } finally {
-      await file.close();
-    }
+    const { type, length } = await takeIn(bytes, join(folder, INPUT_FILE), { label, types, most, halted });
+    if (type === 'zip') archiveBytes -= length;
+    return type;
   }
 
   async function unpack(folder: string, label: string, goesOn: boolean): Promise<void> {

@@ -4,10 +4,10 @@ import { pipeline } from 'node:stream/promises';
 import { ZipArchive, type ZipEntryData } from 'archiver';
 import type { Response } from 'express';
 import type { Outcome } from '../convert/batch.ts';
+import { baseNameOf, createNaming } from '../convert/output-name.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { sendingFailed } from './client-signal.ts';
 import { errorBody } from './error-handler.ts';
-import { uniqueNames } from './output-name.ts';
 import { hangUpWhenStalled } from './send-file.ts';
 
 /** Sends the results of a batch as a ZIP archive that is made while it flows. */
@@ -64,12 +64,11 @@ async function fill(
   const converted = results.flatMap(({ name, outcome }) =>
     'converted' in outcome ? [{ name, path: outcome.converted.path }] : [],
   );
-  const names = uniqueNames(
-    converted.map(({ name }) => name),
-    extension,
-  );
-  for (const [at, { path }] of converted.entries()) {
-    const entry: ZipEntryData = { name: names[at] as string, store: compressed };
+  const nameOf = createNaming(extension);
+  for (const { name, path } of converted) {
+    // What looks like a drive would be taken off by the library that writes the archive.
+    const base = baseNameOf(name).replaceAll(':', '_');
+    const entry: ZipEntryData = { name: nameOf(base), store: compressed };
     const file = await open(path);
     const source = file.createReadStream();
     source.on('error', (error) => archive.destroy(error));

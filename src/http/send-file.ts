@@ -5,8 +5,8 @@ import { create as contentDisposition } from 'content-disposition';
 import type { Response } from 'express';
 import type { Converted } from '../convert/convert.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
+import { asciiName } from './ascii-name.ts';
 import { sendingFailed } from './client-signal.ts';
-import { asciiName } from './output-name.ts';
 import { tell } from './request-context.ts';
 
 /** A result up to this size goes out with its headers, in one piece; memory is bounded by the connections. */

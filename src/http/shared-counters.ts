@@ -1,7 +1,7 @@
-import { createClient } from '@redis/client';
 import type { Options, Store } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import { RedisStore } from 'rate-limit-redis';
+import { CONNECT_MS, connectionTo, type RedisConnection } from '../redis.ts';
 import { WINDOW_MS } from './rate-limit.ts';
 
 /**
@@ -25,15 +25,13 @@ export interface SharedCountersDeps {
 
 /** How long a request waits for its count, in milliseconds. In one data centre it takes less than one. */
 const PATIENCE_MS = 250;
-/** How long a connection may take to be made, and so how long it can hold up a start, in milliseconds. */
-const CONNECT_MS = 1_000;
 /** From one attempt to connect to the next, in milliseconds. */
 const RETRY_MS = 500;
 const PREFIX = 'imagemill:requests:';
 
 /** Connects, and goes on trying for ever. It never fails: without a connection, everybody counts alone. */
 export async function connectCounters({ url, log, onShared }: SharedCountersDeps): Promise<SharedCounters> {
-  let client: ReturnType<typeof connectionTo> | undefined;
+  let client: RedisConnection | undefined;
   let shared: boolean | undefined;
   let again: NodeJS.Timeout | undefined;
   let closed = false;
@@ -97,16 +95,6 @@ export async function connectCounters({ url, log, onShared }: SharedCountersDeps
       hangUp();
     },
   };
-}
-
-function connectionTo(url: string, onError: (error: Error) => void) {
-  const client = createClient({
-    url,
-    disableOfflineQueue: true,
-    socket: { connectTimeout: CONNECT_MS, reconnectStrategy: false },
-  });
-  client.on('error', onError);
-  return client;
 }
 
 /** What is not there in time is not waited for. */

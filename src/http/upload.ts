@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import busboy from 'busboy';
 import { ClientGone, fail, failBecause } from '../errors.ts';
 import type { Workspace } from '../files/workspace.ts';
+import { printable } from '../printable.ts';
 import { createIntake, type IntakeRules, type ReceivedFile, type RefusedFile } from './intake.ts';
-import { printable } from './printable.ts';
 
 /** Multipart body → files in the workspace. Limits are kept while the bytes arrive, not after. */
 

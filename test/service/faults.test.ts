@@ -140,7 +140,7 @@ describe('when something goes wrong', () => {
       const moving = await convert(current().base, await fixture('moving.gif'));
       expect([moving.status, moving.message]).to.deep.equal([
         415,
-        'The file is a kind of GIF that cannot be converted to WebP on this server.',
+        'The file is a kind of GIF that cannot be converted to WebP on this machine.',
       ]);
       expect((await convert(current().base, await fixture('scene.avif'))).message).to.not.include('AVIF');
       const warnings = current()

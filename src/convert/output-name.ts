@@ -1,4 +1,4 @@
-/** What a converted file is called: the client's own name for it, made harmless, and the new extension. */
+/** What a converted file is called: the name that it came with, made harmless, and the new extension. */
 
 const MOST_BYTES = 200;
 const FALLBACK = 'image';
@@ -20,14 +20,12 @@ export function baseNameOf(clientName: string | undefined): string {
 }
 
 /**
- * The names of files in one archive, in order: the second of one name gets ` (2)`. Names that
+ * Makes the function that hands out names, no two of them alike: the second of one name gets ` (2)`. Names that
  * differ only in case count as one, since they are one file on many systems.
  */
-export function uniqueNames(clientNames: readonly (string | undefined)[], extension: string): string[] {
+export function createNaming(extension: string): (base: string) => string {
   const taken = new Set<string>();
-  return clientNames.map((clientName) => {
-    // What looks like a drive would be taken off by the library that writes the archive.
-    const base = baseNameOf(clientName).replaceAll(':', '_');
+  return (base) => {
     for (let count = 1; ; count += 1) {
       const name = `${count === 1 ? base : `${base} (${count})`}.${extension}`;
       const key = name.toLowerCase().normalize('NFC');
@@ -35,13 +33,7 @@ export function uniqueNames(clientNames: readonly (string | undefined)[], extens
       taken.add(key);
       return name;
     }
-  });
-}
-
-/** An ASCII stand-in for clients that cannot read `filename*`. */
-export function asciiName(name: string): string {
-  const plain = name.normalize('NFKD').replace(/\p{M}/gu, '');
-  return plain.replace(/[^\x20-\x7e]+/g, '_').replace(/["\\%]/g, '_');
+  };
 }
 
 /** Cut between characters as readers see them, never inside one. */

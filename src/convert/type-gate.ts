@@ -1,6 +1,6 @@
-import { SNIFF_BYTES, sniff } from '../convert/sniff.ts';
 import { fail } from '../errors.ts';
 import { INPUTS, type InputType } from '../formats.ts';
+import { SNIFF_BYTES, sniff } from './sniff.ts';
 
 /** Looks at a file's first bytes as they arrive, and refuses a type that cannot be converted. */
 export interface TypeGate<T> {

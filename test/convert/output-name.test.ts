@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { asciiName, baseNameOf } from '../../src/http/output-name.ts';
+import { baseNameOf } from '../../src/convert/output-name.ts';
+import { asciiName } from '../../src/http/ascii-name.ts';
 
 describe('the name of a converted file', () => {
   for (const [given, base] of [

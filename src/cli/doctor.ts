@@ -1,0 +1,31 @@
+import { type Check, tableOf } from './doctor/check.ts';
+import { CHECKS } from './doctor/checks.ts';
+import { examine } from './doctor/examine.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** `imagemill doctor`: what this machine has, what it lacks, and what to do about that. */
+
+const CANNOT_SERVE = 2;
+
+/** @returns the exit status: 0 when it can serve, with warnings or without; 2 when it cannot */
+export async function doctor({ json = false }, { env, version }: Surroundings): Promise<number> {
+  const facts = await examine(env);
+  try {
+    const checks: Check[] = [];
+    for (const check of CHECKS) checks.push(...(await check(facts)));
+    const serves = checks.every(({ state }) => state !== 'fail');
+    if (json) console.log(JSON.stringify({ version, serves, checks }));
+    else console.log(`${tableOf(checks, process.stdout.columns || 80)}\n\n${verdict(version, checks)}`);
+    return serves ? 0 : CANNOT_SERVE;
+  } finally {
+    if (!(facts.mill instanceof Error)) await facts.mill.close();
+  }
+}
+
+function verdict(version: string, checks: readonly Check[]): string {
+  const count = (state: Check['state']) => checks.filter((check) => check.state === state).length;
+  if (count('fail') > 0) return `imagemill ${version} cannot serve here.`;
+  const warnings = count('warn');
+  const besides = warnings === 0 ? '' : `, with ${warnings} warning${warnings === 1 ? '' : 's'}`;
+  return `imagemill ${version} can serve here${besides}.`;
+}

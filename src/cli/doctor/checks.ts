@@ -1,0 +1,49 @@
+import { capabilitiesOf } from '../../convert/capabilities.ts';
+import type { Check } from './check.ts';
+import type { Facts } from './examine.ts';
+import { confinement, formats, imageMagick, otherTools, policy } from './tools.ts';
+import { conversion, counters, fonts, page, workingFiles } from './trials.ts';
+
+/** What each fact means for whoever wants to serve. */
+
+/** In the order of the table; one may have nothing to say. */
+export const CHECKS: readonly ((facts: Facts) => Check[] | Promise<Check[]>)[] = [
+  settings,
+  node,
+  imageMagick,
+  otherTools,
+  policy,
+  confinement,
+  formats,
+  conversion,
+  fonts,
+  workingFiles,
+  page,
+  counters,
+  remarks,
+];
+
+function settings({ settingProblems }: Facts): Check[] {
+  if (settingProblems.length === 0) return [{ name: 'settings', state: 'ok', found: 'all can be used' }];
+  return settingProblems.map((found) => ({ name: 'settings', state: 'fail', found }));
+}
+
+/** As package.json has it. */
+const LEAST_NODE = [22, 12] as const;
+
+function node(): Check[] {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  const enough = major > LEAST_NODE[0] || (major === LEAST_NODE[0] && minor >= LEAST_NODE[1]);
+  const found = `${process.version}  ${process.execPath}`;
+  const advice = [`Node.js ${LEAST_NODE.join('.')} or newer: https://nodejs.org`];
+  if (enough) return [{ name: 'Node.js', state: 'ok', found }];
+  return [{ name: 'Node.js', state: 'fail', found, advice }];
+}
+
+/** Whatever else the mill warned of. */
+function remarks({ warnings, toolchain }: Facts): Check[] {
+  const told = [...capabilitiesOf(toolchain).problems, 'SANDBOX=off', 'the tools can read'];
+  return warnings
+    .filter((warning) => !told.some((start) => warning.startsWith(start)))
+    .map((found) => ({ name: 'also', state: 'warn', found }));
+}

@@ -1,0 +1,89 @@
+import { mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Config, ConfigError, loadConfig } from '../../config.ts';
+import { policyHolds } from '../../engine/policy.ts';
+import { createRun } from '../../engine/run.ts';
+import { createShells } from '../../engine/shells.ts';
+import { findToolchain, type Toolchain } from '../../engine/toolchain.ts';
+import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
+import { createMill, type Mill, Unusable } from '../../mill.ts';
+import { sentenceLog } from '../log.ts';
+import { Refused } from '../surroundings.ts';
+
+/** What this machine has, whether or not that is enough to serve. */
+
+export interface Facts {
+  /** Those that are wrong are as if unset. */
+  readonly config: Config;
+  readonly settingProblems: readonly string[];
+  readonly toolchain: Toolchain;
+  /** Whether ImageMagick obeys; undefined when there is none. */
+  readonly policyHolds: boolean | undefined;
+  /** All that converts, or why there is no such thing. */
+  readonly mill: Mill | Error;
+  /** What the mill warned of. */
+  readonly warnings: readonly string[];
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The caller closes the mill. */
+export async function examine(env: Environment): Promise<Facts> {
+  const { config, settingProblems } = settingsIn(env);
+  const { log, warnings } = sentenceLog();
+  const tools = await lookForTools(config);
+  const mill = await createMill(config, log).catch((error: Error) => error);
+  if (mill instanceof Error && !(mill instanceof Unusable)) throw mill;
+  return { config, settingProblems, ...tools, mill, warnings: [...warnings] };
+}
+
+/** One wrong setting is no reason not to look at the rest. */
+function settingsIn(env: Environment): Pick<Facts, 'config' | 'settingProblems'> {
+  try {
+    return { config: loadConfig(env), settingProblems: [] };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const wrong = error.problems.map((problem) => problem.slice(0, problem.indexOf('=')));
+    const rest = Object.entries(env).filter(([name]) => !wrong.includes(name));
+    return { config: loadConfig(Object.fromEntries(rest)), settingProblems: error.problems };
+  }
+}
+
+const ASSETS = fileURLToPath(new URL('../../../assets', import.meta.url));
+const NO_POLICY = '/nonexistent';
+/** Such as no question comes near to. */
+const LIMITS = { pixels: 10_000, memoryBytes: 1024 ** 3 };
+
+/** Programs are started from a folder, and TEMP_DIR may be what is wrong. */
+async function lookForTools(config: Config): Promise<Pick<Facts, 'toolchain' | 'policyHolds'>> {
+  const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
+  const workspaces = await workspacesIn([config.TEMP_DIR, tmpdir()]);
+  const shells = createShells(workspaces.home);
+  try {
+    const ask = createRun({ shells, searchPath: path, policyFolder: NO_POLICY });
+    const toolchain = await findToolchain({ path, magickBin, rsvgBin }, ask);
+    const { magick } = toolchain;
+    const limits = { ...LIMITS, frames: config.MAX_FRAMES };
+    const obey = createRun({ shells, searchPath: path, policyFolder: ASSETS, limits });
+    const folder = join(await workspaces.home(), 'policy');
+    await mkdir(folder);
+    return { toolchain, policyHolds: magick && (await policyHolds(magick, obey, folder, limits)) };
+  } finally {
+    await shells.close();
+    await workspaces.close();
+  }
+}
+
+async function workspacesIn(folders: readonly string[]): Promise<Workspaces> {
+  for (const folder of folders) {
+    const workspaces = createWorkspaces(folder);
+    const usable = await workspaces.home().catch(() => undefined);
+    if (usable) return workspaces;
+  }
+  throw new Refused(
+    `Nothing can be written in ${folders.join(' or ')}: set TEMP_DIR to a folder that can.`,
+    2,
+  );
+}

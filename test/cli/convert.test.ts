@@ -1,0 +1,290 @@
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { convert, fixture, fixturePath, trapPath } from '../helpers/client.ts';
+import { type CommandOptions, type CommandRun, command, MAIN } from '../helpers/command.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { eventually, isRunning } from '../helpers/scripts.ts';
+import { startService } from '../helpers/service.ts';
+import { onTerminal } from '../helpers/terminal.ts';
+
+describe('imagemill convert', () => {
+  let folder: string;
+  let temp: string;
+  beforeEach(async () => {
+    folder = await scratch('convert');
+    temp = join(await scratch('temp'), 'mill');
+  });
+  const put = async (fixtureName: string, name: string): Promise<void> => {
+    await cp(fixturePath(fixtureName), join(folder, name));
+  };
+  const run = (args: readonly string[], options: CommandOptions = {}): Promise<CommandRun> =>
+    command(['convert', ...args], { cwd: folder, ...options, env: { TEMP_DIR: temp, ...options.env } });
+  const files = async (within = '.'): Promise<string[]> => {
+    const entries = await readdir(join(folder, within), { recursive: true, withFileTypes: true });
+    return entries
+      .filter((entry) => !entry.isDirectory())
+      .map(({ parentPath, name }) => join(parentPath, name).slice(join(folder, within).length + 1))
+      .sort();
+  };
+  const formatOf = async (name: string) => (await sharp(join(folder, name)).metadata()).format;
+  const nothingInTemp = async () => expect(await readdir(temp), 'left in TEMP_DIR').to.deep.equal([]);
+
+  it('makes what the extension of -o says, says what became of the size, and leaves nothing in TEMP_DIR', async () => {
+    await put('scene.jpg', 'photo.jpg');
+    const { status, lines, complaints } = await run(['photo.jpg', '-o', 'photo.webp']);
+    expect([status, complaints]).to.deep.equal([0, []]);
+    expect(lines).to.have.length(1);
+    expect(lines[0]).to.match(/^photo\.jpg → photo\.webp {2}3\.3 kB → \d+ B \(−\d\d%\)$/);
+    const { format, width, height } = await sharp(join(folder, 'photo.webp')).metadata();
+    expect([format, width, height]).to.deep.equal(['webp', 120, 80]);
+    await nothingInTemp();
+  });
+
+  it('keeps the sub-folders of a folder, passes over what is no image, and names what is called one and is none', async () => {
+    await mkdir(join(folder, 'photos/2024/may'), { recursive: true });
+    await put('scene.png', 'photos/a.png');
+    await put('scene.jpg', 'photos/2024/may/b.jpg');
+    await put('scene.gif', 'photos/2024/without-extension');
+    await writeFile(join(folder, 'photos/notes.txt'), 'no image');
+    await writeFile(join(folder, 'photos/fake.jpg'), 'no image');
+    await symlink('..', join(folder, 'photos/2024/circle'));
+    const { status, complaints } = await run(['photos', '-o', 'small', '-f', 'png', '--quiet']);
+    expect(status).to.equal(1);
+    expect(complaints).to.have.length(2);
+    expect(complaints[0]).to.match(/^imagemill: photos\/fake\.jpg is not an image of a supported format/);
+    expect(complaints[1]).to.equal('imagemill: 1 of 4 were not converted.');
+    expect(await files('small')).to.deep.equal(['2024/may/b.png', '2024/without-extension.png', 'a.png']);
+    expect(await formatOf('small/2024/may/b.png')).to.equal('png');
+  });
+
+  it('does not convert its own results when they are inside of the folder', async () => {
+    await put('scene.png', 'a.png');
+    for (const _ of [1, 2]) expect((await run(['.', '-o', 'out', '--force'])).status).to.equal(0);
+    expect(await files()).to.deep.equal(['a.png', 'out/a.webp']);
+  });
+
+  it('takes patterns, and counts sub-folders from where the pattern begins', async () => {
+    await mkdir(join(folder, 'photos/2024'), { recursive: true });
+    await put('scene.jpg', 'photos/a.jpg');
+    await put('scene.jpg', 'photos/2024/b.jpg');
+    await put('scene.png', 'photos/c.png');
+    expect((await run(['photos/**/*.jpg', '-o', 'out/'])).status).to.equal(0);
+    expect(await files('out')).to.deep.equal(['2024/b.webp', 'a.webp']);
+  });
+
+  it('replaces nothing without --force', async () => {
+    await put('scene.jpg', 'photo.jpg');
+    await writeFile(join(folder, 'photo.webp'), 'precious');
+    const refused = await run(['photo.jpg', '-o', 'photo.webp']);
+    expect([refused.status, refused.complaints]).to.deep.equal([
+      1,
+      ['imagemill: photo.webp exists already: --force replaces it.'],
+    ]);
+    expect(await readFile(join(folder, 'photo.webp'), 'utf8')).to.equal('precious');
+    expect((await run(['photo.jpg', '-o', 'photo.webp', '--force'])).status).to.equal(0);
+    expect(await formatOf('photo.webp')).to.equal('webp');
+    expect(await files()).to.deep.equal(['photo.jpg', 'photo.webp']);
+  });
+
+  it('replaces nothing that comes to be while it converts', async () => {
+    await put('scene.jpg', 'photo.jpg');
+    const late = join(folder, 'photo.webp');
+    const body = `printf precious > ${late}; cp ${fixturePath('scene.webp')} image.webp`;
+    const { status, complaints } = await run(['photo.jpg', '-o', 'photo.webp'], {
+      env: { MAGICK_BIN: await fakeMagick(body), SANDBOX: 'off' },
+    });
+    expect([status, complaints.length]).to.deep.equal([1, 1]);
+    expect(complaints[0]).to.include('exists already');
+    expect(await readFile(late, 'utf8')).to.equal('precious');
+    expect(await files()).to.deep.equal(['photo.jpg', 'photo.webp']);
+  });
+
+  it('says why a result cannot be put where it was wanted', async () => {
+    await put('scene.jpg', 'photo.jpg');
+    await writeFile(join(folder, 'file'), '');
+    const { status, complaints } = await run(['photo.jpg', '-o', 'file/photo.webp']);
+    expect([status, complaints]).to.deep.equal([
+      1,
+      ['imagemill: file/photo.webp cannot be written: file is not a folder.'],
+    ]);
+  });
+
+  it('does not replace one input with the result of another, even with --force', async () => {
+    await put('scene.png', 'a.png');
+    await put('scene.webp', 'a.webp');
+    const { status, complaints } = await run(['a.png', 'a.webp', '-o', '.', '--force']);
+    expect([status, complaints[0]]).to.deep.equal([
+      1,
+      'imagemill: a.webp is another of the inputs, and is not replaced.',
+    ]);
+    expect(await readFile(join(folder, 'a.webp'))).to.deep.equal(await fixture('scene.webp'));
+  });
+
+  it('with --json prints an object a line, and converts the rest when one file is damaged', async () => {
+    await put('scene.jpg', 'good.jpg');
+    await put('moving.gif', 'moving.gif');
+    await cp(trapPath('cut-off.png'), join(folder, 'bad.png'));
+    await writeFile(join(folder, 'empty.jpg'), '');
+    const { status, lines, complaints } = await run([
+      ...['good.jpg', 'bad.png', 'moving.gif', 'empty.jpg', 'none.jpg', '-o', 'out/'],
+      ...['--format', 'jpg', '--json'],
+    ]);
+    expect([status, complaints]).to.deep.equal([1, []]);
+    const said = new Map(lines.map((line) => JSON.parse(line)).map((one) => [one.input, one]));
+    const { bytesAfter, ms, ...good } = said.get('good.jpg');
+    expect(good).to.deep.equal({ input: 'good.jpg', output: 'out/good.jpg', bytesBefore: 3266, notes: [] });
+    expect(bytesAfter).to.equal((await readFile(join(folder, 'out/good.jpg'))).length);
+    expect(ms).to.be.a('number');
+    expect(said.get('moving.gif').notes).to.include('first-frame-only');
+    expect(said.get('bad.png').error).to.deep.equal({
+      code: 'DAMAGED',
+      message: 'bad.png is damaged or not a valid PNG image.',
+    });
+    expect(said.get('empty.jpg').error.code).to.equal('EMPTY_FILE');
+    expect(said.get('none.jpg').error.code).to.equal('NO_SUCH_FILE');
+    expect(await files('out')).to.deep.equal(['good.jpg', 'moving.jpg']);
+    await nothingInTemp();
+  });
+
+  it('gives results of the same name numbers, as the service does in a ZIP', async () => {
+    await put('scene.jpg', 'scene.jpg');
+    await put('scene.png', 'SCENE.png');
+    expect((await run(['scene.jpg', 'SCENE.png', '-o', 'out/'])).status).to.equal(0);
+    expect(await files('out')).to.deep.equal(['SCENE (2).webp', 'scene.webp']);
+  });
+
+  it('reads standard input and writes standard output', async () => {
+    const input = await fixture('scene.png');
+    const { status, stdout, complaints } = await run(['-', '-o', '-', '-f', 'jpg'], { input });
+    expect([status, complaints]).to.deep.equal([0, []]);
+    expect((await sharp(stdout).metadata()).format).to.equal('jpeg');
+    expect([...stdout.subarray(-2)], 'nothing follows the picture').to.deep.equal([0xff, 0xd9]);
+  });
+
+  it('keeps the limits of the service, and says which setting moves them', async () => {
+    await put('scene.jpg', 'photo.jpg');
+    const env = { MAX_FILE_BYTES: '1000' };
+    const { status, complaints } = await run(['photo.jpg', '-o', 'photo.webp'], { env });
+    expect([status, complaints]).to.deep.equal([
+      1,
+      ['imagemill: photo.jpg is too large: at most 1000 bytes allowed. MAX_FILE_BYTES moves the limit.'],
+    ]);
+  });
+
+  it('gives the very bytes that the service gives', async () => {
+    const own = await startService();
+    try {
+      for (const [name, fields, flags] of [
+        ['scene.jpg', { format: 'webp', quality: '60', width: '50' }, ['-q', '60', '--width', '50']],
+        ['orientation-6.jpg', { format: 'jpg', strip_metadata: 'false' }, ['--keep-metadata']],
+        ['window.png', { format: 'jpg', background: '08f' }, ['--background', '08f']],
+        ['moving.gif', { format: 'webp', frames: 'first' }, ['--frames', 'first']],
+        ['scene.svg', { format: 'png', height: '200' }, ['--height', '200']],
+      ] as const) {
+        await put(name, name);
+        const output = `out.${fields.format}`;
+        expect((await run([name, '-o', output, '--force', ...flags])).status, name).to.equal(0);
+        const answer = await convert(own.base, await fixture(name), fields);
+        expect(answer.status, name).to.equal(200);
+        expect(answer.body.equals(await readFile(join(folder, output))), name).to.equal(true);
+      }
+    } finally {
+      await own.stop();
+    }
+  });
+
+  for (const [signal, status] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    it(`at ${signal} stops the tools, leaves nothing behind and ends with ${status}`, async () => {
+      await put('scene.jpg', 'photo.jpg');
+      const pidFile = join(await scratch('pid'), 'pid');
+      const body = `echo $$ > ${pidFile}; touch image.webp; sleep 60`;
+      const env = { MAGICK_BIN: await fakeMagick(body), SANDBOX: 'off' };
+      const ended = await run(['photo.jpg', '-o', 'out/'], {
+        env,
+        async meanwhile(pid) {
+          await eventually(() => readFile(pidFile, 'utf8').catch(() => undefined));
+          process.kill(pid, signal);
+        },
+      });
+      expect([ended.status, ended.lines, ended.complaints]).to.deep.equal([status, [], []]);
+      const tool = Number(await readFile(pidFile, 'utf8'));
+      await eventually(() => !isRunning(tool));
+      expect(await files()).to.deep.equal(['photo.jpg']);
+      await nothingInTemp();
+    });
+  }
+
+  it('does not wait for standard input when it is to end', async () => {
+    const { status } = await run(['-', '-o', 'a.webp'], {
+      input: 'never',
+      async meanwhile(pid) {
+        await eventually(async () =>
+          (await readdir(temp, { recursive: true }).catch(() => [])).join().includes('image/in'),
+        );
+        process.kill(pid, 'SIGINT');
+      },
+    });
+    expect(status).to.equal(130);
+    await nothingInTemp();
+  });
+
+  it('shows a bar on a terminal, and none of it elsewhere', async () => {
+    await put('scene.jpg', 'a.jpg');
+    await put('scene.png', 'b.png');
+    const line = `TEMP_DIR=${temp} ${process.execPath} ${MAIN} convert a.jpg b.png -o out/`;
+    const { status, shown } = await onTerminal(line, folder);
+    expect(status, shown).to.equal(0);
+    expect(shown)
+      .to.match(/█+ 2\/2 /)
+      .and.match(/a\.jpg → out\/a\.webp/);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: what empties the line
+    expect(shown, 'gone in the end').to.match(/\r\u001b\[K$/);
+    const { stdout, complaints } = await run(['a.jpg', '-o', 'c.webp']);
+    expect([stdout.includes('█'), complaints]).to.deep.equal([false, []]);
+  });
+
+  describe('ends with 2 when', () => {
+    for (const [why, args, complaint] of [
+      [
+        'a value is wrong',
+        ['a.jpg', '-o', 'b.webp', '-q', '0'],
+        'Invalid --quality "0": expected a whole number from 1 to 100.',
+      ],
+      ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--fast'], "unknown option '--fast'"],
+      ['-o is missing', ['a.jpg'], "required option '-o, --output <path>' not specified"],
+      [
+        'the format cannot be told',
+        ['a.jpg', '-o', 'b'],
+        '-o b has no extension: say --format, or end it with a slash when it is a folder.',
+      ],
+      [
+        'format and extension differ',
+        ['a.jpg', '-o', 'b.png', '-f', 'webp'],
+        '-o b.png and --format webp contradict each other.',
+      ],
+      [
+        'several files would be one',
+        ['a.jpg', 'b.jpg', '-o', 'c.webp'],
+        '-o c.webp is one file, for several inputs: a folder ends with a slash.',
+      ],
+    ] as const) {
+      it(why, async () => {
+        const { status, complaints } = await run(args);
+        expect([status, complaints]).to.deep.equal([2, [`imagemill: ${complaint}`]]);
+      });
+    }
+
+    it('there are no tools, and says what to do', async () => {
+      await put('scene.jpg', 'a.jpg');
+      const { status, complaints } = await run(['a.jpg', '-o', 'b.webp'], { env: { PATH: temp } });
+      expect(status).to.equal(2);
+      expect(complaints.join('\n')).to.include('apt install imagemagick').and.include('imagemill doctor');
+    });
+  });
+});

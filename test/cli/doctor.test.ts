@@ -1,0 +1,113 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { fixturePath } from '../helpers/client.ts';
+import { type CommandRun, command, MAIN } from '../helpers/command.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { script } from '../helpers/scripts.ts';
+import { onTerminal } from '../helpers/terminal.ts';
+
+interface Row {
+  readonly name: string;
+  readonly state: string;
+  readonly found: string;
+  readonly advice?: readonly string[];
+}
+
+describe('imagemill doctor', () => {
+  let temp: string;
+  beforeEach(async () => {
+    temp = await scratch('doctor');
+  });
+  const run = (env: Record<string, string> = {}, ...args: string[]): Promise<CommandRun> =>
+    command(['doctor', ...args], { env: { TEMP_DIR: temp, ...env } });
+  const rowsOf = async (env: Record<string, string>) => {
+    const { status, lines, complaints } = await run(env, '--json');
+    expect(complaints).to.deep.equal([]);
+    const { serves, checks } = JSON.parse(lines.join('\n')) as { serves: boolean; checks: Row[] };
+    expect(serves).to.equal(status === 0);
+    return { status, row: (name: string) => checks.find((check) => check.name === name) };
+  };
+
+  it('where all is well ends with 0, in lines of 80 letters, and leaves nothing behind', async () => {
+    const { status, lines, complaints } = await run();
+    expect([status, complaints]).to.deep.equal([0, []]);
+    expect(lines.filter((line) => line.length > 80)).to.deep.equal([]);
+    const text = lines.join('\n');
+    expect(text).to.match(/^ok {4}ImageMagick {5}[67]\.\S+ {2}\/.+/m);
+    expect(text)
+      .to.match(/^ok {4}policy /m)
+      .and.match(/^ok {4}conversion {6}one pixel to webp, png/m);
+    expect(text).to.match(/^\w+ +fonts +SVG text in Latin/m);
+    expect(text)
+      .to.match(/can serve here/)
+      .and.not.include('\u001b');
+    expect(await readdir(temp)).to.deep.equal([]);
+  });
+
+  it('without tools ends with 2 and names the packages', async () => {
+    const { status, row } = await rowsOf({ PATH: await scratch('no-tools') });
+    expect(status).to.equal(2);
+    expect(row('ImageMagick')?.advice).to.deep.equal(['apt install imagemagick']);
+    expect(row('rsvg-convert')?.advice).to.deep.equal(['apt install librsvg2-bin']);
+    expect(row('conversion')?.state).to.equal('fail');
+  });
+
+  it('with an ImageMagick that does not obey ends with 2', async () => {
+    const magick = await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp`);
+    await writeFile(
+      magick,
+      (await readFile(magick, 'utf8')).replace('"-script -") exit 1', '"-script -") exit 0'),
+    );
+    const { status, row } = await rowsOf({ MAGICK_BIN: magick, SANDBOX: 'off' });
+    expect([status, row('policy')?.state]).to.deep.equal([2, 'fail']);
+    expect(row('policy')?.found).to.include('does not obey the policy');
+  });
+
+  it('with a tool that cannot convert ends with 2', async () => {
+    const { status, row } = await rowsOf({ MAGICK_BIN: await fakeMagick('exit 1'), SANDBOX: 'off' });
+    expect([status, row('policy')?.state, row('conversion')?.state]).to.deep.equal([2, 'ok', 'fail']);
+    expect(row('confinement')?.advice).to.deep.equal(['unset SANDBOX']);
+  });
+
+  it('names every wrong setting and looks at the rest all the same', async () => {
+    const { status, lines } = await run({ MAX_PIXELS: 'x', PORT: '-1', TEMP_DIR: '/etc/passwd/folder' });
+    expect(status).to.equal(2);
+    const text = lines.join('\n');
+    expect(text)
+      .to.match(/^fail {2}settings +PORT="-1"/m)
+      .and.match(/^fail {2}settings +MAX_PIXELS="x"/m);
+    expect(text).to.match(/^fail {2}TEMP_DIR +\/etc\/passwd\/folder cannot be written/m);
+    expect(text).to.match(/^ok {4}ImageMagick/m);
+  });
+
+  it('warns when there is no room for a full batch, and when the shared counters do not answer', async () => {
+    const { status, row } = await rowsOf({
+      ...{ MAX_FILE_BYTES: String(2 ** 31), MAX_BATCH_FILES: '1000' },
+      REDIS_URL: 'redis://:secret@127.0.0.1:1',
+    });
+    expect([status, row('TEMP_DIR')?.state, row('REDIS_URL')?.state]).to.deep.equal([0, 'warn', 'warn']);
+    expect(row('TEMP_DIR')?.advice?.[0]).to.include('a full batch takes 4096000 MiB');
+    expect(JSON.stringify(row('REDIS_URL'))).to.not.include('secret');
+  });
+
+  it('sees by drawing which letters there are', async () => {
+    const { row } = await rowsOf({});
+    expect(row('fonts')?.found).to.match(/^SVG text in Latin, Cyrillic, Greek/);
+    const folder = await scratch('fonts');
+    await writeFile(join(folder, 'none.conf'), '<fontconfig><dir>/nonexistent</dir></fontconfig>');
+    const body = `FONTCONFIG_FILE=${folder}/none.conf exec $(command -v rsvg-convert) "$@"`;
+    const fontless = await rowsOf({ RSVG_BIN: await script('rsvg', body), SANDBOX: 'off' });
+    expect([fontless.status, fontless.row('fonts')?.state]).to.deep.equal([0, 'warn']);
+    expect(fontless.row('fonts')?.found).to.match(/^SVG text in no script; only boxes for Latin/);
+  });
+
+  it('is in colours on a terminal, unless NO_COLOR is set', async () => {
+    const line = `TEMP_DIR=${temp} ${process.execPath} ${MAIN} doctor`;
+    const green = '\u001b[32mok';
+    expect((await onTerminal(line, temp)).shown).to.include(green);
+    const plain = await onTerminal(`NO_COLOR=1 ${line}`, temp);
+    expect(plain.shown).to.include('ok    settings').and.not.include('\u001b[3');
+  });
+});
