@@ -89,6 +89,12 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
     });
     // Asking a tool who it is involves no picture, and version 6 lists no formats under the policy.
     const ask = createRun({ shells, searchPath: config.PATH, policyFolder: NO_POLICY });
+    // Otherwise every tool would seem to be missing.
+    await ask({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((error) => {
+      throw new Unusable(`No program can be started: ${error.cause?.message ?? error.message}`, {
+        cause: error,
+      });
+    });
     const toolchain = await findToolchain(
       { path: config.PATH, magickBin: config.MAGICK_BIN, rsvgBin: config.RSVG_BIN },
       ask,

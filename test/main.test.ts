@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
@@ -10,8 +11,8 @@ import { eventually, isRunning, script } from './helpers/scripts.ts';
 
 describe('the process', () => {
   const processes: ServiceProcess[] = [];
-  const start = (environment: Record<string, string> = {}): ServiceProcess => {
-    const started = startProcess(environment);
+  const start = (environment: Record<string, string> = {}, before: string[] = []): ServiceProcess => {
+    const started = startProcess(environment, before);
     processes.push(started);
     return started;
   };
@@ -149,6 +150,21 @@ describe('the process', () => {
       const started = start({ TEMP_DIR: '/etc/hosts/nowhere' });
       expect(await started.ended()).to.equal(2);
       expect(started.output()).to.include('TEMP_DIR /etc/hosts/nowhere cannot be written');
+    });
+
+    it('with a TEMP_DIR that can hold no pipes ends with 2 and says so, instead of missing the tools', async () => {
+      const broken = 'mount --bind /bin/false "$(command -v mkfifo)"; exec "$@"';
+      const apart = ['--user', '--map-root-user', '--mount', 'sh', '-ec', broken, 'sh'];
+      if (spawnSync('unshare', [...apart, 'true']).status !== 0) {
+        console.warn('NOT PROVEN, since nobody may mount anything here: what is said without pipes');
+        return;
+      }
+      const TEMP_DIR = await scratch('no-pipes');
+      const started = start({ TEMP_DIR }, ['unshare', ...apart]);
+      expect(await started.ended()).to.equal(2);
+      expect(started.output()).to.include('No program can be started').and.include(TEMP_DIR);
+      expect(started.output()).to.not.include('not found');
+      expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
 
     it('on a port that is taken ends with 1 and says so', async () => {

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { type Command, CommandFailed, KEPT_BYTES, type Reason } from './command.ts';
-import { quote } from './shell.ts';
+import { NO_PROCESS, quote } from './shell.ts';
 import type { Shells } from './shells.ts';
 
 /** Starts one program, shut in: a bare environment, limits, and a whole process group that dies together. */
@@ -168,9 +168,6 @@ export function failureOf({ status, stopped }: Ended, { file }: Command, stderr:
   const cause = reason === 'unrunnable' && end === undefined ? NO_PROCESS : undefined;
   return new CommandFailed(reason, `${file} ended with ${stopped ?? end}`, stderr, cause, end);
 }
-
-/** A shell ends when it cannot fork(2). */
-const NO_PROCESS = Object.assign(new Error('the shell that starts it has ended'), { code: 'EAGAIN' });
 
 function reasonOf(end: number | string | undefined): Reason {
   if (typeof end === 'string') return 'signal';

@@ -57,8 +57,13 @@ export async function startShell(home: string): Promise<Shell> {
   const path = { in: join(folder, 'in'), out: join(folder, 'out'), err: join(folder, 'err') };
   const say = hear(child, ended);
   let alive = true;
+  let pipes: readonly Socket[] = [];
+  /** A shell that has ended may not have got as far as to open them. */
+  const dropPipes = (): void => void setImmediate(() => pipes.forEach((pipe) => void pipe.destroy()));
+  child.once('exit', () => endGroup(child)); // somebody else may have ended the shell alone
   ended.then(() => {
     alive = false;
+    dropPipes();
   });
 
   const shell: Shell = {
@@ -67,15 +72,15 @@ export async function startShell(home: string): Promise<Shell> {
     },
     pid: child.pid,
     start(text, stdin) {
-      const pipes = openPipes(path, stdin === 'pipe');
-      const [stdout, stderr, writes] = pipes as [Socket, Socket, Socket?];
+      pipes = openPipes(path, stdin === 'pipe');
+      const [stdout, stderr, writes] = pipes as readonly [Socket, Socket, Socket?];
       const from = writes ? path.in : stdin;
       const answer = say(`(${text}) >${quote(path.out)} 2>${quote(path.err)} <${quote(from)}`);
       const closed = [stdout, stderr].map((stream) => once(stream, 'close').catch(() => {}));
-      // A shell that has ended may not have got as far as to open them.
-      ended.then(() => setImmediate(() => pipes.forEach((pipe) => void pipe.destroy())));
+      if (!alive) dropPipes();
       const status = Promise.all([answer, ...closed]).then(([code]) => {
         writes?.destroy();
+        pipes = []; // with all that has come through them
         return code;
       });
       return { stdin: writes, stdout, stderr, status };
@@ -94,8 +99,12 @@ export async function startShell(home: string): Promise<Shell> {
   if (made === 0) return shell;
   shell.kill();
   await shell.gone();
-  throw new Error(`no shell, or no pipes in ${home}`, { cause: trouble });
+  const cause = trouble ?? (made === undefined ? NO_PROCESS : undefined);
+  throw new Error(`no /bin/sh, or no pipes made by mkfifo in ${home}`, { cause });
 }
+
+/** A shell ends when it cannot fork(2). */
+export const NO_PROCESS = Object.assign(new Error('the shell that starts it has ended'), { code: 'EAGAIN' });
 
 interface Paths {
   readonly in: string;
@@ -131,8 +140,14 @@ export function quote(word: string): string {
 
 /** @returns what has it do something, and tells the status */
 function hear(child: ChildProcess, ended: Promise<unknown>): (text: string) => Promise<number | undefined> {
-  let answer: (status: number) => void = () => {};
+  let answer: (status?: number) => void = () => {};
   let heard = '';
+  let over = false;
+  // Once, and not for each program: what waits for a promise is kept as long as the promise.
+  ended.then(() => {
+    over = true;
+    answer();
+  });
   child.stdin?.on('error', () => {}); // that it has ended is told by itself
   child.stderr?.resume();
   child.stdout?.on('data', (chunk) => {
@@ -142,10 +157,11 @@ function hear(child: ChildProcess, ended: Promise<unknown>): (text: string) => P
     heard = '';
   });
   return (text) => {
-    const { promise, resolve } = Promise.withResolvers<number>();
+    const { promise, resolve } = Promise.withResolvers<number | undefined>();
     answer = resolve;
-    child.stdin?.write(`${text}\necho $?\n`);
-    return Promise.race([promise, ended.then(() => undefined)]);
+    if (over) answer();
+    else child.stdin?.write(`${text}\necho $?\n`);
+    return promise;
   };
 }
 

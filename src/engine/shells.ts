@@ -19,9 +19,21 @@ export interface Shells {
 export function createShells(home: () => Promise<string>): Shells {
   const idle: Shell[] = [];
   const all = new Set<Shell>();
+  const starting = new Set<Promise<Shell>>();
+  let closed = false;
 
   async function take(): Promise<Shell> {
-    for (let shell = idle.pop(); shell; shell = idle.pop()) if (shell.alive) return shell;
+    for (let shell = idle.pop(); shell; shell = idle.pop()) {
+      if (shell.alive) return shell;
+      giveBack(shell);
+    }
+    if (closed) throw new Error('nothing is started any more');
+    const begun = begin().finally(() => starting.delete(begun));
+    starting.add(begun);
+    return begun;
+  }
+
+  async function begin(): Promise<Shell> {
     const shell = await startShell(await home());
     all.add(shell);
     return shell;
@@ -51,6 +63,8 @@ export function createShells(home: () => Promise<string>): Shells {
     },
     giveBack,
     async close() {
+      closed = true;
+      await Promise.allSettled(starting);
       const last = [...all];
       all.clear();
       for (const shell of last) shell.kill();

@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { readdir, readFile, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import type { Command, CommandFailed } from '../../src/engine/command.ts';
 import { createRun } from '../../src/engine/run.ts';
@@ -36,7 +38,11 @@ describe('the shells that start programs', () => {
 
   it('are used again, one program at a time, and several when several run', async () => {
     expect(new Set([await parent(), await parent(), await parent()]).size).to.equal(1);
-    expect(new Set(await Promise.all([parent(), parent(), parent()])).size).to.equal(3);
+    const place = await scratch('meeting');
+    const wait = `echo > ${place}/$$; until [ $(ls ${place} | wc -l) = 3 ]; do sleep 0.01; done`;
+    const meets = await script('meets', `${wait}; echo $PPID`);
+    const met = await Promise.all([run(meets), run(meets), run(meets)]);
+    expect(new Set(met.map(({ stdout }) => stdout)).size).to.equal(3);
     expect(await readdir(home)).to.have.length(3);
   });
 
@@ -92,11 +98,60 @@ describe('the shells that start programs', () => {
 
   it('are replaced when they are killed, and what they ran is for want of a process', async () => {
     const cwd = await scratch('killed');
-    const running = failure(run(await script('kills', 'kill -9 $PPID; sleep 60'), { cwd, timeoutMs: 5_000 }));
-    const error = await running;
+    const kills = await script('kills', `echo $$ > ${cwd}/pid; kill -9 $PPID; sleep 60`);
+    const error = await failure(run(kills, { cwd, timeoutMs: 5_000 }));
     expect(error.reason).to.equal('unrunnable');
     expect(error.cause).to.include({ code: 'EAGAIN' });
+    const pid = Number(await readFile(join(cwd, 'pid'), 'utf8'));
+    await eventually(() => !isRunning(pid));
     expect((await run('/bin/echo', { args: ['on'] })).stdout).to.equal('on\n');
+  });
+
+  it('fail for want of a process when they end before they have started anything', async () => {
+    const file = `/proc/${process.pid}/task/${process.pid}/children`;
+    const children = async () => (await readFile(file, 'utf8')).split(' ').filter(Boolean).map(Number);
+    const before = await children();
+    const running = failure(run('/bin/sleep', { args: ['60'] }));
+    let born: number | undefined;
+    while (born === undefined) born = (await children()).find((pid) => !before.includes(pid));
+    process.kill(born, 'SIGKILL');
+    expect((await running).cause).to.include({ code: 'EAGAIN' });
+  });
+
+  it('forget a program that has ended, with what it printed', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const pipes = await Promise.all(Array.from({ length: 5 }, once));
+    await eventually(() => {
+      collect();
+      return pipes.every((pipe) => pipe.deref() === undefined);
+    });
+
+    async function once(): Promise<WeakRef<object>> {
+      const { shell, stdout, stderr, status } = await shells.start('echo something', '/dev/null');
+      stdout.resume();
+      stderr.resume();
+      expect(await status).to.equal(0);
+      shells.giveBack(shell);
+      return new WeakRef(stdout);
+    }
+  });
+
+  it('leave no folder behind when they are killed while they wait', async () => {
+    process.kill(Number(await parent()), 'SIGKILL');
+    await eventually(async () => {
+      const started = await parent().catch(() => undefined); // its end may not be known yet
+      return started && (await readdir(home)).length === 1;
+    });
+  });
+
+  it('are not started any more once all are to end, and those that are being started end, too', async () => {
+    const starting = failure(run('/bin/echo'));
+    await shells.close();
+    expect(await starting).to.include({ reason: 'unrunnable' });
+    expect(await readdir(home)).to.deep.equal([]);
+    expect(await failure(run('/bin/echo'))).to.include({ reason: 'unrunnable' });
+    expect(await readdir(home)).to.deep.equal([]);
   });
 
   it('leave nothing behind', async () => {
