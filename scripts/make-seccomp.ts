@@ -1,6 +1,6 @@
 /**
  * Makes the filters in assets/seccomp/ anew: `node scripts/make-seccomp.ts`. Under one a tool opens no
- * socket, by any door, and looks into no other process. As the kernel takes it: classic BPF, an
+ * socket, by any door, looks into no other process, and signals none: abort(3) then ends by an instruction. As the kernel takes it: classic BPF, an
  * architecture each (seccomp(2), linux/bpf_common.h).
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,10 @@ interface Architecture {
   readonly calls: Readonly<Record<(typeof DENIED)[number], number>>;
 }
 
-const DENIED = ['socket', 'socketpair', 'connect', 'ptrace', 'process_vm_readv', 'io_uring_setup'] as const;
+const DENIED = [
+  ...(['socket', 'socketpair', 'connect', 'ptrace', 'process_vm_readv', 'io_uring_setup'] as const),
+  ...(['kill', 'tkill', 'tgkill', 'rt_sigqueueinfo', 'rt_tgsigqueueinfo', 'pidfd_send_signal'] as const),
+];
 
 /** From the kernel's own tables: arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h. */
 const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
@@ -25,6 +28,12 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
       ptrace: 101,
       process_vm_readv: 310,
       io_uring_setup: 425,
+      kill: 62,
+      tkill: 200,
+      tgkill: 234,
+      rt_sigqueueinfo: 129,
+      rt_tgsigqueueinfo: 297,
+      pidfd_send_signal: 424,
     },
   },
   arm64: {
@@ -36,6 +45,12 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = {
       ptrace: 117,
       process_vm_readv: 270,
       io_uring_setup: 425,
+      kill: 129,
+      tkill: 130,
+      tgkill: 131,
+      rt_sigqueueinfo: 138,
+      rt_tgsigqueueinfo: 240,
+      pidfd_send_signal: 424,
     },
   },
 };

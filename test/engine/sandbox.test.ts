@@ -141,6 +141,15 @@ describe('inside the confinement', () => {
     }
   });
 
+  hidden('no process outside can be signalled, not the service’s and not any other', async () => {
+    for (const pid of [process.pid, process.ppid]) {
+      // A signal of number 0 is only asked for: kill(2).
+      expect(await attempt(`import os; os.kill(${pid}, 0)`)).to.match(
+        /^exit: .*(PermissionError|ProcessLookupError)/,
+      );
+    }
+  });
+
   it('memory ends where it should', async () => {
     expect(await attempt(`x = bytearray(${700 * MIB}); print("got it")`)).to.equal('exit: MemoryError');
     expect(await attempt(`x = bytearray(${100 * MIB}); print("got it")`)).to.equal('got it');
