@@ -46,6 +46,9 @@ const OWN_PATH = '/usr/local/bin:/usr/bin:/bin';
 const BEGIN =
   'setpriv --pdeathsig KILL true 2>/dev/null && exec setpriv --pdeathsig KILL /bin/sh; exec /bin/sh';
 
+/** How long a program that was killed may take until it is gone, in milliseconds. */
+const MOST_DYING_MS = 1_000;
+
 /** @throws Error when there is no shell to be had, with its cause, or no pipes in `home` */
 export async function startShell(home: string): Promise<Shell> {
   const folder = await mkdtemp(join(home, 'shell-'));
@@ -58,8 +61,9 @@ export async function startShell(home: string): Promise<Shell> {
   const say = hear(child, ended);
   let alive = true;
   let pipes: readonly Socket[] = [];
-  /** A shell that has ended may not have got as far as to open them. */
-  const dropPipes = (): void => void setImmediate(() => pipes.forEach((pipe) => void pipe.destroy()));
+  /** The last of a program that dies closes them. But a shell that has ended may not have got as far as to open them. */
+  const dropPipes = (): void =>
+    void setTimeout(() => pipes.forEach((pipe) => void pipe.destroy()), MOST_DYING_MS).unref();
   child.once('exit', () => endGroup(child)); // somebody else may have ended the shell alone
   ended.then(() => {
     alive = false;
