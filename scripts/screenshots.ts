@@ -1,5 +1,5 @@
 /**
- * Makes the README's pictures of the page anew, on a server of its own:
+ * Makes the README's pictures of the page and of a report anew, on a server of its own:
  * `npm run build && node scripts/screenshots.ts [folder]`.
  */
 import { spawn } from 'node:child_process';
@@ -7,10 +7,12 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import sharp from 'sharp';
 import { CHROMIUM_FLAGS, chromiumPath } from '../test/helpers/chromium.ts';
 import { drawing, landscapes, type Picture } from './screenshots/landscapes.ts';
+import { makeReport } from './screenshots/report.ts';
 
 const folder = process.argv[2] ?? new URL('../docs/screenshots', import.meta.url).pathname;
 const main = new URL('../dist/main.js', import.meta.url).pathname;
@@ -39,21 +41,35 @@ try {
     async (page) => convertAll(page, files.slice(0, 2)),
   );
 
+  const report = await makeReport();
+  const context = await browser.newContext({
+    viewport: { width: 1180, height: 900 },
+    deviceScaleFactor: 1.5,
+  });
+  const page = await context.newPage();
+  await page.goto(pathToFileURL(report.path).href);
+  await save('report', await page.screenshot());
+  await context.close();
+  report.remove();
+
   async function shoot(name: string, options: BrowserContextOptions, act: (page: Page) => Promise<void>) {
     const context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
     const page = await context.newPage();
     await page.goto(`${url}/?output_format=webp&width=1600`);
     await act(page);
     await page.waitForLoadState('networkidle');
-    const png = await page.screenshot();
-    await sharp(png)
-      .webp({ quality: 82 })
-      .toFile(join(folder, `${name}.webp`));
+    await save(name, await page.screenshot());
     await context.close();
   }
 } finally {
   await browser.close();
   server.kill();
+}
+
+async function save(name: string, png: Buffer): Promise<void> {
+  await sharp(png)
+    .webp({ quality: 82 })
+    .toFile(join(folder, `${name}.webp`));
 }
 
 async function convertAll(page: Page, files: readonly Picture[]): Promise<void> {

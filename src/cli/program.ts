@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import type { Flags } from './convert/wishes.ts';
+import { addRegress } from './regress.ts';
 import { Refused, type Surroundings } from './surroundings.ts';
 
 /** The commands, and what becomes of their arguments. Each loads what it needs when it is called. */
@@ -105,6 +106,10 @@ export async function runProgram(words: readonly string[], surroundings: Surroun
       const { doctor } = await import('./doctor.ts');
       status = await doctor(flags, surroundings);
     });
+
+  addRegress(program, surroundings, (ended) => {
+    status = ended;
+  });
 
   try {
     await program.parseAsync(words, { from: 'user' });

@@ -31,6 +31,8 @@ export interface Source {
   readonly label: string;
   /** Who sent it; without one, no process works on it that works on anything else. */
   readonly client?: string;
+  /** Is told of each command before it is run. */
+  readonly onStep?: (step: Step) => void;
 }
 
 export interface Converted {
@@ -121,6 +123,7 @@ export function createConvert({
     const client = source.client !== undefined && { client: source.client };
     let printed = '';
     for (const step of steps) {
+      source.onStep?.(step);
       const file = (toolchain[step.tool] as Tool).path;
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
       const stdin = step.stdin === undefined ? {} : { stdin: join(cwd, step.stdin) };

@@ -1,0 +1,93 @@
+import { openAsBlob } from 'node:fs';
+import { basename } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { OUTPUTS } from '../../formats.ts';
+import type { Case } from '../matrix.ts';
+import { type Attempt, type Converter, type Image, NoConverter } from './converter.ts';
+import { shellWords } from './shell.ts';
+
+/** Converts by asking a server, so that two images of the service can be compared. */
+
+const CONCURRENCY = 2;
+/** A server that is busy, or counts requests, is asked again after the time that it names; so many times. */
+const MOST_TRIES = 20;
+const WAIT_S = 5;
+const ANSWER_MS = 120_000;
+
+/**
+ * @param url of the server, with or without /api/v1
+ * @throws NoConverter when nothing of ours answers there
+ */
+export async function byServer(url: string): Promise<Converter> {
+  const base = `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`;
+  const version = await versionOf(base);
+  return {
+    tools: { server: base, imagemill: version },
+    concurrency: CONCURRENCY,
+    convert: (image, how) => convertOne(base, image, how),
+    async close() {},
+  };
+}
+
+async function versionOf(base: string): Promise<string> {
+  try {
+    const answer = await fetch(`${base}/health`, { signal: AbortSignal.timeout(ANSWER_MS) });
+    const { version } = (await answer.json()) as { version?: string };
+    if (answer.ok && version) return version;
+    throw new Error(`status ${answer.status}`);
+  } catch (cause) {
+    const { message, cause: deeper } = cause as Error & { cause?: Error };
+    throw new NoConverter(`no imagemill answers at ${base}: ${deeper?.message || message}`, { cause });
+  }
+}
+
+async function convertOne(base: string, image: Image, how: Case): Promise<Attempt> {
+  const commands = [curl(base, image, how)];
+  for (let tries = 1; ; tries += 1) {
+    const answer = await send(base, image, how);
+    const { status, headers } = answer;
+    if (answer.ok) {
+      const notes = (headers.get('x-conversion-notes') ?? '').split(/,\s*/).filter(Boolean);
+      const ms = Math.round(
+        Number(/convert;dur=([\d.]+)/.exec(headers.get('server-timing') ?? '')?.[1] ?? 0),
+      );
+      return { made: { bytes: Buffer.from(await answer.arrayBuffer()), ms, notes }, commands };
+    }
+    const message = await sentenceOf(answer);
+    if (tries === MOST_TRIES || (status !== 429 && status !== 503)) {
+      return { refused: { status, message }, commands };
+    }
+    await wait((Number(headers.get('retry-after')) || WAIT_S) * 1000);
+  }
+}
+
+/** @throws NoConverter when the server is gone */
+async function send(base: string, { path, name }: Image, { fields }: Case): Promise<Response> {
+  const form = new FormData();
+  for (const [field, value] of fields) form.append(field, value);
+  form.append('file', await openAsBlob(path), basename(name));
+  const signal = AbortSignal.timeout(ANSWER_MS);
+  return fetch(`${base}/convert`, { method: 'POST', body: form, signal }).catch((cause: Error) => {
+    throw new NoConverter(`${base} does not answer any more: ${cause.message}`, { cause });
+  });
+}
+
+async function sentenceOf(answer: Response): Promise<string> {
+  const text = await answer.text();
+  try {
+    return (JSON.parse(text) as { error: { message: string } }).error.message;
+  } catch {
+    return text.slice(0, 200);
+  }
+}
+
+function curl(base: string, { name }: Image, { name: result, fields, options }: Case): string {
+  const form = [...fields.map(([field, value]) => `${field}=${value}`), `file=@${curlName(name)}`];
+  const output = `${result}.${OUTPUTS[options.format].extension}`;
+  return shellWords(['curl', ...form.flatMap((part) => ['-F', part]), `${base}/convert`, '-o', output]);
+}
+
+/** Curl takes some characters of a name for its own, unless it is in quotes. */
+function curlName(name: string): string {
+  return /[;,"\\]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
+}

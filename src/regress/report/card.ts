@@ -1,0 +1,109 @@
+import { INPUT_FILE } from '../../convert/plan/types.ts';
+import { shellWords } from '../converters/shell.ts';
+import type { Row } from '../recording.ts';
+import type { Finding } from '../verdict.ts';
+import { html, type Markup } from './markup.ts';
+import type { Pictures, Shown } from './pictures.ts';
+import { bytesInWords, numberInWords } from './words.ts';
+
+/** One finding: what it is, why, its pictures and its commands. */
+
+export function findingCard(finding: Finding, pictures: Pictures | undefined): Markup {
+  const { image, case: name, verdict, reasons, remarks, before, after } = finding;
+  const kinds = [...new Set(reasons.map(({ kind }) => kind))].join(' ');
+  const input = /\.([^./]+)$/.exec(image)?.[1]?.toLowerCase() ?? '';
+  const format = (after ?? before)?.format ?? '';
+  return html`<article class="finding ${pictures?.difference ? 'whole' : ''}" tabindex="-1" data-verdict="${verdict}" data-case="${name}" data-format="${format}" data-input="${input}" data-kinds="${kinds}" data-text="${`${image} ${name} ${reasons.map(({ text }) => text).join(' ')}`.toLowerCase()}">
+<header><span class="verdict ${verdict}">${verdict}</span><h2>${image} <span class="arrow">→</span> <span class="case">${name}</span></h2></header>
+<div class="body">
+${reasons.length > 0 && html`<ul class="reasons">${reasons.map(({ kind, text }) => html`<li><b>${kind}</b> ${text}</li>`)}</ul>`}
+${remarks.length > 0 && html`<ul class="remarks">${remarks.map((remark) => html`<li>${remark}</li>`)}</ul>`}
+${figures(finding)}
+${pictures && view(pictures, finding)}
+${commands(before, after)}
+</div>
+</article>
+`;
+}
+
+function figures({ before, after, difference, distance }: Finding): Markup {
+  const [one, other] = [before?.result, after?.result];
+  const rows: (readonly [string, string])[] = [
+    ...(one && other
+      ? [['bytes', `${bytesInWords(one.bytes)} → ${bytesInWords(other.bytes)}`] as const]
+      : []),
+    ...(one?.ms && other?.ms ? [['time', `${one.ms} → ${other.ms} ms`] as const] : []),
+    ...(difference
+      ? [
+          ['PSNR', `${numberInWords(difference.psnr, 1)} dB`] as const,
+          ['SSIM', difference.ssim === undefined ? '–' : difference.ssim.toFixed(4)] as const,
+          ['worst place', `${difference.patch.toFixed(1)} of 255`] as const,
+        ]
+      : []),
+    ...(distance
+      ? [
+          ['mean colour', `${distance.means} of 255`] as const,
+          ['sharpness', `${(distance.sharpness * 100).toFixed(1)}%`] as const,
+        ]
+      : []),
+  ];
+  if (rows.length === 0) return html``;
+  return html`<dl class="figures">${rows.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+function view({ before, after, difference, factor, frames, spot }: Pictures, finding: Finding): Markup {
+  const { image, difference: measured } = finding;
+  if (difference && before && after) {
+    const frame = frames > 1 && measured;
+    return html`<div class="pictures">
+<figure class="slide"><div class="stage" style="--split:50%">${picture(after, 'after', `${image}, after`)}${picture(before, 'before', `${image}, before`)}<span class="divider" aria-hidden="true"></span></div>
+<figcaption><span>before</span><input type="range" min="0" max="100" value="50" aria-label="How much of the picture before is shown"><span>after</span></figcaption></figure>
+<figure>${picture(difference, '', `where they differ, ${factor} times as bright`)}<figcaption>difference × ${factor}${frame && `, of ${finding.after?.format === 'pdf' ? 'page' : 'frame'} ${frame.frame + 1}`}</figcaption></figure>
+${
+  spot &&
+  html`<figure class="spot"><div>${(['before', 'after', 'difference'] as const).map((side) =>
+    picture(spot[side], 'pixels', `the place that differs most: ${side}`),
+  )}</div><figcaption>the place that differs most, × 4: before, after, difference</figcaption></figure>`
+}
+</div>`;
+  }
+  if (!before && !after) return html``;
+  return html`<div class="pictures beside">${[
+    before
+      ? html`<figure>${picture(before, '', `${image}, before`)}<figcaption>before</figcaption></figure>`
+      : missing(finding.before, 'before'),
+    after
+      ? html`<figure>${picture(after, '', `${image}, after`)}<figcaption>after</figcaption></figure>`
+      : missing(finding.after, 'after'),
+  ]}</div>`;
+}
+
+/** Why there is no picture on one side. */
+function missing(row: Row | undefined, side: string): Markup {
+  const why = !row
+    ? 'not there'
+    : row.refused
+      ? `${row.refused.status}: ${row.refused.message}`
+      : 'kept as figures, without the picture';
+  return html`<figure class="none"><p>${why}</p><figcaption>${side}</figcaption></figure>`;
+}
+
+function picture({ src, width, height }: Shown, kind: string, alt: string): Markup {
+  return html`<img class="${kind}" src="${src}" width="${width}" height="${height}" alt="${alt}" draggable="false">`;
+}
+
+/** What was run, as one could paste it into a shell in the folder of images. */
+function commands(before: Row | undefined, after: Row | undefined): Markup {
+  const [one, other] = [before, after].map((row) => script(row));
+  if (!one && !other) return html``;
+  const changed = one !== other;
+  return html`<details class="commands"><summary>Command${changed && ' (not the same as before)'}</summary>
+${changed && one && html`<p>before</p><pre><code>${one}</code></pre>`}
+${changed && one && other && html`<p>after</p>`}<pre><code>${other || one}</code></pre></details>`;
+}
+
+function script(row: Row | undefined): string {
+  if (!row || row.commands.length === 0) return '';
+  if (row.commands[0]?.startsWith('curl ')) return row.commands.join('\n');
+  return [shellWords(['cp', '--', row.image, INPUT_FILE]), ...row.commands].join('\n');
+}

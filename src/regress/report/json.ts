@@ -1,0 +1,24 @@
+import type { Recording, Row } from '../recording.ts';
+import { summaryOf } from '../summary.ts';
+import { type Finding, isFailure, worstFirst } from '../verdict.ts';
+
+/** The findings for programs. */
+
+export function jsonReport(findings: readonly Finding[], before: Recording, after: Recording): string {
+  const report = {
+    summary: summaryOf(findings),
+    before: { tools: before.tools, at: before.at },
+    after: { tools: after.tools, at: after.at },
+    findings: worstFirst(findings).map(({ before: one, after: other, ...rest }) => ({
+      ...rest,
+      fails: isFailure(rest),
+      before: side(one),
+      after: side(other),
+    })),
+  };
+  return `${JSON.stringify(report, null, 2)}\n`;
+}
+
+function side(row: Row | undefined) {
+  return row && { refused: row.refused, commands: row.commands, ...row.result, figures: undefined };
+}

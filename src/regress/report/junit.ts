@@ -1,0 +1,67 @@
+import type { Recording } from '../recording.ts';
+import { summaryOf, toolsInWords } from '../summary.ts';
+import { type Finding, isFailure } from '../verdict.ts';
+
+/** The findings as JUnit XML, which most CI systems show: a suite a case, a test an image. */
+
+export function junitReport(findings: readonly Finding[], before: Recording, after: Recording): string {
+  const cases = [...new Set(findings.map((one) => one.case))];
+  const { total, failures } = summaryOf(findings);
+  const suites = cases.map((name) =>
+    suite(
+      name,
+      findings.filter((one) => one.case === name),
+    ),
+  );
+  const title = `imagemill regress: ${toolsInWords(before)} → ${toolsInWords(after)}`;
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    element('testsuites', { name: title, tests: total, failures }, suites.join('')),
+    '',
+  ].join('\n');
+}
+
+function suite(name: string, findings: readonly Finding[]): string {
+  const { total, failures, ms } = summaryOf(findings);
+  const attributes = { name, tests: total, failures, errors: 0, skipped: 0, time: ms[1] / 1000 };
+  return element('testsuite', attributes, findings.map(testcase).join(''));
+}
+
+function testcase(finding: Finding): string {
+  const { image, case: name, verdict, reasons, remarks, before, after } = finding;
+  const attributes = { classname: name, name: image, time: (after?.result?.ms ?? 0) / 1000 };
+  const why = reasons.map(({ text }) => text).join('; ');
+  const commands = (after ?? before)?.commands.join('\n') ?? '';
+  const failure = isFailure(finding)
+    ? element('failure', { type: verdict, message: why }, escapeXml(`${why}\n${commands}`))
+    : '';
+  const told = remarks.length > 0 ? element('system-out', {}, escapeXml(remarks.join('\n'))) : '';
+  return element('testcase', attributes, failure + told);
+}
+
+function element(
+  name: string,
+  attributes: Readonly<Record<string, string | number>>,
+  content: string,
+): string {
+  const written = Object.entries(attributes).map(([key, value]) => ` ${key}="${escapeXml(String(value))}"`);
+  return `<${name}${written.join('')}>${content}</${name}>`;
+}
+
+/** Characters that XML cannot hold even when escaped (XML 1.0, section 2.2), lone halves of a pair among them. */
+const FORBIDDEN = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&apos;',
+  '\t': '&#9;',
+  '\n': '&#10;',
+  '\r': '&#13;',
+};
+
+function escapeXml(text: string): string {
+  return text.replace(FORBIDDEN, '�').replace(/[&<>"'\t\n\r]/g, (character) => ENTITIES[character] as string);
+}

@@ -1,0 +1,122 @@
+import type { Recording } from '../recording.ts';
+import { countsOf, summaryOf } from '../summary.ts';
+import { type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
+import { html, type Markup } from './markup.ts';
+import { bytesInWords, changeInWords } from './words.ts';
+
+/** Kinds of change that nobody sees in a picture. */
+const UNSEEN: readonly ReasonKind[] = ['bytes', 'time', 'metadata', 'set'];
+
+/** What a person reads first: whether anything changed, by what, where; and the filters. */
+
+export function overview(
+  findings: readonly Finding[],
+  before: Recording,
+  after: Recording,
+  whole: number,
+): Markup {
+  const { total, failures, bytes, ms } = summaryOf(findings);
+  const seen = findings.filter(
+    (one) => isFailure(one) && one.reasons.some(({ kind }) => !UNSEEN.includes(kind)),
+  );
+  const images = new Set(findings.map(({ image }) => image)).size;
+  return html`<header class="top">
+<p class="brand">imagemill regress</p>
+<h1 class="${failures > 0 ? 'bad' : 'good'}">${failures > 0 ? `${failures} of ${total} results changed` : `None of ${total} results changed`}</h1>
+<p class="lead">${failures > 0 && `${seen.length === 0 ? 'None' : seen.length} of them look different or are errors. `}${images} images, each converted in up to ${new Set(findings.map((one) => one.case)).size} ways.
+All results together: ${bytesInWords(bytes[0])} → ${bytesInWords(bytes[1])} (${changeInWords(...bytes)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of converting (${changeInWords(...ms)})`}.</p>
+<div class="tables">
+${tools(before, after)}
+${byReason(findings)}
+${byCase(findings)}
+</div>
+</header>
+${filters(findings)}
+<p class="hint">Worst first. The ${whole} worst have their pictures at up to 640 pixels a side, others that differ a small one each;
+those that look the same have none. <kbd>j</kbd> and <kbd>k</kbd> go to the next and the one before; the arrow keys move a slider.</p>`;
+}
+
+function tools(before: Recording, after: Recording): Markup {
+  const names = [...new Set([...Object.keys(before.tools), ...Object.keys(after.tools)])];
+  const row = (name: string) => {
+    const [one, other] = [before.tools[name] ?? '–', after.tools[name] ?? '–'];
+    return html`<tr class="${one !== other && 'differs'}"><th scope="row">${name}</th><td>${one}</td><td>${other}</td></tr>`;
+  };
+  const day = ({ at }: Recording) => (at ? at.slice(0, 16).replace('T', ' ') : 'kept as figures');
+  return html`<section><h2>Tools</h2><table><thead><tr><th></th><th scope="col">before</th><th scope="col">after</th></tr></thead><tbody>${names.map(row)}
+<tr><th scope="row">recorded</th><td>${day(before)}</td><td>${day(after)}</td></tr></tbody></table></section>`;
+}
+
+/** Of those that changed, what it was that changed. */
+function byReason(findings: readonly Finding[]): Markup {
+  const counts = new Map<string, number>();
+  for (const { reasons } of findings.filter(isFailure)) {
+    for (const kind of new Set(reasons.map((reason) => reason.kind))) {
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    }
+  }
+  if (counts.size === 0) return html``;
+  const rows = [...counts].sort((a, b) => b[1] - a[1]);
+  return html`<section><h2>What changed</h2><table><tbody>${rows.map(
+    ([kind, count]) =>
+      html`<tr><th scope="row"><button type="button" class="link" data-pick-kind="${kind}">${kind}</button></th><td class="number">${count}</td></tr>`,
+  )}</tbody></table></section>`;
+}
+
+function byCase(findings: readonly Finding[]): Markup {
+  const cases = [...new Set(findings.map((one) => one.case))].sort();
+  const shown = VERDICT_NAMES.filter((verdict) => findings.some((one) => one.verdict === verdict));
+  const row = (name: string) => {
+    const own = findings.filter((one) => one.case === name);
+    const counts = countsOf(own);
+    const { bytes } = summaryOf(own);
+    return html`<tr><th scope="row"><button type="button" class="link" data-pick-case="${name}">${name}</button></th>${shown.map(
+      (verdict) =>
+        html`<td class="number ${counts[verdict] > 0 && VERDICTS[verdict].fails ? 'bad' : ''}">${counts[verdict] || '·'}</td>`,
+    )}<td class="number">${changeInWords(...bytes)}</td></tr>`;
+  };
+  return html`<section class="wide"><h2>Cases</h2><table><thead><tr><th></th>${shown.map(
+    (verdict) => html`<th scope="col" class="number">${verdict}</th>`,
+  )}<th scope="col" class="number">bytes</th></tr></thead><tbody>${cases.map(row)}</tbody></table></section>`;
+}
+
+function filters(findings: readonly Finding[]): Markup {
+  const counts = countsOf(findings);
+  const failing = findings.some(isFailure);
+  const shown = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0);
+  const distinct = (of: (finding: Finding) => string) =>
+    [...new Set(findings.map(of))].filter(Boolean).sort();
+  const kinds = distinct(({ reasons }) => reasons.map(({ kind }) => kind).join(' ')).flatMap((one) =>
+    one.split(' '),
+  );
+  return html`<search class="filters" aria-label="Filters">
+<div class="chips">${shown.map(
+    (verdict) =>
+      html`<button type="button" class="chip ${verdict}" data-verdict="${verdict}" aria-pressed="${String(!failing || VERDICTS[verdict].fails)}" title="${VERDICTS[verdict].means}">${verdict} <b>${counts[verdict]}</b></button>`,
+  )}</div>
+${choice(
+  'case',
+  'every case',
+  distinct((one) => one.case),
+)}
+${choice(
+  'format',
+  'to every format',
+  distinct(({ before, after }) => (after ?? before)?.format ?? ''),
+)}
+${choice(
+  'input',
+  'from every type',
+  distinct(({ image }) => /\.([^./]+)$/.exec(image)?.[1]?.toLowerCase() ?? ''),
+)}
+${choice('kinds', 'for any reason', [...new Set(kinds)].sort())}
+<input type="search" name="text" placeholder="Name or reason" aria-label="Name or reason">
+<output class="count"></output>
+</search>`;
+}
+
+function choice(name: string, all: string, values: readonly string[]): Markup {
+  return html`<select name="${name}" aria-label="${name}"><option value="">${all}</option>${values.map(
+    (value) => html`<option>${value}</option>`,
+  )}</select>`;
+}

@@ -1,0 +1,73 @@
+import type { Recording } from './recording.ts';
+import { type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict, worstFirst } from './verdict.ts';
+
+/** The findings counted, and in words for a terminal. */
+
+export type Counts = Readonly<Record<Verdict, number>>;
+
+export interface Summary {
+  readonly total: number;
+  readonly failures: number;
+  readonly counts: Counts;
+  /** Of all results that both have. */
+  readonly bytes: readonly [before: number, after: number];
+  readonly ms: readonly [before: number, after: number];
+}
+
+export function summaryOf(findings: readonly Finding[]): Summary {
+  const both = findings.flatMap(({ before, after }) =>
+    before?.result && after?.result ? [[before.result, after.result] as const] : [],
+  );
+  const sum = (side: 0 | 1, field: 'bytes' | 'ms') =>
+    both.reduce((total, pair) => total + (pair[side][field] ?? 0), 0);
+  return {
+    total: findings.length,
+    failures: findings.filter(isFailure).length,
+    counts: countsOf(findings),
+    bytes: [sum(0, 'bytes'), sum(1, 'bytes')],
+    ms: [sum(0, 'ms'), sum(1, 'ms')],
+  };
+}
+
+export function countsOf(findings: readonly Finding[]): Counts {
+  const count = (verdict: Verdict) => findings.filter((one) => one.verdict === verdict).length;
+  return Object.fromEntries(VERDICT_NAMES.map((verdict) => [verdict, count(verdict)])) as Counts;
+}
+
+/** What `imagemill regress` says of itself. */
+export function toolsInWords({ tools }: Pick<Recording, 'tools'>): string {
+  return Object.entries(tools)
+    .map(([name, version]) => `${name} ${version}`)
+    .join(', ');
+}
+
+const MOST_LINES = 25;
+
+/** For a terminal: the worst, then the counts. */
+export function inWords(findings: readonly Finding[], before: Recording, after: Recording): string {
+  const failures = worstFirst(findings).filter(isFailure);
+  const width = Math.max(0, ...failures.slice(0, MOST_LINES).map((one) => one.case.length));
+  const lines = failures.slice(0, MOST_LINES).map(({ verdict, case: name, image, reasons }) => {
+    const why = reasons.map(({ text }) => text).join('; ');
+    return `${verdict.padEnd(10)} ${name.padEnd(width)}  ${printable(image)}: ${printable(why)}`;
+  });
+  const more = failures.length - lines.length;
+  const { total, counts } = summaryOf(findings);
+  const counted = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0).map(
+    (verdict) => `  ${String(counts[verdict]).padStart(6)} ${verdict.padEnd(10)} ${VERDICTS[verdict].means}`,
+  );
+  return [
+    ...lines,
+    ...(more > 0 ? [`… and ${more} more`] : []),
+    ...(lines.length > 0 ? [''] : []),
+    `before: ${toolsInWords(before)}`,
+    `after:  ${toolsInWords(after)}`,
+    `${total} results:`,
+    ...counted,
+  ].join('\n');
+}
+
+/** Names of files may hold anything, also what moves a terminal's cursor. */
+function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, '�');
+}

@@ -1,0 +1,273 @@
+import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { changedMagick, otherFilter, STRIP_ALONE } from '../helpers/changed-magick.ts';
+import { fixturePath } from '../helpers/client.ts';
+import { imagemill } from '../helpers/command-line.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { startProcess } from '../helpers/process.ts';
+import { startService } from '../helpers/service.ts';
+
+const MATRIX = {
+  cases: [
+    { name: 'png', format: 'png' },
+    { name: 'webp', format: 'webp' },
+    { name: 'small', format: 'png', width: 70 },
+  ],
+};
+const IMAGES = ['scene.png', 'p3.jpg', 'window.png'];
+
+interface Found {
+  readonly image: string;
+  readonly case: string;
+  readonly verdict: string;
+  readonly reasons: readonly { readonly kind: string }[];
+  readonly after?: { readonly commands: readonly string[] };
+}
+
+describe('imagemill regress', () => {
+  let images: string;
+  let matrix: string;
+  let baseline: string;
+  let figures: string;
+  before(async function () {
+    this.timeout(60_000);
+    const folder = await scratch('regress');
+    [images, matrix] = [join(folder, 'images'), join(folder, 'matrix.json')];
+    [baseline, figures] = [join(folder, 'baseline'), join(folder, 'figures.json')];
+    await mkdir(images);
+    for (const name of IMAGES) await copyFile(fixturePath(name), join(images, name));
+    await writeFile(join(images, 'cut-off.gif'), Buffer.from('GIF89a\x20\0\x20\0', 'latin1'));
+    await writeFile(join(images, 'notes.txt'), 'no image');
+    await writeFile(matrix, JSON.stringify(MATRIX));
+    const recorded = await imagemill(['regress', 'record', images, '--matrix', matrix, '--to', baseline]);
+    expect(recorded.stdout).to.include('4 images, 12 results, 3 of them refused');
+    expect(recorded.status, recorded.stderr).to.equal(0);
+    await imagemill(['regress', 'record', images, '--matrix', matrix, '--to', figures, '--figures-only']);
+  });
+
+  /** Checks, and reads what was found. */
+  async function check(
+    against: string,
+    words: string[] = [],
+    settings: Record<string, string> = {},
+    of = images,
+  ) {
+    const json = join(await scratch('found'), 'found.json');
+    const ended = await imagemill(
+      ['regress', 'check', of, '--against', against, '--json', json, ...words],
+      settings,
+    );
+    const text = await readFile(json, 'utf8').catch(() => '{"findings":[]}');
+    const { findings } = JSON.parse(text) as { findings: Found[] };
+    const changed = findings.filter(({ verdict }) => !['identical', 'same', 'alike'].includes(verdict));
+    return { ...ended, findings, changed, names: changed.map((one) => `${one.image} ${one.case}`).sort() };
+  }
+
+  it('ends with 0 when nothing changed, says what converted, and leaves nothing', async () => {
+    const TMPDIR = await scratch('nothing-left');
+    const { status, stdout, stderr } = await check(baseline, [], { TMPDIR, TEMP_DIR: TMPDIR });
+    expect(status, stderr).to.equal(0);
+    expect(stdout).to.match(/after: {2}ImageMagick [67]\.[\s\S]*12 results:\s+12 identical/);
+    expect(await readdir(TMPDIR)).to.deep.equal([]);
+  });
+
+  for (const [kind, path] of [
+    ['pictures', () => baseline],
+    ['figures', () => figures],
+  ] as const) {
+    it(`finds another resize filter by ${kind}, where pictures are resized and nowhere else`, async () => {
+      for (const filter of ['Triangle', 'Catrom']) {
+        const { status, names } = await check(path(), [], {
+          MAGICK_BIN: await changedMagick(otherFilter(filter)),
+        });
+        expect(status).to.equal(1);
+        expect(names).to.deep.equal(['p3.jpg small', 'scene.png small', 'window.png small']);
+      }
+    });
+
+    it(`finds by ${kind} that a profile is stripped instead of used, in the picture that has one`, async () => {
+      const { status, names, findings } = await check(path(), [], {
+        MAGICK_BIN: await changedMagick(STRIP_ALONE),
+      });
+      expect(status).to.equal(1);
+      expect(names).to.deep.equal(['p3.jpg png', 'p3.jpg small', 'p3.jpg webp']);
+      const [worst] = findings;
+      expect(worst?.reasons.map((reason) => reason.kind)).to.include('pixels');
+      expect(worst?.after?.commands.join()).to.include('-profile assets/srgb.icc');
+    });
+  }
+
+  it('records figures that are the same to the byte the next time', async () => {
+    const again = join(await scratch('again'), 'figures.json');
+    await imagemill(['regress', 'record', images, '--matrix', matrix, '--to', again, '--figures-only']);
+    expect(await readFile(again, 'utf8')).to.equal(await readFile(figures, 'utf8'));
+  });
+
+  it('tells new errors from vanished ones, and both from a change', async () => {
+    const MAGICK_BIN = await changedMagick('WEBP:image.webp) echo trouble >&2; exit 1 ;;');
+    const broken = await check(baseline, [], { MAGICK_BIN });
+    expect(broken.status).to.equal(1);
+    expect(new Set(broken.changed.map(({ verdict }) => verdict))).to.deep.equal(new Set(['broken']));
+    expect(broken.names).to.deep.equal(['p3.jpg webp', 'scene.png webp', 'window.png webp']);
+
+    const failing = join(await scratch('failing'), 'baseline');
+    await imagemill(['regress', 'record', images, '--matrix', matrix, '--to', failing], { MAGICK_BIN });
+    const mended = await imagemill(['regress', 'compare', failing, baseline]);
+    expect(mended.status).to.equal(1);
+    expect(mended.stdout).to.match(/3 mended/);
+  });
+
+  it('finds files that have grown', async () => {
+    const noise = await scratch('noise');
+    await copyFile(fixturePath('private.jpg'), join(noise, 'private.jpg'));
+    const strict = join(noise, 'strict.yaml');
+    await writeFile(
+      strict,
+      'cases: [{ name: webp, format: webp, thresholds: { bytesFloor: 10, psnr: 20, ssim: 0.5, patch: 50 } }]',
+    );
+    const own = join(await scratch('noise'), 'baseline');
+    await imagemill(['regress', 'record', noise, '--matrix', strict, '--to', own]);
+    const MAGICK_BIN = await changedMagick('80) set -- "$@" 97 ;;');
+    const { changed } = await check(own, [], { MAGICK_BIN }, noise);
+    expect(changed.flatMap(({ reasons }) => reasons.map(({ kind }) => kind))).to.deep.equal(['bytes']);
+  });
+
+  it('takes other thresholds from a matrix, for one case', async () => {
+    const loose = join(await scratch('loose'), 'matrix.yaml');
+    const small = { name: 'small', format: 'png', width: 70, thresholds: { psnr: 10, ssim: 0, patch: 255 } };
+    await writeFile(loose, JSON.stringify({ cases: [...MATRIX.cases.slice(0, 2), small] }));
+    const MAGICK_BIN = await changedMagick(otherFilter('Catrom'));
+    const { status, findings } = await check(baseline, ['--matrix', loose], { MAGICK_BIN });
+    expect(status).to.equal(0);
+    expect(findings.filter(({ verdict }) => verdict === 'alike').map((one) => one.case)).to.deep.equal([
+      'small',
+      'small',
+      'small',
+    ]);
+  });
+
+  it('says of images that came, went or are others that they cannot be compared', async () => {
+    const other = await scratch('other-images');
+    await copyFile(fixturePath('scene.png'), join(other, 'p3.jpg'));
+    await copyFile(fixturePath('scene.png'), join(other, 'scene.png'));
+    await copyFile(fixturePath('scene.png'), join(other, 'new.png'));
+    const { status, changed } = await check(baseline, [], {}, other);
+    expect(status).to.equal(1);
+    expect([...new Set(changed.map(({ image, verdict }) => `${image} ${verdict}`))].sort()).to.deep.equal([
+      'cut-off.gif unmatched',
+      'new.png unmatched',
+      'p3.jpg unmatched',
+      'window.png unmatched',
+    ]);
+  });
+
+  it('lets a server convert, with the same results, and gives the curl command for each', async () => {
+    const service = await startService();
+    try {
+      const { status, findings, stderr } = await check(baseline, [
+        '--url',
+        service.base.replace('/api/v1', '/'),
+      ]);
+      expect(status, stderr).to.equal(0);
+      expect(findings).to.have.length(12);
+      const small = findings.find((one) => one.case === 'small' && one.image === 'scene.png');
+      expect(small?.after?.commands).to.deep.equal([
+        `curl -F format=png -F width=70 -F file=@scene.png ${service.base}/convert -o small.png`,
+      ]);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  it('waits when a server counts requests, and asks again', async () => {
+    let asked = 0;
+    const png = await readFile(fixturePath('scene.png'));
+    const server = createServer((req, res) => {
+      if (req.url?.endsWith('/health')) return res.end('{"version":"1"}');
+      asked += 1;
+      req.resume();
+      if (asked === 1) return res.writeHead(429, { 'retry-after': '1' }).end('{"error":{"message":"wait"}}');
+      return res.end(png);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const single = join(await scratch('single'), 'matrix.json');
+      await writeFile(single, '{"cases":[{"name":"png","format":"png"}]}');
+      const to = join(await scratch('waited'), 'baseline');
+      const { stdout } = await imagemill([
+        'regress',
+        'record',
+        images,
+        '--matrix',
+        single,
+        '--url',
+        url,
+        '--to',
+        to,
+      ]);
+      expect(stdout).to.match(/4 images, 4 results, by/);
+      expect(asked).to.equal(5);
+    } finally {
+      server.close();
+    }
+  });
+
+  it('ends with 2 and says why when it could not be found out', async () => {
+    const wrong = join(await scratch('wrong'), 'matrix.yaml');
+    await writeFile(wrong, 'cases: [{ name: a, quality: 200 }]');
+    const empty = await scratch('empty');
+    const against = ['--against', baseline];
+    for (const [words, message, settings = {}] of [
+      [['check', '/nowhere', ...against], /ENOENT/],
+      [['check', empty, ...against], /has no images/],
+      [['check', images, '--against', '/nowhere'], /is no baseline: ENOENT/],
+      [['check', images, '--against', matrix], /is no baseline: layout/],
+      [['check', images, ...against, '--matrix', wrong], /Invalid quality "200"/],
+      [
+        ['check', images, ...against, '--url', 'http://127.0.0.1:1'],
+        /no imagemill answers at http:\/\/127\.0\.0\.1:1/,
+      ],
+      [['check', images, ...against, '--repeat', '0'], /--repeat 0: expected 1 to 99/],
+      [['check', images], /required option '--against <baseline>'/],
+      [['record', images, '--to', images], /holds something that is no baseline/],
+      [['check', images, ...against], /PORT="x"/, { PORT: 'x' }],
+      [['check', images, ...against], /Nothing can be converted/, { PATH: empty }],
+    ] as [string[], RegExp, Record<string, string>?][]) {
+      const { status, stderr } = await imagemill(['regress', ...words], settings);
+      expect(stderr, words.join(' ')).to.match(message);
+      expect(status, words.join(' ')).to.equal(2);
+    }
+    expect(await readdir(images), 'what was no baseline is left alone').to.include.members(IMAGES);
+  });
+
+  it('is no burden to the server, which loads none of its decoders', async () => {
+    const service = startProcess({ TEMP_DIR: await scratch('light') });
+    try {
+      await service.base();
+      const maps = await readFile(`/proc/${service.pid}/maps`, 'utf8').catch(() => undefined);
+      if (maps === undefined) {
+        console.log('NOT PROVEN, since this system has no /proc: the server loads no decoders');
+        return;
+      }
+      expect(maps).to.include('/node');
+      expect(maps).not.to.match(/sharp|libvips/);
+    } finally {
+      service.child.kill('SIGKILL');
+      await service.ended();
+    }
+  });
+
+  it('replaces an older baseline, and keeps nothing of it', async () => {
+    const to = join(await scratch('older'), 'baseline');
+    await imagemill(['regress', 'record', images, '--matrix', matrix, '--to', to]);
+    const fewer = await scratch('fewer');
+    await copyFile(fixturePath('scene.png'), join(fewer, 'scene.png'));
+    await imagemill(['regress', 'record', fewer, '--matrix', matrix, '--to', to]);
+    expect(await readdir(join(to, 'results'))).to.deep.equal(['scene.png']);
+    await rm(to, { recursive: true });
+  });
+});

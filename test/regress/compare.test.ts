@@ -1,0 +1,118 @@
+import { expect } from 'chai';
+import { comparePixels, factReasons } from '../../src/regress/compare.ts';
+import { difference } from '../../src/regress/picture/difference.ts';
+import { clearHidden, type Picture, type Raster } from '../../src/regress/picture/picture.ts';
+import { defaultThresholds } from '../../src/regress/thresholds.ts';
+import { blurred, original, picture, pixel, redrawn, seeThrough, shifted, uniform } from './pictures.ts';
+
+const STRICT = defaultThresholds('png');
+
+function verdictOn(before: Picture, after: Picture, allowed = STRICT) {
+  const { verdict, reasons } = comparePixels(before, after, factReasons(before.facts, after.facts), allowed);
+  return { verdict, kinds: [...new Set(reasons.map(({ kind }) => kind))] };
+}
+
+describe('two pictures compared', () => {
+  it('are the same when every pixel is', () => {
+    const same = { verdict: 'same', kinds: [] };
+    expect(verdictOn(picture([original()]), picture([original()]))).to.deep.equal(same);
+  });
+
+  it('are alike when the last bit of a colour is another', () => {
+    const raster = original();
+    const rounded = redrawn(raster, (x, y) => {
+      const [red = 0, ...rest] = pixel(raster, x, y);
+      return [red ^ 1, ...rest];
+    });
+    expect(verdictOn(picture([raster]), picture([rounded]))).to.deep.equal({ verdict: 'alike', kinds: [] });
+  });
+
+  it('have changed when one is shifted by a pixel, or blurred', async () => {
+    for (const other of [shifted(original()), await blurred(original(), 0.6)]) {
+      const changed = { verdict: 'changed', kinds: ['pixels'] };
+      expect(verdictOn(picture([original()]), picture([other]))).to.deep.equal(changed);
+    }
+  });
+
+  it('have changed when a small spot of a large picture has, which no mean would show', () => {
+    const large = uniform(120, 1500, 1500);
+    const spot = redrawn(large, (x, y) =>
+      x >= 700 && x < 708 && y >= 300 && y < 308 ? [200, 120, 120, 255] : [120, 120, 120, 255],
+    );
+    const { psnr, ssim, patch, at } = difference(large, spot);
+    expect(psnr).to.be.above(STRICT.psnr);
+    expect(ssim).to.be.above(STRICT.ssim);
+    expect(patch).to.be.above(STRICT.patch);
+    expect(at.x).to.be.within(688, 700);
+    expect(at.y).to.be.within(288, 300);
+    expect(verdictOn(picture([large]), picture([spot])).verdict).to.equal('changed');
+  });
+
+  it('have changed when transparency came, went or is another', () => {
+    const window = seeThrough(original(), 0);
+    const alpha = { alpha: true };
+    expect(verdictOn(picture([original()]), picture([window], alpha)).kinds).to.deep.equal([
+      'alpha',
+      'pixels',
+    ]);
+    const half = picture([seeThrough(original(), 128)], alpha);
+    expect(verdictOn(picture([window], alpha), half).kinds).to.deep.equal(['pixels']);
+  });
+
+  it('are the same when only colour differs that is fully transparent', () => {
+    const hide = (colour: readonly number[]): Raster => {
+      const raster = redrawn(original(), (x, y) => (x < 40 ? [...colour, 0] : pixel(original(), x, y)));
+      expect(clearHidden(raster.data)).to.equal(true);
+      return raster;
+    };
+    const [one, other] = [hide([255, 0, 255]), hide([0, 255, 0])];
+    expect(verdictOn(picture([one], { alpha: true }), picture([other], { alpha: true })).verdict).to.equal(
+      'same',
+    );
+  });
+
+  it('have changed in size, frames, timing, profile, metadata or depth, whatever the pixels are', () => {
+    const frames = [original(), shifted(original())];
+    const moving = (facts: Partial<Picture['facts']>, shown = frames) =>
+      picture(shown, { delays: [100, 40], plays: 0, ...facts });
+    for (const [kind, before, after] of [
+      ['size', picture([original()]), picture([uniform(0)])],
+      ['frames', moving({}), moving({ delays: [140] }, [original()])],
+      ['timing', moving({}), moving({ delays: [100, 50] })],
+      ['timing', moving({}), moving({ plays: 3 })],
+      ['profile', picture([original()], { profile: 'abcd' }), picture([original()])],
+      ['metadata', picture([original()]), picture([original()], { metadata: ['exif'] })],
+      ['depth', picture([original()], { depth: 16 }), picture([original()])],
+    ] as const) {
+      const { verdict, kinds } = verdictOn(before, after);
+      expect(verdict).to.equal('changed');
+      expect(kinds).to.include(kind);
+    }
+  });
+
+  it('tells which frame of an animation differs most', () => {
+    const frames = [original(), original(), original()];
+    const other = [original(), shifted(original(), 3), shifted(original())];
+    const found = comparePixels(picture(frames), picture(other), [], STRICT);
+    expect(found.difference?.frame).to.equal(1);
+  });
+
+  it('have an SSIM as its formula gives it for plain areas, and 1 only when equal', () => {
+    // With nothing but lightness a and b it is (2ab + C) / (a² + b² + C), C = (0.01 × 255)².
+    const C = 2.55 ** 2;
+    for (const [a, b] of [
+      [100, 120],
+      [50, 51],
+      [255, 0],
+    ] as const) {
+      const expected = (2 * a * b + C) / (a * a + b * b + C);
+      expect(difference(uniform(a), uniform(b)).ssim).to.be.closeTo(expected, 1e-4);
+    }
+    expect(difference(original(), original()).ssim).to.equal(1);
+    expect(difference(uniform(9, 8, 8), uniform(8, 8, 8)).ssim, 'of 8 pixels').to.equal(undefined);
+  });
+
+  it('have the PSNR that their mean square error gives', () => {
+    expect(difference(uniform(100), uniform(110)).psnr).to.be.closeTo(10 * Math.log10(255 ** 2 / 100), 1e-9);
+  });
+});

@@ -1,0 +1,59 @@
+import sharp from 'sharp';
+import { compare } from '../../src/regress/compare.ts';
+import { toMatrix } from '../../src/regress/matrix.ts';
+import type { Raster } from '../../src/regress/picture/picture.ts';
+import type { Recording, Row } from '../../src/regress/recording.ts';
+import { original, shifted } from './pictures.ts';
+
+/** Two recordings without any tool, and with names that nobody would give a file but to do harm. */
+
+export const HOSTILE = [
+  `"><img src=x onerror=alert(1)>.png`,
+  `</script><script>alert(2)</script>'&amp;.png`,
+  'line\nbreak \u0007 \u{1F600} \uD800.png',
+];
+
+const MATRIX = toMatrix({ cases: [{ name: 'png', format: 'png' }] });
+
+const row = (image: string, more: Partial<Row> = {}): Row => ({
+  image,
+  case: 'png',
+  format: 'png',
+  input: '0',
+  commands: [`magick PNG:in '<b>bold</b>' PNG:image.png`],
+  ...more,
+});
+
+const result = (digest: string, ms = 10) => ({ result: { bytes: 1000, digest, ms, notes: [] } });
+
+export async function hostileFindings() {
+  const png = async ({ width, height, data }: Raster): Promise<Buffer> =>
+    sharp(data, { raw: { width, height, channels: 4 } })
+      .png()
+      .toBuffer();
+  const files: Record<string, Buffer> = { a: await png(original()), b: await png(shifted(original(), 4)) };
+  const recording = (rows: readonly Row[], version: string): Recording => ({
+    tools: { ImageMagick: version },
+    matrix: MATRIX,
+    rows,
+    open: ({ result: kept }) => (kept?.digest ? Promise.resolve(files[kept.digest] as Buffer) : undefined),
+  });
+  const failed = { refused: { status: 400, message: '<i>damaged</i>' } };
+  const before = recording(
+    [
+      ...HOSTILE.map((name) => row(name, result('a'))),
+      row('fails.gif', result('a')),
+      row('same.png', result('a')),
+    ],
+    '6',
+  );
+  const after = recording(
+    [
+      ...HOSTILE.map((name) => row(name, result('b'))),
+      row('fails.gif', failed),
+      row('same.png', result('a', 5000)),
+    ],
+    '7 <script>alert(3)</script>',
+  );
+  return { before, after, findings: await compare(before, after, MATRIX) };
+}

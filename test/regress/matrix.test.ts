@@ -1,0 +1,97 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { DEFAULT_MATRIX, MatrixError, readMatrix, toMatrix } from '../../src/regress/matrix.ts';
+import { scratch } from '../helpers/hooks.ts';
+
+describe('a matrix of regress', () => {
+  it('has a default with every output format', () => {
+    const formats = toMatrix(DEFAULT_MATRIX).cases.map(({ options }) => options.format);
+    expect(formats).to.include.members(['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf']);
+  });
+
+  it('is read from YAML and from JSON, with the names of the API', async () => {
+    const folder = await scratch('matrix');
+    const [yaml, json] = [join(folder, 'matrix.yaml'), join(folder, 'matrix.json')];
+    await writeFile(yaml, 'cases:\n  - { name: small, format: JPEG, width: 300, strip_metadata: no }\n');
+    await writeFile(json, '{"cases":[{"name":"small","format":"JPEG","width":300,"strip_metadata":false}]}');
+    for (const path of [yaml, json]) {
+      const [small] = (await readMatrix(path)).cases;
+      expect(small?.options).to.deep.equal({ format: 'jpg', quality: 80, width: 300, stripMetadata: false });
+    }
+  });
+
+  it('may set thresholds for all, for a case, and for a case of some images, the nearest of which counts', () => {
+    const matrix = toMatrix({
+      thresholds: { psnr: 50, ssim: 0.9 },
+      cases: [
+        { name: 'webp', format: 'webp', thresholds: { psnr: 30 } },
+        { name: 'png', format: 'png' },
+      ],
+      overrides: [
+        { images: 'noise-*.jpg', cases: ['webp'], thresholds: { psnr: 25 } },
+        { images: 'raw/*', cases: ['png'], skip: true },
+      ],
+    });
+    expect(matrix.thresholds('a.jpg', 'png')).to.include({ psnr: 50, ssim: 0.9, patch: 4 });
+    expect(matrix.thresholds('a.jpg', 'webp')).to.include({ psnr: 30, ssim: 0.9, patch: 8 });
+    expect(matrix.thresholds('deep/noise-1.jpg', 'webp')).to.include({ psnr: 25 });
+    expect(matrix.thresholds('noise-1.jpg', 'png')).to.include({ psnr: 50 });
+    expect(matrix.thresholds('raw/a.jpg', 'png')).to.equal(undefined);
+    expect(matrix.thresholds('raw/a.jpg', 'webp')).to.include({ psnr: 30 });
+  });
+
+  for (const [what, source, message] of [
+    ['without cases', {}, /cases: .*array/],
+    ['with no case', { cases: [] }, /cases: expected at least one case/],
+    ['with a case without a name', { cases: [{ format: 'png' }] }, /cases\.0\.name/],
+    ['with a name that leads elsewhere', { cases: [{ name: '../png' }] }, /expected letters, digits/],
+    [
+      'with two cases of one name',
+      { cases: [{ name: 'a' }, { name: 'a', format: 'png' }] },
+      /two cases are called a/,
+    ],
+    [
+      'with an option that does not exist',
+      { cases: [{ name: 'a', colour: 'red' }] },
+      /there is no option "colour"/,
+    ],
+    [
+      'with a value that the API would refuse',
+      { cases: [{ name: 'a', quality: 200 }] },
+      /case a: Invalid quality "200": expected a whole number from 1 to 100/,
+    ],
+    [
+      'with a threshold that does not exist',
+      { thresholds: { psrn: 3 }, cases: [{ name: 'a' }] },
+      /thresholds.*psrn/,
+    ],
+    [
+      'with a threshold out of range',
+      { cases: [{ name: 'a', thresholds: { ssim: 2 } }] },
+      /ssim: expected a number from -1 to 1/,
+    ],
+    [
+      'with exceptions for a case that does not exist',
+      { cases: [{ name: 'a' }], overrides: [{ images: '*', cases: ['b'], skip: true }] },
+      /no case is called b/,
+    ],
+  ] as const) {
+    it(`${what} is refused, with the place`, () => {
+      expect(() => toMatrix(source)).to.throw(MatrixError, message);
+    });
+  }
+
+  it('that is no YAML, or not there, is refused with its name', async () => {
+    const path = join(await scratch('matrix'), 'broken.yaml');
+    await writeFile(path, 'cases: [');
+    for (const [file, message] of [
+      [path, /broken\.yaml: /],
+      [`${path}.gone`, /ENOENT/],
+    ] as const) {
+      const error = await readMatrix(file).catch((caught: unknown) => caught);
+      expect(error).to.be.instanceOf(MatrixError);
+      expect((error as Error).message).to.match(message);
+    }
+  });
+});

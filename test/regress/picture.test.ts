@@ -1,0 +1,102 @@
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { square } from '../../scripts/fixtures/scene.ts';
+import { decode } from '../../src/regress/picture/codec.ts';
+import { digestOf, distance, fingerprintsOf } from '../../src/regress/picture/fingerprint.ts';
+import { convert, fixture } from '../helpers/client.ts';
+import { decode as decodeOtherwise, difference } from '../helpers/pixels.ts';
+import { useService } from '../helpers/service.ts';
+import { blurred, original, picture, redrawn } from './pictures.ts';
+
+describe('the decoders of regress', () => {
+  const service = useService();
+
+  for (const format of ['bmp', 'pdf'] as const) {
+    it(`see in a ${format} what others see`, async () => {
+      for (const name of ['scene.jpg', 'window.png']) {
+        const { body } = await convert(service.base, await fixture(name), { format });
+        const { frames } = await decode(body, format);
+        const [raster] = frames;
+        const same = { ...raster, data: Buffer.from(raster?.data ?? []) } as Parameters<typeof difference>[0];
+        // Poppler and PDFium scale the colour of a JPEG up in different ways.
+        const least = format === 'bmp' ? Number.POSITIVE_INFINITY : 36;
+        expect(difference(same, await decodeOtherwise(body, format)).psnr).to.be.at.least(least);
+      }
+    });
+  }
+
+  it('see every page of a PDF, and every frame of an animation with its time', async () => {
+    const pages = await convert(service.base, await fixture('pages.tiff'), { format: 'pdf' });
+    expect((await decode(pages.body, 'pdf')).facts.frames).to.equal(3);
+    const { facts, frames } = await decode(await fixture('moving.gif'), 'gif');
+    expect(facts).to.include({ frames: 3, plays: 3 });
+    expect(facts.delays).to.deep.equal([100, 250, 40]);
+    expect(frames.map(({ height }) => height)).to.deep.equal([facts.height, facts.height, facts.height]);
+  });
+
+  it('see a profile, and which metadata there is', async () => {
+    const kept = await decode(await fixture('private.jpg'), 'jpg');
+    expect(kept.facts.metadata).to.include.members(['exif', 'xmp']);
+    expect((await decode(await fixture('p3.png'), 'png')).facts.profile).to.match(/^[\da-f]{8}$/);
+    expect((await decode(await fixture('scene.png'), 'png')).facts).not.to.have.any.keys(
+      'profile',
+      'metadata',
+    );
+  });
+
+  it('say so of a file that is none', async () => {
+    for (const format of ['webp', 'bmp', 'pdf'] as const) {
+      const error = await decode(
+        Buffer.from('BM nothing of a picture, and not long at all either'),
+        format,
+      ).catch((caught: unknown) => caught);
+      expect(error, format).to.be.instanceOf(Error);
+    }
+  });
+});
+
+describe('a fingerprint', () => {
+  const of = (raster: ReturnType<typeof original>) => fingerprintsOf(picture([raster]));
+
+  it('is short, and the same for the same picture', () => {
+    expect(of(original())).to.deep.equal(of(original()));
+    expect(of(original())[0]).to.have.lengthOf.at.most(120);
+    expect(distance(of(original()), of(original()))).to.deep.equal({ means: 0, sharpness: 0 });
+  });
+
+  it('stays near when a codec codes a little differently', async () => {
+    const { width, height, data } = original();
+    const raw = sharp(data, { raw: { width, height, channels: 4 } });
+    const [one, other] = await Promise.all(
+      [89, 90].map(
+        async (quality) => (await decode(await raw.clone().jpeg({ quality }).toBuffer(), 'jpg')).frames[0],
+      ),
+    );
+    const apart = distance(of(one as ReturnType<typeof original>), of(other as ReturnType<typeof original>));
+    expect(digestOf(picture([one as ReturnType<typeof original>]))).not.to.equal(
+      digestOf(picture([other as ReturnType<typeof original>])),
+    );
+    expect(apart.means).to.be.at.most(2);
+    expect(apart.sharpness).to.be.at.most(0.05);
+  });
+
+  it('is another when the picture is a little less sharp, turned, or of another colour', async () => {
+    const turned = redrawn(original(), (x, y) => {
+      const { width, height, data } = original();
+      const at = ((height - 1 - y) * width + (width - 1 - x)) * 4;
+      return [...data.subarray(at, at + 4)];
+    });
+    const apart = async (raster: ReturnType<typeof original>) => distance(of(original()), of(raster));
+    expect((await apart(await blurred(original(), 0.6))).sharpness).to.be.above(0.05);
+    expect((await apart(turned)).means).to.be.above(20);
+  });
+
+  it('is there for a picture of one pixel, and has three frames of many', () => {
+    expect(
+      fingerprintsOf(picture([{ width: 1, height: 1, data: new Uint8Array([1, 2, 3, 255]) }])),
+    ).to.have.length(1);
+    const frames = Array.from({ length: 9 }, () => square(16));
+    expect(fingerprintsOf(picture(frames))).to.have.length(3);
+    expect(fingerprintsOf(picture(frames.slice(0, 2)))).to.have.length(2);
+  });
+});

@@ -1,0 +1,42 @@
+import sharp from 'sharp';
+import { scene } from '../../scripts/fixtures/scene.ts';
+import type { Picture, Raster } from '../../src/regress/picture/picture.ts';
+
+/** Pictures for the tests of regress: the scene of the fixtures, and what can happen to it. */
+
+export const original = (): Raster => scene();
+
+/** Each pixel made anew from its place. */
+export function redrawn(raster: Raster, colour: (x: number, y: number) => readonly number[]): Raster {
+  const data = new Uint8Array(raster.data.length);
+  for (let y = 0; y < raster.height; y += 1) {
+    for (let x = 0; x < raster.width; x += 1) data.set(colour(x, y), (y * raster.width + x) * 4);
+  }
+  return { ...raster, data };
+}
+
+export function pixel({ width, data }: Raster, x: number, y: number): number[] {
+  return [...data.subarray((y * width + x) * 4, (y * width + x) * 4 + 4)];
+}
+
+export const shifted = (raster: Raster, by = 1): Raster =>
+  redrawn(raster, (x, y) => pixel(raster, Math.max(0, x - by), y));
+
+export async function blurred(raster: Raster, sigma: number): Promise<Raster> {
+  const { width, height, data } = raster;
+  const image = sharp(data, { raw: { width, height, channels: 4 } });
+  return { width, height, data: await image.blur(sigma).raw().toBuffer() };
+}
+
+/** A part of it made transparent by `alpha`. */
+export const seeThrough = (raster: Raster, alpha: number, side = 40): Raster =>
+  redrawn(raster, (x, y) => [...pixel(raster, x, y).slice(0, 3), x < side && y < side ? alpha : 255]);
+
+export const uniform = (value: number, width = 64, height = 64): Raster =>
+  redrawn({ width, height, data: new Uint8Array(width * height * 4) }, () => [value, value, value, 255]);
+
+/** As decoders give it. */
+export function picture(frames: readonly Raster[], facts: Partial<Picture['facts']> = {}): Picture {
+  const [{ width, height }] = frames as [Raster];
+  return { frames, facts: { width, height, frames: frames.length, alpha: false, ...facts } };
+}

@@ -1,0 +1,82 @@
+import { expect } from 'chai';
+import { compare } from '../../src/regress/compare.ts';
+import { toMatrix } from '../../src/regress/matrix.ts';
+import type { Recording } from '../../src/regress/recording.ts';
+import { htmlReport } from '../../src/regress/report/html.ts';
+import { jsonReport } from '../../src/regress/report/json.ts';
+import { junitReport } from '../../src/regress/report/junit.ts';
+import { inWords } from '../../src/regress/summary.ts';
+import { pipe } from '../helpers/process.ts';
+import { HOSTILE, hostileFindings } from './findings.ts';
+
+/** What a strict XML parser makes of it. */
+const PARSE = `
+import json, sys, xml.etree.ElementTree as tree
+top = tree.fromstring(sys.stdin.buffer.read())
+print(json.dumps({
+  'suites': dict(top.attrib),
+  'cases': [dict(one.attrib, failure=getattr(one.find('failure'), 'text', None)) for one in top.iter('testcase')],
+}))`;
+
+describe('the reports of regress', () => {
+  it('as JUnit XML hold every result, whatever its name', async () => {
+    const { findings, before, after } = await hostileFindings();
+    const xml = junitReport(findings, before, after);
+    const { suites, cases } = JSON.parse(
+      (await pipe('python3', ['-c', PARSE], Buffer.from(xml))).toString(),
+    ) as {
+      suites: Record<string, string>;
+      cases: { name: string; failure: string | null }[];
+    };
+    expect(suites).to.include({ tests: '5', failures: '4' });
+    const names = cases.map(({ name }) => name);
+    expect(names).to.include.members([HOSTILE[0], HOSTILE[1], 'line\nbreak � \u{1F600} �.png']);
+    expect(cases.filter(({ failure }) => failure)).to.have.length(4);
+    expect(cases.find(({ name }) => name === 'fails.gif')?.failure).to.include('<i>damaged</i>');
+  });
+
+  it('as JSON are sorted worst first, with what counts and what not', async () => {
+    const { findings, before, after } = await hostileFindings();
+    const report = JSON.parse(jsonReport(findings, before, after)) as {
+      summary: { failures: number };
+      findings: { image: string; verdict: string; fails: boolean; remarks: string[] }[];
+    };
+    expect(report.summary.failures).to.equal(4);
+    expect(report.findings.map(({ verdict }) => verdict)).to.deep.equal([
+      'broken',
+      'changed',
+      'changed',
+      'changed',
+      'identical',
+    ]);
+    const slow = report.findings.at(-1);
+    expect(slow?.fails).to.equal(false);
+    expect(slow?.remarks).to.deep.equal(['took 5000 ms instead of 10']);
+  });
+
+  it('fail for time only where a threshold is set', async () => {
+    const { before, after } = await hostileFindings();
+    const timed = toMatrix({ thresholds: { time: 3 }, cases: [{ name: 'png', format: 'png' }] });
+    const only = (recording: Recording) => ({
+      ...recording,
+      rows: recording.rows.filter(({ image }) => image === 'same.png'),
+    });
+    const [finding] = await compare(only(before), only(after), timed);
+    expect(finding?.verdict).to.equal('changed');
+    expect(finding?.reasons).to.deep.equal([{ kind: 'time', text: 'took 5000 ms instead of 10' }]);
+  });
+
+  it('on a terminal do not move its cursor', async () => {
+    const { findings, before, after } = await hostileFindings();
+    expect(inWords(findings, before, after)).not.to.match(/[^\P{Cc}\n]/u);
+  });
+
+  it('as HTML have no markup of a name, a message or a version', async () => {
+    const { findings, before, after } = await hostileFindings();
+    const page = await htmlReport(findings, before, after);
+    expect(page).not.to.match(/<img src=x|<script>alert|<i>damaged|<b>bold/);
+    expect(page).to.include('&lt;script&gt;alert(2)');
+    expect(page, 'to paste').to.include('cp -- fails.gif in\nmagick PNG:in');
+    expect(page).not.to.match(/(?:src|href)="(?!data:)/);
+  });
+});
