@@ -5,7 +5,7 @@ import type { Facts, Picture } from './picture/picture.ts';
 import { figuresOf } from './record.ts';
 import { type Figures, keyOf, type Recording, type Result, type Row } from './recording.ts';
 import type { Thresholds } from './thresholds.ts';
-import type { Finding, Reason, ReasonKind } from './verdict.ts';
+import { type Finding, isFailure, type Reason, type ReasonKind } from './verdict.ts';
 
 /** Two recordings → what became of each image in each case. */
 
@@ -66,7 +66,7 @@ async function compareRows(before: Row, after: Row, sides: Sides): Promise<Outco
   const reasons = [...seen.reasons, ...beside.reasons];
   return {
     ...seen,
-    verdict: reasons.length > 0 && seen.verdict !== 'broken' ? 'changed' : seen.verdict,
+    verdict: reasons.length > 0 && !isFailure(seen) ? 'changed' : seen.verdict,
     reasons,
     remarks: [...seen.remarks, ...beside.remarks],
   };
@@ -115,6 +115,12 @@ function besides(before: Result, after: Result, allowed: Thresholds): Pick<Outco
 
 async function comparePictures(before: Row, after: Row, sides: Sides): Promise<Outcome> {
   const [one, other] = await Promise.all([look(before, sides.before), look(after, sides.after)]);
+  if (!one && !other)
+    return {
+      verdict: 'changed',
+      reasons: because('error', 'other bytes, which no independent decoder reads, now as before'),
+      remarks: [],
+    };
   if (!other)
     return {
       verdict: 'broken',
@@ -185,20 +191,26 @@ export function comparePixels(
   if (digestOf(before) === digestOf(after)) {
     return { verdict: reasons.length > 0 ? 'changed' : 'same', reasons, remarks: [] };
   }
-  const worst = worstFrame(before, after);
+  const worst = worstFrame(before, after, allowed);
   if (!worst) return { verdict: 'changed', reasons: because('size', 'a page has another size'), remarks: [] };
   const all = [...reasons, ...pixelReasons(worst, allowed)];
   return { verdict: all.length > 0 ? 'changed' : 'alike', reasons: all, remarks: [], difference: worst };
 }
 
-/** The frame or page that differs most; nothing when one has another size, as only pages can. */
-function worstFrame(before: Picture, after: Picture): (Difference & { frame: number }) | undefined {
+/** The frame or page that differs most: by more than is allowed, if any does; nothing when one has another size, as only pages can. */
+function worstFrame(
+  before: Picture,
+  after: Picture,
+  allowed: Thresholds,
+): (Difference & { frame: number }) | undefined {
+  const tooFar = (one: Difference) => Number(pixelReasons(one, allowed).length > 0);
   let worst: (Difference & { frame: number }) | undefined;
   for (const [frame, raster] of before.frames.entries()) {
     const other = after.frames[frame];
     if (other?.width !== raster.width || other.height !== raster.height) return undefined;
     const found = difference(raster, other);
-    if (!worst || found.psnr < worst.psnr) worst = { ...found, frame };
+    const further = worst ? tooFar(found) - tooFar(worst) || worst.psnr - found.psnr : 1;
+    if (further > 0) worst = { ...found, frame };
   }
   return worst;
 }

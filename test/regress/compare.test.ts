@@ -1,7 +1,10 @@
 import { expect } from 'chai';
-import { comparePixels, factReasons } from '../../src/regress/compare.ts';
+import sharp from 'sharp';
+import { compare, comparePixels, factReasons } from '../../src/regress/compare.ts';
+import { toMatrix } from '../../src/regress/matrix.ts';
 import { difference } from '../../src/regress/picture/difference.ts';
 import { clearHidden, type Picture, type Raster } from '../../src/regress/picture/picture.ts';
+import type { Recording } from '../../src/regress/recording.ts';
 import { defaultThresholds } from '../../src/regress/thresholds.ts';
 import { blurred, original, picture, pixel, redrawn, seeThrough, shifted, uniform } from './pictures.ts';
 
@@ -97,6 +100,22 @@ describe('two pictures compared', () => {
     expect(found.difference?.frame).to.equal(1);
   });
 
+  it('have changed when one frame has in one place, though another differs more on the whole, but little', () => {
+    const plain = uniform(120, 128, 128);
+    const little = redrawn(plain, (x) => (x % 2 ? [126, 126, 126, 255] : [120, 120, 120, 255]));
+    const spot = redrawn(plain, (x, y) => (x < 8 && y < 8 ? [180, 120, 120, 255] : [120, 120, 120, 255]));
+    const allowed = { ...STRICT, psnr: 30, ssim: 0.5, patch: 4 };
+    expect(difference(plain, little).psnr).to.be.below(difference(plain, spot).psnr);
+    for (const after of [
+      [little, spot],
+      [spot, little],
+    ]) {
+      const found = comparePixels(picture([plain, plain]), picture(after), [], allowed);
+      expect(found.verdict).to.equal('changed');
+      expect(found.difference?.frame).to.equal(after.indexOf(spot));
+    }
+  });
+
   it('have an SSIM as its formula gives it for plain areas, and 1 only when equal', () => {
     // With nothing but lightness a and b it is (2ab + C) / (a² + b² + C), C = (0.01 × 255)².
     const C = 2.55 ** 2;
@@ -114,5 +133,31 @@ describe('two pictures compared', () => {
 
   it('have the PSNR that their mean square error gives', () => {
     expect(difference(uniform(100), uniform(110)).psnr).to.be.closeTo(10 * Math.log10(255 ** 2 / 100), 1e-9);
+  });
+});
+
+describe('two results of which a decoder cannot read all', () => {
+  const matrix = toMatrix({ cases: [{ name: 'png', format: 'png' }] });
+  const recording = (bytes: Buffer): Recording => {
+    const result = { bytes: bytes.length, digest: bytes.toString('hex'), ms: 1, notes: [] };
+    const row = { image: 'a', case: 'png', format: 'png', input: '0', commands: [], result } as const;
+    return { tools: {}, matrix, rows: [row], open: async () => bytes };
+  };
+  const image = (width: number) =>
+    sharp({ create: { width, height: 9, channels: 3, background: 'red' } })
+      .png()
+      .toBuffer();
+  const verdict = async (before: Buffer, after: Buffer) =>
+    (await compare(recording(before), recording(after), matrix))[0]?.verdict;
+
+  it('are broken when that is new, mended when it is over, and changed when it was and is so', async () => {
+    const png = await image(9);
+    const [one, other] = [Buffer.from('neither'), Buffer.from('nor')];
+    const large = Buffer.concat([one, Buffer.alloc(20_000)]);
+    expect(await verdict(png, one)).to.equal('broken');
+    expect(await verdict(one, png)).to.equal('mended');
+    expect(await verdict(large, png), 'and much smaller').to.equal('mended');
+    expect(await verdict(one, other)).to.equal('changed');
+    expect(await verdict(one, one)).to.equal('identical');
   });
 });
