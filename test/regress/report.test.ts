@@ -6,6 +6,7 @@ import { htmlReport } from '../../src/regress/report/html.ts';
 import { jsonReport } from '../../src/regress/report/json.ts';
 import { junitReport } from '../../src/regress/report/junit.ts';
 import { inWords } from '../../src/regress/summary.ts';
+import type { Finding } from '../../src/regress/verdict.ts';
 import { pipe } from '../helpers/process.ts';
 import { HOSTILE, hostileFindings } from './findings.ts';
 
@@ -78,5 +79,20 @@ describe('the reports of regress', () => {
     expect(page).to.include('&lt;script&gt;alert(2)');
     expect(page, 'to paste').to.include('cp -- fails.gif in\nmagick PNG:in');
     expect(page).not.to.match(/(?:src|href)="(?!data:)/);
+  });
+
+  it('as HTML say of how many they have the pictures whole, and are right', async () => {
+    const { findings, before, after } = await hostileFindings();
+    const count = (page: string) => page.split('class="finding whole"').length - 1;
+    const few = await htmlReport(findings, before, after);
+    expect(count(few)).to.equal(3);
+    expect(few, 'the one that fails has no difference').to.include('4 have their pictures');
+    const [changed] = findings.filter(({ verdict }) => verdict === 'changed') as [Finding];
+    const alike = { ...changed, verdict: 'alike', reasons: [] } as const;
+    const many = [...new Array(42).fill(changed), ...new Array(12).fill(alike)].map((one) => ({ ...one }));
+    const page = await htmlReport(many, before, after);
+    expect(count(page), '40 that changed, 10 that are alike').to.equal(50);
+    expect(page.split('data-verdict="alike"').slice(-12).join('')).to.match(/class="after"/);
+    expect(page).to.include('50 have their pictures');
   });
 });

@@ -27,12 +27,15 @@ export async function htmlReport(
     ['style.css', 'script.js'].map((name) => readFile(new URL(name, ASSETS), 'utf8')),
   );
   const sorted = worstFirst(findings);
-  const whole = Math.min(WHOLE.changed, sorted.filter(isFailure).length) + WHOLE.alike;
+  const [changed, alike] = [sorted.filter(isFailure), sorted.filter(({ verdict }) => verdict === 'alike')];
+  const whole = new Set([...changed.slice(0, WHOLE.changed), ...alike.slice(0, WHOLE.alike)]);
   const cards: Markup[] = [];
   for (const [place, finding] of sorted.entries()) {
     const differs = isFailure(finding) || finding.verdict === 'alike';
     const pictures =
-      differs && place < THUMBNAILS ? await picturesOf(finding, { before, after }, place < whole) : undefined;
+      differs && place < THUMBNAILS
+        ? await picturesOf(finding, { before, after }, whole.has(finding))
+        : undefined;
     cards.push(findingCard(finding, pictures));
   }
   const policy = `default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-${digest(script)}'`;
@@ -47,7 +50,7 @@ export async function htmlReport(
 <style>${new Markup(style ?? '')}</style>
 </head>
 <body>
-${overview(sorted, before, after, whole)}
+${overview(sorted, before, after, whole.size)}
 <main id="findings">
 ${cards}
 <p class="nothing" hidden>Nothing fits these filters.</p>

@@ -32,7 +32,7 @@ ${byCase(findings)}
 </div>
 </header>
 ${filters(findings)}
-<p class="hint">Worst first. The ${whole} worst have their pictures at up to 640 pixels a side, others that differ a small one each;
+<p class="hint">Worst first. ${whole || 'None'} ${whole < 2 ? 'has its' : 'have their'} pictures at up to 640 pixels a side, others that differ a small one each;
 those that look the same have none. <kbd>j</kbd> and <kbd>k</kbd> go to the next and the one before; the arrow keys move a slider.</p>`;
 }
 
