@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { BaselineError, emptyBaseline, readBaseline, writeBaseline } from '../regress/baseline.ts';
+import { BaselineError, moveIn, readBaseline, roomForBaseline, writeBaseline } from '../regress/baseline.ts';
 import { compare } from '../regress/compare.ts';
 import { byMill } from '../regress/converters/by-mill.ts';
 import { byServer } from '../regress/converters/by-server.ts';
@@ -14,9 +14,10 @@ import { jsonReport } from '../regress/report/json.ts';
 import { junitReport } from '../regress/report/junit.ts';
 import { inWords, summaryOf, toolsInWords } from '../regress/summary.ts';
 import { settingsOf } from './settings.ts';
+import { stopOnSignals } from './signals.ts';
 import { Refused, type Surroundings } from './surroundings.ts';
 
-/** What the commands of `imagemill regress` do. Each gives the exit status: 0, or 1 when something changed. */
+/** What the commands of `imagemill regress` do. Each gives the exit status: 0, 1 when something changed, 128 and more when a signal ended it. */
 
 type Environment = Surroundings['env'];
 
@@ -42,12 +43,18 @@ export function recordBaseline(
   options: ConvertFlags & { readonly to: string; readonly figuresOnly?: boolean },
   env: Environment,
 ): Promise<number> {
-  return orRefused(async () => {
+  return orRefused(async (signal) => {
     const { to, figuresOnly = false } = options;
     const matrix = options.matrix ? await readMatrix(options.matrix) : toMatrix(DEFAULT_MATRIX);
-    const images = await imagesOf(folder);
-    if (!figuresOnly) await emptyBaseline(to);
-    const recording = await converted(images, matrix, options, env, figuresOnly ? undefined : to);
+    const images = await imagesOf(folder, to);
+    const room = figuresOnly ? undefined : await roomForBaseline(to);
+    let recording: Recording;
+    try {
+      recording = await converted(images, matrix, options, { env, folder: room, signal });
+      if (room) await moveIn(to, room);
+    } finally {
+      if (room) await rm(room, { recursive: true, force: true });
+    }
     await writeBaseline(to, recording, !figuresOnly);
     const failed = recording.rows.filter(({ refused }) => refused).length;
     const refused = failed > 0 ? `, ${failed} of them refused` : '';
@@ -64,14 +71,14 @@ export function checkImages(
   options: ConvertFlags & ReportFiles & { readonly against: string },
   env: Environment,
 ): Promise<number> {
-  return orRefused(async () => {
+  return orRefused(async (signal) => {
     const before = await readBaseline(options.against);
     const matrix = options.matrix ? await readMatrix(options.matrix) : before.matrix;
-    const images = await imagesOf(folder);
+    const images = await imagesOf(folder, options.against);
     const results = await mkdtemp(join(tmpdir(), 'imagemill-regress-'));
     try {
-      const after = await converted(images, matrix, options, env, results);
-      return await tell(before, after, matrix, options);
+      const after = await converted(images, matrix, options, { env, folder: results, signal });
+      return await tell(before, after, matrix, options, signal);
     } finally {
       await rm(results, { recursive: true, force: true });
     }
@@ -80,15 +87,15 @@ export function checkImages(
 
 /** @throws Refused with status 2 when it cannot be done */
 export function compareBaselines(one: string, other: string, options: ReportFiles): Promise<number> {
-  return orRefused(async () => {
+  return orRefused(async (signal) => {
     const [before, after] = [await readBaseline(one), await readBaseline(other)];
     const matrix = options.matrix ? await readMatrix(options.matrix) : before.matrix;
-    return tell(before, after, matrix, options);
+    return tell(before, after, matrix, options, signal);
   });
 }
 
-async function imagesOf(folder: string): Promise<Image[]> {
-  const images = await imagesIn(folder).catch((error: Error) => {
+async function imagesOf(folder: string, baseline: string): Promise<Image[]> {
+  const images = await imagesIn(folder, baseline).catch((error: Error) => {
     throw new Refused(error.message, COULD_NOT);
   });
   if (images.length === 0) throw new Refused(`${folder} has no images`, COULD_NOT);
@@ -99,14 +106,13 @@ async function converted(
   images: readonly Image[],
   matrix: Matrix,
   { url, repeat }: ConvertFlags,
-  env: Environment,
-  folder: string | undefined,
+  { env, folder, signal }: { env: Environment; folder: string | undefined; signal: AbortSignal },
 ): Promise<Recording> {
   if (!/^[1-9]\d?$/.test(repeat)) throw new Refused(`--repeat ${repeat}: expected 1 to 99`, COULD_NOT);
   const converter: Converter = await (url ? byServer(url) : byMill(settingsOf(env)));
   const progress = progressOf('converted');
   try {
-    return await record({ images, matrix, converter, folder, repeat: Number(repeat), progress });
+    return await record({ images, matrix, converter, folder, repeat: Number(repeat), signal, progress });
   } finally {
     await converter.close();
   }
@@ -117,8 +123,15 @@ async function tell(
   after: Recording,
   matrix: Matrix,
   files: ReportFiles,
+  signal: AbortSignal,
 ): Promise<number> {
-  const findings = await compare(before, after, matrix, progressOf('compared'));
+  const progress = progressOf('compared');
+  const findings = await compare(before, after, matrix, (done, all) => {
+    signal.throwIfAborted();
+    progress(done, all);
+  });
+  if (findings.length === 0)
+    throw new Refused('There is nothing to compare: the matrix fits no image', COULD_NOT);
   if (files.report) await write(files.report, await htmlReport(findings, before, after));
   if (files.junit) await write(files.junit, junitReport(findings, before, after));
   if (files.json) await write(files.json, jsonReport(findings, before, after));
@@ -140,10 +153,13 @@ function progressOf(what: string): (done: number, all: number) => void {
 const EXPECTED = [MatrixError, BaselineError, NoConverter];
 
 /** What stands in the way of an answer ends with 2, never with the 1 of a change. */
-async function orRefused(action: () => Promise<number>): Promise<number> {
+async function orRefused(action: (signal: AbortSignal) => Promise<number>): Promise<number> {
+  const stop = stopOnSignals();
   try {
-    return await action();
+    const status = await action(stop.signal);
+    return stop.status() || status;
   } catch (error) {
+    if (stop.signal.aborted) return stop.status();
     if (error instanceof Refused) throw error;
     const { message, stack } = error as Error;
     const known = EXPECTED.some((kind) => error instanceof kind) || (error as NodeJS.ErrnoException).code;

@@ -11,7 +11,8 @@ Examples:
   $ imagemill regress check photos --against before --url http://candidate:3000 --junit junit.xml
   $ imagemill regress compare before after --report report.html
 
-Exit status: 0 nothing changed, 1 something did, 2 it could not be found out.`;
+Exit status: 0 nothing changed, 1 something did, 2 it could not be found out,
+130 or 143 ended by Ctrl-C or SIGTERM.`;
 
 const loaded = () => import('./regress-actions.ts');
 

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { OUTPUT_TYPES } from '../formats.ts';
@@ -9,6 +9,8 @@ import type { Recording, Row } from './recording.ts';
 /** A recording on disk: a folder with baseline.json and the results, or one JSON file with figures alone. */
 
 const FILE = 'baseline.json';
+/** Begins the name of a folder for results, of which there is no baseline yet. */
+const UNFINISHED = 'unfinished-';
 /** Changes when older files cannot be read any more. */
 const LAYOUT = 1;
 
@@ -63,18 +65,27 @@ const schema = z.object({
 });
 
 /**
- * Makes room for a new baseline: removes what an older one left, and nothing else.
+ * Makes room for the results of a new baseline, beside those of an older one, which stays until this one is whole.
  *
+ * @returns a folder in it, to be removed when nothing comes of it
  * @throws BaselineError when something else is there
  */
-export async function emptyBaseline(folder: string): Promise<void> {
+export async function roomForBaseline(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
-  const found = await readdir(folder);
+  const found = (await readdir(folder)).filter((name) => !name.startsWith(UNFINISHED));
   if (found.length > 0 && !found.includes(FILE)) {
     throw new BaselineError(`${folder} holds something that is no baseline: it is left alone`);
   }
+  const room = await mkdtemp(join(folder, UNFINISHED));
+  await mkdir(join(room, RESULTS));
+  return room;
+}
+
+/** Puts the results that are in such a room in the place of what an older baseline left. */
+export async function moveIn(folder: string, room: string): Promise<void> {
   await rm(join(folder, FILE), { force: true });
   await rm(join(folder, RESULTS), { recursive: true, force: true });
+  await rename(join(room, RESULTS), join(folder, RESULTS));
 }
 
 /**

@@ -20,23 +20,36 @@ export interface RecordOptions {
   readonly folder?: string | undefined;
   /** How often each is converted, for the time that it takes. */
   readonly repeat: number;
+  /** Ends it before its time. */
+  readonly signal: AbortSignal;
   /** Is told how many are done. */
   readonly progress: (done: number, all: number) => void;
 }
 
-/** All images below a folder, in order, whatever they are called; what is no image is passed over. */
-export async function imagesIn(folder: string): Promise<Image[]> {
+/**
+ * All images below a folder, in order, whatever they are called; what is no image is passed over.
+ *
+ * @param baseline may be in that folder, and is passed over, too
+ */
+export async function imagesIn(folder: string, baseline?: string): Promise<Image[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'));
+  const own = baseline && relative(folder, baseline) + sep;
   const images: Image[] = [];
   for (const { parentPath, name } of files) {
     const path = join(parentPath, name);
-    if (await typeOf(path)) images.push({ name: relative(folder, path).split(sep).join('/'), path });
+    const below = relative(folder, path);
+    if (own && below.startsWith(own)) continue;
+    if (await typeOf(path)) images.push({ name: below.split(sep).join('/'), path });
   }
   return images.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** @throws NoConverter when the converter is lost on the way */
+/**
+ * When it throws, nothing of it is under way any more.
+ *
+ * @throws NoConverter when the converter is lost on the way; the signal's reason when it fires
+ */
 export async function record(options: RecordOptions): Promise<Recording> {
   const { images, matrix, converter, folder } = options;
   const jobs = images.flatMap((image) =>
@@ -45,16 +58,23 @@ export async function record(options: RecordOptions): Promise<Recording> {
       .map((how) => ({ image, how })),
   );
   const rows: Row[] = [];
+  const lost = new AbortController();
+  const signal = AbortSignal.any([options.signal, lost.signal]);
   let next = 0;
   let done = 0;
   const work = async (): Promise<void> => {
-    for (let at = next++; at < jobs.length; at = next++) {
+    for (let at = next++; at < jobs.length && !signal.aborted; at = next++) {
       const { image, how } = jobs[at] as (typeof jobs)[number];
-      rows[at] = await recordOne(image, how, options);
-      options.progress(++done, jobs.length);
+      try {
+        rows[at] = await recordOne(image, how, { ...options, signal });
+        options.progress(++done, jobs.length);
+      } catch (error) {
+        lost.abort(error);
+      }
     }
   };
   await Promise.all(Array.from({ length: converter.concurrency }, work));
+  signal.throwIfAborted();
   return {
     tools: converter.tools,
     ...(folder && { at: new Date().toISOString() }),
@@ -65,9 +85,9 @@ export async function record(options: RecordOptions): Promise<Recording> {
 }
 
 async function recordOne(image: Image, how: Case, options: RecordOptions): Promise<Row> {
-  const { converter, folder, repeat } = options;
+  const { converter, folder, repeat, signal } = options;
   const attempts: Attempt[] = [];
-  for (let time = 0; time < repeat; time += 1) attempts.push(await converter.convert(image, how));
+  for (let time = 0; time < repeat; time += 1) attempts.push(await converter.convert(image, how, signal));
   const attempt = attempts[0] as Attempt;
   const row = {
     image: image.name,

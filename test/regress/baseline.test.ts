@@ -28,7 +28,14 @@ describe('the fixtures', () => {
     try {
       const images = await imagesIn(FIXTURES);
       const { matrix } = before;
-      const after = await record({ images, matrix, converter, repeat: 1, progress: () => {} });
+      const after = await record({
+        images,
+        matrix,
+        converter,
+        repeat: 1,
+        signal: new AbortController().signal,
+        progress: () => {},
+      });
       const findings = await compare(before, after, matrix);
       if (summaryOf(findings).failures > 0) throw new Error(`${ADVICE}\n${inWords(findings, before, after)}`);
     } finally {

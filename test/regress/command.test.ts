@@ -5,9 +5,12 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { changedMagick, otherFilter, STRIP_ALONE } from '../helpers/changed-magick.ts';
 import { fixturePath } from '../helpers/client.ts';
+import { command } from '../helpers/command.ts';
 import { imagemill } from '../helpers/command-line.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
+import { eventually, isRunning } from '../helpers/scripts.ts';
 import { startService } from '../helpers/service.ts';
 
 const MATRIX = {
@@ -270,4 +273,105 @@ describe('imagemill regress', () => {
     expect(await readdir(join(to, 'results'))).to.deep.equal(['scene.png']);
     await rm(to, { recursive: true });
   });
+
+  it('keeps the older baseline when a new one cannot be recorded', async () => {
+    const to = join(await scratch('kept'), 'baseline');
+    const words = ['regress', 'record', images, '--matrix', matrix, '--to', to];
+    await imagemill(words);
+    const inside = async () => (await readdir(to, { recursive: true })).sort();
+    const found = await inside();
+    for (const more of [
+      ['--url', 'http://127.0.0.1:1'],
+      ['--repeat', '0'],
+    ]) {
+      expect((await imagemill([...words, ...more])).status).to.equal(2);
+      expect(await inside(), more.join(' ')).to.deep.equal(found);
+    }
+  });
+
+  for (const [signal, status] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    it(`at ${signal} stops the tools, leaves nothing behind and ends with ${status}`, async () => {
+      const to = join(await scratch('stopped'), 'baseline');
+      for (const words of [
+        ['check', images, '--against', baseline],
+        ['record', images, '--matrix', matrix, '--to', to],
+      ]) {
+        const temp = await scratch('temp');
+        const pidFile = join(await scratch('pid'), 'pid');
+        const MAGICK_BIN = await fakeMagick(`echo $$ > ${pidFile}; sleep 60`);
+        const env = { MAGICK_BIN, SANDBOX: 'off', CONCURRENCY: '2', TMPDIR: temp, TEMP_DIR: temp };
+        const ended = await command(['regress', ...words], {
+          env,
+          async meanwhile(pid) {
+            await eventually(() => readFile(pidFile, 'utf8').catch(() => undefined));
+            process.kill(pid, signal);
+          },
+        });
+        expect([ended.status, ended.lines, ended.complaints], words[0]).to.deep.equal([status, [], []]);
+        const tool = Number(await readFile(pidFile, 'utf8'));
+        await eventually(() => !isRunning(tool));
+        expect(await readdir(temp), words[0]).to.deep.equal([]);
+      }
+      expect(await readdir(to), 'so that it can be recorded again').to.deep.equal([]);
+    });
+  }
+
+  it('passes over a baseline that is among the images', async () => {
+    const among = await scratch('among');
+    await copyFile(fixturePath('scene.png'), join(among, 'scene.png'));
+    const to = join(among, 'baseline');
+    const words = ['regress', 'record', among, '--matrix', matrix, '--to', to];
+    await imagemill(words);
+    expect((await imagemill(words)).stdout).to.include('1 images, 3 results');
+    const { status, findings } = await check(to, [], {}, among);
+    expect([status, findings.length]).to.deep.equal([0, 3]);
+  });
+
+  it('ends with 2, not with 0, when nothing was compared at all', async () => {
+    const nothing = join(await scratch('nothing'), 'matrix.json');
+    await writeFile(nothing, JSON.stringify({ ...MATRIX, overrides: [{ skip: true }] }));
+    const { status, stderr } = await imagemill([
+      'regress',
+      'compare',
+      baseline,
+      baseline,
+      '--matrix',
+      nothing,
+    ]);
+    expect(stderr).to.include('nothing to compare');
+    expect(status).to.equal(2);
+  });
+
+  for (const [what, answer, message] of [
+    ['stays busy', { status: 429, 'retry-after': '0.01' }, /asked 20 times, and is still busy: 429 wait/],
+    ['goes away in an answer', { status: 200, 'content-length': '99999' }, /does not answer any more/],
+  ] as const) {
+    it(`ends with 2 and leaves nothing when a server ${what}`, async () => {
+      const server = createServer((req, res) => {
+        if (req.url?.endsWith('/health')) return res.end('{"version":"1"}');
+        const { status, ...headers } = answer;
+        req.resume();
+        req.on('end', () => {
+          res.writeHead(status, headers);
+          if (status === 429) return res.end('{"error":{"message":"wait"}}');
+          return res.write('x', () => res.destroy());
+        });
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      try {
+        const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+        const TMPDIR = await scratch('gone');
+        const { status, stderr } = await check(baseline, ['--url', url], { TMPDIR });
+        expect(stderr).to.match(message);
+        expect(stderr, 'a sentence').not.to.include('    at ');
+        expect(status).to.equal(2);
+        expect(await readdir(TMPDIR)).to.deep.equal([]);
+      } finally {
+        server.close();
+      }
+    });
+  }
 });

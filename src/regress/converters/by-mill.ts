@@ -36,12 +36,12 @@ export async function byMill(config: Config): Promise<Converter> {
   return {
     tools: Object.fromEntries(tools),
     concurrency: config.CONCURRENCY,
-    convert: (image, how) => convertOne(mill, image, how),
+    convert: (image, how, signal) => convertOne(mill, image, how, signal),
     close: () => mill.close(),
   };
 }
 
-async function convertOne(mill: Mill, image: Image, how: Case): Promise<Attempt> {
+async function convertOne(mill: Mill, image: Image, how: Case, signal: AbortSignal): Promise<Attempt> {
   const type = await typeOf(image.path);
   if (!type)
     return { refused: { status: 415, message: 'It is not an image of a supported format.' }, commands: [] };
@@ -57,16 +57,13 @@ async function convertOne(mill: Mill, image: Image, how: Case): Promise<Attempt>
       client: CLIENT,
       onStep: (step: Step) => steps.push(step),
     };
-    const { path, convertedMs, notes } = await mill.convert(
-      source,
-      how.options,
-      new AbortController().signal,
-    );
+    const { path, convertedMs, notes } = await mill.convert(source, how.options, signal);
     return {
       made: { bytes: await readFile(path), ms: Math.round(convertedMs), notes },
       commands: commandsOf(mill, steps),
     };
   } catch (error) {
+    signal.throwIfAborted();
     return { refused: refusal(error), commands: commandsOf(mill, steps) };
   } finally {
     await workspace.remove();

@@ -24,7 +24,7 @@ export async function byServer(url: string): Promise<Converter> {
   return {
     tools: { server: base, imagemill: version },
     concurrency: CONCURRENCY,
-    convert: (image, how) => convertOne(base, image, how),
+    convert: (image, how, signal) => convertOne(base, image, how, signal),
     async close() {},
   };
 }
@@ -41,39 +41,45 @@ async function versionOf(base: string): Promise<string> {
   }
 }
 
-async function convertOne(base: string, image: Image, how: Case): Promise<Attempt> {
+async function convertOne(base: string, image: Image, how: Case, stop: AbortSignal): Promise<Attempt> {
   const commands = [curl(base, image, how)];
   for (let tries = 1; ; tries += 1) {
-    const answer = await send(base, image, how);
-    const { status, headers } = answer;
-    if (answer.ok) {
+    const { ok, status, headers, body } = await send(base, image, how, stop);
+    if (ok) {
       const notes = (headers.get('x-conversion-notes') ?? '').split(/,\s*/).filter(Boolean);
       const ms = Math.round(
         Number(/convert;dur=([\d.]+)/.exec(headers.get('server-timing') ?? '')?.[1] ?? 0),
       );
-      return { made: { bytes: Buffer.from(await answer.arrayBuffer()), ms, notes }, commands };
+      return { made: { bytes: body, ms, notes }, commands };
     }
-    const message = await sentenceOf(answer);
-    if (tries === MOST_TRIES || (status !== 429 && status !== 503)) {
-      return { refused: { status, message }, commands };
+    const message = sentenceOf(body.toString());
+    if (status !== 429 && status !== 503) return { refused: { status, message }, commands };
+    // That says nothing of the picture.
+    if (tries === MOST_TRIES) {
+      throw new NoConverter(`${base} was asked ${tries} times, and is still busy: ${status} ${message}`);
     }
-    await wait((Number(headers.get('retry-after')) || WAIT_S) * 1000);
+    await wait((Number(headers.get('retry-after')) || WAIT_S) * 1000, undefined, { signal: stop });
   }
 }
 
 /** @throws NoConverter when the server is gone */
-async function send(base: string, { path, name }: Image, { fields }: Case): Promise<Response> {
+async function send(base: string, { path, name }: Image, { fields }: Case, stop: AbortSignal) {
   const form = new FormData();
   for (const [field, value] of fields) form.append(field, value);
   form.append('file', await openAsBlob(path), basename(name));
-  const signal = AbortSignal.timeout(ANSWER_MS);
-  return fetch(`${base}/convert`, { method: 'POST', body: form, signal }).catch((cause: Error) => {
-    throw new NoConverter(`${base} does not answer any more: ${cause.message}`, { cause });
-  });
+  const signal = AbortSignal.any([AbortSignal.timeout(ANSWER_MS), stop]);
+  try {
+    const answer = await fetch(`${base}/convert`, { method: 'POST', body: form, signal });
+    const { ok, status, headers } = answer;
+    return { ok, status, headers, body: Buffer.from(await answer.arrayBuffer()) };
+  } catch (cause) {
+    stop.throwIfAborted();
+    const { message, cause: deeper } = cause as Error & { cause?: Error };
+    throw new NoConverter(`${base} does not answer any more: ${deeper?.message || message}`, { cause });
+  }
 }
 
-async function sentenceOf(answer: Response): Promise<string> {
-  const text = await answer.text();
+function sentenceOf(text: string): string {
   try {
     return (JSON.parse(text) as { error: { message: string } }).error.message;
   } catch {

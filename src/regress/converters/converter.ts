@@ -31,7 +31,8 @@ export interface Converter {
   readonly tools: Readonly<Record<string, string>>;
   /** How many conversions it does at once. */
   readonly concurrency: number;
-  convert(image: Image, how: Case): Promise<Attempt>;
+  /** @throws the signal's reason when it fires meanwhile */
+  convert(image: Image, how: Case, signal: AbortSignal): Promise<Attempt>;
   close(): Promise<void>;
 }
 
