@@ -9,14 +9,16 @@ export interface Summary {
   readonly total: number;
   readonly failures: number;
   readonly counts: Counts;
-  /** Of all results that both have. */
+  /** Of all results that both have, of the same image. */
   readonly bytes: readonly [before: number, after: number];
   readonly ms: readonly [before: number, after: number];
 }
 
 export function summaryOf(findings: readonly Finding[]): Summary {
-  const both = findings.flatMap(({ before, after }) =>
-    before?.result && after?.result ? [[before.result, after.result] as const] : [],
+  const both = findings.flatMap(({ before, after, verdict }) =>
+    verdict !== 'unmatched' && before?.result && after?.result
+      ? [[before.result, after.result] as const]
+      : [],
   );
   const sum = (side: 0 | 1, field: 'bytes' | 'ms') =>
     both.reduce((total, pair) => total + (pair[side][field] ?? 0), 0);

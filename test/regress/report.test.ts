@@ -95,4 +95,20 @@ describe('the reports of regress', () => {
     expect(page.split('data-verdict="alike"').slice(-12).join('')).to.match(/class="after"/);
     expect(page).to.include('50 have their pictures');
   });
+
+  it('add up what is of the same image alone, and times as JUnit has them one by one', async () => {
+    const { findings, before, after } = await hostileFindings();
+    const [changed] = findings.filter(({ verdict }) => verdict === 'changed') as [Finding];
+    const { summary } = JSON.parse(jsonReport(findings, before, after));
+    const more = [...findings, { ...changed, image: 'another.png', verdict: 'unmatched' } as const];
+    expect(JSON.parse(jsonReport(more, before, after)).summary).to.include({ total: summary.total + 1 });
+    expect(JSON.parse(jsonReport(more, before, after)).summary.bytes).to.deep.equal(summary.bytes);
+    const [suite, ...cases] = [...junitReport(more, before, after).matchAll(/ time="([\d.]+)"/g)].map(
+      ([, time]) => Number(time),
+    );
+    expect(suite).to.be.closeTo(
+      cases.reduce((sum, time) => sum + time, 0),
+      1e-9,
+    );
+  });
 });

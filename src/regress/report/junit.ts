@@ -22,14 +22,17 @@ export function junitReport(findings: readonly Finding[], before: Recording, aft
 }
 
 function suite(name: string, findings: readonly Finding[]): string {
-  const { total, failures, ms } = summaryOf(findings);
-  const attributes = { name, tests: total, failures, errors: 0, skipped: 0, time: ms[1] / 1000 };
+  const { total, failures } = summaryOf(findings);
+  const time = findings.reduce((sum, finding) => sum + msOf(finding), 0) / 1000;
+  const attributes = { name, tests: total, failures, errors: 0, skipped: 0, time };
   return element('testsuite', attributes, findings.map(testcase).join(''));
 }
 
+const msOf = ({ after }: Finding): number => after?.result?.ms ?? 0;
+
 function testcase(finding: Finding): string {
   const { image, case: name, verdict, reasons, remarks, before, after } = finding;
-  const attributes = { classname: name, name: image, time: (after?.result?.ms ?? 0) / 1000 };
+  const attributes = { classname: name, name: image, time: msOf(finding) / 1000 };
   const why = reasons.map(({ text }) => text).join('; ');
   const commands = (after ?? before)?.commands.join('\n') ?? '';
   const failure = isFailure(finding)
