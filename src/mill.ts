@@ -9,11 +9,13 @@ import type { ToolLimits } from './engine/launch.ts';
 import { policyHolds } from './engine/policy.ts';
 import { createPool } from './engine/pool.ts';
 import { createRun } from './engine/run.ts';
-import { findSandbox, type Layers, NO_LAYERS, type Sandbox } from './engine/sandbox.ts';
-import { createShells, type Shells } from './engine/shells.ts';
-import { findToolchain, QUESTIONS, type Toolchain } from './engine/toolchain.ts';
+import type { Layers } from './engine/sandbox.ts';
+import { createShells } from './engine/shells.ts';
+import { findToolchain, type Toolchain } from './engine/toolchain.ts';
 import { sweep } from './files/sweep.ts';
 import { createWorkspaces, type Workspaces } from './files/workspace.ts';
+import { shutIn, toolLimits } from './shut-in.ts';
+import { Unusable } from './unusable.ts';
 import { warmWorkers } from './warm.ts';
 
 /** All that converts, without a server: tools that were found and tested, a pool, folders to work in. */
@@ -64,11 +66,6 @@ export type MillSettings = Pick<
   | 'WORKER_REUSE'
 >;
 
-/** The machine cannot do what the service needs; the message says what and why. */
-export class Unusable extends Error {
-  override readonly name = 'Unusable';
-}
-
 /**
  * Finds the tools, tests the policy and tidies up after dead processes.
  *
@@ -104,7 +101,10 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
     if (capabilities.outputs.length === 0) throw new Unusable('Nothing can be converted on this machine.');
 
     const limits = toolLimits(config);
-    const { confine, layers } = await shutIn({ config, toolchain, limits, folder, shells, log });
+    const { confine, layers } = await shutIn({
+      ...{ config, toolchain, limits, folder, shells, log },
+      assets: ASSETS,
+    });
     const launching = { shells, searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
     const run = createRun(launching);
     await checkPolicy(workspaces, toolchain, run, limits);
@@ -148,60 +148,6 @@ function tellKills(run: Run, observer: MillObserver | undefined): Run {
       if (reason) observer?.toolKilled(reason);
       throw error;
     });
-}
-
-const MIB = 1024 ** 2;
-
-/**
- * An honest picture of 50 megapixels took up to 1.22 GB in any conversion: 26 bytes a pixel. The limit that counts
- * is kept before a tool is started; the tools' own, for files that lie, leave room for what they add.
- */
-function toolLimits({ MAX_PIXELS, MAX_FRAMES }: MillSettings): ToolLimits {
-  return {
-    pixels: Math.ceil(MAX_PIXELS * 1.1) + 65_536,
-    frames: MAX_FRAMES,
-    memoryBytes: Math.max(1536 * MIB, 32 * MAX_PIXELS),
-  };
-}
-
-interface ToShutIn {
-  readonly config: MillSettings;
-  readonly toolchain: Toolchain;
-  readonly limits: ToolLimits;
-  /** To try the tools in. */
-  readonly folder: string;
-  readonly shells: Shells;
-  readonly log: Logger;
-}
-
-async function shutIn({ config, toolchain, limits, folder, shells, log }: ToShutIn): Promise<Sandbox> {
-  if (config.SANDBOX === 'off') {
-    log.warn('SANDBOX=off: the tools run with all rights of this process');
-    return { confine: () => ({}), layers: NO_LAYERS };
-  }
-  const sandbox = await findSandbox({
-    searchPath: config.PATH,
-    tools: Object.entries(toolchain).flatMap(([name, tool]) =>
-      tool ? [{ path: tool.path as string, question: QUESTIONS[name as keyof Toolchain] }] : [],
-    ),
-    readable: [ASSETS],
-    bounds: {
-      memoryBytes: limits.memoryBytes + 512 * MIB,
-      // Four bytes for every pixel that a file may have: more than any result takes.
-      fileBytes: 4 * config.MAX_TOTAL_PIXELS + 16 * MIB,
-    },
-    filters: `${ASSETS}/seccomp`,
-    folder,
-    tryOut: (confine) =>
-      createRun({ shells, searchPath: config.PATH, policyFolder: ASSETS, limits, confine }),
-  });
-  if (sandbox.layers.files === 'none') {
-    const advice = 'on Debian 13 setpriv of util-linux does it, elsewhere: apt install bubblewrap';
-    if (config.SANDBOX === 'on')
-      throw new Unusable(`SANDBOX=on, and nothing here hides files from the tools: ${advice}.`);
-    log.warn(`the tools can read what this process can read: ${advice}`);
-  }
-  return sandbox;
 }
 
 /** Tries out what every conversion depends on: a tool that obeys. */

@@ -3,8 +3,8 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
 import { createHttpServer, type HttpServer } from '../http/server.ts';
-import { Unusable } from '../mill.ts';
 import { createService, type Service } from '../service.ts';
+import { Unusable } from '../unusable.ts';
 import { settingsOf } from './settings.ts';
 import type { Surroundings } from './surroundings.ts';
 

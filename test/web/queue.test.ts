@@ -65,6 +65,18 @@ describe('many files', () => {
     await page.getByRole('link', { name: 'Save converted-2-of-2.zip' }).waitFor();
   });
 
+  it('come back in as many archives as the server’s own limit needs', async () => {
+    await start({ MAX_BATCH_FILES: '2' });
+    const page = await open(current());
+    await pick(page, await icons(3));
+    await convertAll(page);
+    const names: string[] = [];
+    page.on('download', (download) => names.push(download.suggestedFilename()));
+    await page.getByRole('button', { name: 'Download ZIP' }).click();
+    await eventually(() => names.length === 2);
+    expect(names.sort()).to.deep.equal(['converted-1-of-2.zip', 'converted-2-of-2.zip']);
+  });
+
   it('of different choices come back each as it was converted', async () => {
     await start({});
     const page = await open(current(), {}, '?output_format=png&width=20');

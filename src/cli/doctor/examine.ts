@@ -8,7 +8,8 @@ import { createRun } from '../../engine/run.ts';
 import { createShells } from '../../engine/shells.ts';
 import { findToolchain, type Toolchain } from '../../engine/toolchain.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
-import { createMill, type Mill, Unusable } from '../../mill.ts';
+import { createMill, type Mill } from '../../mill.ts';
+import { Unusable } from '../../unusable.ts';
 import { sentenceLog } from '../log.ts';
 import { Refused } from '../surroundings.ts';
 

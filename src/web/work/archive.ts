@@ -1,12 +1,11 @@
 import { computed, signal } from '@preact/signals';
+import { mostFiles } from '../state/batch-size.ts';
 import { done, said } from '../state/items.ts';
 import { post } from './api.ts';
 import { formOf } from './convert.ts';
 import { queued } from './queue.ts';
 
 /** All results as ZIP archives, of as many files each as `POST /batch` takes. */
-
-const MOST_FILES = 20;
 
 export interface Part {
   /** What its archive is called when it is saved. */
@@ -30,9 +29,12 @@ let controller = new AbortController();
 /** Has everything that is converted packed, with the choices it was converted with, and saves the archives. */
 export async function pack(): Promise<void> {
   forgetArchives();
-  parts.value = named(planned());
   said.value = 'Making the ZIP.';
-  await Promise.all(parts.value.map((_, at) => packPart(at, controller.signal)));
+  const { signal } = controller;
+  const most = done.value.length > 1 ? await mostFiles() : 1;
+  if (signal.aborted) return;
+  parts.value = named(planned(most));
+  await Promise.all(parts.value.map((_, at) => packPart(at, signal)));
 }
 
 /** Stops what is being packed, and gives back the memory of what was. */
@@ -72,14 +74,14 @@ async function packPart(at: number, signal: AbortSignal): Promise<void> {
 type Planned = Pick<Part, 'files' | 'query'>;
 
 /** Files of the same choices together, as many as one request may have. */
-function planned(): Planned[] {
+function planned(most: number): Planned[] {
   const byQuery = Map.groupBy(done.value, ({ query }) => query);
   return [...byQuery].flatMap(([query, results]) => {
     const files = results.map(({ file }) => file);
-    const count = Math.ceil(files.length / MOST_FILES);
+    const count = Math.ceil(files.length / most);
     return Array.from({ length: count }, (_, at) => ({
       query,
-      files: files.slice(at * MOST_FILES, (at + 1) * MOST_FILES),
+      files: files.slice(at * most, (at + 1) * most),
     }));
   });
 }

@@ -1,0 +1,82 @@
+import type { Logger } from 'pino';
+import type { Config } from './config.ts';
+import type { ToolLimits } from './engine/launch.ts';
+import { createRun } from './engine/run.ts';
+import { findSandbox, NO_LAYERS, type Sandbox } from './engine/sandbox.ts';
+import type { Shells } from './engine/shells.ts';
+import { QUESTIONS, type Toolchain } from './engine/toolchain.ts';
+import { Unusable } from './unusable.ts';
+
+/** What the tools may use, and how they are shut in, by the settings. */
+
+const MIB = 1024 ** 2;
+
+/**
+ * An honest picture of 50 megapixels took up to 1.22 GB in any conversion: 26 bytes a pixel. The limit that counts
+ * is kept before a tool is started; the tools' own, for files that lie, leave room for what they add.
+ */
+export function toolLimits({
+  MAX_PIXELS,
+  MAX_FRAMES,
+}: Pick<Config, 'MAX_PIXELS' | 'MAX_FRAMES'>): ToolLimits {
+  return {
+    pixels: Math.ceil(MAX_PIXELS * 1.1) + 65_536,
+    frames: MAX_FRAMES,
+    memoryBytes: Math.max(1536 * MIB, 32 * MAX_PIXELS),
+  };
+}
+
+export interface ToShutIn {
+  readonly config: Pick<Config, 'MAX_TOTAL_PIXELS' | 'PATH' | 'SANDBOX'>;
+  readonly toolchain: Toolchain;
+  readonly limits: ToolLimits;
+  /** To try the tools in. */
+  readonly folder: string;
+  readonly shells: Shells;
+  readonly log: Logger;
+  /** A folder that holds what the tools need beside them. */
+  readonly assets: string;
+}
+
+/**
+ * Finds the strongest way that works here.
+ *
+ * @throws Unusable when `SANDBOX=on` and there is none
+ */
+export async function shutIn({
+  config,
+  toolchain,
+  limits,
+  folder,
+  shells,
+  log,
+  assets,
+}: ToShutIn): Promise<Sandbox> {
+  if (config.SANDBOX === 'off') {
+    log.warn('SANDBOX=off: the tools run with all rights of this process');
+    return { confine: () => ({}), layers: NO_LAYERS };
+  }
+  const sandbox = await findSandbox({
+    searchPath: config.PATH,
+    tools: Object.entries(toolchain).flatMap(([name, tool]) =>
+      tool ? [{ path: tool.path as string, question: QUESTIONS[name as keyof Toolchain] }] : [],
+    ),
+    readable: [assets],
+    bounds: {
+      memoryBytes: limits.memoryBytes + 512 * MIB,
+      // Four bytes for every pixel that a file may have: more than any result takes.
+      fileBytes: 4 * config.MAX_TOTAL_PIXELS + 16 * MIB,
+    },
+    filters: `${assets}/seccomp`,
+    folder,
+    tryOut: (confine) =>
+      createRun({ shells, searchPath: config.PATH, policyFolder: assets, limits, confine }),
+  });
+  if (sandbox.layers.files === 'none') {
+    const advice = 'on Debian 13 setpriv of util-linux does it, elsewhere: apt install bubblewrap';
+    if (config.SANDBOX === 'on')
+      throw new Unusable(`SANDBOX=on, and nothing here hides files from the tools: ${advice}.`);
+    log.warn(`the tools can read what this process can read: ${advice}`);
+  }
+  return sandbox;
+}
