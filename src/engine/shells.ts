@@ -54,10 +54,12 @@ export function createShells(home: () => Promise<string>): Shells {
       try {
         return { shell, ...shell.start(text, stdin) };
       } catch (error) {
-        shell.kill();
+        const tidied = (error as NodeJS.ErrnoException).code === 'ENOENT';
+        if (tidied) shell.kill();
+        // Where files have run out, a new one would need more of them than this one has.
         giveBack(shell);
         // Someone has tidied up the temp folder: a new one has a new folder.
-        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return this.start(text, stdin);
+        if (tidied) return this.start(text, stdin);
         throw error;
       }
     },
