@@ -75,3 +75,8 @@ function severity({ reasons, difference, distance }: Finding): number {
   if (difference) return MOST_DB - Math.min(difference.psnr, MOST_DB);
   return distance ? distance.means + 100 * distance.sharpness : 0;
 }
+
+/** What a comparison finds out. */
+export type Outcome = Pick<Finding, 'verdict' | 'reasons' | 'remarks' | 'difference' | 'distance'>;
+
+export const because = (kind: ReasonKind, text: string): Reason[] => [{ kind, text }];

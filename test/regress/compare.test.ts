@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { compare, comparePixels, factReasons } from '../../src/regress/compare.ts';
+import { compare } from '../../src/regress/compare.ts';
+import { comparePixels, factReasons } from '../../src/regress/compare-pictures.ts';
 import { toMatrix } from '../../src/regress/matrix.ts';
 import { difference } from '../../src/regress/picture/difference.ts';
 import { clearHidden, type Picture, type Raster } from '../../src/regress/picture/picture.ts';
