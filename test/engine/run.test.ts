@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import { type Command, CommandFailed, KEPT_BYTES, type Run } from '../../src/engine/command.ts';
 import { createRun } from '../../src/engine/run.ts';
 import { startWorker } from '../../src/engine/worker.ts';
+import { failure } from '../helpers/failure.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { scriptReader } from '../helpers/script-reader.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
@@ -18,11 +19,6 @@ const command = async (file: string, more: Partial<Command> = {}): Promise<Comma
   timeoutMs: 10_000,
   ...more,
 });
-const failure = (promise: Promise<unknown>): Promise<CommandFailed> =>
-  promise.then(
-    () => expect.fail('it succeeded'),
-    (error) => error,
-  );
 
 describe('a command', () => {
   it('gets its arguments as they are, whatever they would mean to a shell', async () => {

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import type { Command, CommandFailed } from '../../src/engine/command.ts';
+import type { Command } from '../../src/engine/command.ts';
 import { createRun } from '../../src/engine/run.ts';
 import { createShells, type Shells } from '../../src/engine/shells.ts';
+import { failure } from '../helpers/failure.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
 
@@ -29,11 +30,6 @@ describe('the shells that start programs', () => {
       timeoutMs: 10_000,
       ...more,
     });
-  const failure = (promise: Promise<unknown>): Promise<CommandFailed> =>
-    promise.then(
-      () => expect.fail('it succeeded'),
-      (error) => error,
-    );
   const parent = async () => (await run(await script('parent', 'echo $PPID'))).stdout;
 
   it('are used again, one program at a time, and several when several run', async () => {

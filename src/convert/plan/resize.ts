@@ -8,7 +8,7 @@ import { allFrames, wantedPages } from './wanted.ts';
  * it can, by averaging neighbours where not. Lanczos does the rest, at a third to a half of the time. Pure.
  */
 
-/** From these on what comes out keeps 40 dB to what Lanczos alone makes; bench/README.md has the figures. */
+/** From these on most that comes out keeps 40 dB to what Lanczos alone makes; bench/README.md has what does not. */
 const REDUCTION_FOR_HALF = 3;
 const REDUCTION_FOR_QUARTER = 6;
 

@@ -92,7 +92,7 @@ function picture({ src, width, height }: Shown, kind: string, alt: string): Mark
   return html`<img class="${kind}" src="${src}" width="${width}" height="${height}" alt="${alt}" draggable="false">`;
 }
 
-/** What was run, as one could paste it into a shell in the folder of images. */
+/** What was run, as one could paste it into a shell in the folder of images; `assets/` is in imagemill's. */
 function commands(before: Row | undefined, after: Row | undefined): Markup {
   const [one, other] = [before, after].map((row) => script(row));
   if (!one && !other) return html``;

@@ -1,0 +1,9 @@
+import { expect } from 'chai';
+import type { CommandFailed } from '../../src/engine/command.ts';
+
+/** What a command fails with; a failure of the test when it succeeds. */
+export const failure = (promise: Promise<unknown>): Promise<CommandFailed> =>
+  promise.then(
+    () => expect.fail('it succeeded'),
+    (error) => error,
+  );
