@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
+import { createServer, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
@@ -25,6 +27,13 @@ const gate = async () => {
     pids: async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name)).map(Number),
     open: () => script('open', '', folder),
   };
+};
+
+const stopListening = async (server: Server) => {
+  const closed = once(server, 'close');
+  server.close();
+  server.closeAllConnections();
+  await closed;
 };
 
 describe('many files', () => {
@@ -181,6 +190,67 @@ describe('many files', () => {
     await once(server, 'listening');
     await page.getByText('4 of 4 files').waitFor();
     expect(await page.getByText('The server cannot be reached.', { exact: true }).count()).to.equal(0);
+  });
+
+  it('wait while the server restarts: first it takes none, then it is away, then there is another', async () => {
+    await start({});
+    const page = await open(current());
+    await page.clock.install();
+    const { server, service } = current();
+    const { port } = server.address() as AddressInfo;
+    await pick(page, await icons(3));
+    service.drain();
+    await page.getByRole('button', { name: 'Convert 3 files' }).click();
+    await page.getByText('The server takes no files at the moment.', { exact: true }).waitFor();
+    await row(page, '0.jpg').getByText('Waiting').waitFor();
+    await stopListening(server);
+    await page.clock.runFor(6_000);
+    await page.getByText('The server cannot be reached.', { exact: true }).waitFor();
+    const next = await startService();
+    try {
+      await stopListening(next.server);
+      next.server.listen(port, '127.0.0.1');
+      await once(next.server, 'listening');
+      await page.clock.runFor(2_000);
+      await page.getByText('3 of 3 files').waitFor();
+    } finally {
+      await next.stop();
+    }
+  });
+
+  it('wait while a proxy says that the server behind it is away', async () => {
+    await start({});
+    const behind = current().server.address() as AddressInfo;
+    let away = false;
+    const proxy = createServer((req, res) => {
+      if (away) return res.writeHead(502).end('<h1>502 Bad Gateway</h1>');
+      const { method, url: path, headers } = req;
+      const onward = request({ port: behind.port, host: '127.0.0.1', method, path, headers }, (answer) => {
+        answer.pipe(res.writeHead(answer.statusCode ?? 0, answer.headers));
+      });
+      req.pipe(onward);
+    }).listen(0, '127.0.0.1');
+    try {
+      await once(proxy, 'listening');
+      const { port } = proxy.address() as AddressInfo;
+      const page = await open({ base: `http://127.0.0.1:${port}/api/v1` });
+      await pick(page, await icons(2));
+      away = true;
+      await page.getByRole('button', { name: 'Convert 2 files' }).click();
+      await page.getByText('The server cannot be reached.', { exact: true }).waitFor();
+      away = false;
+      await page.getByText('2 of 2 files').waitFor();
+    } finally {
+      await stopListening(proxy);
+    }
+  });
+
+  it('do not wait for what would only fail again: a conversion over its time', async () => {
+    await start({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '500' });
+    const page = await open(current());
+    await pick(page, await icons(1));
+    await convertAll(page);
+    await row(page, '0.jpg').getByText('took longer to convert than the limit of 0.5 seconds').waitFor();
   });
 });
 

@@ -50,20 +50,25 @@ export function Page() {
   );
 }
 
+/** Why nothing goes on, for those who see the notice and for those who hear it. */
+const WHY = {
+  limit: 'The server takes so many requests a minute and no more.',
+  busy: 'The server takes no files at the moment.',
+  away: 'The server cannot be reached.',
+};
+
 /** Why nothing goes on at the moment, and when it will. */
 function HoldNotice() {
   const held = hold.value;
   if (!held) return null;
   return (
     <section class="notice" aria-label="Waiting">
-      {held.why === 'limit' ? (
-        <>
-          <strong>The server takes so many requests a minute and no more.</strong> It goes on by itself in{' '}
-          <span class="number">{held.seconds} s</span>.
-        </>
+      <strong>{WHY[held.why]}</strong> It goes on by itself{' '}
+      {held.why === 'away' ? (
+        'as soon as the server is back.'
       ) : (
         <>
-          <strong>The server cannot be reached.</strong> It goes on by itself as soon as the server is back.
+          in <span class="number">{held.seconds} s</span>.
         </>
       )}
     </section>
@@ -74,14 +79,10 @@ function HoldNotice() {
 function Progress() {
   const { done, failed, busy } = counts.value;
   if (done + failed + busy === 0) return null;
-  const why = {
-    limit: 'Waiting, because there were too many requests.',
-    away: 'The server cannot be reached.',
-  };
   return (
     <>
       {done} of {items.value.length} converted{failed > 0 && `, ${failed} failed`}.{' '}
-      {hold.value && busy > 0 && why[hold.value.why]}
+      {hold.value && busy > 0 && WHY[hold.value.why]}
     </>
   );
 }

@@ -1,16 +1,21 @@
 import { signal } from '@preact/signals';
 import { isAlive, Refusal, Unreachable } from './api.ts';
 
-/** What holds all requests up: too many of them, or a server that is away. Both end by themselves. */
+/** What holds all requests up: too many of them, a server that has no time, or none at all. All end by themselves. */
 
 /** The seconds that are left are whole ones. */
-export type Hold = { readonly why: 'limit'; readonly seconds: number } | { readonly why: 'away' };
+export type Hold = { readonly why: 'limit' | 'busy'; readonly seconds: number } | { readonly why: 'away' };
 
 export const hold = signal<Hold | undefined>(undefined);
 
 /** Milliseconds between two looks whether the server is back. */
 const LOOK_AGAIN_MS = 1_000;
 const TOO_MANY_REQUESTS = 429;
+const UNAVAILABLE = 503;
+/** What a proxy says while the server behind it is away. */
+const FROM_A_PROXY = [502, UNAVAILABLE, 504];
+/** A server that is full or restarts asks for so many seconds or fewer; for more, when it is no use to wait in line. */
+const A_MOMENT = 10;
 
 /**
  * Whether a request that failed like this should be sent again, once nothing holds it up any more.
@@ -18,27 +23,30 @@ const TOO_MANY_REQUESTS = 429;
  * @param attempt how often it was tried
  */
 export async function isWorthAnother(error: unknown, attempt: number): Promise<boolean> {
-  if (error instanceof Refusal && error.status === TOO_MANY_REQUESTS) {
-    countDown(Math.max(1, error.retryAfter));
-    return true;
-  }
-  if (!(error instanceof Unreachable)) return false;
+  if (error instanceof Refusal) {
+    const { status, retryAfter } = error;
+    if (status === TOO_MANY_REQUESTS) return countDown('limit', Math.max(1, retryAfter));
+    if (status === UNAVAILABLE && retryAfter > 0 && retryAfter <= A_MOMENT)
+      return countDown('busy', retryAfter);
+    if (!FROM_A_PROXY.includes(status)) return false;
+  } else if (!(error instanceof Unreachable)) return false;
   // A file that cannot be read any more looks like a server that is away.
-  if (await isAlive()) return attempt === 1;
+  if (await isAlive()) return error instanceof Unreachable && attempt === 1;
   waitForServer();
   return true;
 }
 
 /** Everybody who is refused at once is refused for the same reason: one of them counts. */
-function countDown(seconds: number): void {
-  if (hold.value) return;
+function countDown(why: 'limit' | 'busy', seconds: number): true {
+  if (hold.value) return true;
   const end = Date.now() + seconds * 1000;
-  hold.value = { why: 'limit', seconds };
+  hold.value = { why, seconds };
   const timer = setInterval(() => {
     const left = Math.ceil((end - Date.now()) / 1000);
     if (left <= 0) clearInterval(timer);
-    hold.value = left > 0 ? { why: 'limit', seconds: left } : undefined;
+    hold.value = left > 0 ? { why, seconds: left } : undefined;
   }, 250);
+  return true;
 }
 
 function waitForServer(): void {
