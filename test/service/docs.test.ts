@@ -98,9 +98,13 @@ describe('the reference at /docs', () => {
       expect(trouble).to.deep.equal([]);
     });
 
-    const open = async (colorScheme: 'light' | 'dark', operation = '') => {
+    const open = async (
+      colorScheme: 'light' | 'dark',
+      operation = '',
+      viewport = { width: 1280, height: 720 },
+    ) => {
       trouble.length = 0;
-      page = await browser.newPage({ colorScheme });
+      page = await browser.newPage({ colorScheme, viewport });
       page.setDefaultTimeout(40_000); // so that it is said what was waited for
       page.on('console', (message) => {
         if (message.type() === 'error') trouble.push(message.text()); // what the policy forbids is one, too
@@ -145,6 +149,12 @@ describe('the reference at /docs', () => {
       const { name, file } = await execute();
       const { width, height } = await decode(file, 'png');
       expect([name, width, height]).to.deep.equal(['scene.png', 120, 80]);
+    });
+
+    it('is no wider than a screen of 360 pixels, with an operation open', async () => {
+      await open('light', '#/Converting/convert', { width: 360, height: 740 });
+      await page.getByRole('button', { name: 'Execute' }).waitFor();
+      expect(await page.evaluate<number>('document.documentElement.scrollWidth')).to.equal(360);
     });
 
     it('converts several', async () => {
