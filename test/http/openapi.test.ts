@@ -155,6 +155,16 @@ describe('the OpenAPI document', () => {
     }
   });
 
+  it('has an address to write to only where that is one everywhere', () => {
+    const contact = (settings: Record<string, string> = {}) =>
+      (documentWith(settings) as unknown as { info: { contact: unknown } }).info.contact;
+    expect(contact()).to.deep.equal({ name: 'Support' });
+    expect(contact({ SUPPORT_EMAIL: 'help@example.com' })).to.deep.equal({
+      name: 'Support',
+      email: 'help@example.com',
+    });
+  });
+
   it('has no rate limit where there is none', () => {
     const { paths, components } = documentWith({ RATE_LIMIT_PER_MINUTE: '0' });
     expect(paths['/formats']?.get?.responses).to.not.have.property('429');

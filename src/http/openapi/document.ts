@@ -20,7 +20,7 @@ export function createDocument(base: string, service: Facts): Json {
       version: service.version,
       summary: 'Image conversion over HTTP: upload an image, get it back in another format.',
       description: introduction(base, service),
-      contact: { name: 'Support', email: service.config.SUPPORT_EMAIL },
+      contact: contact(service.config.SUPPORT_EMAIL),
     },
     servers: [{ url: base, description: 'This server.' }],
     // There are no accounts and no keys.
@@ -46,6 +46,11 @@ export function createDocument(base: string, service: Facts): Json {
       schemas: schemas(service),
     },
   };
+}
+
+/** What the document may call an address of e-mail has a dot in its domain; one of the machine itself has none. */
+function contact(email: string): Json {
+  return { name: 'Support', ...(/@.+\../.test(email) && { email }) };
 }
 
 function describe(operation: Operation, service: Facts): Json {
