@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { copyFile, readFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
@@ -257,5 +257,47 @@ describe('the choices', () => {
     await command(2);
     const entries = await readZip(await readFile(join(folder, 'converted.zip')));
     expect(entries.map(({ name }) => name)).to.deep.equal(["it's a, b; c.gif", 'plain.gif']);
+  });
+
+  /** Runs the command that is shown. */
+  const runShown = async (page: Page, folder: string) => {
+    await page.getByText('As curl').click();
+    const text = await page.getByLabel('The command').inputValue();
+    await promisify(execFile)('sh', ['-ec', text], { cwd: folder });
+  };
+
+  it('as a curl command replace no file with its own result', async () => {
+    const folder = await scratch('curl-same');
+    await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
+    const page = await open(service, {}, '?output_format=png&width=50');
+    await pick(page, [join(folder, 'scene.png')]);
+    await runShown(page, folder);
+    expect((await sharp(join(folder, 'scene (2).png')).metadata()).width).to.equal(50);
+    expect((await sharp(join(folder, 'scene.png')).metadata()).width).to.equal(120);
+  });
+
+  it('as curl commands make as many archives as are needed, of files in a folder, too', async () => {
+    const folder = await scratch('curl-many');
+    await mkdir(join(folder, 'album'));
+    for (let at = 0; at < 21; at += 1)
+      await copyFile(fixturePath('grey.jpg'), join(folder, 'album', `${at}.jpg`));
+    const page = await open(service);
+    await page.getByLabel('Choose a folder').setInputFiles(join(folder, 'album'));
+    await page.getByRole('button', { name: 'Convert 21 files' }).waitFor();
+    await runShown(page, folder);
+    const counts = ['converted-1-of-2.zip', 'converted-2-of-2.zip'].map(
+      async (name) => (await readZip(await readFile(join(folder, name)))).length,
+    );
+    expect(await Promise.all(counts)).to.deep.equal([20, 1]);
+  });
+
+  it('as a curl command say by their exit status that something is wrong, and save nothing then', async () => {
+    const folder = await scratch('curl-wrong');
+    await writeFile(join(folder, 'text.png'), 'text');
+    const page = await open(service);
+    await pick(page, [join(folder, 'text.png')]);
+    const failed = await runShown(page, folder).catch((error) => error);
+    expect(failed.stderr).to.include('error: 415');
+    expect(await readdir(folder)).to.deep.equal(['text.png']);
   });
 });

@@ -1,10 +1,11 @@
+import { signal } from '@preact/signals';
 import { get } from '../work/api.ts';
 import { queued } from '../work/queue.ts';
 
 /** How many files one request to this server may have, as its API reference says. */
 
-/** Unless an operator has said otherwise. */
-const USUAL = 20;
+/** As far as is known: the usual number, unless an operator has said otherwise. */
+export const most = signal(20);
 
 let learnt: Promise<number> | undefined;
 
@@ -12,7 +13,7 @@ let learnt: Promise<number> | undefined;
 export function mostFiles(): Promise<number> {
   learnt ??= learn().catch(() => {
     learnt = undefined;
-    return USUAL;
+    return most.value;
   });
   return learnt;
 }
@@ -20,5 +21,6 @@ export function mostFiles(): Promise<number> {
 async function learn(): Promise<number> {
   const { blob } = await queued((signal) => get('/openapi.json', signal), new AbortController().signal);
   const { components } = JSON.parse(await blob.text());
-  return components.schemas.BatchForm.properties.files.maxItems;
+  most.value = components.schemas.BatchForm.properties.files.maxItems;
+  return most.value;
 }

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { mostFiles } from '../state/batch-size.ts';
 import { command } from '../state/curl.ts';
 import { said } from '../state/items.ts';
 
@@ -11,7 +12,7 @@ export function Curl() {
     said.value = 'The command is copied.';
   };
   return (
-    <details class="curl">
+    <details class="curl" onToggle={({ currentTarget }) => currentTarget.open && mostFiles()}>
       <summary>As curl</summary>
       <textarea readOnly rows={6} aria-label="The command" value={command} />
       {/* Browsers give the clipboard to pages that came by HTTPS or from the machine itself. */}

@@ -78,18 +78,24 @@ function planned(most: number): Planned[] {
   const byQuery = Map.groupBy(done.value, ({ query }) => query);
   return [...byQuery].flatMap(([query, results]) => {
     const files = results.map(({ file }) => file);
-    const count = Math.ceil(files.length / most);
-    return Array.from({ length: count }, (_, at) => ({
-      query,
-      files: files.slice(at * most, (at + 1) * most),
-    }));
+    return inParts(files, most).map((part) => ({ query, files: part }));
   });
 }
+
+/** A list as several, of at most so many each. */
+export function inParts<T>(all: readonly T[], most: number): T[][] {
+  const count = Math.ceil(all.length / most);
+  return Array.from({ length: count }, (_, at) => all.slice(at * most, (at + 1) * most));
+}
+
+/** What the archive at a place is called, of so many. */
+export const nameOfArchive = (at: number, count: number): string =>
+  count === 1 ? 'converted.zip' : `converted-${at + 1}-of-${count}.zip`;
 
 function named(all: readonly Planned[]): Part[] {
   return all.map((one, at) => ({
     ...one,
-    name: all.length === 1 ? 'converted.zip' : `converted-${at + 1}-of-${all.length}.zip`,
+    name: nameOfArchive(at, all.length),
     ...{ at: 'waiting', share: 0, message: '', url: '' },
   }));
 }

@@ -51,7 +51,7 @@ export function formOf(query: string, field: string, files: readonly File[]): Fo
 }
 
 /** The file's own name with the new extension. */
-function nameOfResult(name: string): string {
+export function nameOfResult(name: string): string {
   return `${name.replace(/(?<=.)\.[^.]*$/su, '')}.${OUTPUTS[choices.value.format].extension}`;
 }
 
