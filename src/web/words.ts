@@ -21,7 +21,8 @@ export function size(bytes: number): string {
 export function change(before: number, after: number): string {
   const percent = Math.round((1 - after / before) * 100);
   if (percent === 0) return 'same size';
-  return percent > 0 ? `${percent}% saved` : `${-percent}% larger`;
+  // Something is always left.
+  return percent > 0 ? `${Math.min(percent, 99)}% saved` : `${-percent}% larger`;
 }
 
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

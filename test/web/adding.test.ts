@@ -2,10 +2,11 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
+import sharp from 'sharp';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
-import { pick, row, useBrowser } from './browser.ts';
+import { made, pick, row, useBrowser } from './browser.ts';
 
 describe('files come onto the page', () => {
   const { open } = useBrowser();
@@ -50,6 +51,18 @@ describe('files come onto the page', () => {
     await drop(page, [folder]);
     expect((await listed(page, 2)).sort()).to.deep.equal(['one.png', 'two.tiff']);
     await page.getByRole('status').filter({ hasText: '1 left out' }).waitFor({ state: 'attached' });
+    await page.locator('.left-out').getByText('1 left out').waitFor();
+  });
+
+  it('none of a folder without images; it is said, and forgotten with the next file', async () => {
+    const folder = await scratch('none');
+    for (const name of ['a.txt', 'b.txt']) await writeFile(join(folder, name), 'text');
+    const page = await open(service);
+    await page.getByLabel('Choose a folder').setInputFiles(folder);
+    const said = page.locator('.left-out');
+    await said.getByText('2 left out: no images of a type that can be converted.').waitFor();
+    await pick(page, [fixturePath('scene.png')]);
+    await said.waitFor({ state: 'detached' });
   });
 
   it('when a folder is chosen', async () => {
@@ -84,9 +97,20 @@ describe('files come onto the page', () => {
     expect(await listed(page, 1)).to.deep.equal(['scene.png']);
   });
 
-  it('of a type that no browser shows: with its name instead of a picture', async () => {
+  it('of a type that no browser shows: with its name instead of a picture, but its dimensions', async () => {
     const page = await open(service);
-    await pick(page, [fixturePath('scene.tiff')]);
+    const lying = await sharp(await fixture('scene.png'))
+      .withMetadata({ orientation: 6 })
+      .tiff()
+      .toBuffer();
+    await pick(page, [
+      made('scene.tiff', await fixture('scene.tiff')),
+      made('lying.tiff', lying),
+      made('cut off.tiff', lying.subarray(0, 20)),
+    ]);
     await row(page, 'scene.tiff').locator('.thumbnail', { hasText: 'TIFF' }).waitFor();
+    await row(page, 'scene.tiff').getByText('120 × 80').waitFor();
+    await row(page, 'lying.tiff').getByText('80 × 120').waitFor();
+    expect(await row(page, 'cut off.tiff').locator('.file-facts').textContent()).to.equal('TIFF · 20 B');
   });
 });

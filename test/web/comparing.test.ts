@@ -70,6 +70,19 @@ describe('the comparison', () => {
     await page.getByRole('button', { name: 'Zoom to 100%' }).click();
     expect(await width()).to.equal(3000);
     expect(await page.locator('.stage').evaluate((stage) => stage.scrollWidth)).to.equal(3000);
+    // The middle of the picture is still the middle.
+    const middle = async (selector: string) => {
+      const { x, y, width, height } = (await page.locator(selector).boundingBox()) ?? {
+        x: 0,
+        y: 0,
+        width: 0,
+        height: 0,
+      };
+      return { x: x + width / 2, y: y + height / 2 };
+    };
+    const [stage, divider] = [await middle('.stage'), await middle('.divider')];
+    expect(divider.x).to.be.closeTo(stage.x, 2);
+    expect(divider.y).to.be.closeTo(stage.y, 2);
   });
 
   it('closes with Escape, and the focus is where it was', async () => {

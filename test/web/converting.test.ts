@@ -63,6 +63,16 @@ describe('the page converts', () => {
     await row(page, 'scene.jpg').getByText('60 × 40').waitFor();
   });
 
+  it('what gets far smaller without saying that nothing is left', async () => {
+    const page = await open(service);
+    const flat = { width: 1000, height: 1000, channels: 3 as const, background: '#808080' };
+    await pick(page, [
+      made('flat.png', await sharp({ create: flat }).png({ compressionLevel: 0 }).toBuffer()),
+    ]);
+    await convertAll(page);
+    await row(page, 'flat.png').getByText('99% saved').waitFor();
+  });
+
   it('an SVG at the size that is asked for', async () => {
     const page = await open(service, {}, '?output_format=png&width=600');
     await pick(page, [fixturePath('scene.svg')]);

@@ -55,6 +55,12 @@ describe('the page is for everybody:', () => {
       await page.getByRole('button', { name: 'Compare window.png' }).click();
       await page.getByRole('dialog').waitFor();
       expect(await faults(page)).to.deep.equal([]);
+      await page.keyboard.press('Escape');
+      await page.getByRole('radio', { name: 'PDF' }).check();
+      await convertAll(page);
+      await page.getByRole('button', { name: 'Compare window.png' }).click();
+      await page.locator('iframe').waitFor();
+      expect(await faults(page)).to.deep.equal([]);
     });
   }
 
@@ -109,7 +115,9 @@ describe('the page is for everybody:', () => {
     await page.keyboard.type('50');
     await tabTo(/^Convert 2 files/);
     await page.keyboard.press('Enter');
+    expect(await name()).to.equal('All files');
     await settled(page);
+    expect(await name()).to.equal('All files');
     await tabTo(/^Compare scene.png/);
     await page.keyboard.press('Enter');
     await tabTo(/^How much of the original/);
@@ -126,6 +134,9 @@ describe('the page is for everybody:', () => {
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Remove scene.png' }).waitFor({ state: 'detached' });
     expect(await name()).to.equal('Remove scene.jpg');
+    await page.keyboard.press('Enter');
+    await row(page, 'scene.jpg').waitFor({ state: 'detached' });
+    expect(await name()).to.equal('Choose files');
   });
 
   it('those who hear it are told what happens', async () => {

@@ -128,6 +128,21 @@ describe('many files', () => {
     await page.getByRole('button', { name: 'Convert 5 files' }).waitFor();
   });
 
+  it('are converted also by those who press twice, and cancelled likewise, and stay in the list', async () => {
+    const { MAGICK_BIN, pids, open: letGo } = await gate();
+    await start({ MAGICK_BIN, CONCURRENCY: '3' });
+    const page = await open(current());
+    await pick(page, await icons(3));
+    await page.getByRole('button', { name: 'Convert 0.jpg', exact: true }).dblclick();
+    await eventually(async () => (await pids()).length === 1);
+    await row(page, '0.jpg').getByText('Converting').waitFor();
+    await page.getByRole('button', { name: 'Cancel all' }).dblclick();
+    await page.getByRole('button', { name: 'Convert 3 files' }).dblclick();
+    await eventually(async () => (await pids()).length === 4);
+    await letGo();
+    await page.getByText('3 of 3 files').waitFor();
+  });
+
   it('can be cancelled one by one, and removed while they are under way', async () => {
     const { MAGICK_BIN, pids, open: letGo } = await gate();
     await start({ MAGICK_BIN, CONCURRENCY: '3' });

@@ -6,6 +6,10 @@ import { add, said } from './items.ts';
 
 /** Whether files are being dragged over the page. */
 export const dragged = signal(false);
+/** How many files of the last folders were left out. */
+export const leftOut = signal(0);
+export const leftOutWords = (): string =>
+  `${leftOut.value} left out: no images of a type that can be converted.`;
 
 /** From now on the whole page takes files that are dropped or pasted. */
 export function listenForFiles(): void {
@@ -25,16 +29,17 @@ export function listenForFiles(): void {
   });
   addEventListener('paste', (event) => {
     const files = [...(event.clipboardData?.files ?? [])];
-    if (files.length > 0) add(files);
+    if (files.length > 0) gather(files);
   });
 }
 
-/** Adds the images of a folder, and passes over the other things that folders have. */
-export function addFolder(files: readonly File[]): void {
-  const images = files.filter(looksLikeImage);
-  if (images.length > 0) add(images);
-  const others = files.length - images.length;
-  if (others > 0) said.value += ` ${others} left out: no images of a type that can be converted.`;
+/** Adds files, and the images in folders; the other things that folders have are passed over, which is said. */
+export function gather(files: readonly File[], inFolders: readonly File[] = []): void {
+  const images = inFolders.filter(looksLikeImage);
+  const added = [...files, ...images];
+  if (added.length > 0) add(added);
+  leftOut.value = inFolders.length - images.length;
+  if (leftOut.value > 0) said.value = `${added.length > 0 ? said.value : ''} ${leftOutWords()}`;
 }
 
 function looksLikeImage({ name, type }: File): boolean {
@@ -46,10 +51,11 @@ function looksLikeImage({ name, type }: File): boolean {
 async function addDropped(dropped: readonly DataTransferItem[]): Promise<void> {
   const entries = dropped.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
   const files = entries.flatMap(({ entry, file }) => (file && !entry?.isDirectory ? file : []));
-  if (files.length > 0) add(files);
+  const inFolders: File[] = [];
   for (const { entry } of entries) {
-    if (entry?.isDirectory) addFolder(await filesBelow(entry as FileSystemDirectoryEntry));
+    if (entry?.isDirectory) inFolders.push(...(await filesBelow(entry as FileSystemDirectoryEntry)));
   }
+  gather(files, inFolders);
 }
 
 async function filesBelow(folder: FileSystemDirectoryEntry): Promise<File[]> {

@@ -1,19 +1,27 @@
+import { leftOut } from '../state/gather.ts';
 import { busy, counts, done, failed, items, pending, remove } from '../state/items.ts';
 import { change, plural, size } from '../words.ts';
 import { forgetArchives, pack, packing } from '../work/archive.ts';
 import { convert } from '../work/convert.ts';
+import { focusPicker } from './drop-zone.tsx';
 import { Icon } from './icons.tsx';
+import { useKeptFocus } from './keep-focus.ts';
+import { once } from './once.ts';
 import { FORM_ID } from './options-form.tsx';
 
-/** What can be done with all files together, and what came of it so far. */
+/**
+ * What can be done with all files together, and what came of it so far. Nothing that stops or clears ever takes the place
+ * of "Convert": whoever presses that twice would undo it.
+ */
 export function ActionBar() {
+  const bar = useKeptFocus<HTMLElement>();
   const todo = pending.value.length;
   return (
-    <section class="action-bar" aria-label="All files">
+    <section ref={bar} class="action-bar" aria-label="All files" tabIndex={-1}>
       <Totals />
       <div class="actions">
-        <button type="button" class="button plain" disabled={busy.value} onClick={clear}>
-          Clear list
+        <button type="button" class="button plain" onClick={once(busy.value ? cancelAll : clear)}>
+          {busy.value ? 'Cancel all' : 'Clear list'}
         </button>
         {failed.value.length > 1 && (
           <button type="button" class="button plain" onClick={() => convert(failed.value)}>
@@ -21,22 +29,15 @@ export function ActionBar() {
             Try {failed.value.length} again
           </button>
         )}
-        {done.value.length > 0 && (
-          <button
-            type="button"
-            class={todo > 0 || busy.value ? 'button plain' : 'button'}
-            disabled={packing.value || busy.value}
-            onClick={pack}
-          >
-            <Icon name="save" />
-            Download ZIP
-          </button>
-        )}
-        {busy.value && (
-          <button type="button" class="button plain" onClick={cancelAll}>
-            Cancel all
-          </button>
-        )}
+        <button
+          type="button"
+          class={todo > 0 || busy.value ? 'button plain' : 'button'}
+          disabled={done.value.length === 0 || packing.value || busy.value}
+          onClick={pack}
+        >
+          <Icon name="save" />
+          Download ZIP
+        </button>
         {todo > 0 && (
           <button type="submit" form={FORM_ID} class="button">
             Convert {plural(todo, 'file')}
@@ -78,5 +79,7 @@ function cancelAll(): void {
 
 function clear(): void {
   forgetArchives();
+  leftOut.value = 0;
   remove(items.value);
+  focusPicker();
 }

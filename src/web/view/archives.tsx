@@ -1,12 +1,17 @@
+import { useEffect, useRef } from 'preact/hooks';
 import { plural } from '../words.ts';
 import { forgetArchives, type Part, packing, parts } from '../work/archive.ts';
 import { Icon } from './icons.tsx';
 
 /** The archives that are being made, or were; a browser that saved only the first of them has the others here. */
 export function Archives() {
-  if (parts.value.length === 0) return null;
+  const box = useRef<HTMLElement>(null);
+  const there = parts.value.length > 0;
+  // Below a long list nobody would see them.
+  useEffect(() => box.current?.scrollIntoView({ block: 'nearest' }), [there]);
+  if (!there) return null;
   return (
-    <section class="archives" aria-label="ZIP archives">
+    <section ref={box} class="archives" aria-label="ZIP archives">
       <ul>
         {parts.value.map((part) => (
           <li key={part.name} class="archive">
@@ -17,11 +22,17 @@ export function Archives() {
           </li>
         ))}
       </ul>
-      <button type="button" class="button plain" onClick={forgetArchives}>
+      <button type="button" class="button plain" onClick={dismiss}>
         {packing.value ? 'Cancel' : 'Dismiss'}
       </button>
     </section>
   );
+}
+
+/** The focus goes to the bar that the archives were asked of. */
+function dismiss(): void {
+  forgetArchives();
+  document.querySelector<HTMLElement>('.action-bar')?.focus();
 }
 
 const WORDS = { waiting: 'Waiting', uploading: 'Uploading', converting: 'Converting' };

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { compared, type Done, type Item } from '../state/items.ts';
 import { change, size } from '../words.ts';
 import { isPdf } from '../work/convert.ts';
@@ -20,7 +20,7 @@ export function Compare({ item }: { item: Item }) {
         compared.value = undefined;
       }}
     >
-      <header class="compare-head">
+      <div class="compare-head">
         <div>
           <h2 id="compare-title">{shown.name}</h2>
           <p class="quiet number">
@@ -34,11 +34,11 @@ export function Compare({ item }: { item: Item }) {
         <button type="button" class="button bare" aria-label="Close" onClick={() => dialog.current?.close()}>
           <Icon name="remove" />
         </button>
-      </header>
+      </div>
       {isPdf(shown.blob) ? (
         <iframe class="sheet" src={`${shown.url}#navpanes=0`} title={`The PDF ${shown.name}`} />
       ) : (
-        <Pictures file={file} result={shown.url} both={Boolean(seen.value)} />
+        <Pictures file={file} result={shown.url} both={Boolean(seen.value?.thumbnail)} />
       )}
     </dialog>
   );
@@ -50,6 +50,14 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
   useEffect(() => () => URL.revokeObjectURL(original), [original]);
   const split = useSignal(50);
   const whole = useSignal(false);
+  const stage = useRef<HTMLElement>(null);
+  // What was in the middle, and the divider with it, is in sight after the zoom, too.
+  useLayoutEffect(() => {
+    if (!stage.current) return;
+    const { scrollWidth, scrollHeight, clientWidth, clientHeight } = stage.current;
+    const left = (split.peek() / 100) * scrollWidth - clientWidth / 2;
+    stage.current.scrollTo(left, (scrollHeight - clientHeight) / 2);
+  }, [whole.value]);
   const follow = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
     if (event.type === 'pointermove' && event.buttons !== 1) return;
     const { left, width } = event.currentTarget.getBoundingClientRect();
@@ -58,7 +66,7 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <section class={whole.value ? 'stage whole' : 'stage'} tabIndex={0} aria-label="Picture">
+      <section ref={stage} class={whole.value ? 'stage whole' : 'stage'} tabIndex={0} aria-label="Picture">
         <div
           class="pair"
           style={{ '--split': `${split.value}%` }}
@@ -69,7 +77,7 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
           {both && <span class="divider" aria-hidden="true" />}
         </div>
       </section>
-      <footer class="compare-foot">
+      <div class="compare-foot">
         {both ? (
           <label class="field split">
             <span class="label">
@@ -101,7 +109,7 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
         >
           Zoom to 100%
         </button>
-      </footer>
+      </div>
     </>
   );
 }

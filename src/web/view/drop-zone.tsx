@@ -1,7 +1,7 @@
 import { INPUTS } from '../../formats.ts';
 import { accepted, formats } from '../state/formats.ts';
-import { addFolder, dragged } from '../state/gather.ts';
-import { add, items } from '../state/items.ts';
+import { dragged, gather, leftOut, leftOutWords } from '../state/gather.ts';
+import { items } from '../state/items.ts';
 import { Icon, Millstone } from './icons.tsx';
 
 /** Where files are dropped, though anywhere on the page will do; and two ways to pick them. */
@@ -15,10 +15,11 @@ export function DropZone() {
           or paste one, or choose them.
           {items.value.length === 0 && <span class="kinds"> {kinds()}</span>}
         </p>
+        {leftOut.value > 0 && <p class="left-out">{leftOutWords()}</p>}
       </div>
       <div class="drop-picks">
-        <Picker label="Choose files" icon="add" onFiles={add} />
-        <Picker label="Choose a folder" icon="folder" folder onFiles={addFolder} />
+        <Picker label="Choose files" icon="add" onFiles={(files) => gather(files)} />
+        <Picker label="Choose a folder" icon="folder" folder onFiles={(files) => gather([], files)} />
       </div>
     </section>
   );
@@ -51,6 +52,11 @@ function Picker({ label, icon, folder = false, onFiles }: PickerProps) {
       {label}
     </label>
   );
+}
+
+/** For when what had the focus is gone with the list. */
+export function focusPicker(): void {
+  document.querySelector<HTMLElement>('.picker input')?.focus();
 }
 
 function kinds(): string {

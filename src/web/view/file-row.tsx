@@ -2,16 +2,20 @@ import { compared, type Item, type Result, remove } from '../state/items.ts';
 import { change, kindOf, NOTES, size } from '../words.ts';
 import { convert } from '../work/convert.ts';
 import type { Look } from '../work/look.ts';
+import { focusPicker } from './drop-zone.tsx';
 import { Icon } from './icons.tsx';
+import { useKeptFocus } from './keep-focus.ts';
+import { once } from './once.ts';
 
 /** One file: what it is, how far it has come, and what can be done with it. */
 export function FileRow({ item }: { item: Item }) {
   const { file, seen, state } = item;
+  const row = useKeptFocus<HTMLLIElement>();
   const { value } = state;
   const result = value.at === 'done' ? value.result : undefined;
   return (
-    <li class={`file ${value.at}`}>
-      <Thumbnail seen={seen.value ?? result?.seen.value} kind={kindOf(file)} />
+    <li ref={row} class={`file ${value.at}`} tabIndex={-1}>
+      <Thumbnail src={seen.value?.thumbnail ?? result?.seen.value?.thumbnail} kind={kindOf(file)} />
       <div class="file-words">
         <p class="file-name" title={file.name}>
           {file.name}
@@ -47,19 +51,18 @@ export function FileRow({ item }: { item: Item }) {
   );
 }
 
-/** The focus goes to the same button of the next row, instead of nowhere. */
+/** The focus goes to the same button of the next row, or to where files come from, instead of nowhere. */
 function focusNeighbour(button: HTMLElement): void {
   const gone = button.closest('li');
   const neighbour = gone?.nextElementSibling ?? gone?.previousElementSibling;
-  neighbour?.querySelector<HTMLElement>('.file-remove')?.focus();
+  if (neighbour) neighbour.querySelector<HTMLElement>('.file-remove')?.focus();
+  else focusPicker();
 }
 
 /** The picture, or what kind of file it is where the browser cannot show it. */
-function Thumbnail({ seen, kind }: { seen: Look | null | undefined; kind: string }) {
+function Thumbnail({ src, kind }: { src: string | undefined; kind: string }) {
   return (
-    <div class="thumbnail">
-      {seen ? <img src={seen.thumbnail} alt="" /> : <span aria-hidden="true">{kind}</span>}
-    </div>
+    <div class="thumbnail">{src ? <img src={src} alt="" /> : <span aria-hidden="true">{kind}</span>}</div>
   );
 }
 
@@ -150,7 +153,7 @@ interface ActionProps {
 
 function Action({ label, icon, of, onClick }: ActionProps) {
   return (
-    <button type="button" class="button plain" aria-label={`${label} ${of.name}`} onClick={onClick}>
+    <button type="button" class="button plain" aria-label={`${label} ${of.name}`} onClick={once(onClick)}>
       {icon && <Icon name={icon} />}
       {label}
     </button>

@@ -1,10 +1,12 @@
+import { sizeOfTiff } from './tiff.ts';
+
 /** Looks at pictures: how large they are, and what they are like at the size of a thumb. */
 
 export interface Look {
   readonly width: number;
   readonly height: number;
-  /** The address of a small copy. */
-  readonly thumbnail: string;
+  /** The address of a small copy; none when the browser cannot show the picture. */
+  readonly thumbnail?: string;
 }
 
 /** Pixels a side: the thumbnails of the page, on screens of two dots a pixel. */
@@ -12,16 +14,16 @@ const THUMBNAIL = 128;
 
 let last: Promise<unknown> = Promise.resolve();
 
-/** A small copy of a picture, or null when the browser cannot show it. One at a time: a large one takes 200 MB while it is decoded. */
+/** What a picture is like, or null when nobody here can tell. One at a time: a large one takes 200 MB while it is decoded. */
 export function look(picture: Blob): Promise<Look | null> {
-  const mine = last.then(() => lookAt(picture)).catch(() => null);
+  const mine = last.then(() => lookAt(picture)).catch(() => sizeOfTiff(picture).catch(() => null));
   last = mine;
   return mine;
 }
 
 /** Gives the small copy's memory back. */
 export function forget(seen: Look | null | undefined): void {
-  if (seen) URL.revokeObjectURL(seen.thumbnail);
+  if (seen?.thumbnail) URL.revokeObjectURL(seen.thumbnail);
 }
 
 /** @throws DOMException when it cannot be decoded */

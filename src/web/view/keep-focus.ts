@@ -1,0 +1,15 @@
+import type { RefObject } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+
+/**
+ * For a part of the page whose buttons come and go: when the one with the focus goes, or is switched off, the part
+ * itself gets it, so that those who work by keyboard or by ear stay where they are. It needs `tabIndex={-1}`.
+ */
+export function useKeptFocus<T extends HTMLElement>(): RefObject<T | null> {
+  const part = useRef<T>(null);
+  const had = part.current?.contains(document.activeElement);
+  useLayoutEffect(() => {
+    if (had && !part.current?.querySelector(':focus:not(:disabled)')) part.current?.focus();
+  });
+  return part;
+}
