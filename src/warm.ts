@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { LaunchDeps, ToolLimits } from './engine/launch.ts';
+import { MANNERS } from './engine/manner.ts';
 import { ONE_PIXEL, policyHolds } from './engine/policy.ts';
 import { createRun } from './engine/run.ts';
 import type { Magick } from './engine/toolchain.ts';
@@ -38,10 +39,11 @@ export interface WarmDeps {
   readonly onStart: () => void;
 }
 
-/** @returns undefined where every image gets a process of its own: the log says why, if it is not version 6 */
+/** @returns undefined where every image gets a process of its own: the log says why */
 export async function warmWorkers(deps: WarmDeps): Promise<Workers | undefined> {
   const { config, magick, workspaces, launching, log, onStart } = deps;
-  if (magick?.major !== 7) return undefined;
+  if (!magick) return undefined;
+  const reuse = MANNERS[magick.major].once ? 1 : config.WORKER_REUSE;
   const worker = { ...launching, policyFolder: POLICY };
   const start = async (): Promise<Worker> => {
     onStart();
@@ -49,8 +51,8 @@ export async function warmWorkers(deps: WarmDeps): Promise<Workers | undefined> 
       ...worker,
       environment: ENVIRONMENT,
       home: await workspaces.home(),
-      magick: magick.path,
-      lifetimeMs: config.WORKER_REUSE * config.CONVERT_TIMEOUT_MS,
+      magick,
+      lifetimeMs: reuse * config.CONVERT_TIMEOUT_MS,
     });
   };
   try {
@@ -67,7 +69,7 @@ export async function warmWorkers(deps: WarmDeps): Promise<Workers | undefined> 
     serves: magick.path,
     runAlone: createRun(launching),
     slots: config.CONCURRENCY,
-    reuse: config.WORKER_REUSE,
+    reuse,
     report: (err) => log.warn({ err }, 'trouble with a waiting process; the image gets one of its own'),
   });
 }

@@ -21,6 +21,8 @@ export interface Confinement {
   readonly limits?: readonly string[];
   /** The programs and their arguments that are put in front of it. */
   readonly words?: readonly string[];
+  /** Files that these read, by the number of a descriptor. */
+  readonly opened?: Readonly<Record<number, string>>;
 }
 export type Confine = (command: Command) => Confinement;
 
@@ -39,7 +41,7 @@ export interface LaunchDeps {
 export interface Launched {
   /** The process that has it as its child. */
   readonly pid: number | undefined;
-  /** There for `pipe` alone. */
+  /** There when it was {@link Piped}. */
   readonly stdin: Socket | undefined;
   readonly stdout: Socket;
   readonly stderr: Socket;
@@ -56,13 +58,19 @@ export interface Ended {
   readonly stopped?: Reason | undefined;
 }
 
+/** A pipe to write to. */
+export interface Piped {
+  /** What is printed in the command's name when the pipe is open at its other end: what is written before may be lost. */
+  readonly hello: string;
+}
+
 /**
- * @param stdin `pipe` to write to it, instead of the command's own input
+ * @param piped to write to it, instead of the command's own input
  * @throws CommandFailed when this machine has no process, or no file, left for it
  */
-export async function launch(deps: LaunchDeps, command: Command, stdin?: 'pipe'): Promise<Launched> {
+export async function launch(deps: LaunchDeps, command: Command, piped?: Piped): Promise<Launched> {
   const { shell, ...started } = await deps.shells
-    .start(textOf(deps, command), stdin ?? command.stdin ?? '/dev/null')
+    .start(textOf(deps, command, piped?.hello), piped ? 'pipe' : (command.stdin ?? '/dev/null'))
     .catch((error) => {
       throw new CommandFailed('unrunnable', `${command.file} could not be started`, '', error.cause ?? error);
     });
@@ -100,8 +108,8 @@ export function keepTime({ timeoutMs, signal }: Command, stop: (why: Reason) => 
 /** What shells set by themselves is nothing to the tools. */
 const OF_SHELLS = 'unset PWD OLDPWD SHLVL _';
 
-function textOf(deps: LaunchDeps, command: Command): string {
-  const { limits = [], words = [] } = deps.confine?.(command) ?? {};
+function textOf(deps: LaunchDeps, command: Command, hello = ''): string {
+  const { limits = [], words = [], opened = {} } = deps.confine?.(command) ?? {};
   const variables = Object.entries(environment(deps, command)).map(
     ([name, value]) => `${name}=${quote(value)}`,
   );
@@ -109,9 +117,11 @@ function textOf(deps: LaunchDeps, command: Command): string {
     `cd ${quote(command.cwd)}`,
     `export ${variables.join(' ')}`,
     ...limits.map((limit) => `ulimit ${limit}`),
+    ...(hello ? [`printf %s ${quote(hello)}`] : []),
   ].join(' && ');
   const program = [...words, command.file, ...command.args].map(quote).join(' ');
-  return `{ ${prepare}; } || exit ${CANNOT_RUN}; ${OF_SHELLS}; exec ${program}`;
+  const files = Object.entries(opened).map(([number, path]) => `${number}<${quote(path)}`);
+  return `{ ${prepare}; } || exit ${CANNOT_RUN}; ${OF_SHELLS}; exec ${[program, ...files].join(' ')}`;
 }
 
 /**
@@ -145,6 +155,10 @@ function environment(
 /** Of ImageMagick's list of pictures: copies stand beside the frames while they are put together. */
 export function listLength({ frames }: ToolLimits): number {
   return 3 * frames + 12;
+}
+
+export function endedWell({ status, stopped }: Ended): boolean {
+  return status === 0 && !stopped;
 }
 
 /** Collects what a stream prints, the first {@link KEPT_BYTES} of it. */
