@@ -139,6 +139,35 @@ describe('the page is for everybody:', () => {
     expect(await name()).to.equal('Choose files');
   });
 
+  it('whatever of a long list has the focus is in sight', async () => {
+    const page = await open(service);
+    const picture = await fixture('grey.jpg');
+    await pick(
+      page,
+      Array.from({ length: 12 }, (_, at) => made(`${at}.jpg`, picture)),
+    );
+    await convertAll(page);
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.getByRole('button', { name: 'Compare 0.jpg' }).focus();
+    const hidden = () =>
+      page.evaluate(() => {
+        const at = document.activeElement as Element;
+        const { x, y, width, height } = at.getBoundingClientRect();
+        const shown = document.elementFromPoint(x + width / 2, y + height - 2);
+        return at.contains(shown) ? [] : [at.getAttribute('aria-label')];
+      });
+    const all: unknown[] = [];
+    for (let step = 0; step < 35; step += 1) {
+      all.push(...(await hidden()));
+      await page.keyboard.press('Tab');
+    }
+    for (let step = 0; step < 35; step += 1) {
+      await page.keyboard.press('Shift+Tab');
+      all.push(...(await hidden()));
+    }
+    expect(all).to.deep.equal([]);
+  });
+
   it('those who hear it are told what happens', async () => {
     const page = await open(service);
     const status = page.getByRole('status');

@@ -32,7 +32,7 @@ export function Archives() {
 /** The focus goes to the bar that the archives were asked of. */
 function dismiss(): void {
   forgetArchives();
-  document.querySelector<HTMLElement>('.action-bar')?.focus();
+  document.querySelector<HTMLElement>('.action-bar')?.focus({ preventScroll: true });
 }
 
 const WORDS = { waiting: 'Waiting', uploading: 'Uploading', converting: 'Converting' };

@@ -9,7 +9,8 @@ export function useKeptFocus<T extends HTMLElement>(): RefObject<T | null> {
   const part = useRef<T>(null);
   const had = part.current?.contains(document.activeElement);
   useLayoutEffect(() => {
-    if (had && !part.current?.querySelector(':focus:not(:disabled)')) part.current?.focus();
+    if (had && !part.current?.querySelector(':focus:not(:disabled)'))
+      part.current?.focus({ preventScroll: true });
   });
   return part;
 }
