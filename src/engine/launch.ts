@@ -113,7 +113,9 @@ function textOf(deps: LaunchDeps, command: Command, hello = ''): string {
   const variables = Object.entries(environment(deps, command)).map(
     ([name, value]) => `${name}=${quote(value)}`,
   );
+  const [first = command.file] = words;
   const prepare = [
+    ...[first, command.file].map((program) => `[ -x ${quote(program)} ]`),
     `cd ${quote(command.cwd)}`,
     `export ${variables.join(' ')}`,
     ...limits.map((limit) => `ulimit ${limit}`),
@@ -172,9 +174,11 @@ export function keepStart(stream: NodeJS.ReadableStream): () => string {
   return () => Buffer.concat(chunks).toString('utf8');
 }
 
-/** What shells and env(1) say when a program is there, or is not, and cannot be started. */
+/**
+ * What shells say when a program cannot be started; ours, also when it is not there. A program may end with 127, which
+ * they say for that, by itself: abort(3) does so where it may signal nobody.
+ */
 const CANNOT_RUN = 126;
-const NOT_FOUND = 127;
 
 export function failureOf({ status, stopped }: Ended, { file }: Command, stderr: string): CommandFailed {
   const end = status === undefined ? undefined : (signalOf(status) ?? status);
@@ -185,7 +189,7 @@ export function failureOf({ status, stopped }: Ended, { file }: Command, stderr:
 
 function reasonOf(end: number | string | undefined): Reason {
   if (typeof end === 'string') return 'signal';
-  return end === undefined || end === CANNOT_RUN || end === NOT_FOUND ? 'unrunnable' : 'exit';
+  return end === undefined || end === CANNOT_RUN ? 'unrunnable' : 'exit';
 }
 
 /** Whoever waits for a program that was killed, a shell or bubblewrap, has 128 and the number of the signal. */

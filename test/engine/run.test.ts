@@ -62,6 +62,11 @@ describe('a command', () => {
     expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('unrunnable');
     expect((await failure(run(await command('/etc/passwd')))).reason).to.equal('unrunnable');
   });
+
+  it('that ends with what shells say of programs that do not exist, has failed by itself', async () => {
+    const path = await script('asserts', 'exit 127', await scratch('asserts'));
+    expect(await failure(run(await command(path)))).to.include({ reason: 'exit', end: 127 });
+  });
 });
 
 /** The same shell script as a program, and as what a process does that was there before. */
