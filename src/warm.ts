@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import type { LaunchDeps, ToolLimits } from './engine/launch.ts';
+import type { ToolLimits } from './engine/environment.ts';
+import type { LaunchDeps } from './engine/launch.ts';
 import { MANNERS } from './engine/manner.ts';
 import { ONE_PIXEL, policyHolds } from './engine/policy.ts';
 import { createRun } from './engine/run.ts';
@@ -16,17 +17,8 @@ import type { Workspaces } from './files/workspace.ts';
 
 /** Their arguments come by standard input, which the other policy forbids to be named. */
 const POLICY = fileURLToPath(new URL('../assets/worker', import.meta.url));
-const MIB = 1024 ** 2;
-
-/**
- * What an image leaves behind is used again by the next, up to pictures of some 5 megapixels, instead of being
- * given back to the system and fetched anew: 10% of the time of a small picture. Time is counted here, for each job.
- */
-const ENVIRONMENT = {
-  MALLOC_MMAP_THRESHOLD_: String(32 * MIB),
-  MALLOC_TRIM_THRESHOLD_: String(64 * MIB),
-  MAGICK_TIME_LIMIT: String(10 * 365 * 86_400),
-};
+/** Time is counted here, for each job. */
+const ENVIRONMENT = { MAGICK_TIME_LIMIT: String(10 * 365 * 86_400) };
 const TRIAL_MS = 10_000;
 
 export interface WarmDeps {

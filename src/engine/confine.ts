@@ -38,6 +38,7 @@ export function unprivileged(setpriv: string): Way {
 const CONFIGURATION = [
   ...['/etc/ImageMagick-6', '/etc/ImageMagick-7', '/etc/fonts', '/etc/ld.so.cache', '/etc/ld.so.conf'],
   ...['/etc/ld.so.conf.d', '/etc/alternatives', '/var/cache/fontconfig'],
+  '/sys/kernel/mm/transparent_hugepage', // glibc asks it whether there are large pages: see environment.ts
 ];
 const LIBRARIES = ['/usr/lib', '/usr/lib64', '/usr/local/lib', '/usr/share', '/usr/local/share'];
 /** Without it no program starts that is not linked statically; on other systems it has other names. */

@@ -1,19 +1,11 @@
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { type Command, CommandFailed, KEPT_BYTES, type Reason } from './command.ts';
+import { environment, type Surroundings } from './environment.ts';
 import { NO_PROCESS, quote } from './shell.ts';
 import type { Shells } from './shells.ts';
 
 /** Starts one program, shut in: a bare environment, limits, and a whole process group that dies together. */
-
-/** What ImageMagick may use at most, below what the policy allows. */
-export interface ToolLimits {
-  /** Of one picture. */
-  readonly pixels: number;
-  readonly memoryBytes: number;
-  /** Pictures in one file. */
-  readonly frames: number;
-}
 
 /** What shuts one command in. */
 export interface Confinement {
@@ -26,16 +18,9 @@ export interface Confinement {
 }
 export type Confine = (command: Command) => Confinement;
 
-export interface LaunchDeps {
+export interface LaunchDeps extends Surroundings {
   readonly shells: Shells;
-  /** The only variable that a command inherits: `PATH`. */
-  readonly searchPath: string;
-  /** A folder that holds `ImageMagick/policy.xml`. */
-  readonly policyFolder: string;
-  readonly limits?: ToolLimits;
   readonly confine?: Confine;
-  /** What differs in its environment. */
-  readonly environment?: Readonly<Record<string, string>>;
 }
 
 export interface Launched {
@@ -124,39 +109,6 @@ function textOf(deps: LaunchDeps, command: Command, hello = ''): string {
   const program = [...words, command.file, ...command.args].map(quote).join(' ');
   const files = Object.entries(opened).map(([number, path]) => `${number}<${quote(path)}`);
   return `{ ${prepare}; } || exit ${CANNOT_RUN}; ${OF_SHELLS}; exec ${[program, ...files].join(' ')}`;
-}
-
-/**
- * Rights come from the policy read last, limits from the one read first: with both
- * variables at our folder both are ours. HOME must not be a place a job can write.
- */
-function environment(
-  { searchPath, policyFolder, limits, environment: own }: LaunchDeps,
-  { cwd, timeoutMs }: Command,
-): Record<string, string> {
-  return {
-    PATH: searchPath,
-    HOME: '/nonexistent',
-    LC_ALL: 'C.UTF-8',
-    XDG_CONFIG_HOME: policyFolder,
-    MAGICK_CONFIGURE_PATH: `${policyFolder}/ImageMagick`,
-    MAGICK_THREAD_LIMIT: '1',
-    MAGICK_TIME_LIMIT: String(Math.ceil(timeoutMs / 1000) + 1), // our own comes first, and is told from others
-    MAGICK_TEMPORARY_PATH: cwd,
-    TMPDIR: cwd,
-    XDG_CACHE_HOME: cwd,
-    ...(limits && {
-      MAGICK_AREA_LIMIT: String(limits.pixels),
-      MAGICK_MEMORY_LIMIT: String(limits.memoryBytes),
-      MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits)),
-    }),
-    ...own,
-  };
-}
-
-/** Of ImageMagick's list of pictures: copies stand beside the frames while they are put together. */
-export function listLength({ frames }: ToolLimits): number {
-  return 3 * frames + 12;
 }
 
 export function endedWell({ status, stopped }: Ended): boolean {

@@ -35,7 +35,7 @@ describe('a command', () => {
       stdout
         .trim()
         .split('\n')
-        .map((line) => line.split('=', 2)),
+        .map((line) => line.split(/=(.*)/, 2)),
     );
     expect(variables).to.deep.equal({
       PATH: '/usr/bin:/bin',
@@ -48,6 +48,9 @@ describe('a command', () => {
       MAGICK_TEMPORARY_PATH: cwd,
       TMPDIR: cwd,
       XDG_CACHE_HOME: cwd,
+      GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1',
+      MALLOC_MMAP_THRESHOLD_: '33554432',
+      MALLOC_TRIM_THRESHOLD_: '67108864',
     });
   });
 
