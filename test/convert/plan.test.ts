@@ -41,13 +41,13 @@ describe('the plan', () => {
     const hint = (width: number, height: number, given: Partial<ConvertOptions>) =>
       /jpeg:size=(\S+)/.exec(lines({ type: 'jpg', width, height }, given)[0] ?? '')?.[1];
 
-    it('decodes at a half from 3.5 on, at a quarter from 7.5 on, at an eighth from 16 on, never at less', () => {
+    it('decodes at a half from 3.5 on, at a quarter from 7.5 on, at an eighth from 17 on, never at less', () => {
       expect(hint(3360, 2080, { width: 961 })).to.equal(undefined);
       expect(hint(3360, 2080, { width: 960 })).to.equal('1680x1040');
       expect(hint(3360, 2080, { width: 449 })).to.equal('1680x1040');
       expect(hint(3360, 2080, { width: 448 })).to.equal('840x520');
-      expect(hint(3360, 2080, { width: 211 })).to.equal('840x520');
-      expect(hint(3360, 2080, { width: 210 })).to.equal('420x260');
+      expect(hint(3360, 2080, { width: 198 })).to.equal('840x520');
+      expect(hint(3360, 2080, { width: 197 })).to.equal('420x260');
       expect(hint(3360, 2080, { width: 21 })).to.equal('420x260');
     });
 
@@ -82,7 +82,7 @@ describe('the plan', () => {
       expect(averaged(858)).to.equal('-filter Lanczos -resize 858x>');
       expect(averaged(857)).to.equal('-scale 50% -filter Lanczos -resize 857x571!');
       expect(averaged(400)).to.equal('-scale 25% -filter Lanczos -resize 400x267!');
-      expect(averaged(187)).to.equal('-scale 12.5% -filter Lanczos -resize 187x125!');
+      expect(averaged(176)).to.equal('-scale 12.5% -filter Lanczos -resize 176x117!');
       expect(steps({ type: 'webp', ...size }, { width: 400, height: 300 })).to.equal(
         '-scale 25% -filter Lanczos -resize 400x267!',
       );

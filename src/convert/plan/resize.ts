@@ -10,10 +10,10 @@ import { allFrames, wantedPages } from './wanted.ts';
 
 /**
  * How many pixels of a side are averaged, from which reduction on: so that all that was measured keeps 40 dB to what
- * Lanczos alone makes, text and scans, too. A step earlier falls to 38; bench/README.md has the figures.
+ * Lanczos alone makes, scanned text, too. Half a step earlier falls to 38; bench/README.md has the figures.
  */
 const AVERAGED = [
-  { from: 16, pixels: 8 },
+  { from: 17, pixels: 8 },
   { from: 7.5, pixels: 4 },
   { from: 3.5, pixels: 2 },
 ] as const;
