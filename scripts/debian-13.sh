@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a command of this checkout in a Debian 13, whose ImageMagick is 7, on a machine that has another:
 #
-#   sudo sh scripts/debian-13.sh npx mocha 'test/engine/*.test.ts'
+#   sudo sh scripts/debian-13.sh mocha 'test/engine/*.test.ts'
 #
 # The system is made once, by debootstrap, in DEBIAN_13 (by default below the temporary folder), and has what the
 # tests need but a browser. The command runs in a chroot with mounts of its own, which end with it. Status 75, as
@@ -30,6 +30,7 @@ exec unshare --mount sh -eu -c '
   mount --bind "$PWD" "$IMAGEMILL_ROOT/checkout"
   mount --rbind /dev "$IMAGEMILL_ROOT/dev"
   mount -t proc proc "$IMAGEMILL_ROOT/proc"
+  mount --rbind /sys "$IMAGEMILL_ROOT/sys"
   mount -t tmpfs tmpfs "$IMAGEMILL_ROOT/tmp"
   exec chroot "$IMAGEMILL_ROOT" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
     PATH=/checkout/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin sh -c "cd /checkout && exec \"\$@\"" sh "$@"

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import type { ToolLimits } from './engine/launch.ts';
+import type { ToolLimits } from './engine/environment.ts';
 import { createRun } from './engine/run.ts';
 import { findSandbox, NO_LAYERS, type Sandbox } from './engine/sandbox.ts';
 import type { Shells } from './engine/shells.ts';

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import type { LaunchDeps, ToolLimits } from './engine/launch.ts';
+import type { ToolLimits } from './engine/environment.ts';
+import type { LaunchDeps } from './engine/launch.ts';
+import { MANNERS } from './engine/manner.ts';
 import { ONE_PIXEL, policyHolds } from './engine/policy.ts';
 import { createRun } from './engine/run.ts';
 import type { Magick } from './engine/toolchain.ts';
@@ -15,17 +17,8 @@ import type { Workspaces } from './files/workspace.ts';
 
 /** Their arguments come by standard input, which the other policy forbids to be named. */
 const POLICY = fileURLToPath(new URL('../assets/worker', import.meta.url));
-const MIB = 1024 ** 2;
-
-/**
- * What an image leaves behind is used again by the next, up to pictures of some 5 megapixels, instead of being
- * given back to the system and fetched anew: 10% of the time of a small picture. Time is counted here, for each job.
- */
-const ENVIRONMENT = {
-  MALLOC_MMAP_THRESHOLD_: String(32 * MIB),
-  MALLOC_TRIM_THRESHOLD_: String(64 * MIB),
-  MAGICK_TIME_LIMIT: String(10 * 365 * 86_400),
-};
+/** Time is counted here, for each job. */
+const ENVIRONMENT = { MAGICK_TIME_LIMIT: String(10 * 365 * 86_400) };
 const TRIAL_MS = 10_000;
 
 export interface WarmDeps {
@@ -38,10 +31,11 @@ export interface WarmDeps {
   readonly onStart: () => void;
 }
 
-/** @returns undefined where every image gets a process of its own: the log says why, if it is not version 6 */
+/** @returns undefined where every image gets a process of its own: the log says why */
 export async function warmWorkers(deps: WarmDeps): Promise<Workers | undefined> {
   const { config, magick, workspaces, launching, log, onStart } = deps;
-  if (magick?.major !== 7) return undefined;
+  if (!magick) return undefined;
+  const reuse = MANNERS[magick.major].once ? 1 : config.WORKER_REUSE;
   const worker = { ...launching, policyFolder: POLICY };
   const start = async (): Promise<Worker> => {
     onStart();
@@ -49,8 +43,8 @@ export async function warmWorkers(deps: WarmDeps): Promise<Workers | undefined> 
       ...worker,
       environment: ENVIRONMENT,
       home: await workspaces.home(),
-      magick: magick.path,
-      lifetimeMs: config.WORKER_REUSE * config.CONVERT_TIMEOUT_MS,
+      magick,
+      lifetimeMs: reuse * config.CONVERT_TIMEOUT_MS,
     });
   };
   try {
@@ -67,7 +61,7 @@ export async function warmWorkers(deps: WarmDeps): Promise<Workers | undefined> 
     serves: magick.path,
     runAlone: createRun(launching),
     slots: config.CONCURRENCY,
-    reuse: config.WORKER_REUSE,
+    reuse,
     report: (err) => log.warn({ err }, 'trouble with a waiting process; the image gets one of its own'),
   });
 }

@@ -1,19 +1,11 @@
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { type Command, CommandFailed, KEPT_BYTES, type Reason } from './command.ts';
+import { environment, type Surroundings } from './environment.ts';
 import { NO_PROCESS, quote } from './shell.ts';
 import type { Shells } from './shells.ts';
 
 /** Starts one program, shut in: a bare environment, limits, and a whole process group that dies together. */
-
-/** What ImageMagick may use at most, below what the policy allows. */
-export interface ToolLimits {
-  /** Of one picture. */
-  readonly pixels: number;
-  readonly memoryBytes: number;
-  /** Pictures in one file. */
-  readonly frames: number;
-}
 
 /** What shuts one command in. */
 export interface Confinement {
@@ -21,25 +13,20 @@ export interface Confinement {
   readonly limits?: readonly string[];
   /** The programs and their arguments that are put in front of it. */
   readonly words?: readonly string[];
+  /** Files that these read, by the number of a descriptor. */
+  readonly opened?: Readonly<Record<number, string>>;
 }
 export type Confine = (command: Command) => Confinement;
 
-export interface LaunchDeps {
+export interface LaunchDeps extends Surroundings {
   readonly shells: Shells;
-  /** The only variable that a command inherits: `PATH`. */
-  readonly searchPath: string;
-  /** A folder that holds `ImageMagick/policy.xml`. */
-  readonly policyFolder: string;
-  readonly limits?: ToolLimits;
   readonly confine?: Confine;
-  /** What differs in its environment. */
-  readonly environment?: Readonly<Record<string, string>>;
 }
 
 export interface Launched {
   /** The process that has it as its child. */
   readonly pid: number | undefined;
-  /** There for `pipe` alone. */
+  /** There when it was {@link Piped}. */
   readonly stdin: Socket | undefined;
   readonly stdout: Socket;
   readonly stderr: Socket;
@@ -56,13 +43,19 @@ export interface Ended {
   readonly stopped?: Reason | undefined;
 }
 
+/** A pipe to write to. */
+export interface Piped {
+  /** What is printed in the command's name when the pipe is open at its other end: what is written before may be lost. */
+  readonly hello: string;
+}
+
 /**
- * @param stdin `pipe` to write to it, instead of the command's own input
+ * @param piped to write to it, instead of the command's own input
  * @throws CommandFailed when this machine has no process, or no file, left for it
  */
-export async function launch(deps: LaunchDeps, command: Command, stdin?: 'pipe'): Promise<Launched> {
+export async function launch(deps: LaunchDeps, command: Command, piped?: Piped): Promise<Launched> {
   const { shell, ...started } = await deps.shells
-    .start(textOf(deps, command), stdin ?? command.stdin ?? '/dev/null')
+    .start(textOf(deps, command, piped?.hello), piped ? 'pipe' : (command.stdin ?? '/dev/null'))
     .catch((error) => {
       throw new CommandFailed('unrunnable', `${command.file} could not be started`, '', error.cause ?? error);
     });
@@ -100,8 +93,8 @@ export function keepTime({ timeoutMs, signal }: Command, stop: (why: Reason) => 
 /** What shells set by themselves is nothing to the tools. */
 const OF_SHELLS = 'unset PWD OLDPWD SHLVL _';
 
-function textOf(deps: LaunchDeps, command: Command): string {
-  const { limits = [], words = [] } = deps.confine?.(command) ?? {};
+function textOf(deps: LaunchDeps, command: Command, hello = ''): string {
+  const { limits = [], words = [], opened = {} } = deps.confine?.(command) ?? {};
   const variables = Object.entries(environment(deps, command)).map(
     ([name, value]) => `${name}=${quote(value)}`,
   );
@@ -109,42 +102,15 @@ function textOf(deps: LaunchDeps, command: Command): string {
     `cd ${quote(command.cwd)}`,
     `export ${variables.join(' ')}`,
     ...limits.map((limit) => `ulimit ${limit}`),
+    ...(hello ? [`printf %s ${quote(hello)}`] : []),
   ].join(' && ');
   const program = [...words, command.file, ...command.args].map(quote).join(' ');
-  return `{ ${prepare}; } || exit ${CANNOT_RUN}; ${OF_SHELLS}; exec ${program}`;
+  const files = Object.entries(opened).map(([number, path]) => `${number}<${quote(path)}`);
+  return `{ ${prepare}; } || exit ${CANNOT_RUN}; ${OF_SHELLS}; exec ${[program, ...files].join(' ')}`;
 }
 
-/**
- * Rights come from the policy read last, limits from the one read first: with both
- * variables at our folder both are ours. HOME must not be a place a job can write.
- */
-function environment(
-  { searchPath, policyFolder, limits, environment: own }: LaunchDeps,
-  { cwd, timeoutMs }: Command,
-): Record<string, string> {
-  return {
-    PATH: searchPath,
-    HOME: '/nonexistent',
-    LC_ALL: 'C.UTF-8',
-    XDG_CONFIG_HOME: policyFolder,
-    MAGICK_CONFIGURE_PATH: `${policyFolder}/ImageMagick`,
-    MAGICK_THREAD_LIMIT: '1',
-    MAGICK_TIME_LIMIT: String(Math.ceil(timeoutMs / 1000) + 1), // our own comes first, and is told from others
-    MAGICK_TEMPORARY_PATH: cwd,
-    TMPDIR: cwd,
-    XDG_CACHE_HOME: cwd,
-    ...(limits && {
-      MAGICK_AREA_LIMIT: String(limits.pixels),
-      MAGICK_MEMORY_LIMIT: String(limits.memoryBytes),
-      MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits)),
-    }),
-    ...own,
-  };
-}
-
-/** Of ImageMagick's list of pictures: copies stand beside the frames while they are put together. */
-export function listLength({ frames }: ToolLimits): number {
-  return 3 * frames + 12;
+export function endedWell({ status, stopped }: Ended): boolean {
+  return status === 0 && !stopped;
 }
 
 /** Collects what a stream prints, the first {@link KEPT_BYTES} of it. */

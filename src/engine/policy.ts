@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CommandFailed, type Run } from './command.ts';
-import { listLength, type ToolLimits } from './launch.ts';
+import { listLength, type ToolLimits } from './environment.ts';
 import type { Magick } from './toolchain.ts';
 
 /** One grey pixel, as PNG. */

@@ -1,5 +1,5 @@
 import { CommandFailed, type Run } from './command.ts';
-import { failureOf, keepStart, keepTime, type LaunchDeps, launch } from './launch.ts';
+import { endedWell, failureOf, keepStart, keepTime, type LaunchDeps, launch } from './launch.ts';
 
 /** Runs one command in a process of its own, with a time limit. */
 
@@ -13,7 +13,7 @@ export function createRun(deps: LaunchDeps): Run {
     const stderr = keepStart(child.stderr);
     const ended = await child.ended;
     callOff();
-    if (ended.status !== 0 || ended.stopped) throw failureOf(ended, command, stderr());
+    if (!endedWell(ended)) throw failureOf(ended, command, stderr());
     return { stdout: stdout(), stderr: stderr() };
   };
 }

@@ -57,7 +57,7 @@ export async function findSandbox(parts: SandboxParts): Promise<Sandbox> {
   const limits = limited(parts.bounds);
   const holding = [
     ...(setpriv ? [await landlock(setpriv, parts)] : []),
-    ...(bwrap ? [hidden(bwrap, parts)] : []),
+    ...(bwrap ? [await hidden(bwrap, parts)] : []),
     ...(setpriv ? [unprivileged(setpriv)] : []),
   ];
   const chosen: Way[] = [];
@@ -80,6 +80,7 @@ function together(ways: readonly Way[]): Confine {
     return {
       limits: parts.flatMap(({ limits = [] }) => limits),
       words: parts.flatMap(({ words = [] }) => words),
+      opened: Object.assign({}, ...parts.map(({ opened }) => opened)),
     };
   };
 }

@@ -2,20 +2,21 @@ import { linkSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Command, type CommandFailed, KEPT_BYTES, type Output, type Reason } from './command.ts';
-import { failureOf, keepTime, type LaunchDeps, type Launched, launch } from './launch.ts';
+import { endedWell, failureOf, keepTime, type LaunchDeps, type Launched, launch } from './launch.ts';
+import { DONE, MANNERS } from './manner.ts';
 import { memoryOf } from './memory.ts';
+import type { Magick } from './toolchain.ts';
 
 /**
- * One ImageMagick 7 process that is there before the work is: `magick -script -` reads its
- * arguments from a pipe as they come. It has a folder of its own, sees the files of one job at a
- * time, and is as shut in as a process for one command.
+ * One ImageMagick process that is there before the work is, and reads its arguments from a pipe
+ * as they come. It has a folder of its own, sees the files of one job at a time, and is as shut
+ * in as a process for one command.
  */
 
 export interface WorkerDeps extends LaunchDeps {
   /** The folder that its own is made in, on the same file system as those of jobs. */
   readonly home: string;
-  /** Absolute path of ImageMagick 7. */
-  readonly magick: string;
+  readonly magick: Pick<Magick, 'path' | 'major'>;
   /** All that it may work in its life: a backstop, since every job has its own limit. In milliseconds. */
   readonly lifetimeMs: number;
 }
@@ -43,13 +44,9 @@ const MOST_GOODBYE_MS = 1_000;
 /** @throws CommandFailed when it does not start */
 export async function startWorker(deps: WorkerDeps): Promise<Worker> {
   const folder = await mkdtemp(join(deps.home, 'worker-'));
-  const self: Command = {
-    file: deps.magick,
-    args: ['-script', '-'],
-    cwd: folder,
-    timeoutMs: deps.lifetimeMs,
-  };
-  const child = await launch(deps, self, 'pipe');
+  const { args, once, greeting, tell } = MANNERS[deps.magick.major];
+  const self: Command = { file: deps.magick.path, args, cwd: folder, timeoutMs: deps.lifetimeMs };
+  const child = await launch(deps, self, { hello: once ? DONE : '' });
   const heard = listen(child);
   let busy = false;
   let over = false;
@@ -62,14 +59,17 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
     child.stop(why);
   };
 
-  /** Has the script done, and waits until it says so. */
-  async function perform(script: string, command: Command): Promise<Output> {
+  /** Those that end with their job say nothing of it. */
+  const ends = (): Promise<boolean> => gone.then(endedWell);
+  const says = (): Promise<boolean> => Promise.race([heard.done().then(() => !over), gone.then(() => false)]);
+
+  /** Tells it something, and waits until that is done. */
+  async function perform(script: string, done: Promise<boolean>, command: Command): Promise<Output> {
     const callOff = keepTime(command, stop);
     busy = true;
     try {
       child.stdin?.write(script);
-      const done = await Promise.race([heard.done(), gone.then(() => false)]);
-      if (done && !over) return heard.take();
+      if (await done) return heard.take();
       throw failureOf(await gone, self, heard.take().stderr);
     } finally {
       busy = false;
@@ -83,7 +83,9 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
     },
     async run(command) {
       const names = bringIn(command.cwd, folder);
-      const output = await perform(scriptOf(command.args), command);
+      const told = perform(tell(command.args), once ? ends() : says(), command);
+      if (once) child.stdin?.end();
+      const output = await told;
       bringOut(folder, command.cwd, names);
       return output;
     },
@@ -99,29 +101,12 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
     },
   };
   try {
-    // Whatever is set within parentheses is forgotten behind them.
-    await perform(`-respect-parentheses ${SAY_DONE}`, { ...self, timeoutMs: START_MS });
+    await perform(greeting, says(), { ...self, timeoutMs: START_MS });
     return worker;
   } catch (error) {
     await worker.end();
     throw error as CommandFailed;
   }
-}
-
-/** The last that is printed of each job. Pictures can print something of themselves only to standard error. */
-const DONE = 'imagemill: done\n';
-const SAY_DONE = `-print '${DONE.replace('\n', '\\n')}'\n`;
-
-function scriptOf(args: readonly string[]): string {
-  const output = args.at(-1) as string;
-  const words = [...args.slice(0, -1), '-write', output].map(quote);
-  return `(\n${words.join('\n')}\n+delete\n)\n${SAY_DONE}`;
-}
-
-/** Between single quotes nothing has a meaning, in ImageMagick's scripts as in a shell. */
-function quote(word: string): string {
-  if (/['\n\0]/.test(word)) throw new Error(`an argument that no script can hold: ${word}`);
-  return `'${word}'`;
 }
 
 interface Heard {

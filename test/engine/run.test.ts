@@ -35,7 +35,7 @@ describe('a command', () => {
       stdout
         .trim()
         .split('\n')
-        .map((line) => line.split('=', 2)),
+        .map((line) => line.split(/=(.*)/, 2)),
     );
     expect(variables).to.deep.equal({
       PATH: '/usr/bin:/bin',
@@ -48,6 +48,9 @@ describe('a command', () => {
       MAGICK_TEMPORARY_PATH: cwd,
       TMPDIR: cwd,
       XDG_CACHE_HOME: cwd,
+      GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1',
+      MALLOC_MMAP_THRESHOLD_: '33554432',
+      MALLOC_TRIM_THRESHOLD_: '67108864',
     });
   });
 
@@ -67,16 +70,22 @@ describe('a command', () => {
 /** The same shell script as a program, and as what a process does that was there before. */
 const MODES: Readonly<Record<string, Run>> = {
   'a process of its own': run,
-  async 'a process that was there before'(given) {
+  'a process of version 6 that was there before': there(6),
+  'a process of version 7 that was there before': there(7),
+};
+
+function there(major: 6 | 7): Run {
+  return async (given) => {
     const home = await scratch('home');
-    const worker = await startWorker({ ...SEARCH, home, magick: await scriptReader(), lifetimeMs: 60_000 });
+    const magick = await scriptReader(major);
+    const worker = await startWorker({ ...SEARCH, home, magick, lifetimeMs: 60_000 });
     try {
       return await worker.run({ ...given, args: [`. ${given.file}`, 'output'] });
     } finally {
       await worker.end();
     }
-  },
-};
+  };
+}
 
 for (const [mode, perform] of Object.entries(MODES)) {
   describe(`a command in ${mode}`, () => {

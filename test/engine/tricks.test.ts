@@ -223,6 +223,7 @@ describe('the policy', () => {
     expect(await rulesIn(join(POLICY, 'worker'))).to.deep.equal([
       ...rules.filter((rule) => rule !== standardInput),
       '<policy domain="path" rights="read" pattern="-"/>',
+      '<policy domain="path" rights="read" pattern="@-"/>',
     ]);
   });
 

@@ -1,14 +1,21 @@
+import type { WorkerDeps } from '../../src/engine/worker.ts';
 import { script } from './scripts.ts';
 
-/** Passes for `magick -script -`: it takes arguments from standard input; one that starts with a dot is a shell script. */
-export function scriptReader(): Promise<string> {
-  return script(
+/** Version 6 begins when it has read all that it is told. */
+const READ_ALL = 'exec <<END\n$(cat)\nEND\n';
+
+/**
+ * Passes for ImageMagick that waits: it takes arguments from standard input; one that starts with a dot is a shell script.
+ */
+export async function scriptReader(major: 6 | 7 = 7): Promise<WorkerDeps['magick']> {
+  const path = await script(
     'magick',
-    `while read -r line; do
+    `${major === 6 ? READ_ALL : ''}while read -r line; do
   case "$line" in
     *"-print 'imagemill: done"*) printf 'imagemill: done\\n' ;;
     "'. "*) line="\${line#?}"; eval "\${line%?}" ;;
   esac
 done`,
   );
+  return { path, major };
 }
