@@ -41,18 +41,21 @@ describe('the plan', () => {
     const hint = (width: number, height: number, given: Partial<ConvertOptions>) =>
       /jpeg:size=(\S+)/.exec(lines({ type: 'jpg', width, height }, given)[0] ?? '')?.[1];
 
-    it('decodes at a half from 3 on, at a quarter from 6 on, never at less', () => {
-      expect(hint(3000, 2000, { width: 1001 })).to.equal(undefined);
-      expect(hint(3000, 2000, { width: 600 })).to.equal('1500x1000');
-      expect(hint(3000, 2000, { width: 300 })).to.equal('750x500');
-      expect(hint(3000, 2000, { width: 30 })).to.equal('750x500');
+    it('decodes at a half from 3.5 on, at a quarter from 7.5 on, at an eighth from 17 on, never at less', () => {
+      expect(hint(3360, 2080, { width: 961 })).to.equal(undefined);
+      expect(hint(3360, 2080, { width: 960 })).to.equal('1680x1040');
+      expect(hint(3360, 2080, { width: 449 })).to.equal('1680x1040');
+      expect(hint(3360, 2080, { width: 448 })).to.equal('840x520');
+      expect(hint(3360, 2080, { width: 198 })).to.equal('840x520');
+      expect(hint(3360, 2080, { width: 197 })).to.equal('420x260');
+      expect(hint(3360, 2080, { width: 21 })).to.equal('420x260');
     });
 
     it('counts with the sides as they are seen, and asks for them as they are stored', () => {
       expect(hint(3000, 1000, { width: 400 })).to.equal('750x250');
       const turned = { type: 'jpg', width: 3000, height: 1000, orientation: 6 } as const; // 1000 wide
       expect(lines(turned, { width: 400 })[0]).to.not.include('jpeg:size');
-      expect(lines(turned, { height: 400 })[0]).to.include('jpeg:size=750x250');
+      expect(lines(turned, { height: 400 })[0]).to.include('jpeg:size=750x250 ');
     });
 
     it('gives no hint for full size, or when the size is not known', () => {
@@ -60,10 +63,12 @@ describe('the plan', () => {
       expect(lines({ type: 'jpg' }, { width: 10 })[0]).to.not.include('jpeg:size');
     });
 
-    it('rounds the fraction of an odd size down, since a larger one is not a half or a quarter any more', () => {
-      const odd = { type: 'jpg', width: 2725, height: 2225 } as const;
-      expect(lines(odd, { width: 800 })[0]).to.include('jpeg:size=1362x1112');
-      expect(lines(odd, { width: 300 })[0]).to.include('jpeg:size=681x556');
+    it('decodes at what divides both sides, since libjpeg rounds up what is left and so shifts the picture', () => {
+      expect(hint(4000, 3000, { width: 200 })).to.equal('500x375');
+      expect(hint(4000, 3004, { width: 200 })).to.equal('1000x751');
+      expect(hint(4002, 3000, { width: 200 })).to.equal('2001x1500');
+      expect(hint(4000, 2999, { width: 200 })).to.equal(undefined);
+      expect(hint(2725, 2225, { width: 300 })).to.equal(undefined);
     });
   });
 
@@ -72,21 +77,28 @@ describe('the plan', () => {
       /(-scale \S+ )?-filter Lanczos -resize \S+/.exec(lines(picture, given)[0] ?? '')?.[0];
     const size = { width: 3000, height: 2000 };
 
-    it('averages to a half from 3 on, to a quarter from 6 on, and then tells the size exactly', () => {
-      expect(steps({ type: 'png', ...size }, { width: 1001 })).to.equal('-filter Lanczos -resize 1001x>');
-      expect(steps({ type: 'png', ...size }, { width: 1000 })).to.equal(
-        '-scale 50% -filter Lanczos -resize 1000x667!',
-      );
-      expect(steps({ type: 'webp', ...size }, { width: 300, height: 300 })).to.equal(
-        '-scale 25% -filter Lanczos -resize 300x200!',
+    it('averages by the same table, and then tells the size exactly', () => {
+      const averaged = (width: number) => steps({ type: 'png', ...size }, { width });
+      expect(averaged(858)).to.equal('-filter Lanczos -resize 858x>');
+      expect(averaged(857)).to.equal('-scale 50% -filter Lanczos -resize 857x571!');
+      expect(averaged(400)).to.equal('-scale 25% -filter Lanczos -resize 400x267!');
+      expect(averaged(176)).to.equal('-scale 12.5% -filter Lanczos -resize 176x117!');
+      expect(steps({ type: 'webp', ...size }, { width: 400, height: 300 })).to.equal(
+        '-scale 25% -filter Lanczos -resize 400x267!',
       );
     });
 
-    it('leaves that to the decoder of a JPEG, and averages what is left', () => {
-      expect(steps({ type: 'jpg', ...size }, { width: 300 })).to.equal('-filter Lanczos -resize 300x200!');
-      expect(steps({ type: 'jpg', ...size }, { width: 250 })).to.equal(
-        '-scale 50% -filter Lanczos -resize 250x167!',
-      );
+    it('leaves that to the decoder of a JPEG, and averages what its sides do not allow there', () => {
+      const averaged = (width: number, height: number) =>
+        steps({ type: 'jpg', width, height }, { width: 150 });
+      expect(averaged(3000, 2000)).to.equal('-filter Lanczos -resize 150x100!');
+      expect(averaged(3000, 2004)).to.equal('-scale 50% -filter Lanczos -resize 150x100!');
+      expect(averaged(3002, 2000)).to.equal('-scale 25% -filter Lanczos -resize 150x100!');
+      expect(averaged(3001, 2000)).to.equal('-scale 12.5% -filter Lanczos -resize 150x100!');
+    });
+
+    it('rounds half a pixel up, as the tool does that is told no height', () => {
+      expect(steps({ type: 'png', width: 1024, height: 768 }, { width: 150 })).to.include('-resize 150x113!');
     });
 
     it('counts with the sides as they are seen, and does without where they are not known for sure', () => {

@@ -4,23 +4,27 @@ import type { ConvertOptions, Job } from './types.ts';
 import { allFrames, wantedPages } from './wanted.ts';
 
 /**
- * How a picture gets smaller. What is to become much smaller is first halved, or halved twice: by the decoder where
- * it can, by averaging neighbours where not. Lanczos does the rest, at a third to a half of the time. Pure.
+ * How a picture gets smaller. What is to become much smaller is averaged first, 2, 4 or 8 pixels of a side to one: by
+ * the decoder where it can, by ImageMagick where not. Lanczos does the rest. Pure.
  */
-
-/** From these on most that comes out keeps 40 dB to what Lanczos alone makes; bench/README.md has what does not. */
-const REDUCTION_FOR_HALF = 3;
-const REDUCTION_FOR_QUARTER = 6;
 
 /**
- * Lets libjpeg decode at a half or a quarter. Its other fractions cost quality (38–43 dB instead of 49). Of odd sides
- * the half is rounded down: rounded up, ImageMagick takes the next larger fraction.
+ * How many pixels of a side are averaged, from which reduction on: so that all that was measured keeps 40 dB to what
+ * Lanczos alone makes, scanned text, too. Half a step earlier falls to 38; bench/README.md has the figures.
  */
+const AVERAGED = [
+  { from: 17, pixels: 8 },
+  { from: 7.5, pixels: 4 },
+  { from: 3.5, pixels: 2 },
+] as const;
+
+type Pixels = 1 | 2 | 4 | 8;
+
+/** Lets libjpeg average while it decodes, which leaves most of the work undone. */
 export function shrinkWhileDecoding(job: Job): string[] {
   const { width = 0, height = 0 } = job.picture;
-  const divisor = decoderDivisor(job);
-  if (divisor === 1) return [];
-  return ['-define', `jpeg:size=${Math.floor(width / divisor)}x${Math.floor(height / divisor)}`];
+  const pixels = averagedByDecoder(job);
+  return pixels === 1 ? [] : ['-define', `jpeg:size=${width / pixels}x${height / pixels}`];
 }
 
 /** `>` never enlarges. An SVG was drawn at the size asked for already. */
@@ -28,36 +32,44 @@ export function resize(job: Job): string[] {
   const { picture, options } = job;
   if (picture.type === 'svg' || (!options.width && !options.height)) return [];
   const size = seenSize(job);
-  const reduction = size ? reductionOf(size, options) : 1;
-  if (!size || reduction < REDUCTION_FOR_HALF)
-    return lanczos(`${options.width ?? ''}x${options.height ?? ''}>`);
-  const divisor = divisorFor(reduction / decoderDivisor(job));
-  const averaged = divisor === 1 ? [] : ['-scale', `${100 / divisor}%`];
+  const scale = size ? scaleOf(size, options) : 1;
+  const pixels = averaged(scale);
+  if (!size || pixels === 1) return lanczos(`${options.width ?? ''}x${options.height ?? ''}>`);
+  const left = pixels / averagedByDecoder(job);
+  const average = left === 1 ? [] : ['-scale', `${100 / left}%`];
   // Told exactly: from a rounded half, one in twenty would come out a pixel off.
-  return [...averaged, ...lanczos(`${shrunk(size.width, reduction)}x${shrunk(size.height, reduction)}!`)];
+  return [...average, ...lanczos(`${shrunk(size.width, scale)}x${shrunk(size.height, scale)}!`)];
 }
 
 function lanczos(geometry: string): string[] {
   return ['-filter', 'Lanczos', '-resize', geometry];
 }
 
-function decoderDivisor(job: Job): number {
+function averaged(scale: number): Pixels {
+  return AVERAGED.find(({ from }) => scale <= 1 / from)?.pixels ?? 1;
+}
+
+/**
+ * How much of that libjpeg does: only what divides both sides. It rounds up what is left of others, so that its last
+ * pixel stands for some beyond the edge and all before it end up shifted: by a third of a pixel, 2725 at a quarter
+ * are 36 dB at 300.
+ */
+function averagedByDecoder(job: Job): Pixels {
   const size = job.picture.type === 'jpg' ? seenSize(job) : undefined;
-  return size ? divisorFor(reductionOf(size, job.options)) : 1;
+  if (!size) return 1;
+  const wanted = averaged(scaleOf(size, job.options));
+  const dividesAll = (by: number) => [wanted, size.width, size.height].every((count) => count % by === 0);
+  return AVERAGED.find(({ pixels }) => dividesAll(pixels))?.pixels ?? 1;
 }
 
-function divisorFor(reduction: number): 1 | 2 | 4 {
-  if (reduction >= REDUCTION_FOR_QUARTER) return 4;
-  return reduction >= REDUCTION_FOR_HALF ? 2 : 1;
+/** Above 1 where it would become larger. */
+function scaleOf({ width, height }: Size, box: ConvertOptions): number {
+  return Math.min((box.width ?? width) / width, (box.height ?? height) / height);
 }
 
-function reductionOf({ width, height }: Size, box: ConvertOptions): number {
-  return Math.max(width / (box.width ?? width), height / (box.height ?? height));
-}
-
-/** As ImageMagick rounds it (ParseMetaGeometry). */
-function shrunk(side: number, reduction: number): number {
-  return Math.max(1, Math.floor(side / reduction + 0.5));
+/** As ImageMagick reckons it, down to the last bit: half a pixel is rounded up (ParseMetaGeometry). */
+function shrunk(side: number, scale: number): number {
+  return Math.max(1, Math.floor(side * scale + 0.5));
 }
 
 /** Those whose header tells the size for sure that they have when they have been read. */
