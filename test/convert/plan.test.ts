@@ -41,11 +41,11 @@ describe('the plan', () => {
     const hint = (width: number, height: number, given: Partial<ConvertOptions>) =>
       /jpeg:size=(\S+)/.exec(lines({ type: 'jpg', width, height }, given)[0] ?? '')?.[1];
 
-    it('decodes at a half from 3.5 on, at a quarter from 7.5 on, at an eighth from 17 on, never at less', () => {
-      expect(hint(3360, 2080, { width: 961 })).to.equal(undefined);
-      expect(hint(3360, 2080, { width: 960 })).to.equal('1680x1040');
-      expect(hint(3360, 2080, { width: 449 })).to.equal('1680x1040');
-      expect(hint(3360, 2080, { width: 448 })).to.equal('840x520');
+    it('decodes at a half from 3.3 on, at a quarter from 6.6 on, at an eighth from 17 on, never at less', () => {
+      expect(hint(3360, 2080, { width: 1019 })).to.equal(undefined);
+      expect(hint(3360, 2080, { width: 1018 })).to.equal('1680x1040');
+      expect(hint(3360, 2080, { width: 510 })).to.equal('1680x1040');
+      expect(hint(3360, 2080, { width: 509 })).to.equal('840x520');
       expect(hint(3360, 2080, { width: 198 })).to.equal('840x520');
       expect(hint(3360, 2080, { width: 197 })).to.equal('420x260');
       expect(hint(3360, 2080, { width: 21 })).to.equal('420x260');
@@ -77,7 +77,7 @@ describe('the plan', () => {
       /(-scale \S+ )?-filter Lanczos -resize \S+/.exec(lines(picture, given)[0] ?? '')?.[0];
     const size = { width: 3000, height: 2000 };
 
-    it('averages by the same table, and then tells the size exactly', () => {
+    it('averages a little later, and then tells the size exactly', () => {
       const averaged = (width: number) => steps({ type: 'png', ...size }, { width });
       expect(averaged(858)).to.equal('-filter Lanczos -resize 858x>');
       expect(averaged(857)).to.equal('-scale 50% -filter Lanczos -resize 857x571!');

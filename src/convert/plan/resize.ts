@@ -9,14 +9,21 @@ import { allFrames, wantedPages } from './wanted.ts';
  */
 
 /**
- * How many pixels of a side are averaged, from which reduction on: so that all that was measured keeps 40 dB to what
- * Lanczos alone makes, scanned text, too. Half a step earlier falls to 38; bench/README.md has the figures.
+ * How many pixels of a side are averaged, from which reduction on: so that 40 dB are kept to what Lanczos alone makes.
+ * What is no JPEG may be a scan in two colours, which keeps fewest. bench/README.md has the figures.
  */
-const AVERAGED = [
-  { from: 17, pixels: 8 },
-  { from: 7.5, pixels: 4 },
-  { from: 3.5, pixels: 2 },
-] as const;
+const AVERAGED = {
+  jpg: [
+    { from: 17, pixels: 8 },
+    { from: 6.6, pixels: 4 },
+    { from: 3.3, pixels: 2 },
+  ],
+  others: [
+    { from: 17, pixels: 8 },
+    { from: 7.5, pixels: 4 },
+    { from: 3.5, pixels: 2 },
+  ],
+} as const;
 
 type Pixels = 1 | 2 | 4 | 8;
 
@@ -33,7 +40,7 @@ export function resize(job: Job): string[] {
   if (picture.type === 'svg' || (!options.width && !options.height)) return [];
   const size = seenSize(job);
   const scale = size ? scaleOf(size, options) : 1;
-  const pixels = averaged(scale);
+  const pixels = averaged(picture.type, scale);
   if (!size || pixels === 1) return lanczos(`${options.width ?? ''}x${options.height ?? ''}>`);
   const left = pixels / averagedByDecoder(job);
   const average = left === 1 ? [] : ['-scale', `${100 / left}%`];
@@ -45,8 +52,8 @@ function lanczos(geometry: string): string[] {
   return ['-filter', 'Lanczos', '-resize', geometry];
 }
 
-function averaged(scale: number): Pixels {
-  return AVERAGED.find(({ from }) => scale <= 1 / from)?.pixels ?? 1;
+function averaged(type: InputType, scale: number): Pixels {
+  return AVERAGED[type === 'jpg' ? type : 'others'].find(({ from }) => scale <= 1 / from)?.pixels ?? 1;
 }
 
 /**
@@ -57,9 +64,9 @@ function averaged(scale: number): Pixels {
 function averagedByDecoder(job: Job): Pixels {
   const size = job.picture.type === 'jpg' ? seenSize(job) : undefined;
   if (!size) return 1;
-  const wanted = averaged(scaleOf(size, job.options));
+  const wanted = averaged('jpg', scaleOf(size, job.options));
   const dividesAll = (by: number) => [wanted, size.width, size.height].every((count) => count % by === 0);
-  return AVERAGED.find(({ pixels }) => dividesAll(pixels))?.pixels ?? 1;
+  return AVERAGED.jpg.find(({ pixels }) => dividesAll(pixels))?.pixels ?? 1;
 }
 
 /** Above 1 where it would become larger. */
