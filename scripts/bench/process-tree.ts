@@ -9,6 +9,8 @@ const PAGE_BYTES = 4096;
 interface Entry {
   readonly pid: number;
   readonly parent: number;
+  /** Its own, in milliseconds. */
+  readonly ownCpuMs: number;
   /** Its own and that of its children that have ended, in milliseconds. */
   readonly cpuMs: number;
 }
@@ -23,6 +25,9 @@ export function treeOf(root: number): Entry[] {
 }
 
 export const cpuMsOf = (root: number): number => treeOf(root).reduce((sum, { cpuMs }) => sum + cpuMs, 0);
+
+/** Of the process alone, in milliseconds. */
+export const ownCpuMsOf = (pid: number): number => entryOf(String(pid))[0]?.ownCpuMs ?? 0;
 
 /** What would be free if the tree were not there, nearly: pages that no file stands behind, in bytes. */
 export const memoryOf = (root: number): number =>
@@ -40,8 +45,10 @@ function entryOf(name: string): Entry[] {
       .slice(stat.lastIndexOf(')') + 2)
       .split(' ')
       .map(Number);
-    const ticks = [11, 12, 13, 14].reduce((sum, field) => sum + (fields[field] ?? 0), 0);
-    return [{ pid: Number(name), parent: fields[1] ?? 0, cpuMs: (ticks * 1000) / TICKS }];
+    const spent = (...at: number[]): number =>
+      (at.reduce((sum, field) => sum + (fields[field] ?? 0), 0) * 1000) / TICKS;
+    const cpu = { ownCpuMs: spent(11, 12), cpuMs: spent(11, 12, 13, 14) };
+    return [{ pid: Number(name), parent: fields[1] ?? 0, ...cpu }];
   } catch {
     return []; // it has ended meanwhile
   }

@@ -1,7 +1,10 @@
-import { open } from 'node:fs/promises';
+import { appendFile, closeSync, openSync } from 'node:fs';
+import { promisify } from 'node:util';
 import { fail } from '../errors.ts';
 import type { InputType } from '../formats.ts';
 import { createTypeGate } from './type-gate.ts';
+
+const append = promisify(appendFile);
 
 /** Bytes as they come, into a file of ours, while limits are kept. */
 
@@ -27,7 +30,7 @@ export async function takeIn<T extends FileType>(
   path: string,
   { label, types, most, halted }: TakeInRules<T>,
 ): Promise<{ readonly type: T; readonly length: number }> {
-  const file = await open(path, 'wx', 0o600);
+  const file = openSync(path, 'wx', 0o600);
   try {
     const gate = createTypeGate(label, types);
     let length = 0;
@@ -36,13 +39,13 @@ export async function takeIn<T extends FileType>(
       length += chunk.length;
       await gate.look(chunk);
       if (length > most(gate.type)) throw fail('FILE_TOO_LARGE', label, most(gate.type));
-      await file.appendFile(chunk);
+      await append(file, chunk);
     }
     if (length === 0) throw fail('EMPTY_FILE', label);
     const type = await gate.end();
     if (length > most(type)) throw fail('FILE_TOO_LARGE', label, most(type));
     return { type, length };
   } finally {
-    await file.close();
+    closeSync(file);
   }
 }

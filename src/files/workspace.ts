@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
+import { mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fail } from '../errors.ts';
 import { identity, instanceFolderName } from './instance.ts';
@@ -32,9 +33,15 @@ export interface Workspaces {
 export const ROOM_FACTOR = 2;
 const RESERVE_BYTES = 8 * 1024 ** 2;
 
+/**
+ * What has no more is removed at once. Here and wherever else a request touches little more than names, other threads
+ * would take longer to be woken than the call takes.
+ */
+const SMALL_BYTES = 4 * 1024 ** 2;
+
 /** How many bytes the disk of a folder has left for users without privileges. */
 async function freeOn(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder);
+  const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize;
 }
 
@@ -62,12 +69,14 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   };
   const makeFolder = async (): Promise<string> => {
     const tried = currentHome();
-    return mkdtemp(join(await tried, 'request-')).catch(async (error: NodeJS.ErrnoException) => {
+    try {
+      return mkdtempSync(join(await tried, 'request-'));
+    } catch (error) {
       // Someone may have tidied up the temp folder while nothing was under way.
-      if (error.code !== 'ENOENT') throw error;
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       forget(tried);
-      return mkdtemp(join(await currentHome(), 'request-'));
-    });
+      return mkdtempSync(join(await currentHome(), 'request-'));
+    }
   };
 
   const freeNow = async (): Promise<number | undefined> => free(await currentHome()).catch(() => undefined);
@@ -86,13 +95,16 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
         path,
         async folder(name) {
           const folder = join(path, name);
-          await mkdir(folder, { mode: 0o700 });
+          mkdirSync(folder, { mode: 0o700 });
           return folder;
         },
         async remove() {
-          await rm(path, { recursive: true, force: true, maxRetries: 3 }).finally(() => {
+          try {
+            if (bytes <= SMALL_BYTES) rmSync(path, { recursive: true, force: true });
+            else await rm(path, { recursive: true, force: true, maxRetries: 3 });
+          } finally {
             reserved -= needed;
-          });
+          }
         },
       };
     },

@@ -1,5 +1,4 @@
-import { createReadStream } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { createReadStream, readFileSync } from 'node:fs';
 import { finished, pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import type { Response } from 'express';
@@ -9,7 +8,7 @@ import { asciiName } from './ascii-name.ts';
 import { sendingFailed } from './client-signal.ts';
 import { tell } from './request-context.ts';
 
-/** A result up to this size goes out with its headers, in one piece; memory is bounded by the connections. */
+/** A result up to this size is still in memory, and goes out with its headers, in one piece. */
 const MOST_AT_ONCE = 128 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 
@@ -31,7 +30,7 @@ export async function sendFile(
   res.setHeader('Cache-Control', 'no-store');
   hangUpWhenStalled(res, stallMs);
   try {
-    if (bytes <= MOST_AT_ONCE) await finished(res.end(await readFile(path)));
+    if (bytes <= MOST_AT_ONCE) await finished(res.end(readFileSync(path)));
     else await pipeline(createReadStream(path, { highWaterMark: CHUNK_BYTES }), res);
   } catch (cause) {
     throw sendingFailed(cause);

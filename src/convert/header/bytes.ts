@@ -1,4 +1,3 @@
-import type { FileHandle } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 
 const WINDOW = 64 * 1024;
@@ -16,7 +15,14 @@ export class EndlessFile extends Error {
 }
 
 /** An open file, or what reads like one. */
-export type Readable = Pick<FileHandle, 'read'>;
+export interface Readable {
+  read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+  ): Promise<{ readonly bytesRead: number }>;
+}
 
 /**
  * Reads a file here and there through one window of 64 KiB, so that walking a
