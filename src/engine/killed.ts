@@ -11,5 +11,6 @@ const LIMITS: Readonly<Record<string, KillReason>> = { SIGXCPU: 'processor_time'
 /** Nothing for a tool that ended by itself; `signal` is a crash, or somebody else's kill. */
 export function killReason({ reason, end }: CommandFailed): KillReason | undefined {
   if (reason === 'timeout' || reason === 'cancelled') return reason;
-  return typeof end === 'string' ? (LIMITS[end] ?? 'signal') : undefined;
+  if (reason !== 'signal') return undefined;
+  return LIMITS[end ?? ''] ?? 'signal';
 }

@@ -126,22 +126,23 @@ export function keepStart(stream: NodeJS.ReadableStream): () => string {
   return () => Buffer.concat(chunks).toString('utf8');
 }
 
-/**
- * What shells say when a program cannot be started; ours, also when it is not there. A program may end with 127, which
- * they say for that, by itself: abort(3) does so where it may signal nobody.
- */
+/** What shells say when a program cannot be started; ours, also when it is not there. */
 const CANNOT_RUN = 126;
+/** What abort(3) ends with where it may signal nobody; and the loader, which says why, when it misses a library. */
+const ABORTED = 127;
+const NO_LIBRARY = /error while loading shared libraries/;
 
 export function failureOf({ status, stopped }: Ended, { file }: Command, stderr: string): CommandFailed {
   const end = status === undefined ? undefined : (signalOf(status) ?? status);
-  const reason = stopped ?? reasonOf(end);
+  const reason = stopped ?? reasonOf(end, stderr);
   const cause = reason === 'unrunnable' && end === undefined ? NO_PROCESS : undefined;
   return new CommandFailed(reason, `${file} ended with ${stopped ?? end}`, stderr, cause, end);
 }
 
-function reasonOf(end: number | string | undefined): Reason {
-  if (typeof end === 'string') return 'signal';
-  return end === undefined || end === CANNOT_RUN ? 'unrunnable' : 'exit';
+function reasonOf(end: number | string | undefined, stderr: string): Reason {
+  if (end === undefined || end === CANNOT_RUN) return 'unrunnable';
+  if (end === ABORTED) return NO_LIBRARY.test(stderr) ? 'unrunnable' : 'signal';
+  return typeof end === 'string' ? 'signal' : 'exit';
 }
 
 /** Whoever waits for a program that was killed, a shell or bubblewrap, has 128 and the number of the signal. */

@@ -65,11 +65,6 @@ describe('a command', () => {
     expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('unrunnable');
     expect((await failure(run(await command('/etc/passwd')))).reason).to.equal('unrunnable');
   });
-
-  it('that ends with what shells say of programs that do not exist, has failed by itself', async () => {
-    const path = await script('asserts', 'exit 127', await scratch('asserts'));
-    expect(await failure(run(await command(path)))).to.include({ reason: 'exit', end: 127 });
-  });
 });
 
 /** The same shell script as a program, and as what a process does that was there before. */
@@ -110,6 +105,17 @@ for (const [mode, perform] of Object.entries(MODES)) {
     it('that is killed by a signal is told from one that exits', async () => {
       const error = await failure(perform(await command(await script('crashes', 'kill -SEGV $$'))));
       expect(error.reason).to.equal('signal');
+    });
+
+    it('that aborts where it may signal nobody has ended by a signal, too; one without its libraries could not run', async () => {
+      const aborted = await failure(perform(await command(await script('aborts', 'exit 127'))));
+      expect(aborted.reason).to.equal('signal');
+      const words =
+        'tool: error while loading shared libraries: libtool.so.1: cannot open shared object file';
+      const bare = await failure(
+        perform(await command(await script('bare', `echo '${words}' >&2; exit 127`))),
+      );
+      expect(bare.reason).to.equal('unrunnable');
     });
 
     /** A tool that ignores polite signals and has a child of its own; it writes down both process numbers. */
