@@ -8,4 +8,9 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
   version: string;
 };
 
+// Whoever reads what is printed may have seen enough, as head(1) has after ten lines.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+
 process.exitCode = await runProgram(process.argv.slice(2), { env: process.env, version });

@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { convert, fixture, fixturePath, trapPath } from '../helpers/client.ts';
@@ -162,6 +164,16 @@ describe('imagemill convert', () => {
     expect([status, complaints]).to.deep.equal([0, []]);
     expect((await sharp(stdout).metadata()).format).to.equal('jpeg');
     expect([...stdout.subarray(-2)], 'nothing follows the picture').to.deep.equal([0xff, 0xd9]);
+  });
+
+  it('does not mind when nobody reads what it prints', async () => {
+    const { stderr } = await promisify(execFile)('/bin/sh', [
+      '-c',
+      '"$0" "$1" convert --help | true',
+      process.execPath,
+      MAIN,
+    ]);
+    expect(stderr).to.equal('');
   });
 
   it('keeps the limits of the service, and says which setting moves them', async () => {
