@@ -146,7 +146,7 @@ function report(rows: readonly Row[], { versions }: { readonly versions: string 
   const text = [
     '# What the benchmark measured',
     `${new Date().toISOString().slice(0, 10)}, ${machine}, ${versions}, ${libraries}. Clients, servers and tools on the same machine.`,
-    `${rounds} rounds of ${seconds} s each, everybody in turns${flags.reuse ? `, WORKER_REUSE=${flags.reuse}` : ''}. Ratios are medians of the rounds, with the least and the most. CPU is that of the whole process tree, a conversion; memory what the tree holds for itself at its highest.`,
+    `${rounds} rounds of ${seconds} s each, everybody in turns${flags.reuse ? `, WORKER_REUSE=${flags.reuse}` : ''}. Ratios are medians of the rounds, with the least and the most. CPU is what the machine spent meanwhile, but for the clients, a conversion; memory what the tree holds for itself at its highest.`,
     ...summary(rows),
     '## All of it',
     table(rows),

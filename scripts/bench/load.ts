@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 import type { Image } from './images.ts';
-import { cpuMsOf, memoryOf } from './process-tree.ts';
+import { memoryOf, othersCpuMs } from './process-tree.ts';
 import type { Server } from './servers.ts';
 
 /** So many clients that send the same upload again as soon as they have their answer. */
@@ -16,7 +16,7 @@ export interface Measured {
   readonly medianMs: number;
   readonly p99Ms: number;
   readonly perSecond: number;
-  /** Of the server's whole tree, a conversion, in milliseconds. */
+  /** What the machine has spent, but for the clients, a conversion, in milliseconds. */
   readonly cpuMs: number;
   /** Of one result. */
   readonly bytes: number;
@@ -53,7 +53,7 @@ export async function measure(
       memoryBytes = Math.max(memoryBytes, memoryOf(pid));
     }, SAMPLE_MS);
     const latencies: number[] = [];
-    const cpuBefore = cpuMsOf(pid);
+    const cpuBefore = othersCpuMs();
     const started = performance.now();
     const goesOn = (): boolean =>
       'count' in length
@@ -70,7 +70,7 @@ export async function measure(
     await Promise.all(Array.from({ length: clients }, client));
     const elapsed = performance.now() - started;
     clearInterval(sampling);
-    const cpuMs = (cpuMsOf(pid) - cpuBefore) / latencies.length;
+    const cpuMs = (othersCpuMs() - cpuBefore) / latencies.length;
     latencies.sort((a, b) => a - b);
     return {
       ...{ medianMs: percentile(latencies, 0.5), p99Ms: percentile(latencies, 0.99) },

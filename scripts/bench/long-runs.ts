@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Image } from './images.ts';
 import { convertOnce, measure, percentile } from './load.ts';
-import { ownCpuMsOf, privateBytes, residentBytes } from './process-tree.ts';
+import { cpuMsOf, privateBytes, residentBytes } from './process-tree.ts';
 import { startService } from './servers.ts';
 
 /** What shows only after a while: memory that grows, and the photo in a hundred that takes long. */
@@ -14,7 +14,7 @@ export async function soak(image: Image, conversions: number): Promise<string> {
   const server = await startService();
   const seen: string[] = [];
   let done = 0;
-  const before = ownCpuMsOf(server.pid);
+  const before = cpuMsOf(server.pid);
   while (done < conversions) {
     const measured = await measure(server, { image, format: 'jpg' }, 8, { count: conversions / 10 });
     done += measured?.count ?? conversions;
@@ -22,7 +22,7 @@ export async function soak(image: Image, conversions: number): Promise<string> {
       `${(residentBytes(server.pid) / MIB).toFixed(0)} (${(privateBytes(server.pid) / MIB).toFixed(0)})`,
     );
   }
-  const each = (ownCpuMsOf(server.pid) - before) / done;
+  const each = (cpuMsOf(server.pid) - before) / done;
   server.end();
   return `${each.toFixed(2)} ms of processor time of the Node.js process a conversion. Resident memory of the Node.js process (what no file stands behind) at every tenth of ${done} conversions: ${seen.join(', ')} MiB.`;
 }

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Processor time and memory of a process and all its descendants, as /proc tells: see proc(5). */
+/** Processor time of the machine and of a process, memory of a process and all its descendants: see proc(5). */
 
 /** Clock ticks a second in /proc, on every Linux that Node runs on. */
 const TICKS = 100;
@@ -10,8 +10,6 @@ interface Entry {
   readonly pid: number;
   readonly parent: number;
   /** Its own, in milliseconds. */
-  readonly ownCpuMs: number;
-  /** Its own and that of its children that have ended, in milliseconds. */
   readonly cpuMs: number;
 }
 
@@ -24,10 +22,24 @@ export function treeOf(root: number): Entry[] {
   return tree;
 }
 
-export const cpuMsOf = (root: number): number => treeOf(root).reduce((sum, { cpuMs }) => sum + cpuMs, 0);
+/**
+ * What everybody but this process has taken of the machine since it started, in milliseconds: the tree of processes alone
+ * does not tell, since nobody waits for what bubblewrap starts, and the kernel tidies up after it by itself.
+ */
+export function othersCpuMs(): number {
+  const [user = 0, nice = 0, system = 0, , , interrupts = 0, softly = 0] = readFileSync(
+    '/proc/stat',
+    'latin1',
+  )
+    .split('\n', 1)
+    .flatMap((line) => line.split(/\s+/).slice(1).map(Number));
+  const own = process.cpuUsage();
+  const all = ((user + nice + system + interrupts + softly) * 1000) / TICKS;
+  return all - (own.user + own.system) / 1000;
+}
 
 /** Of the process alone, in milliseconds. */
-export const ownCpuMsOf = (pid: number): number => entryOf(String(pid))[0]?.ownCpuMs ?? 0;
+export const cpuMsOf = (pid: number): number => entryOf(String(pid))[0]?.cpuMs ?? 0;
 
 /** What would be free if the tree were not there, nearly: pages that no file stands behind, in bytes. */
 export const memoryOf = (root: number): number =>
@@ -45,10 +57,8 @@ function entryOf(name: string): Entry[] {
       .slice(stat.lastIndexOf(')') + 2)
       .split(' ')
       .map(Number);
-    const spent = (...at: number[]): number =>
-      (at.reduce((sum, field) => sum + (fields[field] ?? 0), 0) * 1000) / TICKS;
-    const cpu = { ownCpuMs: spent(11, 12), cpuMs: spent(11, 12, 13, 14) };
-    return [{ pid: Number(name), parent: fields[1] ?? 0, ...cpu }];
+    const [parent = 0, user = 0, system = 0] = [1, 11, 12].map((at) => fields[at]);
+    return [{ pid: Number(name), parent, cpuMs: ((user + system) * 1000) / TICKS }];
   } catch {
     return []; // it has ended meanwhile
   }
