@@ -74,16 +74,17 @@ export async function landlock(setpriv: string, { readable, filters, tools }: Sa
 const FILTER_FD = 7;
 
 /**
- * A file system of its own by bubblewrap, with little more in it than the tool and its libraries. Where there is a filter
- * that denies sockets it stands for a network of its own, which takes 1.2 of 7 ms.
+ * A file system of its own by bubblewrap, with little more in it than the tool and its libraries. The filter that denies
+ * sockets stands for a network of its own, which takes 1.2 of 7 ms; but not every kernel takes a filter.
  */
-export async function hidden(bwrap: string, { readable, filters, tools }: SandboxParts): Promise<Way> {
-  const filter = await filterIn(filters);
-  const visible = [...LIBRARIES, ...CONFIGURATION, ...readable, ...beside(tools)].flatMap((path) => [
-    '--ro-bind-try',
-    path,
-    path,
-  ]);
+export async function hidden(
+  bwrap: string,
+  { readable, filters, tools }: SandboxParts,
+  filtered: boolean,
+): Promise<Way> {
+  const filter = filtered ? await filterIn(filters) : undefined;
+  const shared = await existing([...LIBRARIES, ...CONFIGURATION, ...readable, ...beside(tools)]);
+  const visible = shared.flatMap(({ given }) => ['--ro-bind-try', given, given]);
   const links = ['lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]);
   const network = filter ? ['--share-net', '--seccomp', String(FILTER_FD)] : [];
   return {
@@ -122,17 +123,19 @@ function beside(tools: SandboxParts['tools']): string[] {
 }
 
 interface Found {
+  readonly given: string;
+  /** Without the links in it. */
   readonly path: string;
   readonly isFolder: boolean;
 }
 
-/** Those of the paths that exist, without the links in them: Landlock's rules are about what is at their end. */
+/** Those of the paths that exist and may be reached. Landlock's rules are about what is at the end of links. */
 async function existing(paths: readonly string[]): Promise<Found[]> {
   const found = await Promise.all(
     paths.map(async (given) => {
       try {
         const path = await realpath(given);
-        return [{ path, isFolder: (await stat(path)).isDirectory() }];
+        return [{ given, path, isFolder: (await stat(path)).isDirectory() }];
       } catch {
         return [];
       }

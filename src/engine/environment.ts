@@ -25,8 +25,8 @@ const MIB = 1024 ** 2;
 
 /**
  * How glibc gets memory for pictures: by pages of 2 MiB, where the kernel gives those to who asks for them, since every
- * small one that is touched costs half a microsecond or more (of a process for 3 megapixels, JPEG to JPEG, 71 ms became 61); and up
- * to 64 MiB that were freed are kept, for whatever comes next in the same process.
+ * small one that is touched costs half a microsecond or more (of a process for 3 megapixels, JPEG to JPEG, 71 ms became
+ * 61); and up to 64 MiB that were freed are kept, for whatever comes next in the same process.
  */
 const MEMORY = {
   GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1',

@@ -98,9 +98,9 @@ function textOf(deps: LaunchDeps, command: Command, hello = ''): string {
   const variables = Object.entries(environment(deps, command)).map(
     ([name, value]) => `${name}=${quote(value)}`,
   );
-  const [first = command.file] = words;
   const prepare = [
-    ...[first, command.file].map((program) => `[ -x ${quote(program)} ]`),
+    ...[...words.slice(0, 1), command.file].map((program) => `[ -x ${quote(program)} ]`),
+    ...Object.values(opened).map((path) => `[ -r ${quote(path)} ]`),
     `cd ${quote(command.cwd)}`,
     `export ${variables.join(' ')}`,
     ...limits.map((limit) => `ulimit ${limit}`),
@@ -128,9 +128,12 @@ export function keepStart(stream: NodeJS.ReadableStream): () => string {
 
 /** What shells say when a program cannot be started; ours, also when it is not there. */
 const CANNOT_RUN = 126;
-/** What abort(3) ends with where it may signal nobody; and the loader, which says why, when it misses a library. */
+/**
+ * What abort(3) may end with where it can signal nobody. But also the loader that misses a library or a part of it, and
+ * whoever is to start a program and cannot; these say why.
+ */
 const ABORTED = 127;
-const NO_LIBRARY = /error while loading shared libraries/;
+const NOT_THERE = /loading shared librar|symbol lookup error|relocat|not found|no such file/i;
 
 export function failureOf({ status, stopped }: Ended, { file }: Command, stderr: string): CommandFailed {
   const end = status === undefined ? undefined : (signalOf(status) ?? status);
@@ -141,7 +144,7 @@ export function failureOf({ status, stopped }: Ended, { file }: Command, stderr:
 
 function reasonOf(end: number | string | undefined, stderr: string): Reason {
   if (end === undefined || end === CANNOT_RUN) return 'unrunnable';
-  if (end === ABORTED) return NO_LIBRARY.test(stderr) ? 'unrunnable' : 'signal';
+  if (end === ABORTED) return NOT_THERE.test(stderr) ? 'unrunnable' : 'signal';
   return typeof end === 'string' ? 'signal' : 'exit';
 }
 

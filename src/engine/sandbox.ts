@@ -57,7 +57,7 @@ export async function findSandbox(parts: SandboxParts): Promise<Sandbox> {
   const limits = limited(parts.bounds);
   const holding = [
     ...(setpriv ? [await landlock(setpriv, parts)] : []),
-    ...(bwrap ? [await hidden(bwrap, parts)] : []),
+    ...(bwrap ? [await hidden(bwrap, parts, true), await hidden(bwrap, parts, false)] : []),
     ...(setpriv ? [unprivileged(setpriv)] : []),
   ];
   const chosen: Way[] = [];

@@ -1,6 +1,7 @@
 import { linkSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
+import { removeFolder } from '../files/remove.ts';
 import { type Command, type CommandFailed, KEPT_BYTES, type Output, type Reason } from './command.ts';
 import { endedWell, failureOf, keepTime, type LaunchDeps, type Launched, launch } from './launch.ts';
 import { DONE, MANNERS } from './manner.ts';
@@ -97,7 +98,7 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
       child.stdin?.end();
       await gone;
       clearTimeout(patience);
-      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+      await removeFolder(folder);
     },
   };
   try {

@@ -59,18 +59,17 @@ export function createWorkers(deps: WorkersDeps): Workers {
   let closed = false;
   let pausedUntil = 0;
 
+  function troubled(trouble: unknown): void {
+    pausedUntil = performance.now() + PAUSE_MS;
+    report(trouble);
+  }
+
   function refill(): void {
     if (performance.now() < pausedUntil) return;
     while (!closed && ready.length + starting.size < slots) {
       track(
         starting,
-        start().then(
-          (worker) => (closed ? end(worker) : void ready.push(worker)),
-          (trouble) => {
-            pausedUntil = performance.now() + PAUSE_MS;
-            report(trouble);
-          },
-        ),
+        start().then((worker) => (closed ? end(worker) : void ready.push(worker)), troubled),
       );
     }
   }
@@ -85,6 +84,7 @@ export function createWorkers(deps: WorkersDeps): Workers {
     }
     let worker = ready.shift();
     while (worker && !worker.alive) {
+      troubled(new Error('a process has ended before there was work for it'));
       end(worker);
       worker = ready.shift();
     }

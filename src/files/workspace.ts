@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdirSync, mkdtempSync, statfsSync } from 'node:fs';
+import { mkdir, mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fail } from '../errors.ts';
 import { identity, instanceFolderName } from './instance.ts';
+import { removeFolder } from './remove.ts';
 
 /** One private folder a request, removed whole in every outcome. */
 
@@ -32,12 +33,6 @@ export interface Workspaces {
 /** What is received, once more for what becomes of it, and a reserve for those who work already. */
 export const ROOM_FACTOR = 2;
 const RESERVE_BYTES = 8 * 1024 ** 2;
-
-/**
- * What has no more is removed at once. Here and wherever else a request touches little more than names, other threads
- * would take longer to be woken than the call takes.
- */
-const SMALL_BYTES = 4 * 1024 ** 2;
 
 /** How many bytes the disk of a folder has left for users without privileges. */
 async function freeOn(folder: string): Promise<number> {
@@ -99,19 +94,16 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
           return folder;
         },
         async remove() {
-          try {
-            if (bytes <= SMALL_BYTES) rmSync(path, { recursive: true, force: true });
-            else await rm(path, { recursive: true, force: true, maxRetries: 3 });
-          } finally {
+          await removeFolder(path).finally(() => {
             reserved -= needed;
-          }
+          });
         },
       };
     },
     async close() {
       const path = await home?.catch(() => undefined);
       home = undefined;
-      if (path) await rm(path, { recursive: true, force: true, maxRetries: 3 });
+      if (path) await removeFolder(path);
     },
   };
 }

@@ -1,4 +1,5 @@
-import { writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -21,6 +22,16 @@ describe('the header', () => {
       height: 120,
       cmyk: false,
     });
+  });
+
+  it('is read of files alone: a pipe or a link that a tool has left holds nobody up and leads nowhere', async () => {
+    const folder = await scratch('strange');
+    execFileSync('mkfifo', [join(folder, 'pipe')]);
+    await symlink(fixturePath('scene.png'), join(folder, 'link'));
+    for (const name of ['pipe', 'link']) {
+      const outcome = await readHeader(join(folder, name), 'png').catch((error) => error.code);
+      expect(outcome, name).to.be.oneOf(['ESPIPE', 'ELOOP']);
+    }
   });
 
   it('of a progressive CMYK JPEG tells both', async () => {

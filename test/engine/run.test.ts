@@ -65,6 +65,12 @@ describe('a command', () => {
     expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('unrunnable');
     expect((await failure(run(await command('/etc/passwd')))).reason).to.equal('unrunnable');
   });
+
+  it('that cannot be shut in, since what that needs is gone, could not run', async () => {
+    const confine = () => ({ opened: { 7: '/nonexistent/filter' } });
+    const shutIn = createRun({ ...SEARCH, confine });
+    expect((await failure(shutIn(await command('/bin/true')))).reason).to.equal('unrunnable');
+  });
 });
 
 /** The same shell script as a program, and as what a process does that was there before. */
@@ -110,12 +116,15 @@ for (const [mode, perform] of Object.entries(MODES)) {
     it('that aborts where it may signal nobody has ended by a signal, too; one without its libraries could not run', async () => {
       const aborted = await failure(perform(await command(await script('aborts', 'exit 127'))));
       expect(aborted.reason).to.equal('signal');
-      const words =
-        'tool: error while loading shared libraries: libtool.so.1: cannot open shared object file';
-      const bare = await failure(
-        perform(await command(await script('bare', `echo '${words}' >&2; exit 127`))),
-      );
-      expect(bare.reason).to.equal('unrunnable');
+      for (const words of [
+        'tool: error while loading shared libraries: libtool.so.1: cannot open shared object file',
+        '/usr/bin/tool: symbol lookup error: undefined symbol: AcquireImage',
+        'sh: 1: exec: /opt/tool: not found',
+        'setpriv: failed to execute /opt/tool: No such file or directory',
+      ]) {
+        const bare = await script('bare', `echo '${words}' >&2; exit 127`);
+        expect((await failure(perform(await command(bare)))).reason, words).to.equal('unrunnable');
+      }
     });
 
     /** A tool that ignores polite signals and has a child of its own; it writes down both process numbers. */

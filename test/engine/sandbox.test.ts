@@ -129,7 +129,11 @@ describe('inside the confinement', () => {
     expect(await readdir(neighbour)).to.deep.equal(['in']);
   });
 
-  hidden('no socket can be opened, and nobody be reached', async () => {
+  hidden('no socket of any family can be opened, and nobody be reached', async () => {
+    for (const family of ['AF_INET', 'AF_INET6', 'AF_UNIX', 'AF_NETLINK']) {
+      const tried = await attempt(`import socket; socket.socket(socket.${family}, socket.SOCK_DGRAM)`);
+      if (layers.network === 'seccomp') expect(tried, family).to.match(/^exit: .*PermissionError/);
+    }
     const server = createServer((socket) => socket.end('reached')).listen(0, '127.0.0.1');
     await once(server, 'listening');
     try {
@@ -139,6 +143,11 @@ describe('inside the confinement', () => {
     } finally {
       server.close();
     }
+  });
+
+  it('nothing is open but the three streams that every program has', async () => {
+    const open = 'import os\nfor fd in range(3, 20):\n  try: os.fstat(fd); print(fd)\n  except OSError: pass';
+    expect(await attempt(open)).to.equal('');
   });
 
   hidden('no process outside can be signalled, not the service’s and not any other', async () => {

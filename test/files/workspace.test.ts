@@ -36,6 +36,17 @@ describe('a workspace', () => {
     expect(await readdir(tempDir)).to.deep.equal([]);
   });
 
+  it('is removed whole also when it holds much, or many', async () => {
+    const workspaces = createWorkspaces(await scratch('temp'));
+    const [heavy, crowded] = [await workspaces.open(), await workspaces.open()];
+    await writeFile(join(await heavy.folder('1'), 'image.bmp'), Buffer.alloc(5_000_000));
+    const folder = await crowded.folder('1');
+    await Promise.all(Array.from({ length: 200 }, (_, at) => writeFile(join(folder, `${at}`), '')));
+    await Promise.all([heavy.remove(), crowded.remove()]);
+    expect(await readdir(await workspaces.home())).to.deep.equal([]);
+    await workspaces.close();
+  });
+
   it('is not opened where there is no room for what is to come, and for what becomes of it', async () => {
     const MIB = 1024 ** 2;
     const tempDir = await scratch('temp');

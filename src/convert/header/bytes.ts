@@ -6,8 +6,9 @@ const WINDOW = 64 * 1024;
 const MOST_LOOKS = 100_000;
 /** And windows, of 64 KiB: twenty times a file of 10 MiB. */
 const MOST_WINDOWS = 3_200;
-/** After so many looks others get their turn. */
+/** After so many looks, or windows, others get their turn. */
 const TURN = 1_000;
+const TURN_OF_WINDOWS = 50;
 
 /** A file that is made so that looking through it takes for ever. */
 export class EndlessFile extends Error {
@@ -47,6 +48,7 @@ export class Bytes {
     if (this.#looks % TURN === 0) await setImmediate();
     if (offset < this.#start || offset + length > this.#start + this.#filled) {
       this.#windows += 1;
+      if (this.#windows % TURN_OF_WINDOWS === 0) await setImmediate();
       const { bytesRead } = await this.#file.read(this.#window, 0, WINDOW, offset);
       this.#start = offset;
       this.#filled = bytesRead;

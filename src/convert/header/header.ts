@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync } from 'node:fs';
 import type { InputType } from '../../formats.ts';
 import type { Picture } from '../plan/types.ts';
 import { readAvif } from './avif.ts';
@@ -31,13 +31,16 @@ const READERS: Readonly<Record<InputType, Reader>> = {
  * it tells less, and the tool that reads the file says what is wrong with it.
  */
 export async function readHeader(path: string, type: InputType): Promise<Picture> {
-  const fd = openSync(path, 'r');
+  const fd = openSync(path, ONLY_A_FILE);
   try {
     return await readHeaderOf(opened(fd), type);
   } finally {
     closeSync(fd);
   }
 }
+
+/** What a tool has left may be a link out of the folder, or a pipe, which would be waited for for ever. */
+const ONLY_A_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** It was written a moment ago: to read from memory takes less than to have another thread do it. */
 function opened(fd: number): Readable {

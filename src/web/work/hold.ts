@@ -11,9 +11,10 @@ export const hold = signal<Hold | undefined>(undefined);
 /** Milliseconds between two looks whether the server is back. */
 const LOOK_AGAIN_MS = 1_000;
 const TOO_MANY_REQUESTS = 429;
+const BAD_GATEWAY = 502;
 const UNAVAILABLE = 503;
 /** What a proxy says while the server behind it is away. */
-const FROM_A_PROXY = [502, UNAVAILABLE, 504];
+const FROM_A_PROXY = [BAD_GATEWAY, UNAVAILABLE, 504];
 /** A server that is full or restarts asks for so many seconds or fewer; for more, when it is no use to wait in line. */
 const A_MOMENT = 10;
 
@@ -31,7 +32,9 @@ export async function isWorthAnother(error: unknown, attempt: number): Promise<b
     if (!FROM_A_PROXY.includes(status)) return false;
   } else if (!(error instanceof Unreachable)) return false;
   // A file that cannot be read any more looks like a server that is away.
-  if (await isAlive()) return error instanceof Unreachable && attempt === 1;
+  // And one of several that restarts is back, or another answers, before it is asked.
+  const cutOff = error instanceof Unreachable || error.status === BAD_GATEWAY;
+  if (await isAlive()) return cutOff && attempt === 1;
   waitForServer();
   return true;
 }
