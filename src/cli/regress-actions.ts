@@ -130,6 +130,9 @@ async function tell(
     signal.throwIfAborted();
     progress(done, all);
   });
+  const passedOver = before.rows.filter((row) => !matrix.thresholds(row.image, row.case)).length;
+  if (passedOver > 0)
+    console.error(`imagemill: ${passedOver} results of the baseline were passed over, as the matrix has it`);
   if (findings.length === 0)
     throw new Refused('There is nothing to compare: the matrix fits no image', COULD_NOT);
   if (files.report) await write(files.report, await htmlReport(findings, before, after));

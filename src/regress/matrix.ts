@@ -31,6 +31,8 @@ export class MatrixError extends Error {
 }
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
+/** What YAML makes of `background: #fff` is nothing: the rest of the line is a comment. */
+const NO_VALUE = 'expected a text, a number, true or false; what has a # needs quotes';
 const thresholds = z.strictObject(thresholdFields).partial();
 
 const schema = z.strictObject({
@@ -42,7 +44,7 @@ const schema = z.strictObject({
           name: z.string().regex(NAME, 'expected letters, digits, dots, dashes and underscores'),
           thresholds: thresholds.optional(),
         })
-        .catchall(z.union([z.string(), z.number(), z.boolean()])),
+        .catchall(z.union([z.string(), z.number(), z.boolean()], { error: NO_VALUE })),
     )
     .min(1, 'expected at least one case'),
   overrides: z

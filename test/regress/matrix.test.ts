@@ -72,6 +72,11 @@ describe('a matrix of regress', () => {
       /ssim: expected a number from -1 to 1/,
     ],
     [
+      'with a colour that YAML takes for a comment',
+      { cases: [{ name: 'a', format: 'jpg', background: null }] },
+      /cases\.0\.background: .*needs quotes/,
+    ],
+    [
       'with exceptions for a case that does not exist',
       { cases: [{ name: 'a' }], overrides: [{ images: '*', cases: ['b'], skip: true }] },
       /no case is called b/,
