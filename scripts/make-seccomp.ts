@@ -1,7 +1,8 @@
 /**
- * Makes the filters in assets/seccomp/ anew: `node scripts/make-seccomp.ts`. Under one a tool opens no
- * socket, by any door, looks into no other process, and signals none: abort(3) then ends by an instruction. As the kernel takes it: classic BPF, an
- * architecture each (seccomp(2), linux/bpf_common.h).
+ * Makes the filters in assets/seccomp/ anew: `node scripts/make-seccomp.ts`. Under one a tool opens no socket, by any
+ * door, looks into no other process, and signals none: abort(3) then ends by an instruction, or with 127 where a handler
+ * of ImageMagick's aborts once more. As the kernel takes it: classic BPF, an architecture each (seccomp(2),
+ * linux/bpf_common.h).
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 
