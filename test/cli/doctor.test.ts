@@ -58,7 +58,7 @@ describe('imagemill doctor', () => {
     const magick = await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp`);
     await writeFile(
       magick,
-      (await readFile(magick, 'utf8')).replace('"-script -") exit 1', '"-script -") exit 0'),
+      (await readFile(magick, 'utf8')).replace('@-") exit 1', '@-") exit 0'),
     );
     const { status, row } = await rowsOf({ MAGICK_BIN: magick, SANDBOX: 'off' });
     expect([status, row('policy')?.state]).to.deep.equal([2, 'fail']);

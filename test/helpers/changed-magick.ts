@@ -15,7 +15,7 @@ export async function changedMagick(cases: string): Promise<string> {
   const { magick } = await findToolchain({ path: PATH, magickBin: MAGICK_BIN }, ask);
   return script(
     'magick',
-    `[ "$1" = -script ] && exit 1
+    `case "$*" in "-script -" | *" @-") exit 1 ;; esac
 drop=0
 for word in "$@"; do
   shift
