@@ -56,10 +56,7 @@ describe('imagemill doctor', () => {
 
   it('with an ImageMagick that does not obey ends with 2', async () => {
     const magick = await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp`);
-    await writeFile(
-      magick,
-      (await readFile(magick, 'utf8')).replace('@-") exit 1', '@-") exit 0'),
-    );
+    await writeFile(magick, (await readFile(magick, 'utf8')).replace('@-") exit 1', '@-") exit 0'));
     const { status, row } = await rowsOf({ MAGICK_BIN: magick, SANDBOX: 'off' });
     expect([status, row('policy')?.state]).to.deep.equal([2, 'fail']);
     expect(row('policy')?.found).to.include('does not obey the policy');
