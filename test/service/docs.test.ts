@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { chromiumPath } from '../helpers/chromium.ts';
+import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
 import { ask, fixturePath } from '../helpers/client.ts';
 import { decode } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
@@ -90,7 +90,7 @@ describe('the reference at /docs', () => {
     let page: Page;
     const trouble: string[] = [];
     before(async () => {
-      browser = await chromium.launch({ executablePath: chromiumPath(), args: ['--no-sandbox'] });
+      browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
     });
     after(() => browser.close());
     afterEach(async () => {
