@@ -16,6 +16,8 @@ const running = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
+// Otherwise a benchmark that is stopped would leave them running.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
 /** The service as it is shipped, but for the rate limit. */
 export function startService(settings: Readonly<Record<string, string>> = {}): Promise<Server> {
