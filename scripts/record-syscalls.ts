@@ -74,9 +74,10 @@ async function convertEverything(folders: readonly string[]): Promise<void> {
     for (const format of OUTPUT_TYPES) {
       for (const { client, ...options } of VARIANTS) {
         const workspace = await mill.workspaces.open();
-        await copyFile(path, join(workspace.path, 'in'));
+        const job = await workspace.folder('image');
+        await copyFile(path, join(job, 'in'));
         const source = {
-          folder: workspace.path,
+          folder: job,
           type: verdict as InputType,
           label: path,
           ...(client && { client }),

@@ -93,18 +93,15 @@ async function waysToHide(parts: SandboxParts): Promise<Way[]> {
     ['setpriv', 'bwrap', 'prlimit'].map((name) => findProgram(name, parts.searchPath)),
   );
   const filters = await findFilters(parts.filters);
-  const filtered = filters.flatMap((filter) =>
-    [true, false].map((lockNamespaces) => ({ filter, lockNamespaces })),
-  );
-  const unfiltered = [
-    { lockNamespaces: true, prlimit },
-    { lockNamespaces: true },
-    { lockNamespaces: false, prlimit },
-    { lockNamespaces: false },
+  const lockNamespaces = bwrap !== undefined && (await canLockNamespaces(bwrap, parts));
+  const wrapped = [
+    ...filters.map((filter) => ({ filter, lockNamespaces })),
+    ...(prlimit ? [{ lockNamespaces, prlimit }] : []),
+    { lockNamespaces },
   ];
   return Promise.all([
     ...(setpriv ? filters.map((filter) => landlock(setpriv, parts, filter)) : []),
-    ...(bwrap ? [...filtered, ...unfiltered].map((options) => hidden(bwrap, parts, options)) : []),
+    ...(bwrap ? wrapped.map((options) => hidden(bwrap, parts, options)) : []),
     // Without a filter Landlock hides files and no processes: bubblewrap is stronger.
     ...(setpriv ? [landlock(setpriv, parts), unprivileged(setpriv)] : []),
   ]);
@@ -121,16 +118,28 @@ function together(ways: readonly Way[]): Confine {
   };
 }
 
+/** Whether bubblewrap can forbid new user namespaces inside: from version 0.8, where /proc/sys can be written. */
+async function canLockNamespaces(bwrap: string, { folder, tryOut }: SandboxParts): Promise<boolean> {
+  const args = ['--unshare-user', '--disable-userns', '--ro-bind', '/', '/', bwrap, '--version'];
+  return tryOut(() => ({}))({ file: bwrap, args, cwd: folder, timeoutMs: 10_000 }).then(
+    () => true,
+    () => false,
+  );
+}
+
 /**
- * Whether every tool still says who it is. Under the allow-list it must convert a picture, too: only that shows whether it
- * makes other calls. A tool that can convert nothing at all costs the tools the allow-list, and no other layer.
+ * Whether every tool still says who it is. Under the allow-list it must convert a picture instead: only that shows whether
+ * it makes other calls. A tool that can convert nothing at all costs the tools the allow-list, and no other layer.
  */
 async function works(ways: readonly Way[], { tools, folder, tryOut }: SandboxParts): Promise<boolean> {
   const run = tryOut(together(ways));
-  const pictures = ways.some(({ gives }) => gives.syscalls === 'allow-list');
-  const tried = tools.map(async ({ path, question: { args, answer }, trial }) => {
-    const { stdout, stderr } = await run({ file: path, args, cwd: folder, timeoutMs: 10_000 });
-    return answer.test(stdout + stderr) && (!pictures || (await passes(path, trial, run, folder)));
-  });
-  return (await Promise.all(tried.map((asked) => asked.catch(() => false)))).every(Boolean);
+  const answers = async ({ path, question }: ToolToConfine): Promise<boolean> => {
+    const { stdout, stderr } = await run({ file: path, args: question.args, cwd: folder, timeoutMs: 10_000 });
+    return question.answer.test(stdout + stderr);
+  };
+  const proves = ways.some(({ gives }) => gives.syscalls === 'allow-list')
+    ? ({ path, trial }: ToolToConfine) => passes(path, trial, run, folder)
+    : answers;
+  const tried = await Promise.all(tools.map((tool) => proves(tool).catch(() => false)));
+  return tried.every(Boolean);
 }

@@ -1,7 +1,7 @@
-import { mkdtemp, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder } from '../files/remove.ts';
-import type { Command, Run } from './command.ts';
+import type { Run } from './command.ts';
 import { ONE_PIXEL } from './policy.ts';
 import type { Magick, Tool, Toolchain } from './toolchain.ts';
 
@@ -10,7 +10,7 @@ export interface Trial {
   /** The files that the tool finds in its folder, by their names. */
   readonly files: Readonly<Record<string, Uint8Array | string>>;
   readonly args: readonly string[];
-  /** The file that the tool reads on standard input. */
+  /** What the tool reads on standard input. */
   readonly stdin?: string;
   /** The file that the tool writes. */
   readonly result: string;
@@ -38,9 +38,9 @@ const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16
 const TRIALS: { readonly [Name in keyof Toolchain]-?: (tool: NonNullable<Toolchain[Name]>) => Trial } = {
   magick: tryMagick,
   rsvg: () => ({
-    files: { in: SMALL_SVG },
+    files: {},
     args: ['-f', 'png', '-o', 'out.png'],
-    stdin: 'in',
+    stdin: SMALL_SVG,
     result: 'out.png',
   }),
   heif: () => ({ files: { in: SMALL_AVIF }, args: ['in', 'out.png'], result: 'out.png' }),
@@ -87,19 +87,23 @@ export function trialsOf(
  */
 export async function passes(
   file: string,
-  { files, args, stdin, result }: Trial,
+  { files, args, stdin = '', result }: Trial,
   run: Run,
   home: string,
 ): Promise<boolean> {
-  const cwd = await mkdtemp(join(home, 'trial-'));
+  const folder = await mkdtemp(join(home, 'trial-'));
   try {
+    const cwd = join(folder, 'job');
+    await mkdir(cwd);
     await Promise.all(Object.entries(files).map(([name, bytes]) => writeFile(join(cwd, name), bytes)));
-    const input: Pick<Command, 'stdin'> = stdin === undefined ? {} : { stdin: join(cwd, stdin) };
-    await run({ file, args, cwd, timeoutMs: TRIAL_TIMEOUT_MS, ...input });
+    // As in every conversion, beside the folder that the tool can change.
+    const input = join(folder, 'stdin');
+    await writeFile(input, stdin);
+    await run({ file, args, cwd, timeoutMs: TRIAL_TIMEOUT_MS, stdin: input });
     return (await stat(join(cwd, result))).size > 0;
   } catch {
     return false;
   } finally {
-    await removeFolder(cwd);
+    await removeFolder(folder);
   }
 }
