@@ -1,11 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
-import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { CommandFailed, type Run } from '../../src/engine/command.ts';
+import type { Confine } from '../../src/engine/launch.ts';
 import { createRun } from '../../src/engine/run.ts';
 import { findSandbox, type Layers } from '../../src/engine/sandbox.ts';
 import { scratch } from '../helpers/hooks.ts';
@@ -43,6 +45,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
   describe(`inside the confinement with the filter of system calls "${syscalls}"`, () => {
     let run: Run;
     let layers: Layers;
+    let confine: Confine;
     let folder: string;
 
     before(async () => {
@@ -57,7 +60,8 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
         tryOut: (confine) => createRun({ ...deps, confine }),
       });
       layers = sandbox.layers;
-      run = createRun({ ...deps, confine: sandbox.confine });
+      confine = sandbox.confine;
+      run = createRun({ ...deps, confine });
     });
     beforeEach(async () => {
       folder = join(await scratch('jobs'), 'mine');
@@ -249,6 +253,30 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
         await eventually(() => processesWith(marker).length === 0);
       });
     }
+
+    contained('the number of processes is limited', async () => {
+      const program = [
+        'import os, time',
+        'try:',
+        '  for started in range(700):',
+        '    if os.fork() == 0: time.sleep(60)',
+        'except OSError as error: print(started, type(error).__name__)',
+      ].join('\n');
+      if (syscalls !== 'none') {
+        expect(await attempt(program)).to.equal('0 PermissionError');
+        return;
+      }
+      // The kernel limits no process of root. So the same command runs as another user, who may enter this folder.
+      const cwd = await mkdtemp(join(tmpdir(), 'imagemill-forks-'));
+      await chmod(cwd, 0o755);
+      const args = ['-I', '-S', '-c', program];
+      const { words = [] } = confine({ file: PYTHON, args, cwd, timeoutMs: 10_000 });
+      const asOther = process.getuid?.() === 0 ? ['setpriv', '--reuid', '65534', '--clear-groups'] : [];
+      const [command = '', ...rest] = [...asOther, ...words, PYTHON, ...args];
+      const { stdout } = spawnSync(command, rest, { cwd, encoding: 'utf8' });
+      await rm(cwd, { recursive: true });
+      expect(stdout).to.match(/^5\d\d BlockingIOError/);
+    });
 
     filtered('no other process can be slowed down, limited or given a signal by way of a file', async () => {
       for (const [what, program] of [
