@@ -115,7 +115,7 @@ describe('the process', () => {
       const started = start({});
       await started.base();
       expect(started.output()).to.match(
-        /"sandbox":\{"limits":"ulimit","privileges":"(setpriv|bwrap)","files":"\w+"/,
+        /"sandbox":\{"limits":"ulimit","privileges":"(setpriv|bwrap)","files":"\w+","network":"\w+","syscalls":"(allow-list|none)"\}/,
       );
     });
 
