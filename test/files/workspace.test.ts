@@ -1,9 +1,12 @@
-import { readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import { chmod, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { OWNER_FILE } from '../../src/files/instance.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { scratch } from '../helpers/hooks.ts';
+
+const REMOVE = new URL('../../src/files/remove.ts', import.meta.url).href;
 
 describe('a workspace', () => {
   it('is private to the user, and each request and each file has its own', async () => {
@@ -51,6 +54,21 @@ describe('a workspace', () => {
     await Promise.all([heavy.remove(), crowded.remove()]);
     expect(await readdir(await workspaces.home())).to.deep.equal([OWNER_FILE]);
     await workspaces.close();
+  });
+
+  it('is removed whole also when a tool has taken the rights on its folders away', async () => {
+    const folder = await scratch('locked');
+    const inner = join(folder, 'request', 'made', 'deep');
+    await mkdir(inner, { recursive: true });
+    await writeFile(join(inner, 'file'), 'left');
+    for (const path of [inner, join(folder, 'request', 'made')]) await chmod(path, 0);
+    // Rights on files do not hold for root, whose capabilities go here.
+    const asOwner =
+      process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : ['env'];
+    const remove = `import('${REMOVE}').then((files) => files.removeFolder('${join(folder, 'request')}'))`;
+    const [program = '', ...args] = [...asOwner, process.execPath, '--eval', remove];
+    expect(spawnSync(program, args, { encoding: 'utf8' })).to.include({ status: 0, stderr: '' });
+    expect(await readdir(folder)).to.deep.equal([]);
   });
 
   it('is not opened where there is no room for what is to come, and for what becomes of it', async () => {
