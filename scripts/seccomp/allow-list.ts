@@ -14,7 +14,10 @@ import {
 import type { Filter, Rule } from './rules.ts';
 import { OWN_LIMITS_READ, THREADS_ONLY } from './shared-rules.ts';
 
-/** Calls that the tools made when they were recorded (`scripts/record-syscalls.ts`), and why. */
+/**
+ * Calls that the tools made when they were recorded (`scripts/record-syscalls.ts`), and why. Two more were recorded and are
+ * refused: fchmod, by which ImageMagick gives a temporary file the rights that it has already, and tgkill of abort(3).
+ */
 const RECORDED: Readonly<Partial<Record<CallName, string>>> = {
   execve: 'setpriv starts the tool; Landlock or bubblewrap leaves nothing else to start',
   brk: 'glibc: memory',
@@ -72,6 +75,8 @@ const HEADROOM: Readonly<Partial<Record<CallName, string>>> = {
   renameat2: 'rename of newer libraries',
   fstatfs: 'statfs of an open file',
   readv: 'read into several buffers',
+  preadv: 'read into several buffers',
+  pwritev: 'write from several buffers',
   writev: 'write from several buffers; messages of the loader',
   pwrite64: 'libtiff, libheif: output that is completed later',
   ftruncate: 'output that gets shorter',

@@ -94,7 +94,7 @@ export async function landlock(
 
 /** The number of the descriptor that bubblewrap reads the filter from. */
 const FILTER_FD = 7;
-/** Processes and threads of one tool where no filter forbids new processes: some libraries start one a processor. */
+/** Processes and threads of one tool where no filter forbids new processes: some libraries start a thread a processor. */
 const MAX_PROCESSES = 512;
 
 export interface BubblewrapOptions {

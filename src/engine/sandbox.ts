@@ -128,18 +128,20 @@ async function canLockNamespaces(bwrap: string, { folder, tryOut }: SandboxParts
 }
 
 /**
- * Whether every tool still says who it is. Under the allow-list it must convert a picture instead: only that shows whether
- * it makes other calls. A tool that can convert nothing at all costs the tools the allow-list, and no other layer.
+ * Whether every tool still says who it is, and, under the allow-list, converts a picture: only that shows whether it makes
+ * other calls. A tool that fails without any confinement as well, since a library is missing, says nothing about the list.
  */
 async function works(ways: readonly Way[], { tools, folder, tryOut }: SandboxParts): Promise<boolean> {
-  const run = tryOut(together(ways));
+  const [run, unconfined] = [tryOut(together(ways)), tryOut(() => ({}))];
   const answers = async ({ path, question }: ToolToConfine): Promise<boolean> => {
     const { stdout, stderr } = await run({ file: path, args: question.args, cwd: folder, timeoutMs: 10_000 });
     return question.answer.test(stdout + stderr);
   };
-  const proves = ways.some(({ gives }) => gives.syscalls === 'allow-list')
-    ? ({ path, trial }: ToolToConfine) => passes(path, trial, run, folder)
-    : answers;
-  const tried = await Promise.all(tools.map((tool) => proves(tool).catch(() => false)));
+  const converts = async ({ path, trial }: ToolToConfine): Promise<boolean> =>
+    (await passes(path, trial, run, folder)) || !(await passes(path, trial, unconfined, folder));
+  const needsTrial = ways.some(({ gives }) => gives.syscalls === 'allow-list');
+  const tried = await Promise.all(
+    tools.map(async (tool) => (await answers(tool).catch(() => false)) && (!needsTrial || converts(tool))),
+  );
   return tried.every(Boolean);
 }

@@ -318,3 +318,35 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
     });
   });
 }
+
+describe('the choice between the filters of system calls', () => {
+  const layersFor = async (...trials: readonly string[]): Promise<Layers> => {
+    const deps = { shells, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
+    const sandbox = await findSandbox({
+      searchPath: deps.searchPath,
+      tools: trials.map((program) => ({
+        path: PYTHON,
+        question: { args: ['--version'], answer: /^Python 3/ },
+        trial: { ...WRITES, args: ['-I', '-S', '-c', program] },
+      })),
+      readable: [ASSETS],
+      bounds: { memoryBytes: 512 * MIB, fileBytes: MIB },
+      filters: `${ASSETS}/seccomp`,
+      folder: await scratch('choice'),
+      tryOut: (confine) => createRun({ ...deps, confine }),
+    });
+    return sandbox.layers;
+  };
+  const PICTURE = 'open("out", "w").write("picture")';
+
+  it('takes the deny-list when one tool makes a call that the allow-list lacks', async () => {
+    const waits = `import signal; signal.setitimer(signal.ITIMER_REAL, 60); ${PICTURE}`;
+    expect((await layersFor(PICTURE, waits)).syscalls).to.equal(CAN_HIDE ? 'deny-list' : 'none');
+  });
+
+  it('stays with the allow-list when one tool fails without any filter, too', async () => {
+    expect((await layersFor(PICTURE, 'raise SystemExit(1)')).syscalls).to.equal(
+      CAN_HIDE ? 'allow-list' : 'none',
+    );
+  });
+});
