@@ -254,6 +254,18 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       });
     }
 
+    contained('no new namespace can be made', async () => {
+      for (const [what, flag] of [
+        ['users', 0x1000_0000],
+        ['mounts', 0x0002_0000],
+        ['processes', 0x2000_0000],
+      ] as const) {
+        expect(await attempt(`import ctypes; print(ctypes.CDLL(None).unshare(${flag}))`), what).to.equal(
+          '-1',
+        );
+      }
+    });
+
     contained('the number of processes is limited', async () => {
       const program = [
         'import os, time',

@@ -246,7 +246,8 @@ describe('the filters of system calls', () => {
     ['arm64', '/usr/include/asm-generic/unistd.h', 250],
   ] as const) {
     it(`have the numbers of ${architecture} that the kernel's header on this machine has`, () => {
-      if (!existsSync(header)) return;
+      if (!existsSync(header))
+        return console.warn(`NOT PROVEN, since ${header} is not installed: the numbers`);
       const { column } = ARCHITECTURES[architecture];
       const text = readFileSync(header, 'utf8').replaceAll('__NR3264_fstatat', '__NR3264_newfstatat');
       const rows = [...text.matchAll(/^#define __NR(?:3264)?_(\w+) (\d+)$/gm)].filter(
