@@ -5,6 +5,7 @@ import { createRun } from './engine/run.ts';
 import { findSandbox, NO_LAYERS, type Sandbox } from './engine/sandbox.ts';
 import type { Shells } from './engine/shells.ts';
 import { QUESTIONS, type Toolchain } from './engine/toolchain.ts';
+import { trialsOf } from './engine/trials.ts';
 import { Unusable } from './unusable.ts';
 
 /** What the tools may use, and how they are shut in, by the settings. */
@@ -58,9 +59,11 @@ export async function shutIn({
   }
   const sandbox = await findSandbox({
     searchPath: config.PATH,
-    tools: Object.entries(toolchain).flatMap(([name, tool]) =>
-      tool ? [{ path: tool.path as string, question: QUESTIONS[name as keyof Toolchain] }] : [],
-    ),
+    tools: trialsOf(toolchain).map(({ name, tool, trial }) => ({
+      path: tool.path,
+      question: QUESTIONS[name],
+      trial,
+    })),
     readable: [assets],
     bounds: {
       memoryBytes: limits.memoryBytes + 512 * MIB,
@@ -77,6 +80,11 @@ export async function shutIn({
     if (config.SANDBOX === 'on')
       throw new Unusable(`SANDBOX=on, and nothing here hides files from the tools: ${advice}.`);
     log.warn(`the tools can read what this process can read: ${advice}`);
+  }
+  if (sandbox.layers.syscalls === 'deny-list') {
+    log.warn(
+      'the tools do not work with the system calls of assets/seccomp/allow-list: all but those of the deny-list are allowed',
+    );
   }
   return sandbox;
 }

@@ -2,7 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { expect } from 'chai';
+import { readInstanceFolder } from '../src/files/instance.ts';
 import { ask, convert, fixture, fixturePath } from './helpers/client.ts';
 import { fakeMagick } from './helpers/fake-magick.ts';
 import { scratch } from './helpers/hooks.ts';
@@ -113,7 +115,7 @@ describe('the process', () => {
       const started = start({});
       await started.base();
       expect(started.output()).to.match(
-        /"sandbox":\{"limits":"ulimit","privileges":"(setpriv|bwrap)","files":"\w+"/,
+        /"sandbox":\{"limits":"ulimit","privileges":"(setpriv|bwrap)","files":"\w+","network":"\w+","syscalls":"(allow-list|none)"\}/,
       );
     });
 
@@ -269,9 +271,12 @@ describe('the process', () => {
     await killed.ended();
     await open();
     await start({ TEMP_DIR }).base();
-    const left = await readdir(TEMP_DIR);
-    expect(left.filter((name) => name.startsWith(`imagemill-${killed.pid}-`))).to.deep.equal([]);
-    expect(left.filter((name) => name.startsWith(`imagemill-${live.pid}-`))).to.have.length(1);
+    const folders = await Promise.all(
+      (await readdir(TEMP_DIR)).map((name) => readInstanceFolder(join(TEMP_DIR, name))),
+    );
+    const owners = folders.map((folder) => folder?.owner?.pid);
+    expect(owners).to.include(live.pid);
+    expect(owners).to.not.include(killed.pid);
     expect(isRunning(live.pid)).to.equal(true);
   });
 });

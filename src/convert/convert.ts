@@ -1,3 +1,4 @@
+import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Run } from '../engine/command.ts';
 import type { Pool } from '../engine/pool.ts';
@@ -83,7 +84,20 @@ const MOST_DRAWING_MS = 15_000;
 const MOST_DRAWING_BYTES = 1024 ** 3;
 
 /**
- * Makes the function that converts one file. All that it leaves on disk is in the source's folder.
+ * Moves a file that a tool reads on standard input out of the folder that the tool can change. The file is opened outside of
+ * the sandbox: inside its folder, the tool could put a link to any other file in its place.
+ *
+ * @returns the new path, beside the folder
+ */
+function moveOut(folder: string, name: string): string {
+  const path = `${folder}.${name}`;
+  renameSync(join(folder, name), path);
+  return path;
+}
+
+/**
+ * Makes the function that converts one file. All that it leaves on disk is in the source's folder, or beside it
+ * under the same name with an extension.
  *
  * It throws a ServiceError that names the file, and ClientGone when its signal fires.
  */
@@ -126,7 +140,7 @@ export function createConvert({
       source.onStep?.(step);
       const file = (toolchain[step.tool] as Tool).path;
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
-      const stdin = step.stdin === undefined ? {} : { stdin: join(cwd, step.stdin) };
+      const stdin = step.stdin === undefined ? {} : { stdin: moveOut(cwd, step.stdin) };
       const limit = Math.min(left, limitOf(step));
       try {
         const memory = step.tool === 'rsvg' ? { memoryBytes: MOST_DRAWING_BYTES } : {};
@@ -166,7 +180,9 @@ export function createConvert({
       return { ...result, notes: notesIn(prepared.notes, printed, kept) };
     };
     return attempt(prepare(picture, source, options)).catch((error) => {
-      if (!isProfileTrouble(error)) throw explainKind(error, picture, source);
+      // Nothing but ImageMagick uses a profile, and what librsvg has read is not in its place any more.
+      const usesProfile = picture.type !== 'svg';
+      if (!usesProfile || !isProfileTrouble(error)) throw explainKind(error, picture, source);
       return attempt(prepare({ ...picture, profile: 'useless' }, source, options));
     });
   }

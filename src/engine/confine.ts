@@ -1,4 +1,4 @@
-import { access, realpath, stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Command } from './command.ts';
 import type { Confine } from './launch.ts';
@@ -44,9 +44,31 @@ const LIBRARIES = ['/usr/lib', '/usr/lib64', '/usr/local/lib', '/usr/share', '/u
 /** Without it no program starts that is not linked statically; on other systems it has other names. */
 const LOADERS = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1'];
 
-/** The kernel's Landlock by util-linux 2.40 or newer, and the filter that denies sockets. */
-export async function landlock(setpriv: string, { readable, filters, tools }: SandboxParts): Promise<Way> {
-  const filter = await filterIn(filters);
+/** A filter of system calls: the tools may make those of a list and no others, or all but those of a list. */
+export interface CallFilter {
+  readonly list: 'allow-list' | 'deny-list';
+  /** A program of classic BPF for this machine's architecture. */
+  readonly path: string;
+}
+
+/** The filters of this machine's architecture in a folder, the strictest first; none for an architecture without any. */
+export async function findFilters(folder: string): Promise<CallFilter[]> {
+  const filters = (['allow-list', 'deny-list'] as const).map((list) => ({
+    list,
+    path: join(folder, `${list}.${process.arch}.bpf`),
+  }));
+  const there = await existing(filters.map(({ path }) => path));
+  return filters.filter(({ path }) => there.some(({ given }) => given === path));
+}
+
+const filteredBy = ({ list }: CallFilter): Partial<Layers> => ({ network: 'seccomp', syscalls: list });
+
+/** The kernel's Landlock, by util-linux 2.40 or newer, and a filter of system calls. */
+export async function landlock(
+  setpriv: string,
+  { readable, tools }: SandboxParts,
+  filter?: CallFilter,
+): Promise<Way> {
   const rule = (rights: string, path: string): string[] => [
     '--landlock-rule',
     `path-beneath:${rights}:${path}`,
@@ -56,10 +78,10 @@ export async function landlock(setpriv: string, { readable, filters, tools }: Sa
   const fixed = [
     ...shared.flatMap(({ path, isFolder }) => rule(isFolder ? 'read-file,read-dir' : 'read-file', path)),
     ...loaders.flatMap(({ path }) => rule('execute,read-file', path)),
-    ...(filter ? ['--seccomp-filter', filter] : []),
+    ...(filter ? ['--seccomp-filter', filter.path] : []),
   ];
   return {
-    gives: { privileges: 'setpriv', files: 'landlock', ...(filter && { network: 'seccomp' }) },
+    gives: { privileges: 'setpriv', files: 'landlock', ...(filter && filteredBy(filter)) },
     confine: ({ file, cwd }) => ({
       words: [
         ...[setpriv, ...NO_PRIVILEGES, '--landlock-access', 'fs', ...fixed],
@@ -72,44 +94,46 @@ export async function landlock(setpriv: string, { readable, filters, tools }: Sa
 
 /** The number of the descriptor that bubblewrap reads the filter from. */
 const FILTER_FD = 7;
+/** Processes and threads of one tool where no filter forbids new processes: some libraries start a thread a processor. */
+const MAX_PROCESSES = 512;
 
-/**
- * A file system of its own by bubblewrap, with little more in it than the tool and its libraries. The filter that denies
- * sockets stands for a network of its own, which takes 1.2 of 7 ms; but not every kernel takes a filter.
- */
+export interface BubblewrapOptions {
+  /** Without one the tools have a network of their own, which takes 1.2 of 7 ms; not every kernel takes a filter. */
+  readonly filter?: CallFilter;
+  /** Whether no more user namespaces can be made inside: bubblewrap 0.8 or newer, 0.2 ms. */
+  readonly lockNamespaces: boolean;
+  /** Path of prlimit(1), which limits the number of processes where no filter forbids them. */
+  readonly prlimit?: string | undefined;
+}
+
+/** A file system and process numbers of its own by bubblewrap, with little more in it than the tool and its libraries. */
 export async function hidden(
   bwrap: string,
-  { readable, filters, tools }: SandboxParts,
-  filtered: boolean,
+  { readable, tools }: SandboxParts,
+  { filter, lockNamespaces, prlimit }: BubblewrapOptions,
 ): Promise<Way> {
-  const filter = filtered ? await filterIn(filters) : undefined;
   const shared = await existing([...LIBRARIES, ...CONFIGURATION, ...readable, ...beside(tools)]);
   const visible = shared.flatMap(({ given }) => ['--ro-bind-try', given, given]);
   const links = ['lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]);
   const network = filter ? ['--share-net', '--seccomp', String(FILTER_FD)] : [];
+  const namespaces = lockNamespaces ? ['--unshare-user', '--disable-userns'] : [];
   return {
     // It denies new privileges by itself: bubblewrap.c, main().
-    gives: { privileges: 'bwrap', files: 'bwrap', network: filter ? 'seccomp' : 'bwrap' },
+    gives: { privileges: 'bwrap', files: 'bwrap', network: 'bwrap', ...(filter && filteredBy(filter)) },
     confine: ({ file, cwd }) => ({
       words: [
-        ...[bwrap, '--unshare-all', ...network, '--die-with-parent', '--cap-drop', 'ALL'],
+        ...[bwrap, '--unshare-all', ...namespaces, ...network, '--die-with-parent', '--cap-drop', 'ALL'],
         ...[...visible, ...links, '--dev-bind', '/dev/null', '/dev/null'],
+        ...(prlimit ? ['--ro-bind', prlimit, prlimit] : []),
         ...['--ro-bind', file, file, '--bind', cwd, cwd],
         // What bubblewrap makes up itself is memory, and to be written no more than the machine's.
         ...['--remount-ro', '/', '--chdir', cwd, '--'],
+        // From inside, since the kernel counts processes of a user in each user namespace: setrlimit(2), since Linux 5.14.
+        ...(prlimit ? [prlimit, `--nproc=${MAX_PROCESSES}`] : []),
       ],
-      ...(filter && { opened: { [FILTER_FD]: filter } }),
+      ...(filter && { opened: { [FILTER_FD]: filter.path } }),
     }),
   };
-}
-
-/** That of this machine's architecture, if somebody has looked up its numbers. */
-async function filterIn(folder: string): Promise<string | undefined> {
-  const filter = join(folder, `${process.arch}.bpf`);
-  return access(filter).then(
-    () => filter,
-    () => undefined,
-  );
 }
 
 /** Of tools that are installed elsewhere, as in /opt/imagemagick/bin: what belongs to them there. */

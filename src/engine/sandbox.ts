@@ -1,7 +1,8 @@
 import type { Run } from './command.ts';
-import { hidden, landlock, limited, unprivileged, type Way } from './confine.ts';
+import { findFilters, hidden, landlock, limited, unprivileged, type Way } from './confine.ts';
 import type { Confine } from './launch.ts';
 import { findProgram, type Question } from './toolchain.ts';
+import { passes, type Trial } from './trials.ts';
 
 /** What every tool is shut in with: as much of it as this machine can do, found out by trying it on the tools. */
 
@@ -12,15 +13,24 @@ export interface Bounds {
   readonly fileBytes: number;
 }
 
+/** A tool that will run. */
+export interface ToolToConfine {
+  /** Absolute path. */
+  readonly path: string;
+  /** How it is asked who it is. */
+  readonly question: Question;
+  /** What it must do under the allow-list of system calls. */
+  readonly trial: Trial;
+}
+
 export interface SandboxParts {
   /** As in PATH. */
   readonly searchPath: string;
-  /** The tools that will run, by their absolute paths, and how each is asked who it is. */
-  readonly tools: readonly { readonly path: string; readonly question: Question }[];
+  readonly tools: readonly ToolToConfine[];
   /** Folders and files of ours that they read. */
   readonly readable: readonly string[];
   readonly bounds: Bounds;
-  /** A folder of seccomp filters, one an architecture. */
+  /** A folder of seccomp filters, two an architecture. */
   readonly filters: string;
   /** An empty folder, to try the tools in. */
   readonly folder: string;
@@ -42,27 +52,30 @@ export interface Layers {
   /** Nothing but the job's folder is written; nothing but the tool and what it needs is read or run. */
   readonly files: 'landlock' | 'bwrap' | 'none';
   readonly network: 'seccomp' | 'bwrap' | 'none';
+  /**
+   * Which system calls a tool may make: those that the tools are known to need; all but those that reach other processes,
+   * other files or the kernel; or all.
+   */
+  readonly syscalls: 'allow-list' | 'deny-list' | 'none';
 }
 
-export const NO_LAYERS: Layers = { limits: 'none', privileges: 'none', files: 'none', network: 'none' };
+export const NO_LAYERS: Layers = {
+  limits: 'none',
+  privileges: 'none',
+  files: 'none',
+  network: 'none',
+  syscalls: 'none',
+};
 
 /**
  * Tries, strongest first, what holds the tools and still lets them run: every layer is on by
  * itself when it works, and of the ways to hide files the first that does.
  */
 export async function findSandbox(parts: SandboxParts): Promise<Sandbox> {
-  const [setpriv, bwrap] = await Promise.all(
-    ['setpriv', 'bwrap'].map((name) => findProgram(name, parts.searchPath)),
-  );
   const limits = limited(parts.bounds);
-  const holding = [
-    ...(setpriv ? [await landlock(setpriv, parts)] : []),
-    ...(bwrap ? [await hidden(bwrap, parts, true), await hidden(bwrap, parts, false)] : []),
-    ...(setpriv ? [unprivileged(setpriv)] : []),
-  ];
   const chosen: Way[] = [];
   if (await works([limits], parts)) chosen.push(limits);
-  for (const way of holding) {
+  for (const way of await waysToHide(parts)) {
     if (await works([...chosen, way], parts)) {
       chosen.push(way);
       break;
@@ -72,6 +85,26 @@ export async function findSandbox(parts: SandboxParts): Promise<Sandbox> {
     confine: together(chosen),
     layers: Object.assign({ ...NO_LAYERS }, ...chosen.map(({ gives }) => gives)),
   };
+}
+
+/** The ways to hide files from the tools, strongest first, and the one that is left where none of them works. */
+async function waysToHide(parts: SandboxParts): Promise<Way[]> {
+  const [setpriv, bwrap, prlimit] = await Promise.all(
+    ['setpriv', 'bwrap', 'prlimit'].map((name) => findProgram(name, parts.searchPath)),
+  );
+  const filters = await findFilters(parts.filters);
+  const lockNamespaces = bwrap !== undefined && (await canLockNamespaces(bwrap, parts));
+  const wrapped = [
+    ...filters.map((filter) => ({ filter, lockNamespaces })),
+    ...(prlimit ? [{ lockNamespaces, prlimit }] : []),
+    { lockNamespaces },
+  ];
+  return Promise.all([
+    ...(setpriv ? filters.map((filter) => landlock(setpriv, parts, filter)) : []),
+    ...(bwrap ? wrapped.map((options) => hidden(bwrap, parts, options)) : []),
+    // Without a filter Landlock hides files and no processes: bubblewrap is stronger.
+    ...(setpriv ? [landlock(setpriv, parts), unprivileged(setpriv)] : []),
+  ]);
 }
 
 function together(ways: readonly Way[]): Confine {
@@ -85,12 +118,30 @@ function together(ways: readonly Way[]): Confine {
   };
 }
 
-/** Whether every tool still says who it is. */
+/** Whether bubblewrap can forbid new user namespaces inside: from version 0.8, where /proc/sys can be written. */
+async function canLockNamespaces(bwrap: string, { folder, tryOut }: SandboxParts): Promise<boolean> {
+  const args = ['--unshare-user', '--disable-userns', '--ro-bind', '/', '/', bwrap, '--version'];
+  return tryOut(() => ({}))({ file: bwrap, args, cwd: folder, timeoutMs: 10_000 }).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * Whether every tool still says who it is, and, under the allow-list, converts a picture: only that shows whether it makes
+ * other calls. A tool that fails without any confinement as well, since a library is missing, says nothing about the list.
+ */
 async function works(ways: readonly Way[], { tools, folder, tryOut }: SandboxParts): Promise<boolean> {
-  const run = tryOut(together(ways));
-  const answers = tools.map(async ({ path, question: { args, answer } }) => {
-    const { stdout, stderr } = await run({ file: path, args, cwd: folder, timeoutMs: 10_000 });
-    return answer.test(stdout + stderr);
-  });
-  return (await Promise.all(answers.map((asked) => asked.catch(() => false)))).every(Boolean);
+  const [run, unconfined] = [tryOut(together(ways)), tryOut(() => ({}))];
+  const answers = async ({ path, question }: ToolToConfine): Promise<boolean> => {
+    const { stdout, stderr } = await run({ file: path, args: question.args, cwd: folder, timeoutMs: 10_000 });
+    return question.answer.test(stdout + stderr);
+  };
+  const converts = async ({ path, trial }: ToolToConfine): Promise<boolean> =>
+    (await passes(path, trial, run, folder)) || !(await passes(path, trial, unconfined, folder));
+  const needsTrial = ways.some(({ gives }) => gives.syscalls === 'allow-list');
+  const tried = await Promise.all(
+    tools.map(async (tool) => (await answers(tool).catch(() => false)) && (!needsTrial || converts(tool))),
+  );
+  return tried.every(Boolean);
 }

@@ -1,8 +1,9 @@
-import { readFile, readlink } from 'node:fs/promises';
+import { lstat, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 
 /**
- * Who a process is, in a way that no later process can be mistaken for it: its
- * number, when it started (in ticks since boot), and the namespace the number counts in.
+ * Identifies a process so that no later process can be mistaken for it: by its number, the
+ * time when it started (in ticks since boot), and the namespace that the number counts in.
  * Where there is no /proc, a process is known by its number alone.
  */
 export interface Identity {
@@ -12,20 +13,62 @@ export interface Identity {
 }
 
 const UNKNOWN = '0';
-const NAME = /^imagemill-(\d+)-(\d+)-(\d+)-/;
+/** The file in an instance's folder that says which process the folder belongs to. Tools cannot read it. */
+export const OWNER_FILE = 'owner.json';
+const NAME = 'imagemill-instance-';
+/** Version 0.1 had the process in the name, which tools could see. */
+const NAME_OF_0_1 = /^imagemill-(\d+)-(\d+)-(\d+)-/;
 
 export async function identity(pid: number = process.pid): Promise<Identity> {
   return { pid, started: (await startOf(pid)) ?? UNKNOWN, namespace: await ownNamespace() };
 }
 
-export function instanceFolderName({ pid, started, namespace }: Identity): string {
-  return `imagemill-${pid}-${started}-${namespace}`;
+/**
+ * Makes a folder for what a process puts on disk. The name tells nothing about the process.
+ *
+ * @returns the path of the folder
+ * @throws Error with the code of the system call that failed; nothing is left then
+ */
+export async function makeInstanceFolder(tempDir: string, owner?: Identity): Promise<string> {
+  const folder = await mkdtemp(join(tempDir, NAME));
+  try {
+    const text = JSON.stringify(owner ?? (await identity()));
+    await writeFile(join(folder, OWNER_FILE), text, { mode: 0o600 });
+    return folder;
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
 }
 
-/** Whose folder it is, or undefined when it is none of ours. */
-export function ownerOf(folderName: string): Identity | undefined {
-  const [, pid, started, namespace] = NAME.exec(folderName) ?? [];
-  return pid && started && namespace ? { pid: Number(pid), started, namespace } : undefined;
+/** A folder of an instance; the owner is unknown while the folder is being made. */
+export interface InstanceFolder {
+  readonly owner: Identity | undefined;
+  /** The last change, in milliseconds since the epoch. */
+  readonly changedMs: number;
+}
+
+/** Returns what is known about a folder, or undefined when it is not a folder of an instance of this user. */
+export async function readInstanceFolder(path: string): Promise<InstanceFolder | undefined> {
+  const name = basename(path);
+  const [, pid, started, namespace] = NAME_OF_0_1.exec(name) ?? [];
+  if (!namespace && !name.startsWith(NAME)) return undefined;
+  const info = await lstat(path).catch(() => undefined);
+  // In a shared folder for temporary files, others may use the same names.
+  if (!info?.isDirectory() || info.uid !== process.getuid?.()) return undefined;
+  const owner =
+    pid && started && namespace ? { pid: Number(pid), started, namespace } : await readOwner(path);
+  return { owner, changedMs: info.mtimeMs };
+}
+
+async function readOwner(folder: string): Promise<Identity | undefined> {
+  try {
+    const { pid, started, namespace } = JSON.parse(await readFile(join(folder, OWNER_FILE), 'utf8'));
+    const complete = Number.isInteger(pid) && typeof started === 'string' && typeof namespace === 'string';
+    return complete ? { pid, started, namespace } : undefined;
+  } catch {
+    return undefined; // not written yet, or not completely
+  }
 }
 
 /** Whether that very process still runs; undefined when it cannot be told from here. */

@@ -1,5 +1,5 @@
 import { lstatSync, opendirSync, rmSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { chmod, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** Folders of ours, removed with all that is in them. */
@@ -17,7 +17,20 @@ export async function removeFolder(path: string): Promise<void> {
   } catch {
     // It has changed, or is gone: the other way tries again, and tells.
   }
-  await rm(path, { recursive: true, force: true, maxRetries: 3 });
+  const rest = { recursive: true, force: true, maxRetries: 3 } as const;
+  await rm(path, rest).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EACCES' && error.code !== 'EPERM') throw error;
+    await allowRemoval(path);
+    await rm(path, rest);
+  });
+}
+
+/** Gives the owner all rights on a folder and those in it: without them, what a tool has left there cannot be removed. */
+async function allowRemoval(folder: string): Promise<void> {
+  await chmod(folder, 0o700);
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) await allowRemoval(join(folder, entry.name));
+  }
 }
 
 function isSmall(path: string): boolean {

@@ -1,38 +1,34 @@
-import { readdir, rm, stat } from 'node:fs/promises';
+import { readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isAlive, ownerOf } from './instance.ts';
+import { isAlive, readInstanceFolder } from './instance.ts';
 
-/** A folder of another container, which cannot be asked, counts as left behind after this time without a change. */
+/** How long a folder stays that cannot be judged: of another container, or without an owner. In milliseconds. */
 const STALE_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Removes the folders in `tempDir` that processes of ours left behind when they were
- * killed. Those of live processes, and everything that is not ours, stay.
+ * Removes the folders in `tempDir` that processes of this user left behind when they were
+ * killed. Those of live processes, of other users, and everything else stay.
  *
  * @param now milliseconds since the epoch
- * @returns the names of the folders that are gone
+ * @returns the names of the removed folders
  */
 export async function sweep(tempDir: string, now: number = Date.now()): Promise<string[]> {
   const names = await readdir(tempDir).catch(() => []);
   const swept = await Promise.all(
-    names.map(async (name) => {
-      const owner = ownerOf(name);
-      if (!owner) return [];
-      const path = join(tempDir, name);
-      const alive = (await isAlive(owner)) ?? (await changedSince(path, now - STALE_MS));
-      if (alive) return [];
-      // Another user's, perhaps: then it is that user's next process that removes it.
-      const gone = await rm(path, { recursive: true, force: true }).then(
-        () => true,
-        () => false,
-      );
-      return gone ? [name] : [];
-    }),
+    names.map(async (name) => ((await sweepFolder(join(tempDir, name), now)) ? [name] : [])),
   );
   return swept.flat();
 }
 
-async function changedSince(path: string, time: number): Promise<boolean> {
-  const info = await stat(path).catch(() => undefined);
-  return info !== undefined && info.mtimeMs > time;
+async function sweepFolder(path: string, now: number): Promise<boolean> {
+  const folder = await readInstanceFolder(path);
+  if (!folder) return false;
+  const { owner, changedMs } = folder;
+  if ((owner && (await isAlive(owner))) ?? changedMs > now - STALE_MS) return false;
+  // Without an owner, only an empty folder is known to be one that an instance was making.
+  const removed = owner ? rm(path, { recursive: true, force: true }) : rmdir(path);
+  return removed.then(
+    () => true,
+    () => false,
+  );
 }

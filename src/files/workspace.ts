@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, statfsSync } from 'node:fs';
-import { mkdir, mkdtemp } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fail } from '../errors.ts';
-import { identity, instanceFolderName } from './instance.ts';
+import { makeInstanceFolder } from './instance.ts';
 import { removeFolder } from './remove.ts';
 
 /** One private folder a request, removed whole in every outcome. */
@@ -41,8 +41,8 @@ async function freeOn(folder: string): Promise<number> {
 }
 
 /**
- * Everything this process puts on disk is below one folder in `tempDir`, whose name
- * tells which process it belongs to.
+ * Everything this process puts on disk is below one folder in `tempDir`, which has a file
+ * that says which process it belongs to.
  */
 export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   let home: Promise<string> | undefined;
@@ -50,7 +50,7 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
 
   const makeHome = async (): Promise<string> => {
     await mkdir(tempDir, { recursive: true });
-    return mkdtemp(join(tempDir, `${instanceFolderName(await identity())}-`));
+    return makeInstanceFolder(tempDir);
   };
   const forget = (made: Promise<string>): void => {
     if (home === made) home = undefined;

@@ -62,6 +62,7 @@ describe('the files for Docker', () => {
       expect(tmpfs[0].split(':')[0]).to.equal(config.TEMP_DIR);
       expect(Number.parseInt(stop_grace_period, 10) * 1000).to.be.above(config.SHUTDOWN_GRACE_MS);
       expect(config.PORT).to.equal(3000);
+      expect(config.SANDBOX, name).to.equal('on');
       if (name === 'instances') {
         expect(config.TRUST_PROXY).to.equal(1);
         expect(services).to.have.property(new URL(config.REDIS_URL ?? '').hostname);

@@ -1,12 +1,12 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdir, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import { chmod, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { identity, instanceFolderName } from '../../src/files/instance.ts';
-import { sweep } from '../../src/files/sweep.ts';
+import { OWNER_FILE } from '../../src/files/instance.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { scratch } from '../helpers/hooks.ts';
+
+const REMOVE = new URL('../../src/files/remove.ts', import.meta.url).href;
 
 describe('a workspace', () => {
   it('is private to the user, and each request and each file has its own', async () => {
@@ -24,6 +24,15 @@ describe('a workspace', () => {
     await workspaces.close();
   });
 
+  it('has no number of a process in its path, which tools can see', async () => {
+    const workspaces = createWorkspaces(await scratch('temp'));
+    const { path } = await workspaces.open();
+    expect(path.split('/').slice(-2).join('/')).to.match(
+      /^imagemill-instance-[A-Za-z0-9]{6}\/request-[A-Za-z0-9]{6}$/,
+    );
+    await workspaces.close();
+  });
+
   it('is removed whole; and closing removes the rest, so that nothing is left', async () => {
     const tempDir = await scratch('temp');
     const workspaces = createWorkspaces(tempDir);
@@ -31,7 +40,7 @@ describe('a workspace', () => {
     await writeFile(join(await one.folder('1'), 'in'), 'x');
     await one.remove();
     await one.remove();
-    expect(await readdir(join(one.path, '..'))).to.deep.equal([other.path.split('/').at(-1)]);
+    expect(await readdir(join(one.path, '..'))).to.have.members([OWNER_FILE, other.path.split('/').at(-1)]);
     await workspaces.close();
     expect(await readdir(tempDir)).to.deep.equal([]);
   });
@@ -43,8 +52,23 @@ describe('a workspace', () => {
     const folder = await crowded.folder('1');
     await Promise.all(Array.from({ length: 200 }, (_, at) => writeFile(join(folder, `${at}`), '')));
     await Promise.all([heavy.remove(), crowded.remove()]);
-    expect(await readdir(await workspaces.home())).to.deep.equal([]);
+    expect(await readdir(await workspaces.home())).to.deep.equal([OWNER_FILE]);
     await workspaces.close();
+  });
+
+  it('is removed whole also when a tool has taken the rights on its folders away', async () => {
+    const folder = await scratch('locked');
+    const inner = join(folder, 'request', 'made', 'deep');
+    await mkdir(inner, { recursive: true });
+    await writeFile(join(inner, 'file'), 'left');
+    for (const path of [inner, join(folder, 'request', 'made')]) await chmod(path, 0);
+    // Rights on files do not hold for root, whose capabilities go here.
+    const asOwner =
+      process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : ['env'];
+    const remove = `import('${REMOVE}').then((files) => files.removeFolder('${join(folder, 'request')}'))`;
+    const [program = '', ...args] = [...asOwner, process.execPath, '--eval', remove];
+    expect(spawnSync(program, args, { encoding: 'utf8' })).to.include({ status: 0, stderr: '' });
+    expect(await readdir(folder)).to.deep.equal([]);
   });
 
   it('is not opened where there is no room for what is to come, and for what becomes of it', async () => {
@@ -90,47 +114,5 @@ describe('a workspace that cannot be made where it was', () => {
     await rm(join(folder, 'blocked'));
     await (await workspaces.open()).remove();
     await workspaces.close();
-  });
-});
-
-describe('the sweeper', () => {
-  const folderOf = async (tempDir: string, pid: number, change = {}) => {
-    const name = `${instanceFolderName({ ...(await identity(pid)), ...change })}-abcdef`;
-    await mkdir(join(tempDir, name, 'request-1'), { recursive: true });
-    return name;
-  };
-
-  it('removes the folders of dead processes, and leaves those of live ones and of strangers', async () => {
-    const tempDir = await scratch('sweep');
-    const other = spawn('sleep', ['60']);
-    const dead = spawn('true');
-    const ended = once(dead, 'exit');
-    const gone = await folderOf(tempDir, dead.pid as number, { started: '1' });
-    await ended;
-    const live = await folderOf(tempDir, other.pid as number);
-    const own = await folderOf(tempDir, process.pid);
-    const reused = await folderOf(tempDir, other.pid as number, { started: '12345' });
-    await mkdir(join(tempDir, 'imagemill-notes'));
-    await writeFile(join(tempDir, 'somebody.txt'), '');
-
-    expect((await sweep(tempDir)).sort()).to.deep.equal([gone, reused].sort());
-    expect((await readdir(tempDir)).sort()).to.deep.equal(
-      ['imagemill-notes', live, own, 'somebody.txt'].sort(),
-    );
-    other.kill('SIGKILL');
-  });
-
-  it('leaves the folders of another container for a day after their last change, since it cannot ask it', async () => {
-    const tempDir = await scratch('sweep');
-    const recent = await folderOf(tempDir, 7, { started: '99', namespace: '1' });
-    const stale = await folderOf(tempDir, 8, { started: '99', namespace: '1' });
-    const now = Date.now();
-    await utimes(join(tempDir, stale), now / 1000 - 90_000, now / 1000 - 90_000);
-    expect(await sweep(tempDir, now)).to.deep.equal([stale]);
-    expect(await readdir(tempDir)).to.deep.equal([recent]);
-  });
-
-  it('finds nothing to do where there is no folder yet', async () => {
-    expect(await sweep('/nonexistent')).to.deep.equal([]);
   });
 });

@@ -49,6 +49,7 @@ const LAYERS = {
   privileges: 'apt install util-linux (setpriv)',
   files: 'apt install bubblewrap, or use Debian 13 (Landlock)',
   network: 'apt install bubblewrap, or use Debian 13 (seccomp)',
+  syscalls: 'a kernel with seccomp filters, and apt install bubblewrap, or use Debian 13',
 } as const;
 
 export function confinement({ mill, config: { SANDBOX } }: Facts): Check[] {

@@ -1,0 +1,142 @@
+import { CALL_NUMBERS, type CallName } from './call-numbers.ts';
+import { type Condition, type Filter, LAST_COMMON_CALL, type Rule } from './rules.ts';
+
+/** Makes programs of classic BPF of filters, as the kernel takes them: seccomp(2), linux/bpf_common.h. */
+
+export const ARCHITECTURES = {
+  /** `audit` is AUDIT_ARCH_* of linux/audit.h. */
+  x64: { audit: 0xc000_003e, column: 0 },
+  arm64: { audit: 0xc000_00b7, column: 1 },
+} as const;
+
+export type Architecture = keyof typeof ARCHITECTURES;
+
+/** One struct sock_filter. */
+export type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
+
+/** BPF_LD | BPF_W | BPF_ABS and so on. */
+export const CODES = {
+  LOAD_WORD: 0x20,
+  AND: 0x54,
+  JUMP: 0x05,
+  JUMP_IF_EQUAL: 0x15,
+  JUMP_IF_AT_LEAST: 0x35,
+  RETURN: 0x06,
+} as const;
+
+/** SECCOMP_RET_*, with the number of an error in the low bits: errno(3). */
+export const ACTIONS = {
+  allow: 0x7fff_0000,
+  refuse: 0x0005_0001,
+  absent: 0x0005_0026,
+  kill: 0x8000_0000,
+} as const;
+
+/** Where struct seccomp_data has what is looked at. Both architectures have the low half of an argument first. */
+export const NUMBER_AT = 0;
+export const ARCHITECTURE_AT = 4;
+export const ARGUMENTS_AT = 16;
+
+/** Calls of the x32 kind have this bit. No tool makes any. */
+export const X32_BIT = 0x4000_0000;
+
+/** The calls from `from` up to the next range. */
+interface Range {
+  readonly from: number;
+  readonly rule: Rule;
+}
+
+export function compile(filter: Filter, architecture: Architecture): Instruction[] {
+  const { audit } = ARCHITECTURES[architecture];
+  return [
+    [CODES.LOAD_WORD, 0, 0, ARCHITECTURE_AT],
+    [CODES.JUMP_IF_EQUAL, 1, 0, audit],
+    [CODES.RETURN, 0, 0, ACTIONS.kill],
+    [CODES.LOAD_WORD, 0, 0, NUMBER_AT],
+    ...search(rangesOf(filter, architecture)),
+  ];
+}
+
+/** As bytes, in the byte order of both architectures. */
+export function encode(program: readonly Instruction[]): Buffer {
+  return Buffer.concat(
+    program.map(([code, ifTrue, ifFalse, value]) => {
+      const bytes = Buffer.alloc(8);
+      bytes.writeUInt16LE(code, 0);
+      bytes.writeUInt8(ifTrue, 2);
+      bytes.writeUInt8(ifFalse, 3);
+      bytes.writeUInt32LE(value >>> 0, 4);
+      return bytes;
+    }),
+  );
+}
+
+/** What becomes of a call that has this number. */
+export function ruleFor(number: number, filter: Filter, architecture: Architecture): Rule {
+  if (number >= X32_BIT) return 'refuse';
+  const { column } = ARCHITECTURES[architecture];
+  const name = Object.entries(CALL_NUMBERS).find(([, numbers]) => numbers[column] === number)?.[0];
+  const rule = filter.calls[name as CallName];
+  return rule ?? (number > LAST_COMMON_CALL ? filter.newer : filter.others);
+}
+
+/** All numbers, in order; neighbours with one rule are one range. */
+function rangesOf(filter: Filter, architecture: Architecture): Range[] {
+  const { column } = ARCHITECTURES[architecture];
+  const last = Math.max(LAST_COMMON_CALL, ...Object.values(CALL_NUMBERS).map((row) => row[column] ?? 0));
+  const starts = [...Array(last + 2).keys(), X32_BIT];
+  return starts
+    .map((from): Range => ({ from, rule: ruleFor(from, filter, architecture) }))
+    .filter(({ rule }, at, all) => rule !== all[at - 1]?.rule);
+}
+
+/** Finds the range by halves: the kernel goes through a filter once for every call there is, whenever it loads one. */
+function search(ranges: readonly Range[]): Instruction[] {
+  const [first] = ranges as [Range];
+  if (ranges.length === 1) return decide(first.rule);
+  const middle = ranges.length >> 1;
+  const below = search(ranges.slice(0, middle));
+  const { from } = ranges[middle] as Range;
+  return [
+    // A conditional jump reaches 255 instructions, the other one any number.
+    [CODES.JUMP_IF_AT_LEAST, 0, 1, from],
+    [CODES.JUMP, 0, 0, below.length],
+    ...below,
+    ...search(ranges.slice(middle)),
+  ];
+}
+
+/** Ends with an action in every case. */
+function decide(rule: Rule): Instruction[] {
+  if (typeof rule === 'string') return [[CODES.RETURN, 0, 0, ACTIONS[rule]]];
+  const otherwise = rule.action === 'allow' ? 'refuse' : 'allow';
+  return [
+    ...rule.when.flatMap((conditions) =>
+      alternative(conditions, [[CODES.RETURN, 0, 0, ACTIONS[rule.action]]]),
+    ),
+    [CODES.RETURN, 0, 0, ACTIONS[otherwise]],
+  ];
+}
+
+/** Goes on to `then` where all conditions are true, and jumps behind it where one is not. */
+function alternative(conditions: readonly Condition[], then: readonly Instruction[]): Instruction[] {
+  const [first, ...others] = conditions;
+  if (!first) return [...then];
+  const rest = alternative(others, then);
+  return [...load(first), ...compare(first), [CODES.JUMP, 0, 0, rest.length], ...rest];
+}
+
+function load({ argument, half, mask }: Condition): Instruction[] {
+  const at = ARGUMENTS_AT + 8 * argument + (half === 'high' ? 4 : 0);
+  return [[CODES.LOAD_WORD, 0, 0, at], ...(mask === undefined ? [] : [[CODES.AND, 0, 0, mask] as const])];
+}
+
+/** Skips the next instruction where the condition is true. */
+function compare(condition: Condition): Instruction[] {
+  const values = 'oneOf' in condition ? condition.oneOf : condition.noneOf;
+  return [
+    ...values.map((value, at): Instruction => [CODES.JUMP_IF_EQUAL, values.length - at, 0, value]),
+    // A value that matched has skipped this one instead.
+    ...('oneOf' in condition ? [] : [[CODES.JUMP, 0, 0, 1] as const]),
+  ];
+}

@@ -1,0 +1,70 @@
+/** Flags and commands of system calls, from the kernel's include/uapi. They are the same on x64 and arm64. */
+
+/** sched.h: the flags of clone(2) that ask for a new namespace. */
+export const CLONE_NEW_NAMESPACES =
+  0x0002_0000 | 0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000;
+export const CLONE_THREAD = 0x0001_0000;
+
+/** asm-generic/fcntl.h, fcntl.h: commands of fcntl(2). */
+export const FCNTL = {
+  F_DUPFD: 0,
+  F_GETFD: 1,
+  F_SETFD: 2,
+  F_GETFL: 3,
+  F_SETFL: 4,
+  F_SETOWN: 8,
+  F_SETSIG: 10,
+  F_SETOWN_EX: 15,
+  F_SETLEASE: 1024,
+  F_NOTIFY: 1026,
+  F_DUPFD_CLOEXEC: 1030,
+} as const;
+export const O_ASYNC = 0x2000;
+
+/** asm-generic/ioctls.h, sockios.h: requests of ioctl(2). */
+export const IOCTL = {
+  TCGETS: 0x5401,
+  TIOCSTI: 0x5412,
+  TIOCGWINSZ: 0x5413,
+  TIOCLINUX: 0x541c,
+  FIONREAD: 0x541b,
+  FIOASYNC: 0x5452,
+  TCGETS2: 0x802c_542a,
+  FIOSETOWN: 0x8901,
+  SIOCSPGRP: 0x8902,
+} as const;
+
+/** mman-common.h. */
+export const PROT_WRITE = 0x2;
+export const PROT_EXEC = 0x4;
+/** arm64 only. */
+export const PROT_BTI = 0x10;
+export const MAP_ANONYMOUS = 0x20;
+
+/** mman-common.h: advice to madvise(2). */
+export const MADVICE = {
+  MADV_NORMAL: 0,
+  MADV_RANDOM: 1,
+  MADV_SEQUENTIAL: 2,
+  MADV_WILLNEED: 3,
+  MADV_DONTNEED: 4,
+  MADV_FREE: 8,
+  MADV_HUGEPAGE: 14,
+  MADV_NOHUGEPAGE: 15,
+  MADV_DONTDUMP: 16,
+} as const;
+
+/** prctl.h. */
+export const PRCTL = {
+  PR_SET_PDEATHSIG: 1,
+  PR_GET_DUMPABLE: 3,
+  PR_SET_KEEPCAPS: 8,
+  PR_SET_NAME: 15,
+  PR_GET_NAME: 16,
+  PR_SET_NO_NEW_PRIVS: 38,
+  PR_GET_NO_NEW_PRIVS: 39,
+  PR_SET_VMA: 0x5356_4d41,
+} as const;
+
+/** asm-generic/signal.h. */
+export const SIGKILL = 9;
