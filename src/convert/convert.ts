@@ -185,12 +185,11 @@ export function createConvert({
     });
     prepare(picture, source, options); // what cannot be converted does not wait for its turn
     return pool.run(
-      signal,
       async (queuedMs) => {
         starts(queuedMs);
         return { ...(await convertOne(picture, source, options, signal)), queuedMs };
       },
-      group,
+      { signal, client: source.client, group },
     );
   }
 

@@ -246,7 +246,6 @@ describe('converting all', () => {
     const log: string[] = [];
     const convert = (source: Source, _options: unknown, signal: AbortSignal, group?: object) =>
       pool.run(
-        signal,
         async () => {
           log.push(`start ${source.label}`);
           if (source.label === 'a') throw fail('DAMAGED', 'a', 'PNG');
@@ -255,7 +254,7 @@ describe('converting all', () => {
           log.push(`stopped ${source.label}`);
           throw new ClientGone();
         },
-        group,
+        { signal, group },
       );
     const error = await convertAll(files, convert, options, 'fail', stays).catch((e) => e);
     expect(error.message).to.equal('a is damaged or not a valid PNG image.');
