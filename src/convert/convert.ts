@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Run } from '../engine/command.ts';
 import type { Pool } from '../engine/pool.ts';
 import type { Tool, Toolchain } from '../engine/toolchain.ts';
-import { fail, failBecause } from '../errors.ts';
+import { fail, failBecause, type TimeLimit } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
 import { checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
 import { EndlessFile } from './header/bytes.ts';
@@ -78,7 +78,7 @@ export interface ConvertDeps {
 }
 
 /** A drawing can be written to take any time; an honest one takes far less than this, in milliseconds. */
-const MOST_DRAWING_MS = 15_000;
+const MAX_DRAWING_MS = 15_000;
 /** And any memory; 50 megapixels take a fifth of it. */
 const MOST_DRAWING_BYTES = 1024 ** 3;
 
@@ -97,8 +97,10 @@ export function createConvert({
   observe = () => {},
 }: ConvertDeps): Convert {
   const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
-  const limitOf = ({ tool }: Step): number =>
-    tool === 'rsvg' ? Math.min(timeoutMs, MOST_DRAWING_MS) : timeoutMs;
+  const limitOf = ({ tool }: Step): TimeLimit =>
+    tool === 'rsvg' && timeoutMs > MAX_DRAWING_MS
+      ? { ms: MAX_DRAWING_MS }
+      : { ms: timeoutMs, setting: 'CONVERT_TIMEOUT_MS' };
 
   function prepare(picture: Picture, { type, label }: Source, options: ConvertOptions): Plan {
     checkLimits(picture, options, limits, label);
@@ -127,7 +129,7 @@ export function createConvert({
       const file = (toolchain[step.tool] as Tool).path;
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
       const stdin = step.stdin === undefined ? {} : { stdin: join(cwd, step.stdin) };
-      const limit = Math.min(left, limitOf(step));
+      const limit = Math.min(left, limitOf(step).ms);
       try {
         const memory = step.tool === 'rsvg' ? { memoryBytes: MOST_DRAWING_BYTES } : {};
         const output = await run({

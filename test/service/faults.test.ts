@@ -34,7 +34,7 @@ describe('when something goes wrong', () => {
   });
 
   describe('with the tool', () => {
-    it('that hangs, the answer is 503 with the limit and Retry-After, and the process is dead', async () => {
+    it('returns 413 with the limit and its setting, without Retry-After, and kills the process when a tool hangs', async () => {
       const pidFile = join(await scratch('pid'), 'pid');
       await start({
         MAGICK_BIN: await fakeMagick(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`),
@@ -42,10 +42,10 @@ describe('when something goes wrong', () => {
       });
       const { status, message, headers } = await convert(current().base, photo);
       expect([status, message]).to.deep.equal([
-        503,
-        'The file took longer to convert than the limit of 1 second, and was stopped.',
+        413,
+        'The file took longer to convert than the limit of 1 second (CONVERT_TIMEOUT_MS).',
       ]);
-      expect(Number(headers.get('retry-after'))).to.be.above(0);
+      expect(headers.get('retry-after')).to.equal(null);
       const pid = Number(await readFile(pidFile, 'utf8'));
       await eventually(() => !isRunning(pid));
       expect(await openRequests()).to.deep.equal([]);

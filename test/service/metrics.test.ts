@@ -120,7 +120,7 @@ describe('the metrics', () => {
 
   it('say why a tool was killed that took too long', async () => {
     await start({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '200' });
-    expect((await convert(current().base, await fixture('scene.jpg'))).status).to.equal(503);
+    expect((await convert(current().base, await fixture('scene.jpg'))).status).to.equal(413);
     const samples = await scrape();
     expect(value(samples, 'imagemill_tools_killed_total', { reason: 'timeout' })).to.equal(1);
     expect(value(samples, 'imagemill_conversions_total', { result: 'conversion_timeout' })).to.equal(1);
