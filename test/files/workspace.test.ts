@@ -47,15 +47,52 @@ describe('a workspace', () => {
     await workspaces.close();
   });
 
-  it('is not opened where there is no room for what is to come, and for what becomes of it', async () => {
+  it('is not opened where there is no room for what is to come', async () => {
     const MIB = 1024 ** 2;
     const tempDir = await scratch('temp');
-    const workspaces = createWorkspaces(tempDir, async () => 28 * MIB);
-    await (await workspaces.open(10 * MIB)).remove();
-    const refused = await workspaces.open(10 * MIB + 1).catch((error) => error);
+    const workspaces = createWorkspaces(tempDir, async () => 18 * MIB);
+    await (await workspaces.open({ bytes: 10 * MIB })).remove();
+    const refused = await workspaces.open({ bytes: 10 * MIB + 1 }).catch((error) => error);
     expect(refused).to.include({ code: 'DISK_FULL', status: 503 });
+    expect(workspaces.reserved()).to.equal(0);
     await workspaces.close();
     expect(await readdir(tempDir)).to.deep.equal([]);
+  });
+
+  it('gives room back for what is discarded, and all of it when it is removed', async () => {
+    const workspaces = createWorkspaces(await scratch('temp'));
+    const workspace = await workspaces.open({ bytes: 1000 });
+    const folder = await workspace.folder('1');
+    await workspace.room.store(600);
+    await writeFile(join(folder, 'in'), Buffer.alloc(600));
+    expect(workspaces.reserved()).to.equal(1000);
+    await workspace.discard(folder);
+    expect(workspaces.reserved()).to.equal(400);
+    expect(await readdir(workspace.path)).to.deep.equal([]);
+    await workspace.remove();
+    expect(workspaces.reserved()).to.equal(0);
+    await workspaces.close();
+  });
+
+  it('throws the error of the work in it, not that of its removal', async () => {
+    const tempDir = await scratch('temp');
+    const workspaces = createWorkspaces(tempDir);
+    const home = await workspaces.home();
+    /** Below a file there is nothing that could be removed. */
+    const spoil = async (): Promise<void> => {
+      await rm(home, { recursive: true });
+      await writeFile(home, '');
+    };
+    const failing = workspaces.use({ bytes: 10 }, async () => {
+      await spoil();
+      throw new Error('of the work');
+    });
+    expect((await failing.catch((cause) => cause)).message).to.equal('of the work');
+    expect(workspaces.reserved()).to.equal(0);
+    await rm(home);
+    expect((await workspaces.use({}, spoil).catch((cause) => cause)).code).to.equal('ENOTDIR');
+    expect(workspaces.reserved()).to.equal(0);
+    await workspaces.close();
   });
 
   it('is made again when somebody tidied up the temporary folder meanwhile', async () => {
