@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { identity, instanceFolderName } from '../../src/files/instance.ts';
@@ -103,6 +103,25 @@ describe('a workspace', () => {
     await (await workspaces.open()).remove();
     await workspaces.close();
     expect(await readdir(tempDir)).to.deep.equal([]);
+  });
+});
+
+describe('the removal of a folder', () => {
+  it('restores the rights that a tool has taken away from its folders', async () => {
+    const folder = await scratch('locked');
+    const inner = join(folder, 'request', 'job', 'deep');
+    await mkdir(inner, { recursive: true });
+    await writeFile(join(inner, 'file'), '');
+    await chmod(inner, 0);
+    await chmod(join(inner, '..'), 0o500);
+    // In a user namespace, so that not even root has more rights than the owner of the folder.
+    const module = new URL('../../src/files/remove.ts', import.meta.url).href;
+    const code = `await (await import('${module}')).removeFolder('${join(folder, 'request')}')`;
+    const apart = ['--user', process.execPath, '--input-type=module', '-e', code];
+    const { status, stderr } = spawnSync('unshare', apart, { encoding: 'utf8' });
+    expect(stderr).to.equal('');
+    expect(status).to.equal(0);
+    expect(await readdir(folder)).to.deep.equal([]);
   });
 });
 

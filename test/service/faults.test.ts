@@ -89,6 +89,13 @@ describe('when something goes wrong', () => {
       ['says that all is well and leaves an empty file', ': > image.webp'],
       ['says that all is well and leaves another format', 'echo GIF89a > image.webp'],
       ['says that all is well and leaves two files', 'echo x > image-0.webp; echo x > image-1.webp'],
+      ['says that all is well and leaves a link', `ln -s ${fixturePath('scene.webp')} image.webp`],
+      [
+        'says that all is well and leaves a file of two names',
+        `cp ${fixturePath('scene.webp')} other; ln other image.webp`,
+      ],
+      ['says that all is well and leaves a pipe', 'mkfifo image.webp'],
+      ['says that all is well and leaves a folder', 'mkdir image.webp; echo > image.webp/x'],
       [
         'says that all is well and leaves one more file',
         'printf "RIFF....WEBP" > image.webp; echo x > image.webp~',
