@@ -110,24 +110,25 @@ describe('an answer', () => {
 
 /** A service whose working files are on a disk of its own of so many MiB, in memory. */
 function useSmallDisk(mebibytes: number) {
-  let process: ServiceProcess | undefined;
+  let server: ServiceProcess | undefined;
   afterEach(async () => {
-    process?.child.kill('SIGTERM');
-    await process?.ended();
-    process = undefined;
+    server?.child.kill('SIGTERM');
+    await server?.ended();
+    server = undefined;
   });
   return {
     /** @returns undefined where nothing can be mounted */
     async start(): Promise<string | undefined> {
       const TEMP_DIR = await scratch('small-disk');
       const mount = `mount -t tmpfs -o size=${mebibytes}m tmpfs '${TEMP_DIR}'; exec "$@"`;
-      const apart = ['--user', '--map-root-user', '--mount', 'sh', '-ec', mount, 'sh'];
+      const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
+      const apart = [...user, '--mount', 'sh', '-ec', mount, 'sh'];
       if (spawnSync('unshare', [...apart, 'true']).status !== 0) {
         console.warn('NOT PROVEN, since nothing can be mounted here: that slow readers do not fill a disk');
         return undefined;
       }
-      process = startProcess({ TEMP_DIR }, ['unshare', ...apart]);
-      return process.base();
+      server = startProcess({ TEMP_DIR }, ['unshare', ...apart]);
+      return server.base();
     },
   };
 }
