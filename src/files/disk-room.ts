@@ -30,7 +30,8 @@ export interface RequestRoom {
   /** Gives back what the request announced and did not send. */
   received(): void;
   /**
-   * Takes room for a file of at most `bytes`.
+   * Takes room for a file of at most `bytes`. Where there is none, it waits for the files to settle that room was
+   * reserved for before, since most turn out to be much smaller.
    *
    * @returns the function to call when the file is there, with its real size, or with 0 when there is none
    * @throws ServiceError DISK_FULL when the client is over its share, or when there is no room and no answer to cut off
@@ -67,6 +68,10 @@ interface Account {
 /** @param free tells the bytes that the disk has left, or nothing when it cannot be asked */
 export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoom {
   const accounts = new Set<Account>();
+  /** Resolved when their file is there. */
+  const reservations = new Set<Promise<void>>();
+  /** The last reservation of each client, while one is asked for. */
+  const lastAsked = new Map<string | undefined, Promise<unknown>>();
   const sum = (bytesOf: (account: Account) => number, some: Iterable<Account> = accounts): number =>
     [...some].reduce((total, account) => total + bytesOf(account), 0);
   const held = ({ stored, expected }: Account): number => stored + expected;
@@ -97,8 +102,14 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
   /**
    * Adds `bytes` to what is expected for the account. A client may go beyond its share as long as the share of one more
    * client stays free.
+   *
+   * @param awaited reservations to wait for when there is no room
    */
-  async function expect(account: Account, bytes: number): Promise<void> {
+  async function expect(
+    account: Account,
+    bytes: number,
+    awaited: readonly Promise<void>[] = [],
+  ): Promise<void> {
     const { client } = account;
     for (;;) {
       const left = await free();
@@ -107,18 +118,34 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
       const inShare = client === undefined || heldBy(client) + bytes <= share;
       if (bytes <= (inShare ? room : room - share)) break;
       const slowest = inShare ? slowestAnswer(share) : undefined;
-      if (!slowest) throw fail('DISK_FULL');
-      slowest.answer?.cutOff();
-      await slowest.closed.promise;
+      const unsettled = awaited.filter((reservation) => reservations.has(reservation));
+      if (!slowest && unsettled.length === 0) throw fail('DISK_FULL');
+      slowest?.answer?.cutOff();
+      await Promise.race(slowest ? [slowest.closed.promise] : unsettled);
     }
     account.expected += bytes;
   }
 
-  /** An estimate that is larger than any share is cut to the share of a client that is alone. */
+  /**
+   * Cuts an estimate to what the request may still have of half of the disk, the share of a client that is alone: on a
+   * small disk the largest possible result may never fit, and the real one nearly always does.
+   */
   async function cutToShare(account: Account, bytes: number): Promise<number> {
     const left = await free();
     if (left === undefined) return bytes;
-    return Math.min(bytes, Math.max(0, measure(left).total / 2 - held(account) - RESERVE_BYTES));
+    const most = measure(left).total / 2 - held(account) - RESERVE_BYTES;
+    return most > 0 ? Math.min(bytes, most) : bytes;
+  }
+
+  /** Runs the tasks of one client one after the other, so that each waits for the reservations of those before it. */
+  async function inTurn<T>(client: string | undefined, task: () => Promise<T>): Promise<T> {
+    const turn = (lastAsked.get(client) ?? Promise.resolve()).then(task, task);
+    lastAsked.set(client, turn);
+    try {
+      return await turn;
+    } finally {
+      if (lastAsked.get(client) === turn) lastAsked.delete(client);
+    }
   }
 
   return {
@@ -151,13 +178,19 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
           account.expected -= announced;
           announced = 0;
         },
-        async reserve(most) {
-          const reserved = await cutToShare(account, most);
-          await expect(account, reserved);
-          return (stored) => {
-            account.expected -= reserved;
-            account.stored += stored;
-          };
+        reserve(most) {
+          return inTurn(client, async () => {
+            const reserved = await cutToShare(account, most);
+            await expect(account, reserved, [...reservations]);
+            const { promise, resolve } = Promise.withResolvers<void>();
+            reservations.add(promise);
+            return (stored) => {
+              account.expected -= reserved;
+              account.stored += stored;
+              reservations.delete(promise);
+              resolve();
+            };
+          });
         },
         release(gone) {
           account.stored = Math.max(0, account.stored - gone);

@@ -83,6 +83,28 @@ describe('the room on the disk', () => {
     expect([room.stored(), room.held()]).to.deep.equal([2 * MIB, 2 * MIB]);
   });
 
+  it('waits for results that are being made, since most take much less than was reserved for them', async () => {
+    const { open, room } = disk(100);
+    const request = await open('a', 0);
+    const first = await request.reserve(30 * MIB);
+    const second = request.reserve(30 * MIB);
+    const third = request.reserve(30 * MIB);
+    first(MIB);
+    (await second)(MIB);
+    (await third)(MIB);
+    expect([room.stored(), room.held()]).to.deep.equal([3 * MIB, 3 * MIB]);
+  });
+
+  it('refuses to reserve room when the results that were being made have settled and left too little', async () => {
+    const { open } = disk(100);
+    const request = await open('a', 0);
+    const first = await request.reserve(46 * MIB);
+    const second = codeOf(request.reserve(30 * MIB));
+    const third = codeOf(request.reserve(30 * MIB));
+    first(46 * MIB);
+    expect(await Promise.all([second, third])).to.deep.equal(['DISK_FULL', 'DISK_FULL']);
+  });
+
   it('reserves no more than half of the disk for one result, so that a small disk can do something', async () => {
     const { open, room } = disk(100);
     const settle = await (await open('a', 1)).reserve(300 * MIB);
