@@ -19,6 +19,12 @@ const row = <P extends unknown[]>(
 
 const seconds = (count: number): string => `${count} second${count === 1 ? '' : 's'}`;
 
+/** How long something may take, in milliseconds, and the setting that moves the limit, if one does. */
+export interface TimeLimit {
+  readonly ms: number;
+  readonly setting?: string;
+}
+
 /** Bytes as people say them. */
 export function readableBytes(bytes: number): string {
   const mebibytes = bytes / (1024 * 1024);
@@ -110,6 +116,12 @@ const ERRORS = {
     (file: string) =>
       `${file} needs more memory or room than one conversion may have (see MAX_PIXELS and MAX_TOTAL_PIXELS).`,
   ),
+  // A limit of the picture, as the others above: with 503, proxies and clients would repeat it in vain.
+  CONVERSION_TIMEOUT: row(
+    413,
+    (file: string, { ms, setting }: TimeLimit) =>
+      `${file} took longer to convert than the limit of ${seconds(ms / 1000)}${setting ? ` (${setting})` : ' for drawings, which no setting moves'}.`,
+  ),
   UNSUPPORTED_TYPE: row(
     415,
     (file: string, supported: string) => `${file} is not an image of a supported format (${supported}).`,
@@ -150,12 +162,6 @@ const ERRORS = {
   DISK_FULL: row(
     503,
     () => 'The service has no room for working files at the moment. Try again shortly.',
-    () => 30,
-  ),
-  CONVERSION_TIMEOUT: row(
-    503,
-    (file: string, ms: number) =>
-      `${file} took longer to convert than the limit of ${seconds(ms / 1000)}, and was stopped.`,
     () => 30,
   ),
 } as const;

@@ -27,7 +27,7 @@ export interface Levels {
   readonly running: number;
   readonly workersReady: number;
   readonly workersResting: number;
-  /** What requests under way may still put into the temp folder, and have. */
+  /** What requests under way have put into the temp folder, and may still put there. */
   readonly reservedBytes: number;
   /** What the disk of the temp folder has left; nothing when it cannot be asked. */
   readonly freeBytes: number | undefined;
@@ -104,7 +104,10 @@ export function createMetrics({ version, levels, wholeProcess }: MetricsDeps): M
   const waiting = gauge('conversions_waiting', 'Conversions that wait for their turn.');
   const running = gauge('conversions_running', 'Conversions under way.');
   const workers = gauge('workers', 'Warm workers that wait for work.', ['state']);
-  const reserved = gauge('temp_reserved_bytes', 'What requests under way may put into TEMP_DIR.');
+  const reserved = gauge(
+    'temp_reserved_bytes',
+    'What requests under way have put into TEMP_DIR, and may still put there.',
+  );
   const free = gauge('temp_free_bytes', 'What the disk of TEMP_DIR has left.');
 
   return {

@@ -14,7 +14,7 @@ import { createShells } from './engine/shells.ts';
 import { findToolchain, type Toolchain } from './engine/toolchain.ts';
 import { sweep } from './files/sweep.ts';
 import { createWorkspaces, type Workspaces } from './files/workspace.ts';
-import { shutIn, toolLimits } from './shut-in.ts';
+import { maxToolFileBytes, shutIn, toolLimits } from './shut-in.ts';
 import { Unusable } from './unusable.ts';
 import { warmWorkers } from './warm.ts';
 
@@ -124,6 +124,7 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
         maxFrames: config.MAX_FRAMES,
       },
       timeoutMs: config.CONVERT_TIMEOUT_MS,
+      maxFileBytes: maxToolFileBytes(config),
       ...(observer && { observe: observer.conversion }),
     });
     const load = (): MillLoad => {
@@ -157,12 +158,9 @@ async function checkPolicy(
   run: Run,
   limits: ToolLimits,
 ): Promise<void> {
-  const trial = await workspaces.open();
-  try {
-    if (magick && !(await policyHolds(magick, run, trial.path, limits))) {
+  await workspaces.use({}, async ({ path }) => {
+    if (magick && !(await policyHolds(magick, run, path, limits))) {
       throw new Unusable(`${magick.path} does not obey the policy in ${ASSETS}: not safe to serve.`);
     }
-  } finally {
-    await trial.remove();
-  }
+  });
 }

@@ -27,6 +27,11 @@ export function toolLimits({
   };
 }
 
+/** The bytes that one file of a tool may have: four for every pixel of the largest input, more than any result takes. */
+export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Pick<Config, 'MAX_TOTAL_PIXELS'>): number {
+  return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
+}
+
 export interface ToShutIn {
   readonly config: Pick<Config, 'MAX_TOTAL_PIXELS' | 'PATH' | 'SANDBOX'>;
   readonly toolchain: Toolchain;
@@ -67,8 +72,7 @@ export async function shutIn({
     readable: [assets],
     bounds: {
       memoryBytes: limits.memoryBytes + 512 * MIB,
-      // Four bytes for every pixel that a file may have: more than any result takes.
-      fileBytes: 4 * config.MAX_TOTAL_PIXELS + 16 * MIB,
+      fileBytes: maxToolFileBytes(config),
     },
     filters: `${assets}/seccomp`,
     folder,

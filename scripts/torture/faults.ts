@@ -32,7 +32,7 @@ type Fault = (parts: FaultParts) => Promise<Outcome>;
 
 export const FAULTS: Readonly<Record<string, Fault>> = {
   'the tool hangs and ignores SIGTERM': (parts) =>
-    withTool(parts, "trap '' TERM; while :; do sleep 1; done", [503]),
+    withTool(parts, "trap '' TERM; while :; do sleep 1; done", [413, 503]),
   'the tool crashes': (parts) => withTool(parts, 'kill -SEGV $$', [400, 503]),
   'the tool is gone for a while': toolGone,
   'the disk of 64 MB fills': diskFull,

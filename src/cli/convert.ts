@@ -94,13 +94,20 @@ async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> 
   const { stream, bytes } = await openInput(input);
   addAbortSignal(signal, stream); // nobody knows when standard input has its next byte
   try {
-    const workspace = await mill.workspaces.open(Math.min(bytes ?? maxFileBytes, maxFileBytes));
+    const workspace = await mill.workspaces.open({ bytes: Math.min(bytes ?? maxFileBytes, maxFileBytes) });
     try {
       const folder = await workspace.folder('image');
+      const { room } = workspace;
       const label = input === STDIN ? 'Standard input' : printable(input, MOST_LETTERS);
-      const rules = { label, types: mill.capabilities.inputs, most: () => maxFileBytes, halted: signal };
+      const rules = {
+        label,
+        types: mill.capabilities.inputs,
+        most: () => maxFileBytes,
+        halted: signal,
+        room,
+      };
       const { type, length } = await takeIn(stream, join(folder, INPUT_FILE), rules);
-      const result = await mill.convert({ folder, type, label, client: CLIENT }, options, signal);
+      const result = await mill.convert({ folder, room, type, label, client: CLIENT }, options, signal);
       signal.throwIfAborted();
       await place(result.path, output, force);
       const ms = Math.round(result.convertedMs);

@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../errors.ts';
-import type { Convert, Converted, Source } from './convert.ts';
+import { type Convert, type Converted, discardSource, type Source } from './convert.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 
 /** Several files with the same options: all of them, or as many as go. */
@@ -48,17 +48,18 @@ export async function convertAll(
     }
   }
 
-  const digests = await digestsOfTwins(files);
+  const looks = await lookAt(files);
   const begun = new Map<string, { file: Source; outcome: Promise<Outcome | undefined> }>();
   const outcomes = await Promise.all(
     files.map(async (file, at) => {
-      const digest = digests[at] ?? String(at);
+      const { digest = String(at), bytes } = looks[at] as Look;
       const twin = begun.get(digest);
       if (twin === undefined) {
         const outcome = convertOne(file);
         begun.set(digest, { file, outcome });
         return outcome;
       }
+      await discardSource(file, bytes);
       const outcome = await twin.outcome;
       return outcome && 'error' in outcome ? { error: under(file, outcome.error, twin.file) } : outcome;
     }),
@@ -67,16 +68,24 @@ export async function convertAll(
   return outcomes.filter((outcome) => outcome !== undefined);
 }
 
-/** Of each file that has as many bytes as another one, since only those can be the same. */
-async function digestsOfTwins(files: readonly Source[]): Promise<(string | undefined)[]> {
+/** What a file has to be told from the others by. */
+interface Look {
+  readonly bytes: number;
+  /** Of a file that has as many bytes as another one, since only those can be the same. */
+  readonly digest?: string;
+}
+
+async function lookAt(files: readonly Source[]): Promise<Look[]> {
   const paths = files.map(({ folder }) => join(folder, INPUT_FILE));
   const sizes = await Promise.all(paths.map(async (path) => (await stat(path)).size));
-  const digests: (string | undefined)[] = [];
+  const looks: Look[] = [];
   // One after another: so many open files would be missed elsewhere.
   for (const [at, path] of paths.entries()) {
-    digests.push(sizes.filter((size) => size === sizes[at]).length > 1 ? await digestOf(path) : undefined);
+    const bytes = sizes[at] as number;
+    const isSingle = sizes.filter((size) => size === bytes).length === 1;
+    looks.push(isSingle ? { bytes } : { bytes, digest: await digestOf(path) });
   }
-  return digests;
+  return looks;
 }
 
 async function digestOf(path: string): Promise<string> {

@@ -1,17 +1,20 @@
-import { renameSync } from 'node:fs';
+import { renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Run } from '../engine/command.ts';
 import type { Pool } from '../engine/pool.ts';
 import type { Tool, Toolchain } from '../engine/toolchain.ts';
-import { fail, failBecause } from '../errors.ts';
+import { fail, failBecause, type TimeLimit } from '../errors.ts';
+import type { RequestRoom } from '../files/disk-room.ts';
+import { removeFolder } from '../files/remove.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
-import { checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
+import { badResult, checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
 import { EndlessFile } from './header/bytes.ts';
 import { readHeader } from './header/header.ts';
 import { checkLimits, type PictureLimits } from './limits.ts';
 import { mend } from './mend.ts';
 import { keptMetadata, notesIn } from './notes.ts';
 import { isMisread, plan } from './plan/plan.ts';
+import { bytesOnDisk } from './plan/room.ts';
 import {
   type ConvertOptions,
   INPUT_FILE,
@@ -20,13 +23,15 @@ import {
   type Plan,
   type Step,
 } from './plan/types.ts';
-import { checkResult } from './result.ts';
+import { checkResult, isNoFile } from './result.ts';
 
 /** One file, from the bytes that were received to the bytes that are sent. */
 
 export interface Source {
-  /** A folder of its own, which holds the file as {@link INPUT_FILE}. */
+  /** A folder of its own, which holds the file as {@link INPUT_FILE}. The conversion removes it. */
   readonly folder: string;
+  /** Where the bytes of the file are counted, and those of the result will be. */
+  readonly room?: RequestRoom;
   readonly type: InputType;
   /** How messages name it. */
   readonly label: string;
@@ -37,6 +42,7 @@ export interface Source {
 }
 
 export interface Converted {
+  /** Beside the source's folder, where no tool can change it. */
   readonly path: string;
   readonly bytes: number;
   readonly queuedMs: number;
@@ -74,12 +80,14 @@ export interface ConvertDeps {
   readonly limits: PictureLimits;
   /** For one conversion, in milliseconds. */
   readonly timeoutMs: number;
+  /** What a file that a tool writes may have at most. */
+  readonly maxFileBytes: number;
   /** Is told of every conversion when it is over. */
   readonly observe?: (conversion: Conversion) => void;
 }
 
 /** A drawing can be written to take any time; an honest one takes far less than this, in milliseconds. */
-const MOST_DRAWING_MS = 15_000;
+const MAX_DRAWING_MS = 15_000;
 /** And any memory; 50 megapixels take a fifth of it. */
 const MOST_DRAWING_BYTES = 1024 ** 3;
 
@@ -96,8 +104,8 @@ function moveOut(folder: string, name: string): string {
 }
 
 /**
- * Makes the function that converts one file. All that it leaves on disk is in the source's folder, or beside it
- * under the same name with an extension.
+ * Makes the function that converts one file. All that it leaves on disk is the result. It removes the source's folder,
+ * also when it fails.
  *
  * It throws a ServiceError that names the file, and ClientGone when its signal fires.
  */
@@ -108,11 +116,14 @@ export function createConvert({
   srgbProfile,
   limits,
   timeoutMs,
+  maxFileBytes,
   observe = () => {},
 }: ConvertDeps): Convert {
   const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
-  const limitOf = ({ tool }: Step): number =>
-    tool === 'rsvg' ? Math.min(timeoutMs, MOST_DRAWING_MS) : timeoutMs;
+  const limitOf = ({ tool }: Step): TimeLimit =>
+    tool === 'rsvg' && timeoutMs > MAX_DRAWING_MS
+      ? { ms: MAX_DRAWING_MS }
+      : { ms: timeoutMs, setting: 'CONVERT_TIMEOUT_MS' };
 
   function prepare(picture: Picture, { type, label }: Source, options: ConvertOptions): Plan {
     checkLimits(picture, options, limits, label);
@@ -141,7 +152,7 @@ export function createConvert({
       const file = (toolchain[step.tool] as Tool).path;
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
       const stdin = step.stdin === undefined ? {} : { stdin: moveOut(cwd, step.stdin) };
-      const limit = Math.min(left, limitOf(step));
+      const limit = Math.min(left, limitOf(step).ms);
       try {
         const memory = step.tool === 'rsvg' ? { memoryBytes: MOST_DRAWING_BYTES } : {};
         const output = await run({
@@ -158,8 +169,7 @@ export function createConvert({
       } catch (error) {
         throw explain(error, source, options.format, limitOf(step));
       }
-      if (step.draws)
-        checkLimits(await readHeader(join(cwd, step.draws), 'png'), options, limits, source.label);
+      if (step.draws) checkLimits(await readDrawn(source, step.draws), options, limits, source.label);
     }
     checkObeyed(printed);
     return printed;
@@ -199,20 +209,23 @@ export function createConvert({
     const picture = await readHeader(path, await mend(path, source.type)).catch((error) => {
       throw error instanceof EndlessFile ? failBecause(error, 'TOO_LARGE', source.label) : error;
     });
-    prepare(picture, source, options); // what cannot be converted does not wait for its turn
+    const prepared = prepare(picture, source, options); // what cannot be converted does not wait for its turn
+    const job = { picture, options, machine, output: prepared.output };
+    const bytes = bytesOnDisk(job, prepared, statSync(path).size) ?? maxFileBytes;
     return pool.run(
-      signal,
       async (queuedMs) => {
         starts(queuedMs);
-        return { ...(await convertOne(picture, source, options, signal)), queuedMs };
+        const result = await inRoom(source, bytes, () => convertOne(picture, source, options, signal));
+        return { ...result, queuedMs };
       },
-      group,
+      { signal, client: source.client, group },
     );
   }
 
   return async (source, options, signal, group) => {
     let started = 0;
     let queuedMs: number | undefined;
+    const receivedBytes = statSync(join(source.folder, INPUT_FILE)).size;
     const over = (error?: unknown): number => {
       const ranMs = performance.now() - started;
       const { type: input, client } = source;
@@ -229,6 +242,41 @@ export function createConvert({
     } catch (error) {
       over(error);
       throw error;
+    } finally {
+      await discardSource(source, receivedBytes);
     }
   };
+}
+
+/** Removes a file that is not needed any more, and gives its room back. What cannot be removed goes with the request. */
+export async function discardSource({ folder, room }: Source, bytes: number): Promise<void> {
+  rmSync(`${folder}.${INPUT_FILE}`, { force: true }); // where a tool has read it on standard input
+  await removeFolder(folder).catch(() => {});
+  room?.release(bytes);
+}
+
+/** Converts while room for the largest possible result is reserved; then the result takes what it really has. */
+async function inRoom<T extends { readonly bytes: number }>(
+  { room }: Source,
+  maxBytes: number,
+  convert: () => Promise<T>,
+): Promise<T> {
+  const settle = await room?.reserve(maxBytes);
+  let bytes = 0;
+  try {
+    const result = await convert();
+    bytes = result.bytes;
+    return result;
+  } finally {
+    settle?.(bytes);
+  }
+}
+
+/** The header of a picture that a tool has drawn, or should have. */
+async function readDrawn(source: Source, name: string): Promise<Picture> {
+  try {
+    return await readHeader(join(source.folder, name), 'png');
+  } catch (error) {
+    throw isNoFile(error) ? badResult(`no picture in ${name}`, source) : error;
+  }
 }

@@ -1,5 +1,5 @@
 import { CommandFailed } from '../engine/command.ts';
-import { ClientGone, failBecause, ServiceError } from '../errors.ts';
+import { ClientGone, failBecause, ServiceError, type TimeLimit } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
 import type { Picture } from './plan/types.ts';
 
@@ -38,17 +38,17 @@ const FILE_TOO_LARGE: readonly (number | string | undefined)[] = ['SIGXFSZ', 25]
 export const PROFILE_TROUBLE = /ColorProfile|color transform|unable to transform colorspace/i;
 
 /** Turns what {@link CommandFailed} tells into the error that the client gets. */
-export function explain(error: unknown, source: Failing, format: OutputType, timeoutMs: number): Error {
+export function explain(error: unknown, source: Failing, format: OutputType, limit: TimeLimit): Error {
   if (!(error instanceof CommandFailed)) return error as Error;
   switch (error.reason) {
     case 'cancelled':
       return new ClientGone({ cause: error });
     case 'timeout':
-      return failBecause(error, 'CONVERSION_TIMEOUT', source.label, timeoutMs);
+      return failBecause(error, 'CONVERSION_TIMEOUT', source.label, limit);
     case 'unrunnable':
       return failBecause(error, isShortage(error.cause) ? 'BUSY' : 'TOOLS_FAILING');
     default:
-      return explainText(error, source, format, timeoutMs);
+      return explainText(error, source, format, limit);
   }
 }
 
@@ -59,12 +59,12 @@ function isShortage(cause: unknown): boolean {
   );
 }
 
-function explainText(error: CommandFailed, source: Failing, format: OutputType, timeoutMs: number): Error {
+function explainText(error: CommandFailed, source: Failing, format: OutputType, limit: TimeLimit): Error {
   const meaning = SIGNS.find(({ sign }) => sign.test(error.stderr))?.meaning;
   const { label, maxSide } = OUTPUTS[format];
   if (meaning === 'ours') return error;
   if (meaning === 'time' || error.end === 'SIGXCPU') {
-    return failBecause(error, 'CONVERSION_TIMEOUT', source.label, timeoutMs);
+    return failBecause(error, 'CONVERSION_TIMEOUT', source.label, limit);
   }
   if (FILE_TOO_LARGE.includes(error.end)) return failBecause(error, 'TOO_LARGE', source.label);
   if (meaning === 'disk') return failBecause(error, 'DISK_FULL');

@@ -1,4 +1,13 @@
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { type InputType, OUTPUTS, startsLike } from '../formats.ts';
 import { badResult } from './failure.ts';
@@ -19,26 +28,52 @@ interface Result {
 }
 
 /**
- * Success is one file, the expected one, that is not empty and starts as its format does. No link, which would lead
- * out of the folder. It was written a moment ago: to look at it waits for no disk.
+ * Moves the result out of the folder and checks it there. Success is one file, the expected one, that is not empty and
+ * starts as its format does.
+ *
+ * It is moved because a tool could change what a name in its folder stands for between the check and the sending. Beside
+ * the folder no tool can reach it, so that it needs no descriptor until it is sent: a large batch would take too many.
+ *
+ * @throws ServiceError DAMAGED, when there is no such result; nothing is left of it then
  */
 export function checkResult(source: ResultOf, options: ConvertOptions, output: string): Result {
   const outputs = readdirSync(source.folder).filter((name) => name.startsWith(OUTPUT_STEM));
   if (outputs.length !== 1 || outputs[0] !== output) {
     throw badResult(`expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`, source);
   }
-  const path = join(source.folder, output);
+  const format = OUTPUTS[options.format];
+  const path = `${source.folder}.${format.extension}`;
+  renameSync(join(source.folder, output), path);
+  try {
+    const bytes = checkedSize(path, format);
+    if (bytes !== undefined) return { path, bytes };
+  } catch (error) {
+    if (!isNoFile(error)) throw error;
+  }
+  rmSync(path, { recursive: true, force: true });
+  throw badResult(`${output} is not a file that starts like ${options.format}`, source);
+}
+
+/**
+ * The bytes of a file of this format. It was written a moment ago: to look at it waits for no disk.
+ *
+ * @returns undefined for what is no such file, or has another name somewhere
+ */
+function checkedSize(path: string, format: (typeof OUTPUTS)['webp']): number | undefined {
   // Neither a link nor a pipe, which would be waited for for ever.
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
-    const { size } = fstatSync(file);
+    const info = fstatSync(file);
+    if (!info.isFile() || info.nlink > 1) return undefined;
     const head = Buffer.alloc(16);
     const length = readSync(file, head, 0, head.length, 0);
-    if (!startsLike(OUTPUTS[options.format], head.subarray(0, length))) {
-      throw badResult(`${output} has ${size} bytes and does not start like ${options.format}`, source);
-    }
-    return { path, bytes: size };
+    return startsLike(format, head.subarray(0, length)) ? info.size : undefined;
   } finally {
     closeSync(file);
   }
+}
+
+/** Whether a name that a tool should have made a file of is none, a link, or a socket: open(2). */
+export function isNoFile(error: unknown): boolean {
+  return ['ENOENT', 'ELOOP', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? '');
 }

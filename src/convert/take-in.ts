@@ -1,6 +1,7 @@
 import { appendFile, closeSync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { fail } from '../errors.ts';
+import type { RequestRoom } from '../files/disk-room.ts';
 import type { InputType } from '../formats.ts';
 import { createTypeGate } from './type-gate.ts';
 
@@ -18,17 +19,20 @@ export interface TakeInRules<T extends FileType> {
   readonly most: (type: T | undefined) => number;
   /** Fires when nothing more is wanted. */
   readonly halted: AbortSignal;
+  /** Where the bytes are counted before they are written. */
+  readonly room: Pick<RequestRoom, 'store'>;
 }
 
 /**
  * Writes a file that must not be there yet.
  *
- * @throws ServiceError EMPTY_FILE, FILE_TOO_LARGE or UNSUPPORTED_TYPE as soon as the bytes tell
+ * @throws ServiceError EMPTY_FILE, FILE_TOO_LARGE or UNSUPPORTED_TYPE as soon as the bytes tell, DISK_FULL when there
+ *   is no room for more than the request announced
  */
 export async function takeIn<T extends FileType>(
   bytes: AsyncIterable<Buffer>,
   path: string,
-  { label, types, most, halted }: TakeInRules<T>,
+  { label, types, most, halted, room }: TakeInRules<T>,
 ): Promise<{ readonly type: T; readonly length: number }> {
   const file = openSync(path, 'wx', 0o600);
   try {
@@ -39,6 +43,7 @@ export async function takeIn<T extends FileType>(
       length += chunk.length;
       await gate.look(chunk);
       if (length > most(gate.type)) throw fail('FILE_TOO_LARGE', label, most(gate.type));
+      await room.store(chunk.length);
       await append(file, chunk);
     }
     if (length === 0) throw fail('EMPTY_FILE', label);

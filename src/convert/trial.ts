@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ONE_PIXEL } from '../engine/policy.ts';
-import { ServiceError } from '../errors.ts';
+import { type ErrorCode, ServiceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import type { Convert } from './convert.ts';
 import { INPUT_FILE } from './plan/types.ts';
@@ -38,17 +38,24 @@ export function createTrial(
 
 async function tryOnce(convert: Convert, workspaces: Workspaces): Promise<boolean> {
   try {
-    const workspace = await workspaces.open();
-    try {
+    await workspaces.use({}, async (workspace) => {
       const folder = await workspace.folder('trial');
       await writeFile(join(folder, INPUT_FILE), ONE_PIXEL);
       const options = { format: 'png', quality: 80, stripMetadata: true } as const;
       await convert({ folder, type: 'png', label: 'The trial' }, options, new AbortController().signal);
-      return true;
-    } finally {
-      await workspace.remove();
-    }
+    });
+    return true;
   } catch (error) {
-    return error instanceof ServiceError && error.code === 'BUSY'; // too much work is no reason not to work
+    if (isCode(error, 'BUSY')) return true; // too much work is no reason not to work
+    // Nor is a disk that is full of the files of requests, which go with them.
+    return (isCode(error, 'DISK_FULL') || isFull(error)) && (await workspaces.hasRoom());
   }
+}
+
+function isCode(error: unknown, code: ErrorCode): boolean {
+  return error instanceof ServiceError && error.code === code;
+}
+
+function isFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 }

@@ -1,54 +1,66 @@
 import { lstatSync, opendirSync, rmSync } from 'node:fs';
-import { chmod, readdir, rm } from 'node:fs/promises';
+import { chmod, opendir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Folders of ours, removed with all that is in them. */
+/** Removes folders of ours, with all that is in them. */
 
 const MOST_NAMES = 64;
 const MOST_BYTES = 4 * 1024 ** 2;
 
 /**
- * What is small is removed at once: other threads would take longer to be woken. What is large takes a while, and what
- * a tool has left may be anything, so others are served meanwhile. It need not be there.
+ * Removes a folder, which need not be there. What is small is removed at once, since other threads would take longer to
+ * be woken. What is large takes a while, and what a tool has left may be anything, so others are served meanwhile.
+ *
+ * @returns the bytes of the files that were in it, of the first {@link MOST_NAMES}
  */
-export async function removeFolder(path: string): Promise<void> {
+export async function removeFolder(path: string): Promise<number> {
+  const { names, bytes } = measure(path);
   try {
-    if (isSmall(path)) return rmSync(path, { recursive: true, force: true });
+    if (names <= MOST_NAMES && bytes <= MOST_BYTES) rmSync(path, { recursive: true, force: true });
+    else await rm(path, { recursive: true, force: true, maxRetries: 3 });
   } catch {
-    // It has changed, or is gone: the other way tries again, and tells.
+    // It has changed meanwhile, or a tool has taken the rights to its folders away.
+    await restoreRights(path);
+    await rm(path, { recursive: true, force: true, maxRetries: 3 });
   }
-  const rest = { recursive: true, force: true, maxRetries: 3 } as const;
-  await rm(path, rest).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EACCES' && error.code !== 'EPERM') throw error;
-    await allowRemoval(path);
-    await rm(path, rest);
-  });
+  return bytes;
 }
 
-/** Gives the owner all rights on a folder and those in it: without them, what a tool has left there cannot be removed. */
-async function allowRemoval(folder: string): Promise<void> {
-  await chmod(folder, 0o700);
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    if (entry.isDirectory()) await allowRemoval(join(folder, entry.name));
-  }
-}
-
-function isSmall(path: string): boolean {
+/** Counts no further than it must: thousands of files would hold up the event loop. */
+function measure(path: string): { readonly names: number; readonly bytes: number } {
   let names = 0;
   let bytes = 0;
   const folders = [path];
-  for (const folder of folders) {
-    const entries = opendirSync(folder);
-    try {
-      for (let entry = entries.readSync(); entry; entry = entries.readSync()) {
-        names += 1;
-        if (entry.isDirectory()) folders.push(join(folder, entry.name));
-        else bytes += lstatSync(join(folder, entry.name)).size;
-        if (names > MOST_NAMES || bytes > MOST_BYTES) return false;
+  try {
+    for (const folder of folders) {
+      const entries = opendirSync(folder);
+      try {
+        for (let entry = entries.readSync(); entry; entry = entries.readSync()) {
+          names += 1;
+          if (names > MOST_NAMES) return { names, bytes };
+          if (entry.isDirectory()) folders.push(join(folder, entry.name));
+          else bytes += lstatSync(join(folder, entry.name)).size;
+        }
+      } finally {
+        entries.closeSync();
       }
-    } finally {
-      entries.closeSync();
+    }
+  } catch {
+    // It is gone, or cannot be read: its removal tells.
+  }
+  return { names, bytes };
+}
+
+/** Lets the owner of the folders, which is this process, list them and remove what is in them. */
+async function restoreRights(path: string): Promise<void> {
+  const folders = [path];
+  for (const folder of folders) {
+    try {
+      await chmod(folder, 0o700);
+      for await (const entry of await opendir(folder))
+        if (entry.isDirectory()) folders.push(join(folder, entry.name));
+    } catch {
+      // It is gone, or not ours: its removal tells.
     }
   }
-  return true;
 }

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, statfsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fail } from '../errors.ts';
+import { createDiskRoom, RESERVE_BYTES, type RequestRoom } from './disk-room.ts';
 import { makeInstanceFolder } from './instance.ts';
 import { removeFolder } from './remove.ts';
 
@@ -9,30 +9,44 @@ import { removeFolder } from './remove.ts';
 
 export interface Workspace {
   readonly path: string;
+  /** What the request has of the disk. */
+  readonly room: RequestRoom;
   /** Makes a folder of its own for one file and its conversion. */
   folder(name: string): Promise<string>;
+  /** Removes a folder of {@link folder} that holds what was received, and gives its room back. */
+  discard(folder: string): Promise<void>;
+  /** Removes everything and ends the count of its room, also when something could not be removed. */
   remove(): Promise<void>;
 }
 
+/** Whose workspace it is to be, and what for. */
+export interface WorkspaceFor {
+  /** The key of the client, by which the room on disk is shared; without one there is no share to keep to. */
+  readonly client?: string;
+  /** How much is going to be received into it. */
+  readonly bytes?: number;
+}
+
 export interface Workspaces {
+  /** @throws ServiceError DISK_FULL when there is no room for what is to be received, see {@link RequestRoom.reserve} */
+  open(purpose?: WorkspaceFor): Promise<Workspace>;
   /**
-   * @param bytes what is to be received into it
-   * @throws ServiceError with status 503 when there is not room for it and for what becomes of it
+   * Runs `work` in a workspace of its own, which is removed afterwards.
+   *
+   * @throws what `work` throws, whatever happens at the removal; or what {@link Workspaces.open} or the removal throws
    */
-  open(bytes?: number): Promise<Workspace>;
+  use<T>(purpose: WorkspaceFor, work: (workspace: Workspace) => Promise<T>): Promise<T>;
   /** The folder of this process, which all its workspaces are in. */
   home(): Promise<string>;
-  /** What requests under way have said that they bring, with what may become of it, in bytes. */
+  /** What requests under way have stored, and may still store, in bytes. */
   reserved(): number;
+  /** Whether there is room for requests, or will be when those under way have ended. */
+  hasRoom(): Promise<boolean>;
   /** What the disk has left, in bytes; nothing when it cannot be asked. */
   free(): Promise<number | undefined>;
   /** Removes what this process still has on disk. */
   close(): Promise<void>;
 }
-
-/** What is received, once more for what becomes of it, and a reserve for those who work already. */
-export const ROOM_FACTOR = 2;
-const RESERVE_BYTES = 8 * 1024 ** 2;
 
 /** How many bytes the disk of a folder has left for users without privileges. */
 async function freeOn(folder: string): Promise<number> {
@@ -46,7 +60,6 @@ async function freeOn(folder: string): Promise<number> {
  */
 export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   let home: Promise<string> | undefined;
-  let reserved = 0;
 
   const makeHome = async (): Promise<string> => {
     await mkdir(tempDir, { recursive: true });
@@ -75,30 +88,48 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   };
 
   const freeNow = async (): Promise<number | undefined> => free(await currentHome()).catch(() => undefined);
+  const room = createDiskRoom(freeNow);
+
+  const open: Workspaces['open'] = async ({ client, bytes = 0 } = {}) => {
+    const ownRoom = await room.open(client, bytes);
+    const path = await makeFolder().catch((error) => {
+      ownRoom.close();
+      throw error;
+    });
+    return {
+      path,
+      room: ownRoom,
+      async folder(name) {
+        const folder = join(path, name);
+        mkdirSync(folder, { mode: 0o700 });
+        return folder;
+      },
+      async discard(folder) {
+        ownRoom.release(await removeFolder(folder));
+      },
+      async remove() {
+        await removeFolder(path).finally(ownRoom.close);
+      },
+    };
+  };
 
   return {
+    open,
+    async use(purpose, work) {
+      const workspace = await open(purpose);
+      const result = await work(workspace).catch(async (error) => {
+        await workspace.remove().catch(() => {}); // the next start sweeps up what is left
+        throw error;
+      });
+      await workspace.remove();
+      return result;
+    },
     home: currentHome,
-    reserved: () => reserved,
+    reserved: room.held,
     free: () => freeNow().catch(() => undefined),
-    async open(bytes = 0) {
-      const needed = ROOM_FACTOR * bytes;
-      const left = (await freeNow()) ?? Number.POSITIVE_INFINITY; // it will show
-      if (left < needed + RESERVE_BYTES) throw fail('DISK_FULL');
-      const path = await makeFolder();
-      reserved += needed;
-      return {
-        path,
-        async folder(name) {
-          const folder = join(path, name);
-          mkdirSync(folder, { mode: 0o700 });
-          return folder;
-        },
-        async remove() {
-          await removeFolder(path).finally(() => {
-            reserved -= needed;
-          });
-        },
-      };
+    async hasRoom() {
+      const left = (await freeNow()) ?? Number.POSITIVE_INFINITY;
+      return left + room.stored() >= RESERVE_BYTES;
     },
     async close() {
       const path = await home?.catch(() => undefined);

@@ -35,17 +35,18 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
   return async (req, res) => {
     const started = performance.now();
     const signal = clientSignal(res);
-    const workspace = await workspaces.open(bodyBytes(req, rules));
-    try {
+    const client = clientKey(req);
+    await workspaces.use({ client, bytes: bodyBytes(req, rules) }, async (workspace) => {
+      const { room } = workspace;
       const { files, fields } = await receive(req, workspace, rules, signal);
+      room.received();
       const uploadedMs = performance.now() - started;
       const { options, onError } = parse(fields);
 
       const good = files.filter(isReceived);
       const types = [...new Set(good.map(({ type }) => type))];
       tell(res, { input: types.join(','), output: options.format, files: files.length });
-      const client = clientKey(req);
-      const sources = good.map((file) => ({ ...file, client }));
+      const sources = good.map((file) => ({ ...file, room, client }));
       const outcomes = await convertAll(sources, convert, options, onError, signal);
       const results = files.map((file) => ({
         name: file.name,
@@ -62,10 +63,9 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
         res,
         results.map(({ outcome }) => ('converted' in outcome ? outcome.converted.notes : [])),
       );
-      await sendArchive(res, results, options.format, limits.timeoutMs);
-    } finally {
-      await workspace.remove();
-    }
+      const { format } = options;
+      await sendArchive(res, results, { format, stallMs: limits.timeoutMs, room, signal });
+    });
   };
 }
 

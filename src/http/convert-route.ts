@@ -36,28 +36,24 @@ export function convertRoute({ workspaces, convert, parse, limits }: ConvertRout
   return async (req, res) => {
     const started = performance.now();
     const signal = clientSignal(res);
-    const workspace = await workspaces.open(bodyBytes(req, rules));
-    try {
+    const client = clientKey(req);
+    await workspaces.use({ client, bytes: bodyBytes(req, rules) }, async (workspace) => {
+      const { room } = workspace;
       const { files, fields } = await receive(req, workspace, rules, signal);
+      room.received();
       const uploadedMs = performance.now() - started;
       const file = files[0] as ReceivedFile;
       const options = parse(fields);
-      tell(res, { input: file.type, output: options.format, files: 1 });
+      const { format } = options;
+      tell(res, { input: file.type, output: format, files: 1 });
 
-      const result = await convert({ ...file, client: clientKey(req) }, options, signal);
+      const result = await convert({ ...file, room, client }, options, signal);
 
       if (signal.aborted) throw new ClientGone();
       setServerTiming(res, { upload: uploadedMs, queue: result.queuedMs, convert: result.convertedMs });
       setNotes(res, result.notes);
-      await sendFile(
-        res,
-        result,
-        options.format,
-        `${baseNameOf(file.name)}.${OUTPUTS[options.format].extension}`,
-        limits.timeoutMs,
-      );
-    } finally {
-      await workspace.remove();
-    }
+      const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;
+      await sendFile(res, result, name, { format, stallMs: limits.timeoutMs, room });
+    });
   };
 }

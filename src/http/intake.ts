@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { INPUT_FILE } from '../convert/plan/types.ts';
 import { type FileType, takeIn } from '../convert/take-in.ts';
@@ -97,7 +96,7 @@ export function createIntake(workspace: Workspace, rules: IntakeRules, halted: A
     } catch (error) {
       if (!goesOn || !(error instanceof ServiceError) || !ONE_FILE_ONLY.includes(error.code)) throw error;
       files.push({ name, error });
-      await rm(folder, { recursive: true });
+      await workspace.discard(folder);
       return undefined;
     }
   }
@@ -108,7 +107,8 @@ export function createIntake(workspace: Workspace, rules: IntakeRules, halted: A
     label: string,
     { types, most }: Allowance,
   ): Promise<FileType> {
-    const { type, length } = await takeIn(bytes, join(folder, INPUT_FILE), { label, types, most, halted });
+    const rules = { label, types, most, halted, room: workspace.room };
+    const { type, length } = await takeIn(bytes, join(folder, INPUT_FILE), rules);
     if (type === 'zip') archiveBytes -= length;
     return type;
   }
@@ -120,7 +120,7 @@ export function createIntake(workspace: Workspace, rules: IntakeRules, halted: A
       await takeOne(name, read(), goesOn, ofArchive(label));
     }
     if (files.length === before) throw fail('BAD_ARCHIVE', label, 'contains no files');
-    await rm(folder, { recursive: true });
+    await workspace.discard(folder);
   }
 
   return {

@@ -1,45 +1,63 @@
-import { createReadStream, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
 import { finished, pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import type { Response } from 'express';
 import type { Converted } from '../convert/convert.ts';
+import type { RequestRoom } from '../files/disk-room.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { asciiName } from './ascii-name.ts';
 import { sendingFailed } from './client-signal.ts';
 import { tell } from './request-context.ts';
+import { watchAnswer } from './watch-answer.ts';
 
 /** A result up to this size is still in memory, and goes out with its headers, in one piece. */
 const MOST_AT_ONCE = 128 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 
+/** What sending needs to know besides the result. */
+export interface SendOptions {
+  readonly format: OutputType;
+  /** How long nothing may leave; see {@link watchAnswer}. In milliseconds. */
+  readonly stallMs: number;
+  /** Where the bytes of the result are counted. */
+  readonly room: RequestRoom;
+}
+
 /**
- * Sends a converted file from disk, as an attachment called `name`, and waits until it is out.
- *
- * @param stallMs see {@link hangUpWhenStalled}
+ * Sends a converted file from disk, as an attachment called `name`, and waits until it is out. What takes longer to send
+ * has no name on the disk meanwhile.
  */
 export async function sendFile(
   res: Response,
   { path, bytes }: Pick<Converted, 'path' | 'bytes'>,
-  format: OutputType,
   name: string,
-  stallMs: number,
+  { format, stallMs, room }: SendOptions,
 ): Promise<void> {
   res.setHeader('Content-Type', OUTPUTS[format].mediaType);
   res.setHeader('Content-Length', bytes);
   res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiName(name) }));
   res.setHeader('Cache-Control', 'no-store');
-  hangUpWhenStalled(res, stallMs);
+  const answer = watchAnswer(res, stallMs);
+  room.sending(answer);
   try {
     if (bytes <= MOST_AT_ONCE) await finished(res.end(readFileSync(path)));
-    else await pipeline(createReadStream(path, { highWaterMark: CHUNK_BYTES }), res);
+    else await sendStream(res, path);
   } catch (cause) {
     throw sendingFailed(cause);
+  } finally {
+    answer.end();
   }
 }
 
-/** A client that reads nothing for `ms` milliseconds is not waited for: its answer takes room on disk. */
-export function hangUpWhenStalled(res: Response, ms: number): void {
-  res.setTimeout(ms, () => res.destroy());
+async function sendStream(res: Response, path: string): Promise<void> {
+  const file = await open(path);
+  try {
+    await rm(path);
+    await pipeline(file.createReadStream({ highWaterMark: CHUNK_BYTES }), res);
+  } finally {
+    await file.close();
+  }
 }
 
 /** Where the time of a request went, in milliseconds. */

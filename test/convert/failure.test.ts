@@ -4,7 +4,8 @@ import { CommandFailed } from '../../src/engine/command.ts';
 import { ClientGone, type ServiceError } from '../../src/errors.ts';
 
 const source = { type: 'png', label: 'The file' } as const;
-const explained = (error: unknown) => explain(error, source, 'webp', 2000) as ServiceError;
+const explained = (error: unknown) =>
+  explain(error, source, 'webp', { ms: 2000, setting: 'CONVERT_TIMEOUT_MS' }) as ServiceError;
 const shortage = (code: string) =>
   new CommandFailed('unrunnable', 'spawn', '', Object.assign(new Error(code), { code }));
 
@@ -24,8 +25,16 @@ describe('a failed command', () => {
     expect(explained(new CommandFailed('cancelled', 'x', ''))).to.be.instanceOf(ClientGone);
   });
 
-  it('that took too long names the limit', () => {
-    expect(explained(new CommandFailed('timeout', 'x', '')).message).to.include('limit of 2 seconds');
+  it('that took too long is 413, and names the limit and its setting, or says that there is none', () => {
+    const error = new CommandFailed('timeout', 'x', '');
+    expect(explained(error)).to.include({
+      status: 413,
+      retryAfter: undefined,
+      message: 'The file took longer to convert than the limit of 2 seconds (CONVERT_TIMEOUT_MS).',
+    });
+    expect(explain(error, source, 'webp', { ms: 15_000 }).message).to.equal(
+      'The file took longer to convert than the limit of 15 seconds for drawings, which no setting moves.',
+    );
   });
 
   it('that ran out of processor time, or of the tool’s own time, took too long, too', () => {

@@ -3,12 +3,15 @@ import { expect } from 'chai';
 import type { Convert } from '../../src/convert/convert.ts';
 import { createTrial } from '../../src/convert/trial.ts';
 import { fail } from '../../src/errors.ts';
+import { RESERVE_BYTES } from '../../src/files/disk-room.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually } from '../helpers/scripts.ts';
 
+const MIB = 1024 ** 2;
+
 describe('a trial', () => {
-  const setUp = async () => {
+  const setUp = async (free?: () => Promise<number>) => {
     const tempDir = await scratch('trial');
     const state = { now: 0, tries: 0, error: undefined as Error | undefined };
     const convert = (async () => {
@@ -16,8 +19,9 @@ describe('a trial', () => {
       if (state.error) throw state.error;
       return {};
     }) as unknown as Convert;
-    const works = createTrial(convert, createWorkspaces(tempDir), () => state.now);
-    return { state, works, tempDir };
+    const workspaces = createWorkspaces(tempDir, free);
+    const works = createTrial(convert, workspaces, () => state.now);
+    return { state, works, tempDir, workspaces };
   };
 
   it('is made at most once in 10 seconds, however often it is asked for, and leaves nothing', async () => {
@@ -42,6 +46,33 @@ describe('a trial', () => {
     await works();
     await eventually(async () => (await works()) === true);
     expect(state.tries).to.equal(3);
+  });
+
+  it('says that conversions work while only the files of requests fill the disk, and not when it is full without them', async () => {
+    let free = 20 * MIB;
+    const { state, works, workspaces } = await setUp(async () => free);
+    const upload = await workspaces.open({ client: 'a', bytes: 2 * MIB });
+    await upload.room.store(2 * MIB);
+    free = RESERVE_BYTES - MIB; // the trial finds no room
+    expect(await works()).to.equal(true);
+    await upload.remove();
+    state.now = 10_000;
+    await works();
+    await eventually(async () => (await works()) === false);
+  });
+
+  it('says that conversions work when a tool fills a disk that requests have filled before', async () => {
+    let free = 20 * MIB;
+    const { state, works, workspaces } = await setUp(async () => free);
+    const upload = await workspaces.open({ bytes: MIB });
+    await upload.room.store(MIB);
+    state.error = Object.assign(new Error('no room'), { code: 'ENOSPC' });
+    expect(await works()).to.equal(true);
+    await upload.remove();
+    free = 0;
+    state.now = 10_000;
+    await works();
+    await eventually(async () => (await works()) === false);
   });
 
   it('that finds no place in the queue says that conversions work', async () => {

@@ -14,7 +14,7 @@ function openJob(log: string[], name: string) {
     fail: reject,
   };
 }
-const stays = new AbortController().signal;
+const signal = new AbortController().signal;
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('the pool', () => {
@@ -22,7 +22,7 @@ describe('the pool', () => {
     const pool = createPool({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
     const jobs = ['a', 'b', 'c', 'd'].map((name) => openJob(log, name));
-    const results = jobs.map((job) => pool.run(stays, job.start));
+    const results = jobs.map((job) => pool.run(job.start, { signal }));
     await settled();
     expect(log).to.deep.equal(['start a', 'start b']);
     jobs[1]?.end();
@@ -38,33 +38,33 @@ describe('the pool', () => {
     const running = openJob(log, 'running');
     const waiting = openJob(log, 'waiting');
     const next = openJob(log, 'next');
-    const first = pool.run(stays, running.start);
-    const second = pool.run(stays, waiting.start);
-    const refused = await pool.run(stays, async () => 'never').catch((error: ServiceError) => error);
+    const first = pool.run(running.start, { signal });
+    const second = pool.run(waiting.start, { signal });
+    const refused = await pool.run(async () => 'never', { signal }).catch((error: ServiceError) => error);
     expect(refused).to.include({ code: 'BUSY', status: 503, retryAfter: 5 });
     running.end();
     await first;
     waiting.end();
-    const third = pool.run(stays, next.start);
+    const third = pool.run(next.start, { signal });
     next.end();
     expect(await Promise.all([second, third])).to.deep.equal(['waiting', 'next']);
   });
 
   it('with a queue of 0 still runs what it has a place for', async () => {
     const pool = createPool({ concurrency: 1, queueLimit: 0 });
-    expect(await pool.run(stays, async () => 'done')).to.equal('done');
+    expect(await pool.run(async () => 'done', { signal })).to.equal('done');
   });
 
   it('drops a job whose client leaves while it waits: at once, without starting it, and its place is free', async () => {
     const pool = createPool({ concurrency: 1, queueLimit: 1 });
     const log: string[] = [];
     const running = openJob(log, 'running');
-    const first = pool.run(stays, running.start);
+    const first = pool.run(running.start, { signal });
     const client = new AbortController();
-    const dropped = pool.run(client.signal, openJob(log, 'dropped').start);
+    const dropped = pool.run(openJob(log, 'dropped').start, { signal: client.signal });
     client.abort();
     expect(await dropped.catch((error) => error)).to.be.instanceOf(ClientGone);
-    const next = pool.run(stays, async () => 'next');
+    const next = pool.run(async () => 'next', { signal });
     running.end();
     expect(await Promise.all([first, next])).to.deep.equal(['running', 'next']);
     expect(log).to.deep.equal(['start running']);
@@ -72,15 +72,15 @@ describe('the pool', () => {
 
   it('does not take a job whose client has left already', async () => {
     const gone = await createPool({ concurrency: 1, queueLimit: 1 })
-      .run(AbortSignal.abort(), async () => 'never')
+      .run(async () => 'never', { signal: AbortSignal.abort() })
       .catch((error) => error);
     expect(gone).to.be.instanceOf(ClientGone);
   });
 
   it('hands on what a job throws, and goes on with the next', async () => {
     const pool = createPool({ concurrency: 1, queueLimit: 5 });
-    const failing = pool.run(stays, () => Promise.reject(new Error('broken')));
-    const next = pool.run(stays, async () => 'next');
+    const failing = pool.run(() => Promise.reject(new Error('broken')), { signal });
+    const next = pool.run(async () => 'next', { signal });
     expect(await failing.catch((error: Error) => error.message)).to.equal('broken');
     expect(await next).to.equal('next');
   });
@@ -90,7 +90,7 @@ describe('the pool', () => {
       const group = {};
       return Array.from({ length: size }, (_, at) => {
         const job = openJob(log, `${name}${at}`);
-        void pool.run(stays, job.start, group);
+        void pool.run(job.start, { signal, group });
         return job;
       });
     };
@@ -101,7 +101,7 @@ describe('the pool', () => {
       const batch = batchOf(pool, log, 'batch', 20);
       await settled();
       const single = openJob(log, 'single');
-      void pool.run(stays, single.start);
+      void pool.run(single.start, { signal });
       batch[0]?.end();
       await settled();
       expect(log).to.deep.equal(['start batch0', 'start batch1', 'start single']);
@@ -121,7 +121,7 @@ describe('the pool', () => {
         // A while later, when every batch has been served.
         for (const job of jobs.slice(0, concurrency)) job.end();
         await settled();
-        void pool.run(stays, openJob(log, 'single').start);
+        void pool.run(openJob(log, 'single').start, { signal });
         const before = log.length;
         for (const job of jobs) job.end();
         await settled();
@@ -141,5 +141,120 @@ describe('the pool', () => {
       }
       expect(log.map((line) => line.slice(6))).to.deep.equal(['a0', 'a1', 'b0', 'a2', 'b1', 'b2']);
     });
+  });
+});
+
+describe('the pool, with several clients', () => {
+  /** Keeps every place busy with jobs that end one at a time, when the test says so. */
+  function stage(concurrency: number, queueLimit = 10_000) {
+    const pool = createPool({ concurrency, queueLimit });
+    const started: string[] = [];
+    const ends: (() => void)[] = [];
+    const refused: string[] = [];
+    const send = (client: string, name: string, group?: object): void => {
+      const job = () => {
+        started.push(name);
+        return new Promise<void>((resolve) => ends.push(resolve));
+      };
+      pool
+        .run(job, { signal, client, group })
+        .catch((error: ServiceError) => refused.push(`${name} ${error.code}`));
+    };
+    return {
+      pool,
+      started,
+      refused,
+      send,
+      sendBatch(client: string, name: string, size = 20): void {
+        const group = {};
+        for (let at = 0; at < size; at += 1) send(client, `${name}.${at}`, group);
+      },
+      async endOldest(): Promise<void> {
+        ends.shift()?.();
+        await settled();
+      },
+    };
+  }
+
+  for (const [concurrency, batches] of [
+    [1, 10],
+    [2, 10],
+    [8, 10],
+  ] as const) {
+    it(`starts the one job of a client next, on ${concurrency} places, although another client has ${batches} batches and 50 single jobs waiting`, async () => {
+      const { send, sendBatch, started, endOldest } = stage(concurrency);
+      for (let at = 0; at < batches; at += 1) sendBatch('greedy', `batch${at}`);
+      for (let at = 0; at < 50; at += 1) send('greedy', `single${at}`);
+      await settled();
+      for (let at = 0; at < 30; at += 1) await endOldest();
+      const before = started.length;
+      send('modest', 'small');
+      await endOldest();
+      expect(started.slice(before)).to.deep.equal(['small']);
+    });
+  }
+
+  for (const count of [2, 10, 100]) {
+    it(`serves ${count} clients by turns, whether they send batches or single jobs`, async () => {
+      const { send, sendBatch, started, endOldest } = stage(2);
+      const names = Array.from({ length: count }, (_, at) => `client${at}`);
+      for (const [at, name] of names.entries()) {
+        if (at % 2 === 0) sendBatch(name, name);
+        else for (let job = 0; job < 20; job += 1) send(name, `${name}.${job}`);
+      }
+      await settled();
+      const rounds = 10;
+      while (started.length < count * rounds) await endOldest();
+      const jobsOf = (name: string) => started.filter((job) => job.startsWith(`${name}.`)).length;
+      for (const name of names) expect(jobsOf(name), name).to.be.within(rounds - 1, rounds + 1);
+    });
+
+    it(`shares a full queue between ${count} clients, and refuses those that want more`, async () => {
+      const queueLimit = 200;
+      const { send, started, refused } = stage(1, queueLimit);
+      send('first', 'running');
+      await settled();
+      for (let job = 0; job < 2 * queueLimit; job += 1) send('greedy', `greedy.${job}`);
+      await settled();
+      expect(refused).to.have.length(queueLimit);
+      const share = Math.floor(queueLimit / count);
+      for (let at = 1; at < count; at += 1)
+        for (let job = 0; job < share; job += 1) send(`modest${at}`, `modest${at}.${job}`);
+      await settled();
+      expect(refused.filter((line) => line.startsWith('modest'))).to.deep.equal([]);
+      expect(refused).to.have.length(queueLimit + share * (count - 1));
+      expect(started).to.deep.equal(['running']);
+    });
+  }
+
+  it('refuses the newest job of the client that has the most waiting when a client with fewer comes to a full queue', async () => {
+    const { send, refused, pool, started, endOldest } = stage(1, 3);
+    for (const name of ['running', 'a', 'b', 'c']) send('greedy', name);
+    await settled();
+    send('modest', 'small');
+    await settled();
+    expect(refused).to.deep.equal(['c BUSY']);
+    expect(pool.load()).to.deep.equal({ waiting: 3, running: 1 });
+    for (let at = 0; at < 4; at += 1) await endOldest();
+    expect(started).to.deep.equal(['running', 'small', 'a', 'b']);
+    expect(pool.load()).to.deep.equal({ waiting: 0, running: 0 });
+  });
+
+  it('refuses a job of the client that has the most waiting itself', async () => {
+    const { send, refused } = stage(1, 2);
+    for (const name of ['running', 'a', 'b', 'c']) send('greedy', name);
+    await settled();
+    expect(refused).to.deep.equal(['c BUSY']);
+  });
+
+  it('counts all jobs without a client as one client', async () => {
+    const { pool, send, started, endOldest } = stage(1);
+    send('client', 'running');
+    for (const name of ['trial 1', 'trial 2']) void pool.run(async () => void started.push(name), { signal });
+    send('client', 'next');
+    await settled();
+    await endOldest();
+    await endOldest();
+    expect(started).to.deep.equal(['running', 'trial 1', 'next', 'trial 2']);
   });
 });

@@ -6,7 +6,26 @@ import { OWNER_FILE } from '../../src/files/instance.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { scratch } from '../helpers/hooks.ts';
 
-const REMOVE = new URL('../../src/files/remove.ts', import.meta.url).href;
+const source = (name: string): string => new URL(`../../src/files/${name}`, import.meta.url).href;
+
+/**
+ * What a module prints that runs in a process for which the rights of files hold, also when it belongs to root.
+ *
+ * @throws Error with its trouble when it fails
+ */
+function withoutPrivileges(code: string): string {
+  const setpriv = ['setpriv', '--bounding-set=-all', '--inh-caps=-all'];
+  const words = [
+    ...(process.getuid?.() === 0 ? setpriv : []),
+    process.execPath,
+    '--input-type=module',
+    '-e',
+    code,
+  ];
+  const { status, stdout, stderr } = spawnSync(words[0] as string, words.slice(1), { encoding: 'utf8' });
+  if (status !== 0) throw new Error(stderr);
+  return stdout;
+}
 
 describe('a workspace', () => {
   it('is private to the user, and each request and each file has its own', async () => {
@@ -56,30 +75,49 @@ describe('a workspace', () => {
     await workspaces.close();
   });
 
-  it('is removed whole also when a tool has taken the rights on its folders away', async () => {
-    const folder = await scratch('locked');
-    const inner = join(folder, 'request', 'made', 'deep');
-    await mkdir(inner, { recursive: true });
-    await writeFile(join(inner, 'file'), 'left');
-    for (const path of [inner, join(folder, 'request', 'made')]) await chmod(path, 0);
-    // Rights on files do not hold for root, whose capabilities go here.
-    const asOwner =
-      process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : ['env'];
-    const remove = `import('${REMOVE}').then((files) => files.removeFolder('${join(folder, 'request')}'))`;
-    const [program = '', ...args] = [...asOwner, process.execPath, '--eval', remove];
-    expect(spawnSync(program, args, { encoding: 'utf8' })).to.include({ status: 0, stderr: '' });
-    expect(await readdir(folder)).to.deep.equal([]);
-  });
-
-  it('is not opened where there is no room for what is to come, and for what becomes of it', async () => {
+  it('is not opened where there is no room for what is to come', async () => {
     const MIB = 1024 ** 2;
     const tempDir = await scratch('temp');
-    const workspaces = createWorkspaces(tempDir, async () => 28 * MIB);
-    await (await workspaces.open(10 * MIB)).remove();
-    const refused = await workspaces.open(10 * MIB + 1).catch((error) => error);
+    const workspaces = createWorkspaces(tempDir, async () => 18 * MIB);
+    await (await workspaces.open({ bytes: 10 * MIB })).remove();
+    const refused = await workspaces.open({ bytes: 10 * MIB + 1 }).catch((error) => error);
     expect(refused).to.include({ code: 'DISK_FULL', status: 503 });
+    expect(workspaces.reserved()).to.equal(0);
     await workspaces.close();
     expect(await readdir(tempDir)).to.deep.equal([]);
+  });
+
+  it('gives room back for what is discarded, and all of it when it is removed', async () => {
+    const workspaces = createWorkspaces(await scratch('temp'));
+    const workspace = await workspaces.open({ bytes: 1000 });
+    const folder = await workspace.folder('1');
+    await workspace.room.store(600);
+    await writeFile(join(folder, 'in'), Buffer.alloc(600));
+    expect(workspaces.reserved()).to.equal(1000);
+    await workspace.discard(folder);
+    expect(workspaces.reserved()).to.equal(400);
+    expect(await readdir(workspace.path)).to.deep.equal([]);
+    await workspace.remove();
+    expect(workspaces.reserved()).to.equal(0);
+    await workspaces.close();
+  });
+
+  it('throws the error of the work in it, not that of its removal, which is thrown only when there is no other', async () => {
+    const tempDir = await scratch('temp');
+    const code = `
+      import { chmodSync } from 'node:fs';
+      const { createWorkspaces } = await import('${source('workspace.ts')}');
+      const workspaces = createWorkspaces('${tempDir}');
+      chmodSync(await workspaces.home(), 0o700);
+      const lock = async () => chmodSync(await workspaces.home(), 0o500);
+      const print = (error) => console.log(error.code ?? error.message, workspaces.reserved());
+      await workspaces.use({ bytes: 10 }, async () => {
+        await lock();
+        throw new Error('of the work');
+      }).catch(print);
+      chmodSync(await workspaces.home(), 0o700);
+      await workspaces.use({ bytes: 10 }, lock).catch(print);`;
+    expect(withoutPrivileges(code)).to.equal('of the work 0\nEACCES 0\n');
   });
 
   it('is made again when somebody tidied up the temporary folder meanwhile', async () => {
@@ -90,6 +128,20 @@ describe('a workspace', () => {
     await (await workspaces.open()).remove();
     await workspaces.close();
     expect(await readdir(tempDir)).to.deep.equal([]);
+  });
+});
+
+describe('the removal of a folder', () => {
+  it('restores the rights that a tool has taken away from its folders', async () => {
+    const folder = await scratch('locked');
+    const inner = join(folder, 'request', 'job', 'deep');
+    await mkdir(inner, { recursive: true });
+    await writeFile(join(inner, 'file'), '');
+    await chmod(inner, 0);
+    await chmod(join(inner, '..'), 0o500);
+    const code = `await (await import('${source('remove.ts')}')).removeFolder('${join(folder, 'request')}')`;
+    expect(withoutPrivileges(code)).to.equal('');
+    expect(await readdir(folder)).to.deep.equal([]);
   });
 });
 

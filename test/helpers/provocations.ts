@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { type Answer, ask, fixture } from './client.ts';
 import { fakeMagick } from './fake-magick.ts';
@@ -164,10 +165,20 @@ const ofForms = Object.entries(FORMS).flatMap(([operation, { path, part }]): Cas
   },
   {
     operation,
-    status: 503,
+    status: 413,
     how: 'a tool that hangs',
     settings: async () => ({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '500' }),
     send: (service) => post(service, { path, part }, ['scene.jpg']),
+  },
+  {
+    operation,
+    status: 503,
+    how: 'a tool that has gone',
+    settings: async () => ({ MAGICK_BIN: await fakeMagick('exit 1') }),
+    async send(service) {
+      await rm(service.service.toolchain.magick?.path as string);
+      return post(service, { path, part }, ['scene.jpg']);
+    },
   },
 ]);
 

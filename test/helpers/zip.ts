@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { crc32, deflateRawSync } from 'node:zlib';
+import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 import { fromBufferPromise } from 'yauzl';
 import { scratch } from './hooks.ts';
 
@@ -33,6 +33,32 @@ export async function readZip(file: Buffer): Promise<ZipEntry[]> {
       utf8: (entry.generalPurposeBitFlag & 0x800) !== 0,
     });
   }
+  return entries;
+}
+
+/**
+ * The entries of an archive as a reader sees them that goes from front to back, such as Java's ZipInputStream: by the local
+ * headers alone, which must have sizes and checksums, and leave no byte over before the central directory.
+ */
+export function readZipStream(file: Buffer): { name: string; content: Buffer }[] {
+  const entries: { name: string; content: Buffer }[] = [];
+  let at = 0;
+  while (file.readUInt32LE(at) === 0x04034b50) {
+    const flags = file.readUInt16LE(at + 6);
+    if ((flags & 8) !== 0) throw new Error('sizes and checksum are behind the data');
+    if ((flags & 0x800) === 0) throw new Error('the name is not said to be UTF-8');
+    const method = file.readUInt16LE(at + 8);
+    const compressedSize = file.readUInt32LE(at + 18);
+    const nameEnd = at + 30 + file.readUInt16LE(at + 26);
+    const start = nameEnd + file.readUInt16LE(at + 28);
+    const data = file.subarray(start, start + compressedSize);
+    const content = method === 8 ? inflateRawSync(data) : data;
+    if (content.length !== file.readUInt32LE(at + 22)) throw new Error('the size is wrong');
+    if (crc32(content) !== file.readUInt32LE(at + 14)) throw new Error('the checksum is wrong');
+    entries.push({ name: file.toString('utf8', at + 30, nameEnd), content: Buffer.from(content) });
+    at = start + compressedSize;
+  }
+  if (file.readUInt32LE(at) !== 0x02014b50) throw new Error('there is something between entries');
   return entries;
 }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
 import { IncomingMessage, request, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import { convertAll } from '../../src/convert/batch.ts';
 import type { Source } from '../../src/convert/convert.ts';
 import { createPool } from '../../src/engine/pool.ts';
 import { ClientGone, fail } from '../../src/errors.ts';
+import { createDiskRoom } from '../../src/files/disk-room.ts';
 import { sendArchive } from '../../src/http/send-archive.ts';
 import { ask, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
@@ -122,13 +123,18 @@ describe('a batch in which something goes wrong', () => {
     const gone = new ServerResponse(new IncomingMessage(new Socket()));
     gone.destroy();
     await once(gone, 'close').catch(() => {});
-    const converted = { path: fixturePath('scene.webp'), bytes: 1, queuedMs: 0, convertedMs: 0, notes: [] };
+    const path = join(await scratch('result'), 'image.webp');
+    await copyFile(fixturePath('scene.webp'), path);
+    const { size: bytes } = await stat(path);
+    const converted = { path, bytes, queuedMs: 0, convertedMs: 0, notes: [] };
     const results = [{ name: 'a', outcome: { converted } }];
     const failures: unknown[] = [];
     const note = (error: unknown) => failures.push(error);
     process.on('unhandledRejection', note);
     try {
-      const error = await sendArchive(gone as unknown as Response, results, 'webp', 1000).catch((e) => e);
+      const room = await createDiskRoom(async () => undefined).open(undefined, 0);
+      const options = { format: 'webp', stallMs: 1000, room, signal: new AbortController().signal } as const;
+      const error = await sendArchive(gone as unknown as Response, results, options).catch((e) => e);
       expect(error).to.be.instanceOf(ClientGone);
       for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate); // when Node looks for such
       expect(failures).to.deep.equal([]);
@@ -246,7 +252,6 @@ describe('converting all', () => {
     const log: string[] = [];
     const convert = (source: Source, _options: unknown, signal: AbortSignal, group?: object) =>
       pool.run(
-        signal,
         async () => {
           log.push(`start ${source.label}`);
           if (source.label === 'a') throw fail('DAMAGED', 'a', 'PNG');
@@ -255,7 +260,7 @@ describe('converting all', () => {
           log.push(`stopped ${source.label}`);
           throw new ClientGone();
         },
-        group,
+        { signal, group },
       );
     const error = await convertAll(files, convert, options, 'fail', stays).catch((e) => e);
     expect(error.message).to.equal('a is damaged or not a valid PNG image.');

@@ -34,7 +34,7 @@ describe('when something goes wrong', () => {
   });
 
   describe('with the tool', () => {
-    it('that hangs, the answer is 503 with the limit and Retry-After, and the process is dead', async () => {
+    it('returns 413 with the limit and its setting, without Retry-After, and kills the process when a tool hangs', async () => {
       const pidFile = join(await scratch('pid'), 'pid');
       await start({
         MAGICK_BIN: await fakeMagick(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`),
@@ -42,10 +42,10 @@ describe('when something goes wrong', () => {
       });
       const { status, message, headers } = await convert(current().base, photo);
       expect([status, message]).to.deep.equal([
-        503,
-        'The file took longer to convert than the limit of 1 second, and was stopped.',
+        413,
+        'The file took longer to convert than the limit of 1 second (CONVERT_TIMEOUT_MS).',
       ]);
-      expect(Number(headers.get('retry-after'))).to.be.above(0);
+      expect(headers.get('retry-after')).to.equal(null);
       const pid = Number(await readFile(pidFile, 'utf8'));
       await eventually(() => !isRunning(pid));
       expect(await openRequests()).to.deep.equal([]);
@@ -89,6 +89,13 @@ describe('when something goes wrong', () => {
       ['says that all is well and leaves an empty file', ': > image.webp'],
       ['says that all is well and leaves another format', 'echo GIF89a > image.webp'],
       ['says that all is well and leaves two files', 'echo x > image-0.webp; echo x > image-1.webp'],
+      ['says that all is well and leaves a link', `ln -s ${fixturePath('scene.webp')} image.webp`],
+      [
+        'says that all is well and leaves a file of two names',
+        `cp ${fixturePath('scene.webp')} other; ln other image.webp`,
+      ],
+      ['says that all is well and leaves a pipe', 'mkfifo image.webp'],
+      ['says that all is well and leaves a folder', 'mkdir image.webp; echo > image.webp/x'],
       [
         'says that all is well and leaves one more file',
         'printf "RIFF....WEBP" > image.webp; echo x > image.webp~',

@@ -59,7 +59,6 @@ const INSTEAD: Partial<Record<ErrorCode, string>> = {
 /** What somebody can do who has the machine. */
 const BESIDES: Partial<Record<ErrorCode, string>> = {
   FILE_TOO_LARGE: 'MAX_FILE_BYTES moves the limit.',
-  CONVERSION_TIMEOUT: 'CONVERT_TIMEOUT_MS moves the limit.',
   PAIR_UNAVAILABLE: '"imagemill doctor" says what is missing.',
 };
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { INPUT_FILE } from '../../convert/plan/types.ts';
 import { ONE_PIXEL } from '../../engine/policy.ts';
-import { createWorkspaces, ROOM_FACTOR } from '../../files/workspace.ts';
+import { createWorkspaces } from '../../files/workspace.ts';
 import type { OutputType } from '../../formats.ts';
 import type { Mill } from '../../mill.ts';
 import { connectionTo } from '../../redis.ts';
@@ -60,6 +60,9 @@ export async function fonts({ mill }: Facts): Promise<Check[]> {
     return [{ name: 'fonts', state: 'warn', found: `no text could be drawn: ${(error as Error).message}` }];
   }
 }
+
+/** A file takes room once as it is received, and about as much again for its result. */
+const ROOM_FACTOR = 2;
 
 /** Room for one request of as many and as large files as are allowed; for a single file at the very least. */
 export async function workingFiles({ config }: Facts): Promise<Check[]> {

@@ -76,7 +76,10 @@ const EXAMPLES: Examples = {
   TOOLS_FAILING: ['uploads', () => []],
   SHUTTING_DOWN: ['everywhere', () => []],
   DISK_FULL: ['uploads', () => []],
-  CONVERSION_TIMEOUT: ['uploads', ({ file, service }) => [file, service.config.CONVERT_TIMEOUT_MS]],
+  CONVERSION_TIMEOUT: [
+    'uploads',
+    ({ file, service }) => [file, { ms: service.config.CONVERT_TIMEOUT_MS, setting: 'CONVERT_TIMEOUT_MS' }],
+  ],
 };
 
 /** The errors of an operation by status, each as the example of an answer, named by its code in words. */

@@ -55,8 +55,8 @@ export const OPERATIONS: readonly Operation[] = [
     form: 'batch',
     success: {
       description:
-        'A ZIP archive of the converted files. It is made while it is sent, so that its length is not known.',
-      headers: ['ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany'],
+        'A ZIP archive of the converted files, which can be read from front to back as it arrives.',
+      headers: ['ContentLength', 'ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany'],
       content: () => ({ 'application/zip': {} }),
     },
   },

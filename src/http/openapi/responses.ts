@@ -9,12 +9,12 @@ const WHEN: Readonly<Record<number, string>> = {
   400: 'The request is malformed, a field is missing or invalid, there are too many files, an image or archive is damaged or of a kind that cannot be read, or the output cannot hold it.',
   405: 'The path has another method than the one that was used.',
   408: 'The request took longer to send than it may, or came too slowly.',
-  413: 'A file is too large; or a picture has more pixels, frames or pages than the limits allow, which the message names.',
+  413: 'A file is too large; or a picture has more pixels, frames or pages, or takes more time, than the limits allow. The message names the limit and its setting.',
   415: 'A file is of no supported type, or the body has a `Content-Encoding`.',
   429: 'There were too many requests from this address.',
   431: 'The headers of the request are too large.',
   500: 'Something unexpected. The message says whom to write to and which request to quote.',
-  503: 'The service cannot do it now: it is busy, too slow, out of room, without its tools, or shutting down.',
+  503: 'The service cannot do it now: it is busy, out of room, without its tools, or shutting down.',
 };
 
 /** Where the head of the request may be what is wrong, or late: nobody knows then what it asks for, and from where. */

@@ -1,0 +1,177 @@
+import { expect } from 'chai';
+import type { ServiceError } from '../../src/errors.ts';
+import { createDiskRoom, RESERVE_BYTES, type RequestRoom } from '../../src/files/disk-room.ts';
+
+const MIB = 1024 ** 2;
+
+/** A disk of this size, besides the reserve, which has less left as requests store something. */
+function disk(mebibytes: number) {
+  const room = createDiskRoom(async () => mebibytes * MIB + RESERVE_BYTES - room.stored());
+  const open = (client: string | undefined, size = 0): Promise<RequestRoom> => room.open(client, size * MIB);
+  /** A request that has received `size` MiB. */
+  const openStored = async (client: string, size: number): Promise<RequestRoom> => {
+    const request = await open(client, size);
+    await request.store(size * MIB);
+    return request;
+  };
+  /** A request whose answer is under way, and closes when it is cut off. */
+  const openAnswer = async (client: string, size: number, bytesPerSecond: number, cut: string[]) => {
+    const request = await openStored(client, size);
+    request.sending({
+      bytesPerSecond: () => bytesPerSecond,
+      cutOff() {
+        cut.push(`${client} ${bytesPerSecond}`);
+        setImmediate(request.close);
+      },
+    });
+  };
+  return { room, open, openStored, openAnswer };
+}
+
+const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'OK',
+    ({ code }: ServiceError) => code,
+  );
+
+describe('the room on the disk', () => {
+  it('counts what requests under way have announced, so that they do not all count on the same free bytes', async () => {
+    const { open, room } = disk(100);
+    const requests = await Promise.all([open(undefined, 40), open(undefined, 40)]);
+    expect(room.held()).to.equal(80 * MIB);
+    expect(await codeOf(open(undefined, 40))).to.equal('DISK_FULL');
+    requests[0]?.close();
+    expect(await codeOf(open(undefined, 40))).to.equal('OK');
+  });
+
+  it('counts bytes once, whether they were announced or not', async () => {
+    const { open, room } = disk(100);
+    const request = await open('a', 10);
+    await request.store(6 * MIB);
+    expect([room.stored(), room.held()]).to.deep.equal([6 * MIB, 10 * MIB]);
+    await request.store(10 * MIB);
+    expect([room.stored(), room.held()]).to.deep.equal([16 * MIB, 16 * MIB]);
+    request.release(6 * MIB);
+    request.received();
+    expect([room.stored(), room.held()]).to.deep.equal([10 * MIB, 10 * MIB]);
+    request.close();
+    expect(room.held()).to.equal(0);
+  });
+
+  it('gives back what was announced and not sent', async () => {
+    const { open, room } = disk(100);
+    const request = await open('a', 40);
+    await request.store(MIB);
+    request.received();
+    expect(room.held()).to.equal(MIB);
+  });
+
+  it('refuses what is unpacked beyond what was announced when there is no room for it', async () => {
+    const { open } = disk(100);
+    const request = await open('a', 1);
+    let unpacked = 0;
+    while ((await codeOf(request.store(MIB))) === 'OK') unpacked += 1;
+    expect(unpacked).to.be.within(50, 55); // half of the disk
+  });
+
+  it('holds the room for the largest possible result until the real one is there', async () => {
+    const { open, room } = disk(100);
+    const request = await open('a', 0);
+    const settle = await request.reserve(30 * MIB);
+    expect(room.held()).to.equal(30 * MIB);
+    settle(2 * MIB);
+    expect([room.stored(), room.held()]).to.deep.equal([2 * MIB, 2 * MIB]);
+  });
+
+  it('waits for results that are being made, since most take much less than was reserved for them', async () => {
+    const { open, room } = disk(100);
+    const request = await open('a', 0);
+    const first = await request.reserve(30 * MIB);
+    const second = request.reserve(30 * MIB);
+    const third = request.reserve(30 * MIB);
+    first(MIB);
+    (await second)(MIB);
+    (await third)(MIB);
+    expect([room.stored(), room.held()]).to.deep.equal([3 * MIB, 3 * MIB]);
+  });
+
+  it('refuses to reserve room when the results that were being made have settled and left too little', async () => {
+    const { open } = disk(100);
+    const request = await open('a', 0);
+    const first = await request.reserve(46 * MIB);
+    const second = codeOf(request.reserve(30 * MIB));
+    const third = codeOf(request.reserve(30 * MIB));
+    first(46 * MIB);
+    expect(await Promise.all([second, third])).to.deep.equal(['DISK_FULL', 'DISK_FULL']);
+  });
+
+  it('reserves no more than half of the disk for one result, so that a small disk can do something', async () => {
+    const { open, room } = disk(100);
+    const settle = await (await open('a', 1)).reserve(300 * MIB);
+    expect(room.held()).to.be.within(40 * MIB, 54 * MIB);
+    settle(0);
+  });
+
+  it('leaves half of the disk free when one client wants all of it', async () => {
+    const { openStored, open } = disk(100);
+    let opened = 0;
+    while ((await codeOf(openStored('greedy', 5))) === 'OK') opened += 1;
+    expect(5 * opened).to.be.within(45, 54);
+    expect(await codeOf(open('modest', 20))).to.equal('OK');
+  });
+
+  it('lets a client have more than its share as long as the share of another one stays free', async () => {
+    const { openStored, open } = disk(200);
+    for (const client of ['a', 'b', 'c']) await openStored(client, 5);
+    // With four clients a share is a fifth.
+    expect(await codeOf(open('d', 60))).to.equal('OK');
+    expect(await codeOf(open('d', 90))).to.equal('DISK_FULL');
+  });
+
+  it('cuts off the slowest answers of clients over their share for a client under its share, and no more than it must', async () => {
+    const { openStored, openAnswer, open } = disk(100);
+    const cut: string[] = [];
+    await openAnswer('slow', 20, 30_000, cut);
+    await openAnswer('slow', 20, 20_000, cut);
+    await openAnswer('fast', 20, 9_000_000, cut);
+    await openAnswer('small', 2, 10, cut);
+    await openStored('busy', 16);
+    await openStored('busy too', 14);
+    // Eight MiB are left. A share is about 15.
+    expect(await codeOf(open('newcomer', 10))).to.equal('OK');
+    expect(cut).to.deep.equal(['slow 20000']);
+    expect(await codeOf(open('newcomer', 5))).to.equal('OK');
+    expect(cut).to.deep.equal(['slow 20000']);
+  });
+
+  it('cuts no answer off for a client that is over its share itself', async () => {
+    const { openAnswer, open, openStored } = disk(100);
+    const cut: string[] = [];
+    await openAnswer('slow', 50, 10, cut);
+    await openStored('greedy', 30);
+    expect(await codeOf(open('greedy', 25))).to.equal('DISK_FULL');
+    expect(cut).to.deep.equal([]);
+  });
+
+  for (const [what, clients] of [
+    ['one address', 1],
+    ['eight addresses', 8],
+  ] as const) {
+    it(`always has room for another client, whatever slow readers from ${what} hold`, async () => {
+      const { openAnswer, open } = disk(1024);
+      const cut: string[] = [];
+      for (let at = 0; at < 16; at += 1)
+        await codeOf(openAnswer(`slow ${at % clients}`, 150, 30_000 + at, cut));
+      for (let request = 0; request < 3; request += 1) {
+        const newcomer = await open('newcomer', 9);
+        const settle = await newcomer.reserve(50 * MIB);
+        settle(5 * MIB);
+      }
+    });
+  }
+
+  it('takes every request where the disk does not tell what it has left', async () => {
+    const room = createDiskRoom(async () => undefined);
+    expect(await codeOf(room.open('a', 10 ** 15))).to.equal('OK');
+  });
+});

@@ -1,0 +1,72 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { ask, fixture, fixturePath } from '../helpers/client.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { formWith, readBody, sendFrom } from '../helpers/from-address.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { eventually, script } from '../helpers/scripts.ts';
+import { useOwnServices } from '../helpers/service.ts';
+
+describe('one client that fills the queue', function () {
+  this.timeout(60_000);
+  const { start, current } = useOwnServices();
+  let photo: Buffer;
+  before(async () => {
+    photo = await fixture('scene.jpg');
+  });
+
+  const batchOf = (count: number): FormData => {
+    const form = new FormData();
+    for (let at = 0; at < count; at += 1)
+      form.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`); // no two are the same
+    return form;
+  };
+  const waiting = async (): Promise<number> => {
+    const { body } = await ask(current().base.replace('/api/v1', '/metrics'));
+    return Number(/^imagemill_conversions_waiting (\d+)/m.exec(body.toString())?.[1]);
+  };
+
+  for (const concurrency of [1, 2]) {
+    it(`holds another client up by no more than one running conversion, with ${concurrency} at once, and is refused itself`, async () => {
+      const folder = await scratch('order');
+      const log = join(folder, 'sizes');
+      const wait = `while [ ! -e ${folder}/go ]; do sleep 0.02; done`;
+      const tool = `wc -c < in >> ${log}; ${wait}; cp ${fixturePath('scene.webp')} image.webp`;
+      const queueLimit = 60 - concurrency;
+      await start({
+        MAGICK_BIN: await fakeMagick(tool),
+        CONCURRENCY: String(concurrency),
+        QUEUE_LIMIT: String(queueLimit),
+      });
+      const greedy = new AbortController();
+      const send = (path: string, form: FormData) =>
+        sendFrom('127.0.0.5', current().base + path, form, greedy.signal).then(
+          ({ status }) => status,
+          () => 0,
+        );
+      const batches = Array.from({ length: 3 }, () => send('/batch', batchOf(20)));
+      await eventually(async () => (await waiting()) === queueLimit);
+      expect(await send('/convert', formWith(photo)), 'one more of the same client').to.equal(503);
+
+      const small = Buffer.concat([photo, Buffer.alloc(5000)]);
+      const modest = sendFrom('127.0.0.9', `${current().base}/convert`, formWith(small));
+      expect(await Promise.race([modest.then(() => 0), ...batches]), 'a batch that made room').to.equal(503);
+      await script('go', '', folder);
+      const { status, response } = await modest;
+      await readBody(response);
+      expect(status).to.equal(200);
+      const started = (await readFile(log, 'utf8')).trim().split('\n').map(Number);
+      expect(started.indexOf(small.length), 'conversions before it').to.be.within(
+        concurrency,
+        2 * concurrency - 1,
+      );
+
+      const sent = await sendFrom('127.0.0.9', `${current().base}/batch`, batchOf(3));
+      await readBody(sent.response);
+      expect(sent.status).to.equal(200);
+      greedy.abort();
+      await Promise.all(batches);
+    });
+  }
+});

@@ -1,0 +1,134 @@
+import { spawnSync } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { fixture, fixturePath } from '../helpers/client.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { formWith, readBody, readSlowly, type Sent, sendFrom } from '../helpers/from-address.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { type ServiceProcess, startProcess } from '../helpers/process.ts';
+import { requestFolders, useOwnServices } from '../helpers/service.ts';
+
+/** The size of the disk, in MiB, and the bytes of the results that fill it. */
+const DISK = 250;
+const SIDE = 3652;
+const RESULT_BYTES = 54 + 3 * SIDE ** 2;
+/** The rate of the slow readers, in bytes a second. */
+const SLOW = 30_000;
+
+describe('clients that read their answers slowly', function () {
+  this.timeout(120_000);
+  const service = useSmallDisk(DISK);
+  let small: Buffer;
+  let upload: Buffer;
+  before(async () => {
+    // A few kilobytes that become 40 MB as BMP.
+    small = await sharp({ create: { width: SIDE, height: SIDE, channels: 3, background: 'teal' } })
+      .png({ palette: true })
+      .toBuffer();
+    const photo = await fixture('scene.jpg');
+    upload = Buffer.concat([photo, Buffer.alloc(9_000_000 - photo.length)]);
+  });
+
+  /** Has `addresses` ask for large results, one after the other, and read what they get slowly. */
+  const fillDisk = async (base: string, addresses: readonly string[]) => {
+    const answers: (Sent & ReturnType<typeof readSlowly>)[] = [];
+    for (const address of addresses) {
+      const sent = await sendFrom(address, `${base}/convert`, formWith(small, 'file', { format: 'bmp' }));
+      answers.push({ ...sent, ...readSlowly(sent.response, SLOW) });
+    }
+    return answers;
+  };
+
+  for (const [what, addresses] of [
+    ['one address', Array.from({ length: 8 }, () => '127.0.0.5')],
+    ['eight addresses', Array.from({ length: 8 }, (_, at) => `127.0.0.${10 + at}`)],
+  ] as const) {
+    it(`from ${what} do not keep the disk full for another client`, async () => {
+      const base = await service.start();
+      if (base === undefined) return;
+      const slow = await fillDisk(base, addresses);
+      expect(slow.filter(({ status }) => status === 200).length, 'slow readers').to.be.above(1);
+      for (let request = 0; request < 3; request += 1) {
+        const { status, response } = await sendFrom('127.0.0.9', `${base}/convert`, formWith(upload));
+        await readBody(response);
+        expect(status).to.equal(200);
+      }
+      for (const { response } of slow) response.destroy();
+    });
+  }
+
+  it('are cut off when a client that holds less needs the room, and not more of them than it takes', async () => {
+    const base = await service.start();
+    if (base === undefined) return;
+    const addresses = ['5', '5', '5', '6', '6', '7'].map((last) => `127.0.0.${last}`);
+    const slow = await fillDisk(base, addresses);
+    expect(slow.map(({ status }) => status)).to.deep.equal(addresses.map(() => 200));
+    const form = formWith(small, 'file', { format: 'bmp' });
+    const { status, response } = await sendFrom('127.0.0.9', `${base}/convert`, form);
+    expect([status, (await readBody(response)).length]).to.deep.equal([200, RESULT_BYTES]);
+    const isWhole = await Promise.all(slow.map(({ readRest }) => readRest()));
+    expect(isWhole.filter((whole) => !whole)).to.have.length(1);
+    expect(isWhole.at(-1), 'the answer of the client that holds least').to.equal(true);
+  });
+});
+
+describe('an answer', () => {
+  const { start, current, nothingLeft } = useOwnServices();
+
+  it('that is read at less than 4 KiB a second is cut off, although something is read all the time', async () => {
+    const large = 'head -c 50000000 /dev/zero >> image.webp';
+    await start({
+      MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`),
+      UPLOAD_TIMEOUT_MS: '1000',
+    });
+    const { response } = await sendFrom(
+      '127.0.0.1',
+      `${current().base}/convert`,
+      formWith(await fixture('scene.jpg')),
+    );
+    const { readRest } = readSlowly(response, 1000);
+    await nothingLeft();
+    expect(await readRest(), 'whole').to.equal(false);
+  });
+
+  it('has no name on the disk while it is sent, and its input is gone', async () => {
+    const large = 'head -c 50000000 /dev/zero >> image.webp';
+    await start({ MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`) });
+    const { response } = await sendFrom(
+      '127.0.0.1',
+      `${current().base}/convert`,
+      formWith(await fixture('scene.jpg')),
+    );
+    const [folder] = await requestFolders(current().tempDir);
+    const [home] = await readdir(current().tempDir);
+    expect(await readdir(join(current().tempDir, String(home), String(folder)))).to.deep.equal([]);
+    expect((await readBody(response)).length).to.be.above(50_000_000);
+  });
+});
+
+/** A service whose working files are on a disk of its own of so many MiB, in memory. */
+function useSmallDisk(mebibytes: number) {
+  let server: ServiceProcess | undefined;
+  afterEach(async () => {
+    server?.child.kill('SIGTERM');
+    await server?.ended();
+    server = undefined;
+  });
+  return {
+    /** @returns undefined where nothing can be mounted */
+    async start(): Promise<string | undefined> {
+      const TEMP_DIR = await scratch('small-disk');
+      const mount = `mount -t tmpfs -o size=${mebibytes}m tmpfs '${TEMP_DIR}'; exec "$@"`;
+      const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
+      const apart = [...user, '--mount', 'sh', '-ec', mount, 'sh'];
+      if (spawnSync('unshare', [...apart, 'true']).status !== 0) {
+        console.warn('NOT PROVEN, since nothing can be mounted here: that slow readers do not fill a disk');
+        return undefined;
+      }
+      server = startProcess({ TEMP_DIR }, ['unshare', ...apart]);
+      return server.base();
+    },
+  };
+}
