@@ -7,6 +7,7 @@ import type { Layers } from './engine/sandbox.ts';
 import { fail } from './errors.ts';
 import type { Workspaces } from './files/workspace.ts';
 import { batchRoute } from './http/batch-route.ts';
+import { trustProxies } from './http/client-key.ts';
 import { convertRoute } from './http/convert-route.ts';
 import { crossOrigin } from './http/cross-origin.ts';
 import { addDocs } from './http/docs.ts';
@@ -84,7 +85,7 @@ export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.set('trust proxy', config.TRUST_PROXY);
+  trustProxies(app, config.TRUST_PROXY);
 
   app.use(commonHeaders);
   app.use(

@@ -1,12 +1,11 @@
-import type { Request, RequestHandler } from 'express';
-import { ipKeyGenerator, rateLimit, type Store } from 'express-rate-limit';
+import type { RequestHandler } from 'express';
+import { rateLimit, type Store } from 'express-rate-limit';
 import { fail } from '../errors.ts';
+import { clientKey } from './client-key.ts';
 
 /** Requests a minute from one client: a fixed window that starts with its first request. */
 
 export const WINDOW_MS = 60_000;
-/** The least that one customer of a provider gets: all of it is one client. */
-const IPV6_SUBNET = 64;
 
 /**
  * @param perMinute requests that one client may send
@@ -28,11 +27,6 @@ export function rateLimiter(
     validate: false, // its warnings are about settings that ours check at start
     handler: (_req, res, next) => next(fail('RATE_LIMITED', perMinute, Number(res.getHeader('Retry-After')))),
   });
-}
-
-/** Who a request counts for: its address, or the network of an IPv6 one. */
-export function clientKey(req: Request): string {
-  return ipKeyGenerator(req.ip ?? 'unknown', IPV6_SUBNET);
 }
 
 /** Counts in memory. Windows all last the same, so the oldest is first in the map and first to end. */
