@@ -34,13 +34,14 @@ const POLICY = [
 const FOR_EVER = 'public, max-age=31536000, immutable';
 const ASKED_FOR = 'no-cache';
 
-/** Adds the page and its files to the router. */
+/** Adds the page and its files to the router. Their paths are absolute, so `/docs/` leads to `/docs`. */
 export function addDocs(router: Router): void {
   const page = readFileSync(join(OURS, 'index.html'), 'utf8').replaceAll('{viewer}', version);
   endpoint(router, 'GET', '/docs', (_req, res) => {
     res.set({ 'Content-Security-Policy': POLICY, 'Cache-Control': ASKED_FOR });
     res.type('html').send(page);
   });
+  endpoint(router, 'GET', '/docs/', (_req, res) => res.redirect(301, '/docs'));
   for (const name of ['start.js', 'style.css']) {
     endpoint(router, 'GET', `/docs/${name}`, (_req, res) => sendFile(res, join(OURS, name), ASKED_FOR));
   }

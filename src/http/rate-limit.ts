@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler } from 'express';
 import { rateLimit, type Store } from 'express-rate-limit';
 import { fail } from '../errors.ts';
 import { clientKey } from './client-key.ts';
@@ -25,8 +25,25 @@ export function rateLimiter(
     legacyHeaders: true, // X-RateLimit-Limit, -Remaining, -Reset (Unix seconds) and Retry-After
     standardHeaders: false,
     validate: false, // its warnings are about settings that ours check at start
-    handler: (_req, res, next) => next(fail('RATE_LIMITED', perMinute, Number(res.getHeader('Retry-After')))),
+    handler(req, res, next) {
+      const wait = Number(res.getHeader('Retry-After'));
+      if (!isPreflight(req)) return next(fail('RATE_LIMITED', perMinute, wait));
+      res.removeHeader('Retry-After');
+      next();
+    },
   });
+}
+
+/**
+ * Returns whether a browser asks for permission to send another request. Such a request counts, but is never refused:
+ * after a refusal, the page could not read the error of the request that it wants to send.
+ */
+function isPreflight(req: Request): boolean {
+  return (
+    req.method === 'OPTIONS' &&
+    req.get('origin') !== undefined &&
+    'access-control-request-method' in req.headers
+  );
 }
 
 /** Counts in memory. Windows all last the same, so the oldest is first in the map and first to end. */
