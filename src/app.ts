@@ -7,11 +7,14 @@ import type { Layers } from './engine/sandbox.ts';
 import { fail } from './errors.ts';
 import type { Workspaces } from './files/workspace.ts';
 import { batchRoute } from './http/batch-route.ts';
+import { trustProxies } from './http/client-key.ts';
 import { convertRoute } from './http/convert-route.ts';
 import { crossOrigin } from './http/cross-origin.ts';
 import { addDocs } from './http/docs.ts';
-import { endpoint } from './http/endpoint.ts';
+import { endpoint, serverOptions } from './http/endpoint.ts';
 import { errorHandler, notFound } from './http/error-handler.ts';
+import { checkFormHead } from './http/form-head.ts';
+import { checkHead, refuseReserved } from './http/head-checks.ts';
 import {
   formatsRoute,
   healthRoute,
@@ -22,7 +25,7 @@ import {
 } from './http/info-routes.ts';
 import { createDocument } from './http/openapi/document.ts';
 import { OPERATIONS, type OperationId } from './http/openapi/operations.ts';
-import { createParsers } from './http/options.ts';
+import { createParsers, formFields } from './http/options.ts';
 import type { Page } from './http/page-route.ts';
 import { rateLimiter } from './http/rate-limit.ts';
 import { commonHeaders, recordRequests } from './http/request-context.ts';
@@ -40,6 +43,8 @@ const ROUTES = [
   '/',
   '/assets/',
 ];
+/** A proxy hides a path by its spelling, so no other spelling may lead to it. */
+const ROUTING = { caseSensitive: true, strict: true };
 
 type Settings = Pick<
   Config,
@@ -84,7 +89,9 @@ export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.set('trust proxy', config.TRUST_PROXY);
+  app.set('case sensitive routing', ROUTING.caseSensitive);
+  app.set('strict routing', ROUTING.strict);
+  trustProxies(app, config.TRUST_PROXY);
 
   app.use(commonHeaders);
   app.use(
@@ -95,12 +102,19 @@ export function createApp(deps: AppDeps): Express {
       onFinished: metrics.request,
     }),
   );
-  if (config.CORS_ORIGIN !== false) app.use(crossOrigin(config.CORS_ORIGIN));
-  app.get('/livez', liveRoute);
-  app.get('/readyz', readyRoute(deps.works, deps.draining ?? (() => false), { ...deps.layers }));
-  app.get('/metrics', metricsRoute(metrics.expose));
-  for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as Page).handler);
+  if (config.CORS_ORIGIN !== false) app.use(BASE, crossOrigin(config.CORS_ORIGIN));
+  if (config.RATE_LIMIT_PER_MINUTE > 0) {
+    const now = deps.now ?? (() => performance.now());
+    app.use(BASE, rateLimiter(config.RATE_LIMIT_PER_MINUTE, now, deps.counters?.over));
+  }
+  app.use(checkHead);
+  app.use(serverOptions);
+  endpoint(app, 'GET', '/livez', liveRoute);
+  endpoint(app, 'GET', '/readyz', readyRoute(deps.works, deps.draining ?? (() => false), { ...deps.layers }));
+  endpoint(app, 'GET', '/metrics', metricsRoute(metrics.expose));
+  app.use(refuseReserved);
   app.use(BASE, apiRouter(deps));
+  for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as Page).handler);
   addDocs(app);
   app.use(notFound);
   app.use(errorHandler(log, config.SUPPORT_EMAIL));
@@ -108,7 +122,7 @@ export function createApp(deps: AppDeps): Express {
 }
 
 function apiRouter(deps: AppDeps): Router {
-  const { config, capabilities, convert, workspaces, version, draining, now, counters } = deps;
+  const { config, capabilities, convert, workspaces, version, draining } = deps;
   const { inputs, outputs } = capabilities;
   const limits = {
     maxFileBytes: config.MAX_FILE_BYTES,
@@ -117,10 +131,7 @@ function apiRouter(deps: AppDeps): Router {
   };
   const parse = createParsers(outputs);
 
-  const router = express.Router({ caseSensitive: true });
-  if (config.RATE_LIMIT_PER_MINUTE > 0) {
-    router.use(rateLimiter(config.RATE_LIMIT_PER_MINUTE, now ?? (() => performance.now()), counters?.over));
-  }
+  const router = express.Router(ROUTING);
   router.use(refuseWhile(draining ?? (() => false)));
   const handlers: Readonly<Record<OperationId, RequestHandler>> = {
     convert: convertRoute({ workspaces, convert, parse: parse.convert, limits }),
@@ -134,8 +145,18 @@ function apiRouter(deps: AppDeps): Router {
     getHealth: healthRoute(version),
     getReference: referenceRoute(createDocument(BASE, { version, inputs, outputs, config })),
   };
-  for (const { method, path, operationId } of OPERATIONS) {
-    endpoint(router, method, path, handlers[operationId]);
+  const forms = formFields(outputs);
+  for (const { method, path, operationId, form } of OPERATIONS) {
+    const checks = form
+      ? [
+          checkFormHead({
+            fields: Object.keys(forms[form].shape),
+            maxFiles: form === 'batch' ? config.MAX_BATCH_FILES : 1,
+            maxFileBytes: config.MAX_FILE_BYTES,
+          }),
+        ]
+      : [];
+    endpoint(router, method, path, ...checks, handlers[operationId]);
   }
   return router;
 }

@@ -33,6 +33,7 @@ export function readableBytes(bytes: number): string {
 
 const ERRORS = {
   NOT_HTTP: row(400, () => 'The request is not valid HTTP.'),
+  HOST_INVALID: row(400, () => 'The request must have one valid Host header.'),
   BODY_ENDED: row(400, () => 'The request body ended early.'),
   NOT_MULTIPART: row(400, () => 'The request body must be multipart/form-data with a boundary.'),
   BODY_CUT_SHORT: row(400, () => 'The multipart body ended early or is not well-formed.'),
@@ -52,6 +53,11 @@ const ERRORS = {
   TOO_MANY_FIELDS: row(
     400,
     (most: number) => `Too many form fields: at most ${most} allowed in one request.`,
+  ),
+  FIELD_IN_QUERY: row(
+    400,
+    (field: string) =>
+      `The field "${field}" is in the address. Send it in the form instead; with curl, write -F ${field}=VALUE.`,
   ),
   FIELD_REPEATED: row(400, (field: string) => `The field "${field}" was given more than once.`),
   FIELD_INVALID: row(
@@ -144,9 +150,16 @@ const ERRORS = {
     (support: string, requestId: string) =>
       `Something went wrong on our side. If it persists, write to ${support} and quote request ${requestId}.`,
   ),
+  METHOD_UNKNOWN: row(501, (method: string) => `The method ${method} is not supported.`),
+  TRANSFER_CODING: row(501, () => 'The only supported Transfer-Encoding is chunked.'),
   BUSY: row(
     503,
     () => 'The service is busy: too many conversions are waiting. Try again shortly.',
+    () => 5,
+  ),
+  TOO_MANY_CONNECTIONS: row(
+    503,
+    () => 'Too many connections are open, from your address or in all. Try again shortly.',
     () => 5,
   ),
   TOOLS_FAILING: row(

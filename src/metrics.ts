@@ -41,7 +41,7 @@ export interface MetricsDeps {
 }
 
 /** Refusals that are about us: what to look at when there are any. */
-const REFUSALS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOOLS_FAILING'];
+const REFUSALS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOO_MANY_CONNECTIONS', 'TOOLS_FAILING'];
 
 /** In seconds: from a small picture by a warm worker to the default time limit. */
 const CONVERSION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

@@ -34,13 +34,14 @@ const POLICY = [
 const FOR_EVER = 'public, max-age=31536000, immutable';
 const ASKED_FOR = 'no-cache';
 
-/** Adds the page and its files to the router. */
+/** Adds the page and its files to the router. Their paths are absolute, so `/docs/` leads to `/docs`. */
 export function addDocs(router: Router): void {
   const page = readFileSync(join(OURS, 'index.html'), 'utf8').replaceAll('{viewer}', version);
   endpoint(router, 'GET', '/docs', (_req, res) => {
     res.set({ 'Content-Security-Policy': POLICY, 'Cache-Control': ASKED_FOR });
     res.type('html').send(page);
   });
+  endpoint(router, 'GET', '/docs/', (_req, res) => res.redirect(301, '/docs'));
   for (const name of ['start.js', 'style.css']) {
     endpoint(router, 'GET', `/docs/${name}`, (_req, res) => sendFile(res, join(OURS, name), ASKED_FOR));
   }
@@ -49,13 +50,21 @@ export function addDocs(router: Router): void {
   }
 }
 
-/** They are large: each is compressed, once, when somebody asks for it first. */
-function viewerFile(path: string): RequestHandler {
+/** Serves a large file, which is compressed once, for the first client that accepts it so. */
+export function viewerFile(path: string): RequestHandler {
   let packed: Promise<Buffer> | undefined;
+  const pack = async (): Promise<Buffer> => {
+    try {
+      return await promisify(gzip)(await readFile(path));
+    } catch (error) {
+      packed = undefined; // the next request tries again
+      throw error;
+    }
+  };
   return async (req, res) => {
     res.vary('Accept-Encoding');
     if (!req.acceptsEncodings('gzip')) return sendFile(res, path, FOR_EVER);
-    packed ??= readFile(path).then((plain) => promisify(gzip)(plain));
+    packed ??= pack();
     const bytes = await packed;
     res.type(extname(path)).set({ 'Cache-Control': FOR_EVER, 'Content-Encoding': 'gzip' });
     res.send(bytes);

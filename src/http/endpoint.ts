@@ -6,15 +6,22 @@ export type Method = 'GET' | 'POST';
 /** The methods of a path, as `Allow` lists them. */
 export const ALLOWED: Readonly<Record<Method, string>> = { GET: 'GET, HEAD, OPTIONS', POST: 'POST, OPTIONS' };
 
-/** A path with its one method; OPTIONS says which it is, and every other is refused with it. */
-export function endpoint(router: Router, method: Method, path: string, handler: RequestHandler): void {
+/** Adds a path with its one method. OPTIONS names the method in `Allow`, and so does the refusal of every other. */
+export function endpoint(router: Router, method: Method, path: string, ...handlers: RequestHandler[]): void {
   const allowed = ALLOWED[method];
   const route = router.route(path);
-  if (method === 'GET') route.get(handler);
-  else route.post(handler);
+  if (method === 'GET') route.get(...handlers);
+  else route.post(...handlers);
   route.all((req, res) => {
     res.setHeader('Allow', allowed);
     if (req.method !== 'OPTIONS') throw fail('METHOD_NOT_ALLOWED', req.method, allowed);
     res.status(204).end();
   });
 }
+
+/** Answers `OPTIONS *`, which asks about the server and not about a path (RFC 9110, section 9.3.7). */
+export const serverOptions: RequestHandler = (req, res, next) => {
+  if (req.method !== 'OPTIONS' || req.url !== '*') return next();
+  res.setHeader('Allow', 'GET, HEAD, POST, OPTIONS');
+  res.status(204).end();
+};

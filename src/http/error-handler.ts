@@ -1,6 +1,7 @@
-import type { ErrorRequestHandler, Request, Response } from 'express';
+import type { ErrorRequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { ClientGone, fail, failBecause, ServiceError } from '../errors.ts';
+import { sendRefusal } from './refusal.ts';
 import { tell } from './request-context.ts';
 
 /** The one place where errors become answers: the public sentence to the client, the cause to the log. */
@@ -26,7 +27,7 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
     }
     if (answer.retryAfter !== undefined) res.setHeader('Retry-After', answer.retryAfter);
     for (const name of OF_A_RESULT) res.removeHeader(name);
-    answerEarly(req, res, answer.status, errorBody(answer.status, answer.message));
+    sendRefusal(req, res, answer.status, errorBody(answer.status, answer.message));
   };
 }
 
@@ -38,27 +39,6 @@ const OF_A_RESULT = [
   'Server-Timing',
   'X-Conversion-Notes',
 ];
-
-/**
- * Sends an answer that may come before the request has. Most clients look at it only when they have
- * sent everything: so what they send is read and thrown away, and a connection that is to be closed
- * stays open until then, or until the server's own deadline. Who was too slow is not waited for.
- */
-function answerEarly(req: Request, res: Response, status: number, body: object): void {
-  const payload = JSON.stringify(body);
-  res.status(status).type('json').setHeader('Content-Length', Buffer.byteLength(payload));
-  const closes = !res.shouldKeepAlive || res.getHeader('Connection') === 'close';
-  if (status === 408) {
-    res.setHeader('Connection', 'close');
-    res.end(payload);
-  } else if (req.complete || !closes || req.method === 'HEAD') {
-    res.end(payload);
-  } else {
-    res.write(payload);
-    req.once('close', () => res.end());
-    req.resume();
-  }
-}
 
 /** The shape of every error response. */
 export function errorBody(code: number, message: string): { error: { code: number; message: string } } {

@@ -14,10 +14,12 @@ import type { TextField } from './upload.ts';
 
 const convertFields = (outputs: readonly OutputType[]) =>
   z.object({
-    output_format: outputFormat(outputs).optional().meta({
-      description: 'What the picture is to become; in any case, and `jpeg` for `jpg`.',
-      default: DEFAULT_FORMAT,
-    }),
+    // The schema names no default: clients that send defaults would contradict a `format` of the user's.
+    output_format: outputFormat(outputs)
+      .optional()
+      .describe(
+        `What the picture is to become; in any case, and \`jpeg\` for \`jpg\`. When absent: what \`format\` says, or \`${DEFAULT_FORMAT}\`.`,
+      ),
     format: outputFormat(outputs)
       .optional()
       .describe('Another name of `output_format`. When both are sent, they must say the same.'),

@@ -1,12 +1,11 @@
 import type { Request, RequestHandler } from 'express';
-import { ipKeyGenerator, rateLimit, type Store } from 'express-rate-limit';
+import { rateLimit, type Store } from 'express-rate-limit';
 import { fail } from '../errors.ts';
+import { clientKey } from './client-key.ts';
 
 /** Requests a minute from one client: a fixed window that starts with its first request. */
 
 export const WINDOW_MS = 60_000;
-/** The least that one customer of a provider gets: all of it is one client. */
-const IPV6_SUBNET = 64;
 
 /**
  * @param perMinute requests that one client may send
@@ -26,13 +25,25 @@ export function rateLimiter(
     legacyHeaders: true, // X-RateLimit-Limit, -Remaining, -Reset (Unix seconds) and Retry-After
     standardHeaders: false,
     validate: false, // its warnings are about settings that ours check at start
-    handler: (_req, res, next) => next(fail('RATE_LIMITED', perMinute, Number(res.getHeader('Retry-After')))),
+    handler(req, res, next) {
+      const wait = Number(res.getHeader('Retry-After'));
+      if (!isPreflight(req)) return next(fail('RATE_LIMITED', perMinute, wait));
+      res.removeHeader('Retry-After');
+      next();
+    },
   });
 }
 
-/** Who a request counts for: its address, or the network of an IPv6 one. */
-export function clientKey(req: Request): string {
-  return ipKeyGenerator(req.ip ?? 'unknown', IPV6_SUBNET);
+/**
+ * Returns whether a browser asks for permission to send another request. Such a request counts, but is never refused:
+ * after a refusal, the page could not read the error of the request that it wants to send.
+ */
+function isPreflight(req: Request): boolean {
+  return (
+    req.method === 'OPTIONS' &&
+    req.get('origin') !== undefined &&
+    'access-control-request-method' in req.headers
+  );
 }
 
 /** Counts in memory. Windows all last the same, so the oldest is first in the map and first to end. */

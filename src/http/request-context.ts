@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import type { ErrorCode } from '../errors.ts';
 
@@ -69,8 +69,7 @@ export function tell(res: Response, facts: Facts): void {
 
 /** One line and one event a request, when it is over. */
 export function recordRequests({ log, routes, quiet, onFinished }: RequestRecording): RequestHandler {
-  const routeOf = ({ url = '' }: IncomingMessage): string => {
-    const path = url.split('?', 1)[0]?.replace(/(?<=.)\/$/, '') ?? '';
+  const routeOf = ({ path }: Request): string => {
     return routes.find((route) => path === route || below(route, path)) ?? OTHER_ROUTE;
   };
   return (req, res, next) => {

@@ -1,96 +1,70 @@
 import { readFileSync } from 'node:fs';
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { fail } from '../errors.ts';
-import { errorBody } from './error-handler.ts';
-import { firstHeaders } from './request-context.ts';
+import { connectionKey } from './client-key.ts';
+import { type ConnectionLimits, Connections } from './connections.ts';
+import { askForBodyWhenRead } from './expectation.ts';
+import { afterAnswer, createMalformedHandler } from './malformed.ts';
+import { sendRawError } from './raw-answer.ts';
 
 /** How much longer than an upload may take a connection lives on, in milliseconds, so that the answer gets out. */
 const GRACE_MS = 5_000;
 
-/** A third of the files that this process may have open; the others are for pictures and for talking to tools. */
-const MOST_CONNECTIONS = Math.floor(openFilesAllowed() / 3);
-
 export interface HttpServer {
   readonly server: Server;
-  /** Hangs up on everyone for whom nothing is under way, also those who never sent a request. */
+  /** See {@link Connections.closeIdle}. */
   closeIdle(): void;
 }
 
-/** An HTTP server for the app, with deadlines of its own for whoever sends too slowly. It does not listen yet. */
+/**
+ * Creates an HTTP server for the app, which does not listen yet: with limits on connections, and with deadlines for
+ * clients that send too slowly.
+ *
+ * @param uploadTimeoutMs the most that a client may take to send a request, in milliseconds
+ */
 export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpServer {
-  /** Who is connected, and the answer that is under way, if one is. */
-  const connections = new Map<Socket, ServerResponse | undefined>();
+  const connections = new Connections(connectionLimits());
   const handle = (req: IncomingMessage, res: ServerResponse): void => {
-    connections.set(req.socket, res);
-    res.once('close', () => {
-      if (connections.has(req.socket)) connections.set(req.socket, undefined);
-    });
+    connections.begin(req, res);
     app(req, res);
   };
-
-  const server = createServer(
-    {
-      requestTimeout: uploadTimeoutMs + GRACE_MS,
-      headersTimeout: Math.min(uploadTimeoutMs, 30_000),
-      connectionsCheckingInterval: 1_000,
-      keepAliveTimeout: 65_000, // longer than the 60 s after which common proxies reuse no connection
-      requireHostHeader: false, // nothing here depends on it, and Node would answer in a shape of its own
-    },
-    handle,
-  );
+  const server = createServer({
+    requestTimeout: uploadTimeoutMs + GRACE_MS,
+    headersTimeout: Math.min(uploadTimeoutMs, 30_000),
+    connectionsCheckingInterval: 1_000,
+    keepAliveTimeout: 65_000, // longer than the 60 s after which common proxies reuse no connection
+    requireHostHeader: false, // Node would answer in a shape of its own: see checkHead
+  });
+  server.on('connection', (socket) => connections.open(socket, connectionKey(app, socket)));
+  server.on('request', handle);
+  server.on('checkContinue', (req, res) => {
+    askForBodyWhenRead(req, res);
+    handle(req, res);
+  });
+  // RFC 9110, section 10.1.1: an expectation that is not 100-continue may be ignored.
   server.on('checkExpectation', handle);
-  const closeIdle = (): void => {
-    for (const [socket, answer] of connections) if (!answer) socket.destroy();
-  };
-  server.on('connection', (socket) => {
-    // Connections for which nothing is under way must not take the places of files and tools.
-    if (connections.size >= MOST_CONNECTIONS) closeIdle();
-    if (connections.size >= MOST_CONNECTIONS) return void socket.destroy();
-    connections.set(socket, undefined);
-    socket.once('close', () => connections.delete(socket));
+  server.on('connect', (req, socket: Socket) => {
+    socket.on('error', () => {}); // Node has removed its own listeners
+    const refuse = () => sendRawError(socket, fail('METHOD_UNKNOWN', String(req.method)));
+    afterAnswer(connections.exchangesOn(socket).at(-1), refuse);
   });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    // A request that came in the same piece is only beginning, and the answer has the headers that it gets.
-    setImmediate(() => refuse(error, socket, connections.get(socket)));
-  });
-  return { server, closeIdle };
+  server.on('clientError', createMalformedHandler(connections));
+  return { server, closeIdle: () => connections.closeIdle() };
 }
 
-/** What Node found wrong, in the client's terms; anything else is no HTTP. */
-const REFUSALS = {
-  ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
-  HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
-  HPE_INVALID_EOF_STATE: 'BODY_ENDED',
-} as const;
-
-/** Answers what never became a whole request, in the error shape; or hangs up when an answer has begun already. */
-function refuse(error: NodeJS.ErrnoException, socket: Socket, answer: ServerResponse | undefined): void {
-  if (!socket.writable || answer?.headersSent || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const { status, message } = fail(REFUSALS[error.code as keyof typeof REFUSALS] ?? 'NOT_HTTP');
-  const body = JSON.stringify(errorBody(status, message));
-  const headers = {
-    ...(answer?.getHeaders() ?? firstHeaders()),
-    Connection: 'close',
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(body),
-  };
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+/**
+ * A third of the files that this process may open are for connections; the others are for images and for talking to
+ * tools. One client gets a quarter of those, and at most 1000: an idle connection takes about 19 kB of memory.
+ */
+function connectionLimits(): ConnectionLimits {
+  const max = Math.floor(maxOpenFiles() / 3);
+  return { max, maxPerClient: Math.min(Math.ceil(max / 4), 1000) };
 }
 
-/** RLIMIT_NOFILE by proc(5); where that is not told, as many as systems allow that do not tell. */
-function openFilesAllowed(): number {
+/** RLIMIT_NOFILE by proc(5), or what is usual on systems without it. */
+function maxOpenFiles(): number {
   try {
     return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 10_240);
   } catch {

@@ -89,7 +89,10 @@ describe('the files for Docker', () => {
     const folder = await scratch('nginx');
     const check = async (text: string) => {
       // It makes the folders that it names.
-      await writeFile(join(folder, 'nginx.conf'), text.replaceAll('/tmp/', `${folder}/`));
+      await writeFile(
+        join(folder, 'nginx.conf'),
+        text.replaceAll(/\/(?:tmp|var\/cache\/nginx)\//g, `${folder}/`),
+      );
       const env = { PATH: `${process.env.PATH}:/usr/sbin` };
       const args = ['-t', '-p', folder, '-e', 'stderr', '-c', join(folder, 'nginx.conf')];
       const { status, stderr, error } = spawnSync('nginx', args, { encoding: 'utf8', env });
@@ -104,6 +107,12 @@ describe('the files for Docker', () => {
     const value = (name: string) => Number.parseInt(new RegExp(`${name} (\\d+)`).exec(conf)?.[1] ?? '', 10);
     expect(value('client_max_body_size') * MIB).to.be.above(MAX_BATCH_FILES * MAX_FILE_BYTES + MIB);
     expect(value('proxy_read_timeout') * 1000).to.be.above(UPLOAD_TIMEOUT_MS + CONVERT_TIMEOUT_MS);
+    const { services } = await compose();
+    const disks: string[] = services.proxy.tmpfs;
+    const uploads = disks.find((disk) => disk.startsWith('/var/cache/nginx:')) ?? '';
+    expect(conf).to.include('client_body_temp_path /var/cache/nginx/');
+    const gibibytes = Number(/size=(\d+)g/.exec(uploads)?.[1]);
+    expect(value('limit_conn uploads') * value('client_max_body_size')).to.be.below(gibibytes * 1024);
     expect(conf).to.include('proxy_next_upstream error timeout http_502 http_503 non_idempotent;');
   });
 });

@@ -151,6 +151,7 @@ describe('the resources for Kubernetes', () => {
     expect(Number(of('proxy-read-timeout')) * 1000).to.be.above(
       config.UPLOAD_TIMEOUT_MS + config.CONVERT_TIMEOUT_MS,
     );
+    expect(Number(of('limit-connections'))).to.be.within(10, 100);
   });
 
   it('let every container run without root, capabilities, a disk to write to, or new privileges', async () => {

@@ -42,9 +42,26 @@ events { worker_connections 512; }
 http { access_log off; ${own.join(' ')}
 ${http}
 }`;
+  return startNginxFile(port, folder, conf);
+}
+
+/**
+ * nginx in a folder of its own with a whole configuration.
+ *
+ * @param before a program and arguments that start it in their turn
+ */
+export async function startNginxFile(
+  port: number,
+  folder: string,
+  conf: string,
+  before: readonly string[] = [],
+): Promise<Daemon> {
   await writeFile(join(folder, 'nginx.conf'), conf);
-  const args = ['-p', folder, '-e', `${folder}/error.log`, '-c', join(folder, 'nginx.conf')];
-  return started(spawn('nginx', args, QUIET), port);
+  // One process, so that whoever ends it has ended all of it.
+  const alone = conf.includes('daemon off;') ? [] : ['-g', 'daemon off; master_process off;'];
+  const args = ['-p', folder, '-e', `${folder}/error.log`, '-c', join(folder, 'nginx.conf'), ...alone];
+  const [program = 'nginx', ...rest] = [...before, 'nginx', ...args];
+  return started(spawn(program, rest, QUIET), port);
 }
 
 const QUIET = {

@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { type Answer, ask, fixture } from './client.ts';
 import { fakeMagick } from './fake-magick.ts';
+import { exchange, parseAnswer } from './raw-http.ts';
 import type { OwnService } from './service.ts';
 
 /** One request, or more, for every response that the reference has. */
@@ -50,15 +49,8 @@ async function post(
 
 /** What the server says to bytes that are never a whole request. */
 async function say({ base }: OwnService, text: string): Promise<Answer> {
-  const socket = connect(Number(new URL(base).port), '127.0.0.1');
-  await once(socket, 'connect');
-  socket.write(text);
-  let answer = '';
-  for await (const data of socket) answer += data;
-  const [head = '', body = ''] = answer.split('\r\n\r\n');
-  const [first = '', ...lines] = head.split('\r\n');
-  const headers = new Headers(lines.map((line) => line.split(/: (.*)/).slice(0, 2) as [string, string]));
-  return { status: Number(first.split(' ')[1]), headers, body: Buffer.from(body), message: '' };
+  const { status, headers, rest } = parseAnswer(await exchange(base, text));
+  return { status, headers, body: Buffer.from(rest), message: '' };
 }
 
 const methodOf = (operation: string) => (operation in READS ? 'GET' : 'POST');
@@ -162,6 +154,13 @@ const ofForms = Object.entries(FORMS).flatMap(([operation, { path, part }]): Cas
       MAGICK_BIN: await fakeMagick('echo "not allowed by the security policy @ error/x.c" >&2; exit 1'),
     }),
     send: (service) => post(service, { path, part }, ['scene.jpg']),
+  },
+  {
+    operation,
+    status: 501,
+    how: 'a body in a coding that nobody can decode',
+    send: (service) =>
+      say(service, `${formHead(path)}Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`),
   },
   {
     operation,

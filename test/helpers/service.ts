@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { type Config, loadConfig } from '../../src/config.ts';
-import { createHttpServer } from '../../src/http/server.ts';
+import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
 import { createService, type Service } from '../../src/service.ts';
 import { scratch, suiteFolder } from './hooks.ts';
 import { eventually } from './scripts.ts';
@@ -19,6 +19,7 @@ export interface OwnService {
   stop(): Promise<void>;
   readonly service: Service;
   readonly server: Server;
+  readonly http: HttpServer;
   readonly tempDir: string;
   /** What it has logged so far, an object a line. */
   readonly logged: readonly Record<string, unknown>[];
@@ -53,13 +54,15 @@ export async function startService(
   const logged: Record<string, unknown>[] = [];
   const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(JSON.parse(line)) });
   const service = await createService({ config, version: '0.0.0-test', log, ...(now && { now }) });
-  const { server } = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
+  const http = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
+  const { server } = http;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
     base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1`,
     service,
     server,
+    http,
     tempDir: config.TEMP_DIR,
     logged,
     async stop() {

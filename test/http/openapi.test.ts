@@ -109,6 +109,27 @@ describe('the OpenAPI document', () => {
     });
   }
 
+  it('gives the format no default, which clients would send beside the other name of the field', () => {
+    for (const name of ['ConvertForm', 'BatchForm']) {
+      const { properties = {} } = documentWith().components.schemas[name] as Schema;
+      for (const field of ['output_format', 'format'])
+        expect(properties[field]).to.not.have.property('default');
+      expect(properties.output_format?.description).to.include('When absent: what `format` says, or `webp`.');
+    }
+  });
+
+  it('lets a client send every default with every other value', () => {
+    const { properties = {} } = documentWith().components.schemas.ConvertForm as Schema;
+    const defaults = Object.entries(properties).flatMap(([name, field]) =>
+      field.default === undefined ? [] : [[name, String(field.default)] as const],
+    );
+    expect(defaults).to.have.length.above(1);
+    for (const format of OUTPUT_TYPES) {
+      const parse = createParsers(OUTPUT_TYPES).convert;
+      expect(parse([...defaults, ['format', format]])).to.deep.equal(parse([['format', format]]));
+    }
+  });
+
   it('has as the code of every error its status', () => {
     for (const [path, methods] of Object.entries(documentWith().paths)) {
       for (const { responses } of Object.values(methods)) {

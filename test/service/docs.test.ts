@@ -1,8 +1,14 @@
-import { readFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { expect } from 'chai';
+import express, { type ErrorRequestHandler } from 'express';
 import { type Browser, chromium, type Page } from 'playwright-core';
+import { viewerFile } from '../../src/http/docs.ts';
 import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
 import { ask, fixturePath } from '../helpers/client.ts';
+import { scratch } from '../helpers/hooks.ts';
 import { decode } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
@@ -61,6 +67,28 @@ describe('the reference at /docs', () => {
     for (const { headers } of [packed, plain]) expect(headers.get('vary')).to.equal('Accept-Encoding');
     const { body } = await ask(origin + path);
     expect(body.length).to.equal(sizes[1]);
+  });
+
+  it('sends a file again that could not be read the first time', async () => {
+    const path = join(await scratch('viewer'), 'viewer.js');
+    const app = express();
+    app.get('/viewer.js', viewerFile(path));
+    app.use(((_error, _req, res, _next) => void res.status(503).end()) satisfies ErrorRequestHandler);
+    const server = app.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/viewer.js`;
+      expect((await ask(url)).status).to.equal(503);
+      await writeFile(path, 'viewer');
+      const { status, headers, body } = await ask(url);
+      expect([status, headers.get('content-encoding'), body.toString()]).to.deep.equal([
+        200,
+        'gzip',
+        'viewer',
+      ]);
+    } finally {
+      server.close();
+    }
   });
 
   it('has the methods of a page, and is answered in the error shape for others and for other files', async () => {

@@ -301,7 +301,12 @@ describe('when something goes wrong', () => {
 
   for (const [what, text, status, message] of [
     ['is not HTTP at all', 'HELLO\r\n\r\n', 400, 'The request is not valid HTTP.'],
-    ['has no Host', 'GET /api/v1/health HTTP/1.1\r\nConnection: close\r\n\r\n', 200, ''],
+    [
+      'has no Host',
+      'GET /api/v1/health HTTP/1.1\r\nConnection: close\r\n\r\n',
+      400,
+      'The request must have one valid Host header.',
+    ],
     [
       'expects something odd',
       'GET /api/v1/health HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n',

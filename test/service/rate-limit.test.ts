@@ -96,6 +96,38 @@ describe('the rate limit', () => {
     expect(await from('2001:db8:1:3::1')).to.equal('4');
   });
 
+  it('counts an address that a trusted proxy sent with a port, brackets or a zone as that address', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '9', TRUST_PROXY: 'loopback' });
+    const from = async (address: string) => remaining(await health({ 'x-forwarded-for': address }));
+    expect(await from('203.0.113.1')).to.equal('8');
+    expect(await from('203.0.113.1:5555')).to.equal('7');
+    expect(await from('203.0.113.1:6666')).to.equal('6');
+    expect(await from('203.0.113.1%eth0')).to.equal('5');
+    expect(await from('2001:db8::9')).to.equal('8');
+    expect(await from('[2001:db8::9]:80')).to.equal('7');
+    expect(await from('[2001:db8::9%eth0]:81')).to.equal('6');
+  });
+
+  it('counts what a trusted proxy sent instead of an address as the proxy', async () => {
+    for (const TRUST_PROXY of ['loopback', '1']) {
+      await start({ RATE_LIMIT_PER_MINUTE: '9', TRUST_PROXY });
+      const from = async (text: string) => remaining(await health({ 'x-forwarded-for': text }));
+      expect(await from('garbage'), TRUST_PROXY).to.equal('8');
+      expect(await from('unknown'), TRUST_PROXY).to.equal('7');
+      expect(await from('x'.repeat(9000)), TRUST_PROXY).to.equal('6');
+      expect(await from('127.0.0.1'), TRUST_PROXY).to.equal('5');
+      if (TRUST_PROXY === 'loopback') await service.stop();
+    }
+  });
+
+  it('trusts a proxy in the list when another proxy appended a port to its address', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '9', TRUST_PROXY: 'loopback,10.0.0.0/8' });
+    const from = async (chain: string) => remaining(await health({ 'x-forwarded-for': chain }));
+    expect(await from('203.0.113.1, 10.1.2.3:4444')).to.equal('8');
+    expect(await from('203.0.113.2:99, 10.1.2.3:5555')).to.equal('8');
+    expect(await from('203.0.113.1:1, 10.9.9.9')).to.equal('7');
+  });
+
   it('can be turned off with 0', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '0' });
     const { status, headers } = await health();

@@ -27,6 +27,8 @@ type Examples = {
 
 const EXAMPLES: Examples = {
   NOT_HTTP: ['nowhere', () => []],
+  HOST_INVALID: ['nowhere', () => []],
+  METHOD_UNKNOWN: ['nowhere', () => ['FOO']],
   NOT_FOUND: ['nowhere', () => []],
   NOT_MULTIPART: ['uploads', () => []],
   BODY_CUT_SHORT: ['uploads', () => []],
@@ -40,6 +42,7 @@ const EXAMPLES: Examples = {
     ({ operation, service }) => [operation.form === 'batch' ? service.config.MAX_BATCH_FILES : 1],
   ],
   TOO_MANY_FIELDS: ['uploads', () => [MOST_FIELDS]],
+  FIELD_IN_QUERY: ['uploads', () => ['quality']],
   FIELD_REPEATED: ['uploads', () => ['quality']],
   FIELD_INVALID: ['uploads', () => ['quality', '200', 'a whole number from 1 to 100']],
   FORMATS_DIFFER: ['uploads', () => ['png', 'gif']],
@@ -72,6 +75,8 @@ const EXAMPLES: Examples = {
   RATE_LIMITED: ['limited', ({ service }) => [service.config.RATE_LIMIT_PER_MINUTE, 42]],
   HEADERS_TOO_LARGE: ['everywhere', () => []],
   INTERNAL: ['everywhere', ({ service }) => [service.config.SUPPORT_EMAIL, EXAMPLE_ID]],
+  TRANSFER_CODING: ['uploads', () => []],
+  TOO_MANY_CONNECTIONS: ['everywhere', () => []],
   BUSY: ['uploads', () => []],
   TOOLS_FAILING: ['uploads', () => []],
   SHUTTING_DOWN: ['everywhere', () => []],

@@ -1,0 +1,42 @@
+import type { IncomingMessage } from 'node:http';
+import type { Request, Response } from 'express';
+import { ANSWERED } from './connections.ts';
+
+/**
+ * How long a connection stays open to discard the rest of a refused request, in milliseconds. Many clients and proxies
+ * read the answer only after they have sent everything, so a limit on bytes would take the answer from them.
+ */
+export const MAX_DISCARD_MS = 5_000;
+
+/**
+ * Sends an error, also while the request's body is still arriving. The rest of the body is discarded; when it takes
+ * longer than {@link MAX_DISCARD_MS}, the connection closes. A client that was too slow gets no more time.
+ */
+export function sendRefusal(req: Request, res: Response, status: number, body: object): void {
+  const payload = JSON.stringify(body);
+  res.status(status).type('json').setHeader('Content-Length', Buffer.byteLength(payload));
+  if (status === 408) res.setHeader('Connection', 'close');
+  if (req.complete || req.method === 'HEAD' || status === 408) {
+    res.end(payload);
+    return;
+  }
+  const closes = !res.shouldKeepAlive || res.getHeader('Connection') === 'close';
+  req.resume();
+  if (!closes) {
+    res.once('finish', () => limitDiscarding(req));
+    res.end(payload);
+    return;
+  }
+  // Ending an answer with Connection: close would close the connection at once.
+  req.once('close', () => res.end());
+  res.write(payload, () => {
+    res.emit(ANSWERED);
+    limitDiscarding(req);
+  });
+}
+
+function limitDiscarding(req: IncomingMessage): void {
+  if (req.complete) return;
+  const deadline = setTimeout(() => req.socket.destroySoon(), MAX_DISCARD_MS);
+  req.once('close', () => clearTimeout(deadline));
+}

@@ -1,0 +1,237 @@
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, readlink } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { ask, convert, fixture } from '../helpers/client.ts';
+import { type Daemon, freePorts, startNginxFile } from '../helpers/daemons.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { type ServiceProcess, startProcess } from '../helpers/process.ts';
+import { closed, dial, exchange, parseAnswer } from '../helpers/raw-http.ts';
+import { eventually } from '../helpers/scripts.ts';
+
+const CONF = new URL('../../docker/nginx.conf', import.meta.url);
+
+/** An upload that announces 200 MB. */
+const upload = 'POST /api/v1/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 200000000\r\n\r\n';
+const plain = (path: string, method = 'GET') =>
+  `${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+
+describe('docker/nginx.conf in front of an instance', function () {
+  this.timeout(30_000);
+  let instance: ServiceProcess;
+  let nginx: Daemon | undefined;
+  let origin: string;
+  let folder: string;
+  const open: Socket[] = [];
+
+  /** Starts nginx with the shipped configuration, which `changes` adapts. */
+  const startProxy = async (
+    upstream: string,
+    changes: Readonly<Record<string, string>> = {},
+    before: readonly string[] = [],
+  ) => {
+    const [port = 0] = await freePorts(1);
+    folder = await scratch('nginx');
+    await mkdir(join(folder, 'cache'));
+    let conf = await readFile(CONF, 'utf8');
+    for (const [from, to] of Object.entries({
+      '/tmp/': `${folder}/`, // first, since the folder itself may be below /tmp
+      'listen 8080;': `listen 127.0.0.1:${port};`,
+      'http://instances:3000': upstream,
+      '/var/cache/nginx/': `${folder}/cache/`,
+      ...changes,
+    })) {
+      expect(conf, from).to.include(from);
+      conf = conf.replaceAll(from, to);
+    }
+    nginx = await startNginxFile(port, folder, conf, before);
+    origin = `http://127.0.0.1:${port}`;
+  };
+  /** How many uploads nginx holds on its disk: open files without a name. */
+  const heldUploads = async (): Promise<number> => {
+    const fds = `/proc/${nginx?.child.pid}/fd`;
+    const targets = await Promise.all(
+      (await readdir(fds)).map((fd) => readlink(join(fds, fd)).catch(() => '')),
+    );
+    return targets.filter((target) => target.startsWith(`${folder}/cache/client_body/`)).length;
+  };
+  const send = async (text: string) => parseAnswer(await exchange(origin, text));
+  const expectShape = ({ headers, rest, status }: ReturnType<typeof parseAnswer>, expected: number) => {
+    expect([status, headers.get('content-type')]).to.deep.equal([
+      expected,
+      'application/json; charset=utf-8',
+    ]);
+    const body = JSON.parse(rest);
+    expect(Object.keys(body)).to.deep.equal(['error']);
+    expect(Object.keys(body.error)).to.deep.equal(['code', 'message']);
+    expect(body.error.code).to.equal(expected);
+    expect(body.error.message).to.match(/^[A-Z][^"]+\.$/);
+    expect(headers.get('x-content-type-options')).to.equal('nosniff');
+    expect(headers.get('x-request-id')).to.match(/^[\w-]{32,36}$/);
+  };
+
+  before(async () => {
+    instance = startProcess({
+      TRUST_PROXY: '1',
+      TEMP_DIR: await scratch('instance'),
+      RATE_LIMIT_PER_MINUTE: '60',
+    });
+    await instance.base();
+  });
+  after(async () => {
+    instance.child.kill('SIGKILL');
+    await instance.ended();
+  });
+  afterEach(async () => {
+    for (const socket of open.splice(0)) socket.destroy();
+    await nginx?.stop();
+  });
+  const startShipped = async (changes?: Record<string, string>, before?: readonly string[]) =>
+    startProxy(new URL(await instance.base()).origin, changes, before);
+
+  it('passes requests on, with the address of the client, also for HTTP/1.0 without a Host', async () => {
+    await startShipped();
+    const { status, headers } = await convert(`${origin}/api/v1`, await fixture('scene.jpg'));
+    expect([status, headers.get('content-type')]).to.deep.equal([200, 'image/webp']);
+    const from = async (address: string) => {
+      const socket = await dial(origin, address);
+      socket.write('GET /api/v1/health HTTP/1.0\r\n\r\n');
+      const [data] = (await once(socket, 'data')) as [Buffer];
+      return parseAnswer(String(data));
+    };
+    const [one, other] = [await from('127.0.3.1'), await from('127.0.3.2')];
+    expect([one.status, one.headers.get('x-ratelimit-remaining')]).to.deep.equal([200, '59']);
+    expect([other.status, other.headers.get('x-ratelimit-remaining')]).to.deep.equal([200, '59']);
+  });
+
+  it('hides probes and metrics in every spelling, in the error shape', async () => {
+    await startShipped();
+    for (const path of [
+      ...[
+        '/metrics',
+        '/metrics/',
+        '/Metrics',
+        '/%6detrics',
+        '/%6Detrics/',
+        '//metrics',
+        '/x/../metrics',
+        '/metrics?x',
+      ],
+      ...['/livez', '/LIVEZ', '/livez/', '/readyz', '/READYZ', '/readyz/', '/./readyz', '/error'],
+    ]) {
+      const answer = await send(plain(path));
+      expectShape(answer, 404);
+      expect(answer.rest, path).to.include('There is nothing at this path.');
+    }
+  });
+
+  for (const [status, what, text] of [
+    [400, 'something that is not HTTP', 'HELLO\r\n\r\n'],
+    [400, 'HTTP/1.1 without a Host', 'GET / HTTP/1.1\r\n\r\n'],
+    [405, 'TRACE', plain('/', 'TRACE')],
+    [413, 'an upload of 300 MB', upload.replace('200000000', '300000000')],
+    [414, 'an address of 40 kB', plain(`/${'x'.repeat(40_000)}`)],
+    [431, 'a header of 40 kB', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`],
+    [501, 'a coding that cannot be decoded', 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n'],
+    [505, 'HTTP/3.0 as text', 'GET / HTTP/3.0\r\nHost: x\r\n\r\n'],
+  ] as const) {
+    it(`answers ${what} with ${status} in the error shape`, async () => {
+      await startShipped();
+      expectShape(await send(text), status);
+    });
+  }
+
+  it('passes the errors of an instance on as they are', async () => {
+    await startShipped();
+    const { status, message, headers } = await ask(`${origin}/api/v1/convert`, { method: 'PUT' });
+    expect([status, message]).to.deep.equal([405, 'PUT is not allowed here: use POST, OPTIONS.']);
+    expect(headers.get('x-ratelimit-remaining')).not.to.equal(null);
+  });
+
+  it('passes a refusal on that the instance sends before the upload has arrived', async () => {
+    await startShipped();
+    const statuses: number[] = [];
+    // When the instance closed the connection, about half of these would be 502.
+    for (let upload = 0; upload < 10; upload += 1)
+      statuses.push(
+        (await ask(`${origin}/nothing`, { method: 'POST', body: new Uint8Array(11_000_000) })).status,
+      );
+    expect(statuses).to.deep.equal(Array(10).fill(404));
+  });
+
+  it('lets one address have 6 uploads at once, which fit on their disk, and refuses more with 429', async () => {
+    await startShipped();
+    const uploads = await Promise.all(Array.from({ length: 6 }, () => dial(origin, '127.0.3.1')));
+    open.push(...uploads);
+    for (const socket of uploads) socket.write(upload + 'x'.repeat(200_000));
+    await eventually(async () => (await heldUploads()) === 6);
+
+    const seventh = await dial(origin, '127.0.3.1');
+    seventh.write(upload);
+    const [data] = (await once(seventh, 'data')) as [Buffer];
+    const refused = parseAnswer(String(data));
+    expectShape(refused, 429);
+    expect(refused.headers.get('retry-after')).to.equal('5');
+    seventh.destroy();
+    const reader = await dial(origin, '127.0.3.1');
+    reader.write(plain('/api/v1/formats'));
+    const [formats] = (await once(reader, 'data')) as [Buffer];
+    expect(parseAnswer(String(formats)).status, 'what is no upload').to.equal(200);
+    expect(
+      (await convert(`${origin}/api/v1`, await fixture('scene.jpg'))).status,
+      'another address',
+    ).to.equal(200);
+  });
+
+  it('gives up a body or a head that stops', async () => {
+    await startShipped({
+      'client_body_timeout 10s': 'client_body_timeout 1s',
+      'client_header_timeout 10s': 'client_header_timeout 1s',
+    });
+    const sockets = await Promise.all([dial(origin), dial(origin)]);
+    const [body, head] = sockets;
+    const ends = Promise.all(sockets.map(closed));
+    for (const socket of sockets) socket.resume();
+    body?.write(upload + 'x'.repeat(200_000));
+    head?.write('GET / HTTP/1.1\r\nHost');
+    await eventually(async () => (await heldUploads()) === 1);
+    await ends;
+    await eventually(async () => (await heldUploads()) === 0);
+  });
+
+  it('answers 502 with Retry-After in the error shape when no instance is there', async () => {
+    const [nobody] = await freePorts(1);
+    await startProxy(`http://127.0.0.1:${nobody}`);
+    const answer = await send(plain('/api/v1/health'));
+    expectShape(answer, 502);
+    expect(answer.headers.get('retry-after')).to.equal('5');
+  });
+
+  it('answers 503 in the error shape when its disk cannot take an upload', async () => {
+    // A limit on the size of files fails a write as a full disk does.
+    await startShipped({}, ['sh', '-c', 'trap "" XFSZ; ulimit -f 100; exec "$0" "$@"']);
+    const socket = await dial(origin);
+    open.push(socket);
+    socket.write(upload + 'x'.repeat(200_000));
+    const [data] = (await once(socket, 'data')) as [Buffer];
+    const answer = parseAnswer(String(data));
+    expectShape(answer, 503);
+    expect(answer.headers.get('retry-after')).to.equal('5');
+  });
+
+  describe('whose instance never answers', () => {
+    let silent: Server;
+    beforeEach(async () => {
+      silent = createServer((socket) => void open.push(socket)).listen(0, '127.0.0.1');
+      await once(silent, 'listening');
+    });
+    afterEach(() => void silent.close());
+
+    it('answers 504 in the error shape', async () => {
+      const { port } = silent.address() as AddressInfo;
+      await startProxy(`http://127.0.0.1:${port}`, { 'proxy_read_timeout 150s': 'proxy_read_timeout 1s' });
+      expectShape(await send(plain('/api/v1/health')), 504);
+    });
+  });
+});

@@ -1,0 +1,164 @@
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { expect } from 'chai';
+import { ask, convert, fixture } from '../helpers/client.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { type ServiceProcess, startProcess } from '../helpers/process.ts';
+import { dial, parseAnswer, readAll, statuses } from '../helpers/raw-http.ts';
+import { eventually } from '../helpers/scripts.ts';
+import { useOwnServices } from '../helpers/service.ts';
+
+const MIB = 1024 ** 2;
+/** With a limit of 600 files, a third are connections, and a quarter of those may be one client's. */
+const MAX = 200;
+const MAX_PER_CLIENT = 50;
+
+/** The head of a request that announces more than it sends. */
+const unfinished = (path: string, headers = ''): string =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${100 * MIB}\r\n${headers}\r\n`;
+const FORM = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
+const UPLOAD = `${unfinished('/api/v1/convert', FORM)}--xyz\r\n`;
+
+const addresses = (count: number): string[] => Array.from({ length: count }, (_, at) => `127.0.1.${at + 1}`);
+
+describe('connections', function () {
+  this.timeout(30_000);
+  let server: ServiceProcess;
+  let base: string;
+  const open: Socket[] = [];
+
+  const start = async (settings: Record<string, string> = {}): Promise<void> => {
+    const few = ['sh', '-c', 'ulimit -n 600; exec "$0" "$@"'];
+    server = startProcess({ TEMP_DIR: await scratch('connections'), ...settings }, few);
+    base = await server.base();
+  };
+  afterEach(async () => {
+    for (const socket of open.splice(0)) socket.destroy();
+    server.child.kill('SIGKILL');
+    await server.ended();
+  });
+
+  /** Opens connections from an address and sends the same on each. */
+  const flood = async (count: number, from: string, text: string): Promise<Socket[]> => {
+    const sockets: Socket[] = [];
+    for (let at = 0; at < count; at += 1) {
+      const socket = await dial(base, from);
+      sockets.push(socket);
+      socket.write(text);
+    }
+    open.push(...sockets);
+    return sockets;
+  };
+  const answered = (sockets: readonly Socket[]) =>
+    Promise.all(sockets.map((socket) => Promise.race([once(socket, 'data'), once(socket, 'close')])));
+  const get = async (path: string, from: string): Promise<string> => {
+    const socket = await dial(base, from);
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    return readAll(socket);
+  };
+
+  /** Opens uploads from an address until it gets no further place. */
+  const fill = (from: string) =>
+    eventually(async () => {
+      await flood(10, from, UPLOAD);
+      return statuses(await get('/', from))[0] === 503;
+    });
+
+  for (const headers of ['', 'Connection: close\r\n']) {
+    it(`of refused requests hold no places of others${headers && ', also with Connection: close'}`, async () => {
+      await start();
+      // As many as there are places, each refused while its body is outstanding.
+      for (const from of addresses(MAX / MAX_PER_CLIENT + 1))
+        await answered(await flood(MAX_PER_CLIENT, from, unfinished('/nothing', headers)));
+      expect(statuses(await get('/livez', '127.0.2.1'))).to.deep.equal([200]);
+      expect((await convert(base, await fixture('scene.jpg'))).status).to.equal(200);
+    });
+  }
+
+  it('of one client are at most a quarter: the rest is refused, and others are served', async () => {
+    await start();
+    await fill('127.0.1.1');
+    const refused = await get('/api/v1/health', '127.0.1.1');
+    expect(parseAnswer(refused).status).to.equal(503);
+    expect(parseAnswer(refused).headers.get('retry-after')).to.equal('5');
+    expect(refused).to.include(
+      'Too many connections are open, from your address or in all. Try again shortly.',
+    );
+    expect(statuses(await get('/api/v1/health', '127.0.2.1'))).to.deep.equal([200]);
+    expect((await convert(base, await fixture('scene.jpg'))).status).to.equal(200);
+  });
+
+  it('that are all busy leave places for probes, from every address', async () => {
+    await start();
+    for (const from of addresses(MAX / MAX_PER_CLIENT)) await fill(from);
+    for (const from of ['127.0.1.1', '127.0.2.1']) {
+      for (const path of ['/livez', '/readyz', '/metrics'])
+        expect(statuses(await get(path, from)), `${path} from ${from}`).to.deep.equal([200]);
+      for (const path of ['/api/v1/health', '/docs', '/'])
+        expect(statuses(await get(path, from)), `${path} from ${from}`).to.deep.equal([503]);
+    }
+    expect(await get('/metrics', '127.0.2.1')).to.match(
+      /^imagemill_requests_refused_total\{reason="too_many_connections"\} [1-9]/m,
+    );
+  });
+
+  it('of a trusted proxy have no limit per address', async () => {
+    await start({ TRUST_PROXY: '127.0.1.1' });
+    await flood(MAX_PER_CLIENT + 20, '127.0.1.1', UPLOAD);
+    expect(statuses(await get('/api/v1/health', '127.0.1.1'))).to.deep.equal([200]);
+    await fill('127.0.1.2');
+  });
+});
+
+describe('a refused request', function () {
+  this.timeout(20_000);
+  const { start, current } = useOwnServices();
+
+  /** What the server sends on a connection, and how long it stays open, in ms. */
+  const refusal = async (text: string) => {
+    const began = performance.now();
+    const socket = await dial(current().base);
+    socket.write(text);
+    return { answer: await readAll(socket), ms: performance.now() - began };
+  };
+
+  for (const headers of ['', 'Connection: close\r\n']) {
+    const how = headers ? 'with Connection: close ' : '';
+    it(`${how}loses its connection after 5 seconds when its body does not come`, async () => {
+      await start({});
+      const { answer, ms } = await refusal(unfinished('/nothing', headers));
+      expect(statuses(answer)).to.deep.equal([404]);
+      expect(ms).to.be.within(4_500, 15_000);
+    });
+
+    it(`${how}loses its connection after 5 seconds when its body never ends`, async () => {
+      await start({});
+      const socket = await dial(current().base);
+      const began = performance.now();
+      socket.write(`POST /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n${headers}\r\n`);
+      const trickle = setInterval(() => socket.write('1\r\nx\r\n'), 100);
+      const answer = await readAll(socket);
+      clearInterval(trickle);
+      expect(statuses(answer)).to.deep.equal([404]);
+      expect(performance.now() - began).to.be.within(4_500, 15_000);
+    });
+  }
+
+  it('keeps its connection when the rest of its body is short', async () => {
+    await start({});
+    const socket = await dial(current().base);
+    const answers = readAll(socket);
+    socket.write('POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n');
+    await once(socket, 'data');
+    socket.write('123456789GET /api/v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    expect(statuses(await answers)).to.deep.equal([404, 200]);
+  });
+
+  it('of malformed HTTP loses its connection when the client does not close it', async () => {
+    await start({});
+    const { answer, ms } = await refusal('HELLO\r\n\r\n');
+    expect(statuses(answer)).to.deep.equal([400]);
+    expect(ms).to.be.below(15_000);
+    expect((await ask(`${current().base}/health`)).status).to.equal(200);
+  });
+});

@@ -1,0 +1,321 @@
+import { once } from 'node:events';
+import { expect } from 'chai';
+import { ask, convert, fixture } from '../helpers/client.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { dial, exchange, parseAnswer, readAll, statuses } from '../helpers/raw-http.ts';
+import { eventually, script } from '../helpers/scripts.ts';
+import { useOwnServices } from '../helpers/service.ts';
+
+const HEAD = 'Host: x\r\nConnection: close\r\n';
+const FORM = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
+
+/** The error in an answer of the error shape. */
+const errorIn = (rest: string): { code: number; message: string } => JSON.parse(rest).error;
+
+describe('the protocol', () => {
+  const { start, current, nothingLeft } = useOwnServices();
+  const origin = () => new URL(current().base).origin;
+  const send = async (text: string) => parseAnswer(await exchange(current().base, text));
+
+  describe('with Expect: 100-continue', () => {
+    const post = (path: string, headers: string) =>
+      `POST ${path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n${headers}\r\n`;
+    const long = 'Content-Length: 5000000\r\n';
+
+    for (const [status, why, request] of [
+      [404, 'for an unknown path', post('/nothing', FORM + long)],
+      [405, 'for another method', post('/api/v1/health', FORM + long)],
+      [415, 'for an encoded body', post('/api/v1/convert', `${FORM}${long}Content-Encoding: gzip\r\n`)],
+      [400, 'for a body that is not a form', post('/api/v1/convert', `Content-Type: text/plain\r\n${long}`)],
+      [400, 'for a field in the query', post('/api/v1/convert?format=jpg', FORM + long)],
+      [
+        413,
+        'for a body longer than every file may be',
+        post('/api/v1/convert', `${FORM}Content-Length: 99000000\r\n`),
+      ],
+    ] as const) {
+      it(`answers ${status} instead of 100 ${why}`, async () => {
+        await start({});
+        const socket = await dial(current().base);
+        socket.write(request);
+        const [first] = (await once(socket, 'data')) as [Buffer];
+        expect(statuses(String(first))).to.deep.equal([status]);
+        expect(parseAnswer(String(first)).headers.get('connection')).to.equal('close');
+        socket.destroy();
+        await nothingLeft();
+      });
+    }
+
+    it('answers 429 instead of 100 when the rate limit is used up', async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '1' });
+      await ask(`${current().base}/health`);
+      const socket = await dial(current().base);
+      socket.write(post('/api/v1/convert', FORM + long));
+      const [first] = (await once(socket, 'data')) as [Buffer];
+      expect(statuses(String(first))).to.deep.equal([429]);
+      socket.destroy();
+    });
+
+    it('answers 100, and the result on a connection that stays open, when the body is wanted', async () => {
+      await start({});
+      const part = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
+      const body = Buffer.concat([
+        Buffer.from(part),
+        await fixture('scene.jpg'),
+        Buffer.from('\r\n--xyz--\r\n'),
+      ]);
+      const socket = await dial(current().base);
+      let text = '';
+      socket.on('data', (data) => {
+        text += data.toString('latin1');
+      });
+      socket.write(post('/api/v1/convert', `${FORM}Content-Length: ${body.length}\r\n`));
+      await eventually(() => text === 'HTTP/1.1 100 Continue\r\n\r\n');
+      socket.write(body);
+      await eventually(() => statuses(text).length === 2);
+      socket.write(`GET /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`);
+      await once(socket, 'close');
+      expect(statuses(text)).to.deep.equal([100, 200, 200]);
+    });
+  });
+
+  describe('of a request that is not answered by the app', () => {
+    for (const [status, what, text] of [
+      [400, 'is no HTTP', 'HELLO\r\n\r\n'],
+      [431, 'has headers without end', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`],
+      [501, 'has an unknown method', `FOO /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`],
+      [501, 'has a known method in lower case', `get /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`],
+      [501, 'is CONNECT', 'CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n'],
+    ] as const) {
+      it(`answers ${status} in the error shape, with Date, when it ${what}`, async () => {
+        await start({});
+        const { headers, rest, ...answer } = await send(text);
+        expect([answer.status, errorIn(rest).code]).to.deep.equal([status, status]);
+        expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
+        expect(headers.get('connection')).to.equal('close');
+        expect(headers.get('x-request-id')).to.match(/^[\w-]{36}$/);
+        expect(Math.abs(Date.parse(headers.get('date') ?? '') - Date.now())).to.be.below(60_000);
+      });
+    }
+
+    it('carries the rate limit and CORS headers when the head could be read', async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '60' });
+      const { status, headers } = await send(
+        `POST /api/v1/convert HTTP/1.1\r\n${HEAD}${FORM}Transfer-Encoding: chunked\r\n\r\nno\r\n`,
+      );
+      expect(status).to.equal(400);
+      expect(headers.get('x-ratelimit-remaining')).to.equal('59');
+      expect(headers.get('access-control-allow-origin')).to.equal('*');
+      expect(headers.get('date')).not.to.equal(null);
+    });
+  });
+
+  for (const [what, head] of [
+    ['no Host', 'Connection: close\r\n'],
+    ['two Hosts', `${HEAD}Host: y\r\n`],
+    ['a Host that cannot be one', 'Connection: close\r\nHost: a b/c\r\n'],
+  ] as const) {
+    it(`answers 400 to ${what} in HTTP/1.1, with the headers of the API below its base`, async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '60' });
+      const { status, headers, rest } = await send(`GET /api/v1/health HTTP/1.1\r\n${head}\r\n`);
+      expect([status, errorIn(rest).message]).to.deep.equal([
+        400,
+        'The request must have one valid Host header.',
+      ]);
+      expect(headers.get('x-ratelimit-remaining')).to.equal('59');
+      expect(headers.get('access-control-allow-origin')).to.equal('*');
+      expect((await send(`GET /livez HTTP/1.1\r\n${head}\r\n`)).status).to.equal(400);
+    });
+  }
+
+  it('answers HTTP/1.0 without a Host, and Hosts of every kind', async () => {
+    await start({});
+    expect((await send('GET /api/v1/health HTTP/1.0\r\n\r\n')).status).to.equal(200);
+    for (const host of [
+      '',
+      'example.com:80',
+      '[2001:db8::1]:3000',
+      '127.0.0.1',
+      'a_b.example',
+      'xn--bcher-kva.example',
+    ])
+      expect(
+        (await send(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)).status,
+        host,
+      ).to.equal(200);
+  });
+
+  it('answers 501 to a transfer coding that it cannot decode', async () => {
+    await start({});
+    const { status, rest } = await send(
+      `POST /api/v1/convert HTTP/1.1\r\n${HEAD}${FORM}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+    );
+    expect([status, errorIn(rest).message]).to.deep.equal([
+      501,
+      'The only supported Transfer-Encoding is chunked.',
+    ]);
+  });
+
+  it('answers 400 to a path with a fragment, which proxies may read as another path', async () => {
+    await start({});
+    expect((await send(`GET /metrics#x HTTP/1.1\r\n${HEAD}\r\n`)).status).to.equal(400);
+  });
+
+  it('answers OPTIONS * with the methods of the server', async () => {
+    await start({});
+    const { status, headers } = await send(`OPTIONS * HTTP/1.1\r\n${HEAD}\r\n`);
+    expect([status, headers.get('allow')]).to.deep.equal([204, 'GET, HEAD, POST, OPTIONS']);
+    expect((await send(`GET * HTTP/1.1\r\n${HEAD}\r\n`)).status).to.equal(404);
+  });
+
+  describe('of requests that are sent in one packet', () => {
+    const health = 'GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n';
+    /** A conversion that lasts until `open` is called. */
+    const startGate = async () => {
+      const folder = await scratch('gate');
+      const body = `echo > ${folder}/started; while [ ! -e ${folder}/open ]; do sleep 0.05; done; exit 1`;
+      await start({ MAGICK_BIN: await fakeMagick(body) });
+      const part = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
+      const photo = (await fixture('scene.jpg')).toString('latin1');
+      const form = `${part}${photo}\r\n--xyz--\r\n`;
+      const request = `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\n${FORM}Content-Length: ${form.length}\r\n\r\n${form}`;
+      return { request, open: () => script('open', '', folder) };
+    };
+
+    for (const [what, garbage, last] of [
+      ['garbage', 'garbage\r\n\r\n', 400],
+      ['an unknown method', 'FOO / HTTP/1.1\r\nHost: x\r\n\r\n', 501],
+      ['headers without end', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`, 431],
+    ] as const) {
+      it(`answers the good one first, and then ${what} with ${last}`, async () => {
+        const { request, open } = await startGate();
+        const answers = exchange(current().base, request + garbage);
+        await open();
+        expect(statuses(await answers)).to.deep.equal([400, last]);
+        expect(await answers).to.include('The file is damaged or not a valid JPEG image.');
+      });
+    }
+
+    it('answers CONNECT with 501 after the request before it', async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '60' });
+      const answers = await exchange(current().base, `${health}CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n`);
+      expect(statuses(answers)).to.deep.equal([200, 501]);
+    });
+
+    it('answers all of them when the connection is cleared of idle ones in between', async () => {
+      const { request, open } = await startGate();
+      const socket = await dial(current().base);
+      const answers = readAll(socket);
+      let text = '';
+      socket.on('data', (data) => {
+        text += data.toString('latin1');
+      });
+      socket.write(health + request.replace('Host', 'Connection: close\r\nHost'), 'latin1');
+      await eventually(() => text.includes('"status":"ok"'));
+      current().http.closeIdle();
+      await open();
+      expect(statuses(await answers)).to.deep.equal([200, 400]);
+    });
+  });
+
+  describe('of paths outside the API', () => {
+    for (const path of ['/livez', '/readyz', '/metrics', '/docs', '/']) {
+      it(`answers other methods of ${path} with 405 and Allow, and OPTIONS with 204`, async () => {
+        await start({});
+        for (const method of ['POST', 'PUT', 'DELETE']) {
+          const { status, headers } = await ask(origin() + path, { method });
+          expect([status, headers.get('allow')], method).to.deep.equal([405, 'GET, HEAD, OPTIONS']);
+        }
+        const { status, headers } = await ask(origin() + path, { method: 'OPTIONS' });
+        expect([status, headers.get('allow')]).to.deep.equal([204, 'GET, HEAD, OPTIONS']);
+        expect((await ask(origin() + path, { method: 'HEAD' })).status).to.equal(200);
+      });
+    }
+
+    it('sends CORS headers for the API alone', async () => {
+      await start({});
+      const headers = { origin: 'https://example.com' };
+      const allowed = async (path: string) =>
+        (await ask(origin() + path, { headers })).headers.get('access-control-allow-origin');
+      for (const path of ['/livez', '/readyz', '/metrics', '/docs', '/', '/nothing'])
+        expect(await allowed(path), path).to.equal(null);
+      for (const path of ['/api/v1/health', '/api/v1/nothing'])
+        expect(await allowed(path), path).to.equal('*');
+    });
+  });
+
+  it('has one spelling for each path, so that a proxy can hide it', async () => {
+    await start({});
+    for (const path of [
+      ...['/metrics/', '/Metrics', '/%6detrics', '//metrics', '/READYZ', '/readyz/', '/Livez', '/livez//'],
+      ...[
+        '/DOCS',
+        '/docs/start.js/',
+        '/API/v1/health',
+        '/api/v1/HEALTH',
+        '/api/v1/health/',
+        '/api/v1/%68ealth',
+      ],
+    ]) {
+      const { status, rest } = await send(`GET ${path} HTTP/1.1\r\n${HEAD}\r\n`);
+      expect([status, errorIn(rest).code], path).to.deep.equal([404, 404]);
+    }
+    const { status, headers } = await send(`GET /docs/ HTTP/1.1\r\n${HEAD}\r\n`);
+    expect([status, headers.get('location')]).to.deep.equal([301, '/docs']);
+  });
+
+  describe('of fields in the query', () => {
+    for (const [path, query, field] of [
+      ['/convert', 'format=jpg', 'format'],
+      ['/convert', 'x=1&quality=50', 'quality'],
+      ['/convert', 'file=a.jpg', 'file'],
+      ['/batch', 'on_error=skip', 'on_error'],
+    ] as const) {
+      it(`answers 400 to ${path}?${query} and says where fields go`, async () => {
+        await start({});
+        const { status, message } = await ask(`${current().base}${path}?${query}`, {
+          method: 'POST',
+          body: new FormData(),
+        });
+        expect([status, message]).to.deep.equal([
+          400,
+          `The field "${field}" is in the address. Send it in the form instead; with curl, write -F ${field}=VALUE.`,
+        ]);
+      });
+    }
+
+    it('ignores what is not a field', async () => {
+      await start({});
+      const body = new FormData();
+      body.append('file', new Blob([new Uint8Array(await fixture('scene.jpg'))]), 'a.jpg');
+      expect(
+        (await ask(`${current().base}/convert?utm_source=x&t=1`, { method: 'POST', body })).status,
+      ).to.equal(200);
+      expect((await convert(current().base, await fixture('scene.jpg'))).status).to.equal(200);
+    });
+  });
+
+  it('lets a preflight through when the rate limit is used up, so that the page can read the 429 and Retry-After', async () => {
+    await start({ RATE_LIMIT_PER_MINUTE: '2' });
+    const preflight = () =>
+      ask(`${current().base}/convert`, {
+        method: 'OPTIONS',
+        headers: { origin: 'https://example.com', 'access-control-request-method': 'POST' },
+      });
+    const first = await preflight();
+    expect([first.status, first.headers.get('x-ratelimit-remaining')]).to.deep.equal([204, '1']);
+    await ask(`${current().base}/health`);
+    const second = await preflight();
+    expect([second.status, second.headers.get('retry-after')]).to.deep.equal([204, null]);
+    expect(second.headers.get('access-control-allow-methods')).to.include('POST');
+    const refused = await ask(`${current().base}/convert`, {
+      method: 'POST',
+      headers: { origin: 'https://example.com' },
+    });
+    expect(refused.status).to.equal(429);
+    expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60);
+    expect(refused.headers.get('access-control-expose-headers')).to.include('Retry-After');
+    expect((await ask(`${current().base}/convert`, { method: 'OPTIONS' })).status).to.equal(429);
+  });
+});
