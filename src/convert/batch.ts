@@ -12,13 +12,19 @@ import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 /** What becomes of the others when one fails. */
 export type OnError = 'fail' | 'skip';
 
+/**
+ * Files of one request that wait or run at once: the default of MAX_BATCH_FILES. A larger batch would fill the queue,
+ * whose default is 200, by itself.
+ */
+const MAX_AT_ONCE = 20;
+
 export type Outcome = { readonly converted: Converted } | { readonly error: ServiceError };
 
 /** Troubles of the service, not of a picture: there is no use in going on without the one file. */
 const OURS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOOLS_FAILING', 'INTERNAL'];
 
 /**
- * Converts all files, as many at once as the pool has places for. Of files that are the same, byte for byte, one is
+ * Converts all files, as many at once as the pool has places for, and at most {@link MAX_AT_ONCE}. Of files that are the same, byte for byte, one is
  * converted, and its result is that of all.
  *
  * With `fail`, the first failure stops what waits and what runs, and is thrown once nothing
@@ -50,19 +56,23 @@ export async function convertAll(
 
   const digests = await digestsOfTwins(files);
   const begun = new Map<string, { file: Source; outcome: Promise<Outcome | undefined> }>();
-  const outcomes = await Promise.all(
-    files.map(async (file, at) => {
-      const digest = digests[at] ?? String(at);
-      const twin = begun.get(digest);
-      if (twin === undefined) {
-        const outcome = convertOne(file);
-        begun.set(digest, { file, outcome });
-        return outcome;
-      }
-      const outcome = await twin.outcome;
-      return outcome && 'error' in outcome ? { error: under(file, outcome.error, twin.file) } : outcome;
-    }),
-  );
+  async function outcomeOf(file: Source, digest: string): Promise<Outcome | undefined> {
+    const twin = begun.get(digest);
+    if (twin === undefined) {
+      const outcome = convertOne(file);
+      begun.set(digest, { file, outcome });
+      return outcome;
+    }
+    const outcome = await twin.outcome;
+    return outcome && 'error' in outcome ? { error: under(file, outcome.error, twin.file) } : outcome;
+  }
+
+  const outcomes: (Outcome | undefined)[] = [];
+  const rest = files.entries();
+  const convertRest = async (): Promise<void> => {
+    for (const [at, file] of rest) outcomes[at] = await outcomeOf(file, digests[at] ?? String(at));
+  };
+  await Promise.all(Array.from({ length: MAX_AT_ONCE }, convertRest));
   if (first !== undefined) throw first;
   return outcomes.filter((outcome) => outcome !== undefined);
 }
