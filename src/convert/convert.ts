@@ -10,6 +10,7 @@ import { readHeader } from './header/header.ts';
 import { checkLimits, type PictureLimits } from './limits.ts';
 import { mend } from './mend.ts';
 import { keptMetadata, notesIn } from './notes.ts';
+import { drawSmaller } from './plan/drawing.ts';
 import { isMisread, plan } from './plan/plan.ts';
 import {
   type ConvertOptions,
@@ -122,7 +123,8 @@ export function createConvert({
     const cwd = source.folder;
     const client = source.client !== undefined && { client: source.client };
     let printed = '';
-    for (const step of steps) {
+    const todo = [...steps];
+    for (let step = todo.shift(); step; step = todo.shift()) {
       source.onStep?.(step);
       const file = (toolchain[step.tool] as Tool).path;
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
@@ -144,8 +146,12 @@ export function createConvert({
       } catch (error) {
         throw explain(error, source, options.format, limitOf(step));
       }
-      if (step.draws)
-        checkLimits(await readHeader(join(cwd, step.draws), 'png'), options, limits, source.label);
+      if (step.draws) {
+        const drawn = await readHeader(join(cwd, step.draws), 'png');
+        checkLimits(drawn, options, limits, source.label);
+        const again = drawSmaller(step.draws, drawn, options);
+        if (again) todo.unshift(again);
+      }
     }
     checkObeyed(printed);
     return printed;
