@@ -106,6 +106,11 @@ const ERRORS = {
     (file: string, side: number, most: number) =>
       `${file} is ${side} pixels wide or high, more than the limit of ${most}, which no setting moves.`,
   ),
+  DRAWING_TOO_LARGE: row(
+    413,
+    (file: string, side: number, most: number) =>
+      `${file} would be drawn ${side} pixels wide or high, more than the limit of ${most}: set a smaller width or height.`,
+  ),
   TOO_MANY_FRAMES: row(
     413,
     (file: string, frames: number, most: number) =>

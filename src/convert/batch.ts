@@ -12,14 +12,20 @@ import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 /** What becomes of the others when one fails. */
 export type OnError = 'fail' | 'skip';
 
+/**
+ * Files of one request that wait or run at once: the default of MAX_BATCH_FILES. A larger batch would fill the queue,
+ * whose default is 200, by itself.
+ */
+const MAX_AT_ONCE = 20;
+
 export type Outcome = { readonly converted: Converted } | { readonly error: ServiceError };
 
 /** Troubles of the service, not of a picture: there is no use in going on without the one file. */
 const OURS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOOLS_FAILING', 'INTERNAL'];
 
 /**
- * Converts all files, as many at once as the pool has places for. Of files that are the same, byte for byte, one is
- * converted, and its result is that of all.
+ * Converts all files, as many at once as the pool has places for, and at most {@link MAX_AT_ONCE}. Of files that are the
+ * same, byte for byte, one is converted, and its result is that of all.
  *
  * With `fail`, the first failure stops what waits and what runs, and is thrown once nothing
  * runs any more. With `skip`, what is wrong with one picture is its outcome.
@@ -50,20 +56,27 @@ export async function convertAll(
 
   const looks = await lookAt(files);
   const begun = new Map<string, { file: Source; outcome: Promise<Outcome | undefined> }>();
-  const outcomes = await Promise.all(
-    files.map(async (file, at) => {
+  async function outcomeOf(file: Source, digest: string, bytes: number): Promise<Outcome | undefined> {
+    const twin = begun.get(digest);
+    if (twin === undefined) {
+      const outcome = convertOne(file);
+      begun.set(digest, { file, outcome });
+      return outcome;
+    }
+    await discardSource(file, bytes);
+    const outcome = await twin.outcome;
+    return outcome && 'error' in outcome ? { error: under(file, outcome.error, twin.file) } : outcome;
+  }
+
+  const outcomes: (Outcome | undefined)[] = [];
+  const rest = files.entries();
+  const convertRest = async (): Promise<void> => {
+    for (const [at, file] of rest) {
       const { digest = String(at), bytes } = looks[at] as Look;
-      const twin = begun.get(digest);
-      if (twin === undefined) {
-        const outcome = convertOne(file);
-        begun.set(digest, { file, outcome });
-        return outcome;
-      }
-      await discardSource(file, bytes);
-      const outcome = await twin.outcome;
-      return outcome && 'error' in outcome ? { error: under(file, outcome.error, twin.file) } : outcome;
-    }),
-  );
+      outcomes[at] = await outcomeOf(file, digest, bytes);
+    }
+  };
+  await Promise.all(Array.from({ length: MAX_AT_ONCE }, convertRest));
   if (first !== undefined) throw first;
   return outcomes.filter((outcome) => outcome !== undefined);
 }

@@ -13,6 +13,7 @@ import { readHeader } from './header/header.ts';
 import { checkLimits, type PictureLimits } from './limits.ts';
 import { mend } from './mend.ts';
 import { keptMetadata, notesIn } from './notes.ts';
+import { drawSmaller } from './plan/drawing.ts';
 import { isMisread, plan } from './plan/plan.ts';
 import { bytesOnDisk } from './plan/room.ts';
 import {
@@ -147,11 +148,15 @@ export function createConvert({
     const cwd = source.folder;
     const client = source.client !== undefined && { client: source.client };
     let printed = '';
-    for (const step of steps) {
+    let input: string | undefined;
+    const todo = [...steps];
+    for (let step = todo.shift(); step; step = todo.shift()) {
       source.onStep?.(step);
       const file = (toolchain[step.tool] as Tool).path;
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
-      const stdin = step.stdin === undefined ? {} : { stdin: moveOut(cwd, step.stdin) };
+      // Once: what a tool has put in the place of the input since then is nothing to open.
+      if (step.stdin !== undefined) input ??= moveOut(cwd, step.stdin);
+      const stdin = step.stdin !== undefined && input !== undefined ? { stdin: input } : {};
       const limit = Math.min(left, limitOf(step).ms);
       try {
         const memory = step.tool === 'rsvg' ? { memoryBytes: MOST_DRAWING_BYTES } : {};
@@ -169,7 +174,12 @@ export function createConvert({
       } catch (error) {
         throw explain(error, source, options.format, limitOf(step));
       }
-      if (step.draws) checkLimits(await readDrawn(source, step.draws), options, limits, source.label);
+      if (step.draws) {
+        const drawn = await readDrawn(source, step.draws);
+        checkLimits(drawn, options, limits, source.label);
+        const again = drawSmaller(step.draws, drawn, options);
+        if (again) todo.unshift(again);
+      }
     }
     checkObeyed(printed);
     return printed;

@@ -33,10 +33,14 @@ export async function keepBestImage(path: string): Promise<InputType> {
   try {
     const bytes = new Bytes(file);
     const best = (await entriesOf(bytes)).reduce<Entry | undefined>(better, undefined);
-    if (!best || best.offset + best.length > (await file.stat()).size) return 'ico';
-    const { offset, length } = best;
+    const { size } = await file.stat();
+    if (!best || best.length < PNG.length) return 'ico';
+    const { offset } = best;
     const isPng = PNG.equals(await bytes.at(offset, PNG.length));
-    if (!isPng && (length < BITMAP_HEADER || length > MOST_BITMAP)) return 'ico';
+    // A PNG tells its end itself: some directories say more than there is, and viewers do not mind.
+    const length = isPng ? Math.min(best.length, size - offset) : best.length;
+    const fits = offset + length <= size;
+    if (!isPng && (!fits || length < BITMAP_HEADER || length > MOST_BITMAP)) return 'ico';
     const from = { start: offset, end: offset + length - 1, autoClose: false };
     const image = isPng ? file.createReadStream(from) : [singleIcon(await readWhole(file, offset, length))];
     await writeFile(`${path}.best`, image);

@@ -28,8 +28,10 @@ export function checkLimits(
 ): void {
   const sizes = [pixelsToHold(picture, options), ...(picture.pages ?? [])];
   for (const { width = 0, height = 0 } of sizes) {
-    if (Math.max(width, height) > MOST_SIDE)
-      throw fail('SIDE_TOO_LARGE', label, Math.max(width, height), MOST_SIDE);
+    if (Math.max(width, height) > MOST_SIDE) {
+      const code = picture.type === 'svg' ? 'DRAWING_TOO_LARGE' : 'SIDE_TOO_LARGE';
+      throw fail(code, label, Math.max(width, height), MOST_SIDE);
+    }
     if (width * height > maxPixels) throw fail('TOO_MANY_PIXELS', label, width, height, maxPixels);
   }
   const frames = Math.max(picture.animation?.delaysMs.length ?? 0, picture.pages?.length ?? 0);

@@ -1,5 +1,12 @@
+import { truncate } from '../printable.ts';
+
 /** What a converted file is called: the name that it came with, made harmless, and the new extension. */
 
+/**
+ * The longest file name that is looked at, in UTF-16 code units. Normalization sorts combining marks, which takes time
+ * that grows with the square of their number; file systems allow 255 units or bytes.
+ */
+export const MAX_NAME_UNITS = 1024;
 const MOST_BYTES = 200;
 const FALLBACK = 'image';
 
@@ -7,14 +14,21 @@ const FALLBACK = 'image';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const UNWANTED = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
+/** The part of a path behind its last separator (of any system), cut to {@link MAX_NAME_UNITS}. */
+export function lastComponentOf(path: string): string {
+  const start = Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1;
+  return truncate(path.slice(start), MAX_NAME_UNITS);
+}
+
 /**
  * The base name: no folders (of any system), no extension, no control characters,
  * composed (NFC), and at most 200 bytes of UTF-8.
  */
 export function baseNameOf(clientName: string | undefined): string {
-  const last = (clientName ?? '').split(/[/\\]/).at(-1) ?? '';
-  const clean = last.toWellFormed().replace(UNWANTED, '').normalize('NFC').trim();
-  const base = clean.replace(/(?<=.)\.[^.]*$/su, '');
+  const last = lastComponentOf(clientName ?? '');
+  const clean = last.toWellFormed().replace(UNWANTED, '').normalize('NFC');
+  // The extension goes first: a name of blanks in front of it is no name.
+  const base = clean.replace(/(?<=.)\.[^.]*$/su, '').trim();
   const short = cut(base, MOST_BYTES).trim();
   return /^\.*$/.test(short) ? FALLBACK : short;
 }

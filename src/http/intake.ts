@@ -47,6 +47,11 @@ export interface Intake {
 /** An archive of as many files as are allowed may have this much of its own besides them. */
 const ARCHIVE_OVERHEAD = 1024 * 1024;
 
+/** Entries that an archive may have at least, folders and entries that are passed over included. */
+const MIN_ENTRY_LIMIT = 1000;
+/** An image may have a folder of its own, and come with a resource fork. */
+const ENTRIES_PER_FILE = 3;
+
 /** What may be wrong with one file, while the request is sound. */
 const ONE_FILE_ONLY = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
 
@@ -115,7 +120,8 @@ export function createIntake(workspace: Workspace, rules: IntakeRules, halted: A
 
   async function unpack(folder: string, label: string, goesOn: boolean): Promise<void> {
     const before = files.length;
-    for await (const { name, read } of unzip(join(folder, INPUT_FILE), label)) {
+    const maxEntries = Math.max(MIN_ENTRY_LIMIT, maxFiles * ENTRIES_PER_FILE);
+    for await (const { name, read } of unzip(join(folder, INPUT_FILE), label, maxEntries)) {
       halted.throwIfAborted();
       await takeOne(name, read(), goesOn, ofArchive(label));
     }

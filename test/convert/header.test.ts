@@ -273,6 +273,44 @@ describe('the header', () => {
     });
   });
 
+  it('of an icon that is no bitmap tells no size', async () => {
+    const icon = Buffer.concat([
+      Buffer.from([0, 0, 1, 0, 1, 0]),
+      Buffer.alloc(16),
+      await fixture('scene.png'),
+    ]);
+    expect(await headerOf(icon, 'ico')).to.deep.equal({ type: 'ico' });
+  });
+
+  it('with repeated metadata tells what the first of each kind says, as decoders have it', async () => {
+    const exif = (orientation: number) =>
+      Buffer.from(
+        `II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0${String.fromCharCode(orientation)}\0\0\0\0\0\0\0`,
+        'latin1',
+      );
+    const segment = (data: Buffer) =>
+      Buffer.concat([Buffer.from([0xff, 0xe1, 0, data.length + 8]), Buffer.from('Exif\0\0'), data]);
+    const jpeg = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } })
+      .jpeg()
+      .toBuffer();
+    const twice = Buffer.concat([jpeg.subarray(0, 2), segment(exif(6)), segment(exif(3)), jpeg.subarray(2)]);
+    expect(await headerOf(twice, 'jpg')).to.deep.include({ orientation: 6, metadata: ['exif'] });
+
+    const chunk = (type: string, data: Buffer) => {
+      const whole = Buffer.concat([Buffer.alloc(4), Buffer.from(type), data, Buffer.alloc(4)]);
+      whole.writeUInt32BE(data.length);
+      return whole;
+    };
+    const png = await fixture('p3.png');
+    const chunks = [chunk('eXIf', exif(8)), chunk('eXIf', exif(2)), chunk('iCCP', Buffer.from('x'))];
+    const end = Buffer.concat([png.subarray(0, -12), ...chunks, png.subarray(-12)]);
+    expect(await headerOf(end, 'png')).to.deep.include({ orientation: 8, profile: 'other' });
+    const srgb = await sharp(png).toColourspace('srgb').withIccProfile('srgb').png().toBuffer();
+    const profile = (await headerOf(srgb, 'png')).profile;
+    const other = Buffer.concat([srgb.subarray(0, -12), chunk('iCCP', Buffer.from('x')), srgb.subarray(-12)]);
+    expect([profile, (await headerOf(other, 'png')).profile]).to.deep.equal(['srgb', 'srgb']);
+  });
+
   for (const [root, size] of [
     ['<svg width="120" height="80">', { width: 120, height: 80 }],
     [
@@ -280,10 +318,29 @@ describe('the header', () => {
       { width: 144, height: 96 },
     ],
     ['<svg viewBox="0 0 30 40">', { width: 30, height: 40 }],
-    ['<svg viewBox="0,0,30,40" width="50%">', { width: 15, height: 40 }],
-    ['<svg width="10" viewBox="0 0 30 40">', { width: 10, height: 40 }],
+    ['<svg viewBox="0,0,30,40" width="50%">', { width: 30, height: 40 }],
+    ['<svg width="10" viewBox="0 0 30 60">', { width: 10, height: 20 }],
+    ['<svg height="10" viewBox="0 0 30 60">', { width: 5, height: 10 }],
+    ['<svg height="10" width="100%" viewBox="0 0 30 60">', { width: 5, height: 10 }],
+    ['<svg height="10" width="2furlong" viewBox="0 0 30 60">', { width: 5, height: 10 }],
+    ['<svg width="auto" height="auto" viewBox="0 0 5.5 6.25">', { width: 5.5, height: 6.25 }],
     ['<svg>', {}],
-    ['<svg width="2em" height="3em">', { width: 32, height: 48 }],
+    ['<svg width="10">', {}],
+    ['<svg width="10" viewBox="0 0 0 60">', {}],
+    ['<svg width="10" viewBox="0 0 &w; 60">', {}],
+    ['<svg width="&w;" height="10" viewBox="0 0 30 60">', {}],
+    ['<svg width="2em" height="3em">', { width: 24, height: 36 }],
+    ['<svg width="2ex" height="3ex" font-size="20px">', { width: 20, height: 30 }],
+    ['<svg width="2em" height="3em" style="font-size:1in">', { width: 192, height: 288 }],
+    ['<svg width="2em" height="3em" font-size="large">', {}],
+    ['<svg width="2ch" height="3ch">', {}],
+    ['<svg style="width:20000px; height: 300px">', { width: 20_000, height: 300 }],
+    [
+      '<svg style="width:300px !important;max-height:2px" width="30" height="20">',
+      { width: 300, height: 20 },
+    ],
+    ['<svg style="width:wide;height:-4px" width="30" height="20">', { width: 30, height: 20 }],
+    ['<svg style="width:50%;height:auto" width="30" height="20" viewBox="0 0 3 4">', { width: 3, height: 4 }],
     ['<svg width="2vw" height="3vh">', {}],
     ['<svg width="-5" height="wide">', {}],
     ['<svg data-width="7" data-height="7">', {}],

@@ -31,6 +31,13 @@ describe('an icon', () => {
     expect([best.readUInt16LE(4), best.readUInt16LE(22 + 14)]).to.deep.equal([1, 32]);
   });
 
+  it('whose directory says a byte too much for its PNG becomes that PNG', async () => {
+    const png = await fixture('scene.png');
+    const file = ico([{ side: 64, bytes: png }]);
+    file.writeUInt32LE(png.length + 1, 6 + 8);
+    expect(await kept(file)).to.deep.equal({ type: 'png', file: png });
+  });
+
   it('stays as it is when it makes no sense', async () => {
     const whole = ico([{ side: 16, bytes: bitmap(16) }]);
     for (const length of [0, 5, 6, 21, 22, 40, whole.length - 1]) {

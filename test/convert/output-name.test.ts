@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { baseNameOf } from '../../src/convert/output-name.ts';
+import { baseNameOf, lastComponentOf } from '../../src/convert/output-name.ts';
 import { asciiName } from '../../src/http/ascii-name.ts';
 
 describe('the name of a converted file', () => {
@@ -25,6 +25,9 @@ describe('the name of a converted file', () => {
     [undefined, 'image'],
     ['CON.png', 'CON'],
     ['🎉.png', '🎉'],
+    [' .png', 'image'],
+    ['\u3000.png', 'image'],
+    ['a\\', 'image'],
   ] as const) {
     it(`from ${JSON.stringify(given)} is ${JSON.stringify(base)}`, () => {
       expect(baseNameOf(given)).to.equal(base);
@@ -37,6 +40,23 @@ describe('the name of a converted file', () => {
     expect(baseNameOf(`${family.repeat(300)}.png`)).to.equal(
       family.repeat(Math.floor(200 / Buffer.byteLength(family))),
     );
+  });
+
+  it('of thousands of combining marks is cut before it is normalized', () => {
+    // Sorting 32000 marks takes about a second, 1024 take a millisecond.
+    const name = `${'\u0300'.repeat(16_000)}${'\u0323'.repeat(16_000)}.png`;
+    const started = performance.now();
+    for (let count = 0; count < 20; count += 1) {
+      baseNameOf(name);
+      asciiName(name);
+    }
+    expect(performance.now() - started).to.be.below(1000);
+  });
+
+  it('that is cut never ends in half of a surrogate pair', () => {
+    expect(lastComponentOf(`${'x'.repeat(1023)}🎉🎉`)).to.equal('x'.repeat(1023));
+    expect(lastComponentOf(`${'x'.repeat(1022)}🎉🎉`)).to.equal(`${'x'.repeat(1022)}🎉`);
+    expect(lastComponentOf(`a/b\\${'x'.repeat(1023)}\ud83c`)).to.equal(`${'x'.repeat(1023)}\ud83c`);
   });
 
   it('has an ASCII stand-in without anything that needs escaping', () => {

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { drawSmaller } from '../../src/convert/plan/drawing.ts';
 import { isMisread, plan, toolsFor } from '../../src/convert/plan/plan.ts';
 import type { ConvertOptions, Machine, Page, Picture } from '../../src/convert/plan/types.ts';
 
@@ -146,6 +147,25 @@ describe('the plan', () => {
           stdin: 'in',
         },
       ]);
+    });
+
+    it('of a known size is drawn by the side that it reaches first, and by both where both are whole numbers', () => {
+      const argsFor = (width: number, height: number, more = {}) =>
+        lines({ type: 'svg', width: 1920, height: 1080, ...more }, { format: 'png', width, height });
+      expect(argsFor(500, 500)).to.deep.equal(['rsvg -f png -w 500 -o image.png']);
+      expect(argsFor(500, 100)).to.deep.equal(['rsvg -f png -h 100 -o image.png']);
+      expect(argsFor(1600, 2000)).to.deep.equal(['rsvg -f png -w 1600 -h 900 -o image.png']);
+      expect(argsFor(500, 500, { styled: true })).to.deep.equal([
+        'rsvg -f png -a -w 500 -h 500 -o image.png',
+      ]);
+    });
+
+    it('that was drawn larger than asked for is drawn again, by the side that is exceeded', () => {
+      const again = (drawn: { width: number; height: number }) =>
+        drawSmaller('image.png', drawn, options({ format: 'png', width: 500, height: 300 }))?.args.join(' ');
+      expect(again({ width: 500, height: 300 })).to.equal(undefined);
+      expect(again({ width: 501, height: 282 })).to.equal('-f png -w 500 -o image.png');
+      expect(again({ width: 212, height: 301 })).to.equal('-f png -h 300 -o image.png');
     });
 
     it('to PNG is what librsvg draws, and nothing is done to it', () => {

@@ -74,7 +74,8 @@ export async function namesByOthers(file: Buffer): Promise<string[]> {
 }
 
 export interface MadeEntry {
-  readonly name: string;
+  /** As bytes it is written as it is, and the UTF-8 flag is not set. */
+  readonly name: string | Buffer;
   readonly content: Buffer;
   readonly deflate?: boolean;
   /** Bits that are set besides UTF-8: 1 is encryption. */
@@ -83,6 +84,9 @@ export interface MadeEntry {
   readonly mode?: number;
   /** What the headers say of the size, when it is a lie. */
   readonly declaredSize?: number;
+  /** Upper byte of "version made by"; 3, which is Unix, when absent. */
+  readonly madeBy?: number;
+  readonly extraField?: Buffer;
 }
 
 /** An archive by hand, so that it can lie. */
@@ -90,12 +94,14 @@ export function makeZip(entries: readonly MadeEntry[]): Buffer {
   const locals: Buffer[] = [];
   const central: Buffer[] = [];
   let offset = 0;
-  for (const { name, content, deflate = false, flags = 0, mode = 0o100644, declaredSize } of entries) {
+  for (const entry of entries) {
+    const { name, content, deflate = false, flags = 0, mode = 0o100644, declaredSize } = entry;
+    const { madeBy = 3, extraField = Buffer.alloc(0) } = entry;
     const data = deflate ? deflateRawSync(content) : content;
-    const encoded = Buffer.from(name);
+    const encoded = typeof name === 'string' ? Buffer.from(name) : name;
     const fields = Buffer.alloc(26);
     fields.writeUInt16LE(20, 0);
-    fields.writeUInt16LE(0x800 | flags, 2);
+    fields.writeUInt16LE((typeof name === 'string' ? 0x800 : 0) | flags, 2);
     fields.writeUInt16LE(deflate ? 8 : 0, 4);
     fields.writeUInt16LE(0x21, 8); // the first day there is: 1980-01-01
     fields.writeUInt32LE(crc32(content), 10);
@@ -106,7 +112,10 @@ export function makeZip(entries: readonly MadeEntry[]): Buffer {
     const tail = Buffer.alloc(14);
     tail.writeUInt32LE((mode << 16) >>> 0, 6);
     tail.writeUInt32LE(offset, 10);
-    central.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x03', 'latin1'), fields, tail, encoded]));
+    const start = Buffer.from(`PK\x01\x02\x14${String.fromCharCode(madeBy)}`, 'latin1');
+    const centralFields = Buffer.from(fields);
+    centralFields.writeUInt16LE(extraField.length, 24);
+    central.push(Buffer.concat([start, centralFields, tail, encoded, extraField]));
     locals.push(local);
     offset += local.length;
   }

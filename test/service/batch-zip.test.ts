@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
 import { type Answer, ask, convert, fixture } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
@@ -5,6 +6,17 @@ import { type MadeEntry, makeZip, namesByOthers, readZip } from '../helpers/zip.
 
 const MIB = 1024 * 1024;
 const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>');
+
+/** Info-ZIP's Unicode Path extra field (APPNOTE 6.3.10, section 4.6.9). */
+function unicodePath(name: string, unicodeName: string): Buffer {
+  const field = Buffer.alloc(9 + Buffer.byteLength(unicodeName));
+  field.writeUInt16LE(0x7075, 0);
+  field.writeUInt16LE(field.length - 4, 2);
+  field.writeUInt8(1, 4);
+  field.writeUInt32LE(crc32(name), 5);
+  field.write(unicodeName, 9);
+  return field;
+}
 
 describe('a ZIP in a batch', () => {
   const service = useService();
@@ -73,6 +85,41 @@ describe('a ZIP in a batch', () => {
       ],
     ]);
     expect(await names(answer)).to.deep.equal(['a.webp']);
+  });
+
+  it('passes over what file managers add, wherever it is and however it is spelled', async () => {
+    const junk = [
+      ...['Thumbs.db', 'album/thumbs.DB', 'desktop.ini', 'album/Desktop.ini', '._a.png', 'album/._b.jpg'],
+      ...['.DS_Store', 'album/__MACOSX/a.png'],
+    ].map((name) => ({ name, content: Buffer.from('no image') }));
+    expect(
+      await names(await batch([['x.zip', makeZip([...junk, { name: 'a.png', content: png }])]])),
+    ).to.deep.equal(['a.webp']);
+  });
+
+  describe('without the UTF-8 flag', () => {
+    for (const [what, name, madeBy, expected] of [
+      ['reads a name of Unix that is UTF-8 as UTF-8', Buffer.from('été 日本.png'), 3, 'été 日本.webp'],
+      ['reads a name of macOS that is UTF-8 as UTF-8', Buffer.from('été.png'), 19, 'été.webp'],
+      ['reads a name of Windows that is UTF-8 as UTF-8', Buffer.from('été.png'), 0, 'été.webp'],
+      [
+        'reads a name of Windows that is not UTF-8 as code page 437',
+        Buffer.from('\x82t\x82.png', 'latin1'),
+        0,
+        'été.webp',
+      ],
+      [
+        'reads a name of Unix that is not UTF-8 as damaged UTF-8',
+        Buffer.from('\x82t.png', 'latin1'),
+        3,
+        '\ufffdt.webp',
+      ],
+    ] as const) {
+      it(what, async () => {
+        const answer = await batch([['x.zip', makeZip([{ name, madeBy, content: png }])]]);
+        expect(await names(answer)).to.deep.equal([expected]);
+      });
+    }
   });
 
   it('may hold twenty files, and not one more together with the others', async () => {
@@ -191,6 +238,21 @@ describe('a ZIP in a batch', () => {
         'with thousands of entries',
         () => Array.from({ length: 1001 }, (_, at) => file(`${at}/`, { content: Buffer.alloc(0) })),
         '400 File 1 ("x.zip") has more than 1000 entries.',
+      ],
+      [
+        'with a name of more than 1 KiB',
+        () => [file('a.png'), file(`${'x'.repeat(1021)}.png`)],
+        '400 File 1 ("x.zip") contains a file with a name of more than 1024 bytes.',
+      ],
+      [
+        'with such a name in an extra field',
+        () => [file('a.png', { extraField: unicodePath('a.png', `${'x'.repeat(1021)}.png`) })],
+        '400 File 1 ("x.zip") contains a file with a name of more than 1024 bytes.',
+      ],
+      [
+        'with a path that leads out, in UTF-8 without the flag',
+        () => [{ name: Buffer.from('../é.png'), content: png }],
+        '400 File 1 ("x.zip") is damaged or not safe to read.',
       ],
       [
         'with a file that is no image',

@@ -226,11 +226,7 @@ describe('a batch', () => {
     it('of files being files: one that comes as text is not passed over', async () => {
       const part = (disposition: string, type: string) =>
         `--xyz\r\nContent-Disposition: form-data; ${disposition}\r\nContent-Type: ${type}\r\n\r\n`;
-      for (const wrong of [
-        part('name="files"', 'text/plain'),
-        part('name="files[]"', 'text/plain'),
-        part('name="files"; filename=""', 'image/png'),
-      ]) {
+      for (const wrong of [part('name="files"', 'text/plain'), part('name="files[]"', 'text/plain')]) {
         const good = part('name="files"; filename="a.jpg"', 'image/jpeg');
         const body = Buffer.concat([
           Buffer.from(`${wrong}a.png\r\n${good}`),

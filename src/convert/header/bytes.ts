@@ -6,9 +6,19 @@ const WINDOW = 64 * 1024;
 const MOST_LOOKS = 100_000;
 /** And windows, of 64 KiB: twenty times a file of 10 MiB. */
 const MOST_WINDOWS = 3_200;
-/** After so many looks, or windows, others get their turn. */
-const TURN = 1_000;
-const TURN_OF_WINDOWS = 50;
+/** How long all readers together may keep the event loop until others get their turn, in ms. */
+const TURN_MS = 5;
+let turnStarted = 0;
+let nextTurn: Promise<void> | undefined;
+
+/** Waits for the next turn of the event loop, which all readers begin together. */
+function waitForTurn(): Promise<void> {
+  nextTurn ??= setImmediate().then(() => {
+    nextTurn = undefined;
+    turnStarted = performance.now();
+  });
+  return nextTurn;
+}
 
 /** A file that is made so that looking through it takes for ever. */
 export class EndlessFile extends Error {
@@ -45,10 +55,9 @@ export class Bytes {
   async at(offset: number, length: number): Promise<Buffer> {
     this.#looks += 1;
     if (this.#looks > MOST_LOOKS || this.#windows > MOST_WINDOWS) throw new EndlessFile();
-    if (this.#looks % TURN === 0) await setImmediate();
+    if (performance.now() - turnStarted > TURN_MS) await waitForTurn();
     if (offset < this.#start || offset + length > this.#start + this.#filled) {
       this.#windows += 1;
-      if (this.#windows % TURN_OF_WINDOWS === 0) await setImmediate();
       const { bytesRead } = await this.#file.read(this.#window, 0, WINDOW, offset);
       this.#start = offset;
       this.#filled = bytesRead;

@@ -35,12 +35,19 @@ export async function readJpeg(bytes: Bytes): Promise<Facts> {
         };
       }
       const told = await APPLICATIONS[marker]?.(bytes, offset + 4, length - 2);
-      const metadata = [...new Set([...(traits.metadata ?? []), ...(told?.metadata ?? [])])];
-      traits = { ...traits, ...told, metadata };
+      if (told && !isRepeated(told, traits))
+        traits = { ...traits, ...told, metadata: [...(traits.metadata ?? []), ...(told.metadata ?? [])] };
       offset += 2 + length;
     }
   }
   return frame.width === undefined ? {} : { ...frame, ...traits };
+}
+
+/** Of each kind of segment the first one counts, as viewers have it. */
+function isRepeated(told: Facts, { metadata = [], profile }: Facts): boolean {
+  return told.profile === undefined
+    ? (told.metadata ?? []).every((kind) => metadata.includes(kind))
+    : profile !== 'none';
 }
 
 /** Application segments, by their markers (EXIF 2.32, 4.7; XMP part 3, 1.1.3; ICC.1, B.4; IPTC in Photoshop's). */

@@ -10,6 +10,9 @@ const COLOUR_TYPE = { grey: 0, palette: 3 } as const;
 /** A pixel of a packed screenshot takes 1 to 3 bits, one of a photo 8 and more. */
 const MOST_FLAT_BITS = 4;
 
+/** Chunks of which libpng takes the first and passes over others. */
+const ONCE = ['iCCP', 'eXIf', 'acTL'];
+
 type Facts = Omit<Picture, 'type'>;
 
 /** What the chunks of a PNG tell (W3C PNG, third edition, section 11). */
@@ -23,12 +26,15 @@ export async function readPng(bytes: Bytes): Promise<Facts> {
     profile: 'none',
     metadata: [],
   };
+  const seen = new Set<string>();
   let offset = 8;
   for (let chunk = 0; chunk < MOST_CHUNKS; chunk += 1) {
     const head = await bytes.at(offset, 8);
     if (head.length < 8) break;
     const length = head.readUInt32BE(0);
-    const told = await CHUNKS[head.toString('latin1', 4, 8)]?.(bytes, offset + 8, length);
+    const name = head.toString('latin1', 4, 8);
+    const told = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
+    if (ONCE.includes(name)) seen.add(name);
     const metadata = [...new Set([...(facts.metadata ?? []), ...(told?.metadata ?? [])])];
     facts = { ...facts, ...told, metadata };
     offset += 12 + length;

@@ -23,6 +23,7 @@ export async function readWebp(bytes: Bytes): Promise<Facts> {
   let firstFrame: Area | undefined;
   let plays = 0;
   let transparent = false;
+  const seen = new Set<string>();
   let offset = 12;
   for (let chunk = 0; chunk < MOST_CHUNKS; chunk += 1) {
     const head = await bytes.at(offset, 24);
@@ -38,7 +39,9 @@ export async function readWebp(bytes: Bytes): Promise<Facts> {
       firstFrame ??= areaOf(head);
     }
     facts = { ...facts, ...sizeOf(name, head) };
-    const told = await CHUNKS[name]?.(bytes, offset + 8, length);
+    // Of each kind the first one counts (RFC 9649, sections 2.7.1.4 and 2.7.1.5).
+    const told = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
+    if (Object.hasOwn(CHUNKS, name)) seen.add(name);
     const metadata = [...new Set([...(facts.metadata ?? []), ...(told?.metadata ?? [])])];
     facts = { ...facts, ...told, metadata };
     offset += 8 + length + (length % 2);

@@ -1,4 +1,5 @@
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import { drawPixels, drawVector } from './drawing.ts';
 import { notesOf } from './notes.ts';
 import { frameArguments, magickArguments } from './stages.ts';
 import {
@@ -55,31 +56,6 @@ function stepsOf(job: Job): Step[] {
     return [writeFrames(job), assembleWebp(job)];
   }
   return [{ tool: 'magick', args: magickArguments(job) }];
-}
-
-/** On its standard input, librsvg has no folder that the drawing could read neighbours from. */
-function drawPixels({ options }: Job, output: string): Step {
-  return {
-    tool: 'rsvg',
-    args: ['-f', 'png', ...box(options), '-o', output],
-    stdin: INPUT_FILE,
-    draws: output,
-  };
-}
-
-function drawVector({ options, output }: Job): Step {
-  const points = ['--dpi-x', '72', '--dpi-y', '72'];
-  const paper = options.background ? ['--background-color', options.background] : [];
-  return {
-    tool: 'rsvg',
-    args: ['-f', 'pdf', ...points, ...box(options), ...paper, '-o', output],
-    stdin: INPUT_FILE,
-  };
-}
-
-function box({ width, height }: ConvertOptions): string[] {
-  if (!width && !height) return [];
-  return ['-a', ...(width ? ['-w', String(width)] : []), ...(height ? ['-h', String(height)] : [])];
 }
 
 /** Of several pictures libheif's tool writes each, with its number behind the name. */

@@ -18,6 +18,32 @@ export function pixelsToHold(picture: Picture, options: ConvertOptions): Size {
     options.width ? options.width / width : Number.POSITIVE_INFINITY,
     options.height ? options.height / height : Number.POSITIVE_INFINITY,
   );
-  if (!Number.isFinite(scale)) return { width, height };
-  return { width: Math.round(width * scale), height: Math.round(height * scale) };
+  const drawn = (side: number): number =>
+    Math.ceil((Number.isFinite(scale) ? side * scale : side) - ROUNDING_ERROR);
+  return { width: drawn(width), height: drawn(height) };
+}
+
+/** In pixels: a side that is a whole number but for this much is one but for rounding errors. */
+const ROUNDING_ERROR = 1e-6;
+
+/**
+ * The sides to give to a tool that fits a picture inside a box and rounds up. Given both sides of the box, librsvg may
+ * draw one pixel more than asked for. So it gets the side that the picture reaches first, and the other one only where
+ * that is a whole number.
+ *
+ * @param size of the picture
+ * @param box with sides that are infinite where they are not given
+ */
+export function drawnSides(size: Size, box: Size): Partial<Size> {
+  if (box.width / size.width <= box.height / size.height) {
+    const height = wholeNumber((size.height * box.width) / size.width);
+    return { width: box.width, ...(height && { height }) };
+  }
+  const width = wholeNumber((size.width * box.height) / size.height);
+  return { ...(width && { width }), height: box.height };
+}
+
+function wholeNumber(side: number): number | undefined {
+  const whole = Math.round(side);
+  return Math.abs(side - whole) < ROUNDING_ERROR ? whole : undefined;
 }

@@ -25,6 +25,8 @@ export interface Picture {
   readonly profileApart?: boolean;
   /** What the one or first frame of a WebP covers, when that is not the whole canvas. */
   readonly firstFrame?: Area;
+  /** An SVG with a style sheet, which may set another size than the root element. */
+  readonly styled?: boolean;
   /** A PNG that packs so well that it is no photo: a screenshot, a diagram. */
   readonly flat?: boolean;
   /** It has few colours by its kind, so that it must not be made blurred. */

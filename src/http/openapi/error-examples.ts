@@ -57,6 +57,7 @@ const EXAMPLES: Examples = {
   FILE_TOO_LARGE: ['uploads', ({ file, service }) => [file, service.config.MAX_FILE_BYTES]],
   TOO_MANY_PIXELS: ['uploads', ({ file, service }) => [file, 16_000, 16_000, service.config.MAX_PIXELS]],
   SIDE_TOO_LARGE: ['uploads', ({ file }) => [file, 20_000, MOST_SIDE]],
+  DRAWING_TOO_LARGE: ['uploads', ({ file }) => [file, 20_000, MOST_SIDE]],
   TOO_MANY_FRAMES: [
     'uploads',
     ({ file, service }) => [file, 2 * service.config.MAX_FRAMES, service.config.MAX_FRAMES],

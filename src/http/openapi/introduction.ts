@@ -11,7 +11,7 @@ export function introduction(base: string, { config }: Facts): string {
   return [
     'There are no accounts and no keys. Forms are `multipart/form-data`; answers are a file or JSON.',
     '```sh\ncurl -F file=@photo.jpg -F output_format=webp ' +
-      `http://localhost:3000${base}/convert -OJ\n\`\`\``,
+      `http://localhost:3000${base}/convert -o photo.webp\n\`\`\``,
     `Every error has one shape, and its \`code\` is the HTTP status:\n\n\`\`\`json\n${shape}\n\`\`\``,
     `A path that is not listed here is answered with 404: “${fail('NOT_FOUND').message}” And what is not even a request with 400: “${fail('NOT_HTTP').message}” Paths have one spelling: case and a slash at the end count.`,
     `Where there is GET, there is HEAD. OPTIONS is answered with 204 and the methods of the path in \`Allow\`: \`${ALLOWED.GET}\` or \`${ALLOWED.POST}\`.`,

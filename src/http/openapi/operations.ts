@@ -50,8 +50,9 @@ export const OPERATIONS: readonly Operation[] = [
     description:
       'All get the same options. The archive has the results in the order the files were sent, each under the name of ' +
       'its file without folders and with the new extension; a second one of the same name gets ` (2)`. What was skipped ' +
-      'is listed in its `errors.json`, by place (from 0) and name. Of a ZIP that is sent, folders and `__MACOSX` are ' +
-      'passed over; one that is encrypted or damaged, has links, other archives or paths that lead out of it is refused.',
+      'is listed in its `errors.json`, by place (from 0) and name. Of a ZIP that is sent, folders and what ' +
+      'systems add (`__MACOSX`, `.DS_Store`, `._*`, `Thumbs.db`, `desktop.ini`) are passed over; one that is encrypted or ' +
+      'damaged, has links, other archives, names of more than 1 KiB or paths that lead out of it is refused.',
     form: 'batch',
     success: {
       description:

@@ -1,0 +1,166 @@
+import { crc32, deflateSync } from 'node:zlib';
+import { ONE_PIXEL } from '../../src/engine/policy.ts';
+import { makeZip } from './zip.ts';
+
+/** Files of at most 10 MiB that are made so that reading their headers or names takes as long as possible. */
+
+const MIB = 1024 ** 2;
+
+/** 32000 combining marks in the wrong order: to normalize them takes a second. */
+export const MARKS = `${'\u0300'.repeat(16_000)}${'\u0323'.repeat(16_000)}`;
+
+function pngWith(chunks: readonly Buffer[]): Buffer {
+  const signatureAndHeader = ONE_PIXEL.subarray(0, 33);
+  return Buffer.concat([signatureAndHeader, ...chunks, ONE_PIXEL.subarray(33)]);
+}
+
+function pngChunk(type: string, data: Buffer): Buffer {
+  const content = Buffer.concat([Buffer.from(type, 'latin1'), data]);
+  const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)];
+  length.writeUInt32BE(data.length);
+  checksum.writeUInt32BE(crc32(content));
+  return Buffer.concat([length, content, checksum]);
+}
+
+/** Many profiles that inflate to `bytes`. */
+function iccBomb(bytes: number): Buffer {
+  const profile = Buffer.concat([
+    Buffer.from('x\0\0', 'latin1'),
+    deflateSync(Buffer.alloc(bytes, 'RGB XYZ ')),
+  ]);
+  return pngWith(Array(9_990).fill(pngChunk('iCCP', profile)));
+}
+
+/** A profile that does not compress well, so that it takes the longest to inflate. */
+function noisyIccBomb(): Buffer {
+  const noise = Buffer.from(Array.from({ length: 65_536 }, (_, at) => ((at * at * 7919) >> 7) & 3));
+  const chunk = pngChunk('iCCP', Buffer.concat([Buffer.from('x\0\0', 'latin1'), deflateSync(noise)]));
+  return pngWith(Array(Math.floor((9 * MIB) / chunk.length)).fill(chunk));
+}
+
+function webpOf(name: string, data: Buffer, count: number): Buffer {
+  const size = Buffer.alloc(4);
+  size.writeUInt32LE(data.length);
+  const chunk = Buffer.concat([Buffer.from(name, 'latin1'), size, data]);
+  const chunks = Buffer.concat(Array(count).fill(chunk));
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(chunks.length + 4);
+  return Buffer.concat([Buffer.from('RIFF'), length, Buffer.from('WEBP'), chunks]);
+}
+
+/** A directory of one tag after the other. */
+function tiffOf(directories: number, entries: number): Buffer {
+  const size = 2 + entries * 12 + 4;
+  const file = Buffer.alloc(8 + directories * size);
+  file.write('II*\0\x08\0\0\0', 'latin1');
+  for (let at = 0; at < directories; at += 1) {
+    const start = 8 + at * size;
+    file.writeUInt16LE(entries, start);
+    for (let entry = 0; entry < entries; entry += 1) {
+      const place = start + 2 + entry * 12;
+      // An ICC profile that is said to be anywhere.
+      file.writeUInt16LE(entry === 0 ? 34_675 : 256 + entry, place);
+      file.writeUInt16LE(4, place + 2);
+      file.writeUInt32LE(entry === 0 ? 60_000 : 1, place + 4);
+      file.writeUInt32LE((at * 65_537) % file.length, place + 8);
+    }
+    file.writeUInt32LE(at + 1 < directories ? start + size : 0, start + size - 4);
+  }
+  return file;
+}
+
+const GIF_SCREEN = Buffer.from('GIF89a\x01\0\x01\0\0\0\0', 'latin1');
+const GIF_FRAME = Buffer.from(',\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0', 'latin1');
+
+function jpegOf(marker: number, data: Buffer, count: number): Buffer {
+  const head = Buffer.from([0xff, marker, 0, 0]);
+  head.writeUInt16BE(data.length + 2, 2);
+  const segment = Buffer.concat([head, data]);
+  return Buffer.concat([Buffer.from([0xff, 0xd8]), ...Array(count).fill(segment)]);
+}
+
+function boxes(name: string, count: number): Buffer {
+  const box = Buffer.from(`\0\0\0\x08${name}`, 'latin1');
+  return Buffer.concat([
+    Buffer.from('\0\0\0\x18ftypavif\0\0\0\0avifmif1', 'latin1'),
+    ...Array(count).fill(box),
+  ]);
+}
+
+function iconOf(entries: number): Buffer {
+  const head = Buffer.from([0, 0, 1, 0, 0, 0]);
+  head.writeUInt16LE(entries, 4);
+  const directory = Buffer.alloc(entries * 16);
+  for (let at = 0; at < entries; at += 1) directory.writeUInt32LE((at * 70_001) % (10 * MIB), at * 16 + 12);
+  return Buffer.concat([head, directory, Buffer.alloc(9 * MIB)]);
+}
+
+const padded = (start: Buffer | string): Buffer =>
+  Buffer.concat([Buffer.from(start as string, 'latin1'), Buffer.alloc(9 * MIB)]);
+
+export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
+  'a PNG of 10000 profiles that inflate to 64 KiB': () => iccBomb(65_536),
+  'a PNG of 10000 profiles that inflate to a byte more': () => iccBomb(65_537),
+  'a PNG of profiles that are slow to inflate': noisyIccBomb,
+  'a PNG of 10000 text chunks': () =>
+    pngWith(Array(9_990).fill(pngChunk('tEXt', Buffer.from('Raw profile type xmp\0x')))),
+  'a PNG of 10000 EXIF chunks': () =>
+    pngWith(Array(9_990).fill(pngChunk('eXIf', Buffer.from('II*\0\x08\0\0\0\xff\xff', 'latin1')))),
+  'a PNG of 800000 chunks': () => pngWith(Array(800_000).fill(pngChunk('aaAa', Buffer.alloc(0)))),
+  'a WebP of profiles': () => webpOf('ICCP', Buffer.alloc(500), 19_000),
+  'a WebP of EXIF chunks': () =>
+    webpOf('EXIF', Buffer.from('Exif\0\0II*\0\x08\0\0\0\xff\xff', 'latin1'), 19_000),
+  'a WebP of frames': () => webpOf('ANMF', Buffer.alloc(24), 300_000),
+  'a TIFF of 500000 directories': () => tiffOf(500_000, 1),
+  'a TIFF of 4000 large directories with profiles': () => tiffOf(4_000, 200),
+  'a GIF of 300000 frames': () => Buffer.concat([GIF_SCREEN, ...Array(300_000).fill(GIF_FRAME)]),
+  'a GIF of one frame in ten million bytes of sub-blocks': () =>
+    Buffer.concat([GIF_SCREEN, GIF_FRAME.subarray(0, 11), Buffer.alloc(9 * MIB, '\x01x')]),
+  'a JPEG of fill bytes': () => Buffer.concat([Buffer.from([0xff, 0xd8]), Buffer.alloc(9 * MIB, 0xff)]),
+  'a JPEG of profiles': () =>
+    jpegOf(0xe2, Buffer.concat([Buffer.from('ICC_PROFILE\0\x01\x01', 'latin1'), Buffer.alloc(9_000)]), 1_000),
+  'a JPEG of Photoshop segments': () =>
+    jpegOf(0xed, Buffer.concat([Buffer.from('Photoshop 3.0\0', 'latin1'), Buffer.alloc(9_000)]), 1_000),
+  'an AVIF of empty boxes': () => boxes('free', 1_000_000),
+  'an icon of 65535 images': () => iconOf(65_535),
+  'an SVG with a preamble of comments': () => padded(`<!--${'-'.repeat(60_000)}`),
+  'an SVG with a preamble of quotation marks': () => padded(`<!DOCTYPE svg [${'"\''.repeat(30_000)}`),
+  'an SVG with a long root element': () =>
+    Buffer.from(
+      `<svg xmlns="http://www.w3.org/2000/svg" ${'width = '.repeat(4_000)} style="${'width:'.repeat(4_000)}" viewBox="${'1 '.repeat(8_000)}"/>`,
+    ),
+  'blanks in front of an SVG': () => Buffer.concat([Buffer.alloc(9 * MIB, ' '), Buffer.from('<svg/>')]),
+};
+
+export const HOSTILE_ARCHIVES: Readonly<Record<string, () => Buffer>> = {
+  'a ZIP of 20 files with names of 32000 combining marks': () =>
+    makeZip(
+      Array.from({ length: 20 }, (_, at) => ({
+        name: `${MARKS.slice(0, 31_990)}${at}.png`,
+        content: ONE_PIXEL,
+      })),
+    ),
+  'a ZIP of 20 files with names of 500 combining marks': () =>
+    makeZip(
+      Array.from({ length: 20 }, (_, at) => ({
+        name: `${'\u0300'.repeat(250)}${'\u0323'.repeat(250)}${at}.png`,
+        content: ONE_PIXEL,
+      })),
+    ),
+  'a ZIP of 1000 folders with long names': () =>
+    makeZip(
+      Array.from({ length: 1000 }, (_, at) => ({
+        name: Buffer.concat([Buffer.alloc(1000, 0x82), Buffer.from(`${at}/`)]),
+        madeBy: 0,
+        content: Buffer.alloc(0),
+      })),
+    ),
+  'a ZIP of 20 bombs': () =>
+    makeZip(
+      Array.from({ length: 20 }, (_, at) => ({
+        name: `${at}.png`,
+        content: Buffer.concat([ONE_PIXEL, Buffer.alloc(10 * MIB - 100 - at)]),
+        deflate: true,
+      })),
+    ),
+};

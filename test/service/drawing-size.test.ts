@@ -1,0 +1,173 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import sharp from 'sharp';
+import { readHeader } from '../../src/convert/header/header.ts';
+import { convert } from '../helpers/client.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { pdfFacts } from '../helpers/pdf.ts';
+import { decode } from '../helpers/pixels.ts';
+import { pipe } from '../helpers/process.ts';
+import { useService } from '../helpers/service.ts';
+
+const NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"';
+
+describe('an SVG', () => {
+  const service = useService();
+
+  interface Size {
+    readonly width: number;
+    readonly height: number;
+  }
+  const draw = async (svg: string, fields: Readonly<Record<string, string>>) => {
+    const { status, message, body } = await convert(service.base, Buffer.from(svg), fields);
+    expect(status, message).to.equal(200);
+    return body;
+  };
+  const sizeOf = async (file: Buffer): Promise<Size> => {
+    const { width, height } = await sharp(file).metadata();
+    return { width, height };
+  };
+  const inBox = ({ width, height }: Partial<Size>): Record<string, string> => ({
+    ...(width && { width: `${width}` }),
+    ...(height && { height: `${height}` }),
+  });
+  const drawing = ({ width, height }: Size) =>
+    `<svg ${NAMESPACE} width="${width}" height="${height}"><rect width="${width}" height="${height}" fill="red"/></svg>`;
+
+  /** In whole numbers, so that there are no rounding errors. */
+  const expectedSize = (own: Size, box: Size): Size => {
+    const divideUp = (a: number, b: number) => Math.floor((a + b - 1) / b);
+    return box.width * own.height <= box.height * own.width
+      ? { width: box.width, height: divideUp(own.height * box.width, own.width) }
+      : { width: divideUp(own.width * box.height, own.height), height: box.height };
+  };
+
+  /** The first four came out one pixel larger; in the others one side is a whole number. */
+  const CASES = [
+    [1920, 1080, 500, 500],
+    [1920, 1080, 1000, 700],
+    [77, 53, 99, 101],
+    [210, 297, 500, 500],
+    [1920, 1080, 960, 540],
+    [1920, 1080, 1600, 2000],
+    [3, 7, 33, 77],
+  ] as const;
+
+  for (const [width, height, boxWidth, boxHeight] of CASES) {
+    it(`of ${width} × ${height} fits into ${boxWidth} × ${boxHeight} in every format`, async () => {
+      const own = { width, height };
+      const box = { width: boxWidth, height: boxHeight };
+      const expected = expectedSize(own, box);
+      for (const format of ['png', 'webp', 'jpg', 'gif', 'bmp'] as const) {
+        const file = await draw(drawing(own), { format, ...inBox(box) });
+        const pixels = await decode(file, format);
+        expect({ width: pixels.width, height: pixels.height }, format).to.deep.equal(expected);
+      }
+      const { points } = await pdfFacts(await draw(drawing(own), { format: 'pdf', ...inBox(box) }));
+      const [pageWidth, pageHeight] = points[0] as [number, number];
+      expect(pageWidth).to.be.closeTo(Math.min(boxWidth, (width * boxHeight) / height), 0.01);
+      expect(pageHeight).to.be.closeTo(Math.min(boxHeight, (height * boxWidth) / width), 0.01);
+    });
+  }
+
+  it('of any size fits into any box, and fills it in one direction', async () => {
+    const side = fc.integer({ min: 1, max: 300 });
+    const size = fc.record({ width: side, height: side });
+    await fc.assert(
+      fc.asyncProperty(size, size, async (own, box) => {
+        const expected = expectedSize(own, box);
+        // A side of less than a pixel: what librsvg makes of it is not about fitting.
+        fc.pre(own.width * box.height >= own.height && own.height * box.width >= own.width);
+        expect(await sizeOf(await draw(drawing(own), { format: 'png', ...inBox(box) }))).to.deep.equal(
+          expected,
+        );
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it('with one side given has that side', async () => {
+    for (const box of [{ width: 1600 }, { height: 900 }, { width: 333 }, { height: 77 }]) {
+      const { width = Number.POSITIVE_INFINITY, height = Number.POSITIVE_INFINITY } = box as Partial<Size>;
+      const drawn = await sizeOf(
+        await draw(drawing({ width: 1920, height: 1080 }), { format: 'png', ...inBox(box) }),
+      );
+      const scale = Math.min(width / 1920, height / 1080);
+      expect(drawn).to.deep.equal({
+        width: Math.ceil(1920 * scale - 1e-6),
+        height: Math.ceil(1080 * scale - 1e-6),
+      });
+    }
+  });
+
+  for (const [what, root, style] of [
+    ['by nothing but its elements', '', ''],
+    ['by a style sheet', '', '<style>svg { width: 1920px; height: 1080px }</style>'],
+    [
+      'by a style sheet against its attributes',
+      'width="10" height="10"',
+      '<style>svg { width: 1920px; height: 1080px }</style>',
+    ],
+  ] as const) {
+    it(`whose size is told ${what} is never larger than asked for`, async () => {
+      const svg = `<svg ${NAMESPACE} ${root}>${style}<rect width="1920" height="1080" fill="red"/></svg>`;
+      for (const format of ['png', 'webp']) {
+        const file = await draw(svg, { format, width: '500', height: '500' });
+        expect(await sizeOf(file), format).to.deep.equal({ width: 500, height: 282 });
+      }
+    });
+  }
+
+  for (const root of [
+    'width="100" height="1in"',
+    'width="10.0001mm" height="1in"',
+    'width="2em" height="3em"',
+    'width="2em" height="3ex" font-size="20"',
+    'width="2em" height="3em" style="font-size:20px"',
+    'width="200" viewBox="0 0 10 30"',
+    'width="50%" height="40" viewBox="0 0 10 30"',
+    'width="50%" height="50%" viewBox="0 0 10 30"',
+    'width="10" height="-4" viewBox="0 0 10 30"',
+    'width="10" height="4furlong" viewBox="0 0 10 30"',
+    'width="10vw" height="10vh" viewBox="0 0 100 100"',
+    'width="1e3" height="1E2"',
+    'width=" 10 " height="4PX"',
+    'style="width:300px;height:200px" width="30" height="20"',
+    'style="WIDTH:300px;height:200px" width="30" height="20"',
+    'style="width:50%;height:auto" width="30" height="20" viewBox="0 0 3 4"',
+    'style="width:bad;max-width:2px" width="30" height="20" viewBox="0 0 3 4"',
+    'viewBox="0 0 5.5 6.25"',
+  ]) {
+    it(`has the size in its header that librsvg draws: ${root}`, async () => {
+      const svg = Buffer.from(`<svg ${NAMESPACE} ${root}><rect width="90" height="33"/></svg>`);
+      const path = join(await scratch('svg'), 'in');
+      await writeFile(path, svg);
+      const { width = 0, height = 0 } = await readHeader(path, 'svg');
+      const drawn = await sizeOf(await pipe(process.env.RSVG_BIN ?? 'rsvg-convert', ['-f', 'png'], svg));
+      expect({ width: Math.ceil(width), height: Math.ceil(height) }).to.deep.equal(drawn);
+    });
+  }
+
+  for (const root of [
+    'viewBox="0 0 100000 100000"',
+    'style="width:20000px;height:20000px"',
+    'width="1700em" height="1"',
+  ]) {
+    it(`that would be drawn too large is refused with the fields that help: ${root}`, async () => {
+      const { status, message } = await convert(service.base, Buffer.from(`<svg ${NAMESPACE} ${root}/>`), {});
+      expect(`${status} ${message}`).to.match(
+        /^413 The file would be drawn \d+ pixels wide or high, more than the limit of 16384: set a smaller width or height\.$/,
+      );
+    });
+  }
+
+  it('with a view box that is too large is drawn at the size asked for', async () => {
+    const svg = `<svg ${NAMESPACE} viewBox="0 0 100000 50000"><rect width="100000" height="50000"/></svg>`;
+    expect(await sizeOf(await draw(svg, { format: 'png', width: '300' }))).to.deep.equal({
+      width: 300,
+      height: 150,
+    });
+  });
+});

@@ -1,0 +1,256 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { ONE_PIXEL } from '../../src/engine/policy.ts';
+import { type Answer, ask, convert, fixture } from '../helpers/client.ts';
+import { useOwnServices, useService } from '../helpers/service.ts';
+import { makeZip, readZip } from '../helpers/zip.ts';
+
+const TYPE = 'multipart/form-data; boundary=xyz';
+const IMAGE = ONE_PIXEL.toString('latin1');
+const END = '--xyz--\r\n';
+
+const part = (disposition: string, content: string, type?: string): string =>
+  `--xyz\r\nContent-Disposition: ${disposition}\r\n${type === undefined ? '' : `Content-Type: ${type}\r\n`}\r\n${content}\r\n`;
+
+const post = (url: string, body: string, type = TYPE): Promise<Answer> =>
+  ask(url, { method: 'POST', headers: { 'content-type': type }, body: Buffer.from(body, 'latin1') });
+
+describe('a request in multipart', () => {
+  const service = useService();
+
+  const single = (body: string, type?: string) => post(`${service.base}/convert`, body, type);
+  const batch = (body: string, type?: string) => post(`${service.base}/batch`, body, type);
+  const nameIn = ({ headers }: Answer) => headers.get('content-disposition');
+  const succeeds = (answer: Answer): Answer => {
+    expect(answer.status, answer.message).to.equal(200);
+    return answer;
+  };
+
+  const file = (parameters = '; filename="a.png"', type?: string) =>
+    part(`form-data; name="file"${parameters}`, IMAGE, type);
+
+  for (const [what, body, type] of [
+    ['a semicolon behind the boundary of its type', file() + END, `${TYPE};`],
+    ['a quoted boundary', file() + END, 'Multipart/Form-Data; charset=utf-8; boundary="xyz"'],
+    ['blanks behind its boundaries', `--xyz \t\r\n${file().slice(7)}--xyz-- \r\n`, TYPE],
+    ['an image type and no file name', file('', 'image/png') + END, TYPE],
+    ['an empty file name and bytes', file('; filename=""') + END, TYPE],
+    ['an extended file name of no known charset', file(`; filename*=foo''x`) + END, TYPE],
+    ['an extended file name that is cut off', file(`; filename*=UTF-8''%`) + END, TYPE],
+    ['an unquoted file name with blanks', file('; filename=my photo.png') + END, TYPE],
+    ['a file name that ends in a backslash', file('; filename="a\\"') + END, TYPE],
+    [
+      'an empty file input in front of the file',
+      part('form-data; name="file"; filename=""', '', 'application/octet-stream') + file() + END,
+      TYPE,
+    ],
+    [
+      'an empty file input behind the file',
+      file() + part('form-data; name="file"; filename=""', '', 'application/octet-stream') + END,
+      TYPE,
+    ],
+    [
+      'an empty file input of another name',
+      file() + part('form-data; name="logo"; filename=""', '', 'application/octet-stream') + END,
+      TYPE,
+    ],
+  ] as const) {
+    it(`with ${what} is converted`, async () => {
+      succeeds(await single(body, type));
+    });
+  }
+
+  it('with an unknown extended file name takes the plain one', async () => {
+    const answer = succeeds(await single(file(`; filename*=foo''x; filename="b.png"`) + END));
+    expect(nameIn(answer)).to.equal('attachment; filename=b.webp');
+  });
+
+  it('with an unquoted file name with blanks keeps all of it', async () => {
+    const answer = succeeds(await single(file('; filename=my photo.png') + END));
+    expect(nameIn(answer)).to.equal('attachment; filename="my photo.webp"');
+  });
+
+  it('with nothing but an empty file input has no file', async () => {
+    const { status, message } = await single(
+      part('form-data; name="file"; filename=""', '', 'application/octet-stream') + END,
+    );
+    expect([status, message]).to.deep.equal([400, 'No file was sent: a file part named "file" is required.']);
+  });
+
+  it('with an empty file that has a name is refused', async () => {
+    const { status, message } = await single(part('form-data; name="file"; filename="a.png"', '') + END);
+    expect([status, message]).to.deep.equal([400, 'The file is empty (0 bytes).']);
+  });
+
+  it('with an empty file input among the files of a batch leaves it out', async () => {
+    const files = (name: string, content: string) =>
+      part(`form-data; name="files"; filename="${name}"`, content, 'application/octet-stream');
+    const body = [files('', ''), files('a.png', IMAGE), files('', ''), files('b.png', IMAGE), files('', '')];
+    const answer = succeeds(await batch(body.join('') + END));
+    expect((await readZip(answer.body)).map(({ name }) => name)).to.deep.equal(['a.webp', 'b.webp']);
+  });
+
+  for (const [what, body, type, sentence] of [
+    ['two boundaries in its type', file() + END, `${TYPE}; boundary=abc`, /boundary/],
+    ['an empty boundary', file() + END, 'multipart/form-data; boundary=""', /boundary/],
+    [
+      'a boundary of 71 characters',
+      file() + END,
+      `multipart/form-data; boundary=${'x'.repeat(71)}`,
+      /boundary/,
+    ],
+    [
+      'a field that has two names',
+      part('form-data; name="file"; name="quality"', '80') + file() + END,
+      TYPE,
+      /well-formed/,
+    ],
+    [
+      'a part that is no form field',
+      part('attachment; name="file"', IMAGE) + file() + END,
+      TYPE,
+      /well-formed/,
+    ],
+    [
+      'a boundary inside of a file that goes on',
+      part('form-data; name="file"; filename=a', `${IMAGE}\r\n--xyzzy`) + END,
+      TYPE,
+      /well-formed/,
+    ],
+  ] as const) {
+    it(`with ${what} is refused, since others could read it in another way`, async () => {
+      const { status, message } = await single(body, type);
+      expect(`${status} ${message}`).to.match(/^400 /).and.match(sentence);
+    });
+  }
+});
+
+describe('MAX_BATCH_FILES', () => {
+  const { start, current } = useOwnServices();
+
+  const files = (count: number) =>
+    Array.from({ length: count }, (_, at) => part(`form-data; name="files"; filename="${at}.png"`, IMAGE));
+  const fields = (count: number) =>
+    Array.from({ length: count }, (_, at) => part(`form-data; name="x${at}"`, '1'));
+  const batch = (parts: readonly string[]) => post(`${current().base}/batch`, parts.join('') + END);
+
+  it('above 200 allows as many files as it says, beside as many fields as are allowed', async () => {
+    await start({ MAX_BATCH_FILES: '250' });
+    const { status, message, body } = await batch([...fields(100), ...files(250)]);
+    expect(status, message).to.equal(200);
+    expect(await readZip(body)).to.have.length(250);
+  });
+
+  it('above QUEUE_LIMIT allows as many different files, since a batch never fills the queue', async () => {
+    await start({ MAX_BATCH_FILES: '250' });
+    const svg = (at: number) =>
+      `<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><g id="${at}"/></svg>`;
+    const parts = Array.from({ length: 250 }, (_, at) =>
+      part(`form-data; name="files"; filename="${at}"`, svg(at)),
+    );
+    const { status, message, body } = await batch([...parts, part('form-data; name="format"', 'png')]);
+    expect(status, message).to.equal(200);
+    expect(await readZip(body)).to.have.length(250);
+  });
+
+  it('of 1000 unpacks an archive of as many files, each with a resource fork', async () => {
+    await start({ MAX_BATCH_FILES: '1000' });
+    const entries = Array.from({ length: 1000 }, (_, at) => [
+      { name: `${at}.png`, content: ONE_PIXEL },
+      { name: `__MACOSX/._${at}.png`, content: Buffer.from('x') },
+    ]).flat();
+    const archive = makeZip(entries).toString('latin1');
+    const { status, message, body } = await batch([
+      part('form-data; name="files"; filename="a.zip"', archive),
+    ]);
+    expect(status, message).to.equal(200);
+    expect(await readZip(body)).to.have.length(1000);
+  });
+
+  it('above 200 refuses one file more, and names the limit', async () => {
+    await start({ MAX_BATCH_FILES: '250' });
+    const { status, message } = await batch(files(251));
+    expect([status, message]).to.deep.equal([400, 'Too many files: at most 250 allowed in one request.']);
+  });
+
+  it('above 200 refuses one field too many, and names that limit', async () => {
+    await start({ MAX_BATCH_FILES: '250' });
+    const { status, message } = await batch([...files(1), ...fields(101)]);
+    expect([status, message]).to.deep.equal([
+      400,
+      'Too many form fields: at most 100 allowed in one request.',
+    ]);
+  });
+});
+
+describe('a multipart body that is changed at random', () => {
+  const { start, current, nothingLeft } = useOwnServices();
+
+  /** What parsers trip over, as it may be written over a part of a body or between two of its bytes. */
+  const SPLICES = [
+    ...[
+      '\r\n',
+      '\r',
+      '\n',
+      '\r\n\r\n',
+      '--xyz',
+      '\r\n--xyz\r\n',
+      '\r\n--xyz--',
+      '--',
+      '"',
+      '\\',
+      ';',
+      '=',
+      "'",
+    ],
+    ...[
+      '\0',
+      ' ',
+      '\t',
+      ':',
+      'filename=""',
+      "filename*=UTF-8''%",
+      'name="files"',
+      'Content-Disposition: form-data',
+    ],
+    ...['Content-Type: image/png', 'x'.repeat(17_000), '\xff\xfe', '%00', '*'],
+  ];
+  const BODIES = [
+    part('form-data; name="quality"', '80') +
+      part('form-data; name="file"; filename="a.png"', IMAGE, 'image/png') +
+      END,
+    part('form-data; name="on_error"', 'skip') +
+      part('form-data; name="files"; filename="a.png"', IMAGE) +
+      part(`form-data; name="files"; filename*=UTF-8''%c3%a9.png`, IMAGE) +
+      END,
+  ] as const;
+  const mutations = fc.array(
+    fc.record({
+      at: fc.double({ min: 0, max: 1, noNaN: true }),
+      cut: fc.nat(8),
+      splice: fc.constantFrom(...SPLICES),
+    }),
+    { minLength: 1, maxLength: 4 },
+  );
+
+  it('is converted or refused for a fault of its own, and leaves nothing', async () => {
+    await start({});
+    await fc.assert(
+      fc.asyncProperty(mutations, fc.constantFrom('convert', 'batch'), async (changes, endpoint) => {
+        const mutant = changes.reduce(
+          (body, { at, cut, splice }) => {
+            const place = Math.floor(at * body.length);
+            return body.slice(0, place) + splice + body.slice(place + cut);
+          },
+          endpoint === 'convert' ? BODIES[0] : BODIES[1],
+        );
+        const { status, message } = await post(`${current().base}/${endpoint}`, mutant);
+        expect(status, message).to.be.oneOf([200, 400, 413, 415]);
+        expect(message === '').to.equal(status === 200);
+      }),
+      { numRuns: 400 },
+    );
+    await nothingLeft();
+    expect((await convert(current().base, await fixture('scene.jpg'))).status).to.equal(200);
+  });
+});

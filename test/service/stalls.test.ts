@@ -1,0 +1,111 @@
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { ONE_PIXEL } from '../../src/engine/policy.ts';
+import { ask } from '../helpers/client.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, MARKS } from '../helpers/hostile-files.ts';
+import { type ServiceProcess, startProcess } from '../helpers/process.ts';
+import { eventually } from '../helpers/scripts.ts';
+
+const PROBE = new URL('../helpers/longest-turn.ts', import.meta.url).pathname;
+
+/** No request of 10 MiB or less may keep the event loop from other requests for longer, in ms of processor time. */
+const MAX_TURN_MS = 50;
+/** The best counts: garbage collection and compilation may fall into any of them. */
+const TRIES = 3;
+
+describe('the event loop of the service', () => {
+  let server: ServiceProcess;
+  let base: string;
+  let file: string;
+  before(async () => {
+    file = join(await scratch('stalls'), 'longest');
+    server = startProcess({
+      TEMP_DIR: await scratch('stalls-temp'),
+      NODE_OPTIONS: `--import=${PROBE}`,
+      LONGEST_TURN_FILE: file,
+    });
+    base = await server.base();
+  });
+  after(async () => {
+    server.child.kill('SIGTERM');
+    await server.ended();
+  });
+
+  async function longestTurn(): Promise<number> {
+    await rm(file, { force: true });
+    process.kill(server.pid, 'SIGUSR2');
+    return Number(await eventually(() => readFile(file, 'utf8').catch(() => undefined)));
+  }
+
+  /** The longest turn while the service answers this request, in ms; the least of several tries. */
+  async function longestTurnOf(endpoint: string, body: Buffer): Promise<number> {
+    let least = Number.POSITIVE_INFINITY;
+    for (let count = 0; count < TRIES && least >= MAX_TURN_MS; count += 1) {
+      await longestTurn();
+      const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
+      const { status, message } = await ask(`${base}/${endpoint}`, {
+        method: 'POST',
+        headers,
+        body: new Uint8Array(body),
+      });
+      expect(status, message).to.be.oneOf([200, 400, 413, 415, 503]);
+      least = Math.min(least, await longestTurn());
+    }
+    return least;
+  }
+
+  const part = (parameters: string, content: Buffer | string): Buffer =>
+    Buffer.concat([
+      Buffer.from(`--xyz\r\nContent-Disposition: form-data; ${parameters}\r\n\r\n`),
+      Buffer.from(content as string),
+      Buffer.from('\r\n'),
+    ]);
+  const END = Buffer.from('--xyz--\r\n');
+  const body = (parts: readonly Buffer[]): Buffer => Buffer.concat([...parts, END]);
+  const times = (count: number, make: (at: number) => Buffer): Buffer[] =>
+    Array.from({ length: count }, (_, at) => make(at));
+  const MIB = 1024 ** 2;
+
+  const BODIES: Readonly<Record<string, () => Buffer>> = {
+    'for 20 files with names of combining marks': () =>
+      body(times(20, () => part(`name="files"; filename="${MARKS.slice(12_200, 19_900)}.png"`, ONE_PIXEL))),
+    'for 20 files with names in the extended form': () =>
+      body(
+        times(20, () => part(`name="files"; filename*=UTF-8''${'%cc%80%cc%a3'.repeat(1300)}.png`, ONE_PIXEL)),
+      ),
+    'for 20 files with backslashes and quotation marks in their names': () =>
+      body(times(20, () => part(`name="files"; filename="${'\\"'.repeat(7900)}`, ONE_PIXEL))),
+    'for 100 fields of 100 kB': () =>
+      body([
+        ...times(100, (at) => part(`name="x${at}"`, Buffer.alloc(100_000))),
+        part('name="files"; filename="a"', ONE_PIXEL),
+      ]),
+    'for fields with blanks in their headers': () =>
+      body(times(100, () => part(`name="x";${' '.repeat(8000)}x${' '.repeat(7000)}`, ''))),
+    'for a body that nearly repeats the boundary': () =>
+      body([part('name="files"; filename="a"', Buffer.alloc(9 * MIB, '\r\n--xy'))]),
+    'for a body of line breaks': () =>
+      body([part('name="files"; filename="a"', Buffer.alloc(9 * MIB, '\r\n'))]),
+    'for a preamble of 9 MiB': () => Buffer.concat([Buffer.alloc(9 * MIB, '\r'), END]),
+    'for a body of empty parts': () => body(times(100_000, () => part('name="x"', ''))),
+    'for an archive among files': () =>
+      body([part('name="files"; filename="a"', ONE_PIXEL), part('name="files"; filename="b"', 'PK\x05\x06')]),
+  };
+
+  for (const [what, make] of Object.entries(BODIES)) {
+    it(`has no turn of more than ${MAX_TURN_MS} ms ${what}`, async () => {
+      expect(await longestTurnOf('batch', make())).to.be.below(MAX_TURN_MS);
+    });
+  }
+
+  for (const [what, make] of Object.entries({ ...HOSTILE_IMAGES, ...HOSTILE_ARCHIVES })) {
+    it(`has no turn of more than ${MAX_TURN_MS} ms for ${what}`, async () => {
+      const content = make();
+      expect(content.length).to.be.at.most(10 * MIB);
+      const request = body([part('name="files"; filename="a"', content), part('name="format"', 'png')]);
+      expect(await longestTurnOf('batch', request)).to.be.below(MAX_TURN_MS);
+    });
+  }
+});
