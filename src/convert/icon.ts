@@ -35,7 +35,7 @@ export async function keepBestImage(path: string): Promise<InputType> {
     const best = (await entriesOf(bytes)).reduce<Entry | undefined>(better, undefined);
     if (!best || best.offset + best.length > (await file.stat()).size) return 'ico';
     const { offset, length } = best;
-    const isPng = PNG.equals(await bytes.at(offset, PNG.length));
+    const isPng = length >= PNG.length && PNG.equals(await bytes.at(offset, PNG.length));
     if (!isPng && (length < BITMAP_HEADER || length > MOST_BITMAP)) return 'ico';
     const from = { start: offset, end: offset + length - 1, autoClose: false };
     const image = isPng ? file.createReadStream(from) : [singleIcon(await readWhole(file, offset, length))];
