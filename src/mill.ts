@@ -116,7 +116,7 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
     const convert = createConvert({
       toolchain,
       pool,
-      run: tellKills(workers?.run ?? run, observer),
+      run: reportFailures(workers?.run ?? run, log, observer),
       srgbProfile: `${ASSETS}/srgb.icc`,
       limits: {
         maxPixels: config.MAX_PIXELS,
@@ -141,11 +141,15 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
   }
 }
 
-function tellKills(run: Run, observer: MillObserver | undefined): Run {
+/** Logs what a failed tool printed, at debug alone since it may quote what a picture contains, and counts kills. */
+function reportFailures(run: Run, log: Logger, observer: MillObserver | undefined): Run {
   return (command) =>
     run(command).catch((error) => {
-      const reason = error instanceof CommandFailed ? killReason(error) : undefined;
-      if (reason) observer?.toolKilled(reason);
+      if (error instanceof CommandFailed) {
+        log.debug({ err: error, stderr: error.stderr }, 'a tool failed');
+        const reason = killReason(error);
+        if (reason) observer?.toolKilled(reason);
+      }
       throw error;
     });
 }

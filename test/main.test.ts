@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { ask, convert, fixture, fixturePath } from './helpers/client.ts';
-import { fakeMagick } from './helpers/fake-magick.ts';
+import { fakeMagick, LIST_LIMIT } from './helpers/fake-magick.ts';
 import { scratch } from './helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from './helpers/process.ts';
 import { eventually, isRunning, script } from './helpers/scripts.ts';
@@ -80,7 +80,7 @@ describe('the process', () => {
     it('with an ImageMagick that lacks a format lists and takes no such files, and says which package helps', async () => {
       const magick = await script(
         'magick',
-        'case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  List length: 1512B";; *) exit 1;; esac',
+        `case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 1;; esac`,
       );
       const started = start({
         MAGICK_BIN: magick,
@@ -120,11 +120,11 @@ describe('the process', () => {
     for (const [how, answers] of [
       [
         'does what only our policy forbids',
-        '"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  List length: 1512B";; *) exit 0',
+        `"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 0`,
       ],
       [
         'does not do what our policy allows',
-        '"-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  List length: 1512B";; *) exit 1',
+        `"-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 1`,
       ],
       [
         'has other limits than ours',

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Run } from '../engine/command.ts';
+import type { Output, Run } from '../engine/command.ts';
 import type { Pool } from '../engine/pool.ts';
 import type { Tool, Toolchain } from '../engine/toolchain.ts';
 import { fail, failBecause } from '../errors.ts';
@@ -118,10 +118,10 @@ export function createConvert({
     options: ConvertOptions,
     signal: AbortSignal,
     deadline: number,
-  ): Promise<string> {
+  ): Promise<Output> {
     const cwd = source.folder;
     const client = source.client !== undefined && { client: source.client };
-    let printed = '';
+    const printed = { stdout: '', stderr: '' };
     for (const step of steps) {
       source.onStep?.(step);
       const file = (toolchain[step.tool] as Tool).path;
@@ -140,14 +140,15 @@ export function createConvert({
           ...memory,
           ...client,
         });
-        printed += output.stdout + output.stderr;
+        printed.stdout += output.stdout;
+        printed.stderr += output.stderr;
       } catch (error) {
-        throw explain(error, source, options.format, limitOf(step));
+        throw explain(error, step.tool, source, options.format, limitOf(step));
       }
       if (step.draws)
         checkLimits(await readHeader(join(cwd, step.draws), 'png'), options, limits, source.label);
     }
-    checkObeyed(printed);
+    checkObeyed(printed.stderr);
     return printed;
   }
 
