@@ -56,11 +56,15 @@ describe('a file that is wrong about itself', () => {
     });
   }
 
-  it('is converted as upright when it is a TIFF whose orientation is not one of the eight', async () => {
+  it('is answered with 400 when it is a TIFF whose orientation is not one of the eight', async () => {
     await start({});
-    for (const format of ['bmp', 'pdf', 'webp'])
-      for (const orientation of [0, 9, 65_281])
-        expect((await convert(current().base, pixel({ 274: orientation }), { format })).status).to.equal(200);
+    for (const format of ['bmp', 'pdf', 'webp']) {
+      expect((await convert(current().base, pixel({ 274: 6 }), { format })).status).to.equal(200);
+      for (const orientation of [0, 9, 65_281]) {
+        const { status, message } = await convert(current().base, pixel({ 274: orientation }), { format });
+        expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid TIFF image.']);
+      }
+    }
   });
 });
 

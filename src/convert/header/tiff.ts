@@ -70,7 +70,7 @@ function pageOf(at: number, tags: Tags): Page {
   const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
   const compression = value(TAG.compression);
   const stored = value(TAG.orientation);
-  const orientation = isOrientation(stored) ? stored : 1; // libtiff ignores any other value
+  const orientation = isOrientation(stored) ? stored : 1; // ImageMagick refuses a file with another value
   const [width, height] = [value(TAG.width), value(TAG.height)];
   return {
     at,
