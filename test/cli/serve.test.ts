@@ -8,6 +8,7 @@ import { fakeMagick } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { eventually, isRunning } from '../helpers/scripts.ts';
+import { requires } from '../helpers/skips.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 
@@ -51,7 +52,8 @@ describe('imagemill serve', () => {
     const folder = await scratch('full-disk');
     const apart = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-ec'];
     const mount = 'mount -t tmpfs -o size=64k tmpfs "$0"';
-    if (spawnSync(apart[0] as string, [...apart.slice(1), mount, folder]).status !== 0) this.skip();
+    const mounted = spawnSync(apart[0] as string, [...apart.slice(1), mount, folder]);
+    requires(this, 'mounts', mounted.status === 0);
     const fill = 'head -c 57344 /dev/zero >"$0/filler"';
     const service = start({ TEMP_DIR: await scratch('log') }, [
       ...apart,
