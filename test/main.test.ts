@@ -63,11 +63,13 @@ describe('the process', () => {
 
     it('with librsvg alone serves what that can do, and lists no more', async () => {
       const RSVG_BIN = await script('rsvg', 'echo "rsvg-convert version 2.54.7"');
-      const base = await start({
+      const started = start({
         PATH: await scratch('no-magick'),
         RSVG_BIN,
         TEMP_DIR: await scratch('start'),
-      }).base();
+      });
+      const base = await started.base();
+      expect(started.output()).to.include('ImageMagick 6 or 7 not found: only SVG to PNG and PDF works.');
       expect(JSON.parse((await ask(`${base}/formats`)).body.toString())).to.deep.equal({
         input: ['svg'],
         output: ['png', 'pdf'],

@@ -4,7 +4,7 @@ import type { Pool } from '../engine/pool.ts';
 import type { Tool, Toolchain } from '../engine/toolchain.ts';
 import { fail, failBecause } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
-import { checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
+import { badResult, checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
 import { EndlessFile } from './header/bytes.ts';
 import { readHeader } from './header/header.ts';
 import { checkLimits, type PictureLimits } from './limits.ts';
@@ -82,6 +82,16 @@ const MOST_DRAWING_MS = 15_000;
 /** And any memory; 50 megapixels take a fifth of it. */
 const MOST_DRAWING_BYTES = 1024 ** 3;
 
+/** What open(2) and read(2) report when a tool left no file: nothing, a link, a pipe, a socket or a folder. */
+const NO_FILE = ['ENOENT', 'ELOOP', 'ESPIPE', 'ENXIO', 'EISDIR'];
+
+/** @throws ServiceError when the tool that was to draw the picture says that all went well, and left no file */
+function readDrawn(source: Source, drawn: string): Promise<Picture> {
+  return readHeader(join(source.folder, drawn), 'png').catch((error: NodeJS.ErrnoException) => {
+    throw NO_FILE.includes(error.code ?? '') ? badResult(`${drawn}: ${error.code}`, source) : error;
+  });
+}
+
 /**
  * Makes the function that converts one file. All that it leaves on disk is in the source's folder.
  *
@@ -145,8 +155,7 @@ export function createConvert({
       } catch (error) {
         throw explain(error, step.tool, source, options.format, limitOf(step));
       }
-      if (step.draws)
-        checkLimits(await readHeader(join(cwd, step.draws), 'png'), options, limits, source.label);
+      if (step.draws) checkLimits(await readDrawn(source, step.draws), options, limits, source.label);
     }
     checkObeyed(printed.stderr);
     return printed;

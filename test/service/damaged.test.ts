@@ -4,6 +4,7 @@ import sharp from 'sharp';
 import { ico, tiff, withChunk } from '../../scripts/fixtures/writers.ts';
 import { ask, convert, fixture } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
+import { script } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
 /** Files that are wrong about themselves, and files whose words are those of the tools' own errors. */
@@ -128,6 +129,26 @@ describe('the words of a file', () => {
     expect(JSON.stringify(debug)).to.include('words of a picture');
     expect(seen()).to.not.include('words of a picture');
   });
+});
+
+describe('a tool that draws SVG', () => {
+  const { start, current } = useOwnServices();
+
+  for (const [what, body] of [
+    ['nothing', 'exit 0'],
+    ['a link', 'for last; do :; done; ln -s /etc/passwd "$last"'],
+    ['a pipe', 'for last; do :; done; mkfifo "$last"'],
+    ['a folder', 'for last; do :; done; mkdir "$last"'],
+  ]) {
+    it(`is answered with 400 when it says that all is well and leaves ${what}`, async () => {
+      const answers = `case "$*" in --version) echo "rsvg-convert version 2.60.0" ;; *) ${body} ;; esac`;
+      await start({ RSVG_BIN: await script('rsvg-convert', answers) });
+      for (const format of ['png', 'webp']) {
+        const { status, message } = await convert(current().base, await fixture('scene.svg'), { format });
+        expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid SVG image.']);
+      }
+    });
+  }
 });
 
 describe('a tool that is killed from outside', () => {
