@@ -151,8 +151,8 @@ install_packages() {
 # npm puts node_modules/.bin first on the PATH of its scripts, so that is the Node they get.
 check_node() {
   PATH=$PWD/node_modules/.bin:$PATH
-  node -e 'const [major, minor] = process.versions.node.split("."); process.exit(+major > 22 || (+major === 22 && +minor >= 12) ? 0 : 1)' ||
-    fail "Node 22.12 or newer is needed; here is $(node --version)"
+  node -e 'const [major, minor] = process.versions.node.split("."); process.exit(+major > 22 || (+major === 22 && +minor >= 17) ? 0 : 1)' ||
+    fail "Node 22.17 or newer is needed; here is $(node --version)"
 }
 
 build() {

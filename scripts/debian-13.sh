@@ -37,6 +37,6 @@ exec unshare --mount sh -eu -c '
   mount -t proc proc "$IMAGEMILL_ROOT/proc"
   mount --rbind /sys "$IMAGEMILL_ROOT/sys"
   mount -t tmpfs tmpfs "$IMAGEMILL_ROOT/tmp"
-  exec chroot "$IMAGEMILL_ROOT" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
+  exec chroot "$IMAGEMILL_ROOT" /usr/bin/env -i HOME=/root LANG=C.UTF-8 MAY_SKIP="${MAY_SKIP:-},kernel-headers" \
     PATH=/checkout/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin sh -c "cd /checkout && exec \"\$@\"" sh "$@"
 ' sh "$@"

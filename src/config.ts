@@ -30,6 +30,9 @@ const MOST_PIXELS = 16_384 ** 2;
 
 const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
 
+const REDIS_URL_EXPECTED =
+  'expected redis://host:port, with /number behind it for another database than 0, or rediss:// for TLS';
+
 const schema = z.object({
   /** Where the tools are looked for; the one variable that they inherit. */
   PATH: text('/usr/local/bin:/usr/bin:/bin'),
@@ -43,7 +46,7 @@ const schema = z.object({
   MAX_FRAMES: whole(1, 10_000, 500),
   RATE_LIMIT_PER_MINUTE: whole(0, 1_000_000, 60),
   TRUST_PROXY: z.string().transform(trustProxy).default(false),
-  REDIS_URL: z.string().refine(isRedisUrl, 'expected redis://host:port, or rediss:// for TLS').optional(),
+  REDIS_URL: z.string().refine(isRedisUrl, REDIS_URL_EXPECTED).optional(),
   CONCURRENCY: whole(1, 1024, availableParallelism()),
   QUEUE_LIMIT: whole(0, 100_000, 200),
   CONVERT_TIMEOUT_MS: whole(1, MAX_TIMER_MS, 30_000),
@@ -91,8 +94,25 @@ function shown(name: string, given: Readonly<Record<string, string | undefined>>
   return name === 'REDIS_URL' ? '…' : given[name];
 }
 
+/** Accepts only what `@redis/client` can parse, which throws for any other path than a number when it connects. */
 function isRedisUrl(value: string): boolean {
-  return URL.canParse(value) && ['redis:', 'rediss:'].includes(new URL(value).protocol);
+  if (!URL.canParse(value)) return false;
+  const { protocol, hostname, pathname, username, password } = new URL(value);
+  return (
+    ['redis:', 'rediss:'].includes(protocol) &&
+    hostname !== '' &&
+    /^(?:\/\d*)?$/.test(pathname) &&
+    [username, password].every(isPercentEncoded)
+  );
+}
+
+function isPercentEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Express's `trust proxy`: a hop count, a list of subnets, true or false. */

@@ -31,6 +31,8 @@ export interface Levels {
   readonly reservedBytes: number;
   /** What the disk of the temp folder has left; nothing when it cannot be asked. */
   readonly freeBytes: number | undefined;
+  /** How many lines of the log could not be written so far. */
+  readonly droppedLogLines: number;
 }
 
 export interface MetricsDeps {
@@ -108,6 +110,7 @@ export function createMetrics({ version, levels, wholeProcess }: MetricsDeps): M
     'temp_reserved_bytes',
     'What requests under way have put into TEMP_DIR, and may still put there.',
   );
+  const droppedLogLines = counter('log_lines_dropped_total', 'Lines of the log that could not be written.');
   const free = gauge('temp_free_bytes', 'What the disk of TEMP_DIR has left.');
 
   return {
@@ -136,6 +139,8 @@ export function createMetrics({ version, levels, wholeProcess }: MetricsDeps): M
       workers.set({ state: 'resting' }, now.workersResting);
       reserved.set(now.reservedBytes);
       if (now.freeBytes !== undefined) free.set(now.freeBytes);
+      droppedLogLines.reset();
+      droppedLogLines.inc(now.droppedLogLines);
       return { type: registry.contentType, text: await registry.metrics() };
     },
   };

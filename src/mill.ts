@@ -96,6 +96,7 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
       { path: config.PATH, magickBin: config.MAGICK_BIN, rsvgBin: config.RSVG_BIN },
       ask,
     );
+    checkNamedTools(config, toolchain);
     const capabilities = capabilitiesOf(toolchain);
     for (const problem of capabilities.problems) log.warn(problem);
     if (capabilities.outputs.length === 0) throw new Unusable('Nothing can be converted on this machine.');
@@ -116,7 +117,7 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
     const convert = createConvert({
       toolchain,
       pool,
-      run: tellKills(workers?.run ?? run, observer),
+      run: reportFailures(workers?.run ?? run, log, observer),
       srgbProfile: `${ASSETS}/srgb.icc`,
       limits: {
         maxPixels: config.MAX_PIXELS,
@@ -142,11 +143,29 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
   }
 }
 
-function tellKills(run: Run, observer: MillObserver | undefined): Run {
+/** @throws Unusable when a setting names a program that is not the tool, instead of going on without that tool */
+function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: MillSettings, { magick, rsvg }: Toolchain): void {
+  const named = [
+    { setting: 'MAGICK_BIN', path: MAGICK_BIN, tool: magick, label: 'ImageMagick 6 or 7' },
+    { setting: 'RSVG_BIN', path: RSVG_BIN, tool: rsvg, label: 'rsvg-convert' },
+  ];
+  const wrong = named.filter(({ path, tool }) => path !== undefined && !tool);
+  if (wrong.length === 0) return;
+  const problems = wrong.map(
+    ({ setting, path, label }) => `${setting}="${path}" does not run, or does not answer as ${label}.`,
+  );
+  throw new Unusable(problems.join(' '));
+}
+
+/** Logs what a failed tool printed, at debug alone since it may quote what a picture contains, and counts kills. */
+function reportFailures(run: Run, log: Logger, observer: MillObserver | undefined): Run {
   return (command) =>
     run(command).catch((error) => {
-      const reason = error instanceof CommandFailed ? killReason(error) : undefined;
-      if (reason) observer?.toolKilled(reason);
+      if (error instanceof CommandFailed) {
+        log.debug({ err: error, stderr: error.stderr }, 'a tool failed');
+        const reason = killReason(error);
+        if (reason) observer?.toolKilled(reason);
+      }
       throw error;
     });
 }

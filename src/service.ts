@@ -5,7 +5,7 @@ import { createApp } from './app.ts';
 import type { Config } from './config.ts';
 import { createTrial } from './convert/trial.ts';
 import { findPage } from './http/page-route.ts';
-import { connectCounters } from './http/shared-counters.ts';
+import { connectCounters, type SharedCounters } from './http/shared-counters.ts';
 import { createMetrics } from './metrics.ts';
 import { createMill, type Mill } from './mill.ts';
 
@@ -27,15 +27,22 @@ export interface ServiceParts {
   readonly now?: () => number;
   /** See {@link createMetrics}; by default there may be others in this process. */
   readonly wholeProcess?: boolean;
+  /** How many lines of the log could not be written so far. */
+  readonly droppedLogLines?: () => number;
 }
 
-/** @throws Unusable as {@link createMill} does */
+/**
+ * Starts everything but the listener. Whatever it throws, nothing that it started is left.
+ *
+ * @throws Unusable as {@link createMill} does
+ */
 export async function createService({
   config,
   version,
   log,
   now,
   wholeProcess = false,
+  droppedLogLines = () => 0,
 }: ServiceParts): Promise<Service> {
   const metrics = createMetrics({
     version,
@@ -44,41 +51,38 @@ export async function createService({
       ...load(),
       reservedBytes: workspaces.reserved(),
       freeBytes: await workspaces.free(),
+      droppedLogLines: droppedLogLines(),
     }),
   });
-  const { toolchain, capabilities, layers, convert, workspaces, load, close } = await createMill(
-    config,
-    log,
-    {
-      ...metrics,
-      // The trials of the probe are nobody's conversions.
-      conversion: (conversion) => conversion.client !== undefined && metrics.conversion(conversion),
-    },
-  );
-  const counters =
-    config.REDIS_URL === undefined
-      ? undefined
-      : await connectCounters({ url: config.REDIS_URL, log, onShared: metrics.countersShared });
-  const page = findPage(PAGE);
-  if (!page) log.warn('the web page is not built: npm run build');
-  let draining = false;
-  const app = createApp({
-    ...{ config, version, log, capabilities, layers, convert, workspaces, metrics, counters, page },
-    works: createTrial(convert, workspaces),
-    draining: () => draining,
-    ...(now && { now }),
+  const mill = await createMill(config, log, {
+    ...metrics,
+    // The trials of the probe are nobody's conversions.
+    conversion: (conversion) => conversion.client !== undefined && metrics.conversion(conversion),
   });
-  return {
-    app,
-    toolchain,
-    capabilities,
-    layers,
-    drain: () => {
-      draining = true;
-    },
-    async close() {
-      counters?.close();
-      await close();
-    },
+  const { toolchain, capabilities, layers, convert, workspaces, load } = mill;
+  let counters: SharedCounters | undefined;
+  const close = async (): Promise<void> => {
+    counters?.close();
+    await mill.close();
   };
+  try {
+    if (config.REDIS_URL !== undefined)
+      counters = await connectCounters({ url: config.REDIS_URL, log, onShared: metrics.countersShared });
+    const page = findPage(PAGE);
+    if (!page) log.warn('the web page is not built: npm run build');
+    let draining = false;
+    const app = createApp({
+      ...{ config, version, log, capabilities, layers, convert, workspaces, metrics, counters, page },
+      works: createTrial(convert, workspaces),
+      draining: () => draining,
+      ...(now && { now }),
+    });
+    const drain = (): void => {
+      draining = true;
+    };
+    return { app, toolchain, capabilities, layers, drain, close };
+  } catch (error) {
+    await close(); // its shells and workers would keep the process alive
+    throw error;
+  }
 }

@@ -1,6 +1,9 @@
+import { readFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { ConfigError, loadConfig } from '../src/config.ts';
+import { connectionTo as createRedisConnection } from '../src/redis.ts';
 
 const problemsOf = (environment: Record<string, string>): readonly string[] => {
   try {
@@ -12,28 +15,41 @@ const problemsOf = (environment: Record<string, string>): readonly string[] => {
   }
 };
 
+/** Defaults that the README describes instead of writing them out. */
+const UNWRITTEN: Readonly<Record<string, string | undefined>> = {
+  'processors available': String(availableParallelism()),
+  "the system's": tmpdir(),
+  'found on `PATH`': undefined,
+  none: undefined,
+};
+
+/** The README's table of settings, whose rows may name several with as many defaults. */
+async function defaultsInReadme(): Promise<Record<string, string>> {
+  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  const section = readme.slice(readme.indexOf('### Settings'), readme.indexOf('## When the tools change'));
+  const rows = [...section.matchAll(/^\| (`[A-Z_`, ]+`) \| ([^|]+) \|/gm)];
+  return Object.fromEntries(
+    rows.flatMap(([, names = '', written = '']) => {
+      const settings = [...names.matchAll(/[A-Z_]+/g)].map(([name]) => name);
+      const defaults = written.split(', ');
+      return settings.map((name, at) => [name, defaults[at] ?? written]);
+    }),
+  );
+}
+
 describe('the settings', () => {
-  it('have the defaults that the README lists', () => {
-    expect(loadConfig({})).to.deep.include({
-      PORT: 3000,
-      HOST: '0.0.0.0',
-      SUPPORT_EMAIL: 'support@localhost',
-      MAX_FILE_BYTES: 10485760,
-      MAX_PIXELS: 50000000,
-      MAX_TOTAL_PIXELS: 75000000,
-      MAX_FRAMES: 500,
-      SANDBOX: 'auto',
-      RATE_LIMIT_PER_MINUTE: 60,
-      TRUST_PROXY: false,
-      CONCURRENCY: availableParallelism(),
-      QUEUE_LIMIT: 200,
-      CONVERT_TIMEOUT_MS: 30000,
-      UPLOAD_TIMEOUT_MS: 60000,
-      TEMP_DIR: tmpdir(),
-      CORS_ORIGIN: '*',
-      LOG_LEVEL: 'info',
-      SHUTDOWN_GRACE_MS: 15000,
-    });
+  it('have the defaults that the README lists, and no others', async () => {
+    const listed = await defaultsInReadme();
+    const { PATH, ...settings } = loadConfig({});
+    expect(PATH, 'the one setting that is none of the service').to.be.a('string');
+    const optional = ['REDIS_URL', 'MAGICK_BIN', 'RSVG_BIN'];
+    expect(Object.keys(listed).sort()).to.deep.equal([...Object.keys(settings), ...optional].sort());
+    for (const [name, text] of Object.entries(listed)) {
+      const value: unknown = settings[name as keyof typeof settings];
+      expect(text in UNWRITTEN ? UNWRITTEN[text] : text, name).to.equal(
+        value === undefined ? undefined : String(value),
+      );
+    }
   });
 
   it('are as if unset when empty', () => {
@@ -87,10 +103,47 @@ describe('the settings', () => {
 
   it('take a REDIS_URL of Redis, and show none that is wrong: it may hold a password', () => {
     expect(problemsOf({ REDIS_URL: 'rediss://user:secret@cache.example:6380' })).to.deep.equal([]);
-    for (const wrong of ['http://user:secret@cache.example', 'user:secret@cache'])
-      expect(problemsOf({ REDIS_URL: wrong })).to.deep.equal([
-        'REDIS_URL="…": expected redis://host:port, or rediss:// for TLS',
+    for (const wrong of [
+      'http://user:secret@cache.example',
+      'user:secret@cache',
+      'redis://:secret@cache.example:6379/cache',
+      'redis://:secret@cache.example/1/2',
+      'redis://:%zz@cache.example',
+      'redis://',
+      'unix:///run/secret.sock',
+    ])
+      expect(problemsOf({ REDIS_URL: wrong }), wrong).to.deep.equal([
+        'REDIS_URL="…": expected redis://host:port, with /number behind it for another database than 0, or rediss:// for TLS',
       ]);
+  });
+
+  it('take no REDIS_URL that the client of Redis refuses', () => {
+    const part = fc.constantFrom(
+      '',
+      '0',
+      '15',
+      'cache',
+      '%zz',
+      '%41',
+      'user',
+      ':',
+      '@',
+      '/',
+      '?a=b',
+      '#c',
+      '[::1]',
+    );
+    const url = fc.tuple(
+      fc.constantFrom('redis://', 'rediss://', 'redis:', 'unix:'),
+      fc.array(part, { maxLength: 8 }),
+    );
+    fc.assert(
+      fc.property(url, ([start, parts]) => {
+        const REDIS_URL = start + parts.join('');
+        if (problemsOf({ REDIS_URL }).length === 0) createRedisConnection(REDIS_URL, () => {});
+      }),
+      { numRuns: 300, seed: 20_261_121 },
+    );
   });
 
   it('read CORS_ORIGIN as *, a list or off', () => {

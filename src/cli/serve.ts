@@ -5,31 +5,43 @@ import { type Logger, pino } from 'pino';
 import { createHttpServer, type HttpServer } from '../http/server.ts';
 import { createService, type Service } from '../service.ts';
 import { Unusable } from '../unusable.ts';
+import { createLogStream } from './log-stream.ts';
 import { settingsOf } from './settings.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** `imagemill serve`: settings → tools → app → listen → drain. */
 
+/** The number of its descriptor (stdout(3)). */
+const STANDARD_OUTPUT = 1;
+
 /** @returns the exit status: 2 when this machine cannot serve, 1 when something went wrong, 0 after a drain */
 export async function serve({ env, version }: Surroundings): Promise<number> {
   const config = settingsOf(env);
-  const log = pino({ level: config.LOG_LEVEL });
-  const ending = endSignal();
+  const stream = createLogStream(STANDARD_OUTPUT);
+  const log = pino({ level: config.LOG_LEVEL }, stream);
+  const signals = listenForSignals();
   let service: Service | undefined;
+  let http: HttpServer | undefined;
   try {
-    service = await createService({ config, version, log, wholeProcess: true });
-    const http = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
+    service = await createService({
+      ...{ config, version, log, wholeProcess: true },
+      droppedLogLines: () => stream.dropped,
+    });
+    http = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
     http.server.listen(config.PORT, config.HOST);
     await once(http.server, 'listening');
     reportStart(log, version, http.server, service);
-    log.info({ signal: await ending }, 'draining');
+    log.info({ signal: await signals.first }, 'draining');
     service.drain();
-    await drain(http, config.SHUTDOWN_GRACE_MS);
+    const cutOff = signals.second.then((signal) => log.warn({ signal }, 'signalled again: cutting off'));
+    await drain(http, config.SHUTDOWN_GRACE_MS, cutOff);
     log.info('ended');
     return 0;
   } catch (error) {
     if (error instanceof Unusable) log.fatal(error.message);
     else log.fatal({ err: error }, 'cannot serve');
+    http?.server.closeAllConnections();
+    http?.server.close();
     return error instanceof Unusable ? 2 : 1;
   } finally {
     await service?.close();
@@ -61,20 +73,49 @@ function reportStart(
   log.info(`listening on http://${address.includes(':') ? `[${address}]` : address}:${port}`);
 }
 
-/** The listeners stay: a process whose last one goes dies of the signal, and its tools with it, before it has drained. */
-function endSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, resolve);
-  });
+/**
+ * When a signal counts as another one, in milliseconds after the first. Ctrl-C reaches all processes of a terminal at
+ * once, and npm passes it on to its child a second time.
+ */
+const SECOND_SIGNAL_MS = 1_000;
+
+interface Signals {
+  readonly first: Promise<NodeJS.Signals>;
+  /** At least {@link SECOND_SIGNAL_MS} after the first. */
+  readonly second: Promise<NodeJS.Signals>;
 }
 
-/** Finishes what is under way, for at most the grace period; then the rest is cut off, its processes with it. */
-async function drain({ server, closeIdle }: HttpServer, graceMs: number): Promise<void> {
+/**
+ * Listens for SIGTERM and SIGINT. The listeners stay: a process whose last one goes dies of the signal, and its tools
+ * with it, before it has drained.
+ */
+function listenForSignals(): Signals {
+  const [first, second] = [Promise.withResolvers<NodeJS.Signals>(), Promise.withResolvers<NodeJS.Signals>()];
+  let firstAt: number | undefined;
+  const receive = (signal: NodeJS.Signals): void => {
+    first.resolve(signal);
+    firstAt ??= performance.now();
+    if (performance.now() - firstAt >= SECOND_SIGNAL_MS) second.resolve(signal);
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, receive);
+  return { first: first.promise, second: second.promise };
+}
+
+/**
+ * Finishes what is under way. After the grace period, or earlier once `cutOff` resolves, the rest is cut off, its
+ * processes with it.
+ */
+async function drain(
+  { server, closeIdle }: HttpServer,
+  graceMs: number,
+  cutOff: Promise<void>,
+): Promise<void> {
   const closed = once(server, 'close');
   server.close();
   // Clients keep a connection open after their last answer, or open one before their first request.
   const idle = setInterval(closeIdle, 50);
   const deadline = setTimeout(() => server.closeAllConnections(), graceMs);
+  cutOff.then(() => server.closeAllConnections());
   await closed;
   clearInterval(idle);
   clearTimeout(deadline);

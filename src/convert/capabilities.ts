@@ -53,16 +53,16 @@ function missingTools(toolchain: Toolchain): string[] {
     ...(toolchain.magick?.major === 6 ? (['heif', 'img2webp'] as const) : []),
   ];
   const lost: Readonly<Record<ToolName, string>> = {
-    magick: 'all but SVG to PDF',
-    rsvg: 'SVG',
-    heif: 'AVIF, which ImageMagick 6 reads with wrong colours',
-    img2webp: 'animations to WebP, which ImageMagick 6 writes wrongly',
+    magick: 'only SVG to PNG and PDF works',
+    rsvg: 'SVG is not read',
+    heif: 'AVIF is not read, since ImageMagick 6 reads it with wrong colours',
+    img2webp: 'animations are not converted to WebP, since ImageMagick 6 writes them wrongly',
   };
   return needed
     .filter((tool) => toolchain[tool] === undefined)
     .map(
       (tool) =>
-        `${TOOLS[tool].label} not found: no ${lost[tool]}. On Debian: apt install ${TOOLS[tool].debianPackage}`,
+        `${TOOLS[tool].label} not found: ${lost[tool]}. On Debian: apt install ${TOOLS[tool].debianPackage}`,
     );
 }
 

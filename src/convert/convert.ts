@@ -1,6 +1,6 @@
 import { renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Run } from '../engine/command.ts';
+import type { Output, Run } from '../engine/command.ts';
 import type { Pool } from '../engine/pool.ts';
 import type { Tool, Toolchain } from '../engine/toolchain.ts';
 import { fail, failBecause, type TimeLimit } from '../errors.ts';
@@ -92,6 +92,13 @@ const MAX_DRAWING_MS = 15_000;
 /** And any memory; 50 megapixels take a fifth of it. */
 const MOST_DRAWING_BYTES = 1024 ** 3;
 
+/** @throws ServiceError when the tool that was to draw the picture says that all went well, and left no file */
+function readDrawn(source: Source, drawn: string): Promise<Picture> {
+  return readHeader(join(source.folder, drawn), 'png').catch((error: NodeJS.ErrnoException) => {
+    throw isNoFile(error) ? badResult(`${drawn}: ${error.code}`, source) : error;
+  });
+}
+
 /**
  * Moves a file that a tool reads on standard input out of the folder that the tool can change. The file is opened outside of
  * the sandbox: inside its folder, the tool could put a link to any other file in its place.
@@ -144,10 +151,10 @@ export function createConvert({
     options: ConvertOptions,
     signal: AbortSignal,
     deadline: number,
-  ): Promise<string> {
+  ): Promise<Output> {
     const cwd = source.folder;
     const client = source.client !== undefined && { client: source.client };
-    let printed = '';
+    const printed = { stdout: '', stderr: '' };
     let input: string | undefined;
     const todo = [...steps];
     for (let step = todo.shift(); step; step = todo.shift()) {
@@ -170,9 +177,10 @@ export function createConvert({
           ...memory,
           ...client,
         });
-        printed += output.stdout + output.stderr;
+        printed.stdout += output.stdout;
+        printed.stderr += output.stderr;
       } catch (error) {
-        throw explain(error, source, options.format, limitOf(step));
+        throw explain(error, step.tool, source, options.format, limitOf(step));
       }
       if (step.draws) {
         const drawn = await readDrawn(source, step.draws);
@@ -181,7 +189,7 @@ export function createConvert({
         if (again) todo.unshift(again);
       }
     }
-    checkObeyed(printed);
+    checkObeyed(printed.stderr);
     return printed;
   }
 
@@ -279,14 +287,5 @@ async function inRoom<T extends { readonly bytes: number }>(
     return result;
   } finally {
     settle?.(bytes);
-  }
-}
-
-/** The header of a picture that a tool has drawn, or should have. */
-async function readDrawn(source: Source, name: string): Promise<Picture> {
-  try {
-    return await readHeader(join(source.folder, name), 'png');
-  } catch (error) {
-    throw isNoFile(error) ? badResult(`no picture in ${name}`, source) : error;
   }
 }

@@ -1,7 +1,8 @@
 import { CommandFailed } from '../engine/command.ts';
 import { ClientGone, failBecause, ServiceError, type TimeLimit } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
-import type { Picture } from './plan/types.ts';
+import { messagesIn, trustedMessagesIn } from './messages.ts';
+import type { Picture, ToolName } from './plan/types.ts';
 
 /** What a failed command means for the person who sent the picture. */
 
@@ -10,35 +11,69 @@ interface Failing {
   readonly label: string;
 }
 
-/** As ImageMagick ends a line about what it may not do itself: a picture's own words may stand before that. */
-const REFUSED = /not allowed by the security policy.* @ error\S*$/im;
+/** ImageMagick's own message that its policy forbids an operation. A colour profile's name is too short to hold it. */
+const REFUSED = /^attempt to perform an operation not allowed by the security policy .* @ error\//;
 
-type Meaning = 'ours' | 'disk' | 'pixels' | 'side' | 'time';
+type Meaning = 'time' | 'disk' | 'pixels' | 'side';
 
-/** Signs in what the tools print, looked for in this order. */
-const SIGNS: readonly { readonly sign: RegExp; readonly meaning: Meaning }[] = [
-  { sign: REFUSED, meaning: 'ours' },
-  { sign: /time limit exceeded|TimeLimitExceeded/i, meaning: 'time' },
+interface Sign {
+  readonly sign: RegExp;
+  readonly meaning: Meaning;
+}
+
+/**
+ * The messages of ImageMagick that mean something, by their text and the source that prints it, in the order in which
+ * they are looked for. Without its `locale.xml` ImageMagick prints the tag of a reason, such as `TimeLimitExceeded`.
+ */
+const MAGICK_SIGNS: readonly Sign[] = [
+  { sign: /^(?:time limit exceeded|TimeLimitExceeded) .* @ (?:error|fatal)\/cache\.c\//, meaning: 'time' },
+  { sign: /^unable to write file .* @ error\/constitute\.c\/WriteImage\//, meaning: 'disk' },
   {
-    sign: /No space left on device|Disk quota exceeded|unable to write file|WriteBlob Failed/i,
+    sign: /^unable to open \w+ [`'][^']*': (?:No space left on device|Disk quota exceeded) @ error\/blob\.c\/OpenBlob\//,
     meaning: 'disk',
   },
   // A limit named together with the output is that of its format.
-  { sign: /exceeds limit `image\.|BAD_DIMENSION/i, meaning: 'side' },
+  { sign: /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) [`']image\./, meaning: 'side' },
+  { sign: /^bad dimension .* @ error\/webp\.c\//, meaning: 'side' },
+  { sign: /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) /, meaning: 'pixels' },
+  { sign: /^(?:list length exceeds limit|ListLengthExceedsLimit) /, meaning: 'pixels' },
   {
-    sign: /exceeds limit|limit exceeded|cache resources exhausted|maximum supported image dimension/i,
+    sign: /^(?:cache resources exhausted|CacheResourcesExhausted) .* @ error\/cache\.c\//,
     meaning: 'pixels',
   },
+  { sign: /^Maximum supported image dimension is \d+ pixels .* @ error\/jpeg\.c\//, meaning: 'pixels' },
 ];
+
+/** The messages of rsvg-convert. It quotes names of a drawing only behind "Error reading SVG", and they have no line breaks. */
+const RSVG_SIGNS: readonly Sign[] = [
+  { sign: /^Error rendering SVG stdin: Write Error$/m, meaning: 'disk' },
+  { sign: /^The resulting image would be larger than \d+ pixels on either dimension\.$/m, meaning: 'pixels' },
+];
+
+/** What a failed tool reported; the other tools report nothing that is told apart. */
+const MEANINGS: Readonly<Partial<Record<ToolName, (stderr: string) => Meaning | undefined>>> = {
+  magick: (stderr) => meaningOf(MAGICK_SIGNS, trustedMessagesIn(stderr)),
+  rsvg: (stderr) => meaningOf(RSVG_SIGNS, [stderr]),
+};
+
+function meaningOf(signs: readonly Sign[], texts: readonly string[]): Meaning | undefined {
+  return signs.find(({ sign }) => texts.some((text) => sign.test(text)))?.meaning;
+}
 
 /** What a tool ends with that wrote more than a file may have: by itself, or ImageMagick, which passes the number on. */
 const FILE_TOO_LARGE: readonly (number | string | undefined)[] = ['SIGXFSZ', 25];
 
-/** Signs that a tool stumbled over the colour profile of a picture that may be sound. */
-export const PROFILE_TROUBLE = /ColorProfile|color transform|unable to transform colorspace/i;
+const PROFILE_TROUBLE =
+  /^(?:ColorspaceColorProfileMismatch|unable to create color transform|unable to transform colorspace) .* @ (?:warning|error)\/profile\.c\//;
 
 /** Turns what {@link CommandFailed} tells into the error that the client gets. */
-export function explain(error: unknown, source: Failing, format: OutputType, limit: TimeLimit): Error {
+export function explain(
+  error: unknown,
+  tool: ToolName,
+  source: Failing,
+  format: OutputType,
+  limit: TimeLimit,
+): Error {
   if (!(error instanceof CommandFailed)) return error as Error;
   switch (error.reason) {
     case 'cancelled':
@@ -48,7 +83,7 @@ export function explain(error: unknown, source: Failing, format: OutputType, lim
     case 'unrunnable':
       return failBecause(error, isShortage(error.cause) ? 'BUSY' : 'TOOLS_FAILING');
     default:
-      return explainText(error, source, format, limit);
+      return explainEnd(error, tool, source, format, limit);
   }
 }
 
@@ -59,10 +94,20 @@ function isShortage(cause: unknown): boolean {
   );
 }
 
-function explainText(error: CommandFailed, source: Failing, format: OutputType, limit: TimeLimit): Error {
-  const meaning = SIGNS.find(({ sign }) => sign.test(error.stderr))?.meaning;
+/** Something outside of the service, such as the kernel's out-of-memory killer, ends processes with this signal. */
+const KILLED = 'SIGKILL';
+
+function explainEnd(
+  error: CommandFailed,
+  tool: ToolName,
+  source: Failing,
+  format: OutputType,
+  limit: TimeLimit,
+): Error {
   const { label, maxSide } = OUTPUTS[format];
-  if (meaning === 'ours') return error;
+  if (isRefused(error.stderr)) return error;
+  if (error.end === KILLED) return failBecause(error, 'TOOLS_FAILING');
+  const meaning = MEANINGS[tool]?.(error.stderr);
   if (meaning === 'time' || error.end === 'SIGXCPU') {
     return failBecause(error, 'CONVERSION_TIMEOUT', source.label, limit);
   }
@@ -73,9 +118,17 @@ function explainText(error: CommandFailed, source: Failing, format: OutputType, 
   return failBecause(error, 'DAMAGED', source.label, INPUTS[source.type].label);
 }
 
-/** A part of the work that the policy refused leaves a wrong picture, whatever the tool says at its end. */
-export function checkObeyed(printed: string): void {
-  if (REFUSED.test(printed)) throw new Error(`refused in part: ${printed}`);
+/**
+ * Checks that the policy refused no part of the work, which would leave a wrong picture, whatever the tool's status is.
+ *
+ * @throws Error when it did
+ */
+export function checkObeyed(stderr: string): void {
+  if (isRefused(stderr)) throw new Error('the policy refused a part of the conversion');
+}
+
+function isRefused(stderr: string): boolean {
+  return messagesIn(stderr).some((message) => REFUSED.test(message));
 }
 
 /** What looks damaged may only be of a rare kind: that is said instead. */
@@ -86,7 +139,12 @@ export function explainKind(error: Error, { rareCoding }: Picture, source: Faili
 
 /** Whether an explained failure may be gone without the picture's profile. */
 export function isProfileTrouble({ cause }: Error): boolean {
-  return cause instanceof CommandFailed && PROFILE_TROUBLE.test(cause.stderr);
+  return cause instanceof CommandFailed && hasProfileTrouble(cause.stderr);
+}
+
+/** Whether ImageMagick stumbled over the colour profile of a picture that may be sound. */
+export function hasProfileTrouble(stderr: string): boolean {
+  return trustedMessagesIn(stderr).some((message) => PROFILE_TROUBLE.test(message));
 }
 
 /** The tool said that all went well, and what it left is not a picture. */

@@ -1,30 +1,36 @@
+import type { Output } from '../engine/command.ts';
 import { INPUT_TYPES, type InputType } from '../formats.ts';
-import { PROFILE_TROUBLE } from './failure.ts';
+import { hasProfileTrouble } from './failure.ts';
 import { readHeader } from './header/header.ts';
+import { trustedMessagesIn } from './messages.ts';
 import type { ConvertOptions, Note, Picture } from './plan/types.ts';
 
 /** What is told of a result besides the plan's own notes: what the tools said, and what is in it. */
 
-/** Signs in what the tools print although they succeed. */
-const SIGNS: readonly { readonly sign: RegExp; readonly note: Note }[] = [
-  { sign: /^opaque: false/im, note: 'alpha-flattened' },
-  {
-    sign: /Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman)/,
-    note: 'truncated-input',
-  },
-];
+/** What a plan has ImageMagick print of a picture with transparency. */
+const TRANSPARENT = /^opaque: false/im;
+/** ImageMagick's warnings of a JPEG that ends early. */
+const TRUNCATED =
+  /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman).*) .* @ warning\/jpeg\.c\//;
 
 /**
+ * The notes of a result, from its plan and from what the tools printed although they succeeded.
+ *
  * A profile that the tool complained of was not used, so that nothing was converted by it.
  *
  * @param kept whether all metadata that was to be kept is in the result
  */
-export function notesIn(planned: readonly Note[], printed: string, kept: boolean): Note[] {
-  const seen = SIGNS.filter(({ sign }) => sign.test(printed)).map(({ note }) => note);
-  const done = PROFILE_TROUBLE.test(printed)
+export function notesIn(planned: readonly Note[], { stdout, stderr }: Output, kept: boolean): Note[] {
+  const isTruncated = trustedMessagesIn(stderr).some((message) => TRUNCATED.test(message));
+  const done = hasProfileTrouble(stderr)
     ? planned.filter((note) => note !== 'colour-converted-to-srgb')
     : planned;
-  return [...done, ...seen, ...(kept ? [] : (['metadata-partly-kept'] as const))];
+  return [
+    ...done,
+    ...(TRANSPARENT.test(stdout) ? (['alpha-flattened'] as const) : []),
+    ...(isTruncated ? (['truncated-input'] as const) : []),
+    ...(kept ? [] : (['metadata-partly-kept'] as const)),
+  ];
 }
 
 /** Whether the result has every kind of metadata that the picture had, or none was to be kept. */

@@ -73,7 +73,10 @@ function checkedSize(path: string, format: (typeof OUTPUTS)['webp']): number | u
   }
 }
 
-/** Whether a name that a tool should have made a file of is none, a link, or a socket: open(2). */
+/** What open(2) and read(2) report when a tool left no file: nothing, a link, a pipe, a socket or a folder. */
+const NO_FILE = ['ENOENT', 'ELOOP', 'ESPIPE', 'ENXIO', 'EISDIR'];
+
+/** Whether an error says that a tool left no file under the name that it should have written. */
 export function isNoFile(error: unknown): boolean {
-  return ['ENOENT', 'ELOOP', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? '');
+  return NO_FILE.includes((error as NodeJS.ErrnoException).code ?? '');
 }

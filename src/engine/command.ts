@@ -33,13 +33,18 @@ export type Reason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'unrunnable';
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
   readonly reason: Reason;
-  readonly stderr: string;
+  readonly #stderr: string;
   /** Its exit status, or the signal that ended it. */
   readonly end: number | string | undefined;
   constructor(reason: Reason, message: string, stderr: string, cause?: unknown, end?: number | string) {
     super(message, { cause });
     this.end = end;
     this.reason = reason;
-    this.stderr = stderr;
+    this.#stderr = stderr;
+  }
+
+  /** What it printed on standard error. No log takes it from here, since it may quote what a picture contains. */
+  get stderr(): string {
+    return this.#stderr;
   }
 }

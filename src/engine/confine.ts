@@ -19,7 +19,9 @@ export function limited({ memoryBytes, fileBytes }: Bounds): Way {
     confine: ({ timeoutMs, memoryBytes: less }: Command) => ({
       limits: [
         `-v ${Math.floor(Math.min(less ?? memoryBytes, memoryBytes) / 1024)}`,
-        `-t ${Math.ceil(timeoutMs / 1000) + 1}`,
+        // At its soft limit a process gets SIGXCPU, which names the cause; at its hard limit SIGKILL, which does not.
+        `-St ${Math.ceil(timeoutMs / 1000) + 1}`,
+        `-Ht ${Math.ceil(timeoutMs / 1000) + 2}`,
         `-f ${Math.ceil(fileBytes / 512)}`,
         '-n 64',
         '-c 0',

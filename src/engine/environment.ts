@@ -64,6 +64,6 @@ export function environment(
 }
 
 /** Of ImageMagick's list of pictures: copies stand beside the frames while they are put together. */
-export function listLength({ frames }: ToolLimits): number {
+export function listLength({ frames }: Pick<ToolLimits, 'frames'>): number {
   return 3 * frames + 12;
 }

@@ -81,7 +81,7 @@ describe('a container with nothing but its port and its folder for temporary fil
     const { status, stdout, stderr } = spawnSync('nsenter', [...inside, SUITE], {
       cwd: ROOT,
       encoding: 'utf8',
-      env: { ...process.env, BASE_URL: container.base },
+      env: { ...process.env, BASE_URL: container.base, MAGICK_VERSION: '7' },
     });
     expect(status, stdout + stderr).to.equal(0);
     expect(Number(/(\d+) passing/.exec(stdout)?.[1])).to.be.above(500);

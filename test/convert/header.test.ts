@@ -3,6 +3,7 @@ import { symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { tiff } from '../../scripts/fixtures/writers.ts';
 import { readHeader } from '../../src/convert/header/header.ts';
 import type { InputType } from '../../src/formats.ts';
 import { fixture, fixturePath, trapPath } from '../helpers/client.ts';
@@ -221,6 +222,44 @@ describe('the header', () => {
     const { pages, ...rest } = await headerOf(await image.tiff({ bigtiff: true }).toBuffer(), 'tiff');
     expect(pages).to.deep.equal([{ at: 0, width: 33, height: 17, profile: 'none' }]);
     expect(rest).to.deep.include({ width: 33, height: 17, profile: 'none' });
+  });
+
+  it('of a BigTIFF whose directory, next directory or profile is beyond 2^53 ends there', async () => {
+    const beyond = Buffer.alloc(8, 0xff);
+    const nowhere = Buffer.concat([Buffer.from([0x49, 0x49, 43, 0, 8, 0, 0, 0]), beyond]);
+    expect(await headerOf(nowhere, 'tiff')).to.deep.include({ pages: [{ at: 0, profile: 'none' }] });
+
+    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const bytes = await image.withIccProfile('p3').tiff({ bigtiff: true }).toBuffer();
+    const directory = Number(bytes.readBigUInt64LE(8));
+    const entries = Number(bytes.readBigUInt64LE(directory));
+    const end = directory + 8 + entries * 20;
+    beyond.copy(bytes, end);
+    for (let entry = directory + 8; entry < end; entry += 20)
+      if (bytes.readUInt16LE(entry) === 34675) beyond.copy(bytes, entry + 12);
+    expect(await headerOf(bytes, 'tiff')).to.deep.include({ width: 33, height: 17, profile: 'other' });
+  });
+
+  it('of a TIFF has an orientation only if it is one of the eight', async () => {
+    const strip = Buffer.alloc(3);
+    const pageWith = (orientation: number) => ({
+      tags: { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 274: orientation, 277: 3, 278: 1 },
+      strip,
+    });
+    const { pages = [] } = await headerOf(tiff([6, 0, 9, 65_281].map(pageWith)), 'tiff');
+    expect(pages.map(({ orientation }) => orientation)).to.deep.equal([6, ...Array(3).fill(undefined)]);
+  });
+
+  it('of a TIFF whose numbers are single bytes is read as such, whatever stands behind them', async () => {
+    const strip = Buffer.alloc(3);
+    const tags = { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 274: 6, 277: 3, 278: 1 };
+    const bytes = tiff([{ tags, strip }]);
+    for (let entry = 10; entry < 10 + bytes.readUInt16LE(8) * 12; entry += 12) {
+      if (bytes.readUInt16LE(entry) !== 274) continue;
+      bytes.writeUInt16LE(1, entry + 2);
+      bytes.fill(0xff, entry + 9, entry + 12);
+    }
+    expect((await headerOf(bytes, 'tiff')).pages?.[0]?.orientation).to.equal(6);
   });
 
   it('of a CMYK TIFF says so', async () => {

@@ -38,6 +38,14 @@ describe('an icon', () => {
     expect(await kept(file)).to.deep.equal({ type: 'png', file: png });
   });
 
+  it('stays as it is when its largest image is a PNG of less than a signature', async () => {
+    for (const length of [0, 1, 7]) {
+      const file = ico([{ side: 32, bytes: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1') }]);
+      file.writeUInt32LE(length, 14);
+      expect(await kept(file), `${length} bytes`).to.deep.equal({ type: 'ico', file });
+    }
+  });
+
   it('stays as it is when it makes no sense', async () => {
     const whole = ico([{ side: 16, bytes: bitmap(16) }]);
     for (const length of [0, 5, 6, 21, 22, 40, whole.length - 1]) {

@@ -14,11 +14,11 @@ describe('a trial', () => {
   const setUp = async (free?: () => Promise<number>) => {
     const tempDir = await scratch('trial');
     const state = { now: 0, tries: 0, error: undefined as Error | undefined };
-    const convert = (async () => {
+    const convert: Convert = async () => {
       state.tries += 1;
       if (state.error) throw state.error;
-      return {};
-    }) as unknown as Convert;
+      return { path: '/result', bytes: 1, queuedMs: 0, convertedMs: 0, notes: [] };
+    };
     const workspaces = createWorkspaces(tempDir, free);
     const works = createTrial(convert, workspaces, () => state.now);
     return { state, works, tempDir, workspaces };

@@ -7,6 +7,7 @@ import { type Answer, ask, convert, fixture } from '../helpers/client.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { eventually, script } from '../helpers/scripts.ts';
+import { requires } from '../helpers/skips.ts';
 
 /**
  * What code could do that runs in a decoder: a program takes the place of rsvg-convert in a real server, and tries it on
@@ -176,9 +177,9 @@ for (const { name, list } of [
 
     /** What holds only where there is a stand-in. */
     const proven = (what: string, prove: () => Promise<void>): void => {
-      it(what, async () => {
-        if (program) return prove();
-        console.warn(`NOT PROVEN, since there is no compiler: ${what}`);
+      it(what, async function () {
+        requires(this, 'compiler', program !== undefined);
+        await prove();
       });
     };
 

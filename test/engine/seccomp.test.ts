@@ -12,6 +12,7 @@ import {
 } from '../../scripts/seccomp/compile.ts';
 import { DENY_LIST } from '../../scripts/seccomp/deny-list.ts';
 import type { Condition, Rule } from '../../scripts/seccomp/rules.ts';
+import { requires } from '../helpers/skips.ts';
 
 /** The filters of system calls, for both architectures, run by an interpreter of classic BPF. */
 
@@ -245,9 +246,8 @@ describe('the filters of system calls', () => {
     ['x64', '/usr/include/x86_64-linux-gnu/asm/unistd_64.h', 300],
     ['arm64', '/usr/include/asm-generic/unistd.h', 250],
   ] as const) {
-    it(`have the numbers of ${architecture} that the kernel's header on this machine has`, () => {
-      if (!existsSync(header))
-        return console.warn(`NOT PROVEN, since ${header} is not installed: the numbers`);
+    it(`have the numbers of ${architecture} that the kernel's header on this machine has`, function () {
+      requires(this, 'kernel-headers', existsSync(header));
       const { column } = ARCHITECTURES[architecture];
       const text = readFileSync(header, 'utf8').replaceAll('__NR3264_fstatat', '__NR3264_newfstatat');
       const rows = [...text.matchAll(/^#define __NR(?:3264)?_(\w+) (\d+)$/gm)].filter(

@@ -108,8 +108,7 @@ describe('the shells that start programs', () => {
     const children = async () => (await readFile(file, 'utf8')).split(' ').filter(Boolean).map(Number);
     const before = await children();
     const running = failure(run('/bin/sleep', { args: ['60'] }));
-    let born: number | undefined;
-    while (born === undefined) born = (await children()).find((pid) => !before.includes(pid));
+    const born = await eventually(async () => (await children()).find((pid) => !before.includes(pid)));
     process.kill(born, 'SIGKILL');
     expect((await running).cause).to.include({ code: 'EAGAIN' });
   });

@@ -3,6 +3,8 @@ import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import type { Context, Suite } from 'mocha';
+import { unexpectedSkips } from './skips.ts';
 
 /** Everything the suite puts on disk is below this folder. */
 export const suiteFolder = mkdtempSync(join(tmpdir(), 'imagemill-suite-'));
@@ -15,9 +17,11 @@ export async function scratch(name: string): Promise<string> {
 }
 
 export const mochaHooks = {
-  async afterAll(): Promise<void> {
+  async afterAll(this: Context): Promise<void> {
     await (await import('./shells.ts')).shells.close();
     try {
+      const suite = this.test?.parent as Suite;
+      expect(unexpectedSkips(suite, process.env), 'skipped, and not named in MAY_SKIP').to.deep.equal([]);
       expect(leftIn(join(suiteFolder, 'service')), 'left in TEMP_DIR by the whole suite').to.deep.equal([]);
     } finally {
       rmSync(suiteFolder, { recursive: true, force: true });

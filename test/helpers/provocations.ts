@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { type Answer, ask, fixture } from './client.ts';
-import { fakeMagick } from './fake-magick.ts';
+import { fakeMagick, NOT_ALLOWED, printMessage } from './fake-magick.ts';
 import { exchange, parseAnswer } from './raw-http.ts';
 import type { OwnService } from './service.ts';
 
@@ -151,7 +151,7 @@ const ofForms = Object.entries(FORMS).flatMap(([operation, { path, part }]): Cas
     status: 500,
     how: 'a tool that is refused what it needs',
     settings: async () => ({
-      MAGICK_BIN: await fakeMagick('echo "not allowed by the security policy @ error/x.c" >&2; exit 1'),
+      MAGICK_BIN: await fakeMagick(`${printMessage(NOT_ALLOWED)}; exit 1`),
     }),
     send: (service) => post(service, { path, part }, ['scene.jpg']),
   },

@@ -26,6 +26,7 @@ export interface OwnService {
 }
 
 const EXTERNAL = process.env.BASE_URL ?? '';
+const EXTERNAL_MAGICK = ([6, 7] as const).find((major) => String(major) === process.env.MAGICK_VERSION);
 
 /** For suites that say nothing about settings: they run against any server, which is there from before to after. */
 export function useService(): { readonly base: string; readonly magick: 6 | 7 | undefined } {
@@ -38,9 +39,9 @@ export function useService(): { readonly base: string; readonly magick: 6 | 7 | 
     get base() {
       return own?.base ?? EXTERNAL.replace(/\/$/, '');
     },
-    /** Which ImageMagick it runs; not known of a server that is not our own. */
+    /** Which ImageMagick it runs. Of a server that is there already, MAGICK_VERSION of the environment says so. */
     get magick() {
-      return own?.service.toolchain.magick?.major;
+      return own?.service.toolchain.magick?.major ?? EXTERNAL_MAGICK;
     },
   };
 }

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { ask, convert, fixture, fixturePath, trap } from '../helpers/client.ts';
-import { fakeMagick } from '../helpers/fake-magick.ts';
+import { fakeMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
 import { type OwnService, useOwnServices } from '../helpers/service.ts';
@@ -71,8 +71,7 @@ describe('when something goes wrong', () => {
     });
 
     it('that something unexpected is wrong with, the answer is 500 with the support address and the request id', async () => {
-      const refused =
-        'echo "convert: operation not allowed by the security policy @ error/constitute.c" >&2; exit 1';
+      const refused = `${printMessage(NOT_ALLOWED)}; exit 1`;
       await start({ MAGICK_BIN: await fakeMagick(refused), SUPPORT_EMAIL: 'help@example.com' });
       const { status, message, headers } = await convert(current().base, photo);
       expect([status, message]).to.deep.equal([
@@ -112,14 +111,14 @@ describe('when something goes wrong', () => {
     }
 
     for (const [text, status] of [
-      ["width or height exceeds limit `in' @ error/cache.c", 413],
-      ["cache resources exhausted `in' @ error/cache.c", 413],
-      ['unable to write: No space left on device @ error', 503],
-      ["attempt to perform an operation not allowed by the security policy `WEBP' @ error", 500],
+      ["width or height exceeds limit `in' @ error/cache.c/OpenPixelCache/3928.", 413],
+      ["cache resources exhausted `in' @ error/cache.c/OpenPixelCache/4095.", 413],
+      ["unable to write file `image.webp' @ error/constitute.c/WriteImage/1362.", 503],
+      [NOT_ALLOWED, 500],
     ] as const) {
       it(`that says "${text.slice(0, 40)}…", the answer is ${status}`, async () => {
         await start({
-          MAGICK_BIN: await fakeMagick(`echo "convert: ${text.replaceAll('`', '\\`')}" >&2; exit 1`),
+          MAGICK_BIN: await fakeMagick(`${printMessage(text)}; exit 1`),
         });
         expect((await convert(current().base, photo)).status).to.equal(status);
       });
@@ -127,16 +126,18 @@ describe('when something goes wrong', () => {
 
     it('that was refused a part of the work and says that all is well, the result is not believed', async () => {
       const real = fixturePath('scene.webp');
-      const complaint = "not allowed by the security policy 'GROUP4' @ error/module.c";
       await start({
-        MAGICK_BIN: await fakeMagick(`echo "convert: ${complaint}" >&2; cp ${real} image.webp`),
+        MAGICK_BIN: await fakeMagick(`${printMessage(NOT_ALLOWED)}; cp ${real} image.webp`),
       });
       expect((await convert(current().base, photo)).status).to.equal(500);
     });
 
     it('that stumbles over the profile of a picture, it is tried again without', async () => {
       const real = fixturePath('scene.webp');
-      const body = `case "$*" in *-intent*) echo "ColorspaceColorProfileMismatch" >&2; exit 1 ;; *) cp ${real} image.webp ;; esac`;
+      const mismatch = printMessage(
+        "ColorspaceColorProfileMismatch `icc' @ error/profile.c/ProfileImage/935.",
+      );
+      const body = `case "$*" in *-intent*) ${mismatch}; exit 1 ;; *) cp ${real} image.webp ;; esac`;
       await start({ MAGICK_BIN: await fakeMagick(body) });
       const { status, headers } = await convert(current().base, await trap('p3-tagged.jpg'));
       expect([status, headers.get('x-conversion-notes')]).to.deep.equal([200, null]);

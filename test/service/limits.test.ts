@@ -1,7 +1,11 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { tiff } from '../../scripts/fixtures/writers.ts';
-import { convert, fixture } from '../helpers/client.ts';
+import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { scratch } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
 /** What is too large is refused by its header: 413, with the value, the limit and its setting, and no tool is started. */
@@ -116,9 +120,25 @@ describe('a limit', () => {
     expect((await sharp(body, { animated: true }).metadata()).pages).to.equal(520);
   });
 
-  it('is said to be in force at the start, with what shuts the tools in', async () => {
-    await start({});
-    const { layers } = current().service;
-    expect(layers.limits).to.equal('ulimit');
+  it('of the machine is set for every tool: memory, processor time, size and number of files, core dumps', async () => {
+    const folder = await scratch('limits');
+    const asked = ['v', 'St', 'Ht', 'f', 'n', 'c'].map((flag) => `ulimit -${flag}`).join('; ');
+    const MAGICK_BIN = await fakeMagick(
+      `{ ${asked}; } > ${folder}/limits; cp ${fixturePath('scene.webp')} image.webp`,
+    );
+    await start({
+      MAGICK_BIN,
+      CONVERT_TIMEOUT_MS: '30000',
+      MAX_PIXELS: '50000000',
+      MAX_TOTAL_PIXELS: '75000000',
+    });
+    expect((await convert(current().base, await plain(8, 8).png().toBuffer())).status).to.equal(200);
+    const [memory, soft, hard, file, files, core] = (await readFile(join(folder, 'limits'), 'utf8')).split(
+      '\n',
+    );
+    // 2 GiB in KiB; the seconds of the time limit and one more; 4 bytes a pixel and 16 MiB in blocks of 512 bytes.
+    expect([memory, files, core]).to.deep.equal([String(2 * 1024 ** 2), '64', '0']);
+    expect([soft, hard]).to.deep.equal(['31', '32']);
+    expect(Number(file)).to.equal(Math.ceil((4 * 75_000_000 + 16 * 1024 ** 2) / 512));
   });
 });

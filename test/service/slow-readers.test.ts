@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import type { Context } from 'mocha';
 import sharp from 'sharp';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
@@ -9,6 +10,7 @@ import { formWith, readBody, readSlowly, type Sent, sendFrom } from '../helpers/
 import { scratch } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { requestFolders, useOwnServices } from '../helpers/service.ts';
+import { requires } from '../helpers/skips.ts';
 
 /** The size of the disk, in MiB, and the bytes of the results that fill it. */
 const DISK = 250;
@@ -45,9 +47,8 @@ describe('clients that read their answers slowly', function () {
     ['one address', Array.from({ length: 8 }, () => '127.0.0.5')],
     ['eight addresses', Array.from({ length: 8 }, (_, at) => `127.0.0.${10 + at}`)],
   ] as const) {
-    it(`from ${what} do not keep the disk full for another client`, async () => {
-      const base = await service.start();
-      if (base === undefined) return;
+    it(`from ${what} do not keep the disk full for another client`, async function () {
+      const base = await service.start(this);
       const slow = await fillDisk(base, addresses);
       expect(slow.filter(({ status }) => status === 200).length, 'slow readers').to.be.above(1);
       for (let request = 0; request < 3; request += 1) {
@@ -59,9 +60,8 @@ describe('clients that read their answers slowly', function () {
     });
   }
 
-  it('are cut off when a client that holds less needs the room, and not more of them than it takes', async () => {
-    const base = await service.start();
-    if (base === undefined) return;
+  it('are cut off when a client that holds less needs the room, and not more of them than it takes', async function () {
+    const base = await service.start(this);
     const addresses = ['5', '5', '5', '6', '6', '7'].map((last) => `127.0.0.${last}`);
     const slow = await fillDisk(base, addresses);
     expect(slow.map(({ status }) => status)).to.deep.equal(addresses.map(() => 200));
@@ -117,16 +117,13 @@ function useSmallDisk(mebibytes: number) {
     server = undefined;
   });
   return {
-    /** @returns undefined where nothing can be mounted */
-    async start(): Promise<string | undefined> {
+    /** Skips the test where nothing can be mounted. */
+    async start(test: Context): Promise<string> {
       const TEMP_DIR = await scratch('small-disk');
       const mount = `mount -t tmpfs -o size=${mebibytes}m tmpfs '${TEMP_DIR}'; exec "$@"`;
       const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
       const apart = [...user, '--mount', 'sh', '-ec', mount, 'sh'];
-      if (spawnSync('unshare', [...apart, 'true']).status !== 0) {
-        console.warn('NOT PROVEN, since nothing can be mounted here: that slow readers do not fill a disk');
-        return undefined;
-      }
+      requires(test, 'mounts', spawnSync('unshare', [...apart, 'true']).status === 0);
       server = startProcess({ TEMP_DIR }, ['unshare', ...apart]);
       return server.base();
     },

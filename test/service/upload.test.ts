@@ -5,6 +5,8 @@ import { useService } from '../helpers/service.ts';
 
 const MIB = 1024 * 1024;
 
+const NOT_MULTIPART = 'The request body must be multipart/form-data with a boundary.';
+
 describe('the upload', () => {
   const service = useService();
   let photo: Buffer;
@@ -140,21 +142,19 @@ describe('the upload', () => {
       for (const type of ['application/json', 'image/png', 'multipart/mixed; boundary=xyz', 'text/plain']) {
         const init = { method: 'POST', headers: { 'content-type': type }, body: '{}' };
         const { status, message } = await ask(`${service.base}/convert`, init);
-        expect([status, message], type).to.deep.equal([
-          400,
-          'The request body must be multipart/form-data with a boundary.',
-        ]);
+        expect([status, message], type).to.deep.equal([400, NOT_MULTIPART]);
       }
     });
 
     it('must be there', async () => {
-      const { status } = await ask(`${service.base}/convert`, { method: 'POST' });
-      expect(status).to.equal(400);
+      const { status, message } = await ask(`${service.base}/convert`, { method: 'POST' });
+      expect([status, message]).to.deep.equal([400, NOT_MULTIPART]);
     });
 
     it('must have a boundary', async () => {
       const init = { method: 'POST', headers: { 'content-type': 'multipart/form-data' }, body: 'x' };
-      expect((await ask(`${service.base}/convert`, init)).status).to.equal(400);
+      const { status, message } = await ask(`${service.base}/convert`, init);
+      expect([status, message]).to.deep.equal([400, NOT_MULTIPART]);
     });
 
     it('must use the boundary it declares', () =>

@@ -31,6 +31,36 @@ describe('files come onto the page', () => {
     }
   };
 
+  it('and give back their memory when they are removed before their thumbnails are made', async () => {
+    const page = await open(service);
+    await page.evaluate(() => {
+      const held = new Set<string>();
+      const decoding = Promise.withResolvers<void>();
+      Object.assign(window, { held, decodeNow: decoding.resolve });
+      const { createObjectURL, revokeObjectURL } = URL;
+      URL.createObjectURL = (blob) => {
+        const url = createObjectURL(blob);
+        held.add(url);
+        return url;
+      };
+      URL.revokeObjectURL = (url) => {
+        held.delete(url);
+        revokeObjectURL(url);
+      };
+      const { decode } = HTMLImageElement.prototype;
+      HTMLImageElement.prototype.decode = async function () {
+        await decoding.promise;
+        await decode.call(this);
+      };
+    });
+    await pick(page, [fixturePath('scene.jpg'), fixturePath('scene.png')]);
+    await page.getByRole('button', { name: 'Remove scene.jpg' }).click();
+    await page.evaluate(() => Reflect.get(window, 'decodeNow')());
+    // Pictures are looked at one after another: when the second has its thumbnail the first is done with.
+    await page.locator('.thumbnail img').waitFor();
+    expect(await page.evaluate(() => (Reflect.get(window, 'held') as Set<string>).size)).to.equal(1);
+  });
+
   it('when they are dropped anywhere, with type, size, dimensions and a thumbnail', async () => {
     const page = await open(service);
     await drop(page, [fixturePath('scene.jpg'), fixturePath('scene.svg')]);

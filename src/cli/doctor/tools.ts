@@ -8,11 +8,15 @@ import type { Facts } from './examine.ts';
 
 export function imageMagick({ toolchain: { magick }, config: { MAGICK_BIN } }: Facts): Check[] {
   if (magick) return [{ name: 'ImageMagick', state: 'ok', found: `${magick.version}  ${magick.path}` }];
-  const found = MAGICK_BIN
-    ? `${MAGICK_BIN} does not answer as ImageMagick`
-    : 'none: nothing but SVG to PNG and PDF';
-  const advice = MAGICK_BIN ? 'unset MAGICK_BIN, or set it to another' : 'apt install imagemagick';
-  return [{ name: 'ImageMagick', state: 'warn', found, advice: [advice] }];
+  if (MAGICK_BIN) return [notTheTool('ImageMagick', 'MAGICK_BIN', MAGICK_BIN)];
+  const found = 'none: nothing but SVG to PNG and PDF';
+  return [{ name: 'ImageMagick', state: 'warn', found, advice: ['apt install imagemagick'] }];
+}
+
+/** The service does not start with a setting that names another program. */
+function notTheTool(name: string, setting: string, path: string): Check {
+  const advice = [`unset ${setting}, or set it to the path of ${name}`];
+  return { name, state: 'fail', found: `${path} does not run, or does not answer as ${name}`, advice };
 }
 
 /** What they are for, and the Debian package that brings them. */
@@ -29,8 +33,7 @@ export function otherTools({ toolchain, config: { RSVG_BIN } }: Facts): Check[] 
     if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
     if (onlyFor6 && toolchain.magick?.major !== 6)
       return { name, state: 'ok', found: 'none; only ImageMagick 6 needs it' };
-    if (key === 'rsvg' && RSVG_BIN)
-      return { name, state: 'warn', found: `${RSVG_BIN} does not answer as ${name}: ${without}` };
+    if (key === 'rsvg' && RSVG_BIN) return notTheTool(name, 'RSVG_BIN', RSVG_BIN);
     return { name, state: 'warn', found: `none: ${without}`, advice: [`apt install ${debianPackage}`] };
   });
 }

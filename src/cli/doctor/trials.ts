@@ -7,7 +7,7 @@ import { ONE_PIXEL } from '../../engine/policy.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import type { OutputType } from '../../formats.ts';
 import type { Mill } from '../../mill.ts';
-import { connectionTo } from '../../redis.ts';
+import { connectionTo, type RedisConnection } from '../../redis.ts';
 import type { Check } from './check.ts';
 import type { Facts } from './examine.ts';
 import { missingScripts, SCRIPTS } from './fonts.ts';
@@ -17,7 +17,7 @@ import { missingScripts, SCRIPTS } from './fonts.ts';
 export async function conversion({ mill, policyHolds }: Facts): Promise<Check[]> {
   const name = 'conversion';
   if (mill instanceof Error) {
-    const told = policyHolds === false || /^(?:SANDBOX|TEMP_DIR)/.test(mill.message); // in rows of their own
+    const told = policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN)/.test(mill.message); // in rows of their own
     return told ? [] : [{ name, state: 'fail', found: mill.message }];
   }
   if (!mill.toolchain.magick) return [];
@@ -99,8 +99,9 @@ export function page(): Check[] {
 export async function counters({ config: { REDIS_URL } }: Facts): Promise<Check[]> {
   if (REDIS_URL === undefined) return [];
   const name = 'REDIS_URL';
-  const client = connectionTo(REDIS_URL, () => {});
+  let client: RedisConnection | undefined;
   try {
+    client = connectionTo(REDIS_URL, () => {});
     await client.connect();
     await client.ping();
     return [{ name, state: 'ok', found: 'answers' }];
@@ -108,6 +109,6 @@ export async function counters({ config: { REDIS_URL } }: Facts): Promise<Check[
     const found = `no answer: ${(error as Error).message}; each instance counts alone`;
     return [{ name, state: 'warn', found, advice: ['start it, or correct REDIS_URL'] }];
   } finally {
-    if (client.isOpen) client.destroy();
+    if (client?.isOpen) client.destroy();
   }
 }

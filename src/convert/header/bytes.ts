@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 
 const WINDOW = 64 * 1024;
+const NO_BYTES = Buffer.alloc(0);
 
 /** More looks than an honest file of any setting needs: ten thousand pages take four each. */
 const MOST_LOOKS = 100_000;
@@ -37,7 +38,8 @@ export interface Readable {
 
 /**
  * Reads a file here and there through one window of 64 KiB, so that walking a
- * file of any size costs the same memory. Past the end there are no bytes.
+ * file of any size costs the same memory. Past the end there are no bytes, and
+ * no file reaches past 2⁵³, where Node refuses to read.
  */
 export class Bytes {
   readonly #file: Readable;
@@ -56,6 +58,7 @@ export class Bytes {
     this.#looks += 1;
     if (this.#looks > MOST_LOOKS || this.#windows > MOST_WINDOWS) throw new EndlessFile();
     if (performance.now() - turnStarted > TURN_MS) await waitForTurn();
+    if (!Number.isSafeInteger(offset)) return NO_BYTES;
     if (offset < this.#start || offset + length > this.#start + this.#filled) {
       this.#windows += 1;
       const { bytesRead } = await this.#file.read(this.#window, 0, WINDOW, offset);

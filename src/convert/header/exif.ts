@@ -1,14 +1,20 @@
+import type { Orientation } from '../plan/types.ts';
 import type { Bytes } from './bytes.ts';
 import { numberReader, readTags } from './tags.ts';
 
 const ORIENTATION = 0x0112;
 
 /** The orientation in the EXIF that starts at `start`: a TIFF directory without a picture (EXIF 2.32, 4.5). */
-export async function readOrientation(bytes: Bytes, start: number): Promise<{ orientation?: number }> {
+export async function readOrientation(bytes: Bytes, start: number): Promise<{ orientation?: Orientation }> {
   const read = numberReader((await bytes.at(start, 1))[0] === 0x4d);
   const directory = start + ((await read(bytes, start + 4, 4)) ?? 0);
-  const orientation = (await readTags(bytes, read, directory)).get(ORIENTATION)?.value ?? 0;
-  return orientation >= 1 && orientation <= 8 ? { orientation } : {};
+  const value = (await readTags(bytes, read, directory)).get(ORIENTATION)?.value;
+  return isOrientation(value) ? { orientation: value } : {};
+}
+
+/** Whether a tag's value is an orientation: the specification has 1 to 8, and files have anything. */
+export function isOrientation(value: number | undefined): value is Orientation {
+  return value !== undefined && Number.isInteger(value) && value >= 1 && value <= 8;
 }
 
 /** Some writers put JPEG's marker in front of EXIF in other formats, too. */

@@ -33,7 +33,7 @@ const READERS: Readonly<Record<InputType, Reader>> = {
 export async function readHeader(path: string, type: InputType): Promise<Picture> {
   const fd = openSync(path, ONLY_A_FILE);
   try {
-    return await readHeaderOf(opened(fd), type);
+    return await readHeaderOf(readFrom(fd), type);
   } finally {
     closeSync(fd);
   }
@@ -42,8 +42,11 @@ export async function readHeader(path: string, type: InputType): Promise<Picture
 /** What a tool has left may be a link out of the folder, or a pipe, which would be waited for for ever. */
 const ONLY_A_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** It was written a moment ago: to read from memory takes less than to have another thread do it. */
-function opened(fd: number): Readable {
+/**
+ * Reads the open file `fd` synchronously. The file was written a moment ago, so reading it from memory takes less time
+ * than a round trip to another thread.
+ */
+export function readFrom(fd: number): Readable {
   return {
     read: async (buffer, offset, length, position) => ({
       bytesRead: readSync(fd, buffer, offset, length, position),

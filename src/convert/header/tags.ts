@@ -32,8 +32,8 @@ export function numberReader(bigEndian: boolean): ReadNumber {
   return Object.assign(read, { in: numberIn });
 }
 
-const SHORT = 3;
-const LONG = 4;
+/** Bytes of one number, by the type of its tag: BYTE, SHORT, LONG, and BigTIFF's LONG8. */
+const NUMBER_BYTES: Readonly<Record<number, 1 | 2 | 4 | 8>> = { 1: 1, 3: 2, 4: 4, 16: 8 };
 
 /** How many bytes things take; BigTIFF only differs in that (its specification is Adobe's Technote 3, 2007). */
 export interface Layout {
@@ -69,6 +69,6 @@ export async function readTags(
 
 /** Of what stands in the directory itself: the first number, if all of them have room there, or where they are. */
 function widthOf(type: number, count: number, { offset }: Layout): number {
-  if (type === SHORT && count * 2 <= offset) return 2;
-  return type === LONG && count * 4 <= offset ? 4 : offset;
+  const width = NUMBER_BYTES[type] ?? offset;
+  return width * count <= offset ? width : offset;
 }

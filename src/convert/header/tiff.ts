@@ -1,5 +1,6 @@
 import type { MetadataKind, Page, Picture, Profile } from '../plan/types.ts';
 import type { Bytes } from './bytes.ts';
+import { isOrientation } from './exif.ts';
 import { readProfile } from './icc.ts';
 import { BIG, CLASSIC, type Layout, numberReader, readTags, type Tag } from './tags.ts';
 
@@ -68,7 +69,8 @@ function pageOf(at: number, tags: Tags): Page {
   const bits = value(TAG.bitsPerSample) ?? 1;
   const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
   const compression = value(TAG.compression);
-  const orientation = value(TAG.orientation) ?? 1;
+  const stored = value(TAG.orientation);
+  const orientation = isOrientation(stored) ? stored : 1; // ImageMagick refuses a file with another value
   const [width, height] = [value(TAG.width), value(TAG.height)];
   return {
     at,

@@ -1,6 +1,6 @@
 import { INPUTS } from '../../formats.ts';
 import { pageToSrgb } from './colour.ts';
-import { type Area, type FrameTraits, INPUT_FILE, type Job, type Page } from './types.ts';
+import { type Area, type FrameTraits, INPUT_FILE, type Job, type Orientation, type Page } from './types.ts';
 import { ABILITIES } from './versions.ts';
 import { allFrames, passesThrough, wantedPages } from './wanted.ts';
 
@@ -32,13 +32,13 @@ function readPages(pages: readonly Page[], repairsOf: (page: Page) => string[]):
 }
 
 /** Palettes need a touch to become true; few greys may come inverted, JPEG half turned. XMP turns nothing. */
-function repairPage({ inverted, mirroredFor = 1, orientation = 1 }: Page): string[] {
+function repairPage({ inverted, mirroredFor = UPRIGHT, orientation }: Page): string[] {
   const touch = ['-evaluate', 'add', '0', ...(inverted ? ['-negate'] : []), ...(UNDO[mirroredFor] ?? [])];
   return [...touch, ...turn(orientation)];
 }
 
 /** What undoes the half of an orientation that a reader has applied: as TIFFReadRGBAImageOriented of libtiff does. */
-const UNDO: Readonly<Record<number, readonly string[]>> = {
+const UNDO: Readonly<Partial<Record<Orientation, readonly string[]>>> = {
   2: ['-flop'],
   3: ['-rotate', '180'],
   4: ['-flip'],
@@ -131,19 +131,25 @@ export function repairColours({ picture, drawn }: Job): string[] {
 }
 
 /** EXIF's orientations, 1 to 8, as ImageMagick calls them. */
-const UPRIGHT = 'TopLeft';
-const ORIENTATIONS = [
-  ...[UPRIGHT, UPRIGHT, 'TopRight', 'BottomRight', 'BottomLeft'],
-  ...['LeftTop', 'RightTop', 'RightBottom', 'LeftBottom'],
-];
+const ORIENTATIONS: Readonly<Record<Orientation, string>> = {
+  1: 'TopLeft',
+  2: 'TopRight',
+  3: 'BottomRight',
+  4: 'BottomLeft',
+  5: 'LeftTop',
+  6: 'RightTop',
+  7: 'RightBottom',
+  8: 'LeftBottom',
+};
+const UPRIGHT = 1;
 
 /**
  * The tag is read here and told, since 6 passes over EXIF in a PNG, and 7 believes XMP, which no viewer does.
  * What was told would be written, too, where metadata is kept: so it is told that all is upright then.
  */
-function turn(orientation = 1): string[] {
-  const stored = ORIENTATIONS[orientation] as string;
-  return [...(stored === UPRIGHT ? [] : ['-orient', stored, '-auto-orient']), '-orient', UPRIGHT];
+function turn(orientation: Orientation = UPRIGHT): string[] {
+  const rotate = orientation === UPRIGHT ? [] : ['-orient', ORIENTATIONS[orientation], '-auto-orient'];
+  return [...rotate, '-orient', ORIENTATIONS[UPRIGHT]];
 }
 
 /** `+repage` because a rotated picture would keep the canvas it had before. */

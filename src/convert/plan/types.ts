@@ -8,8 +8,8 @@ export interface Picture {
   /** Stored size in pixels, before any orientation is applied. */
   readonly width?: number;
   readonly height?: number;
-  /** EXIF's orientation, 2 to 8; 1 or undefined when there is nothing to do. */
-  readonly orientation?: number;
+  /** Undefined, as 1, when there is nothing to do. */
+  readonly orientation?: Orientation;
   /** A BMP whose fourth byte is not transparency. */
   readonly opaque?: boolean;
   /** A BMP whose transparency has one bit. */
@@ -42,6 +42,9 @@ export interface Picture {
   readonly framesUnread?: boolean;
 }
 
+/** How a stored picture is turned to be seen upright, as EXIF and TIFF number it (EXIF 2.32, 4.6.4); 1 is upright. */
+export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
+
 /** An embedded colour profile: none; sRGB, whatever it calls itself; another; or one that turned out to be useless. */
 export type Profile = 'none' | 'srgb' | 'other' | 'useless';
 
@@ -60,13 +63,13 @@ export interface Page {
   readonly cmyk?: boolean;
   readonly lab?: boolean;
   readonly profile?: Profile;
-  /** How it is to be turned, 2 to 8. */
-  readonly orientation?: number;
+  /** Undefined, as 1, when there is nothing to do. */
+  readonly orientation?: Orientation;
   readonly tones?: Tones;
   /** Its greys are read the wrong way round. */
   readonly inverted?: boolean;
   /** Its pixels are mirrored or turned by half for this orientation, and it still has the tag. */
-  readonly mirroredFor?: number;
+  readonly mirroredFor?: Orientation;
   /** Compressed as TIFF 6.0 first had it. */
   readonly oldJpeg?: boolean;
 }

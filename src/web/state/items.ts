@@ -1,6 +1,6 @@
 import { computed, type Signal, signal } from '@preact/signals';
 import type { Note } from '../../convert/plan/types.ts';
-import { forget, type Look, look } from '../work/look.ts';
+import { forget, lookInto, type Seen } from '../work/look.ts';
 import { fields } from './choices.ts';
 
 /** The files on the page, and how far each has come. */
@@ -8,8 +8,7 @@ import { fields } from './choices.ts';
 export interface Item {
   readonly id: number;
   readonly file: File;
-  /** What it looks like: undefined until it was looked at, null when the browser cannot show it. */
-  readonly seen: Signal<Look | null | undefined>;
+  readonly seen: Seen;
   readonly state: Signal<State>;
 }
 
@@ -26,7 +25,7 @@ export interface Result {
   /** What it is called when it is saved. */
   readonly name: string;
   readonly notes: readonly Note[];
-  readonly seen: Signal<Look | null | undefined>;
+  readonly seen: Seen;
 }
 
 export type Done = Extract<State, { at: 'done' }>;
@@ -60,7 +59,7 @@ export function add(files: readonly File[]): void {
   });
   items.value = [...items.value, ...added];
   said.value = `${added.length} ${added.length === 1 ? 'file' : 'files'} added.`;
-  for (const { file, seen } of added) look(file).then((found) => (seen.value = found));
+  for (const { file, seen } of added) lookInto(seen, file);
 }
 
 /** Takes items away, with all that is under way for them. */
@@ -68,7 +67,7 @@ export function remove(gone: readonly Item[]): void {
   for (const item of gone) {
     const state = item.state.value;
     if ('cancel' in state) state.cancel();
-    forget(item.seen.value);
+    forget(item.seen);
     forgetResult(state);
   }
   items.value = items.value.filter((item) => !gone.includes(item));
@@ -79,7 +78,7 @@ export function remove(gone: readonly Item[]): void {
 export function forgetResult(state: State): void {
   if (state.at !== 'done') return;
   URL.revokeObjectURL(state.result.url);
-  forget(state.result.seen.value);
+  forget(state.result.seen);
 }
 
 /** Not converted yet, or not with these choices. */

@@ -4,7 +4,7 @@ import { OUTPUTS } from '../../formats.ts';
 import { choices, fields } from '../state/choices.ts';
 import { forgetResult, type Item, type Result, said } from '../state/items.ts';
 import { type Answer, post } from './api.ts';
-import { look } from './look.ts';
+import { lookInto } from './look.ts';
 import { queued } from './queue.ts';
 
 /** Converts every one of `items` with the choices of this moment. */
@@ -57,7 +57,7 @@ export function nameOfResult(name: string): string {
 
 function resultOf({ blob, header }: Answer, name: string): Result {
   const seen: Result['seen'] = signal(undefined);
-  if (!isPdf(blob)) look(blob).then((found) => (seen.value = found));
+  if (!isPdf(blob)) lookInto(seen, blob);
   const notes = header('X-Conversion-Notes').split(', ').filter(Boolean) as Note[];
   return { blob, url: URL.createObjectURL(blob), name, notes, seen };
 }

@@ -1,3 +1,4 @@
+import type { Signal } from '@preact/signals';
 import { sizeOfTiff } from './tiff.ts';
 
 /** Looks at pictures: how large they are, and what they are like at the size of a thumb. */
@@ -14,16 +15,32 @@ const THUMBNAIL = 128;
 
 let last: Promise<unknown> = Promise.resolve();
 
+/** What a picture is like: undefined while it is not looked at yet, null when nobody here can tell, or any more. */
+export type Seen = Signal<Look | null | undefined>;
+
+/** Looks at a picture and puts what it is like into `seen`, unless that was forgotten meanwhile. */
+export async function lookInto(seen: Seen, picture: Blob): Promise<void> {
+  const found = await look(picture);
+  if (seen.peek() === undefined) seen.value = found;
+  else revoke(found);
+}
+
 /** What a picture is like, or null when nobody here can tell. One at a time: a large one takes 200 MB while it is decoded. */
-export function look(picture: Blob): Promise<Look | null> {
+function look(picture: Blob): Promise<Look | null> {
   const mine = last.then(() => lookAt(picture)).catch(() => sizeOfTiff(picture).catch(() => null));
   last = mine;
   return mine;
 }
 
-/** Gives the small copy's memory back. */
-export function forget(seen: Look | null | undefined): void {
-  if (seen?.thumbnail) URL.revokeObjectURL(seen.thumbnail);
+/** Gives the small copy's memory back, now or once there is one. */
+export function forget(seen: Seen): void {
+  const found = seen.peek();
+  seen.value = null;
+  revoke(found);
+}
+
+function revoke(found: Look | null | undefined): void {
+  if (found?.thumbnail) URL.revokeObjectURL(found.thumbnail);
 }
 
 /** @throws DOMException when it cannot be decoded */
