@@ -87,7 +87,7 @@ export async function shutIn({
   }
   if (sandbox.layers.syscalls === 'deny-list') {
     log.warn(
-      'the tools do not work with the system calls of assets/seccomp/allow-list: all but those of the deny-list are allowed',
+      'A tool makes system calls that are not on the allow-list: the deny-list is on, which allows more. See SECURITY.md.',
     );
   }
   return sandbox;

@@ -138,7 +138,7 @@ const OF_SETPRIV: Readonly<Partial<Record<CallName, string>>> = {
 /** Calls that do what a tool needs with some arguments, and something else with others. */
 const BY_ARGUMENTS: Readonly<Partial<Record<CallName, Rule>>> = {
   clone: THREADS_ONLY,
-  // Libraries are mapped from files. What can be written is never run: no memory that was filled becomes a program.
+  // Libraries are mapped from files. No memory is writable and executable, and none that was written becomes executable.
   mmap: {
     action: 'allow',
     when: [

@@ -45,7 +45,7 @@ const REFUSED: Readonly<Record<string, readonly CallName[]>> = {
     ...(['mq_timedsend', 'mq_timedreceive', 'mq_notify', 'mq_getsetattr'] as const),
     ...(['add_key', 'request_key', 'keyctl'] as const),
   ],
-  'runs a program that the tool has brought along': ['memfd_create', 'memfd_secret', 'execveat'],
+  'runs a program that is in no file': ['memfd_create', 'memfd_secret', 'execveat'],
   'is a wide way into the kernel': [
     ...(['bpf', 'userfaultfd', 'personality', 'seccomp', 'modify_ldt', 'iopl', 'ioperm', 'vhangup'] as const),
     ...(['lsm_get_self_attr', 'lsm_set_self_attr', 'lsm_list_modules', 'syslog', 'acct'] as const),

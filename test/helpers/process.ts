@@ -37,7 +37,11 @@ export function startProcess(
     pid: child.pid as number,
     output: () => output,
     async base() {
-      const match = await eventually(() => /listening on (http:\/\/[\d.]+:\d+)/.exec(output) ?? undefined);
+      // A start tries every tool, which takes seconds on a busy machine.
+      const match = await eventually(
+        () => /listening on (http:\/\/[\d.]+:\d+)/.exec(output) ?? undefined,
+        25,
+      );
       return `${match[1]}/api/v1`;
     },
     async ended() {
