@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**
  * Answers `Expect: 100-continue` with 100 when a handler starts to read the body. When the head alone decides, the
- * final status comes instead, as RFC 9110, section 10.1.1 requires, and the connection closes: nobody can tell whether
- * the body still follows.
+ * final status comes instead, as RFC 9110, section 10.1.1 requires. The connection then closes, because the server
+ * cannot know whether the body still follows.
  */
 export function askForBodyWhenRead(req: IncomingMessage, res: ServerResponse): void {
   const { shouldKeepAlive } = res;

@@ -24,7 +24,7 @@ const CHECKS: readonly Check[] = [
   },
 ];
 
-/** Refuses requests that HTTP does not allow, or whose body nothing here can decode. */
+/** Refuses requests that HTTP does not allow, or whose body has an unsupported coding. */
 export const checkHead: RequestHandler = (req, _res, next) => {
   for (const check of CHECKS) {
     const error = check(req);

@@ -201,8 +201,8 @@ describe('docker/nginx.conf in front of an instance', function () {
   });
 
   it('answers 502 with Retry-After in the error shape when no instance is there', async () => {
-    const [nobody] = await freePorts(1);
-    await startProxy(`http://127.0.0.1:${nobody}`);
+    const [unused] = await freePorts(1);
+    await startProxy(`http://127.0.0.1:${unused}`);
     const answer = await send(plain('/api/v1/health'));
     expectShape(answer, 502);
     expect(answer.headers.get('retry-after')).to.equal('5');

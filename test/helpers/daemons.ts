@@ -57,7 +57,7 @@ export async function startNginxFile(
   before: readonly string[] = [],
 ): Promise<Daemon> {
   await writeFile(join(folder, 'nginx.conf'), conf);
-  // One process, so that whoever ends it has ended all of it.
+  // One process: ending it ends all of nginx.
   const alone = conf.includes('daemon off;') ? [] : ['-g', 'daemon off; master_process off;'];
   const args = ['-p', folder, '-e', `${folder}/error.log`, '-c', join(folder, 'nginx.conf'), ...alone];
   const [program = 'nginx', ...rest] = [...before, 'nginx', ...args];

@@ -158,7 +158,7 @@ const ofForms = Object.entries(FORMS).flatMap(([operation, { path, part }]): Cas
   {
     operation,
     status: 501,
-    how: 'a body in a coding that nobody can decode',
+    how: 'a body in a transfer coding that is not supported',
     send: (service) =>
       say(service, `${formHead(path)}Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`),
   },

@@ -17,12 +17,13 @@ const MAX_PER_CLIENT = 50;
 const unfinished = (path: string, headers = ''): string =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${100 * MIB}\r\n${headers}\r\n`;
 const FORM = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
-const UPLOAD = `${unfinished('/api/v1/convert', FORM)}--xyz\r\n`;
+/** It keeps the least rate for 20 seconds. */
+const UPLOAD = `${unfinished('/api/v1/convert', FORM)}${'x'.repeat(20_000)}`;
 
 const addresses = (count: number): string[] => Array.from({ length: count }, (_, at) => `127.0.1.${at + 1}`);
 
 describe('connections', function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let server: ServiceProcess;
   let base: string;
   const open: Socket[] = [];
@@ -32,10 +33,14 @@ describe('connections', function () {
     server = startProcess({ TEMP_DIR: await scratch('connections'), ...settings }, few);
     base = await server.base();
   };
-  afterEach(async () => {
-    for (const socket of open.splice(0)) socket.destroy();
+  const stop = async (): Promise<void> => {
     server.child.kill('SIGKILL');
     await server.ended();
+  };
+  before(() => start());
+  after(stop);
+  afterEach(() => {
+    for (const socket of open.splice(0)) socket.destroy();
   });
 
   /** Opens connections from an address and sends the same on each. */
@@ -66,7 +71,6 @@ describe('connections', function () {
 
   for (const headers of ['', 'Connection: close\r\n']) {
     it(`of refused requests hold no places of others${headers && ', also with Connection: close'}`, async () => {
-      await start();
       // As many as there are places, each refused while its body is outstanding.
       for (const from of addresses(MAX / MAX_PER_CLIENT + 1))
         await answered(await flood(MAX_PER_CLIENT, from, unfinished('/nothing', headers)));
@@ -76,7 +80,6 @@ describe('connections', function () {
   }
 
   it('of one client are at most a quarter: the rest is refused, and others are served', async () => {
-    await start();
     await fill('127.0.1.1');
     const refused = await get('/api/v1/health', '127.0.1.1');
     expect(parseAnswer(refused).status).to.equal(503);
@@ -89,7 +92,6 @@ describe('connections', function () {
   });
 
   it('that are all busy leave places for probes, from every address', async () => {
-    await start();
     for (const from of addresses(MAX / MAX_PER_CLIENT)) await fill(from);
     for (const from of ['127.0.1.1', '127.0.2.1']) {
       for (const path of ['/livez', '/readyz', '/metrics'])
@@ -103,6 +105,7 @@ describe('connections', function () {
   });
 
   it('of a trusted proxy have no limit per address', async () => {
+    await stop();
     await start({ TRUST_PROXY: '127.0.1.1' });
     await flood(MAX_PER_CLIENT + 20, '127.0.1.1', UPLOAD);
     expect(statuses(await get('/api/v1/health', '127.0.1.1'))).to.deep.equal([200]);

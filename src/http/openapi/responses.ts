@@ -14,7 +14,7 @@ const WHEN: Readonly<Record<number, string>> = {
   429: 'There were too many requests from this address.',
   431: 'The headers of the request are too large.',
   500: 'Something unexpected. The message says whom to write to and which request to quote.',
-  501: 'The body has a transfer coding that nothing here can decode.',
+  501: 'The body has a transfer coding that is not supported.',
   503: 'The service cannot do it now: it is busy, out of room, without its tools, or shutting down.',
 };
 
