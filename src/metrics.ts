@@ -104,7 +104,10 @@ export function createMetrics({ version, levels, wholeProcess }: MetricsDeps): M
   const waiting = gauge('conversions_waiting', 'Conversions that wait for their turn.');
   const running = gauge('conversions_running', 'Conversions under way.');
   const workers = gauge('workers', 'Warm workers that wait for work.', ['state']);
-  const reserved = gauge('temp_reserved_bytes', 'What requests under way have put into TEMP_DIR, and may still put there.');
+  const reserved = gauge(
+    'temp_reserved_bytes',
+    'What requests under way have put into TEMP_DIR, and may still put there.',
+  );
   const free = gauge('temp_free_bytes', 'What the disk of TEMP_DIR has left.');
 
   return {
