@@ -6,11 +6,11 @@ import { type Conversion, type Convert, createConvert } from './convert/convert.
 import { CommandFailed, type Run } from './engine/command.ts';
 import type { ToolLimits } from './engine/environment.ts';
 import { type KillReason, killReason } from './engine/killed.ts';
+import { createLaunchers } from './engine/launcher/launchers.ts';
 import { policyHolds } from './engine/policy.ts';
 import { createPool } from './engine/pool.ts';
 import { createRun } from './engine/run.ts';
 import type { Layers } from './engine/sandbox.ts';
-import { createShells } from './engine/shells.ts';
 import { findToolchain, type Toolchain } from './engine/toolchain.ts';
 import { sweep } from './files/sweep.ts';
 import { createWorkspaces, type Workspaces } from './files/workspace.ts';
@@ -75,9 +75,9 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
   const swept = await sweep(config.TEMP_DIR);
   if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
   const workspaces = createWorkspaces(config.TEMP_DIR);
-  const shells = createShells(workspaces.home);
+  const launchers = createLaunchers(workspaces.home);
   const tidy = async (): Promise<void> => {
-    await shells.close();
+    await launchers.close();
     await workspaces.close();
   };
   try {
@@ -85,7 +85,7 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
       throw new Unusable(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
     });
     // Asking a tool who it is involves no picture, and version 6 lists no formats under the policy.
-    const ask = createRun({ shells, searchPath: config.PATH, policyFolder: NO_POLICY });
+    const ask = createRun({ launchers, searchPath: config.PATH, policyFolder: NO_POLICY });
     // Otherwise every tool would seem to be missing.
     await ask({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((error) => {
       throw new Unusable(`No program can be started: ${error.cause?.message ?? error.message}`, {
@@ -102,10 +102,10 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
 
     const limits = toolLimits(config);
     const { confine, layers } = await shutIn({
-      ...{ config, toolchain, limits, folder, shells, log },
+      ...{ config, toolchain, limits, folder, launchers, log },
       assets: ASSETS,
     });
-    const launching = { shells, searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
+    const launching = { launchers, searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
     const run = createRun(launching);
     await checkPolicy(workspaces, toolchain, run, limits);
     const workers = await warmWorkers({

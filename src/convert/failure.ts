@@ -31,8 +31,9 @@ const SIGNS: readonly { readonly sign: RegExp; readonly meaning: Meaning }[] = [
   },
 ];
 
-/** What a tool ends with that wrote more than a file may have: by itself, or ImageMagick, which passes the number on. */
-const FILE_TOO_LARGE: readonly (number | string | undefined)[] = ['SIGXFSZ', 25];
+/** How a tool ends that wrote more than a file may have: by SIGXFSZ, or ImageMagick, which exits with its number. */
+const isFileTooLarge = ({ signal, exitCode }: CommandFailed): boolean =>
+  signal === 'SIGXFSZ' || exitCode === 25;
 
 /** Signs that a tool stumbled over the colour profile of a picture that may be sound. */
 export const PROFILE_TROUBLE = /ColorProfile|color transform|unable to transform colorspace/i;
@@ -63,10 +64,10 @@ function explainText(error: CommandFailed, source: Failing, format: OutputType, 
   const meaning = SIGNS.find(({ sign }) => sign.test(error.stderr))?.meaning;
   const { label, maxSide } = OUTPUTS[format];
   if (meaning === 'ours') return error;
-  if (meaning === 'time' || error.end === 'SIGXCPU') {
+  if (meaning === 'time' || error.signal === 'SIGXCPU') {
     return failBecause(error, 'CONVERSION_TIMEOUT', source.label, timeoutMs);
   }
-  if (FILE_TOO_LARGE.includes(error.end)) return failBecause(error, 'TOO_LARGE', source.label);
+  if (isFileTooLarge(error)) return failBecause(error, 'TOO_LARGE', source.label);
   if (meaning === 'disk') return failBecause(error, 'DISK_FULL');
   if (meaning === 'side' && maxSide) return failBecause(error, 'SIDE_TOO_LONG', source.label, label, maxSide);
   if (meaning === 'side' || meaning === 'pixels') return failBecause(error, 'TOO_LARGE', source.label);

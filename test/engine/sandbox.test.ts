@@ -9,7 +9,7 @@ import { CommandFailed, type Run } from '../../src/engine/command.ts';
 import { createRun } from '../../src/engine/run.ts';
 import { findSandbox, type Layers } from '../../src/engine/sandbox.ts';
 import { scratch } from '../helpers/hooks.ts';
-import { shells } from '../helpers/shells.ts';
+import { launchers } from '../helpers/launchers.ts';
 
 /** What a broken codec could do from inside: Python stands in for it, since it can try everything. */
 
@@ -28,7 +28,7 @@ describe('inside the confinement', () => {
   let folder: string;
 
   before(async () => {
-    const deps = { shells, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
+    const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
     const sandbox = await findSandbox({
       searchPath: deps.searchPath,
       tools: [{ path: PYTHON, question: { args: ['--version'], answer: /^Python 3/ } }],

@@ -16,7 +16,7 @@ export async function scratch(name: string): Promise<string> {
 
 export const mochaHooks = {
   async afterAll(): Promise<void> {
-    await (await import('./shells.ts')).shells.close();
+    await (await import('./launchers.ts')).launchers.close();
     try {
       expect(leftIn(join(suiteFolder, 'service')), 'left in TEMP_DIR by the whole suite').to.deep.equal([]);
     } finally {
