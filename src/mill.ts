@@ -5,8 +5,9 @@ import { type Capabilities, capabilitiesOf } from './convert/capabilities.ts';
 import { type Conversion, type Convert, createConvert } from './convert/convert.ts';
 import { CommandFailed, type Run } from './engine/command.ts';
 import type { ToolLimits } from './engine/environment.ts';
+import { isolateLaunchers } from './engine/isolate.ts';
 import { type KillReason, killReason } from './engine/killed.ts';
-import { createLaunchers } from './engine/launcher/launchers.ts';
+import { createLaunchers, type Launchers } from './engine/launcher/launchers.ts';
 import { policyHolds } from './engine/policy.ts';
 import { createPool } from './engine/pool.ts';
 import { createRun } from './engine/run.ts';
@@ -76,8 +77,9 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
   if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
   const workspaces = createWorkspaces(config.TEMP_DIR);
   const launchers = createLaunchers(workspaces.home);
+  let isolated: Launchers | undefined;
   const tidy = async (): Promise<void> => {
-    await launchers.close();
+    await Promise.all([launchers.close(), isolated?.close()]);
     await workspaces.close();
   };
   try {
@@ -101,11 +103,20 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
     if (capabilities.outputs.length === 0) throw new Unusable('Nothing can be converted on this machine.');
 
     const limits = toolLimits(config);
-    const { confine, layers } = await shutIn({
+    const { confine, layers: confinement } = await shutIn({
       ...{ config, toolchain, limits, folder, launchers, log },
       assets: ASSETS,
     });
-    const launching = { launchers, searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
+    const shared = { searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
+    // bubblewrap brings namespaces, and a launcher with tools that nothing confines needs none.
+    if (confinement.files === 'landlock') {
+      isolated = await isolateLaunchers(workspaces.home, folder, toolchain, (own) =>
+        createRun({ ...shared, launchers: own }),
+      );
+      if (isolated) await launchers.close(); // they have found the tools, and are not needed any more
+    }
+    const layers: Layers = { ...confinement, ...(isolated && { processes: 'namespace' }) };
+    const launching = { ...shared, launchers: isolated ?? launchers };
     const run = createRun(launching);
     await checkPolicy(workspaces, toolchain, run, limits);
     const workers = await warmWorkers({

@@ -53,7 +53,13 @@ describe('a probe', () => {
     for (let round = 0; round < 3; round += 1) {
       expect(await probe('livez')).to.deep.equal({ status: 'ok' });
       expect((await ask(`${new URL(current().base).origin}/livez`)).status).to.equal(200);
-      expect((await probe('readyz')).sandbox).to.have.keys('limits', 'privileges', 'files', 'network');
+      expect((await probe('readyz')).sandbox).to.have.keys(
+        'limits',
+        'privileges',
+        'files',
+        'network',
+        'processes',
+      );
     }
   });
 

@@ -89,7 +89,12 @@ export async function hidden(
   const network = filter ? ['--share-net', '--seccomp', String(FILTER_FD)] : [];
   return {
     // It denies new privileges by itself: bubblewrap.c, main().
-    gives: { privileges: 'bwrap', files: 'bwrap', network: filter ? 'seccomp' : 'bwrap' },
+    gives: {
+      privileges: 'bwrap',
+      files: 'bwrap',
+      network: filter ? 'seccomp' : 'bwrap',
+      processes: 'namespace',
+    },
     confine: ({ file, cwd }) => ({
       words: [
         ...[bwrap, '--unshare-all', ...network, '--die-with-parent', '--cap-drop', 'ALL'],
@@ -99,6 +104,7 @@ export async function hidden(
         ...['--remount-ro', '/', '--chdir', cwd, '--'],
       ],
       ...(filter && { opened: { [FILTER_FD]: filter } }),
+      endsDescendants: true,
     }),
   };
 }

@@ -42,9 +42,17 @@ export interface Layers {
   /** Nothing but the job's folder is written; nothing but the tool and what it needs is read or run. */
   readonly files: 'landlock' | 'bwrap' | 'none';
   readonly network: 'seccomp' | 'bwrap' | 'none';
+  /** The tools see no process but their own, and none of theirs outlives them. */
+  readonly processes: 'namespace' | 'none';
 }
 
-export const NO_LAYERS: Layers = { limits: 'none', privileges: 'none', files: 'none', network: 'none' };
+export const NO_LAYERS: Layers = {
+  limits: 'none',
+  privileges: 'none',
+  files: 'none',
+  network: 'none',
+  processes: 'none',
+};
 
 /**
  * Tries, strongest first, what holds the tools and still lets them run: every layer is on by
@@ -81,6 +89,7 @@ function together(ways: readonly Way[]): Confine {
       limits: parts.flatMap(({ limits = [] }) => limits),
       words: parts.flatMap(({ words = [] }) => words),
       opened: Object.assign({}, ...parts.map(({ opened }) => opened)),
+      endsDescendants: parts.some(({ endsDescendants }) => endsDescendants),
     };
   };
 }

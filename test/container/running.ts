@@ -10,7 +10,13 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Those files that say nothing about settings. */
 const SUITE = 'exec mocha $(grep -l "useService()" test/service/*.test.ts)';
 /** How the tools are shut in: by what needs no rights. */
-const SHUT_IN = { limits: 'ulimit', privileges: 'setpriv', files: 'landlock', network: 'seccomp' };
+const SHUT_IN = {
+  limits: 'ulimit',
+  privileges: 'setpriv',
+  files: 'landlock',
+  network: 'seccomp',
+  processes: 'none',
+};
 /** Of what must stop by itself. */
 const SECONDS_TO_STOP = '30';
 
