@@ -13,6 +13,7 @@ import { createPool } from './engine/pool.ts';
 import { createRun } from './engine/run.ts';
 import type { Layers } from './engine/sandbox.ts';
 import { findToolchain, type Toolchain } from './engine/toolchain.ts';
+import type { FallbackOutcome } from './engine/workers.ts';
 import { sweep } from './files/sweep.ts';
 import { createWorkspaces, type Workspaces } from './files/workspace.ts';
 import { shutIn, toolLimits } from './shut-in.ts';
@@ -49,6 +50,7 @@ export interface MillObserver {
   conversion(conversion: Conversion): void;
   toolKilled(reason: KillReason): void;
   workerStarted(): void;
+  workerFellBack(outcome: FallbackOutcome): void;
 }
 
 export type MillSettings = Pick<
@@ -122,6 +124,7 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
     const workers = await warmWorkers({
       ...{ config, magick: toolchain.magick, workspaces, launching, log },
       onStart: () => observer?.workerStarted(),
+      onFallback: (outcome) => observer?.workerFellBack(outcome),
     });
     const pool = createPool({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
     const convert = createConvert({

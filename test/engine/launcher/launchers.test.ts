@@ -10,6 +10,7 @@ import { expect } from 'chai';
 import { type Command, KEPT_BYTES } from '../../../src/engine/command.ts';
 import type { Isolation } from '../../../src/engine/launcher/isolation.ts';
 import { createLaunchers, type Launchers } from '../../../src/engine/launcher/launchers.ts';
+import { usageOf } from '../../../src/engine/memory.ts';
 import { createRun } from '../../../src/engine/run.ts';
 import { CAN_ISOLATE } from '../../helpers/can-isolate.ts';
 import { failure } from '../../helpers/failure.ts';
@@ -270,6 +271,23 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
 
     prove('reports a program that is not there', async () => {
       expect(await failure(run('', { file: '/nonexistent/tool' }))).to.include({ reason: 'unrunnable' });
+    });
+
+    prove('reports the resident memory of its program', async () => {
+      const { file, env } = { file: PYTHON, env: {} };
+      const code = 'x = bytearray(100 * 2**20); import sys; print("there", flush=True); sys.stdin.read()';
+      const launched = await launchers.spawn(file, ['-I', '-S', '-c', code], {
+        cwd,
+        env,
+        stdin: 'pipe',
+        hello: ' ',
+      });
+      launched.stderr.resume();
+      await eventually(() => usageOf(launched.pid).memoryBytes > 100 * 1024 ** 2);
+      expect(usageOf(launched.pid).memoryBytes).to.be.lessThan(200 * 1024 ** 2);
+      launched.stdout.resume();
+      launched.stdin?.end();
+      await launched.exit;
     });
   });
 }
