@@ -7,8 +7,8 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { createLaunchers } from '../src/engine/launcher/launchers.ts';
 import { createRun } from '../src/engine/run.ts';
-import { createShells } from '../src/engine/shells.ts';
 import { findToolchain } from '../src/engine/toolchain.ts';
 import { add, emptyTally, letIn } from './torture/crowd.ts';
 import { FAULTS, type Outcome } from './torture/faults.ts';
@@ -26,12 +26,12 @@ const MIB = 1024 ** 2;
 const MOST_GROWTH = 40 * MIB;
 
 const search = process.env.PATH ?? '';
-const shells = createShells(() => mkdtemp(join(tmpdir(), 'imagemill-torture-')));
+const launchers = createLaunchers(() => mkdtemp(join(tmpdir(), 'imagemill-torture-')));
 const toolchain = await findToolchain(
   { path: search },
-  createRun({ shells, searchPath: search, policyFolder: '/nonexistent' }),
+  createRun({ launchers, searchPath: search, policyFolder: '/nonexistent' }),
 );
-await shells.close();
+await launchers.close();
 const magick = toolchain.magick?.path ?? '';
 console.log(`ImageMagick ${toolchain.magick?.version}, Node ${process.version}, seed ${seed}, ${seconds} s`);
 

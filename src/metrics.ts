@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Conversion } from './convert/convert.ts';
 import { KILL_REASONS, type KillReason } from './engine/killed.ts';
+import { FALLBACK_OUTCOMES, type FallbackOutcome } from './engine/workers.ts';
 import { ClientGone, ServiceError } from './errors.ts';
 import type { FinishedRequest } from './http/request-context.ts';
 
@@ -15,6 +16,8 @@ export interface Metrics {
   toolKilled(reason: KillReason): void;
   /** A warm worker was started. */
   workerStarted(): void;
+  /** A job that failed in a warm worker was repeated in a process of its own. */
+  workerFellBack(outcome: FallbackOutcome): void;
   /** Where requests are counted from now on: for all instances together, or each for itself. */
   countersShared(shared: boolean): void;
   /** All of it as text, and the media type of that. */
@@ -94,9 +97,15 @@ export function createMetrics({ version, levels, wholeProcess }: MetricsDeps): M
   const waitSeconds = histogram('queue_wait_seconds', 'Until a conversion could start.', WAIT_BUCKETS);
   const killed = counter('tools_killed_total', 'Tools that were ended before they were done.', ['reason']);
   const workersStarted = counter('workers_started_total', 'Warm workers that were started.');
+  const fallbacks = counter(
+    'worker_fallbacks_total',
+    'Jobs that failed in a warm worker, by the outcome of their repetition in a process of its own.',
+    ['outcome'],
+  );
   // Those that may never happen are told from those that nobody counts.
   for (const reason of REFUSALS) refused.inc({ reason: labelOf(reason) }, 0);
   for (const reason of KILL_REASONS) killed.inc({ reason }, 0);
+  for (const outcome of FALLBACK_OUTCOMES) fallbacks.inc({ outcome }, 0);
 
   gauge('build_info', 'Which version this is; always 1.', ['version', 'node']).set(
     { version, node: process.version },
@@ -130,6 +139,7 @@ export function createMetrics({ version, levels, wholeProcess }: MetricsDeps): M
     },
     toolKilled: (reason) => killed.inc({ reason }),
     workerStarted: () => workersStarted.inc(),
+    workerFellBack: (outcome) => fallbacks.inc({ outcome }),
     countersShared: (now) => shared.set(now ? 1 : 0),
     async expose() {
       const now = await levels();

@@ -5,13 +5,15 @@ import { type Capabilities, capabilitiesOf } from './convert/capabilities.ts';
 import { type Conversion, type Convert, createConvert } from './convert/convert.ts';
 import { CommandFailed, type Run } from './engine/command.ts';
 import type { ToolLimits } from './engine/environment.ts';
+import { isolateLaunchers } from './engine/isolate.ts';
 import { type KillReason, killReason } from './engine/killed.ts';
+import { createLaunchers, type Launchers } from './engine/launcher/launchers.ts';
 import { policyHolds } from './engine/policy.ts';
 import { createPool } from './engine/pool.ts';
 import { createRun } from './engine/run.ts';
 import type { Layers } from './engine/sandbox.ts';
-import { createShells } from './engine/shells.ts';
 import { findToolchain, type Toolchain } from './engine/toolchain.ts';
+import type { FallbackOutcome } from './engine/workers.ts';
 import { sweep } from './files/sweep.ts';
 import { createWorkspaces, type Workspaces } from './files/workspace.ts';
 import { maxToolFileBytes, shutIn, toolLimits } from './shut-in.ts';
@@ -48,6 +50,7 @@ export interface MillObserver {
   conversion(conversion: Conversion): void;
   toolKilled(reason: KillReason): void;
   workerStarted(): void;
+  workerFellBack(outcome: FallbackOutcome): void;
 }
 
 export type MillSettings = Pick<
@@ -75,9 +78,10 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
   const swept = await sweep(config.TEMP_DIR);
   if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
   const workspaces = createWorkspaces(config.TEMP_DIR);
-  const shells = createShells(workspaces.home);
+  const launchers = createLaunchers(workspaces.home);
+  let isolated: Launchers | undefined;
   const tidy = async (): Promise<void> => {
-    await shells.close();
+    await Promise.all([launchers.close(), isolated?.close()]);
     await workspaces.close();
   };
   try {
@@ -85,7 +89,7 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
       throw new Unusable(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
     });
     // Asking a tool who it is involves no picture, and version 6 lists no formats under the policy.
-    const ask = createRun({ shells, searchPath: config.PATH, policyFolder: NO_POLICY });
+    const ask = createRun({ launchers, searchPath: config.PATH, policyFolder: NO_POLICY });
     // Otherwise every tool would seem to be missing.
     await ask({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((error) => {
       throw new Unusable(`No program can be started: ${error.cause?.message ?? error.message}`, {
@@ -102,16 +106,26 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
     if (capabilities.outputs.length === 0) throw new Unusable('Nothing can be converted on this machine.');
 
     const limits = toolLimits(config);
-    const { confine, layers } = await shutIn({
-      ...{ config, toolchain, limits, folder, shells, log },
+    const { confine, layers: confinement } = await shutIn({
+      ...{ config, toolchain, limits, folder, launchers, log },
       assets: ASSETS,
     });
-    const launching = { shells, searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
+    const shared = { searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
+    // bubblewrap brings namespaces, and a launcher with tools that nothing confines needs none.
+    if (confinement.files === 'landlock') {
+      isolated = await isolateLaunchers(workspaces.home, folder, toolchain, (own) =>
+        createRun({ ...shared, launchers: own }),
+      );
+      if (isolated) await launchers.close(); // they have found the tools, and are not needed any more
+    }
+    const layers: Layers = { ...confinement, ...(isolated && { processes: 'namespace' }) };
+    const launching = { ...shared, launchers: isolated ?? launchers };
     const run = createRun(launching);
     await checkPolicy(workspaces, toolchain, run, limits);
     const workers = await warmWorkers({
       ...{ config, magick: toolchain.magick, workspaces, launching, log },
       onStart: () => observer?.workerStarted(),
+      onFallback: (outcome) => observer?.workerFellBack(outcome),
     });
     const pool = createPool({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
     const convert = createConvert({

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { ToolLimits } from './engine/environment.ts';
+import type { Launchers } from './engine/launcher/launchers.ts';
 import { createRun } from './engine/run.ts';
 import { findSandbox, NO_LAYERS, type Sandbox } from './engine/sandbox.ts';
-import type { Shells } from './engine/shells.ts';
 import { QUESTIONS, type Toolchain } from './engine/toolchain.ts';
 import { trialsOf } from './engine/trials.ts';
 import { Unusable } from './unusable.ts';
@@ -38,7 +38,7 @@ export interface ToShutIn {
   readonly limits: ToolLimits;
   /** To try the tools in. */
   readonly folder: string;
-  readonly shells: Shells;
+  readonly launchers: Launchers;
   readonly log: Logger;
   /** A folder that holds what the tools need beside them. */
   readonly assets: string;
@@ -54,7 +54,7 @@ export async function shutIn({
   toolchain,
   limits,
   folder,
-  shells,
+  launchers,
   log,
   assets,
 }: ToShutIn): Promise<Sandbox> {
@@ -77,7 +77,7 @@ export async function shutIn({
     filters: `${assets}/seccomp`,
     folder,
     tryOut: (confine) =>
-      createRun({ shells, searchPath: config.PATH, policyFolder: assets, limits, confine }),
+      createRun({ launchers, searchPath: config.PATH, policyFolder: assets, limits, confine }),
   });
   if (sandbox.layers.files === 'none') {
     const advice = 'on Debian 13 setpriv of util-linux does it, elsewhere: apt install bubblewrap';

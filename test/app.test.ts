@@ -54,7 +54,7 @@ describe('a probe', () => {
       expect(await probe('livez')).to.deep.equal({ status: 'ok' });
       expect((await ask(`${new URL(current().base).origin}/livez`)).status).to.equal(200);
       expect((await probe('readyz')).sandbox).to.have.keys(
-        ...['limits', 'privileges', 'files', 'network', 'syscalls'],
+        ...['limits', 'privileges', 'files', 'network', 'syscalls', 'processes'],
       );
     }
   });

@@ -6,7 +6,7 @@ import { runProgram } from '../../src/cli/program.ts';
 import { changedMagick, otherFilter, STRIP_ALONE } from '../../test/helpers/changed-magick.ts';
 import { fixturePath } from '../../test/helpers/client.ts';
 import { suiteFolder } from '../../test/helpers/hooks.ts';
-import { shells } from '../../test/helpers/shells.ts';
+import { launchers } from '../../test/helpers/launchers.ts';
 import { landscapes } from './landscapes.ts';
 
 /** A report on two deliberate changes: another resize filter, and profiles that are stripped instead of used. */
@@ -36,7 +36,7 @@ export async function makeReport(): Promise<{ readonly path: string; remove(): v
   await run(['record', `${images}`, '--matrix', `${matrix}`, '--to', `${baseline}`], env);
   const MAGICK_BIN = await changedMagick(`${otherFilter('Point')}\n    ${STRIP_ALONE}`);
   await run(['check', `${images}`, '--against', `${baseline}`, '--report', path], { ...env, MAGICK_BIN });
-  await shells.close();
+  await launchers.close();
   rmSync(suiteFolder, { recursive: true, force: true });
   return { path, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }

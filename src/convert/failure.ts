@@ -60,8 +60,9 @@ function meaningOf(signs: readonly Sign[], texts: readonly string[]): Meaning | 
   return signs.find(({ sign }) => texts.some((text) => sign.test(text)))?.meaning;
 }
 
-/** What a tool ends with that wrote more than a file may have: by itself, or ImageMagick, which passes the number on. */
-const FILE_TOO_LARGE: readonly (number | string | undefined)[] = ['SIGXFSZ', 25];
+/** How a tool ends that wrote more than a file may have: by SIGXFSZ, or ImageMagick, which exits with its number. */
+const isFileTooLarge = ({ signal, exitCode }: CommandFailed): boolean =>
+  signal === 'SIGXFSZ' || exitCode === 25;
 
 const PROFILE_TROUBLE =
   /^(?:ColorspaceColorProfileMismatch|unable to create color transform|unable to transform colorspace) .* @ (?:warning|error)\/profile\.c\//;
@@ -106,12 +107,12 @@ function explainEnd(
 ): Error {
   const { label, maxSide } = OUTPUTS[format];
   if (isRefused(error.stderr)) return error;
-  if (error.end === KILLED) return failBecause(error, 'TOOLS_FAILING');
+  if (error.signal === KILLED) return failBecause(error, 'TOOLS_FAILING');
   const meaning = MEANINGS[tool]?.(error.stderr);
-  if (meaning === 'time' || error.end === 'SIGXCPU') {
+  if (meaning === 'time' || error.signal === 'SIGXCPU') {
     return failBecause(error, 'CONVERSION_TIMEOUT', source.label, limit);
   }
-  if (FILE_TOO_LARGE.includes(error.end)) return failBecause(error, 'TOO_LARGE', source.label);
+  if (isFileTooLarge(error)) return failBecause(error, 'TOO_LARGE', source.label);
   if (meaning === 'disk') return failBecause(error, 'DISK_FULL');
   if (meaning === 'side' && maxSide) return failBecause(error, 'SIDE_TOO_LONG', source.label, label, maxSide);
   if (meaning === 'side' || meaning === 'pixels') return failBecause(error, 'TOO_LARGE', source.label);

@@ -30,17 +30,28 @@ export const KEPT_BYTES = 64 * 1024;
 /** Why a command did not succeed. `unrunnable` means it never started. */
 export type Reason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'unrunnable';
 
+/** How a command ended, as far as it is known. */
+export interface CommandEnd {
+  /** What it printed on standard error, cut at {@link KEPT_BYTES}. */
+  readonly stderr?: string;
+  readonly exitCode?: number | undefined;
+  /** The signal that ended it. */
+  readonly signal?: NodeJS.Signals | undefined;
+  readonly cause?: unknown;
+}
+
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
   readonly reason: Reason;
   readonly #stderr: string;
-  /** Its exit status, or the signal that ended it. */
-  readonly end: number | string | undefined;
-  constructor(reason: Reason, message: string, stderr: string, cause?: unknown, end?: number | string) {
+  readonly exitCode: number | undefined;
+  readonly signal: NodeJS.Signals | undefined;
+  constructor(reason: Reason, message: string, { stderr = '', exitCode, signal, cause }: CommandEnd = {}) {
     super(message, { cause });
-    this.end = end;
     this.reason = reason;
     this.#stderr = stderr;
+    this.exitCode = exitCode;
+    this.signal = signal;
   }
 
   /** What it printed on standard error. No log takes it from here, since it may quote what a picture contains. */

@@ -90,6 +90,8 @@ export async function landlock(
         ...rule('execute,read-file', file),
         ...rule('read-file,write-file,read-dir,make-reg,remove-file,truncate', cwd),
       ],
+      // Both filters refuse fork(2), so a tool starts no process that could outlive it.
+      endsDescendants: filter !== undefined,
     }),
   };
 }
@@ -121,7 +123,13 @@ export async function hidden(
   const namespaces = lockNamespaces ? ['--unshare-user', '--disable-userns'] : [];
   return {
     // It denies new privileges by itself: bubblewrap.c, main().
-    gives: { privileges: 'bwrap', files: 'bwrap', network: 'bwrap', ...(filter && filteredBy(filter)) },
+    gives: {
+      privileges: 'bwrap',
+      files: 'bwrap',
+      network: 'bwrap',
+      processes: 'namespace',
+      ...(filter && filteredBy(filter)),
+    },
     confine: ({ file, cwd }) => ({
       words: [
         ...[bwrap, '--unshare-all', ...namespaces, ...network, '--die-with-parent', '--cap-drop', 'ALL'],
@@ -134,6 +142,7 @@ export async function hidden(
         ...(prlimit ? [prlimit, `--nproc=${MAX_PROCESSES}`] : []),
       ],
       ...(filter && { opened: { [FILTER_FD]: filter.path } }),
+      endsDescendants: true,
     }),
   };
 }

@@ -9,8 +9,8 @@ export type KillReason = (typeof KILL_REASONS)[number];
 const LIMITS: Readonly<Record<string, KillReason>> = { SIGXCPU: 'processor_time', SIGXFSZ: 'file_size' };
 
 /** Nothing for a tool that ended by itself; `signal` is a crash, or somebody else's kill. */
-export function killReason({ reason, end }: CommandFailed): KillReason | undefined {
+export function killReason({ reason, signal }: CommandFailed): KillReason | undefined {
   if (reason === 'timeout' || reason === 'cancelled') return reason;
   if (reason !== 'signal') return undefined;
-  return LIMITS[end ?? ''] ?? 'signal';
+  return LIMITS[signal ?? ''] ?? 'signal';
 }

@@ -1,9 +1,8 @@
-import type { Socket } from 'node:net';
-import { constants } from 'node:os';
 import { type Command, CommandFailed, KEPT_BYTES, type Reason } from './command.ts';
 import { environment, type Surroundings } from './environment.ts';
-import { NO_PROCESS, quote } from './shell.ts';
-import type { Shells } from './shells.ts';
+import type { Exit, LaunchedProcess } from './launcher/launcher.ts';
+import type { Launchers } from './launcher/launchers.ts';
+import { CANNOT_RUN } from './launcher/script.ts';
 
 /** Starts one program, shut in: a bare environment, limits, and a whole process group that dies together. */
 
@@ -15,31 +14,26 @@ export interface Confinement {
   readonly words?: readonly string[];
   /** Files that these read, by the number of a descriptor. */
   readonly opened?: Readonly<Record<number, string>>;
+  /** Whether all that the command starts ends with it, without further ado. */
+  readonly endsDescendants?: boolean;
 }
 export type Confine = (command: Command) => Confinement;
 
 export interface LaunchDeps extends Surroundings {
-  readonly shells: Shells;
+  readonly launchers: Launchers;
   readonly confine?: Confine;
 }
 
-export interface Launched {
-  /** The process that has it as its child. */
-  readonly pid: number | undefined;
-  /** There when it was {@link Piped}. */
-  readonly stdin: Socket | undefined;
-  readonly stdout: Socket;
-  readonly stderr: Socket;
+export interface Launched extends Omit<LaunchedProcess, 'exit' | 'kill'> {
   readonly ended: Promise<Ended>;
-  /** Ends it at once, with all that it has started. */
+  /** Kills it, with all that it has started. The first reason counts. */
   stop(why: Reason): void;
 }
 
 /** How a command ended. */
 export interface Ended {
-  /** Nothing when it was ended from outside. */
-  readonly status: number | undefined;
-  /** When somebody of ours ended it. */
+  readonly exit: Exit;
+  /** Why the service ended it, where it did. */
   readonly stopped?: Reason | undefined;
 }
 
@@ -54,24 +48,28 @@ export interface Piped {
  * @throws CommandFailed when this machine has no process, or no file, left for it
  */
 export async function launch(deps: LaunchDeps, command: Command, piped?: Piped): Promise<Launched> {
-  const { shell, ...started } = await deps.shells
-    .start(textOf(deps, command, piped?.hello), piped ? 'pipe' : (command.stdin ?? '/dev/null'))
-    .catch((error) => {
-      throw new CommandFailed('unrunnable', `${command.file} could not be started`, '', error.cause ?? error);
-    });
-  let stopped: Reason | undefined;
-  let over = false;
-  const ended = started.status.then((status) => {
-    over = true;
-    deps.shells.giveBack(shell);
-    return { status, stopped };
-  });
-  const stop = (why: Reason): void => {
-    if (over) return;
-    stopped ??= why;
-    shell.kill();
+  const { words = [], ...confinement } = deps.confine?.(command) ?? {};
+  const [file = command.file, ...args] = [...words, command.file, ...command.args];
+  const options = {
+    ...confinement,
+    cwd: command.cwd,
+    env: environment(deps, command),
+    stdin: piped ? 'pipe' : (command.stdin ?? '/dev/null'),
+    requires: [command.file],
+    ...piped,
   };
-  return { ...started, pid: shell.pid, ended, stop };
+  const { exit, kill, ...launched } = await deps.launchers.spawn(file, args, options).catch((cause) => {
+    throw new CommandFailed('unrunnable', `${command.file} could not be started`, { cause });
+  });
+  let stopped: Reason | undefined;
+  return {
+    ...launched,
+    ended: exit.then((ended) => ({ exit: ended, stopped })),
+    stop(why) {
+      stopped ??= why;
+      kill();
+    },
+  };
 }
 
 /**
@@ -90,29 +88,8 @@ export function keepTime({ timeoutMs, signal }: Command, stop: (why: Reason) => 
   };
 }
 
-/** What shells set by themselves is nothing to the tools. */
-const OF_SHELLS = 'unset PWD OLDPWD SHLVL _';
-
-function textOf(deps: LaunchDeps, command: Command, hello = ''): string {
-  const { limits = [], words = [], opened = {} } = deps.confine?.(command) ?? {};
-  const variables = Object.entries(environment(deps, command)).map(
-    ([name, value]) => `${name}=${quote(value)}`,
-  );
-  const prepare = [
-    ...[...words.slice(0, 1), command.file].map((program) => `[ -x ${quote(program)} ]`),
-    ...Object.values(opened).map((path) => `[ -r ${quote(path)} ]`),
-    `cd ${quote(command.cwd)}`,
-    `export ${variables.join(' ')}`,
-    ...limits.map((limit) => `ulimit ${limit}`),
-    ...(hello ? [`printf %s ${quote(hello)}`] : []),
-  ].join(' && ');
-  const program = [...words, command.file, ...command.args].map(quote).join(' ');
-  const files = Object.entries(opened).map(([number, path]) => `${number}<${quote(path)}`);
-  return `{ ${prepare}; } || exit ${CANNOT_RUN}; ${OF_SHELLS}; exec ${[program, ...files].join(' ')}`;
-}
-
-export function endedWell({ status, stopped }: Ended): boolean {
-  return status === 0 && !stopped;
+export function endedWell({ exit, stopped }: Ended): boolean {
+  return exit.exitCode === 0 && !stopped;
 }
 
 /** Collects what a stream prints, the first {@link KEPT_BYTES} of it. */
@@ -126,29 +103,22 @@ export function keepStart(stream: NodeJS.ReadableStream): () => string {
   return () => Buffer.concat(chunks).toString('utf8');
 }
 
-/** What shells say when a program cannot be started; ours, also when it is not there. */
-const CANNOT_RUN = 126;
 /**
- * What abort(3) may end with where it can signal nobody. But also the loader that misses a library or a part of it, and
- * whoever is to start a program and cannot; these say why.
+ * Exit code of abort(3) in a process that may not signal itself. Also of a dynamic linker that misses a library or a symbol, and
+ * of a program that cannot start another; these say so on standard error.
  */
 const ABORTED = 127;
 const NOT_THERE = /loading shared librar|symbol lookup error|relocat|not found|no such file/i;
 
-export function failureOf({ status, stopped }: Ended, { file }: Command, stderr: string): CommandFailed {
-  const end = status === undefined ? undefined : (signalOf(status) ?? status);
-  const reason = stopped ?? reasonOf(end, stderr);
-  const cause = reason === 'unrunnable' && end === undefined ? NO_PROCESS : undefined;
-  return new CommandFailed(reason, `${file} ended with ${stopped ?? end}`, stderr, cause, end);
+export function failureOf({ exit, stopped }: Ended, { file }: Command, stderr: string): CommandFailed {
+  const { exitCode, signal, error: cause } = exit;
+  const reason = stopped ?? reasonOf(exit, stderr);
+  const message = `${file} ended with ${stopped ?? signal ?? exitCode ?? cause?.message}`;
+  return new CommandFailed(reason, message, { stderr, exitCode, signal, cause });
 }
 
-function reasonOf(end: number | string | undefined, stderr: string): Reason {
-  if (end === undefined || end === CANNOT_RUN) return 'unrunnable';
-  if (end === ABORTED) return NOT_THERE.test(stderr) ? 'unrunnable' : 'signal';
-  return typeof end === 'string' ? 'signal' : 'exit';
-}
-
-/** Whoever waits for a program that was killed, a shell or bubblewrap, has 128 and the number of the signal. */
-function signalOf(status: number): string | undefined {
-  return Object.entries(constants.signals).find(([, number]) => number === status - 128)?.[0];
+function reasonOf({ exitCode, signal, error }: Exit, stderr: string): Reason {
+  if (error || exitCode === CANNOT_RUN) return 'unrunnable';
+  if (exitCode === ABORTED) return NOT_THERE.test(stderr) ? 'unrunnable' : 'signal';
+  return signal ? 'signal' : 'exit';
 }

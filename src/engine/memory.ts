@@ -1,29 +1,36 @@
 import { readFileSync } from 'node:fs';
 
-/** What a process holds, as /proc tells: see proc(5). Its files are memory of the kernel's, so nothing waits. */
+/** @module What /proc tells of processes: see proc(5). Its files are memory of the kernel's, so nothing waits. */
 
-const PAGE_BYTES = 4096;
-
-/** Resident memory in bytes of a program, or of the one that it has shut in; 0 where the system does not tell. */
-export function memoryOf(pid: number | undefined): number {
-  return residentBytes(innermost(pid));
+export interface Usage {
+  /** Resident memory of the program, in bytes; 0 where the system does not tell. */
+  readonly memoryBytes: number;
+  /** The launcher, all its descendants, and in a namespace of its own the orphans that it has adopted. */
+  readonly processes: number;
 }
 
-/** Of programs that shut another in and stay its parents, as bubblewrap does, the last one's child. */
-function innermost(pid: number | undefined): string {
-  let found = String(pid);
-  for (let child = found; child !== ''; child = firstChild(found)) found = child;
+/**
+ * What a program uses, by the process that starts it. The program is the last descendant, since launchers and bubblewrap
+ * stay parents of what they start.
+ */
+export function usageOf(pid: number | undefined): Usage {
+  const pids = family(pid);
+  return { memoryBytes: residentBytes(pids.at(-1) ?? ''), processes: pids.length };
+}
+
+/** A process and its descendants, generation by generation. */
+function family(pid: number | undefined): string[] {
+  const found = [String(pid)];
+  for (const parent of found) {
+    found.push(...read(`/proc/${parent}/task/${parent}/children`).split(' ').filter(Boolean));
+  }
   return found;
 }
 
-/** By proc(5). */
-function firstChild(pid: string): string {
-  return read(`/proc/${pid}/task/${pid}/children`).split(' ')[0] as string;
-}
-
-/** By proc(5): the second number of statm, in pages. */
+/** By VmRSS, which is in KiB: /proc/PID/statm counts pages, and their size differs between kernels. */
 function residentBytes(pid: string): number {
-  return Number(read(`/proc/${pid}/statm`).split(' ')[1] ?? 0) * PAGE_BYTES;
+  const [, kib = '0'] = /^VmRSS:\s*(\d+) kB$/m.exec(read(`/proc/${pid}/status`)) ?? [];
+  return Number(kib) * 1024;
 }
 
 function read(path: string): string {

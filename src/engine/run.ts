@@ -6,7 +6,7 @@ import { endedWell, failureOf, keepStart, keepTime, type LaunchDeps, launch } fr
 /** Makes the function that runs commands. */
 export function createRun(deps: LaunchDeps): Run {
   return async (command) => {
-    if (command.signal?.aborted) throw new CommandFailed('cancelled', `${command.file} was not started`, '');
+    if (command.signal?.aborted) throw new CommandFailed('cancelled', `${command.file} was not started`);
     const child = await launch(deps, command);
     const callOff = keepTime(command, child.stop);
     const stdout = keepStart(child.stdout);

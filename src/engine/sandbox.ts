@@ -57,6 +57,8 @@ export interface Layers {
    * other files or the kernel; or all.
    */
   readonly syscalls: 'allow-list' | 'deny-list' | 'none';
+  /** The tools see no process but their own, and none of theirs outlives them. */
+  readonly processes: 'namespace' | 'none';
 }
 
 export const NO_LAYERS: Layers = {
@@ -65,6 +67,7 @@ export const NO_LAYERS: Layers = {
   files: 'none',
   network: 'none',
   syscalls: 'none',
+  processes: 'none',
 };
 
 /**
@@ -114,6 +117,7 @@ function together(ways: readonly Way[]): Confine {
       limits: parts.flatMap(({ limits = [] }) => limits),
       words: parts.flatMap(({ words = [] }) => words),
       opened: Object.assign({}, ...parts.map(({ opened }) => opened)),
+      endsDescendants: parts.some(({ endsDescendants }) => endsDescendants),
     };
   };
 }

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { removeFolder } from '../files/remove.ts';
 import { type Command, type CommandFailed, KEPT_BYTES, type Output, type Reason } from './command.ts';
 import { endedWell, failureOf, keepTime, type LaunchDeps, type Launched, launch } from './launch.ts';
-import { DONE, MANNERS } from './manner.ts';
-import { memoryOf } from './memory.ts';
+import { createMarker, MANNERS } from './manner.ts';
+import { type Usage, usageOf } from './memory.ts';
 import type { Magick } from './toolchain.ts';
 
 /**
@@ -31,8 +31,10 @@ export interface Worker {
    * @throws CommandFailed as a process for the one command does; the worker is of no use then
    */
   run(command: Command): Promise<Output>;
-  /** Resident memory in bytes; 0 where the system does not tell. */
-  memory(): number;
+  /** What it uses now. */
+  usage(): Usage;
+  /** How many processes it had before its first job. */
+  readonly processes: number;
   /** Ends the process, at once when it is at work, and removes its folder. */
   end(): Promise<void>;
 }
@@ -45,12 +47,23 @@ const MOST_GOODBYE_MS = 1_000;
 /** @throws CommandFailed when it does not start */
 export async function startWorker(deps: WorkerDeps): Promise<Worker> {
   const folder = await mkdtemp(join(deps.home, 'worker-'));
+  try {
+    return await startIn(folder, deps);
+  } catch (error) {
+    await removeFolder(folder);
+    throw error as CommandFailed;
+  }
+}
+
+async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
   const { args, once, greeting, tell } = MANNERS[deps.magick.major];
+  const marker = createMarker();
   const self: Command = { file: deps.magick.path, args, cwd: folder, timeoutMs: deps.lifetimeMs };
-  const child = await launch(deps, self, { hello: once ? DONE : '' });
-  const heard = listen(child);
+  const child = await launch(deps, self, { hello: once ? marker : '' });
+  const heard = listen(child, marker);
   let busy = false;
   let over = false;
+  let processes = 0;
   const gone = child.ended.then((end) => {
     over = true;
     return end;
@@ -84,13 +97,16 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
     },
     async run(command) {
       const names = bringIn(command.cwd, folder);
-      const told = perform(tell(command.args), once ? ends() : says(), command);
+      const told = perform(tell(command.args, marker), once ? ends() : says(), command);
       if (once) child.stdin?.end();
       const output = await told;
       bringOut(folder, command.cwd, names);
       return output;
     },
-    memory: () => memoryOf(child.pid),
+    usage: () => usageOf(child.pid),
+    get processes() {
+      return processes;
+    },
     async end() {
       // At rest it goes when nothing more can come. A broken codec may think otherwise.
       const patience = setTimeout(stop, busy ? 0 : MOST_GOODBYE_MS, 'cancelled');
@@ -102,7 +118,8 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
     },
   };
   try {
-    await perform(greeting, says(), { ...self, timeoutMs: START_MS });
+    await perform(greeting(marker), says(), { ...self, timeoutMs: START_MS });
+    processes = usageOf(child.pid).processes;
     return worker;
   } catch (error) {
     await worker.end();
@@ -117,7 +134,7 @@ interface Heard {
   take(): Output;
 }
 
-function listen(child: Launched): Heard {
+function listen(child: Launched, marker: string): Heard {
   let stdout = '';
   let stderr = '';
   let tail = '';
@@ -128,9 +145,9 @@ function listen(child: Launched): Heard {
   });
   child.stdout.on('data', (chunk: Buffer) => {
     if (stdout.length < KEPT_BYTES) stdout += chunk.toString('utf8').slice(0, KEPT_BYTES - stdout.length);
-    tail = (tail + chunk.toString('latin1')).slice(-DONE.length);
+    tail = (tail + chunk.toString('latin1')).slice(-marker.length);
     // What it printed to standard error before is there by now, and is read in this turn of the loop.
-    if (tail === DONE) setImmediate(tell, true);
+    if (tail === marker) setImmediate(tell, true);
   });
   return {
     done: () => {
@@ -139,7 +156,7 @@ function listen(child: Launched): Heard {
       return promise;
     },
     take() {
-      const output = { stdout: stdout.replace(DONE, ''), stderr };
+      const output = { stdout: stdout.replace(marker, ''), stderr };
       [stdout, stderr, tail] = ['', '', ''];
       return output;
     },

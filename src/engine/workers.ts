@@ -16,6 +16,10 @@ export interface Workers {
   close(): Promise<void>;
 }
 
+/** How the repetition ended. `ok` means that the worker was at fault, `failed` mostly a damaged picture. */
+export const FALLBACK_OUTCOMES = ['ok', 'failed'] as const;
+export type FallbackOutcome = (typeof FALLBACK_OUTCOMES)[number];
+
 export interface WorkersDeps {
   readonly start: () => Promise<Worker>;
   /** The program that they run, by its path. */
@@ -28,6 +32,8 @@ export interface WorkersDeps {
   readonly reuse: number;
   /** Told what is wrong with a worker, and not with the picture. */
   readonly report: (trouble: unknown) => void;
+  /** Called when a job that failed in a worker was repeated in a process of its own. */
+  readonly onFallback?: (outcome: FallbackOutcome, failure: unknown) => void;
   /** How long a process waits for its client's next image, in milliseconds; by default {@link IDLE_MS}. */
   readonly idleMs?: number;
 }
@@ -48,7 +54,7 @@ interface Kept {
 }
 
 export function createWorkers(deps: WorkersDeps): Workers {
-  const { start, serves, runAlone, slots, reuse, report, idleMs = IDLE_MS } = deps;
+  const { start, serves, runAlone, slots, reuse, report, idleMs = IDLE_MS, onFallback = () => {} } = deps;
   /** Started, and nobody's yet. */
   const ready: Worker[] = [];
   /** At rest, the one that has rested longest first. */
@@ -94,8 +100,7 @@ export function createWorkers(deps: WorkersDeps): Workers {
 
   function giveBack(kept: Kept, { stderr }: Output): void {
     kept.done += 1;
-    const worn = kept.done >= reuse || stderr !== '' || kept.worker.memory() > MOST_MEMORY_BYTES;
-    if (worn || closed) {
+    if (kept.done >= reuse || stderr !== '' || closed || isWorn(kept.worker)) {
       end(kept.worker);
       return;
     }
@@ -129,7 +134,18 @@ export function createWorkers(deps: WorkersDeps): Workers {
       if (isFinal(error)) throw error;
       if (!(error instanceof CommandFailed)) report(error);
       const left = Math.max(1, command.timeoutMs - Math.ceil(performance.now() - started));
-      return runAlone({ ...command, timeoutMs: left });
+      return repeatAlone({ ...command, timeoutMs: left }, error);
+    }
+  }
+
+  async function repeatAlone(command: Command, failure: unknown): Promise<Output> {
+    try {
+      const output = await runAlone(command);
+      onFallback('ok', failure);
+      return output;
+    } catch (error) {
+      onFallback('failed', failure);
+      throw error;
     }
   }
 
@@ -150,6 +166,12 @@ export function createWorkers(deps: WorkersDeps): Workers {
       await Promise.all(ending);
     },
   };
+}
+
+/** A worker that has grown, or in which a job has left a process. */
+function isWorn(worker: Worker): boolean {
+  const { memoryBytes, processes } = worker.usage();
+  return memoryBytes > MOST_MEMORY_BYTES || processes > worker.processes;
 }
 
 /** Has a promise in the set until it is settled. */

@@ -16,6 +16,7 @@ const SHUT_IN = {
   files: 'landlock',
   network: 'seccomp',
   syscalls: 'allow-list',
+  processes: 'none',
 };
 /** Of what must stop by itself. */
 const SECONDS_TO_STOP = '30';

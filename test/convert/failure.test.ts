@@ -7,9 +7,9 @@ import { ClientGone, type ServiceError } from '../../src/errors.ts';
 const source = { type: 'png', label: 'The file' } as const;
 const explained = (error: unknown, tool: ToolName = 'magick') =>
   explain(error, tool, source, 'webp', { ms: 2000, setting: 'CONVERT_TIMEOUT_MS' }) as ServiceError;
-const failed = (stderr: string) => new CommandFailed('exit', 'x', stderr);
+const failed = (stderr: string) => new CommandFailed('exit', 'x', { stderr });
 const shortage = (code: string) =>
-  new CommandFailed('unrunnable', 'spawn', '', Object.assign(new Error(code), { code }));
+  new CommandFailed('unrunnable', 'spawn', { cause: Object.assign(new Error(code), { code }) });
 
 describe('a failed command', () => {
   for (const code of ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM']) {
@@ -24,11 +24,11 @@ describe('a failed command', () => {
   });
 
   it('that was cancelled means that the client is gone', () => {
-    expect(explained(new CommandFailed('cancelled', 'x', ''))).to.be.instanceOf(ClientGone);
+    expect(explained(new CommandFailed('cancelled', 'x'))).to.be.instanceOf(ClientGone);
   });
 
   it('that took too long is 413, and names the limit and its setting, or says that there is none', () => {
-    const error = new CommandFailed('timeout', 'x', '');
+    const error = new CommandFailed('timeout', 'x');
     expect(explained(error)).to.include({
       status: 413,
       retryAfter: undefined,
@@ -44,14 +44,14 @@ describe('a failed command', () => {
       const stderr = `convert-im6.q16: ${reason} @ fatal/cache.c/GetImagePixelCache/1877.\n`;
       expect(explained(failed(stderr)), reason).to.include({ code: 'CONVERSION_TIMEOUT' });
     }
-    expect(explained(new CommandFailed('signal', 'x', '', undefined, 'SIGXCPU'))).to.include({
+    expect(explained(new CommandFailed('signal', 'x', { signal: 'SIGXCPU' }))).to.include({
       code: 'CONVERSION_TIMEOUT',
     });
   });
 
   it('that wrote more than a file may have is told as too large', () => {
-    for (const end of ['SIGXFSZ', 25]) {
-      expect(explained(new CommandFailed('exit', 'x', '', undefined, end))).to.include({
+    for (const end of [{ signal: 'SIGXFSZ' }, { exitCode: 25 }] as const) {
+      expect(explained(new CommandFailed('exit', 'x', end))).to.include({
         code: 'TOO_LARGE',
         status: 413,
       });
@@ -72,7 +72,7 @@ describe('a failed command', () => {
   });
 
   it('of a tool that was killed from outside means that the service cannot convert for now', () => {
-    const error = new CommandFailed('signal', 'x', '', undefined, 'SIGKILL');
+    const error = new CommandFailed('signal', 'x', { signal: 'SIGKILL' });
     expect(explained(error)).to.include({ code: 'TOOLS_FAILING', status: 503, cause: error });
   });
 

@@ -30,6 +30,8 @@ interface Job {
 describe('conversions of all kinds, mixed', () => {
   let mill: Mill;
   let started = 0;
+  /** Jobs of workers that were repeated, by the outcome of the repetition. */
+  const fallbacks = { ok: 0, failed: 0 };
   before(async () => {
     mill = await createMill(testConfig(), pino({ level: 'silent' }), {
       conversion() {},
@@ -37,9 +39,25 @@ describe('conversions of all kinds, mixed', () => {
       workerStarted() {
         started += 1;
       },
+      workerFellBack(outcome) {
+        fallbacks[outcome] += 1;
+      },
     });
   });
   after(() => mill.close());
+
+  it('convert every fixture to every output without repeating a job in a new process', async function () {
+    this.timeout(120_000);
+    const pairs = (await filesIn(IMAGES)).flatMap((path) =>
+      FORMATS.map((format) => ({
+        path,
+        options: { format, quality: 80, stripMetadata: true } as ConvertOptions,
+      })),
+    );
+    const results = await inTwos(pairs, (job) => result(mill, job, 'one client'));
+    expect(results.filter((what) => what.startsWith('Error'))).to.deep.equal([]);
+    expect(fallbacks).to.deep.equal({ ok: 0, failed: 0 });
+  });
 
   it('come out of processes that were there before byte for byte as out of others', async function () {
     this.timeout(300_000);
@@ -58,6 +76,7 @@ describe('conversions of all kinds, mixed', () => {
     // Were they not used, processes of their own would have been compared with each other.
     if (once) expect(started - before).to.be.greaterThan(0.8 * jobs.length);
     else expect(started - before).to.be.within(JOBS / 50, JOBS / 5);
+    expect(fallbacks.ok, 'jobs that only a worker failed').to.equal(0);
     // Otherwise nothing was compared but refusals.
     expect(fresh.filter((what) => !what.startsWith('Error')).length).to.be.greaterThan(300);
   });

@@ -3,18 +3,18 @@ import { CommandFailed, type Reason } from '../../src/engine/command.ts';
 import { killReason } from '../../src/engine/killed.ts';
 
 describe('why a tool was killed', () => {
-  const rows: readonly [reason: Reason, end: number | string | undefined, meaning: string | undefined][] = [
+  const rows: readonly [reason: Reason, signal: NodeJS.Signals | undefined, meaning: string | undefined][] = [
     ['timeout', 'SIGKILL', 'timeout'],
     ['cancelled', 'SIGKILL', 'cancelled'],
     ['signal', 'SIGXCPU', 'processor_time'],
     ['signal', 'SIGXFSZ', 'file_size'],
     ['signal', 'SIGSEGV', 'signal'],
-    ['exit', 1, undefined],
+    ['exit', undefined, undefined],
     ['unrunnable', undefined, undefined],
   ];
-  for (const [reason, end, meaning] of rows) {
-    it(`is ${meaning ?? 'not said'} after ${reason} ${end ?? ''}`, () => {
-      expect(killReason(new CommandFailed(reason, '', '', undefined, end))).to.equal(meaning);
+  for (const [reason, signal, meaning] of rows) {
+    it(`is ${meaning ?? 'not said'} after ${reason} ${signal ?? ''}`, () => {
+      expect(killReason(new CommandFailed(reason, '', { signal }))).to.equal(meaning);
     });
   }
 });

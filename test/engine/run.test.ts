@@ -6,11 +6,11 @@ import { createRun } from '../../src/engine/run.ts';
 import { startWorker } from '../../src/engine/worker.ts';
 import { failure } from '../helpers/failure.ts';
 import { scratch } from '../helpers/hooks.ts';
+import { launchers } from '../helpers/launchers.ts';
 import { scriptReader } from '../helpers/script-reader.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
-import { shells } from '../helpers/shells.ts';
 
-const SEARCH = { shells, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
+const SEARCH = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
 const run = createRun(SEARCH);
 const command = async (file: string, more: Partial<Command> = {}): Promise<Command> => ({
   file,

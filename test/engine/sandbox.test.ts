@@ -12,8 +12,8 @@ import type { Confine } from '../../src/engine/launch.ts';
 import { createRun } from '../../src/engine/run.ts';
 import { findSandbox, type Layers } from '../../src/engine/sandbox.ts';
 import { scratch } from '../helpers/hooks.ts';
+import { launchers } from '../helpers/launchers.ts';
 import { eventually } from '../helpers/scripts.ts';
-import { shells } from '../helpers/shells.ts';
 import { requires } from '../helpers/skips.ts';
 
 /** What a broken codec could do from inside: Python stands in for it, since it can try everything. */
@@ -51,7 +51,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
     let folder: string;
 
     before(async () => {
-      const deps = { shells, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
+      const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
       const sandbox = await findSandbox({
         searchPath: deps.searchPath,
         tools: [{ path: PYTHON, question: { args: ['--version'], answer: /^Python 3/ }, trial: WRITES }],
@@ -336,7 +336,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
 
 describe('the choice between the filters of system calls', () => {
   const layersFor = async (...trials: readonly string[]): Promise<Layers> => {
-    const deps = { shells, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
+    const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
     const sandbox = await findSandbox({
       searchPath: deps.searchPath,
       tools: trials.map((program) => ({

@@ -6,8 +6,8 @@ import { createRun } from '../../src/engine/run.ts';
 import { findToolchain } from '../../src/engine/toolchain.ts';
 import { fixture } from '../helpers/client.ts';
 import { scratch } from '../helpers/hooks.ts';
+import { launchers } from '../helpers/launchers.ts';
 import { decode, difference } from '../helpers/pixels.ts';
-import { shells } from '../helpers/shells.ts';
 
 /**
  * What people have got ImageMagick to do with a file or a name: read another file, reach another
@@ -188,8 +188,8 @@ describe('the policy', () => {
   let run: Run;
   let magick: string;
   before(async () => {
-    run = createRun({ shells, searchPath: SEARCH, policyFolder: POLICY });
-    const ask = createRun({ shells, searchPath: SEARCH, policyFolder: '/nonexistent' });
+    run = createRun({ launchers, searchPath: SEARCH, policyFolder: POLICY });
+    const ask = createRun({ launchers, searchPath: SEARCH, policyFolder: '/nonexistent' });
     magick = (await findToolchain({ path: SEARCH }, ask)).magick?.path as string;
   });
 

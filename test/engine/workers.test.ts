@@ -1,16 +1,17 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { Command } from '../../src/engine/command.ts';
+import { type Command, CommandFailed } from '../../src/engine/command.ts';
 import { createRun } from '../../src/engine/run.ts';
 import { startWorker, type Worker } from '../../src/engine/worker.ts';
 import { createWorkers, type Workers, type WorkersDeps } from '../../src/engine/workers.ts';
+import { failure } from '../helpers/failure.ts';
 import { scratch } from '../helpers/hooks.ts';
+import { launchers } from '../helpers/launchers.ts';
 import { scriptReader } from '../helpers/script-reader.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
-import { shells } from '../helpers/shells.ts';
 
-const SEARCH = { shells, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
+const SEARCH = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
 const alone = createRun(SEARCH);
 
 describe('warm workers', () => {
@@ -20,6 +21,7 @@ describe('warm workers', () => {
   let started: Worker[] = [];
   let serves = '';
   let reported: unknown[] = [];
+  let fallbacks: string[] = [];
   afterEach(async () => {
     await workers?.close();
     expect(await readdir(home), 'folders left').to.deep.equal([]);
@@ -29,6 +31,7 @@ describe('warm workers', () => {
     home = await scratch('home');
     started = [];
     reported = [];
+    fallbacks = [];
     const magick = await scriptReader();
     const start = async () => {
       const worker = await startWorker({ ...SEARCH, home, magick, lifetimeMs: 60_000 });
@@ -37,7 +40,8 @@ describe('warm workers', () => {
     };
     serves = await script('alone.sh', 'echo alone $$ > output');
     const report = (trouble: unknown) => void reported.push(trouble);
-    const usual = { start, serves, runAlone: alone, slots: 2, reuse: 50, report };
+    const onFallback = (outcome: string) => void fallbacks.push(outcome);
+    const usual = { start, serves, runAlone: alone, slots: 2, reuse: 50, report, onFallback };
     workers = createWorkers({ ...usual, ...settings });
     if (!settings.start) await eventually(() => workers?.ready === (settings.slots ?? 2));
     return workers;
@@ -98,11 +102,47 @@ describe('warm workers', () => {
     expect(await served('a', grow)).not.to.equal(await served('a'));
   });
 
+  it('is replaced after a job that leaves a process behind, which ends with it', async () => {
+    await create();
+    const first = await perform('a', 'sleep 60 > /dev/null 2>&1 & echo $! > stray; echo $$ > output');
+    const stray = Number(await readFile(join(first.cwd, 'stray'), 'utf8'));
+    expect(await served('a')).not.to.equal(Number(first.wrote));
+    await eventually(() => !isRunning(stray));
+  });
+
   it('that fails has its work done again by a process of its own', async () => {
     await create();
     expect((await perform('a', 'echo broken >&2; exit 1')).wrote).to.match(/^alone \d+\n$/);
     await served('a');
     expect((await perform('a', 'kill -SEGV $$')).wrote).to.match(/^alone \d+\n$/);
+  });
+
+  it('counts every job that it repeats in a new process, by the outcome of the repetition', async () => {
+    await create();
+    await served('a');
+    expect(fallbacks).to.deep.equal([]);
+    await perform('a', 'exit 1');
+    expect(fallbacks).to.deep.equal(['ok']);
+    await workers?.close();
+    const fails = () => Promise.reject(new CommandFailed('exit', 'it failed again'));
+    await create({ runAlone: fails });
+    await perform('a', 'exit 1').catch(() => {});
+    expect(fallbacks).to.deep.equal(['failed']);
+  });
+
+  it('removes the folder of a worker that cannot be started', async () => {
+    home = await scratch('home');
+    const launchers = { spawn: () => Promise.reject(new Error('EAGAIN')), close: async () => {} };
+    const magick = await scriptReader();
+    const starting = startWorker({ ...SEARCH, launchers, home, magick, lifetimeMs: 60_000 });
+    expect(await failure(starting)).to.include({ reason: 'unrunnable' });
+    expect(await readdir(home)).to.deep.equal([]);
+  });
+
+  it('does not take what a job prints for the marker of its end', async () => {
+    await create();
+    const { wrote, stdout } = await perform('a', 'echo "imagemill: done"; sleep 0.3; echo late > output');
+    expect({ wrote, stdout }).to.deep.equal({ wrote: 'late\n', stdout: 'imagemill: done\n' });
   });
 
   it('does not try again what took too long or whose client left', async () => {
@@ -167,13 +207,10 @@ describe('warm workers', () => {
     expect(reported.map(String)).to.deep.equal(Array(2).fill('Error: no more processes'));
   });
 
-  it('that makes something after it has said that it is done gets no more work', async () => {
+  it('gets no more work when its folder holds something after its last job', async () => {
     await create();
-    await served('a', `(sleep 0.2; echo > "$PWD/later") > /dev/null &`);
-    await eventually(async () => {
-      const contents = await Promise.all((await readdir(home)).map((name) => readdir(join(home, name))));
-      return contents.flat().includes('later');
-    });
+    const { wrote } = await perform('a', 'pwd > output');
+    await writeFile(join(wrote.trim(), 'later'), '');
     expect((await perform('a', '')).wrote).to.match(/^alone/);
     expect(String(reported[0])).to.include('after its last job');
   });

@@ -1,7 +1,7 @@
 import { createRun } from '../../src/engine/run.ts';
 import { findToolchain } from '../../src/engine/toolchain.ts';
+import { launchers } from './launchers.ts';
 import { script } from './scripts.ts';
-import { shells } from './shells.ts';
 
 /**
  * The machine's own ImageMagick with other arguments, as a careless change of a plan would have them. It takes them
@@ -11,7 +11,7 @@ import { shells } from './shells.ts';
  */
 export async function changedMagick(cases: string): Promise<string> {
   const { PATH = '', MAGICK_BIN } = process.env;
-  const ask = createRun({ shells, searchPath: PATH, policyFolder: '/nonexistent' });
+  const ask = createRun({ launchers, searchPath: PATH, policyFolder: '/nonexistent' });
   const { magick } = await findToolchain({ path: PATH, magickBin: MAGICK_BIN }, ask);
   return script(
     'magick',

@@ -18,7 +18,7 @@ export async function scratch(name: string): Promise<string> {
 
 export const mochaHooks = {
   async afterAll(this: Context): Promise<void> {
-    await (await import('./shells.ts')).shells.close();
+    await (await import('./launchers.ts')).launchers.close();
     try {
       const suite = this.test?.parent as Suite;
       expect(unexpectedSkips(suite, process.env), 'skipped, and not named in MAY_SKIP').to.deep.equal([]);

@@ -12,7 +12,7 @@ export async function scriptReader(major: 6 | 7 = 7): Promise<WorkerDeps['magick
     'magick',
     `${major === 6 ? READ_ALL : ''}while read -r line; do
   case "$line" in
-    *"-print 'imagemill: done"*) printf 'imagemill: done\\n' ;;
+    *"-print 'imagemill: done"*) line="\${line#*"'"}"; printf "\${line%"'"*}" ;;
     "'. "*) line="\${line#?}"; eval "\${line%?}" ;;
   esac
 done`,

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
+import { createLaunchers } from '../../engine/launcher/launchers.ts';
 import { policyHolds } from '../../engine/policy.ts';
 import { createRun } from '../../engine/run.ts';
-import { createShells } from '../../engine/shells.ts';
 import { findToolchain, type Toolchain } from '../../engine/toolchain.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { createMill, type Mill } from '../../mill.ts';
@@ -61,18 +61,18 @@ const LIMITS = { pixels: 10_000, memoryBytes: 1024 ** 3 };
 async function lookForTools(config: Config): Promise<Pick<Facts, 'toolchain' | 'policyHolds'>> {
   const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
   const workspaces = await workspacesIn([config.TEMP_DIR, tmpdir()]);
-  const shells = createShells(workspaces.home);
+  const launchers = createLaunchers(workspaces.home);
   try {
-    const ask = createRun({ shells, searchPath: path, policyFolder: NO_POLICY });
+    const ask = createRun({ launchers, searchPath: path, policyFolder: NO_POLICY });
     const toolchain = await findToolchain({ path, magickBin, rsvgBin }, ask);
     const { magick } = toolchain;
     const limits = { ...LIMITS, frames: config.MAX_FRAMES };
-    const obey = createRun({ shells, searchPath: path, policyFolder: ASSETS, limits });
+    const obey = createRun({ launchers, searchPath: path, policyFolder: ASSETS, limits });
     const folder = join(await workspaces.home(), 'policy');
     await mkdir(folder);
     return { toolchain, policyHolds: magick && (await policyHolds(magick, obey, folder, limits)) };
   } finally {
-    await shells.close();
+    await launchers.close();
     await workspaces.close();
   }
 }

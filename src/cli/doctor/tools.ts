@@ -61,7 +61,9 @@ export function confinement({ mill, config: { SANDBOX } }: Facts): Check[] {
     return [{ name: 'confinement', state: 'fail', found: mill.message }];
   }
   const names = Object.keys(LAYERS) as (keyof typeof LAYERS)[];
-  const found = names.map((name) => `${name}: ${mill.layers[name]}`).join(', ');
+  const found = Object.entries(mill.layers)
+    .map(([name, layer]) => `${name}: ${layer}`)
+    .join(', ');
   const lacking = names.filter((name) => mill.layers[name] === NO_LAYERS[name]);
   if (lacking.length === 0) return [{ name: 'confinement', state: 'ok', found }];
   const advice = SANDBOX === 'off' ? ['unset SANDBOX'] : [...new Set(lacking.map((name) => LAYERS[name]))];

@@ -1,0 +1,37 @@
+import { execa } from 'execa';
+import type { LaunchedProcess } from '../../../src/engine/launcher/launcher.ts';
+import type { Launchers } from '../../../src/engine/launcher/launchers.ts';
+import { programScript, quote, type SpawnOptions } from '../../../src/engine/launcher/script.ts';
+
+/**
+ * @module What launchers are compared with: the server itself starts every program, by execa. It takes the place of
+ * `src/engine/launcher/launchers.ts`, so it exports the same.
+ */
+
+export function createLaunchers(): Launchers {
+  return { spawn, close: async () => {} };
+}
+
+async function spawn(file: string, args: readonly string[], options: SpawnOptions): Promise<LaunchedProcess> {
+  const pipes = options.stdin === 'pipe';
+  const input = pipes ? '' : `exec <${quote(options.stdin)}; `;
+  const script = input + programScript(file, args, options, '');
+  const subprocess = execa('/bin/sh', ['-c', script], {
+    ...{
+      cwd: '/',
+      env: {},
+      extendEnv: false,
+      stdin: pipes ? 'pipe' : 'ignore',
+      buffer: false,
+      reject: false,
+    },
+    ...{ killDescendants: true, killSignal: 'SIGKILL', forceKillAfterDelay: false, cleanup: false },
+  });
+  const { stdin, stdout, stderr } = subprocess.nodeChildProcess;
+  return {
+    ...({ stdin: stdin ?? undefined, stdout, stderr } as LaunchedProcess),
+    pid: subprocess.pid,
+    exit: subprocess.then(({ exitCode, signal }) => (signal ? { signal } : { exitCode: exitCode ?? 126 })),
+    kill: () => void subprocess.kill(),
+  };
+}

@@ -1,0 +1,45 @@
+import { readdir } from 'node:fs/promises';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { isolateLaunchers } from '../../src/engine/isolate.ts';
+import type { Launchers } from '../../src/engine/launcher/launchers.ts';
+import { createRun } from '../../src/engine/run.ts';
+import type { Toolchain } from '../../src/engine/toolchain.ts';
+import { createMill } from '../../src/mill.ts';
+import { CAN_ISOLATE } from '../helpers/can-isolate.ts';
+import { scratch } from '../helpers/hooks.ts';
+import { script } from '../helpers/scripts.ts';
+import { testConfig } from '../helpers/service.ts';
+
+describe('launchers in namespaces', () => {
+  const isolate = async (home: string, body: string): Promise<Launchers | undefined> => {
+    const rsvg = { path: await script('rsvg-convert', body), version: '2.60.0' };
+    const toolchain: Toolchain = { magick: undefined, rsvg, heif: undefined, img2webp: undefined };
+    const createOwnRun = (launchers: Launchers) =>
+      createRun({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
+    return isolateLaunchers(async () => home, home, toolchain, createOwnRun);
+  };
+
+  it('are used where the kernel gives namespaces and every tool answers in them', async () => {
+    const home = await scratch('isolate');
+    // The launcher is the first process of its namespace, and the parent of the tool.
+    const launchers = await isolate(home, '[ $PPID = 1 ] && echo "rsvg-convert version 2.60.0"');
+    expect(launchers !== undefined).to.equal(CAN_ISOLATE);
+    await launchers?.close();
+    expect(await readdir(home)).to.deep.equal([]);
+  });
+
+  it('are given up, and leave nothing behind, when a tool does not answer in them', async () => {
+    const home = await scratch('isolate');
+    expect(await isolate(home, 'exit 1')).to.equal(undefined);
+    expect(await readdir(home)).to.deep.equal([]);
+  });
+
+  it('are reported as the layer "processes", as those of bubblewrap are', async () => {
+    const mill = await createMill(testConfig(), pino({ level: 'silent' }));
+    const { files, processes } = mill.layers;
+    await mill.close();
+    const expected = files === 'bwrap' || (files === 'landlock' && CAN_ISOLATE) ? 'namespace' : 'none';
+    expect(processes).to.equal(expected);
+  });
+});

@@ -1,0 +1,45 @@
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { CommandFailed } from '../../src/engine/command.ts';
+import { createLaunchers, type Launchers } from '../../src/engine/launcher/launchers.ts';
+import { createRun } from '../../src/engine/run.ts';
+
+/**
+ * @module A process that starts programs whenever it receives a line, while a test changes its limits, and prints how
+ * that ended: by launchers that wait, and by launchers that must be started first. Before, it prints the folder of the latter.
+ */
+
+/** RLIMIT_NPROC counts the processes of one user, and does not hold for root. */
+const user = Number(process.argv[2]);
+if (process.getuid?.() === 0) {
+  process.setgroups?.([]);
+  process.setgid?.(user);
+  process.setuid?.(user);
+}
+
+const home = await mkdtemp(join(tmpdir(), 'imagemill-starved-'));
+const waiting = createLaunchers(async () => home);
+const freshHome = join(home, 'fresh');
+await mkdir(freshHome);
+const fresh = createLaunchers(async () => freshHome);
+
+async function outcome(launchers: Launchers): Promise<string> {
+  const run = createRun({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
+  const command = { file: '/bin/echo', args: [], cwd: home, timeoutMs: 10_000 };
+  return run(command).then(
+    () => 'ran',
+    ({ reason, cause }: CommandFailed) => `${reason} ${(cause as NodeJS.ErrnoException | undefined)?.code}`,
+  );
+}
+
+await outcome(waiting);
+console.log(freshHome);
+for (let round = 0; round < 2; round += 1) {
+  await once(process.stdin, 'data');
+  console.log(JSON.stringify([await outcome(waiting), await outcome(fresh)]));
+}
+await Promise.all([waiting.close(), fresh.close()]);
+await rm(home, { recursive: true });
+process.exit();
