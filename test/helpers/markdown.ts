@@ -6,7 +6,7 @@ export const PROJECT = new URL('../../', import.meta.url).pathname;
 
 const NOT_OURS = ['node_modules', 'dist', 'traces', '.git'];
 
-export interface CodeBlock {
+interface CodeBlock {
   /** The word after the opening fence, or an empty string. */
   readonly language: string;
   readonly text: string;
@@ -33,7 +33,7 @@ export function readDocuments(): readonly MarkdownFile[] {
 }
 
 /** Reads what the tests need of a Markdown file, as far as these documents use Markdown. */
-export function parseMarkdown(path: string, text: string): MarkdownFile {
+function parseMarkdown(path: string, text: string): MarkdownFile {
   const blocks: CodeBlock[] = [];
   // A list item indents its blocks.
   const prose = text.replace(
