@@ -1,0 +1,270 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { expect } from 'chai';
+import { loadConfig } from '../src/config.ts';
+import { imagemill } from './helpers/command-line.ts';
+import { commandsIn, type MarkdownFile, PROJECT, readDocuments, tableRows } from './helpers/markdown.ts';
+
+const documents = readDocuments();
+/** The changelog names commands and files as they were at the time of a release. */
+const current = documents.filter(({ path }) => path !== 'CHANGELOG.md');
+const { scripts, version } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8')) as {
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly version: string;
+};
+
+const documentAt = (path: string): MarkdownFile => {
+  const found = documents.find((document) => document.path === path);
+  if (!found) throw new Error(`there is no ${path}`);
+  return found;
+};
+
+/** What `find` finds in each document, with the document's path in front. */
+const inEach = (among: readonly MarkdownFile[], find: (document: MarkdownFile) => readonly string[]) =>
+  among.flatMap((document) => find(document).map((found) => `${document.path}: ${found}`));
+
+const commandsOf = ({ blocks }: MarkdownFile): readonly string[] => blocks.flatMap(commandsIn);
+const codeOf = (document: MarkdownFile): readonly string[] => [...document.spans, ...commandsOf(document)];
+
+describe('the documents', () => {
+  it('have no relative link to a file or a heading that does not exist', () => {
+    const isDead = (document: MarkdownFile, link: string): boolean => {
+      const [file = '', anchor] = link.split('#');
+      const target =
+        file === '' ? document.path : relative(PROJECT, join(PROJECT, dirname(document.path), file));
+      if (target.startsWith('..') || !existsSync(join(PROJECT, target))) return true;
+      return anchor !== undefined && !documentAt(target).anchors.has(anchor);
+    };
+    const dead = (document: MarkdownFile) =>
+      document.links.filter((link) => !/^\w+:/.test(link) && isDead(document, link));
+
+    expect(inEach(documents, dead)).to.deep.equal([]);
+  });
+
+  it('link to other sites by well-formed HTTPS addresses', () => {
+    const isWrong = (link: string): boolean => {
+      if (!URL.canParse(link)) return true;
+      const { protocol, hostname } = new URL(link);
+      return protocol !== 'https:' && hostname !== 'localhost';
+    };
+    const wrong = ({ links }: MarkdownFile) => links.filter((link) => /^\w+:/.test(link) && isWrong(link));
+
+    expect(inEach(documents, wrong)).to.deep.equal([]);
+  });
+
+  it('can all be reached from the README', () => {
+    const reached = new Set(['README.md']);
+    for (const path of reached) {
+      for (const link of documentAt(path).links) {
+        const target = join(dirname(path), link.split('#')[0] ?? '');
+        if (documents.some((document) => document.path === target)) reached.add(target);
+      }
+    }
+
+    expect(documents.map(({ path }) => path).filter((path) => !reached.has(path))).to.deep.equal([]);
+  });
+
+  it('have shell examples that a shell can parse', () => {
+    const unparsable = (document: MarkdownFile) =>
+      document.blocks
+        .map((block) => commandsIn(block).join('\n'))
+        .filter((text) => spawnSync('sh', ['-n'], { input: text }).status !== 0);
+
+    expect(inEach(documents, unparsable)).to.deep.equal([]);
+  });
+
+  it('name only npm scripts that package.json has', () => {
+    const unknown = ({ text }: MarkdownFile) =>
+      [...text.matchAll(/npm run (?:--silent )?([\w:-]+)/g)]
+        .map(([, name = '']) => name)
+        .filter((name) => !Object.hasOwn(scripts, name));
+
+    expect(inEach(current, unknown)).to.deep.equal([]);
+  });
+
+  it('name only commands and options that imagemill has', async () => {
+    const calls = inEach(current, (document) => codeOf(document).flatMap(callsOfImagemill));
+    expect(calls).to.have.length.above(20);
+
+    const wrong = [];
+    for (const call of calls) {
+      const complaint = await complaintAbout(call.slice(call.indexOf(': ') + 2));
+      if (complaint) wrong.push(`${call}: ${complaint}`);
+    }
+    expect(wrong).to.deep.equal([]);
+  });
+
+  it('list the options of `imagemill convert`, and no others', async () => {
+    const listed = tableRows(documentAt('docs/cli.md').text, '### Options').flatMap(([cell = '']) =>
+      [...cell.matchAll(/--[\w-]+/g)].map(([option]) => option),
+    );
+    const { options } = await helpOf(['convert']);
+
+    // A section of its own has --output; every command has --help.
+    expect([...listed, '--output', '--help'].sort()).to.deep.equal(
+      [...options].filter((option) => option.startsWith('--')).sort(),
+    );
+  });
+
+  it('name only files and folders that exist', () => {
+    const missing = (document: MarkdownFile) =>
+      codeOf(document)
+        .flatMap(pathsIn)
+        .filter((path) => !existsFor(document, path));
+
+    expect(inEach(current, missing)).to.deep.equal([]);
+  });
+
+  it('draw a tree of folders in which all of src/ exists', () => {
+    const tree = documentAt('docs/architecture.md').blocks.find(({ text }) => text.startsWith('src/\n'));
+    const paths = treePaths(tree?.text ?? '');
+
+    expect(paths).to.include('src/main.ts');
+    expect(paths.filter((path) => !existsSync(join(PROJECT, path)))).to.deep.equal([]);
+  });
+
+  it('name the version of package.json', () => {
+    const others = ({ text }: MarkdownFile) =>
+      [...text.matchAll(/(?:imagemill[: ]|"version":")(\d+\.\d+\.\d+)/g)]
+        .map(([, named = '']) => named)
+        .filter((named) => named !== version);
+
+    expect(inEach(current, others)).to.deep.equal([]);
+    expect(documentAt('CHANGELOG.md').text).to.include(`\n## [${version}]`);
+  });
+});
+
+describe('the README', () => {
+  it('has at most 180 lines', () => {
+    expect(documentAt('README.md').text.trimEnd().split('\n')).to.have.length.at.most(180);
+  });
+});
+
+describe('the examples with curl', () => {
+  const examples = ['README.md', 'docs/api.md'].flatMap((path) =>
+    documentAt(path).blocks.flatMap((block) =>
+      block.language === 'sh' ? commandsIn(block).filter((line) => line.startsWith('curl ')) : [],
+    ),
+  );
+
+  it('write each result to a file of its own', () => {
+    const outputs = examples.map((example) => / -o (\S+)/.exec(example)?.[1]);
+
+    expect(examples).to.have.length.above(10);
+    expect(outputs).to.not.include(undefined);
+    expect(new Set(outputs).size).to.equal(outputs.length);
+  });
+});
+
+describe('docs/configuration.md', () => {
+  const rows = new Map(
+    tableRows(documentAt('docs/configuration.md').text)
+      .filter(([name = '']) => name.startsWith('`'))
+      .map(([name = '', text = '']) => [name.replaceAll('`', ''), text]),
+  );
+  const defaults: Readonly<Record<string, unknown>> = loadConfig({});
+
+  it('has a row for each setting of src/config.ts, and no others', () => {
+    const source = readFileSync(join(PROJECT, 'src/config.ts'), 'utf8');
+    const names = [...source.matchAll(/^ {2}([A-Z][A-Z_]+):/gm)].map(([, name = '']) => name);
+
+    expect(names).to.include.members(Object.keys(defaults));
+    expect([...rows.keys()].sort()).to.deep.equal(names.sort());
+  });
+
+  it('states the defaults of src/config.ts', () => {
+    /** Defaults that depend on the machine, or that are not there. */
+    const described: Readonly<Record<string, unknown>> = {
+      none: undefined,
+      'found on `PATH`': undefined,
+      'processors available': availableParallelism(),
+      "the system's": tmpdir(),
+    };
+    const stated = [...rows].map(([name, text]) => [
+      name,
+      String(Object.hasOwn(described, text) ? described[text] : text),
+    ]);
+
+    expect(stated).to.deep.equal([...rows.keys()].map((name) => [name, String(defaults[name])]));
+  });
+});
+
+/** The arguments of the calls of `imagemill` in code: at its start, after a pipe, or of the image of that name. */
+function callsOfImagemill(code: string): string[] {
+  const call = /(?:(?:^|\| )imagemill|\bimagemill:[\d.]+)((?: +[^\s|>#&;]+)+)/g;
+  return [...code.matchAll(call)].map(([, args = '']) => args.trim()).filter((args) => args !== '.');
+}
+
+/** What is wrong with the arguments of a call, if anything is. */
+async function complaintAbout(call: string): Promise<string | undefined> {
+  const command: string[] = [];
+  const args = call.split(/\s+/);
+  for (let help = await helpOf([]); help.commands.size > 0 && args.length > 0; help = await helpOf(command)) {
+    if (args[0]?.startsWith('-')) break;
+    const name = args.shift() as string;
+    if (!help.commands.has(name)) return `no command ${name}`;
+    command.push(name);
+  }
+  const { options } = await helpOf(command);
+  const unknown = args.filter((arg) => /^--?\w/.test(arg) && !options.has(arg));
+  return unknown.length > 0 ? `no option ${unknown.join(', ')}` : undefined;
+}
+
+interface Help {
+  readonly commands: ReadonlySet<string>;
+  readonly options: ReadonlySet<string>;
+}
+
+const helps = new Map<string, Promise<Help>>();
+
+/** The commands and options that `--help` lists, asked for once a command. */
+function helpOf(command: readonly string[]): Promise<Help> {
+  const key = command.join(' ');
+  const known = helps.get(key);
+  if (known) return known;
+  const help = imagemill([...command, '--help']).then(({ status, stdout }) => {
+    expect(status, `imagemill ${key} --help`).to.equal(0);
+    const [, commands = ''] = /^Commands:\n((?: +.*\n)+)/m.exec(stdout) ?? [];
+    return {
+      commands: new Set([...commands.matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => name)),
+      options: new Set([...stdout.matchAll(/(?<=^ {2}(?:-\w, )?)--?\w[\w-]*/gm)].map(([option]) => option)),
+    };
+  });
+  helps.set(key, help);
+  return help;
+}
+
+const TOP = readdirSync(PROJECT).filter((name) => !['dist', 'node_modules'].includes(name));
+/** The folders of src/. A document that names one after it was renamed is wrong. */
+const LAYERS = ['cli', 'conversion', 'files', 'process', 'regress', 'server', 'web'];
+
+/** What looks like a path of this project in code: words with a slash that begin with a folder's name. */
+function pathsIn(code: string): string[] {
+  return code
+    .split(/[\s'"=@]+/)
+    .filter((word) => /^[\w.][\w.*-]*\/[\w./*-]*$/.test(word))
+    .filter((word) => [...TOP, ...LAYERS].includes(word.split('/')[0] ?? ''));
+}
+
+/** Whether a path exists in the project, below src/, or beside the document. A pattern must match something. */
+function existsFor(document: MarkdownFile, path: string): boolean {
+  const folders = [PROJECT, join(PROJECT, 'src'), join(PROJECT, dirname(document.path))];
+  return folders.some((cwd) =>
+    path.includes('*') ? globSync(path, { cwd }).length > 0 : existsSync(join(cwd, path)),
+  );
+}
+
+/** The paths in a tree that is indented by two spaces a level, with a description after each name. */
+function treePaths(tree: string): string[] {
+  const folders: string[] = [];
+  return tree
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const level = (line.length - line.trimStart().length) / 2;
+      folders.splice(level, Number.POSITIVE_INFINITY, line.trimStart().split(' ')[0] ?? '');
+      return folders.join('');
+    });
+}
