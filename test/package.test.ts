@@ -1,0 +1,88 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { ask, convert, fixture, fixturePath } from './helpers/client.ts';
+import { scratch } from './helpers/hooks.ts';
+import { eventually } from './helpers/scripts.ts';
+
+const run = promisify(execFile);
+const ROOT = new URL('..', import.meta.url).pathname;
+const QUIET = ['--no-audit', '--no-fund', '--loglevel=error'];
+
+describe('the npm package', () => {
+  let prefix: string;
+  let files: readonly string[];
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME };
+  const program = (): string => join(prefix, 'bin/imagemill');
+
+  before(async function () {
+    this.timeout(300_000);
+    const folder = await scratch('package');
+    prefix = join(folder, 'prefix');
+    await mkdir(prefix);
+    const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: ROOT });
+    // What the build prints comes before the JSON.
+    const [packed] = JSON.parse(stdout.slice(stdout.indexOf('[\n'))) as [
+      { filename: string; files: { path: string }[] },
+    ];
+    files = packed.files.map(({ path }) => path);
+    const archive = join(folder, packed.filename);
+    await run('npm', ['install', '--global', '--prefix', prefix, '--prefer-offline', ...QUIET, archive]);
+  });
+
+  it('holds the build, the assets and the documents that npm adds, and nothing else', () => {
+    const others = files.filter((path) => !/^(dist|assets)\/|^(package\.json|README\.md)$/.test(path));
+    expect(others).to.deep.equal([]);
+    expect(files)
+      .to.include('dist/main.js')
+      .and.include('dist/web/index.html')
+      .and.include('assets/srgb.icc');
+    expect(files.filter((path) => /\.test\.|\.tsx?$|\.map$/.test(path))).to.deep.equal([]);
+  });
+
+  it('installs a program that knows its version', async () => {
+    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+    const { stdout } = await run(program(), ['--version'], { env });
+    expect(stdout.trim()).to.equal(version);
+  });
+
+  it('installs a program whose doctor finds the tools, the web page and the fonts', async () => {
+    const { stdout } = await run(program(), ['doctor'], { env });
+    expect(stdout)
+      .to.match(/ImageMagick/)
+      .and.not.match(/not built/);
+  });
+
+  it('installs a program that converts a file', async () => {
+    const folder = await scratch('converted');
+    await run(program(), ['convert', fixturePath('scene.jpg'), '-o', join(folder, 'scene.png')], { env });
+    expect(await sharp(join(folder, 'scene.png')).metadata()).to.include({ format: 'png', width: 120 });
+  });
+
+  it('installs a program that serves the API, the web page and the reference', async () => {
+    const child = spawn(program(), ['serve'], {
+      env: { ...env, PORT: '0', HOST: '127.0.0.1', TEMP_DIR: await scratch('serve') },
+    });
+    const ended = once(child, 'exit');
+    try {
+      let output = '';
+      child.stdout.on('data', (data) => {
+        output += data;
+      });
+      const [, origin = ''] = await eventually(() => /listening on (http:[^"]+)/.exec(output) ?? undefined);
+      const answer = await convert(`${origin}/api/v1`, await fixture('scene.png'));
+      expect(answer.status).to.equal(200);
+      expect((await sharp(answer.body).metadata()).format).to.equal('webp');
+      for (const path of ['/', '/docs', '/api/v1/openapi.json']) {
+        expect((await ask(`${origin}${path}`)).status, path).to.equal(200);
+      }
+    } finally {
+      child.kill('SIGTERM');
+      await ended;
+    }
+  });
+});
