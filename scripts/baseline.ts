@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { pino } from 'pino';
 import { runProgram } from '../src/cli/program.ts';
 import { loadConfig } from '../src/config.ts';
-import { createMill } from '../src/mill.ts';
+import { createConversionEngine } from '../src/mill.ts';
 
 const root = new URL('..', import.meta.url).pathname;
 process.chdir(root);
@@ -15,7 +15,7 @@ const HERE_ALONE = process.argv.includes('--here');
 /** What scripts/debian-13.sh ends with where it cannot make one. */
 const NO_DEBIAN_13 = 75;
 
-const mill = await createMill(loadConfig(process.env), pino({ level: 'error' }));
+const mill = await createConversionEngine(loadConfig(process.env), pino({ level: 'error' }));
 const major = mill.toolchain.magick?.major;
 await mill.close();
 const file = `fixtures/baseline/imagemagick-${major}.json`;

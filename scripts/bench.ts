@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import sharpModule from 'sharp';
 import { loadConfig } from '../src/config.ts';
-import { createMill } from '../src/mill.ts';
+import { createConversionEngine } from '../src/mill.ts';
 import { chart } from './bench/chart.ts';
 import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.ts';
 import { type Image, makeImages } from './bench/images.ts';
@@ -131,7 +131,7 @@ function push(values: number[], value: number | undefined): void {
 /** Those that the service finds. */
 async function findTools(): Promise<Tools & { readonly versions: string }> {
   const config = loadConfig({ PATH: process.env.PATH, TEMP_DIR: folder, SANDBOX: 'off', CONCURRENCY: '1' });
-  const mill = await createMill(config, pino({ level: 'error' }));
+  const mill = await createConversionEngine(config, pino({ level: 'error' }));
   await mill.close();
   const { magick, rsvg } = mill.toolchain;
   if (!magick || !rsvg) throw new Error('ImageMagick or librsvg is missing');

@@ -7,9 +7,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
-import { SNIFF_BYTES, sniff } from '../src/convert/sniff.ts';
+import { DETECTION_BYTES, detectType } from '../src/convert/sniff.ts';
 import { INPUT_TYPES, type InputType } from '../src/formats.ts';
-import { createMill } from '../src/mill.ts';
+import { createConversionEngine } from '../src/mill.ts';
 import { convertFile } from './fidelity/convert-file.ts';
 import { judge, type Verdict } from './fidelity/judge.ts';
 import { report } from './fidelity/report.ts';
@@ -22,12 +22,12 @@ if (!folder) {
 }
 const log = pino({ level: 'warn' });
 const config = loadConfig(process.env);
-const mill = await createMill(config, log);
+const mill = await createConversionEngine(config, log);
 try {
   const verdicts: Verdict[] = [];
   for (const name of (await readdir(folder)).sort()) {
     const bytes = await readFile(join(resolve(folder), name));
-    const type = await sniff(bytes.subarray(0, SNIFF_BYTES * 16), bytes.length <= SNIFF_BYTES * 16);
+    const type = await detectType(bytes.subarray(0, DETECTION_BYTES * 16), bytes.length <= DETECTION_BYTES * 16);
     if (!INPUT_TYPES.includes(type as InputType)) continue;
     const source = { name, bytes, type: type as InputType };
     const attempts = await convertFile(mill, source);

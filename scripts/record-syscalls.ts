@@ -16,9 +16,9 @@ import { createInterface } from 'node:readline';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import type { ConvertOptions } from '../src/convert/plan/types.ts';
-import { sniff } from '../src/convert/sniff.ts';
+import { detectType } from '../src/convert/sniff.ts';
 import { INPUT_TYPES, type InputType, OUTPUT_TYPES } from '../src/formats.ts';
-import { createMill } from '../src/mill.ts';
+import { createConversionEngine } from '../src/mill.ts';
 
 /** The tools, at the places where Debian has them. */
 const TOOLS = [
@@ -67,9 +67,9 @@ async function makeTracedTools(): Promise<void> {
 async function convertEverything(folders: readonly string[]): Promise<void> {
   const settings = { PATH: tracedTools, TEMP_DIR: join(folder, 'work'), SANDBOX: 'off', CONCURRENCY: '1' };
   const config = loadConfig({ ...settings, CONVERT_TIMEOUT_MS: '120000' });
-  const mill = await createMill(config, pino({ level: 'fatal' }, pino.destination(2)));
+  const mill = await createConversionEngine(config, pino({ level: 'fatal' }, pino.destination(2)));
   for (const path of folders.flatMap((from) => readdirSync(from).map((name) => join(from, name)))) {
-    const verdict = path.endsWith('.json') ? 'unknown' : await sniff(readFileSync(path), true);
+    const verdict = path.endsWith('.json') ? 'unknown' : await detectType(readFileSync(path), true);
     if (!INPUT_TYPES.includes(verdict as InputType)) continue;
     for (const format of OUTPUT_TYPES) {
       for (const { client, ...options } of VARIANTS) {

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createLaunchers } from '../src/engine/launcher/launchers.ts';
-import { createRun } from '../src/engine/run.ts';
+import { createRunner } from '../src/engine/run.ts';
 import { findToolchain } from '../src/engine/toolchain.ts';
 import { add, emptyTally, letIn } from './torture/crowd.ts';
 import { FAULTS, type Outcome } from './torture/faults.ts';
@@ -29,7 +29,7 @@ const search = process.env.PATH ?? '';
 const launchers = createLaunchers(() => mkdtemp(join(tmpdir(), 'imagemill-torture-')));
 const toolchain = await findToolchain(
   { path: search },
-  createRun({ launchers, searchPath: search, policyFolder: '/nonexistent' }),
+  createRunner({ launchers, searchPath: search, policyFolder: '/nonexistent' }),
 );
 await launchers.close();
 const magick = toolchain.magick?.path ?? '';

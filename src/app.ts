@@ -3,13 +3,13 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { Capabilities } from './convert/capabilities.ts';
 import type { Convert } from './convert/convert.ts';
-import type { Layers } from './engine/sandbox.ts';
-import { fail } from './errors.ts';
+import type { SandboxLayers } from './engine/sandbox.ts';
+import { serviceError } from './errors.ts';
 import type { Workspaces } from './files/workspace.ts';
 import { batchRoute } from './http/batch-route.ts';
 import { trustProxies } from './http/client-key.ts';
 import { convertRoute } from './http/convert-route.ts';
-import { crossOrigin } from './http/cross-origin.ts';
+import { corsHeaders } from './http/cross-origin.ts';
 import { addDocs } from './http/docs.ts';
 import { endpoint, serverOptions } from './http/endpoint.ts';
 import { errorHandler, notFound } from './http/error-handler.ts';
@@ -21,22 +21,22 @@ import {
   liveRoute,
   metricsRoute,
   readyRoute,
-  referenceRoute,
+  openApiRoute,
 } from './http/info-routes.ts';
 import { createDocument } from './http/openapi/document.ts';
 import { OPERATIONS, type OperationId } from './http/openapi/operations.ts';
 import { createParsers, formFields } from './http/options.ts';
-import type { Page } from './http/page-route.ts';
+import type { WebApp } from './http/page-route.ts';
 import { rateLimiter } from './http/rate-limit.ts';
 import { commonHeaders, recordRequests } from './http/request-context.ts';
-import type { SharedCounters } from './http/shared-counters.ts';
+import type { SharedStore } from './http/shared-counters.ts';
 import type { Metrics } from './metrics.ts';
 
-export const BASE = '/api/v1';
+export const API_PREFIX = '/api/v1';
 const PROBES = ['/livez', '/readyz', '/metrics'];
 /** The paths that logs and metrics tell apart. */
 const ROUTES = [
-  ...OPERATIONS.map(({ path }) => `${BASE}${path}`),
+  ...OPERATIONS.map(({ path }) => `${API_PREFIX}${path}`),
   ...PROBES,
   '/docs',
   '/docs/',
@@ -69,18 +69,18 @@ export interface AppDeps {
   readonly convert: Convert;
   readonly workspaces: Workspaces;
   /** Whether conversions still work. */
-  readonly works: () => Promise<boolean>;
+  readonly isHealthy: () => Promise<boolean>;
   /** How the tools are shut in. */
-  readonly layers: Layers;
+  readonly sandboxLayers: SandboxLayers;
   readonly metrics: Pick<Metrics, 'request' | 'expose'>;
   /** The web page, when it has been built. */
-  readonly page?: Page | undefined;
+  readonly page?: WebApp | undefined;
   /** Whether new work is refused because the process is about to end. */
   readonly draining?: () => boolean;
   /** Milliseconds of a clock that never goes back, for the rate limit. */
   readonly now?: () => number;
   /** Counters that the rate limit shares with other instances. */
-  readonly counters?: Pick<SharedCounters, 'over'> | undefined;
+  readonly sharedStore?: Pick<SharedStore, 'over'> | undefined;
 }
 
 /** The whole service as an Express app: middleware and routes, in order. It does not listen. */
@@ -98,23 +98,23 @@ export function createApp(deps: AppDeps): Express {
     recordRequests({
       log,
       routes: [...ROUTES, ...(deps.page?.paths ?? [])],
-      quiet: PROBES,
+      debugRoutes: PROBES,
       onFinished: metrics.request,
     }),
   );
-  if (config.CORS_ORIGIN !== false) app.use(BASE, crossOrigin(config.CORS_ORIGIN));
+  if (config.CORS_ORIGIN !== false) app.use(API_PREFIX, corsHeaders(config.CORS_ORIGIN));
   if (config.RATE_LIMIT_PER_MINUTE > 0) {
     const now = deps.now ?? (() => performance.now());
-    app.use(BASE, rateLimiter(config.RATE_LIMIT_PER_MINUTE, now, deps.counters?.over));
+    app.use(API_PREFIX, rateLimiter(config.RATE_LIMIT_PER_MINUTE, now, deps.sharedStore?.withFallback));
   }
   app.use(checkHead);
   app.use(serverOptions);
   endpoint(app, 'GET', '/livez', liveRoute);
-  endpoint(app, 'GET', '/readyz', readyRoute(deps.works, deps.draining ?? (() => false), { ...deps.layers }));
-  endpoint(app, 'GET', '/metrics', metricsRoute(metrics.expose));
+  endpoint(app, 'GET', '/readyz', readyRoute(deps.isHealthy, deps.draining ?? (() => false), { ...deps.sandboxLayers }));
+  endpoint(app, 'GET', '/metrics', metricsRoute(metrics.render));
   app.use(refuseReserved);
-  app.use(BASE, apiRouter(deps));
-  for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as Page).handler);
+  app.use(API_PREFIX, apiRouter(deps));
+  for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as WebApp).handler);
   addDocs(app);
   app.use(notFound);
   app.use(errorHandler(log, config.SUPPORT_EMAIL));
@@ -132,7 +132,7 @@ function apiRouter(deps: AppDeps): Router {
   const parse = createParsers(outputs);
 
   const router = express.Router(ROUTING);
-  router.use(refuseWhile(draining ?? (() => false)));
+  router.use(rejectWhileDraining(draining ?? (() => false)));
   const handlers: Readonly<Record<OperationId, RequestHandler>> = {
     convert: convertRoute({ workspaces, convert, parse: parse.convert, limits }),
     convertBatch: batchRoute({
@@ -143,7 +143,7 @@ function apiRouter(deps: AppDeps): Router {
     }),
     listFormats: formatsRoute(inputs, outputs),
     getHealth: healthRoute(version),
-    getReference: referenceRoute(createDocument(BASE, { version, inputs, outputs, config })),
+    getReference: openApiRoute(createDocument(API_PREFIX, { version, inputs, outputs, config })),
   };
   const forms = formFields(outputs);
   for (const { method, path, operationId, form } of OPERATIONS) {
@@ -161,10 +161,10 @@ function apiRouter(deps: AppDeps): Router {
   return router;
 }
 
-function refuseWhile(draining: () => boolean): RequestHandler {
+function rejectWhileDraining(draining: () => boolean): RequestHandler {
   return (_req, res, next) => {
     if (!draining()) return next();
     res.setHeader('Connection', 'close');
-    next(fail('SHUTTING_DOWN'));
+    next(serviceError('SHUTTING_DOWN'));
   };
 }

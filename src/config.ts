@@ -7,7 +7,7 @@ import { z } from 'zod';
  * schema: its default, its check, and the words a mistake is answered with.
  */
 
-const whole = (least: number, most: number, fallback: number) => {
+const integer = (least: number, most: number, fallback: number) => {
   const expected = `expected a whole number from ${least} to ${most}`;
   return z
     .string()
@@ -26,7 +26,7 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** The policy in assets/ allows 16384 pixels a side and no more. */
-const MOST_PIXELS = 16_384 ** 2;
+const MAX_PIXELS_CEILING = 16_384 ** 2;
 
 const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
 
@@ -36,29 +36,29 @@ const REDIS_URL_EXPECTED =
 const schema = z.object({
   /** Where the tools are looked for; the one variable that they inherit. */
   PATH: text('/usr/local/bin:/usr/bin:/bin'),
-  PORT: whole(0, 65535, 3000),
+  PORT: integer(0, 65535, 3000),
   HOST: text('0.0.0.0'),
   SUPPORT_EMAIL: text('support@localhost'),
-  MAX_FILE_BYTES: whole(1, 2 ** 31, 10 * 1024 * 1024),
-  MAX_BATCH_FILES: whole(1, 1000, 20),
-  MAX_PIXELS: whole(1, MOST_PIXELS, 50_000_000),
-  MAX_TOTAL_PIXELS: whole(1, 2 ** 31, 75_000_000),
-  MAX_FRAMES: whole(1, 10_000, 500),
-  RATE_LIMIT_PER_MINUTE: whole(0, 1_000_000, 60),
+  MAX_FILE_BYTES: integer(1, 2 ** 31, 10 * 1024 * 1024),
+  MAX_BATCH_FILES: integer(1, 1000, 20),
+  MAX_PIXELS: integer(1, MAX_PIXELS_CEILING, 50_000_000),
+  MAX_TOTAL_PIXELS: integer(1, 2 ** 31, 75_000_000),
+  MAX_FRAMES: integer(1, 10_000, 500),
+  RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000, 60),
   TRUST_PROXY: z.string().transform(trustProxy).default(false),
   REDIS_URL: z.string().refine(isRedisUrl, REDIS_URL_EXPECTED).optional(),
-  CONCURRENCY: whole(1, 1024, availableParallelism()),
-  QUEUE_LIMIT: whole(0, 100_000, 200),
-  CONVERT_TIMEOUT_MS: whole(1, MAX_TIMER_MS, 30_000),
-  UPLOAD_TIMEOUT_MS: whole(1, MAX_TIMER_MS, 60_000),
+  CONCURRENCY: integer(1, 1024, availableParallelism()),
+  QUEUE_LIMIT: integer(0, 100_000, 200),
+  CONVERT_TIMEOUT_MS: integer(1, MAX_TIMER_MS, 30_000),
+  UPLOAD_TIMEOUT_MS: integer(1, MAX_TIMER_MS, 60_000),
   TEMP_DIR: path.default(tmpdir()),
   MAGICK_BIN: path.optional(),
   RSVG_BIN: path.optional(),
   SANDBOX: z.enum(SANDBOX_MODES, `expected one of ${SANDBOX_MODES.join(', ')}`).default('auto'),
-  WORKER_REUSE: whole(1, 1_000_000, 50),
+  WORKER_REUSE: integer(1, 1_000_000, 50),
   CORS_ORIGIN: z.string().transform(corsOrigin).default('*'),
   LOG_LEVEL: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
-  SHUTDOWN_GRACE_MS: whole(0, MAX_TIMER_MS, 15_000),
+  SHUTDOWN_GRACE_MS: integer(0, MAX_TIMER_MS, 15_000),
 });
 
 export type Config = Readonly<z.output<typeof schema>>;
@@ -84,13 +84,13 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
   if (result.success) return Object.freeze(result.data);
   throw new ConfigError(
     result.error.issues.map(
-      ({ path: [name], message }) => `${String(name)}="${shown(String(name), given)}": ${message}`,
+      ({ path: [name], message }) => `${String(name)}="${redacted(String(name), given)}": ${message}`,
     ),
   );
 }
 
 /** What a message may say of a value: one of them may hold a password. */
-function shown(name: string, given: Readonly<Record<string, string | undefined>>): string | undefined {
+function redacted(name: string, given: Readonly<Record<string, string | undefined>>): string | undefined {
   return name === 'REDIS_URL' ? '…' : given[name];
 }
 
@@ -121,7 +121,7 @@ function trustProxy(value: string, context: z.RefinementCtx): boolean | number |
   if (/^\d{1,3}$/.test(value)) return Number(value);
   const subnets = list(value);
   if (subnets.length > 0 && subnets.every(isSubnet)) return subnets;
-  return complain(context, 'expected true, false, a number of proxies, or a list of addresses and subnets');
+  return addIssue(context, 'expected true, false, a number of proxies, or a list of addresses and subnets');
 }
 
 /** Names of address ranges that Express understands by itself. */
@@ -148,7 +148,7 @@ function corsOrigin(value: string, context: z.RefinementCtx): '*' | string[] | f
     origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin)
   )
     return origins;
-  return complain(context, 'expected *, off, or a list of origins such as https://example.com');
+  return addIssue(context, 'expected *, off, or a list of origins such as https://example.com');
 }
 
 const list = (value: string): string[] =>
@@ -157,7 +157,7 @@ const list = (value: string): string[] =>
     .map((item) => item.trim())
     .filter((item) => item !== '');
 
-function complain(context: z.RefinementCtx, message: string): never {
+function addIssue(context: z.RefinementCtx, message: string): never {
   context.addIssue({ code: 'custom', message });
   return z.NEVER;
 }

@@ -19,7 +19,7 @@ export interface InputFormat {
   /** May hold several frames that make one moving picture. */
   readonly animation: boolean;
   /** Says only in EXIF how it is to be turned; the others have their own way, or none. */
-  readonly turnedByExif: boolean;
+  readonly exifOrientation: boolean;
 }
 
 export interface OutputFormat {
@@ -33,7 +33,7 @@ export interface OutputFormat {
   /** Compressed by itself, so that an archive would gain nothing by compressing it again. */
   readonly compressed: boolean;
   /** The first bytes every file of this format has; `undefined` stands for any byte. */
-  readonly magic: readonly (number | undefined)[];
+  readonly signature: readonly (number | undefined)[];
   /** `full`: kept as it is; `binary`: a pixel is there or not; `none`: laid over white. */
   readonly alpha: 'full' | 'binary' | 'none';
   readonly animation: boolean;
@@ -44,19 +44,19 @@ export interface OutputFormat {
   /** Can store CMYK pixels. */
   readonly cmyk: boolean;
   /** Pixels a side that the format's own header can express, where that is a limit worth a word. */
-  readonly maxSide?: number;
+  readonly maxDimension?: number;
 }
 
 export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
-  png: { label: 'PNG', names: ['png'], coder: 'PNG', animation: false, turnedByExif: true },
-  jpg: { label: 'JPEG', names: ['jpg', 'jpeg'], coder: 'JPEG', animation: false, turnedByExif: true },
-  gif: { label: 'GIF', names: ['gif'], coder: 'GIF', animation: true, turnedByExif: false },
-  bmp: { label: 'BMP', names: ['bmp'], coder: 'BMP', animation: false, turnedByExif: false },
-  tiff: { label: 'TIFF', names: ['tiff'], coder: 'TIFF', animation: false, turnedByExif: false },
-  svg: { label: 'SVG', names: ['svg'], coder: undefined, animation: false, turnedByExif: false },
-  avif: { label: 'AVIF', names: ['avif'], coder: 'AVIF', animation: false, turnedByExif: false },
-  ico: { label: 'ICO', names: ['ico'], coder: 'ICO', animation: false, turnedByExif: false },
-  webp: { label: 'WebP', names: ['webp'], coder: 'WEBP', animation: true, turnedByExif: true },
+  png: { label: 'PNG', names: ['png'], coder: 'PNG', animation: false, exifOrientation: true },
+  jpg: { label: 'JPEG', names: ['jpg', 'jpeg'], coder: 'JPEG', animation: false, exifOrientation: true },
+  gif: { label: 'GIF', names: ['gif'], coder: 'GIF', animation: true, exifOrientation: false },
+  bmp: { label: 'BMP', names: ['bmp'], coder: 'BMP', animation: false, exifOrientation: false },
+  tiff: { label: 'TIFF', names: ['tiff'], coder: 'TIFF', animation: false, exifOrientation: false },
+  svg: { label: 'SVG', names: ['svg'], coder: undefined, animation: false, exifOrientation: false },
+  avif: { label: 'AVIF', names: ['avif'], coder: 'AVIF', animation: false, exifOrientation: false },
+  ico: { label: 'ICO', names: ['ico'], coder: 'ICO', animation: false, exifOrientation: false },
+  webp: { label: 'WebP', names: ['webp'], coder: 'WEBP', animation: true, exifOrientation: true },
 };
 
 const ascii = (text: string): number[] => [...text].map((character) => character.charCodeAt(0));
@@ -70,14 +70,14 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'WEBP',
     quality: true,
     compressed: true,
-    magic: [...ascii('RIFF'), ...ANY_FOUR, ...ascii('WEBP')],
+    signature: [...ascii('RIFF'), ...ANY_FOUR, ...ascii('WEBP')],
     alpha: 'full',
     animation: true,
     pages: false,
     profile: true,
     cmyk: false,
     // 14 bits a side in the VP8 and VP8L frame headers, RFC 9649.
-    maxSide: 16383,
+    maxDimension: 16383,
   },
   png: {
     label: 'PNG',
@@ -86,7 +86,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'PNG',
     quality: false,
     compressed: true,
-    magic: [0x89, ...ascii('PNG\r\n'), 0x1a, 0x0a],
+    signature: [0x89, ...ascii('PNG\r\n'), 0x1a, 0x0a],
     alpha: 'full',
     animation: false,
     pages: false,
@@ -100,7 +100,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'JPEG',
     quality: true,
     compressed: true,
-    magic: [0xff, 0xd8, 0xff],
+    signature: [0xff, 0xd8, 0xff],
     alpha: 'none',
     animation: false,
     pages: false,
@@ -114,7 +114,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'GIF',
     quality: false,
     compressed: true,
-    magic: ascii('GIF8'),
+    signature: ascii('GIF8'),
     alpha: 'binary',
     animation: true,
     pages: false,
@@ -128,7 +128,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'BMP3',
     quality: false,
     compressed: false,
-    magic: ascii('BM'),
+    signature: ascii('BM'),
     alpha: 'none',
     animation: false,
     pages: false,
@@ -142,7 +142,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'PDF',
     quality: true,
     compressed: true,
-    magic: ascii('%PDF-'),
+    signature: ascii('%PDF-'),
     alpha: 'none',
     animation: false,
     pages: true,
@@ -155,7 +155,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
 const OUTPUT_ALIASES: Readonly<Record<string, OutputType>> = { jpeg: 'jpg' };
 
 /** The output type a client's word stands for, or undefined when it stands for none. */
-export function outputTypeNamed(word: string): OutputType | undefined {
+export function parseOutputType(word: string): OutputType | undefined {
   const name = word.toLowerCase();
   return (
     OUTPUT_TYPES.find((type) => type === name) ??
@@ -164,6 +164,6 @@ export function outputTypeNamed(word: string): OutputType | undefined {
 }
 
 /** Whether a file that starts with `head` is what the output format's files start like. */
-export function startsLike(format: OutputFormat, head: Uint8Array): boolean {
-  return format.magic.every((byte, at) => byte === undefined || head[at] === byte);
+export function hasSignature(format: OutputFormat, head: Uint8Array): boolean {
+  return format.signature.every((byte, at) => byte === undefined || head[at] === byte);
 }

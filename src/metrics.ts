@@ -1,8 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Conversion } from './convert/convert.ts';
+import type { ConversionEvent } from './convert/convert.ts';
 import { KILL_REASONS, type KillReason } from './engine/killed.ts';
 import { FALLBACK_OUTCOMES, type FallbackOutcome } from './engine/workers.ts';
-import { ClientGone, ServiceError } from './errors.ts';
+import { ClientDisconnectedError, ServiceError } from './errors.ts';
 import type { FinishedRequest } from './http/request-context.ts';
 
 /** What the service counts and measures, for Prometheus. No label ever holds a word of a client's. */
@@ -11,7 +11,7 @@ export interface Metrics {
   /** A request is over. */
   request(finished: FinishedRequest): void;
   /** A conversion is over, also one that was refused. */
-  conversion(conversion: Conversion): void;
+  conversion(conversion: ConversionEvent): void;
   /** A tool was ended before it was done. */
   toolKilled(reason: KillReason): void;
   /** A warm worker was started. */
@@ -19,17 +19,17 @@ export interface Metrics {
   /** A job that failed in a warm worker was repeated in a process of its own. */
   workerFellBack(outcome: FallbackOutcome): void;
   /** Where requests are counted from now on: for all instances together, or each for itself. */
-  countersShared(shared: boolean): void;
+  rateLimitShared(shared: boolean): void;
   /** All of it as text, and the media type of that. */
-  expose(): Promise<{ readonly type: string; readonly text: string }>;
+  render(): Promise<{ readonly type: string; readonly text: string }>;
 }
 
 /** What is looked up at the moment when somebody asks. */
-export interface Levels {
+export interface GaugeReadings {
   readonly waiting: number;
   readonly running: number;
-  readonly workersReady: number;
-  readonly workersResting: number;
+  readonly workersSpare: number;
+  readonly workersIdle: number;
   /** What requests under way have put into the temp folder, and may still put there. */
   readonly reservedBytes: number;
   /** What the disk of the temp folder has left; nothing when it cannot be asked. */
@@ -40,13 +40,13 @@ export interface Levels {
 
 export interface MetricsDeps {
   readonly version: string;
-  readonly levels: () => Promise<Levels>;
+  readonly readGauges: () => Promise<GaugeReadings>;
   /** Whether the process is this service's alone, so that its memory, processor time and event loop are its, too. */
-  readonly wholeProcess: boolean;
+  readonly collectProcessMetrics: boolean;
 }
 
 /** Refusals that are about us: what to look at when there are any. */
-const REFUSALS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOO_MANY_CONNECTIONS', 'TOOLS_FAILING'];
+const OVERLOAD_CODES = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOO_MANY_CONNECTIONS', 'TOOLS_FAILING'];
 
 /** In seconds: from a small picture by a warm worker to the default time limit. */
 const CONVERSION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -54,7 +54,7 @@ const REQUEST_BUCKETS = [...CONVERSION_BUCKETS, 60];
 const WAIT_BUCKETS = [0.001, ...CONVERSION_BUCKETS];
 
 /** Names and units as https://prometheus.io/docs/practices/naming/ has them. */
-export function createMetrics({ version, levels, wholeProcess }: MetricsDeps): Metrics {
+export function createMetrics({ version, readGauges: levels, collectProcessMetrics: wholeProcess }: MetricsDeps): Metrics {
   const registry = new Registry();
   const registers = [registry];
   if (wholeProcess) collectDefaultMetrics({ register: registry });
@@ -103,7 +103,7 @@ export function createMetrics({ version, levels, wholeProcess }: MetricsDeps): M
     ['outcome'],
   );
   // Those that may never happen are told from those that nobody counts.
-  for (const reason of REFUSALS) refused.inc({ reason: labelOf(reason) }, 0);
+  for (const reason of OVERLOAD_CODES) refused.inc({ reason: labelOf(reason) }, 0);
   for (const reason of KILL_REASONS) killed.inc({ reason }, 0);
   for (const outcome of FALLBACK_OUTCOMES) fallbacks.inc({ outcome }, 0);
 
@@ -129,7 +129,7 @@ export function createMetrics({ version, levels, wholeProcess }: MetricsDeps): M
       received.inc(bytesIn);
       sent.inc(bytesOut);
       if (outcome === 'RATE_LIMITED') rateLimited.inc();
-      if (REFUSALS.includes(outcome)) refused.inc({ reason: labelOf(outcome) });
+      if (OVERLOAD_CODES.includes(outcome)) refused.inc({ reason: labelOf(outcome) });
     },
     conversion({ input, output, error, queuedMs, ranMs }) {
       const labels = { input, output, result: resultOf(error) };
@@ -140,13 +140,13 @@ export function createMetrics({ version, levels, wholeProcess }: MetricsDeps): M
     toolKilled: (reason) => killed.inc({ reason }),
     workerStarted: () => workersStarted.inc(),
     workerFellBack: (outcome) => fallbacks.inc({ outcome }),
-    countersShared: (now) => shared.set(now ? 1 : 0),
-    async expose() {
+    rateLimitShared: (now) => shared.set(now ? 1 : 0),
+    async render() {
       const now = await levels();
       waiting.set(now.waiting);
       running.set(now.running);
-      workers.set({ state: 'ready' }, now.workersReady);
-      workers.set({ state: 'resting' }, now.workersResting);
+      workers.set({ state: 'ready' }, now.workersSpare);
+      workers.set({ state: 'resting' }, now.workersIdle);
       reserved.set(now.reservedBytes);
       if (now.freeBytes !== undefined) free.set(now.freeBytes);
       droppedLogLines.reset();
@@ -159,7 +159,7 @@ export function createMetrics({ version, levels, wholeProcess }: MetricsDeps): M
 /** How a conversion ended: `ok`, or the row of the error table in small letters. */
 function resultOf(error: unknown): string {
   if (error === undefined) return 'ok';
-  if (error instanceof ClientGone) return 'client_gone';
+  if (error instanceof ClientDisconnectedError) return 'client_gone';
   return labelOf(error instanceof ServiceError ? error.code : 'INTERNAL');
 }
 

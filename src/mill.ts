@@ -1,53 +1,53 @@
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import { type Capabilities, capabilitiesOf } from './convert/capabilities.ts';
-import { type Conversion, type Convert, createConvert } from './convert/convert.ts';
-import { CommandFailed, type Run } from './engine/command.ts';
-import type { ToolLimits } from './engine/environment.ts';
+import { type Capabilities, detectCapabilities } from './convert/capabilities.ts';
+import { type ConversionEvent, type Convert, createConvert } from './convert/convert.ts';
+import { CommandError, type RunCommand } from './engine/command.ts';
+import type { MagickLimits } from './engine/environment.ts';
 import { isolateLaunchers } from './engine/isolate.ts';
 import { type KillReason, killReason } from './engine/killed.ts';
 import { createLaunchers, type Launchers } from './engine/launcher/launchers.ts';
-import { policyHolds } from './engine/policy.ts';
-import { createPool } from './engine/pool.ts';
-import { createRun } from './engine/run.ts';
-import type { Layers } from './engine/sandbox.ts';
+import { isPolicyEnforced } from './engine/policy.ts';
+import { createQueue } from './engine/pool.ts';
+import { createRunner } from './engine/run.ts';
+import type { SandboxLayers } from './engine/sandbox.ts';
 import { findToolchain, type Toolchain } from './engine/toolchain.ts';
 import type { FallbackOutcome } from './engine/workers.ts';
-import { sweep } from './files/sweep.ts';
+import { removeStaleWorkspaces } from './files/sweep.ts';
 import { createWorkspaces, type Workspaces } from './files/workspace.ts';
-import { maxToolFileBytes, shutIn, toolLimits } from './shut-in.ts';
-import { Unusable } from './unusable.ts';
-import { warmWorkers } from './warm.ts';
+import { maxToolFileBytes, configureSandbox, magickLimits } from './shut-in.ts';
+import { StartupError } from './unusable.ts';
+import { createWarmWorkerPool } from './warm.ts';
 
 /** All that converts, without a server: tools that were found and tested, a pool, folders to work in. */
 
 const ASSETS = fileURLToPath(new URL('../assets', import.meta.url));
-const NO_POLICY = '/nonexistent';
+const EMPTY_CONFIG_DIR = '/nonexistent';
 
-export interface Mill {
+export interface ConversionEngine {
   readonly toolchain: Toolchain;
   readonly capabilities: Capabilities;
   readonly convert: Convert;
   readonly workspaces: Workspaces;
   /** How the tools are shut in. */
-  readonly layers: Layers;
+  readonly layers: SandboxLayers;
   /** What waits, and what is under way. */
-  load(): MillLoad;
+  stats(): EngineStats;
   /** Removes what is left on disk. */
   close(): Promise<void>;
 }
 
-export interface MillLoad {
+export interface EngineStats {
   readonly waiting: number;
   readonly running: number;
-  readonly workersReady: number;
-  readonly workersResting: number;
+  readonly workersSpare: number;
+  readonly workersIdle: number;
 }
 
 /** Is told what happens, as it happens. */
-export interface MillObserver {
-  conversion(conversion: Conversion): void;
+export interface EngineEvents {
+  conversion(conversion: ConversionEvent): void;
   toolKilled(reason: KillReason): void;
   workerStarted(): void;
   workerFellBack(outcome: FallbackOutcome): void;
@@ -74,25 +74,25 @@ export type MillSettings = Pick<
  *
  * @throws Unusable when nothing could be converted, or not safely
  */
-export async function createMill(config: MillSettings, log: Logger, observer?: MillObserver): Promise<Mill> {
-  const swept = await sweep(config.TEMP_DIR);
+export async function createConversionEngine(config: MillSettings, log: Logger, events?: EngineEvents): Promise<ConversionEngine> {
+  const swept = await removeStaleWorkspaces(config.TEMP_DIR);
   if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
   const workspaces = createWorkspaces(config.TEMP_DIR);
-  const launchers = createLaunchers(workspaces.home);
+  const launchers = createLaunchers(workspaces.root);
   let isolated: Launchers | undefined;
-  const tidy = async (): Promise<void> => {
+  const cleanUp = async (): Promise<void> => {
     await Promise.all([launchers.close(), isolated?.close()]);
     await workspaces.close();
   };
   try {
-    const folder = await workspaces.home().catch((cause: Error) => {
-      throw new Unusable(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
+    const folder = await workspaces.root().catch((cause: Error) => {
+      throw new StartupError(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
     });
     // Asking a tool who it is involves no picture, and version 6 lists no formats under the policy.
-    const ask = createRun({ launchers, searchPath: config.PATH, policyFolder: NO_POLICY });
+    const ask = createRunner({ launchers, searchPath: config.PATH, policyFolder: EMPTY_CONFIG_DIR });
     // Otherwise every tool would seem to be missing.
     await ask({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((error) => {
-      throw new Unusable(`No program can be started: ${error.cause?.message ?? error.message}`, {
+      throw new StartupError(`No program can be started: ${error.cause?.message ?? error.message}`, {
         cause: error,
       });
     });
@@ -101,37 +101,37 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
       ask,
     );
     checkNamedTools(config, toolchain);
-    const capabilities = capabilitiesOf(toolchain);
+    const capabilities = detectCapabilities(toolchain);
     for (const problem of capabilities.problems) log.warn(problem);
-    if (capabilities.outputs.length === 0) throw new Unusable('Nothing can be converted on this machine.');
+    if (capabilities.outputs.length === 0) throw new StartupError('Nothing can be converted on this machine.');
 
-    const limits = toolLimits(config);
-    const { confine, layers: confinement } = await shutIn({
+    const limits = magickLimits(config);
+    const { confine, layers: confinement } = await configureSandbox({
       ...{ config, toolchain, limits, folder, launchers, log },
       assets: ASSETS,
     });
     const shared = { searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
     // bubblewrap brings namespaces, and a launcher with tools that nothing confines needs none.
     if (confinement.files === 'landlock') {
-      isolated = await isolateLaunchers(workspaces.home, folder, toolchain, (own) =>
-        createRun({ ...shared, launchers: own }),
+      isolated = await isolateLaunchers(workspaces.root, folder, toolchain, (own) =>
+        createRunner({ ...shared, launchers: own }),
       );
       if (isolated) await launchers.close(); // they have found the tools, and are not needed any more
     }
-    const layers: Layers = { ...confinement, ...(isolated && { processes: 'namespace' }) };
-    const launching = { ...shared, launchers: isolated ?? launchers };
-    const run = createRun(launching);
-    await checkPolicy(workspaces, toolchain, run, limits);
-    const workers = await warmWorkers({
-      ...{ config, magick: toolchain.magick, workspaces, launching, log },
-      onStart: () => observer?.workerStarted(),
-      onFallback: (outcome) => observer?.workerFellBack(outcome),
+    const layers: SandboxLayers = { ...confinement, ...(isolated && { processes: 'namespace' }) };
+    const launchOptions = { ...shared, launchers: isolated ?? launchers };
+    const run = createRunner(launchOptions);
+    await assertPolicyEnforced(workspaces, toolchain, run, limits);
+    const workers = await createWarmWorkerPool({
+      ...{ config, magick: toolchain.magick, workspaces, launchOptions: launchOptions, log },
+      onStart: () => events?.workerStarted(),
+      onFallback: (outcome) => events?.workerFellBack(outcome),
     });
-    const pool = createPool({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
+    const pool = createQueue({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
     const convert = createConvert({
       toolchain,
       pool,
-      run: reportFailures(workers?.run ?? run, log, observer),
+      run: reportFailures(workers?.run ?? run, log, events),
       srgbProfile: `${ASSETS}/srgb.icc`,
       limits: {
         maxPixels: config.MAX_PIXELS,
@@ -140,19 +140,19 @@ export async function createMill(config: MillSettings, log: Logger, observer?: M
       },
       timeoutMs: config.CONVERT_TIMEOUT_MS,
       maxFileBytes: maxToolFileBytes(config),
-      ...(observer && { observe: observer.conversion }),
+      ...(events && { onFinished: events.conversion }),
     });
-    const load = (): MillLoad => {
-      const { ready, resting } = workers ?? { ready: 0, resting: 0 };
-      return { ...pool.load(), workersReady: ready, workersResting: resting };
+    const load = (): EngineStats => {
+      const { spare: ready, idle: resting } = workers ?? { spare: 0, idle: 0 };
+      return { ...pool.stats(), workersSpare: ready, workersIdle: resting };
     };
     const close = async (): Promise<void> => {
       await workers?.close();
-      await tidy();
+      await cleanUp();
     };
-    return { toolchain, capabilities, convert, workspaces, layers, load, close };
+    return { toolchain, capabilities, convert, workspaces, layers, stats: load, close };
   } catch (error) {
-    await tidy();
+    await cleanUp();
     throw error;
   }
 }
@@ -168,14 +168,14 @@ function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: MillSettings, { magick, rsvg 
   const problems = wrong.map(
     ({ setting, path, label }) => `${setting}="${path}" does not run, or does not answer as ${label}.`,
   );
-  throw new Unusable(problems.join(' '));
+  throw new StartupError(problems.join(' '));
 }
 
 /** Logs what a failed tool printed, at debug alone since it may quote what a picture contains, and counts kills. */
-function reportFailures(run: Run, log: Logger, observer: MillObserver | undefined): Run {
+function reportFailures(run: RunCommand, log: Logger, observer: EngineEvents | undefined): RunCommand {
   return (command) =>
     run(command).catch((error) => {
-      if (error instanceof CommandFailed) {
+      if (error instanceof CommandError) {
         log.debug({ err: error, stderr: error.stderr }, 'a tool failed');
         const reason = killReason(error);
         if (reason) observer?.toolKilled(reason);
@@ -185,15 +185,15 @@ function reportFailures(run: Run, log: Logger, observer: MillObserver | undefine
 }
 
 /** Tries out what every conversion depends on: a tool that obeys. */
-async function checkPolicy(
+async function assertPolicyEnforced(
   workspaces: Workspaces,
   { magick }: Pick<Toolchain, 'magick'>,
-  run: Run,
-  limits: ToolLimits,
+  run: RunCommand,
+  limits: MagickLimits,
 ): Promise<void> {
   await workspaces.use({}, async ({ path }) => {
-    if (magick && !(await policyHolds(magick, run, path, limits))) {
-      throw new Unusable(`${magick.path} does not obey the policy in ${ASSETS}: not safe to serve.`);
+    if (magick && !(await isPolicyEnforced(magick, run, path, limits))) {
+      throw new StartupError(`${magick.path} does not obey the policy in ${ASSETS}: not safe to serve.`);
     }
   });
 }

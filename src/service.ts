@@ -3,30 +3,30 @@ import type { Express } from 'express';
 import type { Logger } from 'pino';
 import { createApp } from './app.ts';
 import type { Config } from './config.ts';
-import { createTrial } from './convert/trial.ts';
-import { findPage } from './http/page-route.ts';
-import { connectCounters, type SharedCounters } from './http/shared-counters.ts';
+import { createHealthCheck } from './convert/trial.ts';
+import { loadWebApp } from './http/page-route.ts';
+import { createSharedStore, type SharedStore } from './http/shared-counters.ts';
 import { createMetrics } from './metrics.ts';
-import { createMill, type Mill } from './mill.ts';
+import { createConversionEngine, type ConversionEngine } from './mill.ts';
 
 /** The parts put together: settings in, an app that is ready to listen out. */
 
 const PAGE = fileURLToPath(new URL('../dist/web', import.meta.url));
 
-export interface Service extends Pick<Mill, 'toolchain' | 'capabilities' | 'layers' | 'close'> {
+export interface Service extends Pick<ConversionEngine, 'toolchain' | 'capabilities' | 'layers' | 'close'> {
   readonly app: Express;
   /** From now on new requests are refused. */
   drain(): void;
 }
 
-export interface ServiceParts {
+export interface ServiceOptions {
   readonly config: Config;
   readonly version: string;
   readonly log: Logger;
   /** See {@link createApp}. */
   readonly now?: () => number;
   /** See {@link createMetrics}; by default there may be others in this process. */
-  readonly wholeProcess?: boolean;
+  readonly collectProcessMetrics?: boolean;
   /** How many lines of the log could not be written so far. */
   readonly droppedLogLines?: () => number;
 }
@@ -34,46 +34,46 @@ export interface ServiceParts {
 /**
  * Starts everything but the listener. Whatever it throws, nothing that it started is left.
  *
- * @throws Unusable as {@link createMill} does
+ * @throws Unusable as {@link createConversionEngine} does
  */
 export async function createService({
   config,
   version,
   log,
   now,
-  wholeProcess = false,
+  collectProcessMetrics: wholeProcess = false,
   droppedLogLines = () => 0,
-}: ServiceParts): Promise<Service> {
+}: ServiceOptions): Promise<Service> {
   const metrics = createMetrics({
     version,
-    wholeProcess,
-    levels: async () => ({
+    collectProcessMetrics: wholeProcess,
+    readGauges: async () => ({
       ...load(),
       reservedBytes: workspaces.reserved(),
       freeBytes: await workspaces.free(),
       droppedLogLines: droppedLogLines(),
     }),
   });
-  const mill = await createMill(config, log, {
+  const mill = await createConversionEngine(config, log, {
     ...metrics,
     // The trials of the probe are nobody's conversions.
     conversion: (conversion) => conversion.client !== undefined && metrics.conversion(conversion),
   });
-  const { toolchain, capabilities, layers, convert, workspaces, load } = mill;
-  let counters: SharedCounters | undefined;
+  const { toolchain, capabilities, layers, convert, workspaces, stats: load } = mill;
+  let counters: SharedStore | undefined;
   const close = async (): Promise<void> => {
     counters?.close();
     await mill.close();
   };
   try {
     if (config.REDIS_URL !== undefined)
-      counters = await connectCounters({ url: config.REDIS_URL, log, onShared: metrics.countersShared });
-    const page = findPage(PAGE);
+      counters = await createSharedStore({ url: config.REDIS_URL, log, onShared: metrics.rateLimitShared });
+    const page = loadWebApp(PAGE);
     if (!page) log.warn('the web page is not built: npm run build');
     let draining = false;
     const app = createApp({
-      ...{ config, version, log, capabilities, layers, convert, workspaces, metrics, counters, page },
-      works: createTrial(convert, workspaces),
+      ...{ config, version, log, capabilities, sandboxLayers: layers, convert, workspaces, metrics, sharedStore: counters, page },
+      isHealthy: createHealthCheck(convert, workspaces),
       draining: () => draining,
       ...(now && { now }),
     });

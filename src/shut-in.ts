@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import type { ToolLimits } from './engine/environment.ts';
+import type { MagickLimits } from './engine/environment.ts';
 import type { Launchers } from './engine/launcher/launchers.ts';
-import { createRun } from './engine/run.ts';
+import { createRunner } from './engine/run.ts';
 import { findSandbox, NO_LAYERS, type Sandbox } from './engine/sandbox.ts';
-import { QUESTIONS, type Toolchain } from './engine/toolchain.ts';
+import { VERSION_PROBES, type Toolchain } from './engine/toolchain.ts';
 import { trialsOf } from './engine/trials.ts';
-import { Unusable } from './unusable.ts';
+import { StartupError } from './unusable.ts';
 
 /** What the tools may use, and how they are shut in, by the settings. */
 
@@ -16,10 +16,10 @@ const MIB = 1024 ** 2;
  * An honest picture of 50 megapixels took up to 1.22 GB in any conversion: 26 bytes a pixel. The limit that counts
  * is kept before a tool is started; the tools' own, for files that lie, leave room for what they add.
  */
-export function toolLimits({
+export function magickLimits({
   MAX_PIXELS,
   MAX_FRAMES,
-}: Pick<Config, 'MAX_PIXELS' | 'MAX_FRAMES'>): ToolLimits {
+}: Pick<Config, 'MAX_PIXELS' | 'MAX_FRAMES'>): MagickLimits {
   return {
     pixels: Math.ceil(MAX_PIXELS * 1.1) + 65_536,
     frames: MAX_FRAMES,
@@ -32,10 +32,10 @@ export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Pick<Config, 'MAX_TOTAL_P
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
 }
 
-export interface ToShutIn {
+export interface SandboxConfig {
   readonly config: Pick<Config, 'MAX_TOTAL_PIXELS' | 'PATH' | 'SANDBOX'>;
   readonly toolchain: Toolchain;
-  readonly limits: ToolLimits;
+  readonly limits: MagickLimits;
   /** To try the tools in. */
   readonly folder: string;
   readonly launchers: Launchers;
@@ -49,7 +49,7 @@ export interface ToShutIn {
  *
  * @throws Unusable when `SANDBOX=on` and there is none
  */
-export async function shutIn({
+export async function configureSandbox({
   config,
   toolchain,
   limits,
@@ -57,7 +57,7 @@ export async function shutIn({
   launchers,
   log,
   assets,
-}: ToShutIn): Promise<Sandbox> {
+}: SandboxConfig): Promise<Sandbox> {
   if (config.SANDBOX === 'off') {
     log.warn('SANDBOX=off: the tools run with all rights of this process');
     return { confine: () => ({}), layers: NO_LAYERS };
@@ -66,23 +66,23 @@ export async function shutIn({
     searchPath: config.PATH,
     tools: trialsOf(toolchain).map(({ name, tool, trial }) => ({
       path: tool.path,
-      question: QUESTIONS[name],
+      question: VERSION_PROBES[name],
       trial,
     })),
     readable: [assets],
-    bounds: {
+    limits: {
       memoryBytes: limits.memoryBytes + 512 * MIB,
       fileBytes: maxToolFileBytes(config),
     },
     filters: `${assets}/seccomp`,
     folder,
-    tryOut: (confine) =>
-      createRun({ launchers, searchPath: config.PATH, policyFolder: assets, limits, confine }),
+    createTrialRunner: (confine) =>
+      createRunner({ launchers, searchPath: config.PATH, policyFolder: assets, limits, confine }),
   });
   if (sandbox.layers.files === 'none') {
     const advice = 'on Debian 13 setpriv of util-linux does it, elsewhere: apt install bubblewrap';
     if (config.SANDBOX === 'on')
-      throw new Unusable(`SANDBOX=on, and nothing here hides files from the tools: ${advice}.`);
+      throw new StartupError(`SANDBOX=on, and nothing here hides files from the tools: ${advice}.`);
     log.warn(`the tools can read what this process can read: ${advice}`);
   }
   if (sandbox.layers.syscalls === 'deny-list') {

@@ -3,7 +3,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { ConfigError, loadConfig } from '../src/config.ts';
-import { connectionTo as createRedisConnection } from '../src/redis.ts';
+import { createRedisClient as createRedisConnection } from '../src/redis.ts';
 
 const problemsOf = (environment: Record<string, string>): readonly string[] => {
   try {

@@ -1,18 +1,18 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { printable, truncate } from '../src/printable.ts';
+import { sanitizeForDisplay, truncate } from '../src/printable.ts';
 
 describe('text of a client in a message', () => {
   it('is cut before a surrogate pair, never inside one', () => {
-    expect(printable(`${'x'.repeat(39)}🎉🎉`)).to.equal(`${'x'.repeat(39)}…`);
-    expect(printable(`${'x'.repeat(38)}🎉🎉`)).to.equal(`${'x'.repeat(38)}🎉…`);
-    expect(printable('🎉'.repeat(20))).to.equal('🎉'.repeat(20));
+    expect(sanitizeForDisplay(`${'x'.repeat(39)}🎉🎉`)).to.equal(`${'x'.repeat(39)}…`);
+    expect(sanitizeForDisplay(`${'x'.repeat(38)}🎉🎉`)).to.equal(`${'x'.repeat(38)}🎉…`);
+    expect(sanitizeForDisplay('🎉'.repeat(20))).to.equal('🎉'.repeat(20));
   });
 
   it('is well-formed and at most one unit longer than asked for, whatever the text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.nat(60), (text, most) => {
-        const shown = printable(text, most);
+        const shown = sanitizeForDisplay(text, most);
         expect(shown.isWellFormed()).to.equal(true);
         expect(shown.length).to.be.at.most(most + 1);
       }),

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readHeader } from '../../src/convert/header/header.ts';
+import { inspect } from '../../src/convert/header/header.ts';
 import { plan } from '../../src/convert/plan/plan.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import { type Job, percentile } from './load.ts';
@@ -30,7 +30,7 @@ async function commandsOf(job: Job, folder: string, tools: Tools): Promise<strin
     height: side,
   };
   const srgbProfile = new URL('../../assets/srgb.icc', import.meta.url).pathname;
-  const picture = await readHeader(join(folder, 'in'), type);
+  const picture = await inspect(join(folder, 'in'), type);
   const { steps } = plan(picture, options, { magick: tools.magick.major, srgbProfile });
   const programs = {
     magick: tools.magick.path,

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ConvertOptions, INPUT_FILE, type Note } from '../../src/convert/plan/types.ts';
 import { type InputType, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
-import type { Mill } from '../../src/mill.ts';
+import type { ConversionEngine } from '../../src/mill.ts';
 import { leakedTags, readTags } from '../../test/helpers/exif.ts';
 
 /** One file through the service's own way of converting, as a client without wishes would have it. */
@@ -19,7 +19,7 @@ export type Attempt = { readonly format: OutputType } & (
 );
 
 /** The file in every format, side by side. */
-export async function convertFile(mill: Mill, source: Source): Promise<Attempt[]> {
+export async function convertFile(mill: ConversionEngine, source: Source): Promise<Attempt[]> {
   const workspace = await mill.workspaces.open();
   try {
     const made = await Promise.all(

@@ -2,20 +2,20 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { type ConvertOptions, INPUT_FILE } from '../convert/plan/types.ts';
-import { takeIn } from '../convert/take-in.ts';
-import { createMill, type Mill } from '../mill.ts';
-import { printable } from '../printable.ts';
-import { Unusable } from '../unusable.ts';
+import { storeInput } from '../convert/take-in.ts';
+import { createConversionEngine, type ConversionEngine } from '../mill.ts';
+import { sanitizeForDisplay } from '../printable.ts';
+import { StartupError } from '../unusable.ts';
 import { findInputs, STDIN } from './convert/inputs.ts';
-import { checkFree, place } from './convert/place.ts';
-import { createReport, type Done, MOST_LETTERS, type Report } from './convert/report.ts';
-import { type Job, type Planned, planJobs, STDOUT, targetOf } from './convert/targets.ts';
-import { systemReason, troubleBecause, troubleOf } from './convert/troubles.ts';
-import { type Flags, wishesOf } from './convert/wishes.ts';
-import { sentenceLog } from './log.ts';
-import { settingsOf } from './settings.ts';
-import { stopOnSignals } from './signals.ts';
-import { Refused, type Surroundings } from './surroundings.ts';
+import { assertWritable, writeOutput } from './convert/place.ts';
+import { createReport, type Done, MAX_LABEL_LENGTH, type Report } from './convert/report.ts';
+import { type Job, type OutputJob, resolveOutputs, STDOUT, resolveTarget } from './convert/targets.ts';
+import { systemReason, fileErrorFrom, toFileError } from './convert/troubles.ts';
+import { type Flags, parseOptions } from './convert/wishes.ts';
+import { createWarningCollector } from './log.ts';
+import { loadSettings } from './settings.ts';
+import { abortOnSignals } from './signals.ts';
+import { CliError, type CliContext } from './surroundings.ts';
 
 /** `imagemill convert`: words → files → the mill → results in their places. */
 
@@ -30,34 +30,34 @@ const CLIENT = 'command line';
 export async function convert(
   words: readonly string[],
   flags: Flags,
-  { env }: Surroundings,
+  { env }: CliContext,
 ): Promise<number> {
-  const config = settingsOf(env);
-  const { format, options, jobs = config.CONCURRENCY } = wishesOf(flags);
-  const target = await targetOf(flags.output, words, format);
+  const config = loadSettings(env);
+  const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags);
+  const target = await resolveTarget(flags.output, words, format);
   const { json = false, quiet = false, force = false } = flags;
   refuseTerminals(words, target.kind === 'stdout', json);
 
-  const stop = stopOnSignals();
+  const stop = abortOnSignals();
   const results = target.kind === 'folder' ? target.path : undefined;
   const inputs = await findInputs(words, results, stop.signal);
-  const planned = planJobs(inputs, target);
-  const { log, warnings } = sentenceLog();
+  const planned = resolveOutputs(inputs, target);
+  const { log, warnings } = createWarningCollector();
   // One more is under way than converts, so that a result is put in its place meanwhile.
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
-  const mill = await createMill(settings, log).catch((error) => {
-    if (!(error instanceof Unusable)) throw error;
-    throw new Refused([...warnings, error.message, 'See "imagemill doctor".'].join('\n'), 2);
+  const mill = await createConversionEngine(settings, log).catch((error) => {
+    if (!(error instanceof StartupError)) throw error;
+    throw new CliError([...warnings, error.message, 'See "imagemill doctor".'].join('\n'), 2);
   });
   try {
     if (!mill.capabilities.outputs.includes(target.format))
-      throw new Refused([...warnings, `Nothing here can write ${target.format}.`].join('\n'), 2);
+      throw new CliError([...warnings, `Nothing here can write ${target.format}.`].join('\n'), 2);
     const report = createReport(planned.length, { json, quiet: quiet || target.kind === 'stdout' });
     const convertJob = createJobs({
       ...{ mill, report, force, signal: stop.signal, maxFileBytes: config.MAX_FILE_BYTES },
       options: { ...options, format: target.format },
     });
-    await inLanes(planned, jobs + 1, stop.signal, convertJob);
+    await mapConcurrently(planned, jobs + 1, stop.signal, convertJob);
     const failures = report.end();
     return stop.status() || (failures > 0 ? 1 : 0);
   } finally {
@@ -66,7 +66,7 @@ export async function convert(
 }
 
 interface JobDeps {
-  readonly mill: Mill;
+  readonly mill: ConversionEngine;
   readonly options: ConvertOptions;
   readonly maxFileBytes: number;
   readonly force: boolean;
@@ -75,7 +75,7 @@ interface JobDeps {
 }
 
 /** Makes the function that takes care of one file, whatever becomes of it. */
-function createJobs(deps: JobDeps): (job: Planned) => Promise<void> {
+function createJobs(deps: JobDeps): (job: OutputJob) => Promise<void> {
   const { report, signal } = deps;
   return async (job) => {
     report.starts(job.input);
@@ -83,14 +83,14 @@ function createJobs(deps: JobDeps): (job: Planned) => Promise<void> {
       if ('error' in job) throw job.error;
       report.done(job, await convertOne(job, deps));
     } catch (error) {
-      if (!signal.aborted) report.failed(job.input, troubleOf(error, job.input));
+      if (!signal.aborted) report.failed(job.input, toFileError(error, job.input));
     }
   };
 }
 
 async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> {
   const { mill, options, maxFileBytes, force, signal } = deps;
-  await checkFree(output, force);
+  await assertWritable(output, force);
   const { stream, bytes } = await openInput(input);
   addAbortSignal(signal, stream); // nobody knows when standard input has its next byte
   try {
@@ -98,7 +98,7 @@ async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> 
     try {
       const folder = await workspace.folder('image');
       const { room } = workspace;
-      const label = input === STDIN ? 'Standard input' : printable(input, MOST_LETTERS);
+      const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
       const rules = {
         label,
         types: mill.capabilities.inputs,
@@ -106,10 +106,10 @@ async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> 
         halted: signal,
         room,
       };
-      const { type, length } = await takeIn(stream, join(folder, INPUT_FILE), rules);
+      const { type, length } = await storeInput(stream, join(folder, INPUT_FILE), rules);
       const result = await mill.convert({ folder, room, type, label, client: CLIENT }, options, signal);
       signal.throwIfAborted();
-      await place(result.path, output, force);
+      await writeOutput(result.path, output, force);
       const ms = Math.round(result.convertedMs);
       return { bytesBefore: length, bytesAfter: result.bytes, ms, notes: result.notes };
     } finally {
@@ -132,12 +132,12 @@ async function openInput(input: string): Promise<Input> {
     const file = await open(input);
     return { stream: file.createReadStream(), bytes: (await file.stat()).size };
   } catch (error) {
-    throw troubleBecause(error, 'UNREADABLE', input, systemReason(error));
+    throw fileErrorFrom(error, 'UNREADABLE', input, systemReason(error));
   }
 }
 
 /** So many at once, each as soon as there is a place for it. */
-async function inLanes<T>(
+async function mapConcurrently<T>(
   items: readonly T[],
   lanes: number,
   signal: AbortSignal,
@@ -155,8 +155,8 @@ async function inLanes<T>(
 
 /** An image on a terminal helps nobody, and nobody types one. */
 function refuseTerminals(words: readonly string[], toStdout: boolean, json: boolean): void {
-  if (words.includes(STDIN) && process.stdin.isTTY) throw new Refused('Standard input is a terminal.', 2);
+  if (words.includes(STDIN) && process.stdin.isTTY) throw new CliError('Standard input is a terminal.', 2);
   if (!toStdout) return;
-  if (process.stdout.isTTY) throw new Refused('Standard output is a terminal: -o names a file or folder.', 2);
-  if (json) throw new Refused(`--json and -o ${STDOUT} both write to standard output.`, 2);
+  if (process.stdout.isTTY) throw new CliError('Standard output is a terminal: -o names a file or folder.', 2);
+  if (json) throw new CliError(`--json and -o ${STDOUT} both write to standard output.`, 2);
 }

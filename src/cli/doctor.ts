@@ -1,21 +1,21 @@
-import { type Check, tableOf } from './doctor/check.ts';
+import { type Check, formatTable } from './doctor/check.ts';
 import { CHECKS } from './doctor/checks.ts';
-import { examine } from './doctor/examine.ts';
-import type { Surroundings } from './surroundings.ts';
+import { collectReport } from './doctor/examine.ts';
+import type { CliContext } from './surroundings.ts';
 
 /** `imagemill doctor`: what this machine has, what it lacks, and what to do about that. */
 
 const CANNOT_SERVE = 2;
 
 /** @returns the exit status: 0 when it can serve, with warnings or without; 2 when it cannot */
-export async function doctor({ json = false }, { env, version }: Surroundings): Promise<number> {
-  const facts = await examine(env);
+export async function doctor({ json = false }, { env, version }: CliContext): Promise<number> {
+  const facts = await collectReport(env);
   try {
     const checks: Check[] = [];
     for (const check of CHECKS) checks.push(...(await check(facts)));
     const serves = checks.every(({ state }) => state !== 'fail');
     if (json) console.log(JSON.stringify({ version, serves, checks }));
-    else console.log(`${tableOf(checks, process.stdout.columns || 80)}\n\n${verdict(version, checks)}`);
+    else console.log(`${formatTable(checks, process.stdout.columns || 80)}\n\n${verdict(version, checks)}`);
     return serves ? 0 : CANNOT_SERVE;
   } finally {
     if (!(facts.mill instanceof Error)) await facts.mill.close();

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import type { Flags } from './convert/wishes.ts';
 import { addRegress } from './regress.ts';
-import { Refused, type Surroundings } from './surroundings.ts';
+import { CliError, type CliContext } from './surroundings.ts';
 
 /** The commands, and what becomes of their arguments. Each loads what it needs when it is called. */
 
@@ -49,7 +49,7 @@ Exit status: 0 it can serve, with warnings or without; 2 it cannot.`;
  * @param words the arguments, without the names of Node and the program
  * @returns the exit status
  */
-export async function runProgram(words: readonly string[], surroundings: Surroundings): Promise<number> {
+export async function runProgram(words: readonly string[], surroundings: CliContext): Promise<number> {
   let status = 0;
   const program = new Command('imagemill')
     .description('Converts images with ImageMagick and librsvg: as a service, or here and now.')
@@ -66,7 +66,7 @@ export async function runProgram(words: readonly string[], surroundings: Surroun
     .action(async (_flags, { args: [word] }: Command) => {
       // Being the default, it gets every word that is no command.
       if (word !== undefined)
-        throw new Refused(`There is no command "${word}": see imagemill --help.`, MISUSED);
+        throw new CliError(`There is no command "${word}": see imagemill --help.`, MISUSED);
       const { serve } = await import('./serve.ts');
       status = await serve(surroundings);
     });
@@ -116,7 +116,7 @@ export async function runProgram(words: readonly string[], surroundings: Surroun
     return status;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : MISUSED; // it has said why
-    if (!(error instanceof Refused)) throw error;
+    if (!(error instanceof CliError)) throw error;
     for (const line of error.message.split('\n')) console.error(`imagemill: ${line}`);
     return error.status;
   }

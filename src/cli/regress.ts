@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { ReportFiles } from './regress-actions.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { CliContext } from './surroundings.ts';
 
 /** `imagemill regress`: its commands and options. What they do is loaded when it is asked for: the server needs none of it. */
 
@@ -21,7 +21,7 @@ const loaded = () => import('./regress-actions.ts');
  *
  * @param ends is told the exit status
  */
-export function addRegress(program: Command, { env }: Surroundings, ends: (status: number) => void): void {
+export function addRegress(program: Command, { env }: CliContext, ends: (status: number) => void): void {
   const regress = program
     .command('regress')
     .description('find out whether an upgrade of the tools changes any picture')

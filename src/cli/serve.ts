@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
 import { createHttpServer, type HttpServer } from '../http/server.ts';
 import { createService, type Service } from '../service.ts';
-import { Unusable } from '../unusable.ts';
+import { StartupError } from '../unusable.ts';
 import { createLogStream } from './log-stream.ts';
-import { settingsOf } from './settings.ts';
-import type { Surroundings } from './surroundings.ts';
+import { loadSettings } from './settings.ts';
+import type { CliContext } from './surroundings.ts';
 
 /** `imagemill serve`: settings → tools → app → listen → drain. */
 
@@ -15,8 +15,8 @@ import type { Surroundings } from './surroundings.ts';
 const STANDARD_OUTPUT = 1;
 
 /** @returns the exit status: 2 when this machine cannot serve, 1 when something went wrong, 0 after a drain */
-export async function serve({ env, version }: Surroundings): Promise<number> {
-  const config = settingsOf(env);
+export async function serve({ env, version }: CliContext): Promise<number> {
+  const config = loadSettings(env);
   const stream = createLogStream(STANDARD_OUTPUT);
   const log = pino({ level: config.LOG_LEVEL }, stream);
   const signals = listenForSignals();
@@ -24,7 +24,7 @@ export async function serve({ env, version }: Surroundings): Promise<number> {
   let http: HttpServer | undefined;
   try {
     service = await createService({
-      ...{ config, version, log, wholeProcess: true },
+      ...{ config, version, log, collectProcessMetrics: true },
       droppedLogLines: () => stream.dropped,
     });
     http = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
@@ -38,11 +38,11 @@ export async function serve({ env, version }: Surroundings): Promise<number> {
     log.info('ended');
     return 0;
   } catch (error) {
-    if (error instanceof Unusable) log.fatal(error.message);
+    if (error instanceof StartupError) log.fatal(error.message);
     else log.fatal({ err: error }, 'cannot serve');
     http?.server.closeAllConnections();
     http?.server.close();
-    return error instanceof Unusable ? 2 : 1;
+    return error instanceof StartupError ? 2 : 1;
   } finally {
     await service?.close();
   }

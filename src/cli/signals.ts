@@ -6,7 +6,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** As shells have it, for what a signal ended. */
 const BY_SIGNAL = 128;
 
-export interface Stop {
+export interface SignalAbort {
   /** Fires at the first signal, or when nobody reads any more what is printed. */
   readonly signal: AbortSignal;
   /** The exit status, once it has fired. */
@@ -14,7 +14,7 @@ export interface Stop {
 }
 
 /** From now on a signal no longer ends the process by itself. */
-export function stopOnSignals(): Stop {
+export function abortOnSignals(): SignalAbort {
   const stop = new AbortController();
   let ending: NodeJS.Signals | undefined;
   const end = (name: NodeJS.Signals): void => {

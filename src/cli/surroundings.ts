@@ -1,12 +1,12 @@
 /** What a command is given besides its arguments. */
-export interface Surroundings {
+export interface CliContext {
   /** The environment: the settings. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
 }
 
 /** Ends the program with a sentence for whoever typed the command. */
-export class Refused extends Error {
+export class CliError extends Error {
   override readonly name = 'Refused';
   readonly status: number;
   /** @param status the exit status */

@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../errors.ts';
-import { type Convert, type Converted, discardSource, type Source } from './convert.ts';
+import { type Convert, type ConversionResult, discardSource, type ConversionInput } from './convert.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 
 /** Several files with the same options: all of them, or as many as go. */
@@ -18,10 +18,10 @@ export type OnError = 'fail' | 'skip';
  */
 const MAX_AT_ONCE = 20;
 
-export type Outcome = { readonly converted: Converted } | { readonly error: ServiceError };
+export type BatchItemResult = { readonly converted: ConversionResult } | { readonly error: ServiceError };
 
 /** Troubles of the service, not of a picture: there is no use in going on without the one file. */
-const OURS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOOLS_FAILING', 'INTERNAL'];
+const SERVICE_ERRORS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOOLS_FAILING', 'INTERNAL'];
 
 /**
  * Converts all files, as many at once as the pool has places for, and at most {@link MAX_AT_ONCE}. Of files that are the
@@ -33,21 +33,21 @@ const OURS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOOLS_FAILING', 'INTERNAL']
  * @returns an outcome for each file, in the same order
  */
 export async function convertAll(
-  files: readonly Source[],
+  files: readonly ConversionInput[],
   convert: Convert,
   options: ConvertOptions,
   onError: OnError,
   signal: AbortSignal,
-): Promise<Outcome[]> {
+): Promise<BatchItemResult[]> {
   const stop = new AbortController();
   const group = {};
   let first: unknown;
 
-  async function convertOne(file: Source): Promise<Outcome | undefined> {
+  async function convertOne(file: ConversionInput): Promise<BatchItemResult | undefined> {
     try {
       return { converted: await convert(file, options, AbortSignal.any([signal, stop.signal]), group) };
     } catch (error) {
-      if (onError === 'skip' && isAboutThePicture(error)) return { error };
+      if (onError === 'skip' && isImageError(error)) return { error };
       first ??= error;
       stop.abort();
       return undefined;
@@ -55,20 +55,20 @@ export async function convertAll(
   }
 
   const looks = await lookAt(files);
-  const begun = new Map<string, { file: Source; outcome: Promise<Outcome | undefined> }>();
-  async function outcomeOf(file: Source, digest: string, bytes: number): Promise<Outcome | undefined> {
-    const twin = begun.get(digest);
-    if (twin === undefined) {
+  const begun = new Map<string, { file: ConversionInput; outcome: Promise<BatchItemResult | undefined> }>();
+  async function outcomeOf(file: ConversionInput, digest: string, bytes: number): Promise<BatchItemResult | undefined> {
+    const duplicate = begun.get(digest);
+    if (duplicate === undefined) {
       const outcome = convertOne(file);
       begun.set(digest, { file, outcome });
       return outcome;
     }
     await discardSource(file, bytes);
-    const outcome = await twin.outcome;
-    return outcome && 'error' in outcome ? { error: under(file, outcome.error, twin.file) } : outcome;
+    const outcome = await duplicate.outcome;
+    return outcome && 'error' in outcome ? { error: relabel(file, outcome.error, duplicate.file) } : outcome;
   }
 
-  const outcomes: (Outcome | undefined)[] = [];
+  const outcomes: (BatchItemResult | undefined)[] = [];
   const rest = files.entries();
   const convertRest = async (): Promise<void> => {
     for (const [at, file] of rest) {
@@ -88,7 +88,7 @@ interface Look {
   readonly digest?: string;
 }
 
-async function lookAt(files: readonly Source[]): Promise<Look[]> {
+async function lookAt(files: readonly ConversionInput[]): Promise<Look[]> {
   const paths = files.map(({ folder }) => join(folder, INPUT_FILE));
   const sizes = await Promise.all(paths.map(async (path) => (await stat(path)).size));
   const looks: Look[] = [];
@@ -96,19 +96,19 @@ async function lookAt(files: readonly Source[]): Promise<Look[]> {
   for (const [at, path] of paths.entries()) {
     const bytes = sizes[at] as number;
     const isSingle = sizes.filter((size) => size === bytes).length === 1;
-    looks.push(isSingle ? { bytes } : { bytes, digest: await digestOf(path) });
+    looks.push(isSingle ? { bytes } : { bytes, digest: await hashFile(path) });
   }
   return looks;
 }
 
-async function digestOf(path: string): Promise<string> {
+async function hashFile(path: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(path), hash);
   return hash.digest('hex');
 }
 
 /** What is wrong with a file is said under its own name. */
-function under({ label }: Source, error: ServiceError, twin: Source): ServiceError {
+function relabel({ label }: ConversionInput, error: ServiceError, twin: ConversionInput): ServiceError {
   const { code, status, retryAfter, cause } = error;
   return new ServiceError(
     code,
@@ -119,6 +119,6 @@ function under({ label }: Source, error: ServiceError, twin: Source): ServiceErr
   );
 }
 
-function isAboutThePicture(error: unknown): error is ServiceError {
-  return error instanceof ServiceError && !OURS.includes(error.code);
+function isImageError(error: unknown): error is ServiceError {
+  return error instanceof ServiceError && !SERVICE_ERRORS.includes(error.code);
 }

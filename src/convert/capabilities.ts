@@ -8,7 +8,7 @@ import type { ToolName } from './plan/types.ts';
 export interface Capabilities {
   readonly inputs: readonly InputType[];
   readonly outputs: readonly OutputType[];
-  works(input: InputType, output: OutputType): boolean;
+  supports(input: InputType, output: OutputType): boolean;
   /** What does not work and what would help, a line each. */
   readonly problems: readonly string[];
 }
@@ -24,9 +24,9 @@ const TOOLS: Readonly<Record<ToolName, { readonly label: string; readonly debian
 /** The Debian package whose absence usually takes the coder away. */
 const CODER_PACKAGES: Readonly<Record<string, string>> = { AVIF: 'libheif-plugin-dav1d' };
 
-export function capabilitiesOf(toolchain: Toolchain): Capabilities {
+export function detectCapabilities(toolchain: Toolchain): Capabilities {
   const { magick } = toolchain;
-  const works = (input: InputType, output: OutputType): boolean =>
+  const supports = (input: InputType, output: OutputType): boolean =>
     toolsFor(input, output, magick?.major ?? 7).every(
       (tool) => toolchain[tool] !== undefined && (tool !== 'magick' || codersFor(input, output)),
     );
@@ -34,9 +34,9 @@ export function capabilitiesOf(toolchain: Toolchain): Capabilities {
     magick !== undefined && reads(toolchain, input) && magick.writes.has(OUTPUTS[output].coder);
 
   return {
-    works,
-    inputs: INPUT_TYPES.filter((input) => OUTPUT_TYPES.some((output) => works(input, output))),
-    outputs: OUTPUT_TYPES.filter((output) => INPUT_TYPES.some((input) => works(input, output))),
+    supports: supports,
+    inputs: INPUT_TYPES.filter((input) => OUTPUT_TYPES.some((output) => supports(input, output))),
+    outputs: OUTPUT_TYPES.filter((output) => INPUT_TYPES.some((input) => supports(input, output))),
     problems: [...missingTools(toolchain), ...missingCoders(toolchain)],
   };
 }
@@ -52,7 +52,7 @@ function missingTools(toolchain: Toolchain): string[] {
     'rsvg',
     ...(toolchain.magick?.major === 6 ? (['heif', 'img2webp'] as const) : []),
   ];
-  const lost: Readonly<Record<ToolName, string>> = {
+  const missingFeature: Readonly<Record<ToolName, string>> = {
     magick: 'only SVG to PNG and PDF works',
     rsvg: 'SVG is not read',
     heif: 'AVIF is not read, since ImageMagick 6 reads it with wrong colours',
@@ -62,7 +62,7 @@ function missingTools(toolchain: Toolchain): string[] {
     .filter((tool) => toolchain[tool] === undefined)
     .map(
       (tool) =>
-        `${TOOLS[tool].label} not found: ${lost[tool]}. On Debian: apt install ${TOOLS[tool].debianPackage}`,
+        `${TOOLS[tool].label} not found: ${missingFeature[tool]}. On Debian: apt install ${TOOLS[tool].debianPackage}`,
     );
 }
 

@@ -1,34 +1,34 @@
 import { renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Output, Run } from '../engine/command.ts';
-import type { Pool } from '../engine/pool.ts';
+import type { Output, RunCommand } from '../engine/command.ts';
+import type { ConversionQueue } from '../engine/pool.ts';
 import type { Tool, Toolchain } from '../engine/toolchain.ts';
-import { fail, failBecause, type TimeLimit } from '../errors.ts';
+import { serviceError, serviceErrorFrom, type TimeLimit } from '../errors.ts';
 import type { RequestRoom } from '../files/disk-room.ts';
 import { removeFolder } from '../files/remove.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
-import { badResult, checkObeyed, explain, explainKind, isProfileTrouble } from './failure.ts';
-import { EndlessFile } from './header/bytes.ts';
-import { readHeader } from './header/header.ts';
-import { checkLimits, type PictureLimits } from './limits.ts';
-import { mend } from './mend.ts';
+import { invalidOutput, assertNotRefused, toServiceError, explainUnsupportedJpeg, isProfileError } from './failure.ts';
+import { HeaderTooComplexError } from './header/bytes.ts';
+import { inspect } from './header/header.ts';
+import { checkLimits, type ImageLimits } from './limits.ts';
+import { repairInput } from './mend.ts';
 import { keptMetadata, notesIn } from './notes.ts';
 import { drawSmaller } from './plan/drawing.ts';
-import { isMisread, plan } from './plan/plan.ts';
+import { isMisreadByMagick, plan } from './plan/plan.ts';
 import { bytesOnDisk } from './plan/room.ts';
 import {
   type ConvertOptions,
   INPUT_FILE,
   type Note,
-  type Picture,
+  type ImageInfo,
   type Plan,
   type Step,
 } from './plan/types.ts';
-import { checkResult, isNoFile } from './result.ts';
+import { verifyOutput, isNoFile } from './result.ts';
 
 /** One file, from the bytes that were received to the bytes that are sent. */
 
-export interface Source {
+export interface ConversionInput {
   /** A folder of its own, which holds the file as {@link INPUT_FILE}. The conversion removes it. */
   readonly folder: string;
   /** Where the bytes of the file are counted, and those of the result will be. */
@@ -39,10 +39,10 @@ export interface Source {
   /** Who sent it; without one, no process works on it that works on anything else. */
   readonly client?: string;
   /** Is told of each command before it is run. */
-  readonly onStep?: (step: Step) => void;
+  readonly onCommand?: (step: Step) => void;
 }
 
-export interface Converted {
+export interface ConversionResult {
   /** Beside the source's folder, where no tool can change it. */
   readonly path: string;
   readonly bytes: number;
@@ -53,10 +53,10 @@ export interface Converted {
 }
 
 /** A conversion that is over, for those who watch. */
-export interface Conversion {
+export interface ConversionEvent {
   readonly input: InputType;
   readonly output: OutputType;
-  /** As in {@link Source}. */
+  /** As in {@link ConversionInput}. */
   readonly client: string | undefined;
   /** Why there is no result. */
   readonly error: unknown;
@@ -65,37 +65,37 @@ export interface Conversion {
   readonly ranMs: number | undefined;
 }
 
-/** Files of one `group` share the pool as one client; see {@link Pool.run}. */
+/** Files of one `group` share the pool as one client; see {@link ConversionQueue.run}. */
 export type Convert = (
-  source: Source,
+  source: ConversionInput,
   options: ConvertOptions,
   signal: AbortSignal,
   group?: object,
-) => Promise<Converted>;
+) => Promise<ConversionResult>;
 
 export interface ConvertDeps {
   readonly toolchain: Toolchain;
-  readonly pool: Pool;
-  readonly run: Run;
+  readonly pool: ConversionQueue;
+  readonly run: RunCommand;
   readonly srgbProfile: string;
-  readonly limits: PictureLimits;
+  readonly limits: ImageLimits;
   /** For one conversion, in milliseconds. */
   readonly timeoutMs: number;
   /** What a file that a tool writes may have at most. */
   readonly maxFileBytes: number;
   /** Is told of every conversion when it is over. */
-  readonly observe?: (conversion: Conversion) => void;
+  readonly onFinished?: (conversion: ConversionEvent) => void;
 }
 
 /** A drawing can be written to take any time; an honest one takes far less than this, in milliseconds. */
 const MAX_DRAWING_MS = 15_000;
 /** And any memory; 50 megapixels take a fifth of it. */
-const MOST_DRAWING_BYTES = 1024 ** 3;
+const SVG_MAX_MEMORY = 1024 ** 3;
 
 /** @throws ServiceError when the tool that was to draw the picture says that all went well, and left no file */
-function readDrawn(source: Source, drawn: string): Promise<Picture> {
-  return readHeader(join(source.folder, drawn), 'png').catch((error: NodeJS.ErrnoException) => {
-    throw isNoFile(error) ? badResult(`${drawn}: ${error.code}`, source) : error;
+function readDrawn(source: ConversionInput, drawn: string): Promise<ImageInfo> {
+  return inspect(join(source.folder, drawn), 'png').catch((error: NodeJS.ErrnoException) => {
+    throw isNoFile(error) ? invalidOutput(`${drawn}: ${error.code}`, source) : error;
   });
 }
 
@@ -125,29 +125,29 @@ export function createConvert({
   limits,
   timeoutMs,
   maxFileBytes,
-  observe = () => {},
+  onFinished: observe = () => {},
 }: ConvertDeps): Convert {
   const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
-  const limitOf = ({ tool }: Step): TimeLimit =>
+  const timeoutFor = ({ tool }: Step): TimeLimit =>
     tool === 'rsvg' && timeoutMs > MAX_DRAWING_MS
       ? { ms: MAX_DRAWING_MS }
       : { ms: timeoutMs, setting: 'CONVERT_TIMEOUT_MS' };
 
-  function prepare(picture: Picture, { type, label }: Source, options: ConvertOptions): Plan {
+  function prepare(picture: ImageInfo, { type, label }: ConversionInput, options: ConvertOptions): Plan {
     checkLimits(picture, options, limits, label);
-    if (isMisread(picture, machine))
-      throw fail('KIND_UNREADABLE', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
+    if (isMisreadByMagick(picture, machine))
+      throw serviceError('KIND_UNREADABLE', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
     const prepared = plan(picture, options, machine);
     if (prepared.steps.some(({ tool }) => !toolchain[tool])) {
-      throw fail('PAIR_UNAVAILABLE', label, INPUTS[type].label, OUTPUTS[options.format].label);
+      throw serviceError('PAIR_UNAVAILABLE', label, INPUTS[type].label, OUTPUTS[options.format].label);
     }
     return prepared;
   }
 
   /** @returns all that the tools printed */
-  async function runSteps(
+  async function runPlan(
     { steps }: Plan,
-    source: Source,
+    source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
     deadline: number,
@@ -158,15 +158,15 @@ export function createConvert({
     let input: string | undefined;
     const todo = [...steps];
     for (let step = todo.shift(); step; step = todo.shift()) {
-      source.onStep?.(step);
+      source.onCommand?.(step);
       const file = (toolchain[step.tool] as Tool).path;
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
       // Once: what a tool has put in the place of the input since then is nothing to open.
       if (step.stdin !== undefined) input ??= moveOut(cwd, step.stdin);
       const stdin = step.stdin !== undefined && input !== undefined ? { stdin: input } : {};
-      const limit = Math.min(left, limitOf(step).ms);
+      const limit = Math.min(left, timeoutFor(step).ms);
       try {
-        const memory = step.tool === 'rsvg' ? { memoryBytes: MOST_DRAWING_BYTES } : {};
+        const memory = step.tool === 'rsvg' ? { memoryBytes: SVG_MAX_MEMORY } : {};
         const output = await run({
           file,
           args: step.args,
@@ -180,52 +180,52 @@ export function createConvert({
         printed.stdout += output.stdout;
         printed.stderr += output.stderr;
       } catch (error) {
-        throw explain(error, step.tool, source, options.format, limitOf(step));
+        throw toServiceError(error, step.tool, source, options.format, timeoutFor(step));
       }
-      if (step.draws) {
-        const drawn = await readDrawn(source, step.draws);
+      if (step.rendersTo) {
+        const drawn = await readDrawn(source, step.rendersTo);
         checkLimits(drawn, options, limits, source.label);
-        const again = drawSmaller(step.draws, drawn, options);
+        const again = drawSmaller(step.rendersTo, drawn, options);
         if (again) todo.unshift(again);
       }
     }
-    checkObeyed(printed.stderr);
+    assertNotRefused(printed.stderr);
     return printed;
   }
 
   /** A profile that cannot be used does not spoil the picture: without it, it is shown as if it had none. */
   async function convertOne(
-    picture: Picture,
-    source: Source,
+    picture: ImageInfo,
+    source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
-  ): Promise<Pick<Converted, 'path' | 'bytes' | 'notes'>> {
+  ): Promise<Pick<ConversionResult, 'path' | 'bytes' | 'notes'>> {
     const deadline = performance.now() + timeoutMs;
-    const attempt = async (prepared: Plan) => {
-      const printed = await runSteps(prepared, source, options, signal, deadline);
-      const result = checkResult(source, options, prepared.output);
+    const convertWith = async (prepared: Plan) => {
+      const printed = await runPlan(prepared, source, options, signal, deadline);
+      const result = verifyOutput(source, options, prepared.output);
       const kept = await keptMetadata(picture, result.path, options);
       return { ...result, notes: notesIn(prepared.notes, printed, kept) };
     };
-    return attempt(prepare(picture, source, options)).catch((error) => {
+    return convertWith(prepare(picture, source, options)).catch((error) => {
       // Nothing but ImageMagick uses a profile, and what librsvg has read is not in its place any more.
       const usesProfile = picture.type !== 'svg';
-      if (!usesProfile || !isProfileTrouble(error)) throw explainKind(error, picture, source);
-      return attempt(prepare({ ...picture, profile: 'useless' }, source, options));
+      if (!usesProfile || !isProfileError(error)) throw explainUnsupportedJpeg(error, picture, source);
+      return convertWith(prepare({ ...picture, profile: 'useless' }, source, options));
     });
   }
 
   /** @param starts is told when its turn has come, and how long it has waited */
   async function convertInTurn(
-    source: Source,
+    source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
     group: object | undefined,
     starts: (queuedMs: number) => void,
-  ): Promise<Omit<Converted, 'convertedMs'>> {
+  ): Promise<Omit<ConversionResult, 'convertedMs'>> {
     const path = join(source.folder, INPUT_FILE);
-    const picture = await readHeader(path, await mend(path, source.type)).catch((error) => {
-      throw error instanceof EndlessFile ? failBecause(error, 'TOO_LARGE', source.label) : error;
+    const picture = await inspect(path, await repairInput(path, source.type)).catch((error) => {
+      throw error instanceof HeaderTooComplexError ? serviceErrorFrom(error, 'TOO_LARGE', source.label) : error;
     });
     const prepared = prepare(picture, source, options); // what cannot be converted does not wait for its turn
     const job = { picture, options, machine, output: prepared.output };
@@ -267,7 +267,7 @@ export function createConvert({
 }
 
 /** Removes a file that is not needed any more, and gives its room back. What cannot be removed goes with the request. */
-export async function discardSource({ folder, room }: Source, bytes: number): Promise<void> {
+export async function discardSource({ folder, room }: ConversionInput, bytes: number): Promise<void> {
   rmSync(`${folder}.${INPUT_FILE}`, { force: true }); // where a tool has read it on standard input
   await removeFolder(folder).catch(() => {});
   room?.release(bytes);
@@ -275,7 +275,7 @@ export async function discardSource({ folder, room }: Source, bytes: number): Pr
 
 /** Converts while room for the largest possible result is reserved; then the result takes what it really has. */
 async function inRoom<T extends { readonly bytes: number }>(
-  { room }: Source,
+  { room }: ConversionInput,
   maxBytes: number,
   convert: () => Promise<T>,
 ): Promise<T> {

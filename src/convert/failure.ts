@@ -1,12 +1,12 @@
-import { CommandFailed } from '../engine/command.ts';
-import { ClientGone, failBecause, ServiceError, type TimeLimit } from '../errors.ts';
+import { CommandError } from '../engine/command.ts';
+import { ClientDisconnectedError, serviceErrorFrom, ServiceError, type TimeLimit } from '../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
 import { messagesIn, trustedMessagesIn } from './messages.ts';
-import type { Picture, ToolName } from './plan/types.ts';
+import type { ImageInfo, ToolName } from './plan/types.ts';
 
 /** What a failed command means for the person who sent the picture. */
 
-interface Failing {
+interface ErrorSubject {
   readonly type: InputType;
   readonly label: string;
 }
@@ -61,28 +61,28 @@ function meaningOf(signs: readonly Sign[], texts: readonly string[]): Meaning | 
 }
 
 /** How a tool ends that wrote more than a file may have: by SIGXFSZ, or ImageMagick, which exits with its number. */
-const isFileTooLarge = ({ signal, exitCode }: CommandFailed): boolean =>
+const isFileTooLarge = ({ signal, exitCode }: CommandError): boolean =>
   signal === 'SIGXFSZ' || exitCode === 25;
 
-const PROFILE_TROUBLE =
+const PROFILE_ERROR =
   /^(?:ColorspaceColorProfileMismatch|unable to create color transform|unable to transform colorspace) .* @ (?:warning|error)\/profile\.c\//;
 
-/** Turns what {@link CommandFailed} tells into the error that the client gets. */
-export function explain(
+/** Turns what {@link CommandError} tells into the error that the client gets. */
+export function toServiceError(
   error: unknown,
   tool: ToolName,
-  source: Failing,
+  source: ErrorSubject,
   format: OutputType,
   limit: TimeLimit,
 ): Error {
-  if (!(error instanceof CommandFailed)) return error as Error;
+  if (!(error instanceof CommandError)) return error as Error;
   switch (error.reason) {
     case 'cancelled':
-      return new ClientGone({ cause: error });
+      return new ClientDisconnectedError({ cause: error });
     case 'timeout':
-      return failBecause(error, 'CONVERSION_TIMEOUT', source.label, limit);
+      return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
     case 'unrunnable':
-      return failBecause(error, isShortage(error.cause) ? 'BUSY' : 'TOOLS_FAILING');
+      return serviceErrorFrom(error, isShortage(error.cause) ? 'BUSY' : 'TOOLS_FAILING');
     default:
       return explainEnd(error, tool, source, format, limit);
   }
@@ -99,24 +99,24 @@ function isShortage(cause: unknown): boolean {
 const KILLED = 'SIGKILL';
 
 function explainEnd(
-  error: CommandFailed,
+  error: CommandError,
   tool: ToolName,
-  source: Failing,
+  source: ErrorSubject,
   format: OutputType,
   limit: TimeLimit,
 ): Error {
-  const { label, maxSide } = OUTPUTS[format];
+  const { label, maxDimension: maxSide } = OUTPUTS[format];
   if (isRefused(error.stderr)) return error;
-  if (error.signal === KILLED) return failBecause(error, 'TOOLS_FAILING');
+  if (error.signal === KILLED) return serviceErrorFrom(error, 'TOOLS_FAILING');
   const meaning = MEANINGS[tool]?.(error.stderr);
   if (meaning === 'time' || error.signal === 'SIGXCPU') {
-    return failBecause(error, 'CONVERSION_TIMEOUT', source.label, limit);
+    return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
   }
-  if (isFileTooLarge(error)) return failBecause(error, 'TOO_LARGE', source.label);
-  if (meaning === 'disk') return failBecause(error, 'DISK_FULL');
-  if (meaning === 'side' && maxSide) return failBecause(error, 'SIDE_TOO_LONG', source.label, label, maxSide);
-  if (meaning === 'side' || meaning === 'pixels') return failBecause(error, 'TOO_LARGE', source.label);
-  return failBecause(error, 'DAMAGED', source.label, INPUTS[source.type].label);
+  if (isFileTooLarge(error)) return serviceErrorFrom(error, 'TOO_LARGE', source.label);
+  if (meaning === 'disk') return serviceErrorFrom(error, 'DISK_FULL');
+  if (meaning === 'side' && maxSide) return serviceErrorFrom(error, 'SIDE_TOO_LONG', source.label, label, maxSide);
+  if (meaning === 'side' || meaning === 'pixels') return serviceErrorFrom(error, 'TOO_LARGE', source.label);
+  return serviceErrorFrom(error, 'DAMAGED', source.label, INPUTS[source.type].label);
 }
 
 /**
@@ -124,7 +124,7 @@ function explainEnd(
  *
  * @throws Error when it did
  */
-export function checkObeyed(stderr: string): void {
+export function assertNotRefused(stderr: string): void {
   if (isRefused(stderr)) throw new Error('the policy refused a part of the conversion');
 }
 
@@ -133,22 +133,22 @@ function isRefused(stderr: string): boolean {
 }
 
 /** What looks damaged may only be of a rare kind: that is said instead. */
-export function explainKind(error: Error, { rareCoding }: Picture, source: Failing): Error {
+export function explainUnsupportedJpeg(error: Error, { unsupportedJpegProcess: rareCoding }: ImageInfo, source: ErrorSubject): Error {
   if (!rareCoding || !(error instanceof ServiceError) || error.code !== 'DAMAGED') return error;
-  return failBecause(error, 'KIND_UNREADABLE', source.label, 'a lossless, hierarchical or 12-bit JPEG');
+  return serviceErrorFrom(error, 'KIND_UNREADABLE', source.label, 'a lossless, hierarchical or 12-bit JPEG');
 }
 
 /** Whether an explained failure may be gone without the picture's profile. */
-export function isProfileTrouble({ cause }: Error): boolean {
-  return cause instanceof CommandFailed && hasProfileTrouble(cause.stderr);
+export function isProfileError({ cause }: Error): boolean {
+  return cause instanceof CommandError && hasProfileTrouble(cause.stderr);
 }
 
 /** Whether ImageMagick stumbled over the colour profile of a picture that may be sound. */
 export function hasProfileTrouble(stderr: string): boolean {
-  return trustedMessagesIn(stderr).some((message) => PROFILE_TROUBLE.test(message));
+  return trustedMessagesIn(stderr).some((message) => PROFILE_ERROR.test(message));
 }
 
 /** The tool said that all went well, and what it left is not a picture. */
-export function badResult(finding: string, source: Failing): ServiceError {
-  return failBecause(new Error(finding), 'DAMAGED', source.label, INPUTS[source.type].label);
+export function invalidOutput(finding: string, source: ErrorSubject): ServiceError {
+  return serviceErrorFrom(new Error(finding), 'DAMAGED', source.label, INPUTS[source.type].label);
 }

@@ -1,6 +1,6 @@
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import type { InputType } from '../formats.ts';
-import { Bytes } from './header/bytes.ts';
+import { WindowReader } from './header/bytes.ts';
 
 /**
  * An icon reduced to the one of its images that stands for it: the largest, then the one with the most
@@ -14,12 +14,12 @@ interface Entry {
   readonly length: number;
 }
 
-const HEAD = 6;
-const ENTRY = 16;
+const HEADER_BYTES = 6;
+const ENTRY_BYTES = 16;
 const BITMAP_HEADER = 40;
 /** 256 by 256 in 32 bits, with its mask, take a quarter of it. */
-const MOST_BITMAP = 1024 * 1024;
-const MOST_ENTRIES = 1000;
+const MAX_BITMAP_BYTES = 1024 * 1024;
+const MAX_ENTRIES = 1000;
 /** Bytes that a PNG starts with. */
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 
@@ -31,16 +31,16 @@ const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 export async function keepBestImage(path: string): Promise<InputType> {
   const file = await open(path);
   try {
-    const bytes = new Bytes(file);
+    const bytes = new WindowReader(file);
     const best = (await entriesOf(bytes)).reduce<Entry | undefined>(better, undefined);
     const { size } = await file.stat();
     if (!best || best.length < PNG.length) return 'ico';
     const { offset } = best;
-    const isPng = PNG.equals(await bytes.at(offset, PNG.length));
+    const isPng = PNG.equals(await bytes.read(offset, PNG.length));
     // A PNG tells its end itself: some directories say more than there is, and viewers do not mind.
     const length = isPng ? Math.min(best.length, size - offset) : best.length;
     const fits = offset + length <= size;
-    if (!isPng && (!fits || length < BITMAP_HEADER || length > MOST_BITMAP)) return 'ico';
+    if (!isPng && (!fits || length < BITMAP_HEADER || length > MAX_BITMAP_BYTES)) return 'ico';
     const from = { start: offset, end: offset + length - 1, autoClose: false };
     const image = isPng ? file.createReadStream(from) : [singleIcon(await readWhole(file, offset, length))];
     await writeFile(`${path}.best`, image);
@@ -53,20 +53,20 @@ export async function keepBestImage(path: string): Promise<InputType> {
 
 async function readWhole(file: FileHandle, offset: number, length: number): Promise<Buffer> {
   const { buffer } = await file.read(Buffer.alloc(length), 0, length, offset);
-  return withRealAlpha(buffer);
+  return alphaFromMask(buffer);
 }
 
-async function entriesOf(bytes: Bytes): Promise<Entry[]> {
-  const head = await bytes.at(0, HEAD);
-  const count = head.length < HEAD ? 0 : Math.min(head.readUInt16LE(4), MOST_ENTRIES);
-  const directory = Buffer.from(await bytes.at(HEAD, count * ENTRY));
+async function entriesOf(bytes: WindowReader): Promise<Entry[]> {
+  const head = await bytes.read(0, HEADER_BYTES);
+  const count = head.length < HEADER_BYTES ? 0 : Math.min(head.readUInt16LE(4), MAX_ENTRIES);
+  const directory = Buffer.from(await bytes.read(HEADER_BYTES, count * ENTRY_BYTES));
   const entries: Entry[] = [];
-  for (let at = 0; at + ENTRY <= directory.length; at += ENTRY) {
-    const entry = directory.subarray(at, at + ENTRY);
+  for (let at = 0; at + ENTRY_BYTES <= directory.length; at += ENTRY_BYTES) {
+    const entry = directory.subarray(at, at + ENTRY_BYTES);
     const offset = entry.readUInt32LE(12);
     entries.push({
       area: (entry[0] || 256) * (entry[1] || 256),
-      bits: entry.readUInt16LE(6) || storedBits(await bytes.at(offset, 16)),
+      bits: entry.readUInt16LE(6) || storedBits(await bytes.read(offset, 16)),
       offset,
       length: entry.readUInt32LE(8),
     });
@@ -87,15 +87,15 @@ function better(best: Entry | undefined, entry: Entry): Entry {
 
 /** An icon of this one image, whose sizes its own header tells. */
 function singleIcon(image: Buffer): Buffer {
-  const head = Buffer.alloc(HEAD + ENTRY);
+  const head = Buffer.alloc(HEADER_BYTES + ENTRY_BYTES);
   head.writeUInt16LE(1, 2);
   head.writeUInt16LE(1, 4);
-  head[HEAD] = image.readInt32LE(4) & 0xff;
-  head[HEAD + 1] = (image.readInt32LE(8) / 2) & 0xff;
-  head.writeUInt16LE(1, HEAD + 4);
-  head.writeUInt16LE(image.readUInt16LE(14), HEAD + 6);
-  head.writeUInt32LE(image.length, HEAD + 8);
-  head.writeUInt32LE(head.length, HEAD + 12);
+  head[HEADER_BYTES] = image.readInt32LE(4) & 0xff;
+  head[HEADER_BYTES + 1] = (image.readInt32LE(8) / 2) & 0xff;
+  head.writeUInt16LE(1, HEADER_BYTES + 4);
+  head.writeUInt16LE(image.readUInt16LE(14), HEADER_BYTES + 6);
+  head.writeUInt32LE(image.length, HEADER_BYTES + 8);
+  head.writeUInt32LE(head.length, HEADER_BYTES + 12);
   return Buffer.concat([head, image]);
 }
 
@@ -103,7 +103,7 @@ function singleIcon(image: Buffer): Buffer {
  * 32-bit images of old icons have nothing in their fourth byte: where it is 0 throughout, the mask behind
  * the pixels, a bit each, says what is transparent, as it did before there was alpha.
  */
-function withRealAlpha(image: Buffer): Buffer {
+function alphaFromMask(image: Buffer): Buffer {
   const width = image.readInt32LE(4);
   const height = image.readInt32LE(8) / 2;
   const pixels = image.subarray(image.readUInt32LE(0));

@@ -6,23 +6,23 @@ import { PROFILE_FILE } from './plan/types.ts';
 
 /** Changes in a received file, before anybody reads it, that spare the tools what they stumble over. */
 
-const MENDS: Partial<Record<InputType, (path: string) => Promise<InputType>>> = {
+const REPAIRS: Partial<Record<InputType, (path: string) => Promise<InputType>>> = {
   ico: keepBestImage,
-  bmp: forgetLength,
-  avif: callStill,
-  webp: takeProfileOut,
+  bmp: clearBmpFileSize,
+  avif: rebrandAvifSequence,
+  webp: extractWebpProfile,
 };
 
 /** @returns what the file is then */
-export async function mend(path: string, type: InputType): Promise<InputType> {
-  return (await MENDS[type]?.(path)) ?? type;
+export async function repairInput(path: string, type: InputType): Promise<InputType> {
+  return (await REPAIRS[type]?.(path)) ?? type;
 }
 
 /** Where a BMP says how long it is, in four bytes (BITMAPFILEHEADER). */
 const LENGTH_AT = 2;
 
 /** Many a BMP is wrong about its own length, and 6 refuses one that says too much; viewers do not look. */
-async function forgetLength(path: string): Promise<InputType> {
+async function clearBmpFileSize(path: string): Promise<InputType> {
   await overwrite(path, LENGTH_AT, Buffer.alloc(4));
   return 'bmp';
 }
@@ -31,7 +31,7 @@ async function forgetLength(path: string): Promise<InputType> {
 const BRAND_AT = 8;
 
 /** Of a sequence the picture is wanted that stands for it, and libheif's older tools know no sequences. */
-async function callStill(path: string): Promise<InputType> {
+async function rebrandAvifSequence(path: string): Promise<InputType> {
   const file = await open(path);
   const { buffer } = await file.read(Buffer.alloc(4), 0, 4, BRAND_AT).finally(() => file.close());
   if (buffer.toString('latin1') === 'avis') await overwrite(path, BRAND_AT, Buffer.from('avif'));
@@ -39,16 +39,16 @@ async function callStill(path: string): Promise<InputType> {
 }
 
 /** A profile larger than this is left where it is: the largest for printers have about 2 MiB. */
-const MOST_PROFILE_BYTES = 4 * 1024 ** 2;
+const MAX_PROFILE_BYTES = 4 * 1024 ** 2;
 
 /** ImageMagick overlooks the profile of a WebP that has frames: it gets it as a file (RFC 9649, section 2.7). */
-async function takeProfileOut(path: string): Promise<InputType> {
+async function extractWebpProfile(path: string): Promise<InputType> {
   const file = await open(path);
   try {
     // Where there is one it is the first chunk behind the file's header.
     const { buffer: head } = await file.read(Buffer.alloc(38), 0, 38, 0);
     const length = head.readUInt32LE(34);
-    if (head.toString('latin1', 30, 34) !== 'ICCP' || length > MOST_PROFILE_BYTES) return 'webp';
+    if (head.toString('latin1', 30, 34) !== 'ICCP' || length > MAX_PROFILE_BYTES) return 'webp';
     const { buffer: profile } = await file.read(Buffer.alloc(length), 0, length, 38);
     await writeFile(join(dirname(path), PROFILE_FILE), profile);
     return 'webp';

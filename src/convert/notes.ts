@@ -1,9 +1,9 @@
 import type { Output } from '../engine/command.ts';
 import { INPUT_TYPES, type InputType } from '../formats.ts';
 import { hasProfileTrouble } from './failure.ts';
-import { readHeader } from './header/header.ts';
+import { inspect } from './header/header.ts';
 import { trustedMessagesIn } from './messages.ts';
-import type { ConvertOptions, Note, Picture } from './plan/types.ts';
+import type { ConvertOptions, Note, ImageInfo } from './plan/types.ts';
 
 /** What is told of a result besides the plan's own notes: what the tools said, and what is in it. */
 
@@ -35,12 +35,12 @@ export function notesIn(planned: readonly Note[], { stdout, stderr }: Output, ke
 
 /** Whether the result has every kind of metadata that the picture had, or none was to be kept. */
 export async function keptMetadata(
-  { metadata = [] }: Picture,
+  { metadata = [] }: ImageInfo,
   result: string,
   { format, stripMetadata }: ConvertOptions,
 ): Promise<boolean> {
   if (stripMetadata || metadata.length === 0) return true;
   const type = INPUT_TYPES.find((input: InputType) => input === format);
-  const kept = type ? (await readHeader(result, type)).metadata : [];
+  const kept = type ? (await inspect(result, type)).metadata : [];
   return metadata.every((kind) => kept?.includes(kind));
 }

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { type OutputType, outputTypeNamed } from '../formats.ts';
+import { type OutputType, parseOutputType } from '../formats.ts';
 
 /**
  * What may be asked of a conversion besides its format. Each check says, in words, what it expects; what comes out
  * of it and what is told of it are also what the API reference says.
  */
 
-export const wholeNumber = (least: number, most: number) => {
+export const integer = (least: number, most: number) => {
   const expected = `a whole number from ${least} to ${most}`;
   return z
     .string()
@@ -28,7 +28,7 @@ export const DEFAULT_FORMAT: OutputType = 'webp';
 export const outputFormat = (outputs: readonly OutputType[]) =>
   z
     .string()
-    .transform(outputTypeNamed)
+    .transform(parseOutputType)
     .pipe(z.enum(outputs, `one of ${outputs.join(', ')}`));
 
 export const oneOf = <const T extends string>(...words: [T, T]) =>
@@ -48,17 +48,17 @@ const colour = z
 
 /** Every value is text, as forms and command lines have it. */
 export const OPTION_FIELDS = {
-  quality: wholeNumber(1, 100)
+  quality: integer(1, 100)
     .default(80)
     .describe('1 is the smallest file, 100 the best picture. Acts on webp, jpg and pdf.'),
-  width: wholeNumber(1, 16384)
+  width: integer(1, 16384)
     .optional()
     .meta({
       description:
         'Most pixels across. The picture is fitted inside, its aspect kept, and never enlarged; an SVG is drawn at the size asked for.',
       examples: [1200],
     }),
-  height: wholeNumber(1, 16384)
+  height: integer(1, 16384)
     .optional()
     .meta({ description: 'Most pixels down, with the meaning of `width`.', examples: [800] }),
   strip_metadata: trueOrFalse

@@ -7,12 +7,12 @@ import { truncate } from '../printable.ts';
  * that grows with the square of their number; file systems allow 255 units or bytes.
  */
 export const MAX_NAME_UNITS = 1024;
-const MOST_BYTES = 200;
+const MAX_BYTES = 200;
 const FALLBACK = 'image';
 
 /** Control characters, and those that turn the direction of writing to disguise an extension. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const UNWANTED = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const UNSAFE_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** The part of a path behind its last separator (of any system), cut to {@link MAX_NAME_UNITS}. */
 export function lastComponentOf(path: string): string {
@@ -26,10 +26,10 @@ export function lastComponentOf(path: string): string {
  */
 export function baseNameOf(clientName: string | undefined): string {
   const last = lastComponentOf(clientName ?? '');
-  const clean = last.toWellFormed().replace(UNWANTED, '').normalize('NFC');
+  const clean = last.toWellFormed().replace(UNSAFE_CHARACTERS, '').normalize('NFC');
   // The extension goes first: a name of blanks in front of it is no name.
   const base = clean.replace(/(?<=.)\.[^.]*$/su, '').trim();
-  const short = cut(base, MOST_BYTES).trim();
+  const short = truncate(base, MAX_BYTES).trim();
   return /^\.*$/.test(short) ? FALLBACK : short;
 }
 
@@ -37,7 +37,7 @@ export function baseNameOf(clientName: string | undefined): string {
  * Makes the function that hands out names, no two of them alike: the second of one name gets ` (2)`. Names that
  * differ only in case count as one, since they are one file on many systems.
  */
-export function createNaming(extension: string): (base: string) => string {
+export function createUniqueNamer(extension: string): (base: string) => string {
   const taken = new Set<string>();
   return (base) => {
     for (let count = 1; ; count += 1) {
@@ -51,7 +51,7 @@ export function createNaming(extension: string): (base: string) => string {
 }
 
 /** Cut between characters as readers see them, never inside one. */
-function cut(text: string, bytes: number): string {
+function truncate(text: string, bytes: number): string {
   if (Buffer.byteLength(text) <= bytes) return text;
   let kept = '';
   let size = 0;

@@ -9,20 +9,20 @@ import {
   rmSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { type InputType, OUTPUTS, startsLike } from '../formats.ts';
-import { badResult } from './failure.ts';
+import { type InputType, OUTPUTS, hasSignature } from '../formats.ts';
+import { invalidOutput } from './failure.ts';
 import { type ConvertOptions, OUTPUT_STEM } from './plan/types.ts';
 
 /** Whether what the tools left is what was asked for. */
 
 /** What it was made from. */
-interface ResultOf {
+interface OutputContext {
   readonly folder: string;
   readonly type: InputType;
   readonly label: string;
 }
 
-interface Result {
+interface VerifiedOutput {
   readonly path: string;
   readonly bytes: number;
 }
@@ -36,10 +36,10 @@ interface Result {
  *
  * @throws ServiceError DAMAGED, when there is no such result; nothing is left of it then
  */
-export function checkResult(source: ResultOf, options: ConvertOptions, output: string): Result {
+export function verifyOutput(source: OutputContext, options: ConvertOptions, output: string): VerifiedOutput {
   const outputs = readdirSync(source.folder).filter((name) => name.startsWith(OUTPUT_STEM));
   if (outputs.length !== 1 || outputs[0] !== output) {
-    throw badResult(`expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`, source);
+    throw invalidOutput(`expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`, source);
   }
   const format = OUTPUTS[options.format];
   const path = `${source.folder}.${format.extension}`;
@@ -51,7 +51,7 @@ export function checkResult(source: ResultOf, options: ConvertOptions, output: s
     if (!isNoFile(error)) throw error;
   }
   rmSync(path, { recursive: true, force: true });
-  throw badResult(`${output} is not a file that starts like ${options.format}`, source);
+  throw invalidOutput(`${output} is not a file that starts like ${options.format}`, source);
 }
 
 /**
@@ -67,7 +67,7 @@ function checkedSize(path: string, format: (typeof OUTPUTS)['webp']): number | u
     if (!info.isFile() || info.nlink > 1) return undefined;
     const head = Buffer.alloc(16);
     const length = readSync(file, head, 0, head.length, 0);
-    return startsLike(format, head.subarray(0, length)) ? info.size : undefined;
+    return hasSignature(format, head.subarray(0, length)) ? info.size : undefined;
   } finally {
     closeSync(file);
   }

@@ -4,15 +4,15 @@ import type { InputType } from '../formats.ts';
 /** What a file is, from its first bytes: never from its name or its declared type. */
 
 /** Bytes that are enough for every type but an SVG with a long preamble. */
-export const SNIFF_BYTES = 4100;
+export const DETECTION_BYTES = 4100;
 /** How much of a preamble (comments, a document type) may stand before `<svg`. */
-const MOST_PREAMBLE = 64 * 1024;
+const MAX_PREAMBLE_BYTES = 64 * 1024;
 
 /** A type; or a `zip` or other `archive`, which holds files; or `unknown`; or `unsure`, when more bytes could still tell. */
-export type Verdict = InputType | 'zip' | 'archive' | 'unknown' | 'unsure';
+export type DetectedType = InputType | 'zip' | 'archive' | 'unknown' | 'unsure';
 
 /** What the library calls the types; an animated PNG is a PNG to every reader of PNG. */
-const BY_EXTENSION: Readonly<Record<string, InputType>> = {
+const TYPES_BY_EXTENSION: Readonly<Record<string, InputType>> = {
   png: 'png',
   apng: 'png',
   jpg: 'jpg',
@@ -34,16 +34,16 @@ const ARCHIVES = [
  * @param head the file's first bytes
  * @param complete whether that is the whole file
  */
-export async function sniff(head: Uint8Array, complete: boolean): Promise<Verdict> {
+export async function detectType(head: Uint8Array, complete: boolean): Promise<DetectedType> {
   const found = (await fileTypeFromBuffer(head))?.ext;
-  if (found !== undefined && Object.hasOwn(BY_EXTENSION, found)) return BY_EXTENSION[found] as InputType;
+  if (found !== undefined && Object.hasOwn(TYPES_BY_EXTENSION, found)) return TYPES_BY_EXTENSION[found] as InputType;
   if (isZip(head)) return 'zip';
   if (found !== undefined && ARCHIVES.includes(found)) return 'archive';
   if (found === 'heic' && isAvifToo(head)) return 'avif';
   if (found !== undefined && found !== 'xml') return 'unknown';
   // The library looks at the first directory to tell cameras apart: here it is further behind.
   if (found === undefined && isTiff(head)) return 'tiff';
-  return sniffSvg(head, complete);
+  return detectSvg(head, complete);
 }
 
 /** A general HEIF brand (`mif1`) first, and `avif` among the compatible ones. */
@@ -79,19 +79,19 @@ const PREAMBLE = new RegExp(`^(?:\\s+|<\\?[^]*?\\?>|${COMMENT}|${DOCTYPE})`);
 /** The root itself, with any namespace prefix. */
 const SVG_ROOT = /^<(?:[\w.-]+:)?svg[\s/>]/;
 
-function sniffSvg(head: Uint8Array, complete: boolean): Verdict {
-  const text = atRoot(head);
+function detectSvg(head: Uint8Array, complete: boolean): DetectedType {
+  const text = skipXmlPreamble(head);
   if (SVG_ROOT.test(text)) return 'svg';
   const couldGoOn =
     text === '' ||
     text.startsWith('<!') ||
     text.startsWith('<?') ||
     (text.startsWith('<') && text.length < 64);
-  return couldGoOn && !complete && head.length < MOST_PREAMBLE ? 'unsure' : 'unknown';
+  return couldGoOn && !complete && head.length < MAX_PREAMBLE_BYTES ? 'unsure' : 'unknown';
 }
 
 /** The text of an XML file from its root element on, or from what is no preamble. */
-export function atRoot(head: Uint8Array): string {
+export function skipXmlPreamble(head: Uint8Array): string {
   let text = decode(head);
   for (let match = PREAMBLE.exec(text); match; match = PREAMBLE.exec(text))
     text = text.slice(match[0].length);

@@ -9,7 +9,7 @@ import { INPUT_FILE } from './plan/types.ts';
 /** Whether conversions still work: a tiny one is tried now and then. */
 
 /** How long a verdict holds, in milliseconds. */
-const HOLDS_MS = 10_000;
+const CACHE_TTL_MS = 10_000;
 
 /**
  * Makes the function that tells whether conversions work. It answers at once with what it knows, and
@@ -17,26 +17,26 @@ const HOLDS_MS = 10_000;
  *
  * @param now milliseconds of a clock that never goes back
  */
-export function createTrial(
+export function createHealthCheck(
   convert: Convert,
   workspaces: Workspaces,
   now: () => number = () => performance.now(),
 ): () => Promise<boolean> {
-  let verdict: Promise<boolean> | undefined;
+  let lastResult: Promise<boolean> | undefined;
   let triedAt = 0;
   return () => {
-    if (verdict === undefined || now() - triedAt >= HOLDS_MS) {
-      const trial = tryOnce(convert, workspaces);
+    if (lastResult === undefined || now() - triedAt >= CACHE_TTL_MS) {
+      const trial = convertOnePixel(convert, workspaces);
       triedAt = now();
-      const before = verdict;
-      verdict = trial;
+      const before = lastResult;
+      lastResult = trial;
       return before ?? trial;
     }
-    return verdict;
+    return lastResult;
   };
 }
 
-async function tryOnce(convert: Convert, workspaces: Workspaces): Promise<boolean> {
+async function convertOnePixel(convert: Convert, workspaces: Workspaces): Promise<boolean> {
   try {
     await workspaces.use({}, async (workspace) => {
       const folder = await workspace.folder('trial');

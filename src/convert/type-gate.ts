@@ -1,36 +1,36 @@
-import { fail } from '../errors.ts';
+import { serviceError } from '../errors.ts';
 import { INPUTS, type InputType } from '../formats.ts';
-import { SNIFF_BYTES, sniff } from './sniff.ts';
+import { DETECTION_BYTES, detectType } from './sniff.ts';
 
 /** Looks at a file's first bytes as they arrive, and refuses a type that cannot be converted. */
-export interface TypeGate<T> {
+export interface TypeDetector<T> {
   /** @throws ServiceError UNSUPPORTED_TYPE as soon as the bytes tell */
-  look(chunk: Buffer): Promise<void>;
+  push(chunk: Buffer): Promise<void>;
   /** The type, once it is told. */
   readonly type: T | undefined;
   /** The type of a file that has ended. */
   end(): Promise<T>;
 }
 
-export function createTypeGate<T extends InputType | 'zip' | 'archive'>(
+export function createTypeDetector<T extends InputType | 'zip' | 'archive'>(
   label: string,
   accepts: readonly T[],
-): TypeGate<T> {
+): TypeDetector<T> {
   let head: Buffer = Buffer.alloc(0);
-  let enough = SNIFF_BYTES;
+  let enough = DETECTION_BYTES;
   let type: T | undefined;
 
   const judge = async (complete: boolean): Promise<void> => {
-    const verdict = await sniff(head, complete);
+    const verdict = await detectType(head, complete);
     if (verdict === 'unsure') return;
     type = accepts.find((accepted) => accepted === verdict);
-    if (type === undefined) throw fail('UNSUPPORTED_TYPE', label, labelsOf(accepts));
+    if (type === undefined) throw serviceError('UNSUPPORTED_TYPE', label, labelsOf(accepts));
   };
   return {
     get type() {
       return type;
     },
-    async look(chunk) {
+    async push(chunk) {
       if (type !== undefined) return;
       head = head.length === 0 ? chunk : Buffer.concat([head, chunk]);
       if (head.length < enough) return;

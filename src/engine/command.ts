@@ -17,22 +17,22 @@ export interface Command {
 }
 
 export interface Output {
-  /** What it printed, cut at {@link KEPT_BYTES} each. */
+  /** What it printed, cut at {@link MAX_OUTPUT_BYTES} each. */
   readonly stdout: string;
   readonly stderr: string;
 }
 
-export type Run = (command: Command) => Promise<Output>;
+export type RunCommand = (command: Command) => Promise<Output>;
 
 /** Warnings of a damaged file can go on for ever; nobody reads more than this. */
-export const KEPT_BYTES = 64 * 1024;
+export const MAX_OUTPUT_BYTES = 64 * 1024;
 
 /** Why a command did not succeed. `unrunnable` means it never started. */
-export type Reason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'unrunnable';
+export type FailureReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'unrunnable';
 
 /** How a command ended, as far as it is known. */
 export interface CommandEnd {
-  /** What it printed on standard error, cut at {@link KEPT_BYTES}. */
+  /** What it printed on standard error, cut at {@link MAX_OUTPUT_BYTES}. */
   readonly stderr?: string;
   readonly exitCode?: number | undefined;
   /** The signal that ended it. */
@@ -40,13 +40,13 @@ export interface CommandEnd {
   readonly cause?: unknown;
 }
 
-export class CommandFailed extends Error {
+export class CommandError extends Error {
   override readonly name = 'CommandFailed';
-  readonly reason: Reason;
+  readonly reason: FailureReason;
   readonly #stderr: string;
   readonly exitCode: number | undefined;
   readonly signal: NodeJS.Signals | undefined;
-  constructor(reason: Reason, message: string, { stderr = '', exitCode, signal, cause }: CommandEnd = {}) {
+  constructor(reason: FailureReason, message: string, { stderr = '', exitCode, signal, cause }: CommandEnd = {}) {
     super(message, { cause });
     this.reason = reason;
     this.#stderr = stderr;

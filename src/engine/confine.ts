@@ -2,20 +2,20 @@ import { realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Command } from './command.ts';
 import type { Confine } from './launch.ts';
-import type { Bounds, Layers, SandboxParts } from './sandbox.ts';
+import type { ResourceLimits, SandboxLayers, SandboxOptions } from './sandbox.ts';
 
 /** The ways to shut a tool in: limits of its process, or a program and arguments that are put in front of it. */
 
 /** One way to shut in, as a part of the command line. */
-export interface Way {
-  readonly gives: Partial<Layers>;
+export interface SandboxLayer {
+  readonly provides: Partial<SandboxLayers>;
   readonly confine: Confine;
 }
 
 /** By the shell's own ulimit, which is there already, instead of prlimit(1), which would be one more program to start. */
-export function limited({ memoryBytes, fileBytes }: Bounds): Way {
+export function rlimitLayer({ memoryBytes, fileBytes }: ResourceLimits): SandboxLayer {
   return {
-    gives: { limits: 'ulimit' },
+    provides: { limits: 'ulimit' },
     confine: ({ timeoutMs, memoryBytes: less }: Command) => ({
       limits: [
         `-v ${Math.floor(Math.min(less ?? memoryBytes, memoryBytes) / 1024)}`,
@@ -32,8 +32,8 @@ export function limited({ memoryBytes, fileBytes }: Bounds): Way {
 
 const NO_PRIVILEGES = ['--no-new-privs', '--pdeathsig', 'KILL'];
 
-export function unprivileged(setpriv: string): Way {
-  return { gives: { privileges: 'setpriv' }, confine: () => ({ words: [setpriv, ...NO_PRIVILEGES] }) };
+export function noNewPrivsLayer(setpriv: string): SandboxLayer {
+  return { provides: { privileges: 'setpriv' }, confine: () => ({ words: [setpriv, ...NO_PRIVILEGES] }) };
 }
 
 /** What programs read besides their own: configuration that is nobody's secret. Not all of it is everywhere. */
@@ -59,31 +59,31 @@ export async function findFilters(folder: string): Promise<CallFilter[]> {
     list,
     path: join(folder, `${list}.${process.arch}.bpf`),
   }));
-  const there = await existing(filters.map(({ path }) => path));
+  const there = await statExisting(filters.map(({ path }) => path));
   return filters.filter(({ path }) => there.some(({ given }) => given === path));
 }
 
-const filteredBy = ({ list }: CallFilter): Partial<Layers> => ({ network: 'seccomp', syscalls: list });
+const filteredBy = ({ list }: CallFilter): Partial<SandboxLayers> => ({ network: 'seccomp', syscalls: list });
 
 /** The kernel's Landlock, by util-linux 2.40 or newer, and a filter of system calls. */
-export async function landlock(
+export async function landlockLayer(
   setpriv: string,
-  { readable, tools }: SandboxParts,
+  { readable, tools }: SandboxOptions,
   filter?: CallFilter,
-): Promise<Way> {
+): Promise<SandboxLayer> {
   const rule = (rights: string, path: string): string[] => [
     '--landlock-rule',
     `path-beneath:${rights}:${path}`,
   ];
-  const shared = await existing([...LIBRARIES, ...CONFIGURATION, ...readable, ...beside(tools), '/dev/null']);
-  const loaders = await existing(LOADERS);
+  const shared = await statExisting([...LIBRARIES, ...CONFIGURATION, ...readable, ...siblingDirs(tools), '/dev/null']);
+  const loaders = await statExisting(LOADERS);
   const fixed = [
     ...shared.flatMap(({ path, isFolder }) => rule(isFolder ? 'read-file,read-dir' : 'read-file', path)),
     ...loaders.flatMap(({ path }) => rule('execute,read-file', path)),
     ...(filter ? ['--seccomp-filter', filter.path] : []),
   ];
   return {
-    gives: { privileges: 'setpriv', files: 'landlock', ...(filter && filteredBy(filter)) },
+    provides: { privileges: 'setpriv', files: 'landlock', ...(filter && filteredBy(filter)) },
     confine: ({ file, cwd }) => ({
       words: [
         ...[setpriv, ...NO_PRIVILEGES, '--landlock-access', 'fs', ...fixed],
@@ -111,19 +111,19 @@ export interface BubblewrapOptions {
 }
 
 /** A file system and process numbers of its own by bubblewrap, with little more in it than the tool and its libraries. */
-export async function hidden(
+export async function bubblewrapLayer(
   bwrap: string,
-  { readable, tools }: SandboxParts,
+  { readable, tools }: SandboxOptions,
   { filter, lockNamespaces, prlimit }: BubblewrapOptions,
-): Promise<Way> {
-  const shared = await existing([...LIBRARIES, ...CONFIGURATION, ...readable, ...beside(tools)]);
+): Promise<SandboxLayer> {
+  const shared = await statExisting([...LIBRARIES, ...CONFIGURATION, ...readable, ...siblingDirs(tools)]);
   const visible = shared.flatMap(({ given }) => ['--ro-bind-try', given, given]);
   const links = ['lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]);
   const network = filter ? ['--share-net', '--seccomp', String(FILTER_FD)] : [];
   const namespaces = lockNamespaces ? ['--unshare-user', '--disable-userns'] : [];
   return {
     // It denies new privileges by itself: bubblewrap.c, main().
-    gives: {
+    provides: {
       privileges: 'bwrap',
       files: 'bwrap',
       network: 'bwrap',
@@ -148,7 +148,7 @@ export async function hidden(
 }
 
 /** Of tools that are installed elsewhere, as in /opt/imagemagick/bin: what belongs to them there. */
-function beside(tools: SandboxParts['tools']): string[] {
+function siblingDirs(tools: SandboxOptions['tools']): string[] {
   const prefixes = tools
     .map(({ path }) => dirname(dirname(path)))
     .filter((prefix) => !['/', '/usr', '/usr/local'].includes(prefix));
@@ -157,7 +157,7 @@ function beside(tools: SandboxParts['tools']): string[] {
   );
 }
 
-interface Found {
+interface ExistingPath {
   readonly given: string;
   /** Without the links in it. */
   readonly path: string;
@@ -165,7 +165,7 @@ interface Found {
 }
 
 /** Those of the paths that exist and may be reached. Landlock's rules are about what is at the end of links. */
-async function existing(paths: readonly string[]): Promise<Found[]> {
+async function statExisting(paths: readonly string[]): Promise<ExistingPath[]> {
   const found = await Promise.all(
     paths.map(async (given) => {
       try {

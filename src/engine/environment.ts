@@ -2,18 +2,18 @@ import type { Command } from './command.ts';
 
 /** The whole environment of a tool: nothing is inherited but where programs are looked for. */
 
-export interface Surroundings {
+export interface EnvironmentOptions {
   /** `PATH`, as it was inherited. */
   readonly searchPath: string;
   /** A folder that holds `ImageMagick/policy.xml`. */
   readonly policyFolder: string;
-  readonly limits?: ToolLimits;
+  readonly limits?: MagickLimits;
   /** What differs. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
 /** What ImageMagick may use at most, below what the policy allows. */
-export interface ToolLimits {
+export interface MagickLimits {
   /** Of one picture. */
   readonly pixels: number;
   readonly memoryBytes: number;
@@ -39,7 +39,7 @@ const MEMORY = {
  * variables at our folder both are ours. HOME must not be a place a job can write.
  */
 export function environment(
-  { searchPath, policyFolder, limits, environment: own }: Surroundings,
+  { searchPath, policyFolder, limits, environment: own }: EnvironmentOptions,
   { cwd, timeoutMs }: Command,
 ): Record<string, string> {
   return {
@@ -64,6 +64,6 @@ export function environment(
 }
 
 /** Of ImageMagick's list of pictures: copies stand beside the frames while they are put together. */
-export function listLength({ frames }: Pick<ToolLimits, 'frames'>): number {
+export function listLength({ frames }: Pick<MagickLimits, 'frames'>): number {
   return 3 * frames + 12;
 }

@@ -1,6 +1,6 @@
-import type { Run } from './command.ts';
+import type { RunCommand } from './command.ts';
 import { createLaunchers, type Launchers } from './launcher/launchers.ts';
-import { QUESTIONS, type Toolchain } from './toolchain.ts';
+import { VERSION_PROBES, type Toolchain } from './toolchain.ts';
 
 /**
  * Makes launchers in PID and IPC namespaces of their own, for confinements that bring none.
@@ -14,7 +14,7 @@ export async function isolateLaunchers(
   home: () => Promise<string>,
   folder: string,
   toolchain: Toolchain,
-  createRun: (launchers: Launchers) => Run,
+  createRun: (launchers: Launchers) => RunCommand,
 ): Promise<Launchers | undefined> {
   const launchers = createLaunchers(home, 'namespace');
   const run = createRun(launchers);
@@ -29,8 +29,8 @@ export async function isolateLaunchers(
   }
 }
 
-async function ask(run: Run, file: string, name: keyof Toolchain, cwd: string): Promise<void> {
-  const { args, answer } = QUESTIONS[name];
+async function ask(run: RunCommand, file: string, name: keyof Toolchain, cwd: string): Promise<void> {
+  const { args, pattern: answer } = VERSION_PROBES[name];
   const { stdout, stderr } = await run({ file, args, cwd, timeoutMs: 10_000 });
   if (!answer.test(stdout + stderr)) throw new Error(`${file} does not answer`);
 }

@@ -1,4 +1,4 @@
-import type { CommandFailed } from './command.ts';
+import type { CommandError } from './command.ts';
 
 /** Why a tool was ended before it was done, for those who watch the service. */
 
@@ -9,7 +9,7 @@ export type KillReason = (typeof KILL_REASONS)[number];
 const LIMITS: Readonly<Record<string, KillReason>> = { SIGXCPU: 'processor_time', SIGXFSZ: 'file_size' };
 
 /** Nothing for a tool that ended by itself; `signal` is a crash, or somebody else's kill. */
-export function killReason({ reason, signal }: CommandFailed): KillReason | undefined {
+export function killReason({ reason, signal }: CommandError): KillReason | undefined {
   if (reason === 'timeout' || reason === 'cancelled') return reason;
   if (reason !== 'signal') return undefined;
   return LIMITS[signal ?? ''] ?? 'signal';

@@ -1,5 +1,5 @@
-import { type Command, CommandFailed, KEPT_BYTES, type Reason } from './command.ts';
-import { environment, type Surroundings } from './environment.ts';
+import { type Command, CommandError, MAX_OUTPUT_BYTES, type FailureReason } from './command.ts';
+import { environment, type EnvironmentOptions } from './environment.ts';
 import type { Exit, LaunchedProcess } from './launcher/launcher.ts';
 import type { Launchers } from './launcher/launchers.ts';
 import { CANNOT_RUN } from './launcher/script.ts';
@@ -19,7 +19,7 @@ export interface Confinement {
 }
 export type Confine = (command: Command) => Confinement;
 
-export interface LaunchDeps extends Surroundings {
+export interface LaunchDeps extends EnvironmentOptions {
   readonly launchers: Launchers;
   readonly confine?: Confine;
 }
@@ -27,14 +27,14 @@ export interface LaunchDeps extends Surroundings {
 export interface Launched extends Omit<LaunchedProcess, 'exit' | 'kill'> {
   readonly ended: Promise<Ended>;
   /** Kills it, with all that it has started. The first reason counts. */
-  stop(why: Reason): void;
+  stop(why: FailureReason): void;
 }
 
 /** How a command ended. */
 export interface Ended {
   readonly exit: Exit;
   /** Why the service ended it, where it did. */
-  readonly stopped?: Reason | undefined;
+  readonly stopped?: FailureReason | undefined;
 }
 
 /** A pipe to write to. */
@@ -59,9 +59,9 @@ export async function launch(deps: LaunchDeps, command: Command, piped?: Piped):
     ...piped,
   };
   const { exit, kill, ...launched } = await deps.launchers.spawn(file, args, options).catch((cause) => {
-    throw new CommandFailed('unrunnable', `${command.file} could not be started`, { cause });
+    throw new CommandError('unrunnable', `${command.file} could not be started`, { cause });
   });
-  let stopped: Reason | undefined;
+  let stopped: FailureReason | undefined;
   return {
     ...launched,
     ended: exit.then((ended) => ({ exit: ended, stopped })),
@@ -77,7 +77,7 @@ export async function launch(deps: LaunchDeps, command: Command, piped?: Piped):
  *
  * @returns what calls that off
  */
-export function keepTime({ timeoutMs, signal }: Command, stop: (why: Reason) => void): () => void {
+export function keepTime({ timeoutMs, signal }: Command, stop: (why: FailureReason) => void): () => void {
   const timer = setTimeout(stop, timeoutMs, 'timeout');
   const cancel = (): void => stop('cancelled');
   signal?.addEventListener('abort', cancel, { once: true });
@@ -92,12 +92,12 @@ export function endedWell({ exit, stopped }: Ended): boolean {
   return exit.exitCode === 0 && !stopped;
 }
 
-/** Collects what a stream prints, the first {@link KEPT_BYTES} of it. */
+/** Collects what a stream prints, the first {@link MAX_OUTPUT_BYTES} of it. */
 export function keepStart(stream: NodeJS.ReadableStream): () => string {
   const chunks: Buffer[] = [];
   let kept = 0;
   stream.on('data', (chunk: Buffer) => {
-    if (kept < KEPT_BYTES) chunks.push(chunk.subarray(0, KEPT_BYTES - kept));
+    if (kept < MAX_OUTPUT_BYTES) chunks.push(chunk.subarray(0, MAX_OUTPUT_BYTES - kept));
     kept += chunk.length;
   });
   return () => Buffer.concat(chunks).toString('utf8');
@@ -110,14 +110,14 @@ export function keepStart(stream: NodeJS.ReadableStream): () => string {
 const ABORTED = 127;
 const NOT_THERE = /loading shared librar|symbol lookup error|relocat|not found|no such file/i;
 
-export function failureOf({ exit, stopped }: Ended, { file }: Command, stderr: string): CommandFailed {
+export function failureOf({ exit, stopped }: Ended, { file }: Command, stderr: string): CommandError {
   const { exitCode, signal, error: cause } = exit;
   const reason = stopped ?? reasonOf(exit, stderr);
   const message = `${file} ended with ${stopped ?? signal ?? exitCode ?? cause?.message}`;
-  return new CommandFailed(reason, message, { stderr, exitCode, signal, cause });
+  return new CommandError(reason, message, { stderr, exitCode, signal, cause });
 }
 
-function reasonOf({ exitCode, signal, error }: Exit, stderr: string): Reason {
+function reasonOf({ exitCode, signal, error }: Exit, stderr: string): FailureReason {
   if (error || exitCode === CANNOT_RUN) return 'unrunnable';
   if (exitCode === ABORTED) return NOT_THERE.test(stderr) ? 'unrunnable' : 'signal';
   return signal ? 'signal' : 'exit';

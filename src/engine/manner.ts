@@ -4,33 +4,33 @@ import { randomUUID } from 'node:crypto';
  * How ImageMagick is started before there is work for it, and how it is told of the work then: both versions can read
  * their arguments from standard input. Version 7 does one job after another, version 6 ends with the first.
  */
-export interface Manner {
+export interface WorkerProtocol {
   readonly args: readonly string[];
   /** Whether the process ends with its job. Otherwise it prints the marker, once before the first job and after each. */
-  readonly once: boolean;
+  readonly singleUse: boolean;
   /** What it is told at its start. */
-  greeting(marker: string): string;
+  handshake(marker: string): string;
   /** @param args of one command, the last of them its output */
-  tell(args: readonly string[], marker: string): string;
+  encodeJob(args: readonly string[], marker: string): string;
 }
 
 const print = (marker: string): string => `-print '${marker.replace('\n', '\\n')}'\n`;
 
-export const MANNERS: Readonly<Record<6 | 7, Manner>> = {
+export const WORKER_PROTOCOLS: Readonly<Record<6 | 7, WorkerProtocol>> = {
   // utility.c, ExpandFilenames(): the arguments of a file, up to its end, stand in the place of its name. The first
   // must be none that has a value, or the name is not taken away.
   6: {
     args: ['-respect-parentheses', '@-'],
-    once: true,
-    greeting: () => '',
-    tell: (args) => ['-respect-parentheses', ...args.map(quote)].join('\n'),
+    singleUse: true,
+    handshake: () => '',
+    encodeJob: (args) => ['-respect-parentheses', ...args.map(quote)].join('\n'),
   },
   7: {
     args: ['-script', '-'],
-    once: false,
+    singleUse: false,
     // Whatever is set within parentheses is forgotten behind them.
-    greeting: (marker) => `-respect-parentheses ${print(marker)}`,
-    tell(args, marker) {
+    handshake: (marker) => `-respect-parentheses ${print(marker)}`,
+    encodeJob(args, marker) {
       const words = [...args.slice(0, -1), '-write', args.at(-1) as string].map(quote);
       return `(\n${words.join('\n')}\n+delete\n)\n${print(marker)}`;
     },

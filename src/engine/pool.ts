@@ -1,9 +1,9 @@
 import pLimit from 'p-limit';
-import { ClientGone, fail } from '../errors.ts';
+import { ClientDisconnectedError, serviceError } from '../errors.ts';
 
 /** Runs jobs, a limited number at once, and shares places and queue fairly between clients. */
 
-export interface Pool {
+export interface ConversionQueue {
   /**
    * Runs `job` when a place is free.
    *
@@ -19,7 +19,7 @@ export interface Pool {
    */
   run<T>(job: (waitedMs: number) => Promise<T>, owner: JobOwner): Promise<T>;
   /** How many jobs wait, and how many run. */
-  load(): { readonly waiting: number; readonly running: number };
+  stats(): { readonly waiting: number; readonly running: number };
 }
 
 /** Whose job it is. */
@@ -53,12 +53,12 @@ interface Client extends Usage {
 }
 
 /** @param limits.queueLimit how many jobs of all clients together may wait */
-export function createPool(limits: { readonly concurrency: number; readonly queueLimit: number }): Pool {
+export function createQueue(limits: { readonly concurrency: number; readonly queueLimit: number }): ConversionQueue {
   const limit = pLimit(limits.concurrency);
   /** Those that have jobs. */
   const clients = new Map<string | undefined, Client>();
   const groups = new WeakMap<object, Usage>();
-  let turn = 0;
+  let clock = 0;
   let waiting = 0;
   let running = 0;
 
@@ -108,11 +108,11 @@ export function createPool(limits: { readonly concurrency: number; readonly queu
     for (const usage of usages) usage.running += 1;
     leaveQueue(client, job);
     const settleCaller = await job.run();
-    turn += 1;
+    clock += 1;
     running -= 1;
     for (const usage of usages) {
       usage.running -= 1;
-      usage.lastServed = turn;
+      usage.lastServed = clock;
     }
     forgetIfIdle(client);
     // Last, so that a caller who brings another job at once finds the place free.
@@ -121,20 +121,20 @@ export function createPool(limits: { readonly concurrency: number; readonly queu
 
   return {
     run<T>(job: (waitedMs: number) => Promise<T>, { signal, client: key, group = {} }: JobOwner): Promise<T> {
-      if (signal.aborted) return Promise.reject(new ClientGone());
+      if (signal.aborted) return Promise.reject(new ClientDisconnectedError());
       const client = clientOf(key);
       const isFull = running + waiting >= limits.concurrency + limits.queueLimit;
       if (isFull && !makeRoom(client)) {
         forgetIfIdle(client);
-        return Promise.reject(fail('BUSY'));
+        return Promise.reject(serviceError('BUSY'));
       }
 
       const queuedAt = performance.now();
       const { promise, resolve, reject } = Promise.withResolvers<T>();
-      turn += 1;
+      clock += 1;
       const entry: WaitingJob = {
         group,
-        arrival: turn,
+        arrival: clock,
         run() {
           signal.removeEventListener('abort', leave);
           return job(performance.now() - queuedAt).then(
@@ -144,13 +144,13 @@ export function createPool(limits: { readonly concurrency: number; readonly queu
         },
         refuse() {
           signal.removeEventListener('abort', leave);
-          reject(fail('BUSY'));
+          reject(serviceError('BUSY'));
         },
       };
       // The job gives up its place in the queue at once, not when its turn comes.
       const leave = (): void => {
         leaveQueue(client, entry);
-        reject(new ClientGone());
+        reject(new ClientDisconnectedError());
       };
       signal.addEventListener('abort', leave, { once: true });
       client.waiting.push(entry);
@@ -159,7 +159,7 @@ export function createPool(limits: { readonly concurrency: number; readonly queu
       if (limit.pendingCount < waiting) void limit(serveNext);
       return promise;
     },
-    load: () => ({ waiting, running }),
+    stats: () => ({ waiting, running }),
   };
 }
 

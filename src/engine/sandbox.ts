@@ -1,12 +1,12 @@
-import type { Run } from './command.ts';
-import { findFilters, hidden, landlock, limited, unprivileged, type Way } from './confine.ts';
+import type { RunCommand } from './command.ts';
+import { findFilters, bubblewrapLayer, landlockLayer, rlimitLayer, noNewPrivsLayer, type SandboxLayer } from './confine.ts';
 import type { Confine } from './launch.ts';
-import { findProgram, type Question } from './toolchain.ts';
+import { findProgram, type VersionProbe } from './toolchain.ts';
 import { passes, type Trial } from './trials.ts';
 
 /** What every tool is shut in with: as much of it as this machine can do, found out by trying it on the tools. */
 
-export interface Bounds {
+export interface ResourceLimits {
   /** Of address space, for one process. */
   readonly memoryBytes: number;
   /** The largest file that may be written. */
@@ -18,33 +18,33 @@ export interface ToolToConfine {
   /** Absolute path. */
   readonly path: string;
   /** How it is asked who it is. */
-  readonly question: Question;
+  readonly question: VersionProbe;
   /** What it must do under the allow-list of system calls. */
   readonly trial: Trial;
 }
 
-export interface SandboxParts {
+export interface SandboxOptions {
   /** As in PATH. */
   readonly searchPath: string;
   readonly tools: readonly ToolToConfine[];
   /** Folders and files of ours that they read. */
   readonly readable: readonly string[];
-  readonly bounds: Bounds;
+  readonly limits: ResourceLimits;
   /** A folder of seccomp filters, two an architecture. */
   readonly filters: string;
   /** An empty folder, to try the tools in. */
   readonly folder: string;
-  /** Makes a {@link Run} that confines so, for trying it. */
-  readonly tryOut: (confine: Confine) => Run;
+  /** Makes a {@link RunCommand} that confines so, for trying it. */
+  readonly createTrialRunner: (confine: Confine) => RunCommand;
 }
 
 export interface Sandbox {
   readonly confine: Confine;
   /** What is on, for the log and for probes. */
-  readonly layers: Layers;
+  readonly layers: SandboxLayers;
 }
 
-export interface Layers {
+export interface SandboxLayers {
   /** Address space, processor time, sizes of files, open files, no core dumps. */
   readonly limits: 'ulimit' | 'none';
   /** No new privileges, and an end with the server's. */
@@ -61,7 +61,7 @@ export interface Layers {
   readonly processes: 'namespace' | 'none';
 }
 
-export const NO_LAYERS: Layers = {
+export const NO_LAYERS: SandboxLayers = {
   limits: 'none',
   privileges: 'none',
   files: 'none',
@@ -74,24 +74,24 @@ export const NO_LAYERS: Layers = {
  * Tries, strongest first, what holds the tools and still lets them run: every layer is on by
  * itself when it works, and of the ways to hide files the first that does.
  */
-export async function findSandbox(parts: SandboxParts): Promise<Sandbox> {
-  const limits = limited(parts.bounds);
-  const chosen: Way[] = [];
-  if (await works([limits], parts)) chosen.push(limits);
+export async function findSandbox(parts: SandboxOptions): Promise<Sandbox> {
+  const limits = rlimitLayer(parts.limits);
+  const chosen: SandboxLayer[] = [];
+  if (await toolsStillRun([limits], parts)) chosen.push(limits);
   for (const way of await waysToHide(parts)) {
-    if (await works([...chosen, way], parts)) {
+    if (await toolsStillRun([...chosen, way], parts)) {
       chosen.push(way);
       break;
     }
   }
   return {
-    confine: together(chosen),
-    layers: Object.assign({ ...NO_LAYERS }, ...chosen.map(({ gives }) => gives)),
+    confine: composeLayers(chosen),
+    layers: Object.assign({ ...NO_LAYERS }, ...chosen.map(({ provides: gives }) => gives)),
   };
 }
 
 /** The ways to hide files from the tools, strongest first, and the one that is left where none of them works. */
-async function waysToHide(parts: SandboxParts): Promise<Way[]> {
+async function waysToHide(parts: SandboxOptions): Promise<SandboxLayer[]> {
   const [setpriv, bwrap, prlimit] = await Promise.all(
     ['setpriv', 'bwrap', 'prlimit'].map((name) => findProgram(name, parts.searchPath)),
   );
@@ -103,14 +103,14 @@ async function waysToHide(parts: SandboxParts): Promise<Way[]> {
     { lockNamespaces },
   ];
   return Promise.all([
-    ...(setpriv ? filters.map((filter) => landlock(setpriv, parts, filter)) : []),
-    ...(bwrap ? wrapped.map((options) => hidden(bwrap, parts, options)) : []),
+    ...(setpriv ? filters.map((filter) => landlockLayer(setpriv, parts, filter)) : []),
+    ...(bwrap ? wrapped.map((options) => bubblewrapLayer(bwrap, parts, options)) : []),
     // Without a filter Landlock hides files and no processes: bubblewrap is stronger.
-    ...(setpriv ? [landlock(setpriv, parts), unprivileged(setpriv)] : []),
+    ...(setpriv ? [landlockLayer(setpriv, parts), noNewPrivsLayer(setpriv)] : []),
   ]);
 }
 
-function together(ways: readonly Way[]): Confine {
+function composeLayers(ways: readonly SandboxLayer[]): Confine {
   return (command) => {
     const parts = ways.map(({ confine }) => confine(command));
     return {
@@ -123,7 +123,7 @@ function together(ways: readonly Way[]): Confine {
 }
 
 /** Whether bubblewrap can forbid new user namespaces inside: from version 0.8, where /proc/sys can be written. */
-async function canLockNamespaces(bwrap: string, { folder, tryOut }: SandboxParts): Promise<boolean> {
+async function canLockNamespaces(bwrap: string, { folder, createTrialRunner: tryOut }: SandboxOptions): Promise<boolean> {
   const args = ['--unshare-user', '--disable-userns', '--ro-bind', '/', '/', bwrap, '--version'];
   return tryOut(() => ({}))({ file: bwrap, args, cwd: folder, timeoutMs: 10_000 }).then(
     () => true,
@@ -135,15 +135,15 @@ async function canLockNamespaces(bwrap: string, { folder, tryOut }: SandboxParts
  * Whether every tool still says who it is, and, under the allow-list, converts a picture: only that shows whether it makes
  * other calls. A tool that fails without any confinement as well, since a library is missing, says nothing about the list.
  */
-async function works(ways: readonly Way[], { tools, folder, tryOut }: SandboxParts): Promise<boolean> {
-  const [run, unconfined] = [tryOut(together(ways)), tryOut(() => ({}))];
+async function toolsStillRun(ways: readonly SandboxLayer[], { tools, folder, createTrialRunner: tryOut }: SandboxOptions): Promise<boolean> {
+  const [run, unconfined] = [tryOut(composeLayers(ways)), tryOut(() => ({}))];
   const answers = async ({ path, question }: ToolToConfine): Promise<boolean> => {
     const { stdout, stderr } = await run({ file: path, args: question.args, cwd: folder, timeoutMs: 10_000 });
-    return question.answer.test(stdout + stderr);
+    return question.pattern.test(stdout + stderr);
   };
   const converts = async ({ path, trial }: ToolToConfine): Promise<boolean> =>
     (await passes(path, trial, run, folder)) || !(await passes(path, trial, unconfined, folder));
-  const needsTrial = ways.some(({ gives }) => gives.syscalls === 'allow-list');
+  const needsTrial = ways.some(({ provides: gives }) => gives.syscalls === 'allow-list');
   const tried = await Promise.all(
     tools.map(async (tool) => (await answers(tool).catch(() => false)) && (!needsTrial || converts(tool))),
   );

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, open, realpath } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import type { Run } from './command.ts';
+import type { RunCommand } from './command.ts';
 
 /** Finds the programs this machine has, and asks them who they are and what they can do. */
 
@@ -27,7 +27,7 @@ export interface Toolchain {
   readonly img2webp: Tool | undefined;
 }
 
-export interface Search {
+export interface ToolSearch {
   /** Folders, separated as in PATH. */
   readonly path: string;
   /** Absolute paths that win over the search. */
@@ -36,43 +36,43 @@ export interface Search {
 }
 
 /** A tool that does not answer such a question in this time is no use. */
-const ANSWER_MS = 10_000;
+const PROBE_TIMEOUT_MS = 10_000;
 
 /** How a tool is asked who it is, and what only the right one answers: its version. */
-export interface Question {
+export interface VersionProbe {
   readonly args: readonly string[];
-  readonly answer: RegExp;
+  readonly pattern: RegExp;
 }
 
-export const QUESTIONS: Readonly<Record<keyof Toolchain, Question>> = {
+export const VERSION_PROBES: Readonly<Record<keyof Toolchain, VersionProbe>> = {
   // Other programs are called `convert` too; only this line makes one ImageMagick.
-  magick: { args: ['-version'], answer: /^Version: ImageMagick (([67])\.\S+)/m },
-  rsvg: { args: ['--version'], answer: /^rsvg-convert(?: version)? (\d\S*)/m },
-  heif: { args: ['--help'], answer: /libheif version: (\S+)/ },
-  img2webp: { args: ['-version'], answer: /^(?:WebP Encoder version: )?(\d[\d.]*)/m },
+  magick: { args: ['-version'], pattern: /^Version: ImageMagick (([67])\.\S+)/m },
+  rsvg: { args: ['--version'], pattern: /^rsvg-convert(?: version)? (\d\S*)/m },
+  heif: { args: ['--help'], pattern: /libheif version: (\S+)/ },
+  img2webp: { args: ['-version'], pattern: /^(?:WebP Encoder version: )?(\d[\d.]*)/m },
 };
 
-export async function findToolchain(search: Search, run: Run): Promise<Toolchain> {
-  const rsvgs = search.rsvgBin ? [search.rsvgBin] : onPath(['rsvg-convert'], search.path);
+export async function findToolchain(search: ToolSearch, run: RunCommand): Promise<Toolchain> {
+  const rsvgs = search.rsvgBin ? [search.rsvgBin] : candidatesOnPath(['rsvg-convert'], search.path);
   const [magick, rsvg, heif, img2webp] = await Promise.all([
     findMagick(search, run),
-    findTool(rsvgs, run, QUESTIONS.rsvg),
-    findTool(onPath(['heif-convert'], search.path), run, QUESTIONS.heif),
-    findTool(onPath(['img2webp'], search.path), run, QUESTIONS.img2webp),
+    findTool(rsvgs, run, VERSION_PROBES.rsvg),
+    findTool(candidatesOnPath(['heif-convert'], search.path), run, VERSION_PROBES.heif),
+    findTool(candidatesOnPath(['img2webp'], search.path), run, VERSION_PROBES.img2webp),
   ]);
   return { magick, rsvg, heif, img2webp };
 }
 
 /** The first program of that name that may be run. */
 export async function findProgram(name: string, searchPath: string): Promise<string | undefined> {
-  return (await distinctPrograms(onPath([name], searchPath)))[0]?.path;
+  return (await distinctPrograms(candidatesOnPath([name], searchPath)))[0]?.path;
 }
 
-async function findMagick({ path, magickBin }: Search, run: Run): Promise<Magick | undefined> {
-  const candidates = magickBin ? [magickBin] : onPath(['magick', 'convert'], path);
-  const found = await findTool(candidates, run, QUESTIONS.magick);
+async function findMagick({ path, magickBin }: ToolSearch, run: RunCommand): Promise<Magick | undefined> {
+  const candidates = magickBin ? [magickBin] : candidatesOnPath(['magick', 'convert'], path);
+  const found = await findTool(candidates, run, VERSION_PROBES.magick);
   if (!found) return undefined;
-  const { stdout } = await ask(run, found.path, ['-list', 'format']);
+  const { stdout } = await probe(run, found.path, ['-list', 'format']);
   return { ...found, major: found.version.startsWith('7') ? 7 : 6, ...parseFormats(stdout) };
 }
 
@@ -82,16 +82,16 @@ async function findMagick({ path, magickBin }: Search, run: Run): Promise<Magick
  */
 async function findTool(
   candidates: readonly string[],
-  run: Run,
-  question: Question,
+  run: RunCommand,
+  question: VersionProbe,
 ): Promise<Tool | undefined> {
   const programs = await distinctPrograms(candidates);
   for (const scripts of [false, true]) {
     const asked = programs
       .filter((program) => program.script === scripts)
       .map(async ({ path }) => {
-        const { stdout, stderr } = await ask(run, path, question.args);
-        return { path, version: question.answer.exec(stdout + stderr)?.[1] ?? '' };
+        const { stdout, stderr } = await probe(run, path, question.args);
+        return { path, version: question.pattern.exec(stdout + stderr)?.[1] ?? '' };
       });
     const tools = (await Promise.all(asked)).filter(({ version }) => version !== '');
     const [best] = tools.sort((a, b) => major(b) - major(a));
@@ -102,7 +102,7 @@ async function findTool(
 
 const major = ({ version }: Tool): number => Number.parseInt(version, 10) || 0;
 
-function onPath(names: readonly string[], path: string): string[] {
+function candidatesOnPath(names: readonly string[], path: string): string[] {
   const folders = path.split(delimiter).filter((folder) => folder.startsWith('/'));
   return names.flatMap((name) => folders.map((folder) => join(folder, name)));
 }
@@ -133,13 +133,13 @@ async function isScript(path: string): Promise<boolean> {
 }
 
 /** What a program answers, whatever status it ends with; nothing when it cannot be asked. */
-async function ask(
-  run: Run,
+async function probe(
+  run: RunCommand,
   file: string,
   args: readonly string[],
 ): Promise<{ stdout: string; stderr: string }> {
   try {
-    return await run({ file, args, cwd: '/', timeoutMs: ANSWER_MS });
+    return await run({ file, args, cwd: '/', timeoutMs: PROBE_TIMEOUT_MS });
   } catch {
     return { stdout: '', stderr: '' };
   }

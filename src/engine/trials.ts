@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder } from '../files/remove.ts';
-import type { Run } from './command.ts';
+import type { RunCommand } from './command.ts';
 import { ONE_PIXEL } from './policy.ts';
 import type { Magick, Tool, Toolchain } from './toolchain.ts';
 
@@ -88,7 +88,7 @@ export function trialsOf(
 export async function passes(
   file: string,
   { files, args, stdin = '', result }: Trial,
-  run: Run,
+  run: RunCommand,
   home: string,
 ): Promise<boolean> {
   const folder = await mkdtemp(join(home, 'trial-'));

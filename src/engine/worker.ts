@@ -2,9 +2,9 @@ import { linkSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder } from '../files/remove.ts';
-import { type Command, type CommandFailed, KEPT_BYTES, type Output, type Reason } from './command.ts';
+import { type Command, type CommandError, MAX_OUTPUT_BYTES, type Output, type FailureReason } from './command.ts';
 import { endedWell, failureOf, keepTime, type LaunchDeps, type Launched, launch } from './launch.ts';
-import { createMarker, MANNERS } from './manner.ts';
+import { createMarker, WORKER_PROTOCOLS } from './manner.ts';
 import { type Usage, usageOf } from './memory.ts';
 import type { Magick } from './toolchain.ts';
 
@@ -40,9 +40,9 @@ export interface Worker {
 }
 
 /** As long as the slowest machine may take to start a program, in milliseconds. */
-const START_MS = 10_000;
+const START_TIMEOUT_MS = 10_000;
 /** What it may take to end by itself, in milliseconds. */
-const MOST_GOODBYE_MS = 1_000;
+const EXIT_GRACE_MS = 1_000;
 
 /** @throws CommandFailed when it does not start */
 export async function startWorker(deps: WorkerDeps): Promise<Worker> {
@@ -51,16 +51,16 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
     return await startIn(folder, deps);
   } catch (error) {
     await removeFolder(folder);
-    throw error as CommandFailed;
+    throw error as CommandError;
   }
 }
 
 async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
-  const { args, once, greeting, tell } = MANNERS[deps.magick.major];
+  const { args, singleUse: once, handshake: greeting, encodeJob: tell } = WORKER_PROTOCOLS[deps.magick.major];
   const marker = createMarker();
   const self: Command = { file: deps.magick.path, args, cwd: folder, timeoutMs: deps.lifetimeMs };
   const child = await launch(deps, self, { hello: once ? marker : '' });
-  const heard = listen(child, marker);
+  const heard = readOutput(child, marker);
   let busy = false;
   let over = false;
   let processes = 0;
@@ -68,17 +68,17 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
     over = true;
     return end;
   });
-  const stop = (why: Reason): void => {
+  const stop = (why: FailureReason): void => {
     over = true;
     child.stop(why);
   };
 
   /** Those that end with their job say nothing of it. */
-  const ends = (): Promise<boolean> => gone.then(endedWell);
-  const says = (): Promise<boolean> => Promise.race([heard.done().then(() => !over), gone.then(() => false)]);
+  const exited = (): Promise<boolean> => gone.then(endedWell);
+  const jobDone = (): Promise<boolean> => Promise.race([heard.done().then(() => !over), gone.then(() => false)]);
 
   /** Tells it something, and waits until that is done. */
-  async function perform(script: string, done: Promise<boolean>, command: Command): Promise<Output> {
+  async function execute(script: string, done: Promise<boolean>, command: Command): Promise<Output> {
     const callOff = keepTime(command, stop);
     busy = true;
     try {
@@ -96,11 +96,11 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
       return !over;
     },
     async run(command) {
-      const names = bringIn(command.cwd, folder);
-      const told = perform(tell(command.args, marker), once ? ends() : says(), command);
+      const names = linkInputs(command.cwd, folder);
+      const told = execute(tell(command.args, marker), once ? exited() : jobDone(), command);
       if (once) child.stdin?.end();
       const output = await told;
-      bringOut(folder, command.cwd, names);
+      collectOutputs(folder, command.cwd, names);
       return output;
     },
     usage: () => usageOf(child.pid),
@@ -109,7 +109,7 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
     },
     async end() {
       // At rest it goes when nothing more can come. A broken codec may think otherwise.
-      const patience = setTimeout(stop, busy ? 0 : MOST_GOODBYE_MS, 'cancelled');
+      const patience = setTimeout(stop, busy ? 0 : EXIT_GRACE_MS, 'cancelled');
       over = true;
       child.stdin?.end();
       await gone;
@@ -118,33 +118,33 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
     },
   };
   try {
-    await perform(greeting(marker), says(), { ...self, timeoutMs: START_MS });
+    await execute(greeting(marker), jobDone(), { ...self, timeoutMs: START_TIMEOUT_MS });
     processes = usageOf(child.pid).processes;
     return worker;
   } catch (error) {
     await worker.end();
-    throw error as CommandFailed;
+    throw error as CommandError;
   }
 }
 
-interface Heard {
+interface OutputReader {
   /** True when the process has said that its job is done. */
   done(): Promise<boolean>;
   /** What it has printed since the last time. */
   take(): Output;
 }
 
-function listen(child: Launched, marker: string): Heard {
+function readOutput(child: Launched, marker: string): OutputReader {
   let stdout = '';
   let stderr = '';
   let tail = '';
   let tell: (done: boolean) => void = () => {};
   child.stdin?.on('error', () => {}); // that it has ended is told by itself
   child.stderr.on('data', (chunk: Buffer) => {
-    if (stderr.length < KEPT_BYTES) stderr += chunk.toString('utf8').slice(0, KEPT_BYTES - stderr.length);
+    if (stderr.length < MAX_OUTPUT_BYTES) stderr += chunk.toString('utf8').slice(0, MAX_OUTPUT_BYTES - stderr.length);
   });
   child.stdout.on('data', (chunk: Buffer) => {
-    if (stdout.length < KEPT_BYTES) stdout += chunk.toString('utf8').slice(0, KEPT_BYTES - stdout.length);
+    if (stdout.length < MAX_OUTPUT_BYTES) stdout += chunk.toString('utf8').slice(0, MAX_OUTPUT_BYTES - stdout.length);
     tail = (tail + chunk.toString('latin1')).slice(-marker.length);
     // What it printed to standard error before is there by now, and is read in this turn of the loop.
     if (tail === marker) setImmediate(tell, true);
@@ -167,7 +167,7 @@ function listen(child: Launched, marker: string): Heard {
  * A link costs nothing, whatever the size, and shows the worker no more than the one file. Such calls touch nothing
  * but names in memory: to wait for other threads would take three times as long (38 and 119 µs a job).
  */
-function bringIn(from: string, to: string): string[] {
+function linkInputs(from: string, to: string): string[] {
   if (readdirSync(to).length > 0) throw new Error('the worker has left or made something after its last job');
   const names = readdirSync(from);
   for (const name of names) linkSync(join(from, name), join(to, name));
@@ -175,7 +175,7 @@ function bringIn(from: string, to: string): string[] {
 }
 
 /** All that is new is the job's, if it is a file: tools make nothing else. */
-function bringOut(from: string, to: string, brought: readonly string[]): void {
+function collectOutputs(from: string, to: string, brought: readonly string[]): void {
   for (const entry of readdirSync(from, { withFileTypes: true })) {
     const path = join(from, entry.name);
     if (brought.includes(entry.name)) unlinkSync(path);

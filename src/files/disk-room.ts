@@ -1,4 +1,4 @@
-import { fail } from '../errors.ts';
+import { serviceError } from '../errors.ts';
 
 /**
  * Shares the room on a disk between the clients of all requests under way. What a request is going to store counts
@@ -119,7 +119,7 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
       if (bytes <= (inShare ? room : room - share)) break;
       const slowest = inShare ? slowestAnswer(share) : undefined;
       const unsettled = awaited.filter((reservation) => reservations.has(reservation));
-      if (!slowest && unsettled.length === 0) throw fail('DISK_FULL');
+      if (!slowest && unsettled.length === 0) throw serviceError('DISK_FULL');
       slowest?.answer?.cutOff();
       await Promise.race(slowest ? [slowest.closed.promise] : unsettled);
     }

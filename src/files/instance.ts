@@ -6,7 +6,7 @@ import { basename, join } from 'node:path';
  * time when it started (in ticks since boot), and the namespace that the number counts in.
  * Where there is no /proc, a process is known by its number alone.
  */
-export interface Identity {
+export interface ProcessIdentity {
   readonly pid: number;
   readonly started: string;
   readonly namespace: string;
@@ -19,8 +19,8 @@ const NAME = 'imagemill-instance-';
 /** Version 0.1 had the process in the name, which tools could see. */
 const NAME_OF_0_1 = /^imagemill-(\d+)-(\d+)-(\d+)-/;
 
-export async function identity(pid: number = process.pid): Promise<Identity> {
-  return { pid, started: (await startOf(pid)) ?? UNKNOWN, namespace: await ownNamespace() };
+export async function currentProcess(pid: number = process.pid): Promise<ProcessIdentity> {
+  return { pid, started: (await startTime(pid)) ?? UNKNOWN, namespace: await ownNamespace() };
 }
 
 /**
@@ -29,10 +29,10 @@ export async function identity(pid: number = process.pid): Promise<Identity> {
  * @returns the path of the folder
  * @throws Error with the code of the system call that failed; nothing is left then
  */
-export async function makeInstanceFolder(tempDir: string, owner?: Identity): Promise<string> {
+export async function makeInstanceFolder(tempDir: string, owner?: ProcessIdentity): Promise<string> {
   const folder = await mkdtemp(join(tempDir, NAME));
   try {
-    const text = JSON.stringify(owner ?? (await identity()));
+    const text = JSON.stringify(owner ?? (await currentProcess()));
     await writeFile(join(folder, OWNER_FILE), text, { mode: 0o600 });
     return folder;
   } catch (error) {
@@ -43,7 +43,7 @@ export async function makeInstanceFolder(tempDir: string, owner?: Identity): Pro
 
 /** A folder of an instance; the owner is unknown while the folder is being made. */
 export interface InstanceFolder {
-  readonly owner: Identity | undefined;
+  readonly owner: ProcessIdentity | undefined;
   /** The last change, in milliseconds since the epoch. */
   readonly changedMs: number;
 }
@@ -61,7 +61,7 @@ export async function readInstanceFolder(path: string): Promise<InstanceFolder |
   return { owner, changedMs: info.mtimeMs };
 }
 
-async function readOwner(folder: string): Promise<Identity | undefined> {
+async function readOwner(folder: string): Promise<ProcessIdentity | undefined> {
   try {
     const { pid, started, namespace } = JSON.parse(await readFile(join(folder, OWNER_FILE), 'utf8'));
     const complete = Number.isInteger(pid) && typeof started === 'string' && typeof namespace === 'string';
@@ -72,9 +72,9 @@ async function readOwner(folder: string): Promise<Identity | undefined> {
 }
 
 /** Whether that very process still runs; undefined when it cannot be told from here. */
-export async function isAlive(owner: Identity): Promise<boolean | undefined> {
+export async function isAlive(owner: ProcessIdentity): Promise<boolean | undefined> {
   if (owner.namespace !== (await ownNamespace())) return undefined;
-  if (owner.started !== UNKNOWN) return (await startOf(owner.pid)) === owner.started;
+  if (owner.started !== UNKNOWN) return (await startTime(owner.pid)) === owner.started;
   try {
     return process.kill(owner.pid, 0);
   } catch (error) {
@@ -83,7 +83,7 @@ export async function isAlive(owner: Identity): Promise<boolean | undefined> {
 }
 
 /** Field 22 of /proc/PID/stat, counted behind the name, which may hold spaces and brackets. See proc(5). */
-async function startOf(pid: number): Promise<string | undefined> {
+async function startTime(pid: number): Promise<string | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'latin1');
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];

@@ -4,19 +4,19 @@ import { join } from 'node:path';
 
 /** Removes folders of ours, with all that is in them. */
 
-const MOST_NAMES = 64;
-const MOST_BYTES = 4 * 1024 ** 2;
+const MAX_SYNC_NAMES = 64;
+const MAX_SYNC_BYTES = 4 * 1024 ** 2;
 
 /**
  * Removes a folder, which need not be there. What is small is removed at once, since other threads would take longer to
  * be woken. What is large takes a while, and what a tool has left may be anything, so others are served meanwhile.
  *
- * @returns the bytes of the files that were in it, of the first {@link MOST_NAMES}
+ * @returns the bytes of the files that were in it, of the first {@link MAX_SYNC_NAMES}
  */
 export async function removeFolder(path: string): Promise<number> {
   const { names, bytes } = measure(path);
   try {
-    if (names <= MOST_NAMES && bytes <= MOST_BYTES) rmSync(path, { recursive: true, force: true });
+    if (names <= MAX_SYNC_NAMES && bytes <= MAX_SYNC_BYTES) rmSync(path, { recursive: true, force: true });
     else await rm(path, { recursive: true, force: true, maxRetries: 3 });
   } catch {
     // It has changed meanwhile, or a tool has taken the rights to its folders away.
@@ -37,7 +37,7 @@ function measure(path: string): { readonly names: number; readonly bytes: number
       try {
         for (let entry = entries.readSync(); entry; entry = entries.readSync()) {
           names += 1;
-          if (names > MOST_NAMES) return { names, bytes };
+          if (names > MAX_SYNC_NAMES) return { names, bytes };
           if (entry.isDirectory()) folders.push(join(folder, entry.name));
           else bytes += lstatSync(join(folder, entry.name)).size;
         }

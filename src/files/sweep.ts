@@ -12,7 +12,7 @@ const STALE_MS = 24 * 60 * 60 * 1000;
  * @param now milliseconds since the epoch
  * @returns the names of the removed folders
  */
-export async function sweep(tempDir: string, now: number = Date.now()): Promise<string[]> {
+export async function removeStaleWorkspaces(tempDir: string, now: number = Date.now()): Promise<string[]> {
   const names = await readdir(tempDir).catch(() => []);
   const swept = await Promise.all(
     names.map(async (name) => ((await sweepFolder(join(tempDir, name), now)) ? [name] : [])),

@@ -1,7 +1,7 @@
 import { isUtf8 as isValidUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import { type Entry, getFileNameLowLevel, openPromise, validateFileName, type ZipFile } from 'yauzl';
-import { failBecause, ServiceError } from '../errors.ts';
+import { serviceErrorFrom, ServiceError } from '../errors.ts';
 
 /** Reads the files of a ZIP archive, one after the other, believing nothing that it declares. */
 
@@ -38,7 +38,7 @@ const UTF8_SYSTEMS = [3, 19];
  *   library refuses absolute paths and such as lead out with `..`
  */
 export async function* unzip(path: string, label: string, maxEntries: number): AsyncGenerator<ZippedFile> {
-  const refuse = (what: string, cause?: unknown) => failBecause(cause, 'BAD_ARCHIVE', label, what);
+  const refuse = (what: string, cause?: unknown) => serviceErrorFrom(cause, 'BAD_ARCHIVE', label, what);
   let archive: ZipFile | undefined;
   try {
     archive = await openPromise(path, { lazyEntries: true, autoClose: false, decodeStrings: false });
@@ -50,13 +50,13 @@ export async function* unzip(path: string, label: string, maxEntries: number): A
       // A name in an extra field may be longer than the one in the header.
       if (Math.max(entry.fileNameLength, name.length) > MAX_NAME_BYTES)
         throw refuse(`contains a file with a name of more than ${MAX_NAME_BYTES} bytes`);
-      if (isPassedOver(name)) continue;
+      if (isIgnored(name)) continue;
       if (entry.isEncrypted()) throw refuse('is encrypted');
       if (isSymlink(entry)) throw refuse('contains a symbolic link');
-      yield { name, read: () => bytesOf(archive as ZipFile, entry, refuse) };
+      yield { name, read: () => readEntry(archive as ZipFile, entry, refuse) };
     }
   } catch (cause) {
-    throw isNotTheArchives(cause) ? cause : refuse('is damaged or not safe to read', cause);
+    throw isSystemError(cause) ? cause : refuse('is damaged or not safe to read', cause);
   } finally {
     archive?.close();
   }
@@ -78,11 +78,11 @@ function nameOf({ versionMadeBy, generalPurposeBitFlag, fileNameRaw, extraFields
 }
 
 /** What was found wrong already, or what the machine lacks: files that may be open, for instance. */
-function isNotTheArchives(cause: unknown): boolean {
+function isSystemError(cause: unknown): boolean {
   return cause instanceof ServiceError || (cause as NodeJS.ErrnoException).syscall !== undefined;
 }
 
-function isPassedOver(name: string): boolean {
+function isIgnored(name: string): boolean {
   const components = name.split('/');
   const last = components.at(-1) as string;
   return (
@@ -97,7 +97,7 @@ function isSymlink({ externalFileAttributes }: Entry): boolean {
   return ((externalFileAttributes >>> 16) & FILE_TYPE) === SYMLINK;
 }
 
-async function* bytesOf(
+async function* readEntry(
   archive: ZipFile,
   entry: Entry,
   refuse: (what: string, cause: unknown) => Error,
@@ -110,6 +110,6 @@ async function* bytesOf(
     }
     if (checksum !== entry.crc32) throw new Error('the checksum of an entry is wrong');
   } catch (cause) {
-    throw isNotTheArchives(cause) ? cause : refuse('is damaged or compressed in an unknown way', cause);
+    throw isSystemError(cause) ? cause : refuse('is damaged or compressed in an unknown way', cause);
   }
 }

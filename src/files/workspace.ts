@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, statfsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createDiskRoom, RESERVE_BYTES, type RequestRoom } from './disk-room.ts';
+import { createDiskRoom, RESERVE_BYTES as MIN_FREE_BYTES, type RequestRoom } from './disk-room.ts';
 import { makeInstanceFolder } from './instance.ts';
 import { removeFolder } from './remove.ts';
 
@@ -37,7 +37,7 @@ export interface Workspaces {
    */
   use<T>(purpose: WorkspaceFor, work: (workspace: Workspace) => Promise<T>): Promise<T>;
   /** The folder of this process, which all its workspaces are in. */
-  home(): Promise<string>;
+  root(): Promise<string>;
   /** What requests under way have stored, and may still store, in bytes. */
   reserved(): number;
   /** Whether there is room for requests, or will be when those under way have ended. */
@@ -124,12 +124,12 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
       await workspace.remove();
       return result;
     },
-    home: currentHome,
+    root: currentHome,
     reserved: room.held,
     free: () => freeNow().catch(() => undefined),
     async hasRoom() {
       const left = (await freeNow()) ?? Number.POSITIVE_INFINITY;
-      return left + room.stored() >= RESERVE_BYTES;
+      return left + room.stored() >= MIN_FREE_BYTES;
     },
     async close() {
       const path = await home?.catch(() => undefined);

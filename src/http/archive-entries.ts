@@ -1,5 +1,5 @@
-import type { Outcome } from '../convert/batch.ts';
-import { createNaming } from '../convert/output-name.ts';
+import type { BatchItemResult } from '../convert/batch.ts';
+import { createUniqueNamer } from '../convert/output-name.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { archiveBaseName } from './archive-name.ts';
 import { errorBody } from './error-handler.ts';
@@ -10,7 +10,7 @@ import { deflateFile, type PackedFile, type PackOptions, packData, storeFile } f
 export interface Result {
   /** What the client called the file. */
   readonly name: string | undefined;
-  readonly outcome: Outcome;
+  readonly outcome: BatchItemResult;
 }
 
 export interface ArchiveEntry extends PackedFile {
@@ -27,7 +27,7 @@ export async function packResults(
 ): Promise<ArchiveEntry[]> {
   const { extension, compressed } = OUTPUTS[format];
   const pack = compressed ? storeFile : deflateFile;
-  const nameOf = createNaming(extension);
+  const nameOf = createUniqueNamer(extension);
   const packed = new Map<string, PackedFile>();
   const entries: ArchiveEntry[] = [];
   for (const { name, outcome } of results) {

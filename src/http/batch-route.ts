@@ -1,64 +1,64 @@
 import type { RequestHandler } from 'express';
-import { convertAll, type Outcome } from '../convert/batch.ts';
+import { convertAll, type BatchItemResult } from '../convert/batch.ts';
 import type { Convert } from '../convert/convert.ts';
-import { ClientGone } from '../errors.ts';
+import { ClientDisconnectedError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
-import { printable } from '../printable.ts';
+import { sanitizeForDisplay } from '../printable.ts';
 import { clientKey } from './client-key.ts';
-import { clientSignal } from './client-signal.ts';
+import { disconnectSignal } from './client-signal.ts';
 import type { ReceivedFile, RefusedFile } from './intake.ts';
 import { setNotesOfMany } from './notes.ts';
 import type { BatchOptions, Parse } from './options.ts';
-import { tell } from './request-context.ts';
+import { setLogFields } from './request-context.ts';
 import { sendArchive } from './send-archive.ts';
 import { setServerTiming } from './send-file.ts';
-import { bodyBytes, receive, type TextField, type UploadRules } from './upload.ts';
+import { expectedBytes, receiveUpload, type TextField, type UploadOptions } from './upload.ts';
 
 export interface BatchRouteDeps {
   readonly workspaces: Workspaces;
   readonly convert: Convert;
   readonly parse: Parse<BatchOptions>;
-  readonly limits: Pick<UploadRules, 'maxFiles' | 'maxFileBytes' | 'timeoutMs' | 'accepts'>;
+  readonly limits: Pick<UploadOptions, 'maxFiles' | 'maxFileBytes' | 'timeoutMs' | 'accepts'>;
 }
 
 /** `POST /batch`: many images in, one ZIP of the converted ones out, nothing left behind. */
 export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDeps): RequestHandler {
-  const rules: UploadRules = {
+  const rules: UploadOptions = {
     ...limits,
     fileField: 'files',
     fileFieldAliases: ['files[]'],
-    unpacks: true,
-    label: (position, name) => (name ? `File ${position} ("${printable(name, 80)}")` : `File ${position}`),
-    goesOn: saysSkip,
+    acceptsArchives: true,
+    label: (position, name) => (name ? `File ${position} ("${sanitizeForDisplay(name, 80)}")` : `File ${position}`),
+    skipInvalid: requestsSkip,
   };
 
   return async (req, res) => {
     const started = performance.now();
-    const signal = clientSignal(res);
+    const signal = disconnectSignal(res);
     const client = clientKey(req);
-    await workspaces.use({ client, bytes: bodyBytes(req, rules) }, async (workspace) => {
+    await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
       const { room } = workspace;
-      const { files, fields } = await receive(req, workspace, rules, signal);
+      const { files, fields } = await receiveUpload(req, workspace, rules, signal);
       room.received();
       const uploadedMs = performance.now() - started;
       const { options, onError } = parse(fields);
 
       const good = files.filter(isReceived);
       const types = [...new Set(good.map(({ type }) => type))];
-      tell(res, { input: types.join(','), output: options.format, files: files.length });
+      setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
       const sources = good.map((file) => ({ ...file, room, client }));
       const outcomes = await convertAll(sources, convert, options, onError, signal);
       const results = files.map((file) => ({
         name: file.name,
-        outcome: isReceived(file) ? (outcomes[good.indexOf(file)] as Outcome) : { error: file.error },
+        outcome: isReceived(file) ? (outcomes[good.indexOf(file)] as BatchItemResult) : { error: file.error },
       }));
       const [first] = results;
       if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
         throw first.outcome.error;
 
       const convertedMs = performance.now() - started - uploadedMs;
-      if (signal.aborted) throw new ClientGone();
-      setServerTiming(res, { upload: uploadedMs, queue: leastWait(outcomes), convert: convertedMs });
+      if (signal.aborted) throw new ClientDisconnectedError();
+      setServerTiming(res, { upload: uploadedMs, queue: queueTime(outcomes), convert: convertedMs });
       setNotesOfMany(
         res,
         results.map(({ outcome }) => ('converted' in outcome ? outcome.converted.notes : [])),
@@ -70,7 +70,7 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
 }
 
 /** The field must come before a file that is to be skipped while it is received: until it does, the first refusal ends all. */
-function saysSkip(fields: readonly TextField[]): boolean {
+function requestsSkip(fields: readonly TextField[]): boolean {
   return fields.some(([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip');
 }
 
@@ -79,7 +79,7 @@ function isReceived(file: ReceivedFile | RefusedFile): file is ReceivedFile {
 }
 
 /** How long the batch waited for its turn: until the first of its conversions could start. */
-function leastWait(outcomes: readonly Outcome[]): number {
+function queueTime(outcomes: readonly BatchItemResult[]): number {
   const waits = outcomes.flatMap((outcome) => ('converted' in outcome ? outcome.converted.queuedMs : []));
   return waits.length > 0 ? Math.min(...waits) : 0;
 }

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { ClientGone } from '../errors.ts';
+import { ClientDisconnectedError } from '../errors.ts';
 
 /** A signal that fires when the client goes away before its answer is complete. */
-export function clientSignal(res: ServerResponse): AbortSignal {
+export function disconnectSignal(res: ServerResponse): AbortSignal {
   const controller = new AbortController();
   res.once('close', () => {
     if (!res.writableFinished) controller.abort();
@@ -11,7 +11,7 @@ export function clientSignal(res: ServerResponse): AbortSignal {
 }
 
 /** What Node says when the other end of a stream is not there any more. */
-const GONE = [
+const DISCONNECT_CODES = [
   'ERR_STREAM_PREMATURE_CLOSE',
   'ERR_STREAM_UNABLE_TO_PIPE',
   'ERR_STREAM_DESTROYED',
@@ -20,7 +20,7 @@ const GONE = [
 ];
 
 /** Why an answer could not be sent: the client left, or something of ours that the log should tell. */
-export function sendingFailed(cause: unknown): unknown {
+export function toSendError(cause: unknown): unknown {
   const { code } = cause as NodeJS.ErrnoException;
-  return code !== undefined && GONE.includes(code) ? new ClientGone({ cause }) : cause;
+  return code !== undefined && DISCONNECT_CODES.includes(code) ? new ClientDisconnectedError({ cause }) : cause;
 }

@@ -2,58 +2,58 @@ import type { RequestHandler } from 'express';
 import type { Convert } from '../convert/convert.ts';
 import { baseNameOf } from '../convert/output-name.ts';
 import type { ConvertOptions } from '../convert/plan/types.ts';
-import { ClientGone } from '../errors.ts';
+import { ClientDisconnectedError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { OUTPUTS } from '../formats.ts';
 import { clientKey } from './client-key.ts';
-import { clientSignal } from './client-signal.ts';
+import { disconnectSignal } from './client-signal.ts';
 import type { ReceivedFile } from './intake.ts';
 import { setNotes } from './notes.ts';
 import type { Parse } from './options.ts';
-import { tell } from './request-context.ts';
-import { sendFile, setServerTiming } from './send-file.ts';
-import { bodyBytes, receive, type UploadRules } from './upload.ts';
+import { setLogFields } from './request-context.ts';
+import { sendResult, setServerTiming } from './send-file.ts';
+import { expectedBytes, receiveUpload, type UploadOptions } from './upload.ts';
 
 export interface ConvertRouteDeps {
   readonly workspaces: Workspaces;
   readonly convert: Convert;
   readonly parse: Parse<ConvertOptions>;
-  readonly limits: Pick<UploadRules, 'maxFileBytes' | 'timeoutMs' | 'accepts'>;
+  readonly limits: Pick<UploadOptions, 'maxFileBytes' | 'timeoutMs' | 'accepts'>;
 }
 
 /** `POST /convert`: one image in, the converted one out, nothing left behind. */
 export function convertRoute({ workspaces, convert, parse, limits }: ConvertRouteDeps): RequestHandler {
-  const rules: UploadRules = {
+  const rules: UploadOptions = {
     ...limits,
     fileField: 'file',
     fileFieldAliases: [],
     maxFiles: 1,
-    unpacks: false,
+    acceptsArchives: false,
     label: () => 'The file',
-    goesOn: () => false,
+    skipInvalid: () => false,
   };
 
   return async (req, res) => {
     const started = performance.now();
-    const signal = clientSignal(res);
+    const signal = disconnectSignal(res);
     const client = clientKey(req);
-    await workspaces.use({ client, bytes: bodyBytes(req, rules) }, async (workspace) => {
+    await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
       const { room } = workspace;
-      const { files, fields } = await receive(req, workspace, rules, signal);
+      const { files, fields } = await receiveUpload(req, workspace, rules, signal);
       room.received();
       const uploadedMs = performance.now() - started;
       const file = files[0] as ReceivedFile;
       const options = parse(fields);
       const { format } = options;
-      tell(res, { input: file.type, output: format, files: 1 });
+      setLogFields(res, { input: file.type, output: format, files: 1 });
 
       const result = await convert({ ...file, room, client }, options, signal);
 
-      if (signal.aborted) throw new ClientGone();
+      if (signal.aborted) throw new ClientDisconnectedError();
       setServerTiming(res, { upload: uploadedMs, queue: result.queuedMs, convert: result.convertedMs });
       setNotes(res, result.notes);
       const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;
-      await sendFile(res, result, name, { format, stallMs: limits.timeoutMs, room });
+      await sendResult(res, result, name, { format, stallMs: limits.timeoutMs, room });
     });
   };
 }

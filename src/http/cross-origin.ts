@@ -2,7 +2,7 @@ import cors from 'cors';
 import type { RequestHandler } from 'express';
 
 /** What scripts of other sites may read of an answer. */
-export const EXPOSED = [
+export const EXPOSED_HEADERS = [
   'Content-Disposition',
   'Retry-After',
   'Server-Timing',
@@ -17,6 +17,6 @@ export const EXPOSED = [
  * Lets pages of other sites use the API. `preflightContinue`, so that a preflight is counted and answered like any
  * other request.
  */
-export function crossOrigin(origin: '*' | string[]): RequestHandler {
-  return cors({ origin, exposedHeaders: EXPOSED, preflightContinue: true, maxAge: 86400 });
+export function corsHeaders(origin: '*' | string[]): RequestHandler {
+  return cors({ origin, exposedHeaders: EXPOSED_HEADERS, preflightContinue: true, maxAge: 86400 });
 }

@@ -10,16 +10,16 @@ import { endpoint } from './endpoint.ts';
 
 /** The API reference for people, at `/docs`: Swagger UI from its package, and a page of our own around it. */
 
-const OURS = fileURLToPath(new URL('../../assets/docs', import.meta.url));
+const ASSETS_DIR = fileURLToPath(new URL('../../assets/docs', import.meta.url));
 const viewerPackage = createRequire(import.meta.url).resolve('swagger-ui-dist/package.json');
-const VIEWER = dirname(viewerPackage);
+const SWAGGER_UI_DIR = dirname(viewerPackage);
 const { version } = JSON.parse(readFileSync(viewerPackage, 'utf8')) as { version: string };
 
 /**
  * Nothing from elsewhere, no script and no style but from files of this server, no eval. The viewer shows what it
  * got from images that it makes itself (`blob:`), and its style sheet brings its icons (`data:`).
  */
-const POLICY = [
+const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -31,22 +31,22 @@ const POLICY = [
 ].join('; ');
 
 /** The viewer's files never change under an address that has its version in it. */
-const FOR_EVER = 'public, max-age=31536000, immutable';
-const ASKED_FOR = 'no-cache';
+const IMMUTABLE = 'public, max-age=31536000, immutable';
+const REVALIDATE = 'no-cache';
 
 /** Adds the page and its files to the router. Their paths are absolute, so `/docs/` leads to `/docs`. */
 export function addDocs(router: Router): void {
-  const page = readFileSync(join(OURS, 'index.html'), 'utf8').replaceAll('{viewer}', version);
+  const page = readFileSync(join(ASSETS_DIR, 'index.html'), 'utf8').replaceAll('{viewer}', version);
   endpoint(router, 'GET', '/docs', (_req, res) => {
-    res.set({ 'Content-Security-Policy': POLICY, 'Cache-Control': ASKED_FOR });
+    res.set({ 'Content-Security-Policy': CONTENT_SECURITY_POLICY, 'Cache-Control': REVALIDATE });
     res.type('html').send(page);
   });
   endpoint(router, 'GET', '/docs/', (_req, res) => res.redirect(301, '/docs'));
   for (const name of ['start.js', 'style.css']) {
-    endpoint(router, 'GET', `/docs/${name}`, (_req, res) => sendFile(res, join(OURS, name), ASKED_FOR));
+    endpoint(router, 'GET', `/docs/${name}`, (_req, res) => sendFile(res, join(ASSETS_DIR, name), REVALIDATE));
   }
   for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css']) {
-    endpoint(router, 'GET', `/docs/${version}/${name}`, viewerFile(join(VIEWER, name)));
+    endpoint(router, 'GET', `/docs/${version}/${name}`, viewerFile(join(SWAGGER_UI_DIR, name)));
   }
 }
 
@@ -63,10 +63,10 @@ export function viewerFile(path: string): RequestHandler {
   };
   return async (req, res) => {
     res.vary('Accept-Encoding');
-    if (!req.acceptsEncodings('gzip')) return sendFile(res, path, FOR_EVER);
+    if (!req.acceptsEncodings('gzip')) return sendFile(res, path, IMMUTABLE);
     packed ??= pack();
     const bytes = await packed;
-    res.type(extname(path)).set({ 'Cache-Control': FOR_EVER, 'Content-Encoding': 'gzip' });
+    res.type(extname(path)).set({ 'Cache-Control': IMMUTABLE, 'Content-Encoding': 'gzip' });
     res.send(bytes);
   };
 }

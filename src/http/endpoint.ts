@@ -1,5 +1,5 @@
 import type { RequestHandler, Router } from 'express';
-import { fail } from '../errors.ts';
+import { serviceError } from '../errors.ts';
 
 export type Method = 'GET' | 'POST';
 
@@ -14,7 +14,7 @@ export function endpoint(router: Router, method: Method, path: string, ...handle
   else route.post(...handlers);
   route.all((req, res) => {
     res.setHeader('Allow', allowed);
-    if (req.method !== 'OPTIONS') throw fail('METHOD_NOT_ALLOWED', req.method, allowed);
+    if (req.method !== 'OPTIONS') throw serviceError('METHOD_NOT_ALLOWED', req.method, allowed);
     res.status(204).end();
   });
 }

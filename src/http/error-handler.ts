@@ -1,21 +1,21 @@
 import type { ErrorRequestHandler } from 'express';
 import type { Logger } from 'pino';
-import { ClientGone, fail, failBecause, ServiceError } from '../errors.ts';
+import { ClientDisconnectedError, serviceError, serviceErrorFrom, ServiceError } from '../errors.ts';
 import { sendRefusal } from './refusal.ts';
-import { tell } from './request-context.ts';
+import { setLogFields } from './request-context.ts';
 
 /** The one place where errors become answers: the public sentence to the client, the cause to the log. */
 export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHandler {
   return (error: unknown, req, res, _next) => {
     const requestId = String(res.getHeader('X-Request-Id'));
-    if (error instanceof ClientGone) {
-      tell(res, { outcome: 'CLIENT_GONE' });
+    if (error instanceof ClientDisconnectedError) {
+      setLogFields(res, { outcome: 'CLIENT_GONE' });
       log.debug({ requestId }, 'client gone');
       res.destroy();
       return;
     }
-    const answer = toServiceError(error) ?? failBecause(error, 'INTERNAL', supportEmail, requestId);
-    tell(res, { outcome: answer.code });
+    const answer = toServiceError(error) ?? serviceErrorFrom(error, 'INTERNAL', supportEmail, requestId);
+    setLogFields(res, { outcome: answer.code });
     // The message may name a file, and what a client did wrong is in the line of its request.
     const about = { requestId, code: answer.code, err: answer.cause };
     if (answer.status >= 500) log.error(about, 'a request failed');
@@ -26,13 +26,13 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
       return;
     }
     if (answer.retryAfter !== undefined) res.setHeader('Retry-After', answer.retryAfter);
-    for (const name of OF_A_RESULT) res.removeHeader(name);
+    for (const name of RESULT_HEADERS) res.removeHeader(name);
     sendRefusal(req, res, answer.status, errorBody(answer.status, answer.message));
   };
 }
 
 /** Headers of a result that did not come to be. */
-const OF_A_RESULT = [
+const RESULT_HEADERS = [
   'Cache-Control',
   'Content-Disposition',
   'Content-Length',
@@ -49,12 +49,12 @@ export function errorBody(code: number, message: string): { error: { code: numbe
 function toServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   const { code } = error as { code?: unknown };
-  if (code === 'ENOSPC' || code === 'EDQUOT') return failBecause(error, 'DISK_FULL');
-  if (code === 'EMFILE' || code === 'ENFILE') return failBecause(error, 'BUSY');
+  if (code === 'ENOSPC' || code === 'EDQUOT') return serviceErrorFrom(error, 'DISK_FULL');
+  if (code === 'EMFILE' || code === 'ENFILE') return serviceErrorFrom(error, 'BUSY');
   return undefined;
 }
 
 /** For paths that lead nowhere. */
 export function notFound(): never {
-  throw fail('NOT_FOUND');
+  throw serviceError('NOT_FOUND');
 }

@@ -1,5 +1,5 @@
 import type { RequestHandler } from 'express';
-import { fail } from '../errors.ts';
+import { serviceError } from '../errors.ts';
 
 /** Refusals by the head of a request that should bring a form. */
 
@@ -26,10 +26,10 @@ export function checkFormHead({ fields, maxFiles, maxFileBytes }: FormRules): Re
   const maxBytes = maxFiles * maxFileBytes + MAX_OVERHEAD_BYTES;
   return (req, _res, next) => {
     const misplaced = names.find((name) => Object.hasOwn(req.query, name));
-    if (misplaced !== undefined) throw fail('FIELD_IN_QUERY', misplaced);
+    if (misplaced !== undefined) throw serviceError('FIELD_IN_QUERY', misplaced);
     const { expect, 'content-length': length } = req.headers;
     if (expect?.toLowerCase() === '100-continue' && Number(length) > maxBytes) {
-      throw fail('FILE_TOO_LARGE', 'The request body', maxBytes);
+      throw serviceError('FILE_TOO_LARGE', 'The request body', maxBytes);
     }
     next();
   };

@@ -1,5 +1,5 @@
 import type { Request, RequestHandler } from 'express';
-import { fail, type ServiceError } from '../errors.ts';
+import { serviceError, type ServiceError } from '../errors.ts';
 import { isReserved } from './connections.ts';
 
 /** Refusals by a request's head alone, which hold for every path. */
@@ -13,14 +13,14 @@ const CHECKS: readonly Check[] = [
   function host({ httpVersion, headersDistinct: { host: hosts = [] } }) {
     const fits =
       hosts.length === 1 ? HOST.test(hosts[0] as string) : hosts.length === 0 && httpVersion === '1.0';
-    return fits ? undefined : fail('HOST_INVALID');
+    return fits ? undefined : serviceError('HOST_INVALID');
   },
   function transferCoding({ headers: { 'transfer-encoding': coding } }) {
-    return coding === undefined || coding.toLowerCase() === 'chunked' ? undefined : fail('TRANSFER_CODING');
+    return coding === undefined || coding.toLowerCase() === 'chunked' ? undefined : serviceError('TRANSFER_CODING');
   },
   // RFC 9112, section 3.2 has no fragments; with one, proxies and this app may disagree about the path.
   function target({ url }) {
-    return url.includes('#') ? fail('NOT_HTTP') : undefined;
+    return url.includes('#') ? serviceError('NOT_HTTP') : undefined;
   },
 ];
 
@@ -37,5 +37,5 @@ export const checkHead: RequestHandler = (req, _res, next) => {
 export const refuseReserved: RequestHandler = (req, res, next) => {
   if (!isReserved(req.socket)) return next();
   res.setHeader('Connection', 'close');
-  next(fail('TOO_MANY_CONNECTIONS'));
+  next(serviceError('TOO_MANY_CONNECTIONS'));
 };

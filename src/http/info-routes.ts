@@ -19,7 +19,7 @@ export function healthRoute(version: string): RequestHandler {
 }
 
 /** `GET /openapi.json`: what there is, for programs. */
-export function referenceRoute(document: Readonly<Record<string, unknown>>): RequestHandler {
+export function openApiRoute(document: Readonly<Record<string, unknown>>): RequestHandler {
   return (_req, res) => {
     res.setHeader('Cache-Control', 'no-cache');
     res.json(document);
@@ -33,7 +33,7 @@ export const liveRoute: RequestHandler = (_req, res) => {
 };
 
 /** `GET /metrics`: what Prometheus asks for. */
-export function metricsRoute(expose: Metrics['expose']): RequestHandler {
+export function metricsRoute(expose: Metrics['render']): RequestHandler {
   return async (_req, res) => {
     const { type, text } = await expose();
     res.set({ 'Cache-Control': 'no-store', 'Content-Type': type }).end(text);

@@ -1,20 +1,20 @@
 import { join } from 'node:path';
 import { INPUT_FILE } from '../convert/plan/types.ts';
-import { type FileType, takeIn } from '../convert/take-in.ts';
-import { fail, ServiceError } from '../errors.ts';
+import { type FileType, storeInput } from '../convert/take-in.ts';
+import { serviceError, ServiceError } from '../errors.ts';
 import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';
 import type { InputType } from '../formats.ts';
 
 /** Puts each file of a request into a folder of its own, while its bytes arrive and limits are kept. */
 
-export interface IntakeRules {
+export interface FileCollectorOptions {
   readonly maxFiles: number;
   /** Per file. */
   readonly maxFileBytes: number;
   readonly accepts: readonly InputType[];
   /** Whether the files of a ZIP archive count as files of the request. */
-  readonly unpacks: boolean;
+  readonly acceptsArchives: boolean;
   /** How messages name the file at `position` (from 1), which the client calls `name`. */
   readonly label: (position: number, name: string | undefined) => string;
 }
@@ -33,7 +33,7 @@ export interface RefusedFile {
   readonly error: ServiceError;
 }
 
-export interface Intake {
+export interface FileCollector {
   /** In the order they came. */
   readonly files: readonly (ReceivedFile | RefusedFile)[];
   /**
@@ -53,7 +53,7 @@ const MIN_ENTRY_LIMIT = 1000;
 const ENTRIES_PER_FILE = 3;
 
 /** What may be wrong with one file, while the request is sound. */
-const ONE_FILE_ONLY = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
+const PER_FILE_ERRORS = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
 
 /** What a file may be, and how large by what it is; undefined is what is not known yet. */
 interface Allowance {
@@ -63,8 +63,8 @@ interface Allowance {
 }
 
 /** @param halted fires when nothing more is wanted of the request */
-export function createIntake(workspace: Workspace, rules: IntakeRules, halted: AbortSignal): Intake {
-  const { maxFiles, maxFileBytes, accepts, unpacks } = rules;
+export function createFileCollector(workspace: Workspace, rules: FileCollectorOptions, halted: AbortSignal): FileCollector {
+  const { maxFiles, maxFileBytes, accepts, acceptsArchives: unpacks } = rules;
   const files: (ReceivedFile | RefusedFile)[] = [];
   let folders = 0;
   /** What all archives of the request may still have. */
@@ -78,7 +78,7 @@ export function createIntake(workspace: Workspace, rules: IntakeRules, halted: A
     types: [...accepts, 'zip', 'archive'],
     most(type) {
       if (type === 'zip' || type === 'archive')
-        throw fail('BAD_ARCHIVE', archive, 'contains another archive');
+        throw serviceError('BAD_ARCHIVE', archive, 'contains another archive');
       return maxFileBytes;
     },
   });
@@ -90,7 +90,7 @@ export function createIntake(workspace: Workspace, rules: IntakeRules, halted: A
     goesOn: boolean,
     allowance: Allowance,
   ): Promise<{ type: FileType; folder: string; label: string } | undefined> {
-    if (files.length >= maxFiles) throw fail('TOO_MANY_FILES', maxFiles);
+    if (files.length >= maxFiles) throw serviceError('TOO_MANY_FILES', maxFiles);
     const label = rules.label(files.length + 1, name);
     folders += 1;
     const folder = await workspace.folder(String(folders));
@@ -99,7 +99,7 @@ export function createIntake(workspace: Workspace, rules: IntakeRules, halted: A
       if (type !== 'zip' && type !== 'archive') files.push({ name, label, type, folder });
       return { type, folder, label };
     } catch (error) {
-      if (!goesOn || !(error instanceof ServiceError) || !ONE_FILE_ONLY.includes(error.code)) throw error;
+      if (!goesOn || !(error instanceof ServiceError) || !PER_FILE_ERRORS.includes(error.code)) throw error;
       files.push({ name, error });
       await workspace.discard(folder);
       return undefined;
@@ -113,7 +113,7 @@ export function createIntake(workspace: Workspace, rules: IntakeRules, halted: A
     { types, most }: Allowance,
   ): Promise<FileType> {
     const rules = { label, types, most, halted, room: workspace.room };
-    const { type, length } = await takeIn(bytes, join(folder, INPUT_FILE), rules);
+    const { type, length } = await storeInput(bytes, join(folder, INPUT_FILE), rules);
     if (type === 'zip') archiveBytes -= length;
     return type;
   }
@@ -125,7 +125,7 @@ export function createIntake(workspace: Workspace, rules: IntakeRules, halted: A
       halted.throwIfAborted();
       await takeOne(name, read(), goesOn, ofArchive(label));
     }
-    if (files.length === before) throw fail('BAD_ARCHIVE', label, 'contains no files');
+    if (files.length === before) throw serviceError('BAD_ARCHIVE', label, 'contains no files');
     await workspace.discard(folder);
   }
 

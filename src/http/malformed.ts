@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { fail, type ServiceError } from '../errors.ts';
+import { serviceError, type ServiceError } from '../errors.ts';
 import type { Connections, Exchange } from './connections.ts';
 import { sendRawError } from './raw-answer.ts';
 
@@ -57,8 +57,8 @@ export function afterAnswer(exchange: Exchange | undefined, then: () => void): v
 
 function toServiceError(error: ClientError): ServiceError {
   const method = error.code === 'HPE_INVALID_METHOD' && unknownMethod(error);
-  if (method) return fail('METHOD_UNKNOWN', method);
-  return fail(REFUSALS[error.code ?? ''] ?? 'NOT_HTTP');
+  if (method) return serviceError('METHOD_UNKNOWN', method);
+  return serviceError(REFUSALS[error.code ?? ''] ?? 'NOT_HTTP');
 }
 
 /** Returns the method of a request line that is well-formed, which RFC 9110, section 9.1 has answered with 501. */

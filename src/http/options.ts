@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { OnError } from '../convert/batch.ts';
 import { DEFAULT_FORMAT, OPTION_FIELDS, oneOf, outputFormat } from '../convert/options.ts';
 import type { ConvertOptions } from '../convert/plan/types.ts';
-import { fail } from '../errors.ts';
+import { serviceError } from '../errors.ts';
 import type { OutputType } from '../formats.ts';
-import { printable } from '../printable.ts';
+import { sanitizeForDisplay } from '../printable.ts';
 import type { TextField } from './upload.ts';
 
 /**
@@ -73,14 +73,14 @@ function check<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): 
   const given = new Map<string, string>();
   for (const [name, value] of fields) {
     if (value === '' || !Object.hasOwn(schema.shape, name)) continue;
-    if (given.has(name)) throw fail('FIELD_REPEATED', name);
+    if (given.has(name)) throw serviceError('FIELD_REPEATED', name);
     given.set(name, value);
   }
   const result = schema.safeParse(Object.fromEntries(given));
   if (result.success) return result.data;
   const { path, message } = result.error.issues[0] as z.core.$ZodIssue;
   const name = String(path[0]);
-  throw fail('FIELD_INVALID', name, printable(given.get(name) ?? ''), message);
+  throw serviceError('FIELD_INVALID', name, sanitizeForDisplay(given.get(name) ?? ''), message);
 }
 
 function toOptions(
@@ -90,7 +90,7 @@ function toOptions(
   const { output_format, format, strip_metadata, ...rest } = checked;
   if (output_format && format && output_format !== format) {
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
-    throw fail('FORMATS_DIFFER', sent('output_format'), sent('format'));
+    throw serviceError('FORMATS_DIFFER', sent('output_format'), sent('format'));
   }
   return { ...rest, format: output_format ?? format ?? DEFAULT_FORMAT, stripMetadata: strip_metadata };
 }

@@ -5,7 +5,7 @@ import expressStaticGzip from 'express-static-gzip';
 
 /** The web page, as Vite built it: a few files, each with a brotli and a gzip version beside it. */
 
-export interface Page {
+export interface WebApp {
   /** Every path that has something, beginning with `/` itself. */
   readonly paths: readonly string[];
   readonly handler: RequestHandler;
@@ -15,7 +15,7 @@ const INDEX = '/index.html';
 const BUILT = /\.(?:html|js|css|svg)$/;
 
 /** All comes from here, and nothing written into the page can run. A PDF is shown in a frame of its own. */
-const POLICY = [
+const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -33,7 +33,7 @@ const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
  * @param folder where the built page is
  * @returns undefined when it has not been built
  */
-export function findPage(folder: string): Page | undefined {
+export function loadWebApp(folder: string): WebApp | undefined {
   const files = filesBelow(folder).filter((path) => BUILT.test(path));
   if (!files.includes(INDEX)) return undefined;
   const serve = expressStaticGzip(folder, {
@@ -46,7 +46,7 @@ export function findPage(folder: string): Page | undefined {
       setHeaders(res, path) {
         if (!path.startsWith(folder + INDEX)) return;
         res.setHeader('Cache-Control', 'no-cache');
-        res.setHeader('Content-Security-Policy', POLICY);
+        res.setHeader('Content-Security-Policy', CONTENT_SECURITY_POLICY);
         res.setHeader('Referrer-Policy', 'no-referrer');
       },
     },

@@ -1,6 +1,6 @@
 import type { Request, RequestHandler } from 'express';
 import { rateLimit, type Store } from 'express-rate-limit';
-import { fail } from '../errors.ts';
+import { serviceError } from '../errors.ts';
 import { clientKey } from './client-key.ts';
 
 /** Requests a minute from one client: a fixed window that starts with its first request. */
@@ -20,14 +20,14 @@ export function rateLimiter(
   return rateLimit({
     windowMs: WINDOW_MS,
     limit: perMinute,
-    store: over(windowStore(now)),
+    store: over(FixedWindowStore(now)),
     keyGenerator: clientKey,
     legacyHeaders: true, // X-RateLimit-Limit, -Remaining, -Reset (Unix seconds) and Retry-After
     standardHeaders: false,
     validate: false, // its warnings are about settings that ours check at start
     handler(req, res, next) {
       const wait = Number(res.getHeader('Retry-After'));
-      if (!isPreflight(req)) return next(fail('RATE_LIMITED', perMinute, wait));
+      if (!isPreflight(req)) return next(serviceError('RATE_LIMITED', perMinute, wait));
       res.removeHeader('Retry-After');
       next();
     },
@@ -47,7 +47,7 @@ function isPreflight(req: Request): boolean {
 }
 
 /** Counts in memory. Windows all last the same, so the oldest is first in the map and first to end. */
-function windowStore(now: () => number): Store {
+function FixedWindowStore(now: () => number): Store {
   const windows = new Map<string, { hits: number; readonly endsAt: number; readonly resetTime: Date }>();
 
   const forgetEnded = (): void => {

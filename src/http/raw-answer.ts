@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { ServiceError } from '../errors.ts';
 import { errorBody } from './error-handler.ts';
 import { MAX_DISCARD_MS } from './refusal.ts';
-import { firstHeaders } from './request-context.ts';
+import { baseHeaders } from './request-context.ts';
 
 /**
  * Writes an error as the last answer on a connection whose request never became one for the app, and closes the
@@ -14,7 +14,7 @@ import { firstHeaders } from './request-context.ts';
 export function sendRawError(
   socket: Socket,
   { status, message }: ServiceError,
-  headers: Readonly<Record<string, unknown>> = firstHeaders(),
+  headers: Readonly<Record<string, unknown>> = baseHeaders(),
 ): void {
   const body = JSON.stringify(errorBody(status, message));
   // In lower case, as Node has the headers of an answer: each replaces one of the same name.

@@ -6,19 +6,19 @@ import type { Logger } from 'pino';
 import type { ErrorCode } from '../errors.ts';
 
 /** A request id from elsewhere is taken over when it can do no harm in a log or a header. */
-export const SANE_ID = /^[\w.:-]{1,128}$/;
+export const REQUEST_ID_PATTERN = /^[\w.:-]{1,128}$/;
 
 /** What every response has: its `X-Request-Id`, and that its type is not to be guessed. */
-export function firstHeaders(givenId = ''): Readonly<Record<string, string>> {
+export function baseHeaders(givenId = ''): Readonly<Record<string, string>> {
   return {
-    'X-Request-Id': SANE_ID.test(givenId) ? givenId : randomUUID(),
+    'X-Request-Id': REQUEST_ID_PATTERN.test(givenId) ? givenId : randomUUID(),
     'X-Content-Type-Options': 'nosniff',
   };
 }
 
-/** Gives every response its {@link firstHeaders}. */
+/** Gives every response its {@link baseHeaders}. */
 export const commonHeaders: RequestHandler = (req, res, next) => {
-  res.set(firstHeaders(req.get('x-request-id')));
+  res.set(baseHeaders(req.get('x-request-id')));
   next();
 };
 
@@ -26,7 +26,7 @@ export const commonHeaders: RequestHandler = (req, res, next) => {
 export type RequestOutcome = 'OK' | 'CLIENT_GONE' | ErrorCode;
 
 /** What only the handlers of a request know about it; no name of a file is among it. */
-interface Facts {
+interface LogFields {
   outcome?: RequestOutcome;
   /** Types of the images, each once, and how many there were. */
   input?: string;
@@ -53,7 +53,7 @@ export interface RequestRecording {
   /** The paths that are told apart; one with a slash at its end, but for the root, is for all that lies below it. */
   readonly routes: readonly string[];
   /** Those that somebody asks for all the time, whose lines are of level debug. */
-  readonly quiet: readonly string[];
+  readonly debugRoutes: readonly string[];
   readonly onFinished: (request: FinishedRequest) => void;
 }
 
@@ -63,12 +63,12 @@ export const OTHER_ROUTE = 'other';
 const CLIENT_LEFT = 499;
 
 /** Notes what a handler knows for the line of its request. */
-export function tell(res: Response, facts: Facts): void {
+export function setLogFields(res: Response, facts: LogFields): void {
   Object.assign(res.locals, facts);
 }
 
 /** One line and one event a request, when it is over. */
-export function recordRequests({ log, routes, quiet, onFinished }: RequestRecording): RequestHandler {
+export function recordRequests({ log, routes, debugRoutes: quiet, onFinished }: RequestRecording): RequestHandler {
   const routeOf = ({ path }: Request): string => {
     return routes.find((route) => path === route || below(route, path)) ?? OTHER_ROUTE;
   };
@@ -79,7 +79,7 @@ export function recordRequests({ log, routes, quiet, onFinished }: RequestRecord
     res.once('close', () => {
       const ms = performance.now() - started;
       const status = res.headersSent ? res.statusCode : CLIENT_LEFT;
-      const { outcome = outcomeOf(res), ...facts } = res.locals as Facts;
+      const { outcome = outcomeOf(res), ...facts } = res.locals as LogFields;
       const bytes = bytesSince(socket);
       log[quiet.includes(route) ? 'debug' : 'info'](
         {
@@ -111,12 +111,12 @@ interface Bytes {
 }
 
 /** What each connection had moved when its last request was over. */
-const moved = new WeakMap<Socket, Bytes>();
+const byteCounters = new WeakMap<Socket, Bytes>();
 
 /** What the connection has moved since then. */
 function bytesSince(socket: Socket): Bytes {
-  const before = moved.get(socket) ?? { bytesIn: 0, bytesOut: 0 };
+  const before = byteCounters.get(socket) ?? { bytesIn: 0, bytesOut: 0 };
   const now = { bytesIn: socket.bytesRead, bytesOut: socket.bytesWritten };
-  moved.set(socket, now);
+  byteCounters.set(socket, now);
   return { bytesIn: now.bytesIn - before.bytesIn, bytesOut: now.bytesOut - before.bytesOut };
 }

@@ -4,8 +4,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ZipArchive } from 'archiver';
 import type { Response } from 'express';
-import { type ArchiveEntry, archiveLength, packResults, type Result } from './archive-entries.ts';
-import { sendingFailed } from './client-signal.ts';
+import { type ArchiveEntry, archiveLength, packResults, type Result as ArchiveItem } from './archive-entries.ts';
+import { toSendError } from './client-signal.ts';
 import type { PackOptions } from './pack-file.ts';
 import type { SendOptions } from './send-file.ts';
 import { watchAnswer } from './watch-answer.ts';
@@ -23,7 +23,7 @@ const MAX_KNOWN_LENGTH = 0xffff_ffff;
  */
 export async function sendArchive(
   res: Response,
-  results: readonly Result[],
+  results: readonly ArchiveItem[],
   options: SendOptions & PackOptions,
 ): Promise<void> {
   try {
@@ -37,7 +37,7 @@ export async function sendArchive(
     options.room.sending(answer);
     await send(res, entries, options).finally(answer.end);
   } catch (cause) {
-    throw sendingFailed(cause);
+    throw toSendError(cause);
   }
 }
 

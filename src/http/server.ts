@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
-import { fail } from '../errors.ts';
+import { serviceError } from '../errors.ts';
 import { connectionKey } from './client-key.ts';
 import { type ConnectionLimits, Connections } from './connections.ts';
 import { askForBodyWhenRead } from './expectation.ts';
@@ -10,7 +10,7 @@ import { afterAnswer, createMalformedHandler } from './malformed.ts';
 import { sendRawError } from './raw-answer.ts';
 
 /** How much longer than an upload may take a connection lives on, in milliseconds, so that the answer gets out. */
-const GRACE_MS = 5_000;
+const RESPONSE_GRACE_MS = 5_000;
 
 export interface HttpServer {
   readonly server: Server;
@@ -26,29 +26,29 @@ export interface HttpServer {
  */
 export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpServer {
   const connections = new Connections(connectionLimits());
-  const handle = (req: IncomingMessage, res: ServerResponse): void => {
+  const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
     connections.begin(req, res);
     app(req, res);
   };
   const server = createServer({
-    requestTimeout: uploadTimeoutMs + GRACE_MS,
+    requestTimeout: uploadTimeoutMs + RESPONSE_GRACE_MS,
     headersTimeout: Math.min(uploadTimeoutMs, 30_000),
     connectionsCheckingInterval: 1_000,
     keepAliveTimeout: 65_000, // longer than the 60 s after which common proxies reuse no connection
     requireHostHeader: false, // Node would answer in a shape of its own: see checkHead
   });
   server.on('connection', (socket) => connections.open(socket, connectionKey(app, socket)));
-  server.on('request', handle);
+  server.on('request', onRequest);
   server.on('checkContinue', (req, res) => {
     askForBodyWhenRead(req, res);
-    handle(req, res);
+    onRequest(req, res);
   });
   // RFC 9110, section 10.1.1: an expectation that is not 100-continue may be ignored.
-  server.on('checkExpectation', handle);
+  server.on('checkExpectation', onRequest);
   server.on('connect', (req, socket: Socket) => {
     socket.on('error', () => {}); // Node has removed its own listeners
-    const refuse = () => sendRawError(socket, fail('METHOD_UNKNOWN', String(req.method)));
-    afterAnswer(connections.exchangesOn(socket).at(-1), refuse);
+    const rejectRequest = () => sendRawError(socket, serviceError('METHOD_UNKNOWN', String(req.method)));
+    afterAnswer(connections.exchangesOn(socket).at(-1), rejectRequest);
   });
   server.on('clientError', createMalformedHandler(connections));
   return { server, closeIdle: () => connections.closeIdle() };

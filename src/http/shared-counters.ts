@@ -1,7 +1,7 @@
 import type { Options, Store } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import { RedisStore } from 'rate-limit-redis';
-import { CONNECT_MS, connectionTo, type RedisConnection } from '../redis.ts';
+import { CONNECT_TIMEOUT_MS, createRedisClient, type RedisConnection } from '../redis.ts';
 import { WINDOW_MS } from './rate-limit.ts';
 
 /**
@@ -9,14 +9,14 @@ import { WINDOW_MS } from './rate-limit.ts';
  * what it has counted itself, and no request waits to find that out more than once.
  */
 
-export interface SharedCounters {
+export interface SharedStore {
   /** The store of the rate limit, in front of one that counts here. */
-  over(own: Store): Store;
+  withFallback(own: Store): Store;
   /** Hangs up. */
   close(): void;
 }
 
-export interface SharedCountersDeps {
+export interface SharedStoreOptions {
   readonly url: string;
   readonly log: Logger;
   /** Is told whenever it changes whether all instances count together. */
@@ -24,20 +24,20 @@ export interface SharedCountersDeps {
 }
 
 /** How long a request waits for its count, in milliseconds. In one data centre it takes less than one. */
-const PATIENCE_MS = 250;
+const COMMAND_TIMEOUT_MS = 250;
 /** From one attempt to connect to the next, in milliseconds. */
 const RETRY_MS = 500;
 const PREFIX = 'imagemill:requests:';
 
 /** Connects, and goes on trying for ever. It never fails: without a connection, everybody counts alone. */
-export async function connectCounters({ url, log, onShared }: SharedCountersDeps): Promise<SharedCounters> {
+export async function createSharedStore({ url, log, onShared }: SharedStoreOptions): Promise<SharedStore> {
   let client: RedisConnection | undefined;
   let shared: boolean | undefined;
   let again: NodeJS.Timeout | undefined;
   let closed = false;
   const store = new RedisStore({
     prefix: PREFIX,
-    sendCommand: (...args) => inTime(client?.sendCommand(args) ?? Promise.reject(new Error('no connection'))),
+    sendCommand: (...args) => withTimeout(client?.sendCommand(args) ?? Promise.reject(new Error('no connection'))),
   });
 
   const setShared = (now: boolean, cause?: unknown): void => {
@@ -51,7 +51,7 @@ export async function connectCounters({ url, log, onShared }: SharedCountersDeps
     if (client?.isOpen) client.destroy();
     client = undefined;
   };
-  const lose = (cause: unknown): void => {
+  const disconnect = (cause: unknown): void => {
     setShared(false, cause);
     hangUp();
     clearTimeout(again);
@@ -59,20 +59,20 @@ export async function connectCounters({ url, log, onShared }: SharedCountersDeps
   };
   /** Anew from the ground, since a server that answers no more may hold what was sent to it for ever. */
   async function connect(): Promise<void> {
-    const fresh = connectionTo(url, (error) => fresh === client && lose(error));
+    const fresh = createRedisClient(url, (error) => fresh === client && disconnect(error));
     client = fresh;
     try {
-      await inTime(fresh.connect(), CONNECT_MS);
+      await withTimeout(fresh.connect(), CONNECT_TIMEOUT_MS);
       await store.init({ windowMs: WINDOW_MS } as Options); // the rest of the options is not its business
       setShared(true);
     } catch (error) {
-      if (fresh === client) lose(error);
+      if (fresh === client) disconnect(error);
     }
   }
 
   await connect();
   return {
-    over: (own) => ({
+    withFallback: (own) => ({
       localKeys: false,
       async increment(key) {
         // Counted here in any case, so that nobody starts anew when the others are lost.
@@ -82,7 +82,7 @@ export async function connectCounters({ url, log, onShared }: SharedCountersDeps
         try {
           return await store.increment(key);
         } catch (error) {
-          if (counting === client) lose(error);
+          if (counting === client) disconnect(error);
           return alone;
         }
       },
@@ -98,7 +98,7 @@ export async function connectCounters({ url, log, onShared }: SharedCountersDeps
 }
 
 /** What is not there in time is not waited for. */
-async function inTime<T>(promise: Promise<T>, ms: number = PATIENCE_MS): Promise<T> {
+async function withTimeout<T>(promise: Promise<T>, ms: number = COMMAND_TIMEOUT_MS): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
   promise.catch(() => {}); // it may fail when nobody looks any more

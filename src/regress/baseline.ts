@@ -10,7 +10,7 @@ import type { Recording, Row } from './recording.ts';
 
 const FILE = 'baseline.json';
 /** Begins the name of a folder for results, of which there is no baseline yet. */
-const UNFINISHED = 'unfinished-';
+const STAGING_PREFIX = 'unfinished-';
 /** Changes when older files cannot be read any more. */
 const LAYOUT = 1;
 
@@ -70,19 +70,19 @@ const schema = z.object({
  * @returns a folder in it, to be removed when nothing comes of it
  * @throws BaselineError when something else is there
  */
-export async function roomForBaseline(folder: string): Promise<string> {
+export async function stageBaseline(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
-  const found = (await readdir(folder)).filter((name) => !name.startsWith(UNFINISHED));
+  const found = (await readdir(folder)).filter((name) => !name.startsWith(STAGING_PREFIX));
   if (found.length > 0 && !found.includes(FILE)) {
     throw new BaselineError(`${folder} holds something that is no baseline: it is left alone`);
   }
-  const room = await mkdtemp(join(folder, UNFINISHED));
+  const room = await mkdtemp(join(folder, STAGING_PREFIX));
   await mkdir(join(room, RESULTS));
   return room;
 }
 
 /** Puts the results that are in such a room in the place of what an older baseline left. */
-export async function moveIn(folder: string, room: string): Promise<void> {
+export async function commitBaseline(folder: string, room: string): Promise<void> {
   await rm(join(folder, FILE), { force: true });
   await rm(join(folder, RESULTS), { recursive: true, force: true });
   await rename(join(room, RESULTS), join(folder, RESULTS));
@@ -100,7 +100,7 @@ export async function writeBaseline(
   const { tools, at, matrix } = recording;
   const commands = [...new Set(recording.rows.flatMap((row) => row.commands))];
   const rows = recording.rows.map((row) => ({
-    ...(withPictures ? row : lasting(row)),
+    ...(withPictures ? row : withoutVolatile(row)),
     commands: row.commands.map((command) => commands.indexOf(command)),
   }));
   // A line a row, so that a review shows what changed.
@@ -114,13 +114,13 @@ export async function writeBaseline(
 }
 
 /** Formats whose files hold the time when they were made: their digest is another one each time. */
-const DATED: readonly string[] = ['pdf'];
+const VOLATILE_KEYS: readonly string[] = ['pdf'];
 
 /** Without what is another each time, so that a file in version control changes only when a result does. */
-function lasting({ result, ...row }: Row): Row {
+function withoutVolatile({ result, ...row }: Row): Row {
   if (!result) return row;
   const { ms: _, digest, ...rest } = result;
-  return { ...row, result: { ...rest, ...(!DATED.includes(row.format) && { digest }) } };
+  return { ...row, result: { ...rest, ...(!VOLATILE_KEYS.includes(row.format) && { digest }) } };
 }
 
 /** @throws BaselineError when there is none, or it makes no sense */

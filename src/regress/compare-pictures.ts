@@ -1,21 +1,21 @@
-import { type Difference, difference } from './picture/difference.ts';
+import { type Difference, measureDifference } from './picture/difference.ts';
 import { digestOf, distance } from './picture/fingerprint.ts';
-import type { Facts, Picture } from './picture/picture.ts';
+import type { ImageMetadata, DecodedImage } from './picture/picture.ts';
 import type { Figures } from './recording.ts';
 import type { Thresholds } from './thresholds.ts';
-import { because, type Outcome, type Reason, type ReasonKind } from './verdict.ts';
+import { describeReason, type Outcome, type Reason, type ReasonKind } from './verdict.ts';
 
 /** Two pictures, decoded or in figures → what differs by more than is allowed. Pure. */
 
 /** Every fact that is another one, in words. */
-export function factReasons(before: Facts, after: Facts): Reason[] {
+export function factReasons(before: ImageMetadata, after: ImageMetadata): Reason[] {
   return FACTS.flatMap(([kind, say]) => {
     const [one, other] = [say(before), say(after)];
-    return one === other ? [] : because(kind, `${one} → ${other}`);
+    return one === other ? [] : describeReason(kind, `${one} → ${other}`);
   });
 }
 
-const FACTS: readonly (readonly [ReasonKind, (facts: Facts) => string])[] = [
+const FACTS: readonly (readonly [ReasonKind, (facts: ImageMetadata) => string])[] = [
   ['size', ({ width, height }) => `${width} × ${height}`],
   ['frames', ({ frames }) => `${frames} ${frames === 1 ? 'frame or page' : 'frames or pages'}`],
   ['timing', ({ delays }) => (delays ? `delays ${delays.join(' ')} ms` : 'no delays')],
@@ -34,8 +34,8 @@ const SHAPE: readonly ReasonKind[] = ['size', 'frames'];
 
 /** Verdict on two decoded pictures. */
 export function comparePixels(
-  before: Picture,
-  after: Picture,
+  before: DecodedImage,
+  after: DecodedImage,
   reasons: readonly Reason[],
   allowed: Thresholds,
 ): Outcome {
@@ -44,15 +44,15 @@ export function comparePixels(
     return { verdict: reasons.length > 0 ? 'changed' : 'same', reasons, remarks: [] };
   }
   const worst = worstFrame(before, after, allowed);
-  if (!worst) return { verdict: 'changed', reasons: because('size', 'a page has another size'), remarks: [] };
+  if (!worst) return { verdict: 'changed', reasons: describeReason('size', 'a page has another size'), remarks: [] };
   const all = [...reasons, ...pixelReasons(worst, allowed)];
   return { verdict: all.length > 0 ? 'changed' : 'alike', reasons: all, remarks: [], difference: worst };
 }
 
 /** The frame or page that differs most: by more than is allowed, if any does; nothing when one has another size, as only pages can. */
 function worstFrame(
-  before: Picture,
-  after: Picture,
+  before: DecodedImage,
+  after: DecodedImage,
   allowed: Thresholds,
 ): (Difference & { frame: number }) | undefined {
   const tooFar = (one: Difference) => Number(pixelReasons(one, allowed).length > 0);
@@ -60,7 +60,7 @@ function worstFrame(
   for (const [frame, raster] of before.frames.entries()) {
     const other = after.frames[frame];
     if (other?.width !== raster.width || other.height !== raster.height) return undefined;
-    const found = difference(raster, other);
+    const found = measureDifference(raster, other);
     const further = worst ? tooFar(found) - tooFar(worst) || worst.psnr - found.psnr : 1;
     if (further > 0) worst = { ...found, frame };
   }
@@ -69,12 +69,12 @@ function worstFrame(
 
 function pixelReasons({ psnr, ssim, patch }: Difference, allowed: Thresholds): Reason[] {
   return [
-    ...(psnr < allowed.psnr ? because('pixels', `PSNR ${psnr.toFixed(1)} dB, at least ${allowed.psnr}`) : []),
+    ...(psnr < allowed.psnr ? describeReason('pixels', `PSNR ${psnr.toFixed(1)} dB, at least ${allowed.psnr}`) : []),
     ...(ssim !== undefined && ssim < allowed.ssim
-      ? because('pixels', `SSIM ${ssim.toFixed(4)}, at least ${allowed.ssim}`)
+      ? describeReason('pixels', `SSIM ${ssim.toFixed(4)}, at least ${allowed.ssim}`)
       : []),
     ...(patch > allowed.patch
-      ? because('pixels', `in one place ${patch.toFixed(1)} of 255, at most ${allowed.patch}`)
+      ? describeReason('pixels', `in one place ${patch.toFixed(1)} of 255, at most ${allowed.patch}`)
       : []),
   ];
 }
@@ -94,10 +94,10 @@ export function compareFigures(
   const all = [
     ...reasons,
     ...(apart.means > allowed.means
-      ? because('pixels', `mean colour of a part ${apart.means} of 255 off, at most ${allowed.means}`)
+      ? describeReason('pixels', `mean colour of a part ${apart.means} of 255 off, at most ${allowed.means}`)
       : []),
     ...(apart.sharpness > allowed.sharpness
-      ? because(
+      ? describeReason(
           'pixels',
           `sharpness of a part ${percent(apart.sharpness)} off, at most ${percent(allowed.sharpness)}`,
         )

@@ -1,10 +1,10 @@
 import { compareFigures, comparePixels, factReasons } from './compare-pictures.ts';
 import { decode } from './picture/codec.ts';
-import type { Facts, Picture } from './picture/picture.ts';
+import type { ImageMetadata, DecodedImage } from './picture/picture.ts';
 import { figuresOf } from './record.ts';
 import { type Figures, keyOf, type Recording, type Result, type Row } from './recording.ts';
 import type { Thresholds } from './thresholds.ts';
-import { because, type Finding, isFailure, type Outcome } from './verdict.ts';
+import { describeReason, type Finding, isFailure, type Outcome } from './verdict.ts';
 
 /** Two recordings → what became of each image in each case. */
 
@@ -28,7 +28,7 @@ export async function compare(
     const allowed = thresholds(image, name);
     if (!allowed) continue;
     // One after the other: pictures are large.
-    const outcome = one && other ? await compareRows(one, other, { before, after, allowed }) : lonely(one);
+    const outcome = one && other ? await compareRows(one, other, { before, after, allowed }) : unmatched(one);
     findings.push({ image, case: name, before: one, after: other, ...outcome });
     progress(done + 1, keys.length);
   }
@@ -41,19 +41,19 @@ interface Sides {
   readonly allowed: Thresholds;
 }
 
-function lonely(before: Row | undefined): Outcome {
+function unmatched(before: Row | undefined): Outcome {
   const text = before ? 'is in the baseline alone' : 'is not in the baseline: record it anew';
-  return { verdict: 'unmatched', reasons: because('set', text), remarks: [] };
+  return { verdict: 'unmatched', reasons: describeReason('set', text), remarks: [] };
 }
 
 async function compareRows(before: Row, after: Row, sides: Sides): Promise<Outcome> {
   if (before.input !== after.input || before.format !== after.format) {
     const what =
       before.input === after.input ? 'the case has another format' : 'the image itself is another one';
-    return { verdict: 'unmatched', reasons: because('set', `${what}: record it anew`), remarks: [] };
+    return { verdict: 'unmatched', reasons: describeReason('set', `${what}: record it anew`), remarks: [] };
   }
   if (!before.result || !after.result) return compareErrors(before, after);
-  const beside = besides(before.result, after.result, sides.allowed);
+  const beside = compareMetadata(before.result, after.result, sides.allowed);
   const sameBytes = before.result.digest !== undefined && before.result.digest === after.result.digest;
   const seen: Outcome = sameBytes
     ? { verdict: 'identical', reasons: [], remarks: [] }
@@ -69,10 +69,10 @@ async function compareRows(before: Row, after: Row, sides: Sides): Promise<Outco
 
 function compareErrors({ refused: before }: Row, { refused: after }: Row): Outcome {
   const text = `${sentence(before)} → ${sentence(after)}`;
-  if (!before) return { verdict: 'broken', reasons: because('error', text), remarks: [] };
-  if (!after) return { verdict: 'mended', reasons: because('error', text), remarks: [] };
+  if (!before) return { verdict: 'broken', reasons: describeReason('error', text), remarks: [] };
+  if (!after) return { verdict: 'mended', reasons: describeReason('error', text), remarks: [] };
   if (before.status !== after.status) {
-    return { verdict: 'changed', reasons: because('error', text), remarks: [] };
+    return { verdict: 'changed', reasons: describeReason('error', text), remarks: [] };
   }
   const remarks = before.message === after.message ? [] : [`another message: ${text}`];
   return { verdict: 'identical', reasons: [], remarks };
@@ -85,7 +85,7 @@ const sentence = (refused: Row['refused']): string =>
 const SLOW = { times: 2, ms: 100 };
 
 /** What does not show in the picture: its size in bytes, the time that it took, what was told of it. */
-function besides(before: Result, after: Result, allowed: Thresholds): Pick<Outcome, 'reasons' | 'remarks'> {
+function compareMetadata(before: Result, after: Result, allowed: Thresholds): Pick<Outcome, 'reasons' | 'remarks'> {
   const grown = after.bytes - before.bytes;
   const share = grown / Math.max(1, before.bytes);
   const resized = Math.abs(share) > allowed.bytes && Math.abs(grown) > allowed.bytesFloor;
@@ -98,8 +98,8 @@ function besides(before: Result, after: Result, allowed: Thresholds): Pick<Outco
   const percent = `${share > 0 ? '+' : ''}${(share * 100).toFixed(0)}%`;
   return {
     reasons: [
-      ...(resized ? because('bytes', `${before.bytes} → ${after.bytes} bytes (${percent})`) : []),
-      ...(late ? because('time', took) : []),
+      ...(resized ? describeReason('bytes', `${before.bytes} → ${after.bytes} bytes (${percent})`) : []),
+      ...(late ? describeReason('time', took) : []),
     ],
     remarks: [
       ...(slow ? [took] : []),
@@ -109,23 +109,23 @@ function besides(before: Result, after: Result, allowed: Thresholds): Pick<Outco
 }
 
 async function comparePictures(before: Row, after: Row, sides: Sides): Promise<Outcome> {
-  const [one, other] = await Promise.all([look(before, sides.before), look(after, sides.after)]);
+  const [one, other] = await Promise.all([loadResult(before, sides.before), loadResult(after, sides.after)]);
   if (!one && !other)
     return {
       verdict: 'changed',
-      reasons: because('error', 'other bytes, which no independent decoder reads, now as before'),
+      reasons: describeReason('error', 'other bytes, which no independent decoder reads, now as before'),
       remarks: [],
     };
   if (!other)
     return {
       verdict: 'broken',
-      reasons: because('error', 'cannot be read by an independent decoder'),
+      reasons: describeReason('error', 'cannot be read by an independent decoder'),
       remarks: [],
     };
   if (!one)
     return {
       verdict: 'mended',
-      reasons: because('error', 'could not be read before, and can now'),
+      reasons: describeReason('error', 'could not be read before, and can now'),
       remarks: [],
     };
   const reasons = factReasons(one.facts, other.facts);
@@ -134,15 +134,15 @@ async function comparePictures(before: Row, after: Row, sides: Sides): Promise<O
 }
 
 /** A result, by its file or by its figures. */
-type Look = { readonly facts: Facts } & (
-  | { readonly picture: Picture; readonly figures?: never }
+type LoadedResult = { readonly facts: ImageMetadata } & (
+  | { readonly picture: DecodedImage; readonly figures?: never }
   | { readonly figures: Figures; readonly picture?: never }
 );
 
-const inFigures = ({ figures, picture }: Look): Figures => figures ?? figuresOf(picture);
+const inFigures = ({ figures, picture }: LoadedResult): Figures => figures ?? figuresOf(picture);
 
 /** A result by its file, or by its figures where that was not kept; nothing when no decoder reads it. */
-async function look(row: Row, recording: Recording): Promise<Look | undefined> {
+async function loadResult(row: Row, recording: Recording): Promise<LoadedResult | undefined> {
   const file = recording.open(row);
   const figures = row.result?.figures;
   if (!file) return figures && { facts: figures.facts, figures };

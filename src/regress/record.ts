@@ -3,11 +3,11 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { OUTPUTS } from '../formats.ts';
 import { typeOf } from './converters/by-mill.ts';
-import type { Attempt, Converter, Image } from './converters/converter.ts';
+import type { Attempt, Backend, Image } from './converters/converter.ts';
 import type { Case, Matrix } from './matrix.ts';
 import { decode } from './picture/codec.ts';
 import { digestOf, fingerprintsOf } from './picture/fingerprint.ts';
-import type { Picture } from './picture/picture.ts';
+import type { DecodedImage } from './picture/picture.ts';
 import type { Figures, Recording, Row } from './recording.ts';
 
 /** Converts every image of a folder in every case of a matrix. */
@@ -15,7 +15,7 @@ import type { Figures, Recording, Row } from './recording.ts';
 export interface RecordOptions {
   readonly images: readonly Image[];
   readonly matrix: Matrix;
-  readonly converter: Converter;
+  readonly converter: Backend;
   /** Where results are kept; without one there are figures instead. */
   readonly folder?: string | undefined;
   /** How often each is converted, for the time that it takes. */
@@ -112,7 +112,7 @@ async function recordOne(image: Image, how: Case, options: RecordOptions): Promi
 }
 
 /** What a baseline without pictures keeps of one. */
-export function figuresOf(picture: Picture): Figures {
+export function figuresOf(picture: DecodedImage): Figures {
   return { facts: picture.facts, pixels: digestOf(picture), fingerprints: fingerprintsOf(picture) };
 }
 

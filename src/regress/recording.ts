@@ -1,7 +1,7 @@
 import type { OutputType } from '../formats.ts';
 import type { Refusal } from './converters/converter.ts';
 import type { Matrix } from './matrix.ts';
-import type { Facts } from './picture/picture.ts';
+import type { ImageMetadata } from './picture/picture.ts';
 
 /** What became of every image in every case, with pictures or with figures instead of them. */
 
@@ -39,7 +39,7 @@ export interface Result {
 }
 
 export interface Figures {
-  readonly facts: Facts;
+  readonly facts: ImageMetadata;
   /** Digest of the decoded pixels. */
   readonly pixels: string;
   /** See picture/fingerprint.ts. */

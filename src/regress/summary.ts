@@ -1,5 +1,5 @@
 import type { Recording } from './recording.ts';
-import { type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict, worstFirst } from './verdict.ts';
+import { type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict, bySeverity } from './verdict.ts';
 
 /** The findings counted, and in words for a terminal. */
 
@@ -37,19 +37,19 @@ export function countsOf(findings: readonly Finding[]): Counts {
 }
 
 /** What `imagemill regress` says of itself. */
-export function toolsInWords({ tools }: Pick<Recording, 'tools'>): string {
+export function formatTools({ tools }: Pick<Recording, 'tools'>): string {
   return Object.entries(tools)
     .map(([name, version]) => `${name} ${version}`)
     .join(', ');
 }
 
-const MOST_LINES = 25;
+const MAX_LINES = 25;
 
 /** For a terminal: the worst, then the counts. */
-export function inWords(findings: readonly Finding[], before: Recording, after: Recording): string {
-  const failures = worstFirst(findings).filter(isFailure);
-  const width = Math.max(0, ...failures.slice(0, MOST_LINES).map((one) => one.case.length));
-  const lines = failures.slice(0, MOST_LINES).map(({ verdict, case: name, image, reasons }) => {
+export function formatSummary(findings: readonly Finding[], before: Recording, after: Recording): string {
+  const failures = bySeverity(findings).filter(isFailure);
+  const width = Math.max(0, ...failures.slice(0, MAX_LINES).map((one) => one.case.length));
+  const lines = failures.slice(0, MAX_LINES).map(({ verdict, case: name, image, reasons }) => {
     const why = reasons.map(({ text }) => text).join('; ');
     return `${verdict.padEnd(10)} ${name.padEnd(width)}  ${printable(image)}: ${printable(why)}`;
   });
@@ -62,8 +62,8 @@ export function inWords(findings: readonly Finding[], before: Recording, after: 
     ...lines,
     ...(more > 0 ? [`… and ${more} more`] : []),
     ...(lines.length > 0 ? [''] : []),
-    `before: ${toolsInWords(before)}`,
-    `after:  ${toolsInWords(after)}`,
+    `before: ${formatTools(before)}`,
+    `after:  ${formatTools(after)}`,
     `${total} results:`,
     ...counted,
   ].join('\n');

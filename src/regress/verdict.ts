@@ -57,7 +57,7 @@ export const VERDICT_NAMES = Object.keys(VERDICTS) as Verdict[];
 export const isFailure = ({ verdict }: Pick<Finding, 'verdict'>): boolean => VERDICTS[verdict].fails;
 
 /** Worst first: by verdict, then what is another picture altogether, then by how far the pixels are apart. */
-export function worstFirst(findings: readonly Finding[]): Finding[] {
+export function bySeverity(findings: readonly Finding[]): Finding[] {
   return [...findings].sort(
     (a, b) =>
       VERDICT_NAMES.indexOf(a.verdict) - VERDICT_NAMES.indexOf(b.verdict) ||
@@ -67,16 +67,16 @@ export function worstFirst(findings: readonly Finding[]): Finding[] {
 }
 
 /** Kinds of change that need no measure. */
-const ALTOGETHER: readonly ReasonKind[] = ['error', 'size', 'frames', 'timing', 'alpha', 'profile'];
-const MOST_DB = 200;
+const MAX_SEVERITY: readonly ReasonKind[] = ['error', 'size', 'frames', 'timing', 'alpha', 'profile'];
+const MAX_DB = 200;
 
 function severity({ reasons, difference, distance }: Finding): number {
-  if (reasons.some(({ kind }) => ALTOGETHER.includes(kind))) return 2 * MOST_DB;
-  if (difference) return MOST_DB - Math.min(difference.psnr, MOST_DB);
+  if (reasons.some(({ kind }) => MAX_SEVERITY.includes(kind))) return 2 * MAX_DB;
+  if (difference) return MAX_DB - Math.min(difference.psnr, MAX_DB);
   return distance ? distance.means + 100 * distance.sharpness : 0;
 }
 
 /** What a comparison finds out. */
 export type Outcome = Pick<Finding, 'verdict' | 'reasons' | 'remarks' | 'difference' | 'distance'>;
 
-export const because = (kind: ReasonKind, text: string): Reason[] => [{ kind, text }];
+export const describeReason = (kind: ReasonKind, text: string): Reason[] => [{ kind, text }];

@@ -6,7 +6,7 @@ import { INPUTS } from '../formats.ts';
 const UNITS = ['B', 'KB', 'MB', 'GB'];
 
 /** Bytes with three digits that count, in units of 1024. */
-export function size(bytes: number): string {
+export function formatSize(bytes: number): string {
   let value = bytes;
   let unit = 0;
   while (value >= 1000 && unit < UNITS.length - 1) {
@@ -18,7 +18,7 @@ export function size(bytes: number): string {
 }
 
 /** What a conversion did to the size, in whole per cent. */
-export function change(before: number, after: number): string {
+export function formatChange(before: number, after: number): string {
   const percent = Math.round((1 - after / before) * 100);
   if (percent === 0) return 'same size';
   // Something is always left.

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
-import { explain } from '../../src/convert/failure.ts';
+import { toServiceError } from '../../src/convert/failure.ts';
 import type { ToolName } from '../../src/convert/plan/types.ts';
-import { CommandFailed } from '../../src/engine/command.ts';
-import { ClientGone, type ServiceError } from '../../src/errors.ts';
+import { CommandError } from '../../src/engine/command.ts';
+import { ClientDisconnectedError, type ServiceError } from '../../src/errors.ts';
 
 const source = { type: 'png', label: 'The file' } as const;
 const explained = (error: unknown, tool: ToolName = 'magick') =>
-  explain(error, tool, source, 'webp', { ms: 2000, setting: 'CONVERT_TIMEOUT_MS' }) as ServiceError;
-const failed = (stderr: string) => new CommandFailed('exit', 'x', { stderr });
+  toServiceError(error, tool, source, 'webp', { ms: 2000, setting: 'CONVERT_TIMEOUT_MS' }) as ServiceError;
+const failed = (stderr: string) => new CommandError('exit', 'x', { stderr });
 const shortage = (code: string) =>
-  new CommandFailed('unrunnable', 'spawn', { cause: Object.assign(new Error(code), { code }) });
+  new CommandError('unrunnable', 'spawn', { cause: Object.assign(new Error(code), { code }) });
 
 describe('a failed command', () => {
   for (const code of ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM']) {
@@ -24,17 +24,17 @@ describe('a failed command', () => {
   });
 
   it('that was cancelled means that the client is gone', () => {
-    expect(explained(new CommandFailed('cancelled', 'x'))).to.be.instanceOf(ClientGone);
+    expect(explained(new CommandError('cancelled', 'x'))).to.be.instanceOf(ClientDisconnectedError);
   });
 
   it('that took too long is 413, and names the limit and its setting, or says that there is none', () => {
-    const error = new CommandFailed('timeout', 'x');
+    const error = new CommandError('timeout', 'x');
     expect(explained(error)).to.include({
       status: 413,
       retryAfter: undefined,
       message: 'The file took longer to convert than the limit of 2 seconds (CONVERT_TIMEOUT_MS).',
     });
-    expect(explain(error, 'rsvg', source, 'webp', { ms: 15_000 }).message).to.equal(
+    expect(toServiceError(error, 'rsvg', source, 'webp', { ms: 15_000 }).message).to.equal(
       'The file took longer to convert than the limit of 15 seconds for drawings, which no setting moves.',
     );
   });
@@ -44,14 +44,14 @@ describe('a failed command', () => {
       const stderr = `convert-im6.q16: ${reason} @ fatal/cache.c/GetImagePixelCache/1877.\n`;
       expect(explained(failed(stderr)), reason).to.include({ code: 'CONVERSION_TIMEOUT' });
     }
-    expect(explained(new CommandFailed('signal', 'x', { signal: 'SIGXCPU' }))).to.include({
+    expect(explained(new CommandError('signal', 'x', { signal: 'SIGXCPU' }))).to.include({
       code: 'CONVERSION_TIMEOUT',
     });
   });
 
   it('that wrote more than a file may have is told as too large', () => {
     for (const end of [{ signal: 'SIGXFSZ' }, { exitCode: 25 }] as const) {
-      expect(explained(new CommandFailed('exit', 'x', end))).to.include({
+      expect(explained(new CommandError('exit', 'x', end))).to.include({
         code: 'TOO_LARGE',
         status: 413,
       });
@@ -72,7 +72,7 @@ describe('a failed command', () => {
   });
 
   it('of a tool that was killed from outside means that the service cannot convert for now', () => {
-    const error = new CommandFailed('signal', 'x', { signal: 'SIGKILL' });
+    const error = new CommandError('signal', 'x', { signal: 'SIGKILL' });
     expect(explained(error)).to.include({ code: 'TOOLS_FAILING', status: 503, cause: error });
   });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { tiff } from '../../scripts/fixtures/writers.ts';
-import { readHeader } from '../../src/convert/header/header.ts';
+import { inspect } from '../../src/convert/header/header.ts';
 import type { InputType } from '../../src/formats.ts';
 import { fixture, fixturePath, trapPath } from '../helpers/client.ts';
 import { scratch } from '../helpers/hooks.ts';
@@ -12,12 +12,12 @@ import { scratch } from '../helpers/hooks.ts';
 const headerOf = async (bytes: Uint8Array, type: InputType) => {
   const path = join(await scratch('header'), 'in');
   await writeFile(path, bytes);
-  return readHeader(path, type);
+  return inspect(path, type);
 };
 
 describe('the header', () => {
   it('of a JPEG tells its stored size and that it is not CMYK', async () => {
-    expect(await readHeader(fixturePath('orientation-6.jpg'), 'jpg')).to.deep.include({
+    expect(await inspect(fixturePath('orientation-6.jpg'), 'jpg')).to.deep.include({
       type: 'jpg',
       width: 80,
       height: 120,
@@ -30,7 +30,7 @@ describe('the header', () => {
     execFileSync('mkfifo', [join(folder, 'pipe')]);
     await symlink(fixturePath('scene.png'), join(folder, 'link'));
     for (const name of ['pipe', 'link']) {
-      const outcome = await readHeader(join(folder, name), 'png').catch((error) => error.code);
+      const outcome = await inspect(join(folder, name), 'png').catch((error) => error.code);
       expect(outcome, name).to.be.oneOf(['ESPIPE', 'ELOOP']);
     }
   });
@@ -53,11 +53,11 @@ describe('the header', () => {
 
   it('of a GIF tells delays and plays, and that a still does not move', async () => {
     const moving = { delaysMs: [100, 250, 40], plays: 3 };
-    expect(await readHeader(fixturePath('moving.gif'), 'gif')).to.deep.include({
+    expect(await inspect(fixturePath('moving.gif'), 'gif')).to.deep.include({
       type: 'gif',
       animation: moving,
     });
-    const still = await readHeader(fixturePath('scene.gif'), 'gif');
+    const still = await inspect(fixturePath('scene.gif'), 'gif');
     expect(still).to.deep.include({ width: 120, height: 80, profile: 'none', tones: 'palette' });
     expect(still).to.not.have.property('animation');
   });
@@ -83,15 +83,15 @@ describe('the header', () => {
   it('of a WebP tells delays and plays, and that a still does not move', async () => {
     const frames = [true, false, false].map((replaces) => ({ clears: false, replaces }));
     const moving = { delaysMs: [100, 250, 40], plays: 3, transparent: true, frames };
-    expect(await readHeader(fixturePath('moving.webp'), 'webp')).to.deep.include({
+    expect(await inspect(fixturePath('moving.webp'), 'webp')).to.deep.include({
       type: 'webp',
       animation: moving,
     });
-    expect(await readHeader(fixturePath('window.webp'), 'webp')).to.not.have.property('animation');
+    expect(await inspect(fixturePath('window.webp'), 'webp')).to.not.have.property('animation');
   });
 
   it('of a TIFF tells its pages, without those that are small versions of others', async () => {
-    expect(await readHeader(fixturePath('pages.tiff'), 'tiff')).to.deep.include({
+    expect(await inspect(fixturePath('pages.tiff'), 'tiff')).to.deep.include({
       width: 48,
       height: 32,
       pages: [0, 1, 2].map((at) => ({ at, width: 48, height: 32, profile: 'none' })),
@@ -108,22 +108,22 @@ describe('the header', () => {
   });
 
   it('of a TIFF tells what is special about each of its pages', async () => {
-    expect((await readHeader(trapPath('mixed.tiff'), 'tiff')).pages).to.deep.equal([
+    expect((await inspect(trapPath('mixed.tiff'), 'tiff')).pages).to.deep.equal([
       { at: 0, width: 64, height: 32, profile: 'none', inverted: true },
       { at: 1, width: 48, height: 32, profile: 'none' },
       { at: 2, width: 64, height: 32, profile: 'none', tones: 'bilevel' },
       { at: 3, width: 48, height: 32, profile: 'none', orientation: 6 },
     ]);
-    expect((await readHeader(trapPath('old-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
+    expect((await inspect(trapPath('old-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
       { at: 0, width: 120, height: 80, profile: 'none', oldJpeg: true },
     ]);
-    expect((await readHeader(trapPath('turned-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
+    expect((await inspect(trapPath('turned-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
       { at: 0, width: 120, height: 80, profile: 'srgb', orientation: 8, mirroredFor: 8 },
     ]);
-    expect((await readHeader(trapPath('palette.tiff'), 'tiff')).pages).to.deep.equal([
+    expect((await inspect(trapPath('palette.tiff'), 'tiff')).pages).to.deep.equal([
       { at: 0, width: 120, height: 80, profile: 'none', tones: 'palette' },
     ]);
-    expect(await readHeader(trapPath('lab.tiff'), 'tiff')).to.deep.include({ lab: true });
+    expect(await inspect(trapPath('lab.tiff'), 'tiff')).to.deep.include({ lab: true });
   });
 
   for (const [name, type, profile] of [
@@ -134,7 +134,7 @@ describe('the header', () => {
     ['gamma.png', 'png', 'none'],
   ] as const) {
     it(`of ${name} tells that its profile is ${profile}`, async () => {
-      expect((await readHeader(trapPath(name), type)).profile).to.equal(profile);
+      expect((await inspect(trapPath(name), type)).profile).to.equal(profile);
     });
   }
 
@@ -160,7 +160,7 @@ describe('the header', () => {
 
   it('tells the orientation and the kinds of metadata in every format that carries them', async () => {
     for (const type of ['jpg', 'png', 'webp', 'tiff'] as const) {
-      const { metadata = [] } = await readHeader(trapPath(`everything.${type}`), type);
+      const { metadata = [] } = await inspect(trapPath(`everything.${type}`), type);
       const kinds = type === 'webp' || type === 'png' ? ['exif', 'xmp'] : ['exif', 'iptc', 'xmp'];
       expect([...new Set(metadata)].sort(), type).to.include.members(kinds);
     }
@@ -169,15 +169,15 @@ describe('the header', () => {
       const bytes = await image.withMetadata({ orientation: 7 }).toFormat(make).toBuffer();
       expect(await headerOf(bytes, make === 'jpeg' ? 'jpg' : make), make).to.deep.include({ orientation: 7 });
     }
-    expect((await readHeader(trapPath('turned-by-xmp.jpg'), 'jpg')).orientation).to.equal(undefined);
+    expect((await inspect(trapPath('turned-by-xmp.jpg'), 'jpg')).orientation).to.equal(undefined);
   });
 
   it('tells few colours from many, and frames that nobody reads', async () => {
-    expect(await readHeader(trapPath('few-colours.png'), 'png')).to.deep.include({ tones: 'palette' });
-    expect(await readHeader(trapPath('deep.png'), 'png')).to.not.have.property('tones');
-    expect(await readHeader(trapPath('moving.png'), 'png')).to.deep.include({ framesUnread: true });
-    expect(await readHeader(trapPath('moving.avif'), 'avif')).to.deep.include({ framesUnread: true });
-    expect(await readHeader(trapPath('lossless-coding.jpg'), 'jpg')).to.deep.include({ rareCoding: true });
+    expect(await inspect(trapPath('few-colours.png'), 'png')).to.deep.include({ tones: 'palette' });
+    expect(await inspect(trapPath('deep.png'), 'png')).to.not.have.property('tones');
+    expect(await inspect(trapPath('moving.png'), 'png')).to.deep.include({ framesUnread: true });
+    expect(await inspect(trapPath('moving.avif'), 'avif')).to.deep.include({ framesUnread: true });
+    expect(await inspect(trapPath('lossless-coding.jpg'), 'jpg')).to.deep.include({ rareCoding: true });
   });
 
   it('tells a PNG that packs well, as screenshots do, from one that does not', async () => {
@@ -186,7 +186,7 @@ describe('the header', () => {
       '<svg width="400" height="300"><rect width="100" height="300" fill="#123"/></svg>',
     );
     await sharp(panels).png().toFile(path);
-    expect(await readHeader(path, 'png')).to.deep.include({ flat: true });
+    expect(await inspect(path, 'png')).to.deep.include({ flat: true });
     const noise = {
       create: {
         width: 400,
@@ -197,17 +197,17 @@ describe('the header', () => {
       },
     } as const;
     await sharp(noise).png().toFile(path);
-    expect(await readHeader(path, 'png')).to.deep.include({ flat: false });
+    expect(await inspect(path, 'png')).to.deep.include({ flat: false });
   });
 
   it('of every format tells the size', async () => {
     for (const type of ['png', 'jpg', 'gif', 'bmp', 'tiff', 'avif', 'webp', 'svg'] as const) {
-      expect(await readHeader(fixturePath(`scene.${type}`), type), type).to.deep.include({
+      expect(await inspect(fixturePath(`scene.${type}`), type), type).to.deep.include({
         width: 120,
         height: 80,
       });
     }
-    expect(await readHeader(fixturePath('scene.ico'), 'ico')).to.deep.include({ width: 64, height: 64 });
+    expect(await inspect(fixturePath('scene.ico'), 'ico')).to.deep.include({ width: 64, height: 64 });
     for (const options of [{ lossless: true }, { quality: 80 }]) {
       const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
       expect(await headerOf(await image.webp(options).toBuffer(), 'webp')).to.deep.include({
@@ -270,7 +270,7 @@ describe('the header', () => {
 
   it('of an AVIF tells that one picture is shown, which its transparency is no other than', async () => {
     for (const name of ['scene.avif', 'window.avif']) {
-      const { stills, profile, framesUnread } = await readHeader(fixturePath(name), 'avif');
+      const { images: stills, profile, hasIgnoredFrames: framesUnread } = await inspect(fixturePath(name), 'avif');
       expect({ stills, profile, framesUnread }).to.deep.equal({
         stills: { count: 1, primary: 1 },
         profile: 'none',
@@ -410,7 +410,7 @@ describe('the header', () => {
       const path = join(await scratch('cut'), 'in');
       for (let length = 0; length <= Math.min(file.length, 600); length += 1) {
         await writeFile(path, file.subarray(0, length));
-        expect(await readHeader(path, type)).to.deep.include({ type });
+        expect(await inspect(path, type)).to.deep.include({ type });
       }
     }
   });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { baseNameOf, lastComponentOf } from '../../src/convert/output-name.ts';
-import { asciiName } from '../../src/http/ascii-name.ts';
+import { asciiFallback } from '../../src/http/ascii-name.ts';
 
 describe('the name of a converted file', () => {
   for (const [given, base] of [
@@ -48,7 +48,7 @@ describe('the name of a converted file', () => {
     const started = performance.now();
     for (let count = 0; count < 20; count += 1) {
       baseNameOf(name);
-      asciiName(name);
+      asciiFallback(name);
     }
     expect(performance.now() - started).to.be.below(1000);
   });
@@ -60,7 +60,7 @@ describe('the name of a converted file', () => {
   });
 
   it('has an ASCII stand-in without anything that needs escaping', () => {
-    expect(asciiName('Übergrößen "x" 100%.webp')).to.equal('Ubergro_en _x_ 100_.webp');
-    expect(asciiName('фото.webp')).to.equal('_.webp');
+    expect(asciiFallback('Übergrößen "x" 100%.webp')).to.equal('Ubergro_en _x_ 100_.webp');
+    expect(asciiFallback('фото.webp')).to.equal('_.webp');
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { plan } from '../../src/convert/plan/plan.ts';
-import type { ConvertOptions, Orientation, Picture } from '../../src/convert/plan/types.ts';
+import type { ConvertOptions, Orientation, ImageInfo } from '../../src/convert/plan/types.ts';
 import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
 import { invalidArguments } from '../helpers/plans.ts';
 
@@ -87,7 +87,7 @@ describe('a plan for any facts and options', () => {
             fc.integer({ min: 1, max: 100 }),
             fc.boolean(),
             (told, wished, format, quality, stripMetadata) => {
-              const picture = { type, ...told } as Picture;
+              const picture = { type, ...told } as ImageInfo;
               const options = { format, quality, stripMetadata, ...wished } as ConvertOptions;
               const planned = plan(picture, options, { magick, srgbProfile: '/srgb.icc' });
               expect(invalidArguments(planned)).to.deep.equal([]);

@@ -1,17 +1,17 @@
 import { expect } from 'chai';
 import { drawSmaller } from '../../src/convert/plan/drawing.ts';
-import { isMisread, plan, toolsFor } from '../../src/convert/plan/plan.ts';
-import type { ConvertOptions, Machine, Page, Picture } from '../../src/convert/plan/types.ts';
+import { isMisreadByMagick, plan, toolsFor } from '../../src/convert/plan/plan.ts';
+import type { ConvertOptions, ToolContext, Page, ImageInfo } from '../../src/convert/plan/types.ts';
 
-const SEVEN: Machine = { magick: 7, srgbProfile: '/srgb.icc' };
-const SIX: Machine = { magick: 6, srgbProfile: '/srgb.icc' };
+const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
+const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc' };
 const options = (given: Partial<ConvertOptions> = {}): ConvertOptions => ({
   format: 'webp',
   quality: 80,
   stripMetadata: true,
   ...given,
 });
-const lines = (picture: Picture, given: Partial<ConvertOptions> = {}, machine = SEVEN): string[] =>
+const lines = (picture: ImageInfo, given: Partial<ConvertOptions> = {}, machine = SEVEN): string[] =>
   plan(picture, options(given), machine).steps.map(({ tool, args }) => `${tool} ${args.join(' ')}`);
 
 const START = '-limit thread 1 -define profile:highres-transform=false';
@@ -74,7 +74,7 @@ describe('the plan', () => {
   });
 
   describe('for a large reduction of others', () => {
-    const steps = (picture: Picture, given: Partial<ConvertOptions>) =>
+    const steps = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
       /(-scale \S+ )?-filter Lanczos -resize \S+/.exec(lines(picture, given)[0] ?? '')?.[0];
     const size = { width: 3000, height: 2000 };
 
@@ -106,7 +106,7 @@ describe('the plan', () => {
       expect(steps({ type: 'png', ...size, orientation: 6 }, { width: 500 })).to.equal(
         '-scale 50% -filter Lanczos -resize 500x750!',
       );
-      expect(steps({ type: 'tiff', pages: [{ at: 0, ...size }] }, { width: 500 })).to.include('500x333!');
+      expect(steps({ type: 'tiff', pages: [{ index: 0, ...size }] }, { width: 500 })).to.include('500x333!');
       for (const picture of [{ type: 'png' }, { type: 'avif', ...size }, { type: 'gif', ...size }] as const)
         expect(steps(picture, { width: 300 })).to.equal('-filter Lanczos -resize 300x>');
     });
@@ -127,7 +127,7 @@ describe('the plan', () => {
 
     it('to WebP on version 6 is put together by img2webp', () => {
       const [frames, assemble] = lines(
-        { type: 'gif', animation: { delaysMs: [100, 40], plays: 3 } },
+        { type: 'gif', animation: { delaysMs: [100, 40], loopCount: 3 } },
         {},
         SIX,
       );
@@ -192,7 +192,7 @@ describe('the plan', () => {
     });
 
     it('on version 6 is decoded by heif-convert first, and of several pictures the primary one is taken', () => {
-      const [decode, convert] = lines({ type: 'avif', stills: { count: 5, primary: 2 } }, {}, SIX);
+      const [decode, convert] = lines({ type: 'avif', images: { count: 5, primary: 2 } }, {}, SIX);
       expect(decode).to.equal('heif in drawn.png');
       expect(convert).to.include(' PNG:drawn-2.png ');
       expect(lines({ type: 'avif' }, {}, SIX)[1]).to.include(' PNG:drawn.png ');
@@ -242,9 +242,9 @@ describe('the plan', () => {
 
     it('converts pages of different colours each by itself', () => {
       const pages: Page[] = [
-        { at: 0, profile: 'srgb' },
-        { at: 1, profile: 'other' },
-        { at: 2, cmyk: true, profile: 'none' },
+        { index: 0, profile: 'srgb' },
+        { index: 1, profile: 'other' },
+        { index: 2, cmyk: true, profile: 'none' },
       ];
       const picture = { type: 'tiff', profile: 'srgb', pages } as const;
       const line = lines(picture, { format: 'pdf' })[0] ?? '';
@@ -293,21 +293,21 @@ describe('the plan', () => {
   });
 
   describe('for a PDF', () => {
-    const compression = (picture: Picture, given: Partial<ConvertOptions> = {}) =>
+    const compression = (picture: ImageInfo, given: Partial<ConvertOptions> = {}) =>
       /-compress (\S+)/.exec(lines(picture, { format: 'pdf', ...given })[0] ?? '')?.[1];
 
     it('compresses photos as JPEG and few colours without loss', () => {
       expect(compression({ type: 'jpg' })).to.equal('JPEG');
-      expect(compression({ type: 'png', tones: 'palette' })).to.equal('Zip');
-      expect(compression({ type: 'png', tones: 'bilevel' })).to.equal('Group4');
-      expect(compression({ type: 'png', tones: 'bilevel' }, { width: 10 })).to.equal('Zip'); // greys, by then
+      expect(compression({ type: 'png', paletteKind: 'palette' })).to.equal('Zip');
+      expect(compression({ type: 'png', paletteKind: 'bilevel' })).to.equal('Group4');
+      expect(compression({ type: 'png', paletteKind: 'bilevel' }, { width: 10 })).to.equal('Zip'); // greys, by then
     });
 
     it('keeps every page of a TIFF when one of them must not lose anything', () => {
       const bilevel = { at: 0, tones: 'bilevel' } as const;
-      expect(compression({ type: 'tiff', pages: [bilevel, { at: 1, tones: 'bilevel' }] })).to.equal('Group4');
-      expect(compression({ type: 'tiff', pages: [bilevel, { at: 1 }] })).to.equal('Zip');
-      expect(compression({ type: 'tiff', pages: [{ at: 0 }, bilevel] }, { pages: 'first' })).to.equal('JPEG');
+      expect(compression({ type: 'tiff', pages: [bilevel, { index: 1, paletteKind: 'bilevel' }] })).to.equal('Group4');
+      expect(compression({ type: 'tiff', pages: [bilevel, { index: 1 }] })).to.equal('Zip');
+      expect(compression({ type: 'tiff', pages: [{ index: 0 }, bilevel] }, { pages: 'first' })).to.equal('JPEG');
     });
   });
 
@@ -328,12 +328,12 @@ describe('the plan', () => {
     });
 
     it('says so when not all is in the result', () => {
-      const notes = (picture: Picture, given: Partial<ConvertOptions>) =>
+      const notes = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
         plan(picture, options(given), SEVEN).notes;
       expect(notes(gif, { format: 'webp' })).to.deep.equal([]);
       expect(notes(gif, { format: 'webp', frames: 'first' })).to.deep.equal(['first-frame-only']);
       expect(notes(gif, { format: 'jpg' })).to.deep.equal(['first-frame-only']);
-      expect(notes({ type: 'png', framesUnread: true }, {})).to.deep.equal(['first-frame-only']);
+      expect(notes({ type: 'png', hasIgnoredFrames: true }, {})).to.deep.equal(['first-frame-only']);
       expect(notes(tiff, { format: 'jpg' })).to.deep.equal(['first-page-only']);
       expect(notes(tiff, { format: 'pdf' })).to.deep.equal([]);
       expect(notes({ type: 'jpg', profile: 'other' }, {})).to.deep.equal(['colour-converted-to-srgb']);
@@ -343,7 +343,7 @@ describe('the plan', () => {
   });
 
   describe('for a TIFF', () => {
-    const page = (at: number): Page => ({ at });
+    const page = (at: number): Page => ({ index: at });
     const picture = { type: 'tiff', pages: [0, 2, 3].map(page) } as const;
     it('takes all real pages into a PDF, and the first of them into anything else', () => {
       expect(lines(picture, { format: 'pdf' })[0]).to.include(' TIFF:in[0,2,3] ');
@@ -352,10 +352,10 @@ describe('the plan', () => {
 
     it('mends each page in its own way, and neighbours together', () => {
       const pages: Page[] = [
-        { at: 0 },
-        { at: 1 },
-        { at: 2, inverted: true },
-        { at: 3, orientation: 8, mirroredFor: 8 },
+        { index: 0 },
+        { index: 1 },
+        { index: 2, inverted: true },
+        { index: 3, orientation: 8, mirroredFor: 8 },
       ];
       expect(lines({ type: 'tiff', pages }, { format: 'pdf' })[0]).to.include(
         ' ( TIFF:in[0,1] -evaluate add 0 -orient TopLeft ) ( TIFF:in[2] -evaluate add 0 -negate -orient TopLeft ) ( TIFF:in[3] -evaluate add 0 -flip -orient LeftBottom -auto-orient -orient TopLeft ) ',
@@ -363,8 +363,8 @@ describe('the plan', () => {
     });
 
     it('with old-style JPEG inside would be misread by version 6', () => {
-      const old: Picture = { type: 'tiff', pages: [{ at: 0, oldJpeg: true }] };
-      expect([isMisread(old, SIX), isMisread(old, SEVEN), isMisread(picture, SIX)]).to.deep.equal([
+      const old: ImageInfo = { type: 'tiff', pages: [{ index: 0, oldJpeg: true }] };
+      expect([isMisreadByMagick(old, SIX), isMisreadByMagick(old, SEVEN), isMisreadByMagick(picture, SIX)]).to.deep.equal([
         true,
         false,
         false,
@@ -373,7 +373,7 @@ describe('the plan', () => {
   });
 
   it('packs a PNG as a photo, or as flat colours where it is known to have them and is not resized', () => {
-    const packed = (picture: Picture, given: Partial<ConvertOptions> = {}) =>
+    const packed = (picture: ImageInfo, given: Partial<ConvertOptions> = {}) =>
       lines(picture, { format: 'png', ...given })[0]
         ?.match(/png:compression-\S+/g)
         ?.map((text) => text.at(-1));

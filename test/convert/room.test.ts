@@ -6,16 +6,16 @@ import { pino } from 'pino';
 import sharp from 'sharp';
 import type { RequestRoom } from '../../src/files/disk-room.ts';
 import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
-import { createMill, type Mill } from '../../src/mill.ts';
+import { createConversionEngine, type ConversionEngine } from '../../src/mill.ts';
 import { fixturePath } from '../helpers/client.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 
 describe('a conversion', () => {
-  let mill: Mill;
+  let mill: ConversionEngine;
   let noise: string;
   before(async () => {
-    mill = await createMill(testConfig(), pino({ level: 'silent' }));
+    mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
     noise = join(await scratch('noise'), 'noise.png');
     const pixels = Buffer.from(Array.from({ length: 300 * 200 * 4 }, (_, at) => (at * 2_654_435_761) >>> 24));
     await sharp(pixels, { raw: { width: 300, height: 200, channels: 4 } })

@@ -1,17 +1,17 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { SNIFF_BYTES, sniff } from '../../src/convert/sniff.ts';
+import { DETECTION_BYTES, detectType } from '../../src/convert/sniff.ts';
 import { INPUT_TYPES } from '../../src/formats.ts';
 import { fixture } from '../helpers/client.ts';
 
-const judge = (text: string, complete = true) => sniff(Buffer.from(text), complete);
+const judge = (text: string, complete = true) => detectType(Buffer.from(text), complete);
 const SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>';
 
 describe('the type of a file', () => {
   for (const type of INPUT_TYPES) {
     it(`is ${type} by its first bytes`, async () => {
       const file = await fixture(`scene.${type}`);
-      expect(await sniff(file.subarray(0, SNIFF_BYTES), file.length <= SNIFF_BYTES)).to.equal(type);
+      expect(await detectType(file.subarray(0, DETECTION_BYTES), file.length <= DETECTION_BYTES)).to.equal(type);
     });
   }
 
@@ -19,14 +19,14 @@ describe('the type of a file', () => {
     const tiff = await sharp({ create: { width: 200, height: 200, channels: 3, background: 'red' } })
       .tiff({ compression: 'none' })
       .toBuffer();
-    expect(tiff.readUInt32LE(4)).to.be.above(SNIFF_BYTES);
-    expect(await sniff(tiff.subarray(0, SNIFF_BYTES), false)).to.equal('tiff');
+    expect(tiff.readUInt32LE(4)).to.be.above(DETECTION_BYTES);
+    expect(await detectType(tiff.subarray(0, DETECTION_BYTES), false)).to.equal('tiff');
   });
 
   it('is png for an animated PNG, which every reader of PNG reads', async () => {
     const png = await fixture('scene.png');
     const control = Buffer.concat([Buffer.from([0, 0, 0, 8]), Buffer.from('acTL'), Buffer.alloc(12)]);
-    expect(await sniff(Buffer.concat([png.subarray(0, 33), control, png.subarray(33)]), true)).to.equal(
+    expect(await detectType(Buffer.concat([png.subarray(0, 33), control, png.subarray(33)]), true)).to.equal(
       'png',
     );
   });
@@ -38,9 +38,9 @@ describe('the type of a file', () => {
         Buffer.from(`ftyp${major}\0\0\0\0${others}`, 'latin1'),
         Buffer.alloc(64),
       ]);
-    expect(await sniff(head('mif1', 'avifmiaf'), false)).to.equal('avif');
-    expect(await sniff(head('mif1', 'heicmiaf'), false)).to.equal('unknown');
-    expect(await sniff(head('heic', 'avifmif1'), false)).to.equal('unknown');
+    expect(await detectType(head('mif1', 'avifmiaf'), false)).to.equal('avif');
+    expect(await detectType(head('mif1', 'heicmiaf'), false)).to.equal('unknown');
+    expect(await detectType(head('heic', 'avifmif1'), false)).to.equal('unknown');
   });
 
   describe('is svg', () => {
@@ -63,8 +63,8 @@ describe('the type of a file', () => {
 
     it('in UTF-16 of either order', async () => {
       const little = Buffer.from(`\ufeff${SVG}`, 'utf16le');
-      expect(await sniff(little, true)).to.equal('svg');
-      expect(await sniff(Buffer.from(little).swap16(), true)).to.equal('svg');
+      expect(await detectType(little, true)).to.equal('svg');
+      expect(await detectType(Buffer.from(little).swap16(), true)).to.equal('svg');
     });
   });
 

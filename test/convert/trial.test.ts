@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { expect } from 'chai';
 import type { Convert } from '../../src/convert/convert.ts';
-import { createTrial } from '../../src/convert/trial.ts';
-import { fail } from '../../src/errors.ts';
+import { createHealthCheck } from '../../src/convert/trial.ts';
+import { serviceError } from '../../src/errors.ts';
 import { RESERVE_BYTES } from '../../src/files/disk-room.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { scratch } from '../helpers/hooks.ts';
@@ -20,7 +20,7 @@ describe('a trial', () => {
       return { path: '/result', bytes: 1, queuedMs: 0, convertedMs: 0, notes: [] };
     };
     const workspaces = createWorkspaces(tempDir, free);
-    const works = createTrial(convert, workspaces, () => state.now);
+    const works = createHealthCheck(convert, workspaces, () => state.now);
     return { state, works, tempDir, workspaces };
   };
 
@@ -37,7 +37,7 @@ describe('a trial', () => {
   it('that fails is told at the next question, and so is that all is well again', async () => {
     const { state, works } = await setUp();
     expect(await works()).to.equal(true);
-    state.error = fail('TOOLS_FAILING');
+    state.error = serviceError('TOOLS_FAILING');
     state.now = 10_000;
     expect(await works()).to.equal(true); // what was known; behind it the next trial runs
     await eventually(async () => (await works()) === false);
@@ -77,7 +77,7 @@ describe('a trial', () => {
 
   it('that finds no place in the queue says that conversions work', async () => {
     const { state, works } = await setUp();
-    state.error = fail('BUSY');
+    state.error = serviceError('BUSY');
     expect(await works()).to.equal(true);
   });
 });

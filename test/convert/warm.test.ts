@@ -4,11 +4,11 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { seeded } from '../../scripts/torture/random.ts';
 import type { ConvertOptions } from '../../src/convert/plan/types.ts';
-import { sniff } from '../../src/convert/sniff.ts';
-import { MANNERS } from '../../src/engine/manner.ts';
+import { detectType } from '../../src/convert/sniff.ts';
+import { WORKER_PROTOCOLS } from '../../src/engine/manner.ts';
 import type { Magick } from '../../src/engine/toolchain.ts';
 import { type InputType, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { createMill, type Mill } from '../../src/mill.ts';
+import { createConversionEngine, type ConversionEngine } from '../../src/mill.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 
@@ -28,12 +28,12 @@ interface Job {
 }
 
 describe('conversions of all kinds, mixed', () => {
-  let mill: Mill;
+  let mill: ConversionEngine;
   let started = 0;
   /** Jobs of workers that were repeated, by the outcome of the repetition. */
   const fallbacks = { ok: 0, failed: 0 };
   before(async () => {
-    mill = await createMill(testConfig(), pino({ level: 'silent' }), {
+    mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }), {
       conversion() {},
       toolKilled() {},
       workerStarted() {
@@ -65,7 +65,7 @@ describe('conversions of all kinds, mixed', () => {
     const kinds = Array.from({ length: 400 }, () => ({ path: pick(images), options: someOptions() }));
     const fresh = await inTwos(kinds, (job) => result(mill, job));
     // Of a process that ends with its job none has done another: there every kind is looked at once.
-    const { once } = MANNERS[(mill.toolchain.magick as Magick).major];
+    const { singleUse: once } = WORKER_PROTOCOLS[(mill.toolchain.magick as Magick).major];
     const jobs = once ? [...kinds.keys()] : Array.from({ length: JOBS }, () => below(kinds.length));
     const before = started;
     const differing = await inTwos(jobs, async (at) => {
@@ -99,10 +99,10 @@ function someOptions(): ConvertOptions {
 }
 
 /** The bytes of the result, or what was wrong. */
-async function result({ convert }: Mill, { path, options }: Job, client?: string): Promise<string> {
+async function result({ convert }: ConversionEngine, { path, options }: Job, client?: string): Promise<string> {
   const folder = await scratch('warm');
   await copyFile(path, join(folder, 'in'));
-  const type = (await sniff(await readFile(path), true)) as InputType;
+  const type = (await detectType(await readFile(path), true)) as InputType;
   const source = { folder, type, label: 'It', ...(client && { client }) };
   try {
     const converted = await convert(source, options, new AbortController().signal);

@@ -3,9 +3,9 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { isolateLaunchers } from '../../src/engine/isolate.ts';
 import type { Launchers } from '../../src/engine/launcher/launchers.ts';
-import { createRun } from '../../src/engine/run.ts';
+import { createRunner } from '../../src/engine/run.ts';
 import type { Toolchain } from '../../src/engine/toolchain.ts';
-import { createMill } from '../../src/mill.ts';
+import { createConversionEngine } from '../../src/mill.ts';
 import { CAN_ISOLATE } from '../helpers/can-isolate.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { script } from '../helpers/scripts.ts';
@@ -16,7 +16,7 @@ describe('launchers in namespaces', () => {
     const rsvg = { path: await script('rsvg-convert', body), version: '2.60.0' };
     const toolchain: Toolchain = { magick: undefined, rsvg, heif: undefined, img2webp: undefined };
     const createOwnRun = (launchers: Launchers) =>
-      createRun({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
+      createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
     return isolateLaunchers(async () => home, home, toolchain, createOwnRun);
   };
 
@@ -36,7 +36,7 @@ describe('launchers in namespaces', () => {
   });
 
   it('are reported as the layer "processes", as those of bubblewrap are', async () => {
-    const mill = await createMill(testConfig(), pino({ level: 'silent' }));
+    const mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
     const { files, processes } = mill.layers;
     await mill.close();
     const expected = files === 'bwrap' || (files === 'landlock' && CAN_ISOLATE) ? 'namespace' : 'none';

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { CommandFailed, type Reason } from '../../src/engine/command.ts';
+import { CommandError, type FailureReason } from '../../src/engine/command.ts';
 import { killReason } from '../../src/engine/killed.ts';
 
 describe('why a tool was killed', () => {
-  const rows: readonly [reason: Reason, signal: NodeJS.Signals | undefined, meaning: string | undefined][] = [
+  const rows: readonly [reason: FailureReason, signal: NodeJS.Signals | undefined, meaning: string | undefined][] = [
     ['timeout', 'SIGKILL', 'timeout'],
     ['cancelled', 'SIGKILL', 'cancelled'],
     ['signal', 'SIGXCPU', 'processor_time'],
@@ -14,7 +14,7 @@ describe('why a tool was killed', () => {
   ];
   for (const [reason, signal, meaning] of rows) {
     it(`is ${meaning ?? 'not said'} after ${reason} ${signal ?? ''}`, () => {
-      expect(killReason(new CommandFailed(reason, '', { signal }))).to.equal(meaning);
+      expect(killReason(new CommandError(reason, '', { signal }))).to.equal(meaning);
     });
   }
 });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { createPool } from '../../src/engine/pool.ts';
-import { ClientGone, type ServiceError } from '../../src/errors.ts';
+import { createQueue } from '../../src/engine/pool.ts';
+import { ClientDisconnectedError, type ServiceError } from '../../src/errors.ts';
 
 /** A job that runs until it is told to end. */
 function openJob(log: string[], name: string) {
@@ -19,7 +19,7 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('the pool', () => {
   it('runs as many jobs at once as it has places, and the others in the order they came', async () => {
-    const pool = createPool({ concurrency: 2, queueLimit: 10 });
+    const pool = createQueue({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
     const jobs = ['a', 'b', 'c', 'd'].map((name) => openJob(log, name));
     const results = jobs.map((job) => pool.run(job.start, { signal }));
@@ -33,7 +33,7 @@ describe('the pool', () => {
   });
 
   it('refuses a job with 503 when the queue is full, and takes the next when it no longer is', async () => {
-    const pool = createPool({ concurrency: 1, queueLimit: 1 });
+    const pool = createQueue({ concurrency: 1, queueLimit: 1 });
     const log: string[] = [];
     const running = openJob(log, 'running');
     const waiting = openJob(log, 'waiting');
@@ -51,19 +51,19 @@ describe('the pool', () => {
   });
 
   it('with a queue of 0 still runs what it has a place for', async () => {
-    const pool = createPool({ concurrency: 1, queueLimit: 0 });
+    const pool = createQueue({ concurrency: 1, queueLimit: 0 });
     expect(await pool.run(async () => 'done', { signal })).to.equal('done');
   });
 
   it('drops a job whose client leaves while it waits: at once, without starting it, and its place is free', async () => {
-    const pool = createPool({ concurrency: 1, queueLimit: 1 });
+    const pool = createQueue({ concurrency: 1, queueLimit: 1 });
     const log: string[] = [];
     const running = openJob(log, 'running');
     const first = pool.run(running.start, { signal });
     const client = new AbortController();
     const dropped = pool.run(openJob(log, 'dropped').start, { signal: client.signal });
     client.abort();
-    expect(await dropped.catch((error) => error)).to.be.instanceOf(ClientGone);
+    expect(await dropped.catch((error) => error)).to.be.instanceOf(ClientDisconnectedError);
     const next = pool.run(async () => 'next', { signal });
     running.end();
     expect(await Promise.all([first, next])).to.deep.equal(['running', 'next']);
@@ -71,14 +71,14 @@ describe('the pool', () => {
   });
 
   it('does not take a job whose client has left already', async () => {
-    const gone = await createPool({ concurrency: 1, queueLimit: 1 })
+    const gone = await createQueue({ concurrency: 1, queueLimit: 1 })
       .run(async () => 'never', { signal: AbortSignal.abort() })
       .catch((error) => error);
-    expect(gone).to.be.instanceOf(ClientGone);
+    expect(gone).to.be.instanceOf(ClientDisconnectedError);
   });
 
   it('hands on what a job throws, and goes on with the next', async () => {
-    const pool = createPool({ concurrency: 1, queueLimit: 5 });
+    const pool = createQueue({ concurrency: 1, queueLimit: 5 });
     const failing = pool.run(() => Promise.reject(new Error('broken')), { signal });
     const next = pool.run(async () => 'next', { signal });
     expect(await failing.catch((error: Error) => error.message)).to.equal('broken');
@@ -86,7 +86,7 @@ describe('the pool', () => {
   });
 
   describe('with jobs that belong together', () => {
-    const batchOf = (pool: ReturnType<typeof createPool>, log: string[], name: string, size: number) => {
+    const batchOf = (pool: ReturnType<typeof createQueue>, log: string[], name: string, size: number) => {
       const group = {};
       return Array.from({ length: size }, (_, at) => {
         const job = openJob(log, `${name}${at}`);
@@ -96,7 +96,7 @@ describe('the pool', () => {
     };
 
     it('lets a single job go before all of a batch of twenty but those that run', async () => {
-      const pool = createPool({ concurrency: 2, queueLimit: 100 });
+      const pool = createQueue({ concurrency: 2, queueLimit: 100 });
       const log: string[] = [];
       const batch = batchOf(pool, log, 'batch', 20);
       await settled();
@@ -114,7 +114,7 @@ describe('the pool', () => {
       [4, 4],
     ] as const) {
       it(`lets a single job go next, with ${batches} batches of twenty on ${concurrency} places`, async () => {
-        const pool = createPool({ concurrency, queueLimit: 100 });
+        const pool = createQueue({ concurrency, queueLimit: 100 });
         const log: string[] = [];
         const jobs = Array.from({ length: batches }, (_, at) => batchOf(pool, log, `batch${at}-`, 20)).flat();
         await settled();
@@ -130,7 +130,7 @@ describe('the pool', () => {
     }
 
     it('serves two batches by turns, and each in its own order', async () => {
-      const pool = createPool({ concurrency: 2, queueLimit: 100 });
+      const pool = createQueue({ concurrency: 2, queueLimit: 100 });
       const log: string[] = [];
       const first = batchOf(pool, log, 'a', 3);
       await settled();
@@ -147,7 +147,7 @@ describe('the pool', () => {
 describe('the pool, with several clients', () => {
   /** Keeps every place busy with jobs that end one at a time, when the test says so. */
   function stage(concurrency: number, queueLimit = 10_000) {
-    const pool = createPool({ concurrency, queueLimit });
+    const pool = createQueue({ concurrency, queueLimit });
     const started: string[] = [];
     const ends: (() => void)[] = [];
     const refused: string[] = [];
@@ -234,10 +234,10 @@ describe('the pool, with several clients', () => {
     send('modest', 'small');
     await settled();
     expect(refused).to.deep.equal(['c BUSY']);
-    expect(pool.load()).to.deep.equal({ waiting: 3, running: 1 });
+    expect(pool.stats()).to.deep.equal({ waiting: 3, running: 1 });
     for (let at = 0; at < 4; at += 1) await endOldest();
     expect(started).to.deep.equal(['running', 'small', 'a', 'b']);
-    expect(pool.load()).to.deep.equal({ waiting: 0, running: 0 });
+    expect(pool.stats()).to.deep.equal({ waiting: 0, running: 0 });
   });
 
   it('refuses a job of the client that has the most waiting itself', async () => {

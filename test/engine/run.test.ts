@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { type Command, CommandFailed, KEPT_BYTES, type Run } from '../../src/engine/command.ts';
-import { createRun } from '../../src/engine/run.ts';
+import { type Command, CommandError, MAX_OUTPUT_BYTES, type RunCommand } from '../../src/engine/command.ts';
+import { createRunner } from '../../src/engine/run.ts';
 import { startWorker } from '../../src/engine/worker.ts';
 import { failure } from '../helpers/failure.ts';
 import { scratch } from '../helpers/hooks.ts';
@@ -11,7 +11,7 @@ import { scriptReader } from '../helpers/script-reader.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
 
 const SEARCH = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
-const run = createRun(SEARCH);
+const run = createRunner(SEARCH);
 const command = async (file: string, more: Partial<Command> = {}): Promise<Command> => ({
   file,
   args: [],
@@ -68,19 +68,19 @@ describe('a command', () => {
 
   it('that cannot be shut in, since what that needs is gone, could not run', async () => {
     const confine = () => ({ opened: { 7: '/nonexistent/filter' } });
-    const shutIn = createRun({ ...SEARCH, confine });
+    const shutIn = createRunner({ ...SEARCH, confine });
     expect((await failure(shutIn(await command('/bin/true')))).reason).to.equal('unrunnable');
   });
 });
 
 /** The same shell script as a program, and as what a process does that was there before. */
-const MODES: Readonly<Record<string, Run>> = {
+const MODES: Readonly<Record<string, RunCommand>> = {
   'a process of its own': run,
   'a process of version 6 that was there before': there(6),
   'a process of version 7 that was there before': there(7),
 };
 
-function there(major: 6 | 7): Run {
+function there(major: 6 | 7): RunCommand {
   return async (given) => {
     const home = await scratch('home');
     const magick = await scriptReader(major);
@@ -97,7 +97,7 @@ for (const [mode, perform] of Object.entries(MODES)) {
   describe(`a command in ${mode}`, () => {
     it('that fails tells its status and what it printed', async () => {
       const error = await failure(perform(await command(await script('fails', 'echo why >&2; exit 3'))));
-      expect(error).to.be.instanceOf(CommandFailed);
+      expect(error).to.be.instanceOf(CommandError);
       expect([error.reason, error.stderr]).to.deep.equal(['exit', 'why\n']);
       expect(error.message).to.include('3');
     });
@@ -105,7 +105,7 @@ for (const [mode, perform] of Object.entries(MODES)) {
     it('may print for ever: the first 64 KiB are kept, and it still ends as it ends', async () => {
       const chatty = await script('chatty', 'head -c 10000000 /dev/zero | tr "\\0" x >&2');
       const { stderr } = await perform(await command(chatty));
-      expect(stderr).to.equal('x'.repeat(KEPT_BYTES));
+      expect(stderr).to.equal('x'.repeat(MAX_OUTPUT_BYTES));
     });
 
     it('that is killed by a signal is told from one that exits', async () => {

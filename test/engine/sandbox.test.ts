@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Context } from 'mocha';
-import { CommandFailed, type Run } from '../../src/engine/command.ts';
+import { CommandError, type RunCommand } from '../../src/engine/command.ts';
 import type { Confine } from '../../src/engine/launch.ts';
-import { createRun } from '../../src/engine/run.ts';
-import { findSandbox, type Layers } from '../../src/engine/sandbox.ts';
+import { createRunner } from '../../src/engine/run.ts';
+import { findSandbox, type SandboxLayers } from '../../src/engine/sandbox.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
 import { eventually } from '../helpers/scripts.ts';
@@ -45,8 +45,8 @@ const WRITES = {
 
 for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
   describe(`inside the confinement with the filter of system calls "${syscalls}"`, () => {
-    let run: Run;
-    let layers: Layers;
+    let run: RunCommand;
+    let layers: SandboxLayers;
     let confine: Confine;
     let folder: string;
 
@@ -54,16 +54,16 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
       const sandbox = await findSandbox({
         searchPath: deps.searchPath,
-        tools: [{ path: PYTHON, question: { args: ['--version'], answer: /^Python 3/ }, trial: WRITES }],
+        tools: [{ path: PYTHON, question: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES }],
         readable: [ASSETS],
-        bounds: { memoryBytes: 512 * MIB, fileBytes: MIB },
+        limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
         filters: await filtersOf(syscalls),
         folder: await scratch('trial'),
-        tryOut: (confine) => createRun({ ...deps, confine }),
+        createTrialRunner: (confine) => createRunner({ ...deps, confine }),
       });
       layers = sandbox.layers;
       confine = sandbox.confine;
-      run = createRun({ ...deps, confine });
+      run = createRunner({ ...deps, confine });
     });
     beforeEach(async () => {
       folder = join(await scratch('jobs'), 'mine');
@@ -75,7 +75,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       const isolated = ['-I', '-S', '-c', program];
       return run({ file: PYTHON, args: isolated, cwd: folder, timeoutMs }).then(
         ({ stdout }) => stdout.trim(),
-        (error: CommandFailed) => `${error.reason}: ${error.stderr.trim().split('\n').at(-1)}`,
+        (error: CommandError) => `${error.reason}: ${error.stderr.trim().split('\n').at(-1)}`,
       );
     };
 
@@ -329,13 +329,13 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
         cwd: folder,
         timeoutMs: 500,
       }).catch((failure) => failure);
-      expect(error).to.be.instanceOf(CommandFailed).and.include({ reason: 'timeout' });
+      expect(error).to.be.instanceOf(CommandError).and.include({ reason: 'timeout' });
     });
   });
 }
 
 describe('the choice between the filters of system calls', () => {
-  const layersFor = async (...trials: readonly string[]): Promise<Layers> => {
+  const layersFor = async (...trials: readonly string[]): Promise<SandboxLayers> => {
     const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
     const sandbox = await findSandbox({
       searchPath: deps.searchPath,
@@ -345,10 +345,10 @@ describe('the choice between the filters of system calls', () => {
         trial: { ...WRITES, args: ['-I', '-S', '-c', program] },
       })),
       readable: [ASSETS],
-      bounds: { memoryBytes: 512 * MIB, fileBytes: MIB },
+      limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
       filters: `${ASSETS}/seccomp`,
       folder: await scratch('choice'),
-      tryOut: (confine) => createRun({ ...deps, confine }),
+      createTrialRunner: (confine) => createRunner({ ...deps, confine }),
     });
     return sandbox.layers;
   };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Command } from '../../src/engine/command.ts';
-import { createRun } from '../../src/engine/run.ts';
+import { createRunner } from '../../src/engine/run.ts';
 import { findToolchain, type Magick } from '../../src/engine/toolchain.ts';
 import { WORKER_ENVIRONMENT, WORKER_POLICY } from '../../src/warm.ts';
 import { scratch } from '../helpers/hooks.ts';
@@ -14,7 +14,7 @@ const search = { launchers, searchPath: PATH };
 describe('the time limit that ImageMagick sees', () => {
   let magick: Magick;
   before(async () => {
-    const ask = createRun({ ...search, policyFolder: '/nonexistent' });
+    const ask = createRunner({ ...search, policyFolder: '/nonexistent' });
     magick = (await findToolchain({ path: PATH, magickBin: MAGICK_BIN }, ask)).magick as Magick;
   });
 
@@ -26,7 +26,7 @@ describe('the time limit that ImageMagick sees', () => {
       cwd: await scratch('limit'),
       timeoutMs,
     };
-    const { stdout } = await createRun({ ...search, policyFolder, ...more })(command);
+    const { stdout } = await createRunner({ ...search, policyFolder, ...more })(command);
     return /^\s*Time: (.*)$/m.exec(stdout)?.[1];
   }
 

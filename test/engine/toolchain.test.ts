@@ -1,13 +1,13 @@
 import { dirname } from 'node:path';
 import { expect } from 'chai';
-import { createRun } from '../../src/engine/run.ts';
+import { createRunner } from '../../src/engine/run.ts';
 import { findToolchain, parseFormats } from '../../src/engine/toolchain.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
 import { script } from '../helpers/scripts.ts';
 import { testConfig } from '../helpers/service.ts';
 
-const run = createRun({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
+const run = createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
 const MACHINE = testConfig();
 const machinePath = MACHINE.PATH;
 const find = (path: string, more = {}) => findToolchain({ path, ...more }, run);

@@ -1,8 +1,8 @@
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { Run } from '../../src/engine/command.ts';
-import { createRun } from '../../src/engine/run.ts';
+import type { RunCommand } from '../../src/engine/command.ts';
+import { createRunner } from '../../src/engine/run.ts';
 import { findToolchain } from '../../src/engine/toolchain.ts';
 import { fixture } from '../helpers/client.ts';
 import { scratch } from '../helpers/hooks.ts';
@@ -185,11 +185,11 @@ const TRICKS: readonly (readonly string[])[] = [
 ];
 
 describe('the policy', () => {
-  let run: Run;
+  let run: RunCommand;
   let magick: string;
   before(async () => {
-    run = createRun({ launchers, searchPath: SEARCH, policyFolder: POLICY });
-    const ask = createRun({ launchers, searchPath: SEARCH, policyFolder: '/nonexistent' });
+    run = createRunner({ launchers, searchPath: SEARCH, policyFolder: POLICY });
+    const ask = createRunner({ launchers, searchPath: SEARCH, policyFolder: '/nonexistent' });
     magick = (await findToolchain({ path: SEARCH }, ask)).magick?.path as string;
   });
 

@@ -1,10 +1,10 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { type Command, CommandFailed } from '../../src/engine/command.ts';
-import { createRun } from '../../src/engine/run.ts';
+import { type Command, CommandError } from '../../src/engine/command.ts';
+import { createRunner } from '../../src/engine/run.ts';
 import { startWorker, type Worker } from '../../src/engine/worker.ts';
-import { createWorkers, type Workers, type WorkersDeps } from '../../src/engine/workers.ts';
+import { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from '../../src/engine/workers.ts';
 import { failure } from '../helpers/failure.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
@@ -12,10 +12,10 @@ import { scriptReader } from '../helpers/script-reader.ts';
 import { eventually, isRunning, script } from '../helpers/scripts.ts';
 
 const SEARCH = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
-const alone = createRun(SEARCH);
+const alone = createRunner(SEARCH);
 
 describe('warm workers', () => {
-  let workers: Workers | undefined;
+  let workers: WorkerPool | undefined;
   let home = '';
   /** In the order they were started. */
   let started: Worker[] = [];
@@ -27,7 +27,7 @@ describe('warm workers', () => {
     expect(await readdir(home), 'folders left').to.deep.equal([]);
   });
 
-  async function create(settings: Partial<WorkersDeps> = {}): Promise<Workers> {
+  async function create(settings: Partial<WorkerPoolOptions> = {}): Promise<WorkerPool> {
     home = await scratch('home');
     started = [];
     reported = [];
@@ -42,8 +42,8 @@ describe('warm workers', () => {
     const report = (trouble: unknown) => void reported.push(trouble);
     const onFallback = (outcome: string) => void fallbacks.push(outcome);
     const usual = { start, serves, runAlone: alone, slots: 2, reuse: 50, report, onFallback };
-    workers = createWorkers({ ...usual, ...settings });
-    if (!settings.start) await eventually(() => workers?.ready === (settings.slots ?? 2));
+    workers = createWorkerPool({ ...usual, ...settings });
+    if (!settings.start) await eventually(() => workers?.spare === (settings.size ?? 2));
     return workers;
   }
 
@@ -52,7 +52,7 @@ describe('warm workers', () => {
     const cwd = more.cwd ?? (await scratch('job'));
     const args = client === undefined ? [] : [`. ${await script('job.sh', body)}`, 'output'];
     const named = client === undefined ? {} : { client };
-    const output = await (workers as Workers).run({
+    const output = await (workers as WorkerPool).run({
       timeoutMs: 10_000,
       file: serves,
       ...more,
@@ -64,7 +64,7 @@ describe('warm workers', () => {
   }
   /** Which process serves a client. */
   const served = async (client: string, body = ''): Promise<number> => {
-    await eventually(() => (workers as Workers).ready > 0);
+    await eventually(() => (workers as WorkerPool).spare > 0);
     return Number((await perform(client, `echo $$ > output; ${body}`)).wrote);
   };
 
@@ -76,7 +76,7 @@ describe('warm workers', () => {
   });
 
   it('is replaced after as many images as it may do', async () => {
-    await create({ reuse: 2 });
+    await create({ maxJobs: 2 });
     const pids = [await served('a'), await served('a'), await served('a')];
     expect(pids[1]).to.equal(pids[0]);
     expect(pids[2]).not.to.equal(pids[0]);
@@ -84,7 +84,7 @@ describe('warm workers', () => {
   });
 
   it('sees one image only when it may be used once', async () => {
-    await create({ reuse: 1 });
+    await create({ maxJobs: 1 });
     const pids = [await served('a'), await served('a'), await served('a')];
     expect(new Set(pids).size).to.equal(3);
   });
@@ -124,8 +124,8 @@ describe('warm workers', () => {
     await perform('a', 'exit 1');
     expect(fallbacks).to.deep.equal(['ok']);
     await workers?.close();
-    const fails = () => Promise.reject(new CommandFailed('exit', 'it failed again'));
-    await create({ runAlone: fails });
+    const fails = () => Promise.reject(new CommandError('exit', 'it failed again'));
+    await create({ runInFreshProcess: fails });
     await perform('a', 'exit 1').catch(() => {});
     expect(fallbacks).to.deep.equal(['failed']);
   });
@@ -169,7 +169,7 @@ describe('warm workers', () => {
     const pid = await served('a');
     await eventually(() => !isRunning(pid));
     await workers?.close();
-    await create({ slots: 1 });
+    await create({ size: 1 });
     const first = await served('a');
     const second = await served('b');
     await eventually(() => !isRunning(first));
@@ -177,7 +177,7 @@ describe('warm workers', () => {
   });
 
   it('is ready before there is work, as many as work at once, and again when one was taken', async () => {
-    await create({ slots: 2 });
+    await create({ size: 2 });
     await eventually(() => started.length === 2);
     await served('a');
     await eventually(() => started.length === 3);

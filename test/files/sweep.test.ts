@@ -3,25 +3,25 @@ import { once } from 'node:events';
 import { chown, mkdir, readdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
-import { type Identity, identity, makeInstanceFolder, OWNER_FILE } from '../../src/files/instance.ts';
-import { sweep } from '../../src/files/sweep.ts';
+import { type ProcessIdentity, currentProcess, makeInstanceFolder, OWNER_FILE } from '../../src/files/instance.ts';
+import { removeStaleWorkspaces } from '../../src/files/sweep.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { requires } from '../helpers/skips.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Makes a folder as an instance does, with a request in it. */
-async function instanceFolder(tempDir: string, owner: Identity): Promise<string> {
+async function instanceFolder(tempDir: string, owner: ProcessIdentity): Promise<string> {
   const folder = await makeInstanceFolder(tempDir, owner);
   await mkdir(join(folder, 'request-1'));
   return basename(folder);
 }
 
 /** The identity of a process that has ended. */
-async function deadProcess(): Promise<Identity> {
+async function deadProcess(): Promise<ProcessIdentity> {
   const child = spawn('true');
   const ended = once(child, 'exit');
-  const dead = { ...(await identity(child.pid as number)), started: '1' };
+  const dead = { ...(await currentProcess(child.pid as number)), started: '1' };
   await ended;
   return dead;
 }
@@ -40,13 +40,13 @@ describe('the sweep of folders that killed processes left', () => {
   it('removes folders of dead processes, and leaves those of live processes and other files', async () => {
     const other = spawn('sleep', ['60']);
     const gone = await instanceFolder(tempDir, await deadProcess());
-    const live = await instanceFolder(tempDir, await identity(other.pid));
-    const own = await instanceFolder(tempDir, await identity());
-    const reused = await instanceFolder(tempDir, { ...(await identity(other.pid)), started: '12345' });
+    const live = await instanceFolder(tempDir, await currentProcess(other.pid));
+    const own = await instanceFolder(tempDir, await currentProcess());
+    const reused = await instanceFolder(tempDir, { ...(await currentProcess(other.pid)), started: '12345' });
     await mkdir(join(tempDir, 'imagemill-notes'));
     await writeFile(join(tempDir, 'somebody.txt'), '');
 
-    expect((await sweep(tempDir)).sort()).to.deep.equal([gone, reused].sort());
+    expect((await removeStaleWorkspaces(tempDir)).sort()).to.deep.equal([gone, reused].sort());
     expect(await readdir(tempDir)).to.have.members(['imagemill-notes', live, own, 'somebody.txt']);
     other.kill('SIGKILL');
   });
@@ -54,10 +54,10 @@ describe('the sweep of folders that killed processes left', () => {
   it('removes folders that version 0.1 left, which have the process in their name', async () => {
     const { pid, started, namespace } = await deadProcess();
     const gone = `imagemill-${pid}-${started}-${namespace}-abcdef`;
-    const me = await identity();
+    const me = await currentProcess();
     const live = `imagemill-${me.pid}-${me.started}-${me.namespace}-abcdef`;
     for (const name of [gone, live]) await mkdir(join(tempDir, name, 'request-1'), { recursive: true });
-    expect(await sweep(tempDir)).to.deep.equal([gone]);
+    expect(await removeStaleWorkspaces(tempDir)).to.deep.equal([gone]);
     expect(await readdir(tempDir)).to.deep.equal([live]);
   });
 
@@ -66,7 +66,7 @@ describe('the sweep of folders that killed processes left', () => {
     const recent = await instanceFolder(tempDir, { pid: 7, started: '99', namespace: '1' });
     const stale = await instanceFolder(tempDir, { pid: 8, started: '99', namespace: '1' });
     await age(join(tempDir, stale), now);
-    expect(await sweep(tempDir, now)).to.deep.equal([stale]);
+    expect(await removeStaleWorkspaces(tempDir, now)).to.deep.equal([stale]);
     expect(await readdir(tempDir)).to.deep.equal([recent]);
   });
 
@@ -74,7 +74,7 @@ describe('the sweep of folders that killed processes left', () => {
     const making = ['imagemill-instance-aaaaaa', 'imagemill-instance-bbbbbb'];
     for (const name of making) await mkdir(join(tempDir, name));
     await writeFile(join(tempDir, making[1] as string, OWNER_FILE), '{"pid":');
-    expect(await sweep(tempDir)).to.deep.equal([]);
+    expect(await removeStaleWorkspaces(tempDir)).to.deep.equal([]);
     expect(await readdir(tempDir)).to.have.members(making);
   });
 
@@ -84,7 +84,7 @@ describe('the sweep of folders that killed processes left', () => {
     for (const name of [empty, full]) await mkdir(join(tempDir, name));
     await writeFile(join(tempDir, full, 'notes.txt'), 'kept');
     for (const name of [empty, full]) await age(join(tempDir, name), now);
-    expect(await sweep(tempDir, now)).to.deep.equal([empty]);
+    expect(await removeStaleWorkspaces(tempDir, now)).to.deep.equal([empty]);
     expect(await readFile(join(tempDir, full, 'notes.txt'), 'utf8')).to.equal('kept');
   });
 
@@ -93,7 +93,7 @@ describe('the sweep of folders that killed processes left', () => {
     const gone = await instanceFolder(elsewhere, await deadProcess());
     await symlink(join(elsewhere, gone), join(tempDir, 'imagemill-instance-aaaaaa'));
     await writeFile(join(tempDir, 'imagemill-instance-bbbbbb'), '');
-    expect(await sweep(tempDir)).to.deep.equal([]);
+    expect(await removeStaleWorkspaces(tempDir)).to.deep.equal([]);
     expect(await readdir(elsewhere)).to.deep.equal([gone]);
     expect(await readdir(tempDir)).to.have.length(2);
   });
@@ -107,11 +107,11 @@ describe('the sweep of folders that killed processes left', () => {
     ];
     await mkdir(join(tempDir, names[1] as string), { recursive: true });
     for (const name of names) await chown(join(tempDir, name), 65_534, 65_534);
-    expect(await sweep(tempDir)).to.deep.equal([]);
+    expect(await removeStaleWorkspaces(tempDir)).to.deep.equal([]);
     expect(await readdir(tempDir)).to.have.members(names);
   });
 
   it('finds nothing to do where there is no folder yet', async () => {
-    expect(await sweep('/nonexistent')).to.deep.equal([]);
+    expect(await removeStaleWorkspaces('/nonexistent')).to.deep.equal([]);
   });
 });

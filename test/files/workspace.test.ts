@@ -71,7 +71,7 @@ describe('a workspace', () => {
     const folder = await crowded.folder('1');
     await Promise.all(Array.from({ length: 200 }, (_, at) => writeFile(join(folder, `${at}`), '')));
     await Promise.all([heavy.remove(), crowded.remove()]);
-    expect(await readdir(await workspaces.home())).to.deep.equal([OWNER_FILE]);
+    expect(await readdir(await workspaces.root())).to.deep.equal([OWNER_FILE]);
     await workspaces.close();
   });
 

@@ -1,4 +1,4 @@
-import { createRun } from '../../src/engine/run.ts';
+import { createRunner } from '../../src/engine/run.ts';
 import { findToolchain } from '../../src/engine/toolchain.ts';
 import { launchers } from './launchers.ts';
 import { script } from './scripts.ts';
@@ -11,7 +11,7 @@ import { script } from './scripts.ts';
  */
 export async function changedMagick(cases: string): Promise<string> {
   const { PATH = '', MAGICK_BIN } = process.env;
-  const ask = createRun({ launchers, searchPath: PATH, policyFolder: '/nonexistent' });
+  const ask = createRunner({ launchers, searchPath: PATH, policyFolder: '/nonexistent' });
   const { magick } = await findToolchain({ path: PATH, magickBin: MAGICK_BIN }, ask);
   return script(
     'magick',

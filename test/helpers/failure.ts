@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import type { CommandFailed } from '../../src/engine/command.ts';
+import type { CommandError } from '../../src/engine/command.ts';
 
 /** What a command fails with; a failure of the test when it succeeds. */
-export const failure = (promise: Promise<unknown>): Promise<CommandFailed> =>
+export const failure = (promise: Promise<unknown>): Promise<CommandError> =>
   promise.then(
     () => expect.fail('it succeeded'),
     (error) => error,

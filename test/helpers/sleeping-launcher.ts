@@ -1,11 +1,11 @@
 import type { Isolation } from '../../src/engine/launcher/isolation.ts';
 import { createLaunchers } from '../../src/engine/launcher/launchers.ts';
-import { createRun } from '../../src/engine/run.ts';
+import { createRunner } from '../../src/engine/run.ts';
 
 /** @module A process that runs one program by a launcher, for a test that kills this process meanwhile. */
 
 const [isolation, home = '', file = ''] = process.argv.slice(2);
 const launchers = createLaunchers(async () => home, isolation as Isolation);
 const confine = () => ({ words: ['/usr/bin/setpriv', '--no-new-privs', '--pdeathsig', 'KILL'] });
-const run = createRun({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent', confine });
+const run = createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent', confine });
 await run({ file, args: [], cwd: home, timeoutMs: 60_000 });

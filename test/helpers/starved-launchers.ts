@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { CommandFailed } from '../../src/engine/command.ts';
+import type { CommandError } from '../../src/engine/command.ts';
 import { createLaunchers, type Launchers } from '../../src/engine/launcher/launchers.ts';
-import { createRun } from '../../src/engine/run.ts';
+import { createRunner } from '../../src/engine/run.ts';
 
 /**
  * @module A process that starts programs whenever it receives a line, while a test changes its limits, and prints how
@@ -26,11 +26,11 @@ await mkdir(freshHome);
 const fresh = createLaunchers(async () => freshHome);
 
 async function outcome(launchers: Launchers): Promise<string> {
-  const run = createRun({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
+  const run = createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
   const command = { file: '/bin/echo', args: [], cwd: home, timeoutMs: 10_000 };
   return run(command).then(
     () => 'ran',
-    ({ reason, cause }: CommandFailed) => `${reason} ${(cause as NodeJS.ErrnoException | undefined)?.code}`,
+    ({ reason, cause }: CommandError) => `${reason} ${(cause as NodeJS.ErrnoException | undefined)?.code}`,
   );
 }
 

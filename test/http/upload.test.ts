@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect } from 'chai';
 import type { ServiceError } from '../../src/errors.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
-import { receive, type UploadRules } from '../../src/http/upload.ts';
+import { receiveUpload, type UploadOptions } from '../../src/http/upload.ts';
 import { scratch } from '../helpers/hooks.ts';
 
 const START =
@@ -12,17 +12,17 @@ const START =
   '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.gif"\r\n\r\nGIF89a';
 
 /** How the upload of a client ends whose manners are `behave`'s. */
-async function outcomeOf(rules: Partial<UploadRules>, behave: (socket: Socket) => void): Promise<unknown> {
+async function outcomeOf(rules: Partial<UploadOptions>, behave: (socket: Socket) => void): Promise<unknown> {
   const workspaces = createWorkspaces(await scratch('upload'));
   const { promise, resolve } = Promise.withResolvers<unknown>();
   const server = createServer(async (req, res) => {
     const workspace = await workspaces.open();
-    const all: UploadRules = {
-      ...{ fileField: 'file', fileFieldAliases: [], maxFiles: 1, maxFileBytes: 1_000_000, unpacks: false },
-      ...{ timeoutMs: 10_000, accepts: ['gif'], label: () => 'The file', goesOn: () => false },
+    const all: UploadOptions = {
+      ...{ fileField: 'file', fileFieldAliases: [], maxFiles: 1, maxFileBytes: 1_000_000, acceptsArchives: false },
+      ...{ timeoutMs: 10_000, accepts: ['gif'], label: () => 'The file', skipInvalid: () => false },
       ...rules,
     };
-    resolve(await receive(req, workspace, all, new AbortController().signal).catch((error) => error));
+    resolve(await receiveUpload(req, workspace, all, new AbortController().signal).catch((error) => error));
     await workspace.remove();
     res.end();
   }).listen(0, '127.0.0.1');
@@ -41,7 +41,7 @@ async function outcomeOf(rules: Partial<UploadRules>, behave: (socket: Socket) =
 
 describe('an upload', () => {
   it('that stands still is ended with 408 long before the deadline', async () => {
-    const error = await outcomeOf({ patienceMs: 50 }, () => {});
+    const error = await outcomeOf({ rateWindowMs: 50 }, () => {});
     expect(error).to.include({ code: 'UPLOAD_TOO_SLOW', status: 408 });
     expect((error as ServiceError).message).to.equal(
       'The upload came too slowly: less than 1024 bytes a second.',
@@ -50,7 +50,7 @@ describe('an upload', () => {
 
   it('that trickles is ended, too', async () => {
     let trickle: NodeJS.Timeout | undefined;
-    const error = await outcomeOf({ patienceMs: 1000 }, (socket) => {
+    const error = await outcomeOf({ rateWindowMs: 1000 }, (socket) => {
       trickle = setInterval(() => socket.write('x'), 20);
     });
     clearInterval(trickle);
@@ -59,7 +59,7 @@ describe('an upload', () => {
 
   it('that goes on is left alone until the deadline', async () => {
     let stream: NodeJS.Timeout | undefined;
-    const error = await outcomeOf({ patienceMs: 100, timeoutMs: 700 }, (socket) => {
+    const error = await outcomeOf({ rateWindowMs: 100, timeoutMs: 700 }, (socket) => {
       stream = setInterval(() => socket.write(Buffer.alloc(1000)), 10);
     });
     clearInterval(stream);

@@ -1,10 +1,10 @@
 import { pino } from 'pino';
-import { createMill } from '../../src/mill.ts';
+import { createConversionEngine } from '../../src/mill.ts';
 import { readBaseline } from '../../src/regress/baseline.ts';
 import { compare } from '../../src/regress/compare.ts';
-import { byMill } from '../../src/regress/converters/by-mill.ts';
+import { createLocalBackend } from '../../src/regress/converters/by-mill.ts';
 import { imagesIn, record } from '../../src/regress/record.ts';
-import { inWords, summaryOf } from '../../src/regress/summary.ts';
+import { formatSummary, summaryOf } from '../../src/regress/summary.ts';
 import { testConfig } from '../helpers/service.ts';
 
 const FIXTURES = new URL('../../fixtures', import.meta.url).pathname;
@@ -20,11 +20,11 @@ look at the HTML report that it names, and commit fixtures/baseline/ together wi
 describe('the fixtures', () => {
   it('still become what fixtures/baseline says, as far as anybody can see', async function () {
     this.timeout(180_000);
-    const mill = await createMill(testConfig(), pino({ level: 'silent' }));
+    const mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
     const major = mill.toolchain.magick?.major;
     await mill.close();
     const before = await readBaseline(`${FIXTURES}/baseline/imagemagick-${major}.json`);
-    const converter = await byMill(testConfig());
+    const converter = await createLocalBackend(testConfig());
     try {
       const images = await imagesIn(FIXTURES);
       const { matrix } = before;
@@ -37,7 +37,7 @@ describe('the fixtures', () => {
         progress: () => {},
       });
       const findings = await compare(before, after, matrix);
-      if (summaryOf(findings).failures > 0) throw new Error(`${ADVICE}\n${inWords(findings, before, after)}`);
+      if (summaryOf(findings).failures > 0) throw new Error(`${ADVICE}\n${formatSummary(findings, before, after)}`);
     } finally {
       await converter.close();
     }

@@ -3,15 +3,15 @@ import sharp from 'sharp';
 import { compare } from '../../src/regress/compare.ts';
 import { comparePixels, factReasons } from '../../src/regress/compare-pictures.ts';
 import { toMatrix } from '../../src/regress/matrix.ts';
-import { difference } from '../../src/regress/picture/difference.ts';
-import { clearHidden, type Picture, type Raster } from '../../src/regress/picture/picture.ts';
+import { measureDifference } from '../../src/regress/picture/difference.ts';
+import { clearHidden, type DecodedImage, type Raster } from '../../src/regress/picture/picture.ts';
 import type { Recording } from '../../src/regress/recording.ts';
 import { defaultThresholds } from '../../src/regress/thresholds.ts';
 import { blurred, original, picture, pixel, redrawn, seeThrough, shifted, uniform } from './pictures.ts';
 
 const STRICT = defaultThresholds('png');
 
-function verdictOn(before: Picture, after: Picture, allowed = STRICT) {
+function verdictOn(before: DecodedImage, after: DecodedImage, allowed = STRICT) {
   const { verdict, reasons } = comparePixels(before, after, factReasons(before.facts, after.facts), allowed);
   return { verdict, kinds: [...new Set(reasons.map(({ kind }) => kind))] };
 }
@@ -43,7 +43,7 @@ describe('two pictures compared', () => {
     const spot = redrawn(large, (x, y) =>
       x >= 700 && x < 708 && y >= 300 && y < 308 ? [200, 120, 120, 255] : [120, 120, 120, 255],
     );
-    const { psnr, ssim, patch, at } = difference(large, spot);
+    const { psnr, ssim, patch, at } = measureDifference(large, spot);
     expect(psnr).to.be.above(STRICT.psnr);
     expect(ssim).to.be.above(STRICT.ssim);
     expect(patch).to.be.above(STRICT.patch);
@@ -77,7 +77,7 @@ describe('two pictures compared', () => {
 
   it('have changed in size, frames, timing, profile, metadata or depth, whatever the pixels are', () => {
     const frames = [original(), shifted(original())];
-    const moving = (facts: Partial<Picture['facts']>, shown = frames) =>
+    const moving = (facts: Partial<DecodedImage['facts']>, shown = frames) =>
       picture(shown, { delays: [100, 40], plays: 0, ...facts });
     for (const [kind, before, after] of [
       ['size', picture([original()]), picture([uniform(0)])],
@@ -106,7 +106,7 @@ describe('two pictures compared', () => {
     const little = redrawn(plain, (x) => (x % 2 ? [126, 126, 126, 255] : [120, 120, 120, 255]));
     const spot = redrawn(plain, (x, y) => (x < 8 && y < 8 ? [180, 120, 120, 255] : [120, 120, 120, 255]));
     const allowed = { ...STRICT, psnr: 30, ssim: 0.5, patch: 4 };
-    expect(difference(plain, little).psnr).to.be.below(difference(plain, spot).psnr);
+    expect(measureDifference(plain, little).psnr).to.be.below(measureDifference(plain, spot).psnr);
     for (const after of [
       [little, spot],
       [spot, little],
@@ -126,14 +126,14 @@ describe('two pictures compared', () => {
       [255, 0],
     ] as const) {
       const expected = (2 * a * b + C) / (a * a + b * b + C);
-      expect(difference(uniform(a), uniform(b)).ssim).to.be.closeTo(expected, 1e-4);
+      expect(measureDifference(uniform(a), uniform(b)).ssim).to.be.closeTo(expected, 1e-4);
     }
-    expect(difference(original(), original()).ssim).to.equal(1);
-    expect(difference(uniform(9, 8, 8), uniform(8, 8, 8)).ssim, 'of 8 pixels').to.equal(undefined);
+    expect(measureDifference(original(), original()).ssim).to.equal(1);
+    expect(measureDifference(uniform(9, 8, 8), uniform(8, 8, 8)).ssim, 'of 8 pixels').to.equal(undefined);
   });
 
   it('have the PSNR that their mean square error gives', () => {
-    expect(difference(uniform(100), uniform(110)).psnr).to.be.closeTo(10 * Math.log10(255 ** 2 / 100), 1e-9);
+    expect(measureDifference(uniform(100), uniform(110)).psnr).to.be.closeTo(10 * Math.log10(255 ** 2 / 100), 1e-9);
   });
 });
 

@@ -1,6 +1,6 @@
 import sharp from 'sharp';
 import { scene } from '../../scripts/fixtures/scene.ts';
-import type { Picture, Raster } from '../../src/regress/picture/picture.ts';
+import type { DecodedImage, Raster } from '../../src/regress/picture/picture.ts';
 
 /** Pictures for the tests of regress: the scene of the fixtures, and what can happen to it. */
 
@@ -36,7 +36,7 @@ export const uniform = (value: number, width = 64, height = 64): Raster =>
   redrawn({ width, height, data: new Uint8Array(width * height * 4) }, () => [value, value, value, 255]);
 
 /** As decoders give it. */
-export function picture(frames: readonly Raster[], facts: Partial<Picture['facts']> = {}): Picture {
+export function picture(frames: readonly Raster[], facts: Partial<DecodedImage['facts']> = {}): DecodedImage {
   const [{ width, height }] = frames as [Raster];
   return { frames, facts: { width, height, frames: frames.length, alpha: false, ...facts } };
 }

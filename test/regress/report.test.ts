@@ -5,7 +5,7 @@ import type { Recording } from '../../src/regress/recording.ts';
 import { htmlReport } from '../../src/regress/report/html.ts';
 import { jsonReport } from '../../src/regress/report/json.ts';
 import { junitReport } from '../../src/regress/report/junit.ts';
-import { inWords } from '../../src/regress/summary.ts';
+import { formatSummary } from '../../src/regress/summary.ts';
 import type { Finding } from '../../src/regress/verdict.ts';
 import { pipe } from '../helpers/process.ts';
 import { HOSTILE, hostileFindings } from './findings.ts';
@@ -69,7 +69,7 @@ describe('the reports of regress', () => {
 
   it('on a terminal do not move its cursor', async () => {
     const { findings, before, after } = await hostileFindings();
-    expect(inWords(findings, before, after)).not.to.match(/[^\P{Cc}\n]/u);
+    expect(formatSummary(findings, before, after)).not.to.match(/[^\P{Cc}\n]/u);
   });
 
   it('as HTML have no markup of a name, a message or a version', async () => {

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Response } from 'express';
 import { convertAll } from '../../src/convert/batch.ts';
-import type { Source } from '../../src/convert/convert.ts';
-import { createPool } from '../../src/engine/pool.ts';
-import { ClientGone, fail } from '../../src/errors.ts';
+import type { ConversionInput } from '../../src/convert/convert.ts';
+import { createQueue } from '../../src/engine/pool.ts';
+import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
 import { createDiskRoom } from '../../src/files/disk-room.ts';
 import { sendArchive } from '../../src/http/send-archive.ts';
 import { ask, fixture, fixturePath } from '../helpers/client.ts';
@@ -135,7 +135,7 @@ describe('a batch in which something goes wrong', () => {
       const room = await createDiskRoom(async () => undefined).open(undefined, 0);
       const options = { format: 'webp', stallMs: 1000, room, signal: new AbortController().signal } as const;
       const error = await sendArchive(gone as unknown as Response, results, options).catch((e) => e);
-      expect(error).to.be.instanceOf(ClientGone);
+      expect(error).to.be.instanceOf(ClientDisconnectedError);
       for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate); // when Node looks for such
       expect(failures).to.deep.equal([]);
     } finally {
@@ -231,7 +231,7 @@ describe('a batch in which something goes wrong', () => {
 
 describe('converting all', () => {
   /** Each with a file of its own; those of one text are the same. */
-  const sources = (...texts: readonly string[]): Promise<Source[]> =>
+  const sources = (...texts: readonly string[]): Promise<ConversionInput[]> =>
     Promise.all(
       texts.map(async (text, at) => {
         const folder = await scratch('source');
@@ -239,7 +239,7 @@ describe('converting all', () => {
         return { label: 'abcdef'[at] as string, folder, type: 'png' };
       }),
     );
-  let files: Source[];
+  let files: ConversionInput[];
   before(async () => {
     files = await sources('one', 'two', 'three');
   });
@@ -248,17 +248,17 @@ describe('converting all', () => {
   const done = { path: '/out', bytes: 1, queuedMs: 0, convertedMs: 0, notes: [] };
 
   it('throws the first failure only when nothing runs any more', async () => {
-    const pool = createPool({ concurrency: 2, queueLimit: 10 });
+    const pool = createQueue({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
-    const convert = (source: Source, _options: unknown, signal: AbortSignal, group?: object) =>
+    const convert = (source: ConversionInput, _options: unknown, signal: AbortSignal, group?: object) =>
       pool.run(
         async () => {
           log.push(`start ${source.label}`);
-          if (source.label === 'a') throw fail('DAMAGED', 'a', 'PNG');
+          if (source.label === 'a') throw serviceError('DAMAGED', 'a', 'PNG');
           await once(signal, 'abort');
           await new Promise((resolve) => setImmediate(resolve));
           log.push(`stopped ${source.label}`);
-          throw new ClientGone();
+          throw new ClientDisconnectedError();
         },
         { signal, group },
       );
@@ -269,7 +269,7 @@ describe('converting all', () => {
 
   it('converts one of those that are the same, byte for byte, whose result is that of all', async () => {
     const log: string[] = [];
-    const convert = async ({ label }: Source) => {
+    const convert = async ({ label }: ConversionInput) => {
       log.push(label);
       return { ...done, path: label };
     };
@@ -281,7 +281,7 @@ describe('converting all', () => {
   });
 
   it('says of each what is wrong with it under its own name, also of twins', async () => {
-    const convert = async ({ label }: Source) => Promise.reject(fail('DAMAGED', label, 'PNG'));
+    const convert = async ({ label }: ConversionInput) => Promise.reject(serviceError('DAMAGED', label, 'PNG'));
     const outcomes = await convertAll(await sources('same', 'same'), convert, options, 'skip', stays);
     expect(outcomes.map((outcome) => 'error' in outcome && outcome.error.message)).to.deep.equal([
       'a is damaged or not a valid PNG image.',
@@ -290,9 +290,9 @@ describe('converting all', () => {
   });
 
   it('with skip keeps what is wrong with one, but not what is wrong with the service', async () => {
-    const failing = (code: 'DAMAGED' | 'DISK_FULL') => async (source: Source) => {
+    const failing = (code: 'DAMAGED' | 'DISK_FULL') => async (source: ConversionInput) => {
       if (source.label !== 'b') return done;
-      throw code === 'DAMAGED' ? fail(code, 'b', 'PNG') : fail(code);
+      throw code === 'DAMAGED' ? serviceError(code, 'b', 'PNG') : serviceError(code);
     };
     const outcomes = await convertAll(files, failing('DAMAGED'), options, 'skip', stays);
     expect(outcomes.map((outcome) => ('error' in outcome ? outcome.error.code : 'ok'))).to.deep.equal([

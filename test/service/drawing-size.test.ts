@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sharp from 'sharp';
-import { readHeader } from '../../src/convert/header/header.ts';
+import { inspect } from '../../src/convert/header/header.ts';
 import { convert } from '../helpers/client.ts';
 import { scratch } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
@@ -146,7 +146,7 @@ describe('an SVG', () => {
       const svg = Buffer.from(`<svg ${NAMESPACE} ${root}><rect width="90" height="33"/></svg>`);
       const path = join(await scratch('svg'), 'in');
       await writeFile(path, svg);
-      const { width = 0, height = 0 } = await readHeader(path, 'svg');
+      const { width = 0, height = 0 } = await inspect(path, 'svg');
       const drawn = await sizeOf(await pipe(process.env.RSVG_BIN ?? 'rsvg-convert', ['-f', 'png'], svg));
       expect({ width: Math.ceil(width), height: Math.ceil(height) }).to.deep.equal(drawn);
     });

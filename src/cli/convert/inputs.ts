@@ -1,8 +1,8 @@
 import { glob, open, readdir, stat } from 'node:fs/promises';
 import { dirname, join, normalize, relative, resolve } from 'node:path';
-import { SNIFF_BYTES, sniff } from '../../convert/sniff.ts';
+import { DETECTION_BYTES, detectType } from '../../convert/sniff.ts';
 import { INPUT_TYPES, INPUTS } from '../../formats.ts';
-import { type LocalTrouble, systemReason, trouble, troubleBecause } from './troubles.ts';
+import { type FileError, systemReason, fileError, fileErrorFrom } from './troubles.ts';
 
 /** The words of a command → files: named ones, those of folders, those that a pattern matches, standard input. */
 
@@ -16,15 +16,15 @@ export interface Found {
 }
 
 /** What was named and cannot be converted. */
-export interface Missing {
+export interface InputError {
   readonly path: string;
-  readonly error: LocalTrouble;
+  readonly error: FileError;
 }
 
 const PATTERN = /[*?[{]/;
 
 /** Whether a word stands for any number of files. */
-export async function isMany(word: string): Promise<boolean> {
+export async function matchesMany(word: string): Promise<boolean> {
   if (word === STDIN) return false;
   const info = await stat(word).catch(() => undefined);
   return info ? info.isDirectory() : PATTERN.test(word);
@@ -43,8 +43,8 @@ export async function findInputs(
   words: readonly string[],
   output: string | undefined,
   signal: AbortSignal,
-): Promise<(Found | Missing)[]> {
-  const found = new Map<string, Found | Missing>();
+): Promise<(Found | InputError)[]> {
+  const found = new Map<string, Found | InputError>();
   const results = output === undefined ? undefined : resolve(output);
   for (const word of words) {
     for await (const input of inputsOf(word, results)) {
@@ -56,29 +56,29 @@ export async function findInputs(
   return [...found.values()];
 }
 
-async function* inputsOf(word: string, results: string | undefined): AsyncGenerator<Found | Missing> {
+async function* inputsOf(word: string, results: string | undefined): AsyncGenerator<Found | InputError> {
   if (word === STDIN) return yield { path: STDIN, within: '' };
   const info = await stat(word).catch((error: NodeJS.ErrnoException) => error);
   if (!(info instanceof Error)) {
     if (info.isFile()) return yield { path: word, within: '' };
-    if (!info.isDirectory()) return yield { path: word, error: trouble('NOT_A_FILE', word) };
-    return yield* atLeastOne(imagesIn(word, word, results), {
+    if (!info.isDirectory()) return yield { path: word, error: fileError('NOT_A_FILE', word) };
+    return yield* orElse(imagesIn(word, word, results), {
       path: word,
-      error: trouble('NO_IMAGES', word),
+      error: fileError('NO_IMAGES', word),
     });
   }
   if (PATTERN.test(word))
-    return yield* atLeastOne(matching(word, results), { path: word, error: trouble('NO_MATCH', word) });
+    return yield* orElse(matching(word, results), { path: word, error: fileError('NO_MATCH', word) });
   const error = ['ENOENT', 'ENOTDIR'].includes(info.code ?? '')
-    ? trouble('NO_SUCH_FILE', word)
-    : troubleBecause(info, 'UNREADABLE', word, systemReason(info));
+    ? fileError('NO_SUCH_FILE', word)
+    : fileErrorFrom(info, 'UNREADABLE', word, systemReason(info));
   yield { path: word, error };
 }
 
-async function* atLeastOne(
-  inputs: AsyncIterable<Found | Missing>,
-  otherwise: Missing,
-): AsyncGenerator<Found | Missing> {
+async function* orElse(
+  inputs: AsyncIterable<Found | InputError>,
+  otherwise: InputError,
+): AsyncGenerator<Found | InputError> {
   let any = false;
   for await (const input of inputs) {
     any = true;
@@ -91,10 +91,10 @@ async function* imagesIn(
   folder: string,
   root: string,
   results: string | undefined,
-): AsyncGenerator<Found | Missing> {
+): AsyncGenerator<Found | InputError> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: Error) => error);
   if (entries instanceof Error) {
-    yield { path: folder, error: troubleBecause(entries, 'UNREADABLE', folder, systemReason(entries)) };
+    yield { path: folder, error: fileErrorFrom(entries, 'UNREADABLE', folder, systemReason(entries)) };
     return;
   }
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -143,9 +143,9 @@ async function isImage(path: string): Promise<boolean> {
 async function holdsImage(path: string): Promise<boolean> {
   const file = await open(path);
   try {
-    const head = Buffer.alloc(SNIFF_BYTES);
-    const { bytesRead } = await file.read(head, 0, SNIFF_BYTES, 0);
-    const verdict = await sniff(head.subarray(0, bytesRead), bytesRead < SNIFF_BYTES);
+    const head = Buffer.alloc(DETECTION_BYTES);
+    const { bytesRead } = await file.read(head, 0, DETECTION_BYTES, 0);
+    const verdict = await detectType(head.subarray(0, bytesRead), bytesRead < DETECTION_BYTES);
     // A text so long before its first element is no drawing, unless it is called one.
     return INPUT_TYPES.some((type) => type === verdict);
   } finally {

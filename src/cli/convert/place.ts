@@ -4,17 +4,17 @@ import { copyFile, link, lstat, mkdir, open, rename, rm } from 'node:fs/promises
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { STDOUT } from './targets.ts';
-import { systemReason, trouble, troubleBecause } from './troubles.ts';
+import { systemReason, fileError, fileErrorFrom } from './troubles.ts';
 
 /** Results appear whole or not at all, and take no other file's place unless that was asked for. */
 
 /** @throws LocalTrouble OUTPUT_EXISTS, so that nobody converts for nothing */
-export async function checkFree(target: string, force: boolean): Promise<void> {
+export async function assertWritable(target: string, force: boolean): Promise<void> {
   if (target === STDOUT) return;
   const info = await lstat(target).catch(() => undefined);
-  if (info && !force) throw trouble('OUTPUT_EXISTS', target);
+  if (info && !force) throw fileError('OUTPUT_EXISTS', target);
   if (info && !info.isFile() && !info.isSymbolicLink())
-    throw trouble('OUTPUT_UNWRITABLE', target, 'there is something else of that name');
+    throw fileError('OUTPUT_UNWRITABLE', target, 'there is something else of that name');
 }
 
 /**
@@ -22,27 +22,27 @@ export async function checkFree(target: string, force: boolean): Promise<void> {
  *
  * @throws LocalTrouble OUTPUT_EXISTS, OUTPUT_UNWRITABLE
  */
-export async function place(result: string, target: string, force: boolean): Promise<void> {
+export async function writeOutput(result: string, target: string, force: boolean): Promise<void> {
   if (target === STDOUT) return pipeline(createReadStream(result), process.stdout, { end: false });
   const folder = dirname(target);
   const temporary = join(folder, `.imagemill-${randomUUID()}`);
   try {
     await mkdir(folder, { recursive: true });
     await copyFile(result, temporary, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-    await (force ? rename : renameToFree)(temporary, target);
+    await (force ? rename : linkExclusive)(temporary, target);
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
     const taken = code === 'EEXIST';
-    if (taken && syscall !== 'mkdir') throw troubleBecause(error, 'OUTPUT_EXISTS', target);
+    if (taken && syscall !== 'mkdir') throw fileErrorFrom(error, 'OUTPUT_EXISTS', target);
     const why = taken ? `${folder} is not a folder` : systemReason(error);
-    throw troubleBecause(error, 'OUTPUT_UNWRITABLE', target, why);
+    throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', target, why);
   } finally {
     await rm(temporary, { force: true }).catch(() => {}); // what went wrong before is what is told
   }
 }
 
 /** A second name for the file cannot be that of another: link(2) fails where rename(2) would replace. */
-async function renameToFree(from: string, to: string): Promise<void> {
+async function linkExclusive(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
   } catch (error) {

@@ -1,4 +1,4 @@
-import { printable } from '../../printable.ts';
+import { sanitizeForDisplay } from '../../printable.ts';
 
 /** One line at the bottom of a terminal, which is gone when all is done. */
 
@@ -24,7 +24,7 @@ export function createProgress(
     const done = Math.round((BAR_WIDTH * ended) / total);
     const bar = '█'.repeat(done) + '░'.repeat(BAR_WIDTH - done);
     const [oldest = ''] = running;
-    const line = `${bar} ${ended}/${total} ${printable(oldest, MOST)}`;
+    const line = `${bar} ${ended}/${total} ${sanitizeForDisplay(oldest, MOST)}`;
     stream.write(`${START_OF_EMPTY_LINE}${line.slice(0, (stream.columns || 80) - 1)}`);
   };
   return {

@@ -1,8 +1,8 @@
 import type { Note } from '../../convert/plan/types.ts';
-import { printable } from '../../printable.ts';
+import { sanitizeForDisplay } from '../../printable.ts';
 import { createProgress } from './progress.ts';
 import type { Job } from './targets.ts';
-import type { Trouble } from './troubles.ts';
+import type { FileErrorCode } from './troubles.ts';
 
 /** What is said of each file: results on standard output, troubles on standard error; or all of it as JSON lines. */
 
@@ -16,18 +16,18 @@ export interface Done {
 export interface Report {
   starts(input: string): void;
   done(job: Job, done: Done): void;
-  failed(input: string, why: Trouble): void;
+  failed(input: string, why: FileErrorCode): void;
   /** How many failed. */
   end(): number;
 }
 
-export interface Manner {
+export interface ReportOptions {
   readonly json: boolean;
   /** Results are not told of, and no progress is shown. */
   readonly quiet: boolean;
 }
 
-export function createReport(total: number, { json, quiet }: Manner): Report {
+export function createReport(total: number, { json, quiet }: ReportOptions): Report {
   const progress = quiet ? undefined : createProgress(total);
   let failures = 0;
   const print = (stream: NodeJS.WriteStream, line: string): void => {
@@ -46,7 +46,7 @@ export function createReport(total: number, { json, quiet }: Manner): Report {
     failed(input, { code, message }) {
       failures += 1;
       if (json) printJson({ input, error: { code, message } });
-      else print(process.stderr, `imagemill: ${printable(message, MOST_LETTERS)}`);
+      else print(process.stderr, `imagemill: ${sanitizeForDisplay(message, MAX_LABEL_LENGTH)}`);
       progress?.ended(input);
     },
     end() {
@@ -59,25 +59,25 @@ export function createReport(total: number, { json, quiet }: Manner): Report {
 }
 
 /** No name is longer: a path has at most 4096 bytes. */
-export const MOST_LETTERS = 5000;
+export const MAX_LABEL_LENGTH = 5000;
 
 function resultLine(input: string, output: string, { bytesBefore, bytesAfter, notes }: Done): string {
-  const names = [input, output].map((name) => printable(name, MOST_LETTERS)).join(' → ');
-  const sizes = `${size(bytesBefore)} → ${size(bytesAfter)} (${change(bytesBefore, bytesAfter)})`;
+  const names = [input, output].map((name) => sanitizeForDisplay(name, MAX_LABEL_LENGTH)).join(' → ');
+  const sizes = `${formatSize(bytesBefore)} → ${formatSize(bytesAfter)} (${formatChange(bytesBefore, bytesAfter)})`;
   return [names, sizes, ...(notes.length > 0 ? [notes.join(', ')] : [])].join('  ');
 }
 
 const UNITS = ['B', 'kB', 'MB', 'GB'];
 
 /** Bytes with two or three digits that count, in units of 1000. */
-export function size(bytes: number): string {
+export function formatSize(bytes: number): string {
   const power = Math.min(UNITS.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
   const value = bytes / 1000 ** power;
   return `${value.toFixed(power > 0 && value < 9.95 ? 1 : 0)} ${UNITS[power]}`;
 }
 
 /** In whole per cent. */
-function change(before: number, after: number): string {
+function formatChange(before: number, after: number): string {
   const percent = Math.round((after / before - 1) * 100);
   if (percent === 0) return '±0%';
   return percent > 0 ? `+${percent}%` : `−${-percent}%`;

@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { extname, join, resolve } from 'node:path';
 import { DEFAULT_FORMAT } from '../../convert/options.ts';
-import { baseNameOf, createNaming } from '../../convert/output-name.ts';
-import { OUTPUT_TYPES, OUTPUTS, type OutputType, outputTypeNamed } from '../../formats.ts';
-import { Refused } from '../surroundings.ts';
-import { type Found, isMany, type Missing, STDIN } from './inputs.ts';
-import { type LocalTrouble, trouble } from './troubles.ts';
+import { baseNameOf, createUniqueNamer } from '../../convert/output-name.ts';
+import { OUTPUT_TYPES, OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
+import { CliError } from '../surroundings.ts';
+import { type Found, matchesMany, type InputError, STDIN } from './inputs.ts';
+import { type FileError, fileError } from './troubles.ts';
 
 /** Where results go, and what they are called. */
 
@@ -22,7 +22,7 @@ export interface Job {
   readonly input: string;
   readonly output: string;
 }
-export type Planned = Job | { readonly input: string; readonly error: LocalTrouble };
+export type OutputJob = Job | { readonly input: string; readonly error: FileError };
 
 /**
  * `-o` is a folder when there is one, when it ends with a slash, or when there may be several results.
@@ -30,7 +30,7 @@ export type Planned = Job | { readonly input: string; readonly error: LocalTroub
  * @param format when it was asked for
  * @throws Refused, with status 2, when what is asked for contradicts itself
  */
-export async function targetOf(
+export async function resolveTarget(
   output: string,
   words: readonly string[],
   format: OutputType | undefined,
@@ -41,19 +41,19 @@ export async function targetOf(
   if (info?.isDirectory() || output.endsWith('/')) return folder;
 
   const word = extname(output).slice(1);
-  const named = outputTypeNamed(word);
-  if (words.length > 1 || (await isMany(words[0] as string))) {
+  const named = parseOutputType(word);
+  if (words.length > 1 || (await matchesMany(words[0] as string))) {
     if (info === undefined && named === undefined) return folder;
-    throw new Refused(`-o ${output} is one file, for several inputs: a folder ends with a slash.`, 2);
+    throw new CliError(`-o ${output} is one file, for several inputs: a folder ends with a slash.`, 2);
   }
-  if (info && !info.isFile()) throw new Refused(`-o ${output} is neither a file nor a folder.`, 2);
+  if (info && !info.isFile()) throw new CliError(`-o ${output} is neither a file nor a folder.`, 2);
   if (format !== undefined && named !== undefined && named !== format)
-    throw new Refused(`-o ${output} and --format ${format} contradict each other.`, 2);
+    throw new CliError(`-o ${output} and --format ${format} contradict each other.`, 2);
   const known = format ?? named;
   if (known === undefined) {
     const types = OUTPUT_TYPES.join(', ');
     const what = word === '' ? 'has no extension' : `has an extension that is none of ${types}`;
-    throw new Refused(`-o ${output} ${what}: say --format, or end it with a slash when it is a folder.`, 2);
+    throw new CliError(`-o ${output} ${what}: say --format, or end it with a slash when it is a folder.`, 2);
   }
   return { kind: 'file', path: output, format: known };
 }
@@ -63,10 +63,10 @@ export async function targetOf(
  *
  * @throws Refused, with status 2, when there is more than one result for one place
  */
-export function planJobs(inputs: readonly (Found | Missing)[], { kind, path, format }: Target): Planned[] {
+export function resolveOutputs(inputs: readonly (Found | InputError)[], { kind, path, format }: Target): OutputJob[] {
   if (kind !== 'folder' && inputs.length > 1)
-    throw new Refused(`-o ${path} takes one result, and there are ${inputs.length} inputs.`, 2);
-  const nameOf = createNaming(OUTPUTS[format].extension);
+    throw new CliError(`-o ${path} takes one result, and there are ${inputs.length} inputs.`, 2);
+  const nameOf = createUniqueNamer(OUTPUTS[format].extension);
   const originals = new Set(inputs.map((input) => resolve(input.path)));
 
   return inputs.map((input) => {
@@ -75,7 +75,7 @@ export function planJobs(inputs: readonly (Found | Missing)[], { kind, path, for
     const output = kind === 'folder' ? join(path, nameOf(base())) : path;
     const replaces = kind !== 'stdout' && resolve(output);
     if (replaces && replaces !== resolve(input.path) && originals.has(replaces))
-      return { input: input.path, error: trouble('OUTPUT_IS_INPUT', output) };
+      return { input: input.path, error: fileError('OUTPUT_IS_INPUT', output) };
     return { input: input.path, output };
   });
 }

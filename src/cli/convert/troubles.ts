@@ -3,7 +3,7 @@ import { type ErrorCode, ServiceError } from '../../errors.ts';
 
 /** Why a file was not converted, in words for whoever typed the command. */
 
-export interface Trouble {
+export interface FileErrorCode {
   readonly code: string;
   readonly message: string;
 }
@@ -20,7 +20,7 @@ const ROWS = {
   OUTPUT_UNWRITABLE: (file: string, why: string) => `${file} cannot be written: ${why}.`,
 } as const;
 
-export class LocalTrouble extends Error implements Trouble {
+export class FileError extends Error implements FileErrorCode {
   override readonly name = 'LocalTrouble';
   readonly code: string;
   constructor(code: string, message: string, cause: unknown) {
@@ -31,17 +31,17 @@ export class LocalTrouble extends Error implements Trouble {
 
 type Row = keyof typeof ROWS;
 
-export function trouble<C extends Row>(code: C, ...facts: Parameters<(typeof ROWS)[C]>): LocalTrouble {
-  return troubleBecause(undefined, code, ...facts);
+export function fileError<C extends Row>(code: C, ...facts: Parameters<(typeof ROWS)[C]>): FileError {
+  return fileErrorFrom(undefined, code, ...facts);
 }
 
-export function troubleBecause<C extends Row>(
+export function fileErrorFrom<C extends Row>(
   cause: unknown,
   code: C,
   ...facts: Parameters<(typeof ROWS)[C]>
-): LocalTrouble {
+): FileError {
   const say = ROWS[code] as (...facts: string[]) => string;
-  return new LocalTrouble(code, say(...facts), cause);
+  return new FileError(code, say(...facts), cause);
 }
 
 /** What the system says was wrong, such as "permission denied". */
@@ -51,13 +51,13 @@ export function systemReason(error: unknown): string {
 }
 
 /** Where the sentences for clients of the service make no sense. */
-const INSTEAD: Partial<Record<ErrorCode, string>> = {
+const CLI_MESSAGES: Partial<Record<ErrorCode, string>> = {
   BUSY: 'The machine has no processes, files or memory left for this.',
   DISK_FULL: 'There is no room for working files: TEMP_DIR says where they are.',
   TOOLS_FAILING: 'The tools cannot be started: "imagemill doctor" says what is wrong.',
 };
 /** What somebody can do who has the machine. */
-const BESIDES: Partial<Record<ErrorCode, string>> = {
+const HINTS: Partial<Record<ErrorCode, string>> = {
   FILE_TOO_LARGE: 'MAX_FILE_BYTES moves the limit.',
   PAIR_UNAVAILABLE: '"imagemill doctor" says what is missing.',
 };
@@ -66,13 +66,13 @@ const BESIDES: Partial<Record<ErrorCode, string>> = {
 const FULL = ['ENOSPC', 'EDQUOT'];
 
 /** @param file what the message names when nothing else is known */
-export function troubleOf(error: unknown, file: string): Trouble {
-  if (error instanceof LocalTrouble) return error;
+export function toFileError(error: unknown, file: string): FileErrorCode {
+  if (error instanceof FileError) return error;
   if (error instanceof ServiceError) {
     const { code, message } = error;
-    return { code, message: INSTEAD[code] ?? [message, BESIDES[code]].filter(Boolean).join(' ') };
+    return { code, message: CLI_MESSAGES[code] ?? [message, HINTS[code]].filter(Boolean).join(' ') };
   }
   const { code = '', message } = error as NodeJS.ErrnoException;
-  if (FULL.includes(code)) return { code: 'DISK_FULL', message: INSTEAD.DISK_FULL as string };
+  if (FULL.includes(code)) return { code: 'DISK_FULL', message: CLI_MESSAGES.DISK_FULL as string };
   return { code: 'INTERNAL', message: `${file}: something went wrong that should not: ${message}` };
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { OPTION_FIELDS, outputFormat, wholeNumber } from '../../convert/options.ts';
+import { OPTION_FIELDS, outputFormat, integer } from '../../convert/options.ts';
 import type { ConvertOptions } from '../../convert/plan/types.ts';
-import { fail } from '../../errors.ts';
+import { serviceError } from '../../errors.ts';
 import { OUTPUT_TYPES, type OutputType } from '../../formats.ts';
-import { printable } from '../../printable.ts';
-import { Refused } from '../surroundings.ts';
+import { sanitizeForDisplay } from '../../printable.ts';
+import { CliError } from '../surroundings.ts';
 
 /** What was asked for on the command line, checked as the service checks its fields. */
 
@@ -25,7 +25,7 @@ export interface Flags {
   readonly json?: boolean;
 }
 
-export interface Wishes {
+export interface CliOptions {
   readonly format: OutputType | undefined;
   readonly options: Omit<ConvertOptions, 'format'>;
   /** Conversions at once. */
@@ -36,11 +36,11 @@ const { strip_metadata: _, ...fields } = OPTION_FIELDS;
 const schema = z.object({
   ...fields,
   format: outputFormat(OUTPUT_TYPES).optional(),
-  jobs: wholeNumber(1, 1024).optional(),
+  jobs: integer(1, 1024).optional(),
 });
 
 /** @throws Refused naming every wrong value, with status 2 */
-export function wishesOf(flags: Flags): Wishes {
+export function parseOptions(flags: Flags): CliOptions {
   const result = schema.safeParse(flags);
   if (result.success) {
     const { format, jobs, ...options } = result.data;
@@ -48,7 +48,7 @@ export function wishesOf(flags: Flags): Wishes {
   }
   const lines = result.error.issues.map(({ path, message }) => {
     const name = String(path[0]) as keyof Flags;
-    return fail('FIELD_INVALID', `--${name}`, printable(String(flags[name])), message).message;
+    return serviceError('FIELD_INVALID', `--${name}`, sanitizeForDisplay(String(flags[name])), message).message;
   });
-  throw new Refused(lines.join('\n'), 2);
+  throw new CliError(lines.join('\n'), 2);
 }

@@ -20,7 +20,7 @@ const NAME_WIDTH = 16;
  *
  * @param columns of the terminal
  */
-export function tableOf(checks: readonly Check[], columns: number): string {
+export function formatTable(checks: readonly Check[], columns: number): string {
   const indent = ' '.repeat(STATE_WIDTH + NAME_WIDTH);
   const width = Math.max(30, columns - indent.length);
   return checks

@@ -4,18 +4,18 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { createLaunchers } from '../../engine/launcher/launchers.ts';
-import { policyHolds } from '../../engine/policy.ts';
-import { createRun } from '../../engine/run.ts';
+import { isPolicyEnforced } from '../../engine/policy.ts';
+import { createRunner } from '../../engine/run.ts';
 import { findToolchain, type Toolchain } from '../../engine/toolchain.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
-import { createMill, type Mill } from '../../mill.ts';
-import { Unusable } from '../../unusable.ts';
-import { sentenceLog } from '../log.ts';
-import { Refused } from '../surroundings.ts';
+import { createConversionEngine, type ConversionEngine } from '../../mill.ts';
+import { StartupError } from '../../unusable.ts';
+import { createWarningCollector } from '../log.ts';
+import { CliError } from '../surroundings.ts';
 
 /** What this machine has, whether or not that is enough to serve. */
 
-export interface Facts {
+export interface DoctorReport {
   /** Those that are wrong are as if unset. */
   readonly config: Config;
   readonly settingProblems: readonly string[];
@@ -23,7 +23,7 @@ export interface Facts {
   /** Whether ImageMagick obeys; undefined when there is none. */
   readonly policyHolds: boolean | undefined;
   /** All that converts, or why there is no such thing. */
-  readonly mill: Mill | Error;
+  readonly mill: ConversionEngine | Error;
   /** What the mill warned of. */
   readonly warnings: readonly string[];
 }
@@ -31,17 +31,17 @@ export interface Facts {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The caller closes the mill. */
-export async function examine(env: Environment): Promise<Facts> {
+export async function collectReport(env: Environment): Promise<DoctorReport> {
   const { config, settingProblems } = settingsIn(env);
-  const { log, warnings } = sentenceLog();
-  const tools = await lookForTools(config);
-  const mill = await createMill(config, log).catch((error: Error) => error);
-  if (mill instanceof Error && !(mill instanceof Unusable)) throw mill;
+  const { log, warnings } = createWarningCollector();
+  const tools = await findTools(config);
+  const mill = await createConversionEngine(config, log).catch((error: Error) => error);
+  if (mill instanceof Error && !(mill instanceof StartupError)) throw mill;
   return { config, settingProblems, ...tools, mill, warnings: [...warnings] };
 }
 
 /** One wrong setting is no reason not to look at the rest. */
-function settingsIn(env: Environment): Pick<Facts, 'config' | 'settingProblems'> {
+function settingsIn(env: Environment): Pick<DoctorReport, 'config' | 'settingProblems'> {
   try {
     return { config: loadConfig(env), settingProblems: [] };
   } catch (error) {
@@ -58,19 +58,19 @@ const NO_POLICY = '/nonexistent';
 const LIMITS = { pixels: 10_000, memoryBytes: 1024 ** 3 };
 
 /** Programs are started from a folder, and TEMP_DIR may be what is wrong. */
-async function lookForTools(config: Config): Promise<Pick<Facts, 'toolchain' | 'policyHolds'>> {
+async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain' | 'policyHolds'>> {
   const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
   const workspaces = await workspacesIn([config.TEMP_DIR, tmpdir()]);
-  const launchers = createLaunchers(workspaces.home);
+  const launchers = createLaunchers(workspaces.root);
   try {
-    const ask = createRun({ launchers, searchPath: path, policyFolder: NO_POLICY });
+    const ask = createRunner({ launchers, searchPath: path, policyFolder: NO_POLICY });
     const toolchain = await findToolchain({ path, magickBin, rsvgBin }, ask);
     const { magick } = toolchain;
     const limits = { ...LIMITS, frames: config.MAX_FRAMES };
-    const obey = createRun({ launchers, searchPath: path, policyFolder: ASSETS, limits });
-    const folder = join(await workspaces.home(), 'policy');
+    const obey = createRunner({ launchers, searchPath: path, policyFolder: ASSETS, limits });
+    const folder = join(await workspaces.root(), 'policy');
     await mkdir(folder);
-    return { toolchain, policyHolds: magick && (await policyHolds(magick, obey, folder, limits)) };
+    return { toolchain, policyHolds: magick && (await isPolicyEnforced(magick, obey, folder, limits)) };
   } finally {
     await launchers.close();
     await workspaces.close();
@@ -80,10 +80,10 @@ async function lookForTools(config: Config): Promise<Pick<Facts, 'toolchain' | '
 async function workspacesIn(folders: readonly string[]): Promise<Workspaces> {
   for (const folder of folders) {
     const workspaces = createWorkspaces(folder);
-    const usable = await workspaces.home().catch(() => undefined);
+    const usable = await workspaces.root().catch(() => undefined);
     if (usable) return workspaces;
   }
-  throw new Refused(
+  throw new CliError(
     `Nothing can be written in ${folders.join(' or ')}: set TEMP_DIR to a folder that can.`,
     2,
   );

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { INPUT_FILE } from '../../convert/plan/types.ts';
-import type { Mill } from '../../mill.ts';
+import type { ConversionEngine } from '../../mill.ts';
 
 /**
  * Which letters drawings can have: found out by drawing them as every drawing is drawn, and comparing each with the
@@ -22,24 +22,24 @@ export const SCRIPTS: readonly Script[] = [
   { name: 'emoji', letter: '😀', debianPackage: 'fonts-noto-color-emoji' },
 ];
 /** Not assigned, so that no font has them: what is drawn has four digits in it, or six. */
-const NOBODYS = ['\u0378', '\u{10fffd}'];
+const UNASSIGNED_CODEPOINTS = ['\u0378', '\u{10fffd}'];
 
 /** Pixels a side, for one letter. */
 const CELL = 64;
 
 /** @returns the scripts whose letters are boxes, or nothing at all */
-export async function missingScripts({ workspaces, convert }: Mill): Promise<Script[]> {
+export async function missingScripts({ workspaces, convert }: ConversionEngine): Promise<Script[]> {
   const workspace = await workspaces.open();
   try {
     const folder = await workspace.folder('letters');
     await writeFile(
       join(folder, INPUT_FILE),
-      drawingOf([...SCRIPTS.map(({ letter }) => letter), ...NOBODYS]),
+      drawingOf([...SCRIPTS.map(({ letter }) => letter), ...UNASSIGNED_CODEPOINTS]),
     );
     const options = { format: 'bmp', quality: 80, stripMetadata: true } as const;
     const source = { folder, type: 'svg', label: 'The drawing' } as const;
     const picture = await readFile((await convert(source, options, new AbortController().signal)).path);
-    const boxes = NOBODYS.map((_, at) => outlineOf(picture, SCRIPTS.length + at));
+    const boxes = UNASSIGNED_CODEPOINTS.map((_, at) => outlineOf(picture, SCRIPTS.length + at));
     return SCRIPTS.filter((_, at) => ['', ...boxes].includes(outlineOf(picture, at)));
   } finally {
     await workspace.remove();

@@ -1,12 +1,12 @@
-import { capabilitiesOf } from '../../convert/capabilities.ts';
+import { detectCapabilities } from '../../convert/capabilities.ts';
 import { NO_LAYERS } from '../../engine/sandbox.ts';
 import { INPUT_TYPES, OUTPUT_TYPES } from '../../formats.ts';
 import type { Check } from './check.ts';
-import type { Facts } from './examine.ts';
+import type { DoctorReport } from './examine.ts';
 
 /** The tools: which there are, what they can do, whether they obey, and what shuts them in. */
 
-export function imageMagick({ toolchain: { magick }, config: { MAGICK_BIN } }: Facts): Check[] {
+export function imageMagick({ toolchain: { magick }, config: { MAGICK_BIN } }: DoctorReport): Check[] {
   if (magick) return [{ name: 'ImageMagick', state: 'ok', found: `${magick.version}  ${magick.path}` }];
   if (MAGICK_BIN) return [notTheTool('ImageMagick', 'MAGICK_BIN', MAGICK_BIN)];
   const found = 'none: nothing but SVG to PNG and PDF';
@@ -26,7 +26,7 @@ const OTHERS = {
   img2webp: { name: 'img2webp', without: 'no animated WebP', debianPackage: 'webp', onlyFor6: true },
 } as const;
 
-export function otherTools({ toolchain, config: { RSVG_BIN } }: Facts): Check[] {
+export function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): Check[] {
   return (['rsvg', 'heif', 'img2webp'] as const).map((key) => {
     const { name, without, debianPackage, onlyFor6 } = OTHERS[key];
     const tool = toolchain[key];
@@ -38,7 +38,7 @@ export function otherTools({ toolchain, config: { RSVG_BIN } }: Facts): Check[] 
   });
 }
 
-export function policy({ policyHolds, toolchain: { magick } }: Facts): Check[] {
+export function policy({ policyHolds, toolchain: { magick } }: DoctorReport): Check[] {
   if (policyHolds === undefined) return [];
   if (policyHolds) return [{ name: 'policy', state: 'ok', found: 'ImageMagick obeys it' }];
   const found = `${magick?.path} does not obey the policy that comes with imagemill: not safe`;
@@ -55,7 +55,7 @@ const LAYERS = {
   syscalls: 'a kernel with seccomp filters, and apt install bubblewrap, or use Debian 13',
 } as const;
 
-export function confinement({ mill, config: { SANDBOX } }: Facts): Check[] {
+export function confinement({ mill, config: { SANDBOX } }: DoctorReport): Check[] {
   if (mill instanceof Error) {
     if (!mill.message.startsWith('SANDBOX')) return [];
     return [{ name: 'confinement', state: 'fail', found: mill.message }];
@@ -70,8 +70,8 @@ export function confinement({ mill, config: { SANDBOX } }: Facts): Check[] {
   return [{ name: 'confinement', state: 'warn', found, advice }];
 }
 
-export function formats({ toolchain }: Facts): Check[] {
-  const { inputs, outputs, problems } = capabilitiesOf(toolchain);
+export function formats({ toolchain }: DoctorReport): Check[] {
+  const { inputs, outputs, problems } = detectCapabilities(toolchain);
   // The tools have rows of their own.
   const advice = problems.filter((problem) => problem.startsWith('ImageMagick at'));
   const rows = [

@@ -6,15 +6,15 @@ import { INPUT_FILE } from '../../convert/plan/types.ts';
 import { ONE_PIXEL } from '../../engine/policy.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import type { OutputType } from '../../formats.ts';
-import type { Mill } from '../../mill.ts';
-import { connectionTo, type RedisConnection } from '../../redis.ts';
+import type { ConversionEngine } from '../../mill.ts';
+import { createRedisClient, type RedisConnection } from '../../redis.ts';
 import type { Check } from './check.ts';
-import type { Facts } from './examine.ts';
+import type { DoctorReport } from './examine.ts';
 import { missingScripts, SCRIPTS } from './fonts.ts';
 
 /** What shows only when it is tried: a conversion, letters, room on disk, a connection. */
 
-export async function conversion({ mill, policyHolds }: Facts): Promise<Check[]> {
+export async function conversion({ mill, policyHolds }: DoctorReport): Promise<Check[]> {
   const name = 'conversion';
   if (mill instanceof Error) {
     const told = policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN)/.test(mill.message); // in rows of their own
@@ -22,7 +22,7 @@ export async function conversion({ mill, policyHolds }: Facts): Promise<Check[]>
   }
   if (!mill.toolchain.magick) return [];
   try {
-    const formats = mill.capabilities.outputs.filter((format) => mill.capabilities.works('png', format));
+    const formats = mill.capabilities.outputs.filter((format) => mill.capabilities.supports('png', format));
     const times = await Promise.all(formats.map((format) => convertPixel(mill, format)));
     const ms = Math.round(Math.max(...times));
     return [{ name, state: 'ok', found: `one pixel to ${formats.join(', ')}: ${ms} ms at most` }];
@@ -33,7 +33,7 @@ export async function conversion({ mill, policyHolds }: Facts): Promise<Check[]>
 }
 
 /** @returns how long it took, in milliseconds */
-async function convertPixel(mill: Mill, format: OutputType): Promise<number> {
+async function convertPixel(mill: ConversionEngine, format: OutputType): Promise<number> {
   const workspace = await mill.workspaces.open();
   try {
     const folder = await workspace.folder('pixel');
@@ -46,8 +46,8 @@ async function convertPixel(mill: Mill, format: OutputType): Promise<number> {
   }
 }
 
-export async function fonts({ mill }: Facts): Promise<Check[]> {
-  if (mill instanceof Error || !mill.capabilities.works('svg', 'bmp')) return [];
+export async function fonts({ mill }: DoctorReport): Promise<Check[]> {
+  if (mill instanceof Error || !mill.capabilities.supports('svg', 'bmp')) return [];
   try {
     const missing = await missingScripts(mill);
     const namesOf = (scripts: typeof missing) => scripts.map(({ name }) => name).join(', ');
@@ -65,12 +65,12 @@ export async function fonts({ mill }: Facts): Promise<Check[]> {
 const ROOM_FACTOR = 2;
 
 /** Room for one request of as many and as large files as are allowed; for a single file at the very least. */
-export async function workingFiles({ config }: Facts): Promise<Check[]> {
+export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
   const { TEMP_DIR, MAX_FILE_BYTES, MAX_BATCH_FILES } = config;
   const name = 'TEMP_DIR';
   const workspaces = createWorkspaces(TEMP_DIR);
   try {
-    await workspaces.home();
+    await workspaces.root();
     const free = await workspaces.free();
     if (free === undefined) return [{ name, state: 'ok', found: `${TEMP_DIR}, with room that nobody tells` }];
     const file = ROOM_FACTOR * MAX_FILE_BYTES;
@@ -96,12 +96,12 @@ export function page(): Check[] {
   return [{ name: 'web page', state: 'warn', found: 'not built', advice: ['npm run build'] }];
 }
 
-export async function counters({ config: { REDIS_URL } }: Facts): Promise<Check[]> {
+export async function counters({ config: { REDIS_URL } }: DoctorReport): Promise<Check[]> {
   if (REDIS_URL === undefined) return [];
   const name = 'REDIS_URL';
   let client: RedisConnection | undefined;
   try {
-    client = connectionTo(REDIS_URL, () => {});
+    client = createRedisClient(REDIS_URL, () => {});
     await client.connect();
     await client.ping();
     return [{ name, state: 'ok', found: 'answers' }];

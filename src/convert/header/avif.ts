@@ -1,10 +1,10 @@
-import type { MetadataKind, Picture, Profile } from '../plan/types.ts';
-import type { Bytes } from './bytes.ts';
-import { profileKind } from './icc.ts';
+import type { MetadataKind, ImageInfo, Profile } from '../plan/types.ts';
+import type { WindowReader } from './bytes.ts';
+import { classifyProfile } from './icc.ts';
 
 /** The `meta` box, which describes the items, is near the start; real ones have about 1 KiB. */
 const META_BYTES = 64 * 1024;
-const MOST_ITEMS = 1000;
+const MAX_ITEMS = 1000;
 
 /** Item types that are pictures of their own: coded, or put together from others (ISO/IEC 23008-12). */
 const IMAGE_TYPES = ['av01', 'grid', 'iden', 'iovl'];
@@ -13,29 +13,29 @@ const IMAGE_TYPES = ['av01', 'grid', 'iden', 'iovl'];
  * How many pictures stand beside each other in an AVIF, which of them is the one to show, counted
  * from 1 in the order of their numbers, and what comes with it (ISO/IEC 14496-12, section 8.11).
  */
-export async function readAvif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
-  const file = await bytes.at(0, META_BYTES);
-  const top = boxesIn(file);
-  const meta = inside(top, 'meta')?.subarray(4);
+export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+  const file = await bytes.read(0, META_BYTES);
+  const top = parseBoxes(file);
+  const meta = findBox(top, 'meta')?.subarray(4);
   if (!meta) return {};
-  const boxes = boxesIn(meta);
-  const pitm = inside(boxes, 'pitm');
-  const items = itemsIn(inside(boxes, 'iinf'));
+  const boxes = parseBoxes(meta);
+  const pitm = findBox(boxes, 'pitm');
+  const items = parseItems(findBox(boxes, 'iinf'));
 
   const primary = readNumber(pitm, 4, pitm?.[0] === 0 ? 2 : 4);
-  const parts = partsOfOthers(inside(boxes, 'iref'));
+  const parts = auxiliaryItemIds(findBox(boxes, 'iref'));
   const shown = items
     .filter(({ id, type, hidden }) => IMAGE_TYPES.includes(type) && !hidden && !parts.has(id))
     .map(({ id }) => id)
     .sort((a, b) => a - b);
   const at = primary === undefined ? -1 : shown.indexOf(primary);
-  const iprp = inside(boxes, 'iprp');
+  const iprp = findBox(boxes, 'iprp');
   return {
     ...largestSize(iprp),
     profile: profileIn(iprp),
     metadata: items.flatMap(({ type }) => METADATA[type] ?? []),
-    ...(at >= 0 && { stills: { count: shown.length, primary: at + 1 } }),
-    ...(framesIn(top) > 1 && { framesUnread: true }),
+    ...(at >= 0 && { images: { count: shown.length, primary: at + 1 } }),
+    ...(framesIn(top) > 1 && { hasIgnoredFrames: true }),
   };
 }
 
@@ -49,15 +49,15 @@ interface Box {
 }
 
 /** What is in the first box of that name; of several names, each inside the one before. */
-function inside(boxes: readonly Box[], name: string, ...deeper: string[]): Buffer | undefined {
+function findBox(boxes: readonly Box[], name: string, ...deeper: string[]): Buffer | undefined {
   const body = boxes.find((box) => box.name === name)?.body;
   const [next, ...rest] = deeper;
-  return body && next ? inside(boxesIn(body), next, ...rest) : body;
+  return body && next ? findBox(parseBoxes(body), next, ...rest) : body;
 }
 
-function boxesIn(data: Buffer): Box[] {
+function parseBoxes(data: Buffer): Box[] {
   const boxes: Box[] = [];
-  for (let at = 0; at + 8 <= data.length && boxes.length < MOST_ITEMS; ) {
+  for (let at = 0; at + 8 <= data.length && boxes.length < MAX_ITEMS; ) {
     const size = data.readUInt32BE(at);
     if (size < 8) break; // up to the end, or 64 bits long: neither is a box that is looked for
     boxes.push({ name: data.toString('latin1', at + 4, at + 8), body: data.subarray(at + 8, at + size) });
@@ -76,9 +76,9 @@ interface Item {
   readonly hidden: boolean;
 }
 
-function itemsIn(iinf: Buffer | undefined): Item[] {
+function parseItems(iinf: Buffer | undefined): Item[] {
   if (!iinf) return [];
-  return boxesIn(iinf.subarray(iinf[0] === 0 ? 6 : 8)).flatMap(({ name, body }) => {
+  return parseBoxes(iinf.subarray(iinf[0] === 0 ? 6 : 8)).flatMap(({ name, body }) => {
     const idLength = body[0] === 2 ? 2 : 4;
     const id = readNumber(body, 4, idLength);
     const type = body.toString('latin1', 6 + idLength, 10 + idLength);
@@ -87,10 +87,10 @@ function itemsIn(iinf: Buffer | undefined): Item[] {
 }
 
 /** The numbers of the items that are another's thumbnail, or its transparency or depth. */
-function partsOfOthers(iref: Buffer | undefined): Set<number> {
+function auxiliaryItemIds(iref: Buffer | undefined): Set<number> {
   if (!iref) return new Set();
   const idLength = iref[0] === 0 ? 2 : 4;
-  const parts = boxesIn(iref.subarray(4)).filter(({ name }) => name === 'thmb' || name === 'auxl');
+  const parts = parseBoxes(iref.subarray(4)).filter(({ name }) => name === 'thmb' || name === 'auxl');
   return new Set(parts.flatMap(({ body }) => readNumber(body, 0, idLength) ?? []));
 }
 
@@ -109,19 +109,19 @@ function largestSize(iprp: Buffer | undefined): { width?: number; height?: numbe
 }
 
 function propertiesIn(iprp: Buffer | undefined): Box[] {
-  return boxesIn((iprp && inside(boxesIn(iprp), 'ipco')) ?? Buffer.alloc(0));
+  return parseBoxes((iprp && findBox(parseBoxes(iprp), 'ipco')) ?? Buffer.alloc(0));
 }
 
 /** A profile that is written out; colours named by numbers are sRGB to the tools here. */
 function profileIn(iprp: Buffer | undefined): Profile {
   const profiles = propertiesIn(iprp)
     .filter(({ name, body }) => name === 'colr' && ['prof', 'rICC'].includes(body.toString('latin1', 0, 4)))
-    .map(({ body }) => profileKind(body.subarray(4)));
+    .map(({ body }) => classifyProfile(body.subarray(4)));
   return profiles.find((kind) => kind === 'other') ?? profiles[0] ?? 'none';
 }
 
 /** How many pictures the first track of a sequence has (ISO/IEC 14496-12, section 8.7.3). */
 function framesIn(top: readonly Box[]): number {
-  const sizes = inside(top, 'moov', 'trak', 'mdia', 'minf', 'stbl', 'stsz');
+  const sizes = findBox(top, 'moov', 'trak', 'mdia', 'minf', 'stbl', 'stsz');
   return readNumber(sizes, 8, 4) ?? 0;
 }

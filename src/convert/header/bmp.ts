@@ -1,5 +1,5 @@
-import type { Picture } from '../plan/types.ts';
-import type { Bytes } from './bytes.ts';
+import type { ImageInfo } from '../plan/types.ts';
+import type { WindowReader } from './bytes.ts';
 
 /** BITMAPINFOHEADER's length; the fields below stand in it and in all longer headers. */
 const INFO_HEADER = 40;
@@ -10,8 +10,8 @@ const BI_BITFIELDS = 3;
 const CORE_HEADER = 12;
 
 /** Size of a BMP, and whether its fourth byte is none of the picture (BITMAPINFOHEADER, biCompression). */
-export async function readBmp(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
-  const header = await bytes.at(14, 56);
+export async function readBmp(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+  const header = await bytes.read(14, 56);
   if (header.length < 20) return {};
   const length = header.readUInt32LE(0);
   if (length === CORE_HEADER) return { width: header.readUInt16LE(4), height: header.readUInt16LE(6) };
@@ -20,9 +20,9 @@ export async function readBmp(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
   return {
     width: Math.abs(header.readInt32LE(4)),
     height: Math.abs(header.readInt32LE(8)),
-    ...(hasBitAlpha(header, length, bits) && { bitAlpha: true }),
+    ...(hasBitAlpha(header, length, bits) && { oneBitAlpha: true }),
     opaque: bits === 32 && header.readUInt32LE(16) === BI_RGB,
-    ...(bits <= 8 && { tones: 'palette' }),
+    ...(bits <= 8 && { paletteKind: 'palette' }),
     metadata: [],
   };
 }

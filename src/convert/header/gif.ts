@@ -1,18 +1,18 @@
-import type { MetadataKind, Picture } from '../plan/types.ts';
-import type { Bytes } from './bytes.ts';
+import type { MetadataKind, ImageInfo } from '../plan/types.ts';
+import type { WindowReader } from './bytes.ts';
 
 /** One more than any setting allows. */
-const MOST_FRAMES = 10_001;
+const MAX_FRAMES = 10_001;
 /** As many as a WebP can say. */
-const MOST_PLAYS = 65_535;
+const MAX_LOOP_COUNT = 65_535;
 /** Looked through at once: a picture of many small sub-blocks takes no longer than one of few. */
-const PIECE = 16 * 1024;
+const READ_BYTES = 16 * 1024;
 /** How long a frame stays that says nothing about it, in milliseconds. */
 const DEFAULT_DELAY_MS = 100;
 
 /** The animation of a GIF, from its blocks (GIF89a specification, sections 18 to 26). */
-export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
-  const screen = Buffer.from(await bytes.at(0, 13));
+export async function readGif(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+  const screen = Buffer.from(await bytes.read(0, 13));
   if (screen.length < 13) return {};
   let offset = 13 + colourTableLength(screen[10] as number);
   let [width, height] = [screen.readUInt16LE(6), screen.readUInt16LE(8)];
@@ -21,8 +21,8 @@ export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
   let delay = 0;
   let plays = 1;
 
-  while (delaysMs.length < MOST_FRAMES) {
-    const block = await bytes.at(offset, 19);
+  while (delaysMs.length < MAX_FRAMES) {
+    const block = await bytes.read(offset, 19);
     if (block[0] === 0x2c && block.length >= 10) {
       delaysMs.push(delay || DEFAULT_DELAY_MS);
       // A frame may be larger than the screen it is for: its pixels have to be held all the same.
@@ -32,15 +32,15 @@ export async function readGif(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
       offset = await skipSubBlocks(bytes, offset + 11 + colourTableLength(block[9] as number));
     } else if (block[0] === 0x21 && block.length >= 8) {
       if (block[1] === 0xf9) delay = block.readUInt16LE(4) * 10;
-      if (isLoop(block)) plays = playsOf(block.readUInt16LE(16));
+      if (isLoop(block)) plays = toLoopCount(block.readUInt16LE(16));
       if (isXmp(block) && metadata.length === 0) metadata.push('xmp');
       offset = await skipSubBlocks(bytes, offset + 2);
     } else {
       break; // the trailer, or nothing that makes sense
     }
   }
-  const facts: Omit<Picture, 'type'> = { width, height, tones: 'palette', profile: 'none', metadata };
-  return delaysMs.length > 1 ? { ...facts, animation: { delaysMs, plays } } : facts;
+  const facts: Omit<ImageInfo, 'type'> = { width, height, paletteKind: 'palette', profile: 'none', metadata };
+  return delaysMs.length > 1 ? { ...facts, animation: { delaysMs, loopCount: plays } } : facts;
 }
 
 function colourTableLength(flags: number): number {
@@ -48,10 +48,10 @@ function colourTableLength(flags: number): number {
 }
 
 /** Sub-blocks are a length byte and that many bytes; length 0 ends them. */
-async function skipSubBlocks(bytes: Bytes, from: number): Promise<number> {
+async function skipSubBlocks(bytes: WindowReader, from: number): Promise<number> {
   let offset = from;
   for (;;) {
-    const piece = await bytes.at(offset, PIECE);
+    const piece = await bytes.read(offset, READ_BYTES);
     let at = 0;
     while (at < piece.length) {
       const length = piece[at] as number;
@@ -73,6 +73,6 @@ function isXmp(block: Buffer): boolean {
 }
 
 /** A GIF says how often it repeats after the first time; 0 is for ever. */
-function playsOf(repeats: number): number {
-  return repeats === 0 ? 0 : Math.min(repeats + 1, MOST_PLAYS);
+function toLoopCount(repeats: number): number {
+  return repeats === 0 ? 0 : Math.min(repeats + 1, MAX_LOOP_COUNT);
 }

@@ -1,9 +1,9 @@
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import type { InputType } from '../../formats.ts';
-import type { Picture } from '../plan/types.ts';
+import type { ImageInfo } from '../plan/types.ts';
 import { readAvif } from './avif.ts';
 import { readBmp } from './bmp.ts';
-import { Bytes, type Readable } from './bytes.ts';
+import { WindowReader, type PositionedReader } from './bytes.ts';
 import { readGif } from './gif.ts';
 import { readIco } from './ico.ts';
 import { readJpeg } from './jpeg.ts';
@@ -12,7 +12,7 @@ import { readSvg } from './svg.ts';
 import { readTiff } from './tiff.ts';
 import { readWebp } from './webp.ts';
 
-type Reader = (bytes: Bytes) => Promise<Omit<Picture, 'type'>>;
+type Reader = (bytes: WindowReader) => Promise<Omit<ImageInfo, 'type'>>;
 
 const READERS: Readonly<Record<InputType, Reader>> = {
   png: readPng,
@@ -30,10 +30,10 @@ const READERS: Readonly<Record<InputType, Reader>> = {
  * What the header of the file at `path` tells. A damaged header is no error here:
  * it tells less, and the tool that reads the file says what is wrong with it.
  */
-export async function readHeader(path: string, type: InputType): Promise<Picture> {
+export async function inspect(path: string, type: InputType): Promise<ImageInfo> {
   const fd = openSync(path, ONLY_A_FILE);
   try {
-    return await readHeaderOf(readFrom(fd), type);
+    return await inspectFile(readFrom(fd), type);
   } finally {
     closeSync(fd);
   }
@@ -46,7 +46,7 @@ const ONLY_A_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONB
  * Reads the open file `fd` synchronously. The file was written a moment ago, so reading it from memory takes less time
  * than a round trip to another thread.
  */
-export function readFrom(fd: number): Readable {
+export function readFrom(fd: number): PositionedReader {
   return {
     read: async (buffer, offset, length, position) => ({
       bytesRead: readSync(fd, buffer, offset, length, position),
@@ -54,7 +54,7 @@ export function readFrom(fd: number): Readable {
   };
 }
 
-/** As {@link readHeader}, of a file that is open. Of any bytes at all it reads little, and comes to an end. */
-export async function readHeaderOf(file: Readable, type: InputType): Promise<Picture> {
-  return { type, ...(await READERS[type](new Bytes(file))) };
+/** As {@link inspect}, of a file that is open. Of any bytes at all it reads little, and comes to an end. */
+export async function inspectFile(file: PositionedReader, type: InputType): Promise<ImageInfo> {
+  return { type, ...(await READERS[type](new WindowReader(file))) };
 }

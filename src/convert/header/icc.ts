@@ -1,11 +1,11 @@
 import { inflateSync } from 'node:zlib';
 import type { Profile } from '../plan/types.ts';
-import type { Bytes } from './bytes.ts';
+import type { WindowReader } from './bytes.ts';
 
 /** What an embedded colour profile means for a picture that is to be shown as sRGB (ICC.1:2022). */
 
 /** A profile that is larger has tables for printers, and is not sRGB in its plain form. */
-export const MOST_PROFILE_BYTES = 64 * 1024;
+export const MAX_PROFILE_BYTES = 64 * 1024;
 
 /** sRGB's primaries as profiles state them, adapted to D50 (IEC 61966-2-1; ICC.1, annex E). */
 const PRIMARIES: Readonly<Record<string, readonly number[]>> = {
@@ -19,16 +19,16 @@ const PRIMARY_TOLERANCE = 0.002;
 const CURVE_TOLERANCE = 0.75 / 255;
 /** Tables stand in for exact curves in these; then the primaries do not say it all. */
 const TABLES = ['A2B0', 'A2B1', 'A2B2'];
-const MOST_TAGS = 100;
+const MAX_TAGS = 100;
 
 /** The profile that is stored as it is at `start`. */
-export async function readProfile(bytes: Bytes, start: number, length: number): Promise<Profile> {
-  if (length > MOST_PROFILE_BYTES) return 'other';
-  return profileKind(await bytes.at(start, Math.max(0, length)));
+export async function readProfile(bytes: WindowReader, start: number, length: number): Promise<Profile> {
+  if (length > MAX_PROFILE_BYTES) return 'other';
+  return classifyProfile(await bytes.read(start, Math.max(0, length)));
 }
 
 /** Whether a profile is sRGB in all but name: then nothing is to be converted. */
-export function profileKind(profile: Buffer): Profile {
+export function classifyProfile(profile: Buffer): Profile {
   try {
     return isSrgb(profile) ? 'srgb' : 'other';
   } catch {
@@ -36,10 +36,10 @@ export function profileKind(profile: Buffer): Profile {
   }
 }
 
-/** As {@link profileKind}, of a profile that PNG has compressed. */
-export function compressedProfileKind(compressed: Buffer): Profile {
+/** As {@link classifyProfile}, of a profile that PNG has compressed. */
+export function classifyDeflatedProfile(compressed: Buffer): Profile {
   try {
-    return profileKind(inflateSync(compressed, { maxOutputLength: MOST_PROFILE_BYTES }));
+    return classifyProfile(inflateSync(compressed, { maxOutputLength: MAX_PROFILE_BYTES }));
   } catch {
     return 'other';
   }
@@ -48,7 +48,7 @@ export function compressedProfileKind(compressed: Buffer): Profile {
 function isSrgb(profile: Buffer): boolean {
   if (profile.toString('latin1', 16, 20) !== 'RGB ' || profile.toString('latin1', 20, 24) !== 'XYZ ')
     return false;
-  const tags = readTags(profile);
+  const tags = readTagTable(profile);
   if (TABLES.some((name) => tags.has(name))) return false;
   const matches = Object.entries(PRIMARIES).every(([name, expected]) => {
     const at = tags.get(name);
@@ -60,8 +60,8 @@ function isSrgb(profile: Buffer): boolean {
   return matches && ['rTRC', 'gTRC', 'bTRC'].every((name) => isSrgbCurve(profile, tags.get(name)));
 }
 
-function readTags(profile: Buffer): Map<string, number> {
-  const count = Math.min(profile.readUInt32BE(128), MOST_TAGS);
+function readTagTable(profile: Buffer): Map<string, number> {
+  const count = Math.min(profile.readUInt32BE(128), MAX_TAGS);
   const entry = (at: number): [string, number] => [
     profile.toString('latin1', 132 + at * 12, 136 + at * 12),
     profile.readUInt32BE(136 + at * 12),

@@ -1,5 +1,5 @@
-import type { Picture } from '../plan/types.ts';
-import type { Bytes } from './bytes.ts';
+import type { ImageInfo } from '../plan/types.ts';
+import type { WindowReader } from './bytes.ts';
 
 /** A directory and its one entry: what is behind them is the image. */
 const IMAGE_AT = 6 + 16;
@@ -8,8 +8,8 @@ const IMAGE_AT = 6 + 16;
 const HEADER_BYTES = { least: 40, most: 124 };
 
 /** Size of an icon that has been reduced to one bitmap; its height counts the mask, too. */
-export async function readIco(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
-  const header = await bytes.at(IMAGE_AT, 12);
+export async function readIco(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+  const header = await bytes.read(IMAGE_AT, 12);
   if (header.length < 12) return {};
   const length = header.readUInt32LE(0);
   if (length < HEADER_BYTES.least || length > HEADER_BYTES.most) return {}; // no bitmap: its words are no size

@@ -1,23 +1,23 @@
-import type { MetadataKind, Picture } from '../plan/types.ts';
-import type { Bytes } from './bytes.ts';
+import type { MetadataKind, ImageInfo } from '../plan/types.ts';
+import type { WindowReader } from './bytes.ts';
 import { readOrientation } from './exif.ts';
-import { MOST_PROFILE_BYTES, readProfile } from './icc.ts';
+import { MAX_PROFILE_BYTES, readProfile } from './icc.ts';
 
 /** Segments that are looked at; real files have a few dozen before their pixels. */
-const MOST_SEGMENTS = 1000;
+const MAX_SEGMENTS = 1000;
 const START_OF_SCAN = 0xda;
 /** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
-const RARE = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
+const UNSUPPORTED_PROCESSES = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
 
-type Facts = Omit<Picture, 'type'>;
+type PartialInfo = Omit<ImageInfo, 'type'>;
 
 /** Size and colour model from the frame header, and what stands before the pixels (ITU-T T.81, B.2). */
-export async function readJpeg(bytes: Bytes): Promise<Facts> {
-  let frame: Facts = {};
-  let traits: Facts = { profile: 'none', metadata: [] };
+export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
+  let frame: PartialInfo = {};
+  let metadataInfo: PartialInfo = { profile: 'none', metadata: [] };
   let offset = 2;
-  for (let segment = 0; segment < MOST_SEGMENTS; segment += 1) {
-    const head = await bytes.at(offset, 10);
+  for (let segment = 0; segment < MAX_SEGMENTS; segment += 1) {
+    const head = await bytes.read(offset, 10);
     const marker = head[1];
     if (head.length < 10 || head[0] !== 0xff || marker === undefined || marker === START_OF_SCAN) break;
     if (marker === 0xff) {
@@ -31,43 +31,43 @@ export async function readJpeg(bytes: Bytes): Promise<Facts> {
           height: head.readUInt16BE(5),
           width: head.readUInt16BE(7),
           cmyk: head[9] === 4,
-          ...((RARE.includes(marker) || head[4] !== 8) && { rareCoding: true }),
+          ...((UNSUPPORTED_PROCESSES.includes(marker) || head[4] !== 8) && { unsupportedJpegProcess: true }),
         };
       }
-      const told = await APPLICATIONS[marker]?.(bytes, offset + 4, length - 2);
-      if (told && !isRepeated(told, traits))
-        traits = { ...traits, ...told, metadata: [...(traits.metadata ?? []), ...(told.metadata ?? [])] };
+      const parsed = await APP_SEGMENTS[marker]?.(bytes, offset + 4, length - 2);
+      if (parsed && !isRepeated(parsed, metadataInfo))
+        metadataInfo = { ...metadataInfo, ...parsed, metadata: [...(metadataInfo.metadata ?? []), ...(parsed.metadata ?? [])] };
       offset += 2 + length;
     }
   }
-  return frame.width === undefined ? {} : { ...frame, ...traits };
+  return frame.width === undefined ? {} : { ...frame, ...metadataInfo };
 }
 
 /** Of each kind of segment the first one counts, as viewers have it. */
-function isRepeated(told: Facts, { metadata = [], profile }: Facts): boolean {
+function isRepeated(told: PartialInfo, { metadata = [], profile }: PartialInfo): boolean {
   return told.profile === undefined
     ? (told.metadata ?? []).every((kind) => metadata.includes(kind))
     : profile !== 'none';
 }
 
 /** Application segments, by their markers (EXIF 2.32, 4.7; XMP part 3, 1.1.3; ICC.1, B.4; IPTC in Photoshop's). */
-const APPLICATIONS: Readonly<
-  Record<number, (bytes: Bytes, start: number, length: number) => Promise<Facts | undefined>>
+const APP_SEGMENTS: Readonly<
+  Record<number, (bytes: WindowReader, start: number, length: number) => Promise<PartialInfo | undefined>>
 > = {
   225: async (bytes, start) => {
-    const name = (await bytes.at(start, 28)).toString('latin1');
+    const name = (await bytes.read(start, 28)).toString('latin1');
     if (name.startsWith('Exif\0\0'))
       return { ...(await readOrientation(bytes, start + 6)), metadata: ['exif'] };
     return name.startsWith('http://ns.adobe.com/xap/1.0/') ? { metadata: ['xmp'] } : undefined;
   },
   226: async (bytes, start, length) => {
-    const head = await bytes.at(start, 14);
+    const head = await bytes.read(start, 14);
     if (!head.toString('latin1').startsWith('ICC_PROFILE\0')) return undefined;
     const whole = head[13] === 1;
     return { profile: whole ? await readProfile(bytes, start + 14, length - 14) : 'other' };
   },
   237: async (bytes, start, length) => {
-    const resources = (await bytes.at(start, Math.min(length, MOST_PROFILE_BYTES))).toString('latin1');
+    const resources = (await bytes.read(start, Math.min(length, MAX_PROFILE_BYTES))).toString('latin1');
     const metadata: MetadataKind[] = resources.includes('8BIM\x04\x04') ? ['iptc'] : [];
     return resources.startsWith('Photoshop 3.0\0') ? { metadata } : undefined;
   },

@@ -1,7 +1,7 @@
 import type { Size } from '../plan/size.ts';
-import type { Picture } from '../plan/types.ts';
-import { atRoot } from '../sniff.ts';
-import type { Bytes } from './bytes.ts';
+import type { ImageInfo } from '../plan/types.ts';
+import { skipXmlPreamble } from '../sniff.ts';
+import type { WindowReader } from './bytes.ts';
 
 const ROOT_BYTES = 64 * 1024;
 
@@ -30,9 +30,9 @@ type Length = number | 'auto';
  * The size that an SVG asks for by its root element, as librsvg computes it, in pixels with their fractions; and whether
  * there is a style sheet, which may ask for another one. There is no size when only the elements of the drawing tell it.
  */
-export async function readSvg(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
-  const head = await bytes.at(0, ROOT_BYTES);
-  const [root = ''] = /^<[^>]*/.exec(atRoot(head)) ?? [];
+export async function readSvg(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+  const head = await bytes.read(0, ROOT_BYTES);
+  const [root = ''] = /^<[^>]*/.exec(skipXmlPreamble(head)) ?? [];
   return {
     profile: 'none',
     metadata: [],

@@ -1,9 +1,9 @@
-import type { Bytes } from './bytes.ts';
+import type { WindowReader } from './bytes.ts';
 
 /** The directories that TIFF and EXIF are made of (TIFF 6.0, section 2). */
 
 /** More tags than this are overlooked: no honest file comes near. */
-const MOST_TAGS = 200;
+const MAX_TAGS = 200;
 
 export interface Tag {
   /** The first number, when it stands in the directory itself; else where the numbers are. */
@@ -13,20 +13,20 @@ export interface Tag {
 }
 
 export interface ReadNumber {
-  (bytes: Bytes, offset: number, length: number): Promise<number | undefined>;
+  (bytes: WindowReader, offset: number, length: number): Promise<number | undefined>;
   /** The same of bytes that are there already. */
   in(buffer: Buffer, offset: number, length: number): number;
 }
 
 /** Reads unsigned numbers in the order of bytes that a TIFF is in. */
-export function numberReader(bigEndian: boolean): ReadNumber {
+export function createEndianReader(bigEndian: boolean): ReadNumber {
   const numberIn = (buffer: Buffer, offset: number, length: number): number => {
     if (length === 8)
       return Number(bigEndian ? buffer.readBigUInt64BE(offset) : buffer.readBigUInt64LE(offset));
     return bigEndian ? buffer.readUIntBE(offset, length) : buffer.readUIntLE(offset, length);
   };
-  const read = async (bytes: Bytes, offset: number, length: number): Promise<number | undefined> => {
-    const raw = await bytes.at(offset, length);
+  const read = async (bytes: WindowReader, offset: number, length: number): Promise<number | undefined> => {
+    const raw = await bytes.read(offset, length);
     return raw.length < length ? undefined : numberIn(raw, 0, length);
   };
   return Object.assign(read, { in: numberIn });
@@ -36,27 +36,27 @@ export function numberReader(bigEndian: boolean): ReadNumber {
 const NUMBER_BYTES: Readonly<Record<number, 1 | 2 | 4 | 8>> = { 1: 1, 3: 2, 4: 4, 16: 8 };
 
 /** How many bytes things take; BigTIFF only differs in that (its specification is Adobe's Technote 3, 2007). */
-export interface Layout {
+export interface IfdLayout {
   /** How many tags a directory has. */
   readonly count: 2 | 8;
   readonly entry: 12 | 20;
   /** A place in the file, and how many values a tag has. */
   readonly offset: 4 | 8;
 }
-export const CLASSIC: Layout = { count: 2, entry: 12, offset: 4 };
-export const BIG: Layout = { count: 8, entry: 20, offset: 8 };
+export const CLASSIC: IfdLayout = { count: 2, entry: 12, offset: 4 };
+export const BIG: IfdLayout = { count: 8, entry: 20, offset: 8 };
 
 /** The tags of the directory at `from`, by their numbers. */
-export async function readTags(
-  bytes: Bytes,
+export async function readIfd(
+  bytes: WindowReader,
   read: ReadNumber,
   from: number,
   layout = CLASSIC,
 ): Promise<Map<number, Tag>> {
   const start = from + layout.count;
-  const entries = Math.min((await read(bytes, from, layout.count)) ?? 0, MOST_TAGS);
+  const entries = Math.min((await read(bytes, from, layout.count)) ?? 0, MAX_TAGS);
   // All of it at once: a directory is a few hundred bytes, and there may be thousands.
-  const directory = await bytes.at(start, entries * layout.entry);
+  const directory = await bytes.read(start, entries * layout.entry);
   const tags = new Map<number, Tag>();
   for (let at = 0; at + layout.entry <= directory.length; at += layout.entry) {
     const field = (from: number, length: number): number => read.in(directory, at + from, length);
@@ -68,7 +68,7 @@ export async function readTags(
 }
 
 /** Of what stands in the directory itself: the first number, if all of them have room there, or where they are. */
-function widthOf(type: number, count: number, { offset }: Layout): number {
+function widthOf(type: number, count: number, { offset }: IfdLayout): number {
   const width = NUMBER_BYTES[type] ?? offset;
   return width * count <= offset ? width : offset;
 }

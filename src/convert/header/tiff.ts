@@ -1,8 +1,8 @@
-import type { MetadataKind, Page, Picture, Profile } from '../plan/types.ts';
-import type { Bytes } from './bytes.ts';
+import type { MetadataKind, Page, ImageInfo, Profile } from '../plan/types.ts';
+import type { WindowReader } from './bytes.ts';
 import { isOrientation } from './exif.ts';
 import { readProfile } from './icc.ts';
-import { BIG, CLASSIC, type Layout, numberReader, readTags, type Tag } from './tags.ts';
+import { BIG, CLASSIC, type IfdLayout, createEndianReader, readIfd, type Tag } from './tags.ts';
 
 const TAG = {
   newSubfileType: 254,
@@ -29,18 +29,18 @@ const LAB: readonly (number | undefined)[] = [8, 9, 10];
 const COMPRESSION = { oldJpeg: 6, jpeg: 7 } as const;
 
 /** By the version in the header. */
-const LAYOUTS: Readonly<Record<number, Layout & { readonly firstAt: number }>> = {
+const LAYOUTS: Readonly<Record<number, IfdLayout & { readonly firstAt: number }>> = {
   42: { ...CLASSIC, firstAt: 4 },
   43: { ...BIG, firstAt: 8 },
 };
 /** One more than any setting allows. */
-const MOST_PAGES = 10_001;
+const MAX_PAGES = 10_001;
 
 type Tags = ReadonlyMap<number, Tag>;
 
 /** The pages of a TIFF, and what is special about each (TIFF 6.0, sections 2, 8, 16, 22 and 23). */
-export async function readTiff(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
-  const read = numberReader((await bytes.at(0, 1))[0] === 0x4d);
+export async function readTiff(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+  const read = createEndianReader((await bytes.read(0, 1))[0] === 0x4d);
   const layout = LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
   if (!layout) return {};
   const pages: Page[] = [];
@@ -48,9 +48,9 @@ export async function readTiff(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
   let first: Tags | undefined;
   let offset = await read(bytes, layout.firstAt, layout.offset);
 
-  for (let at = 0; offset && !visited.has(offset) && at < MOST_PAGES; at += 1) {
+  for (let at = 0; offset && !visited.has(offset) && at < MAX_PAGES; at += 1) {
     visited.add(offset);
-    const tags = await readTags(bytes, read, offset, layout);
+    const tags = await readIfd(bytes, read, offset, layout);
     if (!((tags.get(TAG.newSubfileType)?.value ?? 0) & REDUCED)) {
       pages.push({ ...pageOf(at, tags), ...coloursOf(tags), profile: await profileOf(bytes, tags) });
       first ??= tags;
@@ -59,7 +59,7 @@ export async function readTiff(bytes: Bytes): Promise<Omit<Picture, 'type'>> {
     offset = await read(bytes, offset + layout.count + count * layout.entry, layout.offset);
   }
   return first
-    ? { pages, ...traits(first), ...coloursOf(first), profile: await profileOf(bytes, first) }
+    ? { pages, ...describeFirstPage(first), ...coloursOf(first), profile: await profileOf(bytes, first) }
     : {};
 }
 
@@ -73,10 +73,10 @@ function pageOf(at: number, tags: Tags): Page {
   const orientation = isOrientation(stored) ? stored : 1; // ImageMagick refuses a file with another value
   const [width, height] = [value(TAG.width), value(TAG.height)];
   return {
-    at,
+    index: at,
     ...(width !== undefined && height !== undefined && { width, height }),
-    ...(photometric === PHOTOMETRIC.palette && { tones: 'palette' }),
-    ...(grey && bits === 1 && (value(TAG.samplesPerPixel) ?? 1) === 1 && { tones: 'bilevel' }),
+    ...(photometric === PHOTOMETRIC.palette && { paletteKind: 'palette' }),
+    ...(grey && bits === 1 && (value(TAG.samplesPerPixel) ?? 1) === 1 && { paletteKind: 'bilevel' }),
     // Two and four bits: one bit, and eight, are read the right way round.
     ...(photometric === PHOTOMETRIC.whiteIsZero && [2, 4].includes(bits) && { inverted: true }),
     // Whatever its colours, such a page is read with its orientation half applied.
@@ -86,7 +86,7 @@ function pageOf(at: number, tags: Tags): Page {
   };
 }
 
-function traits(tags: Tags): Omit<Picture, 'type'> {
+function describeFirstPage(tags: Tags): Omit<ImageInfo, 'type'> {
   const [width, height] = [tags.get(TAG.width)?.value, tags.get(TAG.height)?.value];
   return {
     ...(width !== undefined && height !== undefined && { width, height }),
@@ -102,7 +102,7 @@ function coloursOf(tags: Tags): { cmyk?: boolean; lab?: boolean } {
   };
 }
 
-async function profileOf(bytes: Bytes, tags: Tags): Promise<Profile> {
+async function profileOf(bytes: WindowReader, tags: Tags): Promise<Profile> {
   const tag = tags.get(TAG.profile);
   return tag ? readProfile(bytes, tag.value, tag.count) : 'none';
 }

@@ -1,10 +1,10 @@
-import type { Area, FrameTraits, Picture } from '../plan/types.ts';
-import type { Bytes } from './bytes.ts';
+import type { Area, FrameDisposal, ImageInfo } from '../plan/types.ts';
+import type { WindowReader } from './bytes.ts';
 import { readOrientation, skipExifMarker } from './exif.ts';
 import { readProfile } from './icc.ts';
 
 /** Chunks that are looked at: twice as many as any setting allows frames. */
-const MOST_CHUNKS = 20_000;
+const MAX_CHUNKS = 20_000;
 /** What viewers make of a frame that says nothing, in milliseconds. */
 const DEFAULT_DELAY_MS = 100;
 /** The bit of the file's header that says so. */
@@ -13,20 +13,20 @@ const ALPHA = 0x10;
 const DISPOSE = 1;
 const NO_BLEND = 2;
 
-type Facts = Omit<Picture, 'type'>;
+type PartialInfo = Omit<ImageInfo, 'type'>;
 
 /** Size, animation and metadata of a WebP, from its chunks (RFC 9649, section 2.7). */
-export async function readWebp(bytes: Bytes): Promise<Facts> {
+export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
   const delaysMs: number[] = [];
-  const frames: FrameTraits[] = [];
-  let facts: Facts = { profile: 'none', metadata: [] };
+  const frames: FrameDisposal[] = [];
+  let facts: PartialInfo = { profile: 'none', metadata: [] };
   let firstFrame: Area | undefined;
   let plays = 0;
   let transparent = false;
   const seen = new Set<string>();
   let offset = 12;
-  for (let chunk = 0; chunk < MOST_CHUNKS; chunk += 1) {
-    const head = await bytes.at(offset, 24);
+  for (let chunk = 0; chunk < MAX_CHUNKS; chunk += 1) {
+    const head = await bytes.read(offset, 24);
     if (head.length < 8) break;
     const name = head.toString('latin1', 0, 4);
     const length = head.readUInt32LE(4);
@@ -35,15 +35,15 @@ export async function readWebp(bytes: Bytes): Promise<Facts> {
     if (name === 'ANMF' && head.length === 24) {
       delaysMs.push(u24(head, 20) || DEFAULT_DELAY_MS);
       const flags = head[23] as number;
-      frames.push({ clears: (flags & DISPOSE) !== 0, replaces: (flags & NO_BLEND) !== 0 });
+      frames.push({ disposeToBackground: (flags & DISPOSE) !== 0, noBlend: (flags & NO_BLEND) !== 0 });
       firstFrame ??= areaOf(head);
     }
     facts = { ...facts, ...sizeOf(name, head) };
     // Of each kind the first one counts (RFC 9649, sections 2.7.1.4 and 2.7.1.5).
-    const told = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
+    const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
     if (Object.hasOwn(CHUNKS, name)) seen.add(name);
-    const metadata = [...new Set([...(facts.metadata ?? []), ...(told?.metadata ?? [])])];
-    facts = { ...facts, ...told, metadata };
+    const metadata = [...new Set([...(facts.metadata ?? []), ...(parsed?.metadata ?? [])])];
+    facts = { ...facts, ...parsed, metadata };
     offset += 8 + length + (length % 2);
   }
   if (!firstFrame) return facts;
@@ -53,13 +53,13 @@ export async function readWebp(bytes: Bytes): Promise<Facts> {
   return {
     ...rest,
     ...(!covers && { firstFrame }),
-    ...(facts.profile !== 'none' && { profileApart: true }),
-    ...(delaysMs.length > 1 && { animation: { delaysMs, plays, transparent, frames } }),
+    ...(facts.profile !== 'none' && { externalProfile: true }),
+    ...(delaysMs.length > 1 && { animation: { delaysMs, loopCount: plays, transparent, frames } }),
   };
 }
 
 /** The canvas, or of a simple file its one picture (sections 2.5 to 2.7; RFC 6386, 9.1). */
-function sizeOf(name: string, head: Buffer): Facts {
+function sizeOf(name: string, head: Buffer): PartialInfo {
   if (name === 'VP8X' && head.length >= 18) return { width: u24(head, 12) + 1, height: u24(head, 15) + 1 };
   if (name === 'VP8 ' && head.length >= 18) {
     return { width: head.readUInt16LE(14) & 0x3fff, height: head.readUInt16LE(16) & 0x3fff };
@@ -69,7 +69,7 @@ function sizeOf(name: string, head: Buffer): Facts {
   return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
 }
 
-const CHUNKS: Readonly<Record<string, (bytes: Bytes, start: number, length: number) => Promise<Facts>>> = {
+const CHUNKS: Readonly<Record<string, (bytes: WindowReader, start: number, length: number) => Promise<PartialInfo>>> = {
   EXIF: async (bytes, start) => ({
     ...(await readOrientation(bytes, await skipExifMarker(bytes, start))),
     metadata: ['exif'],

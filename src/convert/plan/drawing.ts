@@ -1,10 +1,10 @@
 import { drawnSides, type Size } from './size.ts';
-import { type ConvertOptions, INPUT_FILE, type Job, type Picture, type Step } from './types.ts';
+import { type ConvertOptions, INPUT_FILE, type PlanContext, type ImageInfo, type Step } from './types.ts';
 
 /** How librsvg draws an SVG, so that it is never larger than asked for. Pure. */
 
 /** Draws to PNG. */
-export function drawPixels({ picture, options }: Job, output: string): Step {
+export function drawPixels({ image: picture, options }: PlanContext, output: string): Step {
   return drawing(['-f', 'png', ...sizeArguments(picture, options)], output);
 }
 
@@ -28,19 +28,19 @@ export function drawSmaller(
 }
 
 /** Draws to PDF, where no side is rounded. One pixel is one point. */
-export function drawVector({ options, output }: Job): Step {
+export function drawVector({ options, output }: PlanContext): Step {
   const points = ['--dpi-x', '72', '--dpi-y', '72'];
   const paper = options.background ? ['--background-color', options.background] : [];
-  const { draws, ...step } = drawing(['-f', 'pdf', ...points, ...fitInside(options), ...paper], output);
+  const { rendersTo: draws, ...step } = drawing(['-f', 'pdf', ...points, ...fitInside(options), ...paper], output);
   return step;
 }
 
 /** On its standard input, librsvg has no folder that the drawing could read neighbours from. */
 function drawing(args: readonly string[], output: string): Step {
-  return { tool: 'rsvg', args: [...args, '-o', output], stdin: INPUT_FILE, draws: output };
+  return { tool: 'rsvg', args: [...args, '-o', output], stdin: INPUT_FILE, rendersTo: output };
 }
 
-function sizeArguments(picture: Picture, options: ConvertOptions): string[] {
+function sizeArguments(picture: ImageInfo, options: ConvertOptions): string[] {
   const { width: ownWidth, height: ownHeight, styled } = picture;
   const { width, height } = options;
   if (styled || !ownWidth || !ownHeight || (!width && !height)) return fitInside(options);

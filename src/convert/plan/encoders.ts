@@ -1,11 +1,11 @@
 import type { OutputType } from '../../formats.ts';
-import type { Job } from './types.ts';
-import { allFrames, passesThrough, wantedPages } from './wanted.ts';
+import type { PlanContext } from './types.ts';
+import { keepsAllFrames, isPassthrough, selectedPages } from './wanted.ts';
 
 /** How each format is written: where quality, bytes and time are in balance. Pure. */
 
 /** How each format is written. `quality` acts where it means a picture quality. */
-export const ENCODERS: Readonly<Record<OutputType, (job: Job) => readonly string[]>> = {
+export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonly string[]>> = {
   // 7 would take 100 of an animation for lossless, and nothing else does.
   webp: ({ options }) => [
     ...['-quality', String(options.quality), '-define', 'webp:method=4', '-define', 'webp:lossless=false'],
@@ -18,8 +18,8 @@ export const ENCODERS: Readonly<Record<OutputType, (job: Job) => readonly string
   ],
   // Dithered, even a picture of few colours would lose some: 48 dB instead of none, and 100 ms more a frame.
   gif(job) {
-    if (passesThrough(job)) return [];
-    return ['+dither', ...(allFrames(job) ? ['-layers', 'OptimizeTransparency', '-colors', '256'] : [])];
+    if (isPassthrough(job)) return [];
+    return ['+dither', ...(keepsAllFrames(job) ? ['-layers', 'OptimizeTransparency', '-colors', '256'] : [])];
   },
   // Version 6 would put a profile behind a header that has no room for it.
   bmp: () => ['+profile', '*', '-type', 'TrueColor'],
@@ -33,7 +33,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: Job) => readonly string
 /** Codes made for the one picture take a fifth more time. They save 2% of the bytes of large ones, 5% of small. */
 const MANY_PIXELS = 500_000;
 
-function pixelsOfResult({ picture: { width = 0, height = 0 }, options }: Job): number {
+function pixelsOfResult({ image: { width = 0, height = 0 }, options }: PlanContext): number {
   const scale = Math.min(1, (options.width ?? width) / width, (options.height ?? height) / height);
   return width * height * scale ** 2 || 0; // 0 when it is not known
 }
@@ -45,7 +45,7 @@ const PACKED = {
 } as const;
 
 /** Filters help where neighbours differ a little; where they are the same they are in the way. Resizing makes shades. */
-function isFlat({ picture: { flat, tones, type }, options: { width, height } }: Job): boolean {
+function isFlat({ image: { flat, paletteKind: tones, type }, options: { width, height } }: PlanContext): boolean {
   return !width && !height && (flat || tones !== undefined || type === 'gif');
 }
 
@@ -53,11 +53,11 @@ function isFlat({ picture: { flat, tones, type }, options: { width, height } }: 
  * One for all pages, since ImageMagick knows no other way. Few colours are kept as they are: black and white
  * as fax machines send it, a twentieth of the size, as long as no resize makes greys of it.
  */
-function pageCompression(job: Job): 'JPEG' | 'Zip' | 'Group4' {
-  const { picture, options } = job;
-  const pages = picture.pages ? wantedPages(job) : [picture];
-  if (pages.every(({ tones }) => tones === undefined)) return 'JPEG';
-  return pages.every(({ tones }) => tones === 'bilevel') && !options.width && !options.height
+function pageCompression(job: PlanContext): 'JPEG' | 'Zip' | 'Group4' {
+  const { image: picture, options } = job;
+  const pages = picture.pages ? selectedPages(job) : [picture];
+  if (pages.every(({ paletteKind: tones }) => tones === undefined)) return 'JPEG';
+  return pages.every(({ paletteKind: tones }) => tones === 'bilevel') && !options.width && !options.height
     ? 'Group4'
     : 'Zip';
 }

@@ -1,19 +1,19 @@
 import { convertsColour } from './colour.ts';
-import type { Job, Note } from './types.ts';
-import { allFrames, wantedPages } from './wanted.ts';
+import type { PlanContext, Note } from './types.ts';
+import { keepsAllFrames, selectedPages } from './wanted.ts';
 
 /** What a result will lack, as far as that is known before anything runs. Pure. */
 
-const REASONS: readonly { readonly note: Note; readonly applies: (job: Job) => boolean }[] = [
+const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: PlanContext) => boolean }[] = [
   {
     note: 'first-frame-only',
     applies: (job) =>
-      job.picture.framesUnread === true || (job.picture.animation !== undefined && !allFrames(job)),
+      job.image.hasIgnoredFrames === true || (job.image.animation !== undefined && !keepsAllFrames(job)),
   },
-  { note: 'first-page-only', applies: (job) => wantedPages(job).length < (job.picture.pages?.length ?? 0) },
+  { note: 'first-page-only', applies: (job) => selectedPages(job).length < (job.image.pages?.length ?? 0) },
   { note: 'colour-converted-to-srgb', applies: convertsColour },
 ];
 
-export function notesOf(job: Job): Note[] {
-  return REASONS.filter(({ applies }) => applies(job)).map(({ note }) => note);
+export function expectedNotes(job: PlanContext): Note[] {
+  return NOTE_RULES.filter(({ applies }) => applies(job)).map(({ note }) => note);
 }

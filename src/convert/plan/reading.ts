@@ -1,28 +1,28 @@
 import { INPUTS } from '../../formats.ts';
 import { pageToSrgb } from './colour.ts';
-import { type Area, type FrameTraits, INPUT_FILE, type Job, type Orientation, type Page } from './types.ts';
-import { ABILITIES } from './versions.ts';
-import { allFrames, passesThrough, wantedPages } from './wanted.ts';
+import { type Area, type FrameDisposal, INPUT_FILE, type PlanContext, type Orientation, type Page } from './types.ts';
+import { MAGICK_FEATURES } from './versions.ts';
+import { keepsAllFrames, isPassthrough, selectedPages } from './wanted.ts';
 
 /** How a file is read so that it is what viewers show: which pictures of it, and what its reader gets wrong. Pure. */
 
 /** The coder is always named, so that ImageMagick never guesses a type. */
-export function read(job: Job): string[] {
-  const { picture, drawn } = job;
+export function decode(job: PlanContext): string[] {
+  const { image: picture, rasterized: drawn } = job;
   if (drawn) return [`PNG:${drawn}`];
-  const pages = wantedPages(job);
-  if (pages.length > 0) return readPages(pages, (page) => [...repairPage(page), ...pageToSrgb(job, page)]);
-  return [`${INPUTS[picture.type].coder}:${INPUT_FILE}${allFrames(job) ? '' : '[0]'}`];
+  const pages = selectedPages(job);
+  if (pages.length > 0) return decodePages(pages, (page) => [...repairPage(page), ...pageToSrgb(job, page)]);
+  return [`${INPUTS[picture.type].coder}:${INPUT_FILE}${keepsAllFrames(job) ? '' : '[0]'}`];
 }
 
 /** Neighbours with the same troubles are read in one go, and mended before they meet the others. */
-function readPages(pages: readonly Page[], repairsOf: (page: Page) => string[]): string[] {
+function decodePages(pages: readonly Page[], repairsOf: (page: Page) => string[]): string[] {
   const groups: { numbers: number[]; repairs: readonly string[] }[] = [];
   for (const page of pages) {
     const repairs = repairsOf(page);
     const last = groups.at(-1);
-    if (last && last.repairs.join(' ') === repairs.join(' ')) last.numbers.push(page.at);
-    else groups.push({ numbers: [page.at], repairs });
+    if (last && last.repairs.join(' ') === repairs.join(' ')) last.numbers.push(page.index);
+    else groups.push({ numbers: [page.index], repairs });
   }
   const written = groups.map(({ numbers, repairs }) => [
     `${INPUTS.tiff.coder}:${INPUT_FILE}[${numbers}]`,
@@ -33,12 +33,12 @@ function readPages(pages: readonly Page[], repairsOf: (page: Page) => string[]):
 
 /** Palettes need a touch to become true; few greys may come inverted, JPEG half turned. XMP turns nothing. */
 function repairPage({ inverted, mirroredFor = UPRIGHT, orientation }: Page): string[] {
-  const touch = ['-evaluate', 'add', '0', ...(inverted ? ['-negate'] : []), ...(UNDO[mirroredFor] ?? [])];
-  return [...touch, ...turn(orientation)];
+  const touch = ['-evaluate', 'add', '0', ...(inverted ? ['-negate'] : []), ...(UNDO_ORIENTATION[mirroredFor] ?? [])];
+  return [...touch, ...autoOrient(orientation)];
 }
 
 /** What undoes the half of an orientation that a reader has applied: as TIFFReadRGBAImageOriented of libtiff does. */
-const UNDO: Readonly<Partial<Record<Orientation, readonly string[]>>> = {
+const UNDO_ORIENTATION: Readonly<Partial<Record<Orientation, readonly string[]>>> = {
   2: ['-flop'],
   3: ['-rotate', '180'],
   4: ['-flip'],
@@ -51,27 +51,27 @@ const UNDO: Readonly<Partial<Record<Orientation, readonly string[]>>> = {
  * Stored frames may hold only what changed; and a first frame may be smaller than the canvas,
  * whose rest is transparent only in a picture that has transparency.
  */
-export function completeFrames(job: Job): string[] {
-  const { picture, machine } = job;
-  if (!INPUTS[picture.type].animation || passesThrough(job)) return [];
+export function coalesceFrames(job: PlanContext): string[] {
+  const { image: picture, tools: machine } = job;
+  if (!INPUTS[picture.type].animation || isPassthrough(job)) return [];
   const { frames } = picture.animation ?? {};
-  const toldHow = allFrames(job) && !ABILITIES[machine.magick].webpBlending;
-  const lay = toldHow && frames ? layFrames(frames) : ['-alpha', 'set', '-coalesce'];
-  return [...cutFirstFrame(picture.firstFrame), ...lay, ...uncover(job), ...tellDelays(job)];
+  const toldHow = keepsAllFrames(job) && !MAGICK_FEATURES[machine.magick].webpBlending;
+  const lay = toldHow && frames ? composeFrames(frames) : ['-alpha', 'set', '-coalesce'];
+  return [...cropFirstFrame(picture.firstFrame), ...lay, ...disposePrevious(job), ...setDelays(job)];
 }
 
 /**
  * A frame that replaces or clears others may leave nothing where they were, which a GIF shows only if they are gone
  * by then. Going back to what was before, which is nothing, is the one way that all viewers agree on.
  */
-function uncover({ picture: { animation }, options }: Job): string[] {
+function disposePrevious({ image: { animation }, options }: PlanContext): string[] {
   const uncovers =
-    animation?.transparent && animation.frames?.some(({ replaces, clears }) => replaces || clears);
+    animation?.transparent && animation.frames?.some(({ noBlend: replaces, disposeToBackground: clears }) => replaces || clears);
   return uncovers && options.format === 'gif' ? ['-set', 'dispose', 'Previous'] : [];
 }
 
 /** The first frame of a WebP is read with an opaque canvas around it: it is cut out again. */
-function cutFirstFrame(area: Area | undefined): string[] {
+function cropFirstFrame(area: Area | undefined): string[] {
   if (!area) return [];
   const { x, y, width, height } = area;
   const cut = ['-crop', `${width}x${height}+${x}+${y}`];
@@ -82,26 +82,26 @@ function cutFirstFrame(area: Area | undefined): string[] {
  * ImageMagick counts hundredths of a second when it reads a WebP. Where that is not exact each frame is told how
  * long it stays: in milliseconds for a WebP; for a GIF so that the whole takes as long as it did.
  */
-function tellDelays(job: Job): string[] {
-  const { picture, options } = job;
+function setDelays(job: PlanContext): string[] {
+  const { image: picture, options } = job;
   const { delaysMs = [], frames } = picture.animation ?? {};
   const exact = options.format !== 'gif' && delaysMs.every((delay) => delay % 10 === 0);
-  if (!allFrames(job) || !frames || exact) return [];
-  const delays = options.format === 'gif' ? centiseconds(delaysMs) : delaysMs.map((delay) => `${delay}x1000`);
+  if (!keepsAllFrames(job) || !frames || exact) return [];
+  const delays = options.format === 'gif' ? toCentiseconds(delaysMs) : delaysMs.map((delay) => `${delay}x1000`);
   const told = delays.flatMap((delay, at) => `( -clone ${at} -set delay ${delay} )`.split(' '));
   return [...told, '-delete', `0-${delays.length - 1}`];
 }
 
 /** What a GIF can say; and less than two hundredths is taken for ten by browsers. */
-const MOST_CENTISECONDS = 65_535;
-const LEAST_CENTISECONDS = 2;
+const MAX_DELAY_CS = 65_535;
+const MIN_DELAY_CS = 2;
 
-function centiseconds(delaysMs: readonly number[]): string[] {
+function toCentiseconds(delaysMs: readonly number[]): string[] {
   let shown = 0;
   let passed = 0;
   return delaysMs.map((delay) => {
     passed += delay;
-    const length = Math.max(LEAST_CENTISECONDS, Math.min(MOST_CENTISECONDS, Math.round(passed / 10) - shown));
+    const length = Math.max(MIN_DELAY_CS, Math.min(MAX_DELAY_CS, Math.round(passed / 10) - shown));
     shown += length;
     return `${length}x100`;
   });
@@ -111,9 +111,9 @@ function centiseconds(delaysMs: readonly number[]): string[] {
  * Tells how the frames of a WebP meet each other. A frame that replaces what is under it
  * comes twice, first to clear its area; the first of the two is dropped.
  */
-function layFrames(frames: readonly FrameTraits[]): string[] {
+function composeFrames(frames: readonly FrameDisposal[]): string[] {
   const dropped: number[] = [];
-  const copies = frames.flatMap(({ clears, replaces }, at) => {
+  const copies = frames.flatMap(({ disposeToBackground: clears, noBlend: replaces }, at) => {
     const copy = (dispose: string) => `( -clone ${at} -alpha set -set dispose ${dispose} )`.split(' ');
     const helper = replaces && at > 0;
     if (helper) dropped.push(at + dropped.length);
@@ -124,9 +124,9 @@ function layFrames(frames: readonly FrameTraits[]): string[] {
 }
 
 /** PNG's gamma chunk would shift the colours; the fourth byte of a BMP may be no transparency. */
-export function repairColours({ picture, drawn }: Job): string[] {
+export function repairColours({ image: picture, rasterized: drawn }: PlanContext): string[] {
   if (picture.type === 'png' || drawn) return ['-set', 'colorspace', 'sRGB'];
-  if (picture.bitAlpha) return ['-channel', 'A', '-threshold', '0', '+channel']; // 6 and 7 take the bit for a half
+  if (picture.oneBitAlpha) return ['-channel', 'A', '-threshold', '0', '+channel']; // 6 and 7 take the bit for a half
   return picture.opaque ? ['-alpha', 'off'] : [];
 }
 
@@ -147,16 +147,16 @@ const UPRIGHT = 1;
  * The tag is read here and told, since 6 passes over EXIF in a PNG, and 7 believes XMP, which no viewer does.
  * What was told would be written, too, where metadata is kept: so it is told that all is upright then.
  */
-function turn(orientation: Orientation = UPRIGHT): string[] {
+function autoOrient(orientation: Orientation = UPRIGHT): string[] {
   const rotate = orientation === UPRIGHT ? [] : ['-orient', ORIENTATIONS[orientation], '-auto-orient'];
   return [...rotate, '-orient', ORIENTATIONS[UPRIGHT]];
 }
 
 /** `+repage` because a rotated picture would keep the canvas it had before. */
-export function orient(job: Job): string[] {
-  const { picture, drawn } = job;
-  if (allFrames(job)) return [];
-  if (wantedPages(job).length > 0) return ['+repage']; // turned while they were read
-  if (drawn || !INPUTS[picture.type].turnedByExif) return ['-auto-orient', '+repage'];
-  return [...turn(picture.orientation), '+repage'];
+export function orient(job: PlanContext): string[] {
+  const { image: picture, rasterized: drawn } = job;
+  if (keepsAllFrames(job)) return [];
+  if (selectedPages(job).length > 0) return ['+repage']; // turned while they were read
+  if (drawn || !INPUTS[picture.type].exifOrientation) return ['-auto-orient', '+repage'];
+  return [...autoOrient(picture.orientation), '+repage'];
 }

@@ -1,7 +1,7 @@
 import type { InputType } from '../../formats.ts';
 import type { Size } from './size.ts';
-import type { ConvertOptions, Job } from './types.ts';
-import { allFrames, wantedPages } from './wanted.ts';
+import type { ConvertOptions, PlanContext } from './types.ts';
+import { keepsAllFrames, selectedPages } from './wanted.ts';
 
 /**
  * How a picture gets smaller. What is to become much smaller is averaged first, 2, 4 or 8 pixels of a side to one: by
@@ -12,7 +12,7 @@ import { allFrames, wantedPages } from './wanted.ts';
  * How many pixels of a side are averaged, from which reduction on: so that 40 dB are kept to what Lanczos alone makes.
  * What is no JPEG may be a scan in two colours, which keeps fewest. bench/README.md has the figures.
  */
-const AVERAGED = {
+const SHRINK_STEPS = {
   jpg: [
     { from: 17, pixels: 8 },
     { from: 6.6, pixels: 4 },
@@ -25,35 +25,35 @@ const AVERAGED = {
   ],
 } as const;
 
-type Pixels = 1 | 2 | 4 | 8;
+type ShrinkFactor = 1 | 2 | 4 | 8;
 
 /** Lets libjpeg average while it decodes, which leaves most of the work undone. */
-export function shrinkWhileDecoding(job: Job): string[] {
-  const { width = 0, height = 0 } = job.picture;
-  const pixels = averagedByDecoder(job);
+export function shrinkOnLoad(job: PlanContext): string[] {
+  const { width = 0, height = 0 } = job.image;
+  const pixels = decoderShrink(job);
   return pixels === 1 ? [] : ['-define', `jpeg:size=${width / pixels}x${height / pixels}`];
 }
 
 /** `>` never enlarges. An SVG was drawn at the size asked for already. */
-export function resize(job: Job): string[] {
-  const { picture, options } = job;
+export function resize(job: PlanContext): string[] {
+  const { image: picture, options } = job;
   if (picture.type === 'svg' || (!options.width && !options.height)) return [];
-  const size = seenSize(job);
+  const size = orientedSize(job);
   const scale = size ? scaleOf(size, options) : 1;
-  const pixels = averaged(picture.type, scale);
+  const pixels = boxShrink(picture.type, scale);
   if (!size || pixels === 1) return lanczos(`${options.width ?? ''}x${options.height ?? ''}>`);
-  const left = pixels / averagedByDecoder(job);
+  const left = pixels / decoderShrink(job);
   const average = left === 1 ? [] : ['-scale', `${100 / left}%`];
   // Told exactly: from a rounded half, one in twenty would come out a pixel off.
-  return [...average, ...lanczos(`${shrunk(size.width, scale)}x${shrunk(size.height, scale)}!`)];
+  return [...average, ...lanczos(`${scaleSide(size.width, scale)}x${scaleSide(size.height, scale)}!`)];
 }
 
 function lanczos(geometry: string): string[] {
   return ['-filter', 'Lanczos', '-resize', geometry];
 }
 
-function averaged(type: InputType, scale: number): Pixels {
-  return AVERAGED[type === 'jpg' ? type : 'others'].find(({ from }) => scale <= 1 / from)?.pixels ?? 1;
+function boxShrink(type: InputType, scale: number): ShrinkFactor {
+  return SHRINK_STEPS[type === 'jpg' ? type : 'others'].find(({ from }) => scale <= 1 / from)?.pixels ?? 1;
 }
 
 /**
@@ -61,12 +61,12 @@ function averaged(type: InputType, scale: number): Pixels {
  * pixel stands for some beyond the edge and all before it end up shifted: by a third of a pixel, 2725 at a quarter
  * are 36 dB at 300.
  */
-function averagedByDecoder(job: Job): Pixels {
-  const size = job.picture.type === 'jpg' ? seenSize(job) : undefined;
+function decoderShrink(job: PlanContext): ShrinkFactor {
+  const size = job.image.type === 'jpg' ? orientedSize(job) : undefined;
   if (!size) return 1;
-  const wanted = averaged('jpg', scaleOf(size, job.options));
+  const wanted = boxShrink('jpg', scaleOf(size, job.options));
   const dividesAll = (by: number) => [wanted, size.width, size.height].every((count) => count % by === 0);
-  return AVERAGED.jpg.find(({ pixels }) => dividesAll(pixels))?.pixels ?? 1;
+  return SHRINK_STEPS.jpg.find(({ pixels }) => dividesAll(pixels))?.pixels ?? 1;
 }
 
 /** Above 1 where it would become larger. */
@@ -75,19 +75,19 @@ function scaleOf({ width, height }: Size, box: ConvertOptions): number {
 }
 
 /** As ImageMagick reckons it, down to the last bit: half a pixel is rounded up (ParseMetaGeometry). */
-function shrunk(side: number, scale: number): number {
+function scaleSide(side: number, scale: number): number {
   return Math.max(1, Math.floor(side * scale + 0.5));
 }
 
 /** Those whose header tells the size for sure that they have when they have been read. */
-const SURE: readonly InputType[] = ['jpg', 'png', 'webp', 'bmp'];
+const TRUSTED_HEADERS: readonly InputType[] = ['jpg', 'png', 'webp', 'bmp'];
 
 /** The size as it is seen, where it is known for sure, and all that is to be resized has it. */
-function seenSize(job: Job): Size | undefined {
-  const { picture } = job;
-  const pages = wantedPages(job);
-  const one = pages.length === 1 ? pages[0] : SURE.includes(picture.type) ? picture : undefined;
+function orientedSize(job: PlanContext): Size | undefined {
+  const { image: picture } = job;
+  const pages = selectedPages(job);
+  const one = pages.length === 1 ? pages[0] : TRUSTED_HEADERS.includes(picture.type) ? picture : undefined;
   const { width, height, orientation = 1 } = one ?? {};
   if (!width || !height) return undefined;
-  return orientation < 5 || allFrames(job) ? { width, height } : { width: height, height: width };
+  return orientation < 5 || keepsAllFrames(job) ? { width, height } : { width: height, height: width };
 }

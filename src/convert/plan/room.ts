@@ -1,7 +1,7 @@
 import type { OutputType } from '../../formats.ts';
-import { pixelsToHold } from './size.ts';
-import type { Job, Plan } from './types.ts';
-import { allFrames, wantedPages } from './wanted.ts';
+import { peakRasterSize } from './size.ts';
+import type { PlanContext, Plan } from './types.ts';
+import { keepsAllFrames, selectedPages } from './wanted.ts';
 
 /**
  * How many bytes a pixel of a result takes at most. Measured on noise in 8 bits a channel at quality 100, with
@@ -24,7 +24,7 @@ const FIXED_BYTES = 64 * 1024;
  *
  * @returns undefined when the header does not tell how large the picture is
  */
-export function bytesOnDisk(job: Job, { steps }: Plan, inputBytes: number): number | undefined {
+export function bytesOnDisk(job: PlanContext, { steps }: Plan, inputBytes: number): number | undefined {
   const { format } = job.options;
   const decoded = decodedPixels(job);
   if (decoded === 0) return undefined;
@@ -34,18 +34,18 @@ export function bytesOnDisk(job: Job, { steps }: Plan, inputBytes: number): numb
 }
 
 /** All pixels that the tools decode or draw. */
-function decodedPixels(job: Job): number {
-  const { picture, options } = job;
-  const { width, height } = pixelsToHold(picture, { ...options, format: 'png' });
-  const pictures = picture.animation?.delaysMs.length ?? picture.stills?.count ?? 1;
+function decodedPixels(job: PlanContext): number {
+  const { image: picture, options } = job;
+  const { width, height } = peakRasterSize(picture, { ...options, format: 'png' });
+  const pictures = picture.animation?.delaysMs.length ?? picture.images?.count ?? 1;
   return width * height * pictures || pagePixels(picture.pages ?? []);
 }
 
-function resultPixels(job: Job): number {
-  const { picture, options } = job;
-  const { width, height } = pixelsToHold(picture, { ...options, format: 'png' });
-  const frames = allFrames(job) ? (picture.animation?.delaysMs.length ?? 1) : 1;
-  const pages = wantedPages(job);
+function resultPixels(job: PlanContext): number {
+  const { image: picture, options } = job;
+  const { width, height } = peakRasterSize(picture, { ...options, format: 'png' });
+  const frames = keepsAllFrames(job) ? (picture.animation?.delaysMs.length ?? 1) : 1;
+  const pages = selectedPages(job);
   const pixels = Math.max(width * height * frames, pagePixels(pages));
   const shorter = Math.min(width, height);
   if (picture.type === 'svg' || pages.length > 1 || shorter === 0) return pixels;

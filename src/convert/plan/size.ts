@@ -1,4 +1,4 @@
-import type { ConvertOptions, Picture } from './types.ts';
+import type { ConvertOptions, ImageInfo } from './types.ts';
 
 export interface Size {
   readonly width: number;
@@ -9,7 +9,7 @@ export interface Size {
  * The largest picture that a conversion has to hold in memory, in pixels: what is stored, or of an
  * SVG what is drawn; 0 by 0 when it is not known, or when nothing is drawn at all.
  */
-export function pixelsToHold(picture: Picture, options: ConvertOptions): Size {
+export function peakRasterSize(picture: ImageInfo, options: ConvertOptions): Size {
   const { type, width = 0, height = 0 } = picture;
   if (type !== 'svg' || width === 0 || height === 0) return { width, height };
   if (options.format === 'pdf') return { width: 0, height: 0 };

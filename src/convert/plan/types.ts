@@ -3,7 +3,7 @@ import type { InputType, OutputType } from '../../formats.ts';
 /** What goes into a plan and what comes out of it, as data. */
 
 /** What the header of a file told; what it did not tell is undefined. */
-export interface Picture {
+export interface ImageInfo {
   readonly type: InputType;
   /** Stored size in pixels, before any orientation is applied. */
   readonly width?: number;
@@ -13,16 +13,16 @@ export interface Picture {
   /** A BMP whose fourth byte is not transparency. */
   readonly opaque?: boolean;
   /** A BMP whose transparency has one bit. */
-  readonly bitAlpha?: boolean;
+  readonly oneBitAlpha?: boolean;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
   /** A JPEG coded in a way that libjpeg does not read, or not in every version. */
-  readonly rareCoding?: boolean;
+  readonly unsupportedJpegProcess?: boolean;
   /** The pixels are CIELab. */
   readonly lab?: boolean;
   readonly profile?: Profile;
   /** The profile is one that the tools do not see in the file: it is in a file of its own, {@link PROFILE_FILE}. */
-  readonly profileApart?: boolean;
+  readonly externalProfile?: boolean;
   /** What the one or first frame of a WebP covers, when that is not the whole canvas. */
   readonly firstFrame?: Area;
   /** An SVG with a style sheet, which may set another size than the root element. */
@@ -30,16 +30,16 @@ export interface Picture {
   /** A PNG that packs so well that it is no photo: a screenshot, a diagram. */
   readonly flat?: boolean;
   /** It has few colours by its kind, so that it must not be made blurred. */
-  readonly tones?: Tones;
+  readonly paletteKind?: PaletteKind;
   readonly metadata?: readonly MetadataKind[];
   /** How many pictures an AVIF has, and which one is to be shown, counted from 1. */
-  readonly stills?: { readonly count: number; readonly primary: number };
+  readonly images?: { readonly count: number; readonly primary: number };
   /** The pages of a TIFF that are no small versions of others. */
   readonly pages?: readonly Page[];
   /** Set when the file moves: it has more than one frame. */
   readonly animation?: Animation;
   /** It has frames that the tools here do not read: those of an animated PNG, or of an AVIF sequence. */
-  readonly framesUnread?: boolean;
+  readonly hasIgnoredFrames?: boolean;
 }
 
 /** How a stored picture is turned to be seen upright, as EXIF and TIFF number it (EXIF 2.32, 4.6.4); 1 is upright. */
@@ -49,7 +49,7 @@ export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 export type Profile = 'none' | 'srgb' | 'other' | 'useless';
 
 /** Black and white only, or the colours of a table. */
-export type Tones = 'bilevel' | 'palette';
+export type PaletteKind = 'bilevel' | 'palette';
 
 /** GPS, dates and cameras are EXIF. */
 export type MetadataKind = 'exif' | 'iptc' | 'xmp';
@@ -57,7 +57,7 @@ export type MetadataKind = 'exif' | 'iptc' | 'xmp';
 /** One page of a TIFF, and what its reader gets wrong. */
 export interface Page {
   /** Its place in the file, counted from 0. */
-  readonly at: number;
+  readonly index: number;
   readonly width?: number;
   readonly height?: number;
   readonly cmyk?: boolean;
@@ -65,7 +65,7 @@ export interface Page {
   readonly profile?: Profile;
   /** Undefined, as 1, when there is nothing to do. */
   readonly orientation?: Orientation;
-  readonly tones?: Tones;
+  readonly paletteKind?: PaletteKind;
   /** Its greys are read the wrong way round. */
   readonly inverted?: boolean;
   /** Its pixels are mirrored or turned by half for this orientation, and it still has the tag. */
@@ -78,11 +78,11 @@ export interface Animation {
   /** How long each frame stays, in milliseconds. */
   readonly delaysMs: readonly number[];
   /** How often the whole is played; 0 is for ever. */
-  readonly plays: number;
+  readonly loopCount: number;
   /** A WebP that says it has transparency. */
   readonly transparent?: boolean;
   /** How each frame of a WebP meets what is there already. */
-  readonly frames?: readonly FrameTraits[];
+  readonly frames?: readonly FrameDisposal[];
 }
 
 /** In pixels, from the top left. */
@@ -93,11 +93,11 @@ export interface Area {
   readonly height: number;
 }
 
-export interface FrameTraits {
+export interface FrameDisposal {
   /** Its area is cleared before the next frame. */
-  readonly clears: boolean;
+  readonly disposeToBackground: boolean;
   /** It replaces what is under it, instead of being laid over it. */
-  readonly replaces: boolean;
+  readonly noBlend: boolean;
 }
 
 export interface ConvertOptions {
@@ -128,7 +128,7 @@ export type Note =
   | 'metadata-partly-kept';
 
 /** What a plan needs to know of the machine. */
-export interface Machine {
+export interface ToolContext {
   /** What it can do: {@link ABILITIES}. */
   readonly magick: 6 | 7;
   /** Absolute path of a small sRGB profile. */
@@ -143,7 +143,7 @@ export interface Step {
   /** The file it reads on its standard input. */
   readonly stdin?: string;
   /** The PNG it draws, whose size nobody knew for sure before. */
-  readonly draws?: string;
+  readonly rendersTo?: string;
 }
 
 export interface Plan {
@@ -164,11 +164,11 @@ export const PROFILE_FILE = `${INPUT_FILE}.icc`;
 export const OUTPUT_STEM = 'image';
 
 /** One conversion while it is planned. */
-export interface Job {
-  readonly picture: Picture;
+export interface PlanContext {
+  readonly image: ImageInfo;
   readonly options: ConvertOptions;
-  readonly machine: Machine;
+  readonly tools: ToolContext;
   /** The PNG that another tool drew or decoded, when ImageMagick does not read the input itself. */
-  readonly drawn?: string;
+  readonly rasterized?: string;
   readonly output: string;
 }

@@ -2,18 +2,18 @@ import type { ToolName } from './types.ts';
 
 /** What ImageMagick 6 and 7 do differently, all of it. Pure. */
 
-export interface Abilities {
+export interface MagickFeatures {
   /** Who decodes AVIF. 6 loses its transparency and its profile, and is 18 dB off in its colours. */
   readonly avif: Extract<ToolName, 'magick' | 'heif'>;
   /** Who writes WebP that moves. 6 shifts the delays, loses the loop count and leaves junk behind it. */
-  readonly movingWebp: Extract<ToolName, 'magick' | 'img2webp'>;
+  readonly animatedWebp: Extract<ToolName, 'magick' | 'img2webp'>;
   /** Whether the frames of a WebP are read with how they meet each other. On 6 every one is laid over what was there. */
   readonly webpBlending: boolean;
   /** Whether old-style JPEG in a TIFF is read right. On 6 its colours are nonsense. */
   readonly oldJpegInTiff: boolean;
 }
 
-export const ABILITIES: Readonly<Record<6 | 7, Abilities>> = {
-  6: { avif: 'heif', movingWebp: 'img2webp', webpBlending: false, oldJpegInTiff: false },
-  7: { avif: 'magick', movingWebp: 'magick', webpBlending: true, oldJpegInTiff: true },
+export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
+  6: { avif: 'heif', animatedWebp: 'img2webp', webpBlending: false, oldJpegInTiff: false },
+  7: { avif: 'magick', animatedWebp: 'magick', webpBlending: true, oldJpegInTiff: true },
 };

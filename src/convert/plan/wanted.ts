@@ -1,22 +1,22 @@
 import { OUTPUTS } from '../../formats.ts';
-import type { Job, Page } from './types.ts';
+import type { PlanContext, Page } from './types.ts';
 
 /** Which of a file's pictures the output is to have. Pure. */
 
 /** All frames of an animation are wanted: by default where they can move, as pages only when asked for. */
-export function allFrames({ picture, options: { format, frames } }: Job): boolean {
+export function keepsAllFrames({ image: picture, options: { format, frames } }: PlanContext): boolean {
   if (!picture.animation || frames === 'first') return false;
   return OUTPUTS[format].animation || (OUTPUTS[format].pages && frames === 'all');
 }
 
 /** The pages of a TIFF that the output is to have. */
-export function wantedPages({ picture: { pages = [] }, options }: Job): readonly Page[] {
+export function selectedPages({ image: { pages = [] }, options }: PlanContext): readonly Page[] {
   return OUTPUTS[options.format].pages && options.pages !== 'first' ? pages : pages.slice(0, 1);
 }
 
 /** A GIF that stays a GIF of the same size needs no new pixels. */
-export function passesThrough(job: Job): boolean {
-  const { picture, options } = job;
+export function isPassthrough(job: PlanContext): boolean {
+  const { image: picture, options } = job;
   const asItIs = !options.width && !options.height && options.format === 'gif';
-  return asItIs && picture.type === 'gif' && allFrames(job);
+  return asItIs && picture.type === 'gif' && keepsAllFrames(job);
 }

@@ -1,5 +1,5 @@
-import { SANE_ID } from '../request-context.ts';
-import type { Facts, Json } from './facts.ts';
+import { REQUEST_ID_PATTERN } from '../request-context.ts';
+import type { ApiContext, Json } from './facts.ts';
 import { type Header, headers } from './headers.ts';
 import { introduction } from './introduction.ts';
 import { OPENAPI, OPERATIONS, type Operation } from './operations.ts';
@@ -12,7 +12,7 @@ import { schemas } from './schemas.ts';
  *
  * @param base where the paths begin
  */
-export function createDocument(base: string, service: Facts): Json {
+export function createDocument(base: string, service: ApiContext): Json {
   return {
     openapi: OPENAPI,
     info: {
@@ -53,7 +53,7 @@ function contact(email: string): Json {
   return { name: 'Support', ...(/@.+\../.test(email) && { email }) };
 }
 
-function describe(operation: Operation, service: Facts): Json {
+function describe(operation: Operation, service: ApiContext): Json {
   const { operationId, tag, summary, description, form } = operation;
   return {
     operationId,
@@ -71,7 +71,7 @@ const REQUEST_ID = {
   in: 'header',
   description:
     'An id of your own for this request, which the answer and the log will have. When it is none of this pattern, a new one is made up.',
-  schema: { type: 'string', pattern: SANE_ID.source },
+  schema: { type: 'string', pattern: REQUEST_ID_PATTERN.source },
 };
 
 const REQUEST_BODIES: Readonly<Record<'convert' | 'batch', Json>> = {

@@ -1,10 +1,10 @@
-import { MOST_SIDE } from '../../convert/limits.ts';
-import { type ErrorCode, type Facts as ErrorFacts, fail } from '../../errors.ts';
+import { MAX_DIMENSION } from '../../convert/limits.ts';
+import { type ErrorCode, type MessageArgs as ErrorFacts, serviceError } from '../../errors.ts';
 import { INPUTS, OUTPUTS } from '../../formats.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
-import { LEAST_RATE, MOST_FIELDS } from '../upload.ts';
-import { EXAMPLE_ID, type Facts, type Json } from './facts.ts';
+import { MIN_BYTES_PER_SECOND, MAX_FIELDS } from '../upload.ts';
+import { EXAMPLE_ID, type ApiContext, type Json } from './facts.ts';
 import type { Operation } from './operations.ts';
 
 /** An example of every error, in the very sentence that is sent: a row of `errors.ts` without one does not compile. */
@@ -13,7 +13,7 @@ import type { Operation } from './operations.ts';
 const SCOPES = {
   nowhere: () => false,
   everywhere: () => true,
-  limited: (_operation: Operation, { config }: Facts) => config.RATE_LIMIT_PER_MINUTE > 0,
+  limited: (_operation: Operation, { config }: ApiContext) => config.RATE_LIMIT_PER_MINUTE > 0,
   uploads: ({ form }: Operation) => form !== undefined,
   batch: ({ form }: Operation) => form === 'batch',
 } as const;
@@ -21,7 +21,7 @@ const SCOPES = {
 type Examples = {
   readonly [C in ErrorCode]: readonly [
     scope: keyof typeof SCOPES,
-    facts: (about: { operation: Operation; service: Facts; file: string; part: string }) => ErrorFacts<C>,
+    facts: (about: { operation: Operation; service: ApiContext; file: string; part: string }) => ErrorFacts<C>,
   ];
 };
 
@@ -41,7 +41,7 @@ const EXAMPLES: Examples = {
     'uploads',
     ({ operation, service }) => [operation.form === 'batch' ? service.config.MAX_BATCH_FILES : 1],
   ],
-  TOO_MANY_FIELDS: ['uploads', () => [MOST_FIELDS]],
+  TOO_MANY_FIELDS: ['uploads', () => [MAX_FIELDS]],
   FIELD_IN_QUERY: ['uploads', () => ['quality']],
   FIELD_REPEATED: ['uploads', () => ['quality']],
   FIELD_INVALID: ['uploads', () => ['quality', '200', 'a whole number from 1 to 100']],
@@ -49,15 +49,15 @@ const EXAMPLES: Examples = {
   BAD_ARCHIVE: ['batch', ({ file }) => [file, 'contains another archive']],
   DAMAGED: ['uploads', ({ file }) => [file, INPUTS.jpg.label]],
   KIND_UNREADABLE: ['uploads', ({ file }) => [file, 'a lossless, hierarchical or 12-bit JPEG']],
-  SIDE_TOO_LONG: ['uploads', ({ file }) => [file, OUTPUTS.webp.label, OUTPUTS.webp.maxSide as number]],
+  SIDE_TOO_LONG: ['uploads', ({ file }) => [file, OUTPUTS.webp.label, OUTPUTS.webp.maxDimension as number]],
   METHOD_NOT_ALLOWED: ['everywhere', ({ operation }) => ['PUT', ALLOWED[operation.method]]],
   REQUEST_TIMEOUT: ['everywhere', () => []],
   UPLOAD_TIMEOUT: ['uploads', ({ service }) => [service.config.UPLOAD_TIMEOUT_MS]],
-  UPLOAD_TOO_SLOW: ['uploads', () => [LEAST_RATE]],
+  UPLOAD_TOO_SLOW: ['uploads', () => [MIN_BYTES_PER_SECOND]],
   FILE_TOO_LARGE: ['uploads', ({ file, service }) => [file, service.config.MAX_FILE_BYTES]],
   TOO_MANY_PIXELS: ['uploads', ({ file, service }) => [file, 16_000, 16_000, service.config.MAX_PIXELS]],
-  SIDE_TOO_LARGE: ['uploads', ({ file }) => [file, 20_000, MOST_SIDE]],
-  DRAWING_TOO_LARGE: ['uploads', ({ file }) => [file, 20_000, MOST_SIDE]],
+  SIDE_TOO_LARGE: ['uploads', ({ file }) => [file, 20_000, MAX_DIMENSION]],
+  DRAWING_TOO_LARGE: ['uploads', ({ file }) => [file, 20_000, MAX_DIMENSION]],
   TOO_MANY_FRAMES: [
     'uploads',
     ({ file, service }) => [file, 2 * service.config.MAX_FRAMES, service.config.MAX_FRAMES],
@@ -89,7 +89,7 @@ const EXAMPLES: Examples = {
 };
 
 /** The errors of an operation by status, each as the example of an answer, named by its code in words. */
-export function errorExamples(operation: Operation, service: Facts): Map<number, Record<string, Json>> {
+export function errorExamples(operation: Operation, service: ApiContext): Map<number, Record<string, Json>> {
   const about = {
     operation,
     service,
@@ -100,7 +100,7 @@ export function errorExamples(operation: Operation, service: Facts): Map<number,
   for (const code of Object.keys(EXAMPLES) as ErrorCode[]) {
     const [scope, factsOf] = EXAMPLES[code] as Examples['NO_FILE'];
     if (!SCOPES[scope](operation, service)) continue;
-    const { status, message } = fail(code as 'NO_FILE', ...factsOf(about));
+    const { status, message } = serviceError(code as 'NO_FILE', ...factsOf(about));
     const name = code.toLowerCase().replaceAll('_', '-');
     const value = errorBody(status, message);
     found.set(status, { ...found.get(status), [name]: { summary: name.replaceAll('-', ' '), value } });

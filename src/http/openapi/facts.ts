@@ -2,7 +2,7 @@ import type { Config } from '../../config.ts';
 import type { InputType, OutputType } from '../../formats.ts';
 
 /** What the reference must know of the service that it describes. */
-export interface Facts {
+export interface ApiContext {
   readonly version: string;
   /** What this machine can read and write. */
   readonly inputs: readonly InputType[];

@@ -1,8 +1,8 @@
 import type { Note } from '../../convert/plan/types.ts';
-import { EXPOSED } from '../cross-origin.ts';
+import { EXPOSED_HEADERS } from '../cross-origin.ts';
 import { ALLOWED } from '../endpoint.ts';
-import { SANE_ID } from '../request-context.ts';
-import { EXAMPLE_ID, type Facts, type Json } from './facts.ts';
+import { REQUEST_ID_PATTERN } from '../request-context.ts';
+import { EXAMPLE_ID, type ApiContext, type Json } from './facts.ts';
 
 /** Every header of an answer: what it says, how it looks, an example. */
 
@@ -57,7 +57,7 @@ const HEADERS = {
   RequestId: {
     name: 'X-Request-Id',
     ...matching(
-      SANE_ID.source,
+      REQUEST_ID_PATTERN.source,
       EXAMPLE_ID,
       'To be quoted when something went wrong: the id that was sent, if it is a sane one, or a new one.',
     ),
@@ -111,12 +111,12 @@ const HEADERS = {
 export type HeaderName = keyof typeof HEADERS;
 
 /** Every header that the service sends, by the name that responses refer to it by. */
-export function headers(service: Facts): Readonly<Record<string, Header>> {
+export function headers(service: ApiContext): Readonly<Record<string, Header>> {
   return { ...HEADERS, ...contextHeaders(service) };
 }
 
 /** What the settings put on every answer to a request whose head could be read. */
-export function contextHeaders({ config }: Facts): Readonly<Record<string, Header>> {
+export function contextHeaders({ config }: ApiContext): Readonly<Record<string, Header>> {
   return { ...rateLimitHeaders(config.RATE_LIMIT_PER_MINUTE), ...crossOriginHeaders(config.CORS_ORIGIN) };
 }
 
@@ -138,7 +138,7 @@ function rateLimitHeaders(perMinute: number): Readonly<Record<string, Header>> {
   };
 }
 
-function crossOriginHeaders(origin: Facts['config']['CORS_ORIGIN']): Readonly<Record<string, Header>> {
+function crossOriginHeaders(origin: ApiContext['config']['CORS_ORIGIN']): Readonly<Record<string, Header>> {
   if (origin === false) return {};
   const anywhere = exactly('*', 'Pages of any site may read the answer.');
   const somewhere = {
@@ -151,7 +151,7 @@ function crossOriginHeaders(origin: Facts['config']['CORS_ORIGIN']): Readonly<Re
     AllowOrigin: { name: 'Access-Control-Allow-Origin', ...(origin === '*' ? anywhere : somewhere) },
     ExposeHeaders: {
       name: 'Access-Control-Expose-Headers',
-      ...exactly(EXPOSED.join(','), 'What scripts of other sites may read of the answer.'),
+      ...exactly(EXPOSED_HEADERS.join(','), 'What scripts of other sites may read of the answer.'),
     },
     ...(origin !== '*' && {
       Vary: { name: 'Vary', ...exactly('Origin', 'The answer depends on the site that asks.') },

@@ -1,11 +1,11 @@
-import { fail } from '../../errors.ts';
+import { serviceError } from '../../errors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
-import type { Facts } from './facts.ts';
+import type { ApiContext } from './facts.ts';
 
 /** What holds for all endpoints, in words. */
-export function introduction(base: string, { config }: Facts): string {
-  const invalid = fail('FIELD_INVALID', 'quality', '200', 'a whole number from 1 to 100');
+export function introduction(base: string, { config }: ApiContext): string {
+  const invalid = serviceError('FIELD_INVALID', 'quality', '200', 'a whole number from 1 to 100');
   const shape = JSON.stringify(errorBody(invalid.status, invalid.message), null, 2);
   const perMinute = config.RATE_LIMIT_PER_MINUTE;
   return [
@@ -13,7 +13,7 @@ export function introduction(base: string, { config }: Facts): string {
     '```sh\ncurl -F file=@photo.jpg -F output_format=webp ' +
       `http://localhost:3000${base}/convert -o photo.webp\n\`\`\``,
     `Every error has one shape, and its \`code\` is the HTTP status:\n\n\`\`\`json\n${shape}\n\`\`\``,
-    `A path that is not listed here is answered with 404: “${fail('NOT_FOUND').message}” And what is not even a request with 400: “${fail('NOT_HTTP').message}” Paths have one spelling: case and a slash at the end count.`,
+    `A path that is not listed here is answered with 404: “${serviceError('NOT_FOUND').message}” And what is not even a request with 400: “${serviceError('NOT_HTTP').message}” Paths have one spelling: case and a slash at the end count.`,
     `Where there is GET, there is HEAD. OPTIONS is answered with 204 and the methods of the path in \`Allow\`: \`${ALLOWED.GET}\` or \`${ALLOWED.POST}\`.`,
     perMinute > 0
       ? `One address (an IPv6 network of 64 bits is one) may send ${perMinute} requests a minute, in a window that starts with its first. Every answer below \`${base}\` says how many are left.`

@@ -1,6 +1,6 @@
 import { INPUTS, type InputType, OUTPUTS } from '../../formats.ts';
 import type { Method } from '../endpoint.ts';
-import type { Facts, Json } from './facts.ts';
+import type { ApiContext, Json } from './facts.ts';
 import type { HeaderName } from './headers.ts';
 
 /** The endpoints: what each is for, what it takes, and what it answers when all goes well. The app serves these. */
@@ -19,7 +19,7 @@ export interface Operation {
   readonly success: {
     readonly description: string;
     readonly headers: readonly HeaderName[];
-    readonly content: (service: Facts) => Json;
+    readonly content: (service: ApiContext) => Json;
   };
 }
 

@@ -1,5 +1,5 @@
 import { errorExamples } from './error-examples.ts';
-import type { Facts, Json } from './facts.ts';
+import type { ApiContext, Json } from './facts.ts';
 import { contextHeaders, type Header, type HeaderName, headers } from './headers.ts';
 import type { Operation } from './operations.ts';
 
@@ -22,7 +22,7 @@ const WHEN: Readonly<Record<number, string>> = {
 const HEADLESS: readonly number[] = [408, 431];
 
 /** The responses of an operation. */
-export function responses(operation: Operation, service: Facts): Record<string, Json> {
+export function responses(operation: Operation, service: ApiContext): Record<string, Json> {
   const { success, method, form } = operation;
   const context = Object.keys(contextHeaders(service));
   const all = headers(service);

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { readableBytes } from '../../errors.ts';
+import { formatByteLimit } from '../../errors.ts';
 import { INPUTS } from '../../formats.ts';
 import { formFields } from '../options.ts';
-import type { Facts, Json } from './facts.ts';
+import type { ApiContext, Json } from './facts.ts';
 
 /** JSON Schemas of what is sent and answered. Forms are made from the checks that requests have to pass. */
 
@@ -12,7 +12,7 @@ const json = (schema: z.ZodType): Json => {
 };
 
 /** @returns the components that operations refer to */
-export function schemas(service: Facts): Record<string, Json> {
+export function schemas(service: ApiContext): Record<string, Json> {
   const forms = formFields(service.outputs);
   const { MAX_BATCH_FILES, MAX_FILE_BYTES } = service.config;
   const labels = service.inputs.map((type) => INPUTS[type].label).join(', ');
@@ -20,7 +20,7 @@ export function schemas(service: Facts): Record<string, Json> {
   return {
     ConvertForm: formSchema(forms.convert, 'file', {
       ...binary,
-      description: `The image, at most ${readableBytes(MAX_FILE_BYTES)}: ${labels}. ${type}`,
+      description: `The image, at most ${formatByteLimit(MAX_FILE_BYTES)}: ${labels}. ${type}`,
     }),
     BatchForm: formSchema(forms.batch, 'files', {
       type: 'array',
@@ -28,7 +28,7 @@ export function schemas(service: Facts): Record<string, Json> {
       maxItems: MAX_BATCH_FILES,
       items: binary,
       description:
-        `The images, at most ${MAX_BATCH_FILES}, each at most ${readableBytes(MAX_FILE_BYTES)}: ${labels}; or ZIP archives of images, ` +
+        `The images, at most ${MAX_BATCH_FILES}, each at most ${formatByteLimit(MAX_FILE_BYTES)}: ${labels}; or ZIP archives of images, ` +
         `whose files count like the others. ${type} The part may also be called \`files[]\`.`,
     }),
     Formats: json(

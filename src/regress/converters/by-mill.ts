@@ -3,14 +3,14 @@ import { basename, join } from 'node:path';
 import { pino } from 'pino';
 import type { Config } from '../../config.ts';
 import { INPUT_FILE, type Step } from '../../convert/plan/types.ts';
-import { SNIFF_BYTES, sniff } from '../../convert/sniff.ts';
+import { DETECTION_BYTES, detectType } from '../../convert/sniff.ts';
 import type { Toolchain } from '../../engine/toolchain.ts';
 import { ServiceError } from '../../errors.ts';
 import { INPUT_TYPES, type InputType } from '../../formats.ts';
-import { createMill, type Mill } from '../../mill.ts';
-import { Unusable } from '../../unusable.ts';
+import { createConversionEngine, type ConversionEngine } from '../../mill.ts';
+import { StartupError } from '../../unusable.ts';
 import type { Case } from '../matrix.ts';
-import { type Attempt, type Converter, type Image, NoConverter, type Refusal } from './converter.ts';
+import { type Attempt, type Backend, type Image, BackendError, type Refusal } from './converter.ts';
 import { shellWords } from './shell.ts';
 
 /** Converts here, by the tools of this machine, as the service does: shut in, by warm workers where there are any. */
@@ -26,10 +26,10 @@ const NAMES: Readonly<Record<keyof Toolchain, string>> = {
 };
 
 /** @throws NoConverter when this machine cannot convert */
-export async function byMill(config: Config): Promise<Converter> {
+export async function createLocalBackend(config: Config): Promise<Backend> {
   const log = pino({ level: 'error' }, pino.destination(2));
-  const mill = await createMill(config, log).catch((error) => {
-    throw error instanceof Unusable ? new NoConverter(error.message, { cause: error }) : error;
+  const mill = await createConversionEngine(config, log).catch((error) => {
+    throw error instanceof StartupError ? new BackendError(error.message, { cause: error }) : error;
   });
   const tools = Object.entries(mill.toolchain).flatMap(([name, tool]) =>
     tool ? [[NAMES[name as keyof Toolchain], tool.version] as const] : [],
@@ -42,7 +42,7 @@ export async function byMill(config: Config): Promise<Converter> {
   };
 }
 
-async function convertOne(mill: Mill, image: Image, how: Case, signal: AbortSignal): Promise<Attempt> {
+async function convertOne(mill: ConversionEngine, image: Image, how: Case, signal: AbortSignal): Promise<Attempt> {
   const type = await typeOf(image.path);
   if (!type)
     return { refused: { status: 415, message: 'It is not an image of a supported format.' }, commands: [] };
@@ -80,8 +80,8 @@ function refusal(error: unknown): Refusal {
 export async function typeOf(path: string): Promise<InputType | undefined> {
   const file = await open(path);
   try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(SNIFF_BYTES * 16), 0, SNIFF_BYTES * 16, 0);
-    const type = await sniff(buffer.subarray(0, bytesRead), bytesRead < buffer.length);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(DETECTION_BYTES * 16), 0, DETECTION_BYTES * 16, 0);
+    const type = await detectType(buffer.subarray(0, bytesRead), bytesRead < buffer.length);
     return INPUT_TYPES.find((one) => one === type);
   } finally {
     await file.close();
@@ -89,7 +89,7 @@ export async function typeOf(path: string): Promise<InputType | undefined> {
 }
 
 /** What was run, with names as they are beside the file. */
-function commandsOf({ toolchain }: Mill, steps: readonly Step[]): string[] {
+function commandsOf({ toolchain }: ConversionEngine, steps: readonly Step[]): string[] {
   return steps.map(({ tool, args, stdin }) => {
     const words = [basename(toolchain[tool]?.path ?? tool), ...args.map(relative)];
     return shellWords(words) + (stdin === undefined ? '' : ` < ${stdin}`);

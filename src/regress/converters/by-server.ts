@@ -3,22 +3,22 @@ import { basename } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { OUTPUTS } from '../../formats.ts';
 import type { Case } from '../matrix.ts';
-import { type Attempt, type Converter, type Image, NoConverter } from './converter.ts';
+import { type Attempt, type Backend, type Image, BackendError } from './converter.ts';
 import { shellWords } from './shell.ts';
 
 /** Converts by asking a server, so that two images of the service can be compared. */
 
 const CONCURRENCY = 2;
 /** A server that is busy, or counts requests, is asked again after the time that it names; so many times. */
-const MOST_TRIES = 20;
-const WAIT_S = 5;
-const ANSWER_MS = 120_000;
+const MAX_ATTEMPTS = 20;
+const DEFAULT_RETRY_S = 5;
+const RESPONSE_TIMEOUT_MS = 120_000;
 
 /**
  * @param url of the server, with or without /api/v1
  * @throws NoConverter when nothing of ours answers there
  */
-export async function byServer(url: string): Promise<Converter> {
+export async function createHttpBackend(url: string): Promise<Backend> {
   const base = `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`;
   const version = await versionOf(base);
   return {
@@ -31,13 +31,13 @@ export async function byServer(url: string): Promise<Converter> {
 
 async function versionOf(base: string): Promise<string> {
   try {
-    const answer = await fetch(`${base}/health`, { signal: AbortSignal.timeout(ANSWER_MS) });
+    const answer = await fetch(`${base}/health`, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) });
     const { version } = (await answer.json()) as { version?: string };
     if (answer.ok && version) return version;
     throw new Error(`status ${answer.status}`);
   } catch (cause) {
     const { message, cause: deeper } = cause as Error & { cause?: Error };
-    throw new NoConverter(`no imagemill answers at ${base}: ${deeper?.message || message}`, { cause });
+    throw new BackendError(`no imagemill answers at ${base}: ${deeper?.message || message}`, { cause });
   }
 }
 
@@ -55,10 +55,10 @@ async function convertOne(base: string, image: Image, how: Case, stop: AbortSign
     const message = sentenceOf(body.toString());
     if (status !== 429 && status !== 503) return { refused: { status, message }, commands };
     // That says nothing of the picture.
-    if (tries === MOST_TRIES) {
-      throw new NoConverter(`${base} was asked ${tries} times, and is still busy: ${status} ${message}`);
+    if (tries === MAX_ATTEMPTS) {
+      throw new BackendError(`${base} was asked ${tries} times, and is still busy: ${status} ${message}`);
     }
-    await wait((Number(headers.get('retry-after')) || WAIT_S) * 1000, undefined, { signal: stop });
+    await wait((Number(headers.get('retry-after')) || DEFAULT_RETRY_S) * 1000, undefined, { signal: stop });
   }
 }
 
@@ -67,7 +67,7 @@ async function send(base: string, { path, name }: Image, { fields }: Case, stop:
   const form = new FormData();
   for (const [field, value] of fields) form.append(field, value);
   form.append('file', await openAsBlob(path), basename(name));
-  const signal = AbortSignal.any([AbortSignal.timeout(ANSWER_MS), stop]);
+  const signal = AbortSignal.any([AbortSignal.timeout(RESPONSE_TIMEOUT_MS), stop]);
   try {
     const answer = await fetch(`${base}/convert`, { method: 'POST', body: form, signal });
     const { ok, status, headers } = answer;
@@ -75,7 +75,7 @@ async function send(base: string, { path, name }: Image, { fields }: Case, stop:
   } catch (cause) {
     stop.throwIfAborted();
     const { message, cause: deeper } = cause as Error & { cause?: Error };
-    throw new NoConverter(`${base} does not answer any more: ${deeper?.message || message}`, { cause });
+    throw new BackendError(`${base} does not answer any more: ${deeper?.message || message}`, { cause });
   }
 }
 

@@ -26,7 +26,7 @@ export type Attempt = ({ readonly made: Made } | { readonly refused: Refusal }) 
   readonly commands: readonly string[];
 };
 
-export interface Converter {
+export interface Backend {
   /** Who converts, by name: versions of tools, or the address of a server. */
   readonly tools: Readonly<Record<string, string>>;
   /** How many conversions it does at once. */
@@ -37,6 +37,6 @@ export interface Converter {
 }
 
 /** There is nothing to convert with; the message says what and why. */
-export class NoConverter extends Error {
+export class BackendError extends Error {
   override readonly name = 'NoConverter';
 }

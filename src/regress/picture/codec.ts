@@ -3,17 +3,17 @@ import sharp, { type Metadata } from 'sharp';
 import type { OutputType } from '../../formats.ts';
 import { decodeBmp } from './bmp.ts';
 import { drawPages } from './pdf.ts';
-import { clearHidden, type Facts, type Picture, type Raster } from './picture.ts';
+import { clearHidden, type ImageMetadata, type DecodedImage, type Raster } from './picture.ts';
 
 /** Decoders that are not the tools under test. */
 
-type Decode = (file: Buffer) => Promise<Picture>;
+type Decode = (file: Buffer) => Promise<DecodedImage>;
 
 const DECODERS: Readonly<Record<OutputType, Decode>> = {
-  webp: bySharp,
-  png: bySharp,
-  jpg: bySharp,
-  gif: bySharp,
+  webp: decodeWithSharp,
+  png: decodeWithSharp,
+  jpg: decodeWithSharp,
+  gif: decodeWithSharp,
   bmp: async (file) => plain([decodeBmp(file)]),
   pdf: async (file) => plain(await drawPages(file)),
 };
@@ -23,11 +23,11 @@ const DECODERS: Readonly<Record<OutputType, Decode>> = {
  *
  * @throws Error with what the decoder says of a file that it cannot read
  */
-export function decode(file: Buffer, type: OutputType): Promise<Picture> {
+export function decode(file: Buffer, type: OutputType): Promise<DecodedImage> {
   return DECODERS[type](file);
 }
 
-async function bySharp(file: Buffer): Promise<Picture> {
+async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
   const metadata = await sharp(file, { animated: true }).metadata();
   const { data, info } = await sharp(file, { animated: true })
     .toColourspace('srgb')
@@ -43,11 +43,11 @@ async function bySharp(file: Buffer): Promise<Picture> {
     height,
     data: data.subarray(at * size, (at + 1) * size),
   }));
-  return { frames, facts: { width: info.width, height, frames: count, alpha, ...told(metadata) } };
+  return { frames, facts: { width: info.width, height, frames: count, alpha, ...toMetadata(metadata) } };
 }
 
 /** What the file says of itself besides its pixels. */
-function told({ pages = 1, delay = [], loop = 0, depth, icc, exif, iptc, xmp }: Metadata): Partial<Facts> {
+function toMetadata({ pages = 1, delay = [], loop = 0, depth, icc, exif, iptc, xmp }: Metadata): Partial<ImageMetadata> {
   const metadata = Object.entries({ exif, iptc, xmp }).flatMap(([kind, bytes]) => (bytes ? [kind] : []));
   return {
     ...(pages > 1 && { delays: delay, plays: loop }),
@@ -57,12 +57,12 @@ function told({ pages = 1, delay = [], loop = 0, depth, icc, exif, iptc, xmp }: 
   };
 }
 
-function plain(frames: readonly Raster[]): Picture {
+function plain(frames: readonly Raster[]): DecodedImage {
   const [{ width, height }] = frames as [Raster];
   return { frames, facts: { width, height, frames: frames.length, alpha: false } };
 }
 
-export interface Shrunk {
+export interface EncodedImage {
   readonly bytes: Buffer;
   readonly width: number;
   readonly height: number;
@@ -73,7 +73,7 @@ export interface Shrunk {
  *
  * @param enlarge makes small ones larger by this whole factor, each pixel a square
  */
-export async function encode(raster: Raster, most: number, enlarge = 1): Promise<Shrunk> {
+export async function encode(raster: Raster, most: number, enlarge = 1): Promise<EncodedImage> {
   const { width, height, data } = raster;
   const side = (pixels: number) => (enlarge > 1 ? pixels * enlarge : Math.min(pixels, most));
   const kernel = enlarge > 1 ? 'nearest' : 'lanczos3';

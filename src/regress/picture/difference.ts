@@ -16,7 +16,7 @@ export interface Difference {
   readonly at: { readonly x: number; readonly y: number };
 }
 
-const PATCH = 16;
+const BLOCK_PIXELS = 16;
 const STEP = 8;
 /** What lies behind transparency is not known: so it is looked at on both. */
 const BACKGROUNDS = [255, 0] as const;
@@ -26,13 +26,13 @@ const BACKGROUNDS = [255, 0] as const;
  *
  * @throws Error when the sizes differ
  */
-export function difference(one: Raster, other: Raster): Difference {
+export function measureDifference(one: Raster, other: Raster): Difference {
   if (one.width !== other.width || one.height !== other.height) {
     throw new Error(`sizes differ: ${one.width}x${one.height} and ${other.width}x${other.height}`);
   }
   const opaque = isOpaque(one) && isOpaque(other);
   const seen = BACKGROUNDS.slice(0, opaque ? 1 : 2).map((grey) =>
-    opaque ? measure(one, other) : measure(over(one, grey), over(other, grey)),
+    opaque ? measure(one, other) : measure(compositeOver(one, grey), compositeOver(other, grey)),
   );
   return seen.reduce((a, b) => ({
     ...(a.psnr <= b.psnr ? a : b),
@@ -48,7 +48,7 @@ function isOpaque({ data }: Raster): boolean {
 }
 
 /** The picture as it looks on a background of one grey. */
-export function over({ width, height, data }: Raster, grey: number): Raster {
+export function compositeOver({ width, height, data }: Raster, grey: number): Raster {
   const result = new Uint8Array(data.length);
   for (let at = 0; at < data.length; at += 4) {
     const alpha = data[at + 3] as number;
@@ -86,12 +86,12 @@ function measure(one: Raster, other: Raster): Difference {
     psnr: squares === 0 ? Number.POSITIVE_INFINITY : 10 * Math.log10((255 ** 2 * values) / squares),
     ssim: squares === 0 ? 1 : similarity(one, other),
     max,
-    ...worstPatch(sums, columns, one),
+    ...worstBlock(sums, columns, one),
   };
 }
 
 /** Of all patches that begin at a step, so that what is smaller than a step is whole in one of them. */
-function worstPatch(
+function worstBlock(
   sums: Float64Array,
   columns: number,
   { width, height }: Raster,
@@ -106,7 +106,7 @@ function worstPatch(
       0,
     );
     const [x, y] = [column * STEP, row * STEP];
-    const area = Math.min(PATCH, width - x) * Math.min(PATCH, height - y);
+    const area = Math.min(BLOCK_PIXELS, width - x) * Math.min(BLOCK_PIXELS, height - y);
     // What is left of a patch at the edge counts for no more than a quarter of one would.
     const mean = sum / (Math.max(area, STEP * STEP) * 3);
     if (mean > patch) [patch, at] = [mean, { x, y }];
@@ -115,9 +115,9 @@ function worstPatch(
 }
 
 /** The difference made visible: black where nothing differs, times `factor` elsewhere. */
-export function shownDifference(one: Raster, other: Raster, factor: number): Raster {
+export function renderDifference(one: Raster, other: Raster, factor: number): Raster {
   const data = new Uint8Array(one.data.length).fill(255);
-  const [a, b] = [over(one, 127), over(other, 127)];
+  const [a, b] = [compositeOver(one, 127), compositeOver(other, 127)];
   for (let at = 0; at < data.length; at += 4) {
     const shift = Math.abs((one.data[at + 3] as number) - (other.data[at + 3] as number));
     for (let channel = at; channel < at + 3; channel += 1) {

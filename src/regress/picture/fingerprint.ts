@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { over } from './difference.ts';
-import type { Picture, Raster } from './picture.ts';
+import { compositeOver } from './difference.ts';
+import type { DecodedImage, Raster } from './picture.ts';
 
 /**
  * A picture in about a hundred characters, for a baseline without pictures. Of each part of a grid: the mean of each
@@ -13,7 +13,7 @@ const VALUES = 5;
 /** Sharpness is kept as a logarithm: one step is 2.2%. */
 const STEPS = 32;
 /** Of many frames these stand for all. */
-const MOST_FRAMES = 3;
+const MAX_FRAMES = 3;
 
 export interface Distance {
   /** The largest difference of a mean, 0 to 255. */
@@ -23,20 +23,20 @@ export interface Distance {
 }
 
 /** A digest of all pixels, 128 bits. */
-export function digestOf({ frames }: Picture): string {
+export function digestOf({ frames }: DecodedImage): string {
   const hash = createHash('sha256');
   for (const { width, height, data } of frames) hash.update(`${width}x${height}`).update(data);
   return hash.digest('hex').slice(0, 32);
 }
 
 /** Of the first frame, the one in the middle and the last. */
-export function fingerprintsOf({ frames }: Picture): string[] {
-  const places = Array.from({ length: MOST_FRAMES }, (_, at) => Math.floor((at * (frames.length - 1)) / 2));
+export function fingerprintsOf({ frames }: DecodedImage): string[] {
+  const places = Array.from({ length: MAX_FRAMES }, (_, at) => Math.floor((at * (frames.length - 1)) / 2));
   return [...new Set(places)].map((at) => fingerprint(frames[at] as Raster));
 }
 
 function fingerprint(raster: Raster): string {
-  const { width, height, data } = over(raster, 255);
+  const { width, height, data } = compositeOver(raster, 255);
   const values = Buffer.alloc(GRID * GRID * VALUES);
   for (let part = 0; part < GRID * GRID; part += 1) {
     const [left, right] = span(part % GRID, width);

@@ -7,14 +7,14 @@ export interface Raster {
   readonly data: Uint8Array;
 }
 
-export interface Picture {
+export interface DecodedImage {
   /** The frames of an animation, or the pages of a PDF; at least one. */
   readonly frames: readonly Raster[];
-  readonly facts: Facts;
+  readonly facts: ImageMetadata;
 }
 
 /** What can be told of a picture without looking at its pixels one by one. */
-export interface Facts {
+export interface ImageMetadata {
   /** Of the first frame or page, in pixels or points. */
   readonly width: number;
   readonly height: number;

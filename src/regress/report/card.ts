@@ -4,7 +4,7 @@ import type { Row } from '../recording.ts';
 import type { Finding } from '../verdict.ts';
 import { html, type Markup } from './markup.ts';
 import type { Pictures, Shown } from './pictures.ts';
-import { bytesInWords, numberInWords } from './words.ts';
+import { formatBytes, formatNumber } from './words.ts';
 
 /** One finding: what it is, why, its pictures and its commands. */
 
@@ -30,12 +30,12 @@ function figures({ before, after, difference, distance }: Finding): Markup {
   const [one, other] = [before?.result, after?.result];
   const rows: (readonly [string, string])[] = [
     ...(one && other
-      ? [['bytes', `${bytesInWords(one.bytes)} → ${bytesInWords(other.bytes)}`] as const]
+      ? [['bytes', `${formatBytes(one.bytes)} → ${formatBytes(other.bytes)}`] as const]
       : []),
     ...(one?.ms && other?.ms ? [['time', `${one.ms} → ${other.ms} ms`] as const] : []),
     ...(difference
       ? [
-          ['PSNR', `${numberInWords(difference.psnr, 1)} dB`] as const,
+          ['PSNR', `${formatNumber(difference.psnr, 1)} dB`] as const,
           ['SSIM', difference.ssim === undefined ? '–' : difference.ssim.toFixed(4)] as const,
           ['worst place', `${difference.patch.toFixed(1)} of 255`] as const,
         ]

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Recording } from '../recording.ts';
-import { type Finding, isFailure, worstFirst } from '../verdict.ts';
+import { type Finding, isFailure, bySeverity } from '../verdict.ts';
 import { findingCard } from './card.ts';
 import { html, Markup } from './markup.ts';
 import { overview } from './overview.ts';
@@ -26,7 +26,7 @@ export async function htmlReport(
   const [style, script] = await Promise.all(
     ['style.css', 'script.js'].map((name) => readFile(new URL(name, ASSETS), 'utf8')),
   );
-  const sorted = worstFirst(findings);
+  const sorted = bySeverity(findings);
   const [changed, alike] = [sorted.filter(isFailure), sorted.filter(({ verdict }) => verdict === 'alike')];
   const whole = new Set([...changed.slice(0, WHOLE.changed), ...alike.slice(0, WHOLE.alike)]);
   const cards: Markup[] = [];

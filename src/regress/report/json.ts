@@ -1,6 +1,6 @@
 import type { Recording, Row } from '../recording.ts';
 import { summaryOf } from '../summary.ts';
-import { type Finding, isFailure, worstFirst } from '../verdict.ts';
+import { type Finding, isFailure, bySeverity } from '../verdict.ts';
 
 /** The findings for programs. */
 
@@ -9,7 +9,7 @@ export function jsonReport(findings: readonly Finding[], before: Recording, afte
     summary: summaryOf(findings),
     before: { tools: before.tools, at: before.at },
     after: { tools: after.tools, at: after.at },
-    findings: worstFirst(findings).map(({ before: one, after: other, ...rest }) => ({
+    findings: bySeverity(findings).map(({ before: one, after: other, ...rest }) => ({
       ...rest,
       fails: isFailure(rest),
       before: side(one),

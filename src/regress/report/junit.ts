@@ -1,5 +1,5 @@
 import type { Recording } from '../recording.ts';
-import { summaryOf, toolsInWords } from '../summary.ts';
+import { summaryOf, formatTools } from '../summary.ts';
 import { type Finding, isFailure } from '../verdict.ts';
 
 /** The findings as JUnit XML, which most CI systems show: a suite a case, a test an image. */
@@ -13,7 +13,7 @@ export function junitReport(findings: readonly Finding[], before: Recording, aft
       findings.filter((one) => one.case === name),
     ),
   );
-  const title = `imagemill regress: ${toolsInWords(before)} → ${toolsInWords(after)}`;
+  const title = `imagemill regress: ${formatTools(before)} → ${formatTools(after)}`;
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
     element('testsuites', { name: title, tests: total, failures }, suites.join('')),

@@ -2,7 +2,7 @@ import type { Recording } from '../recording.ts';
 import { countsOf, summaryOf } from '../summary.ts';
 import { type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
 import { html, type Markup } from './markup.ts';
-import { bytesInWords, changeInWords } from './words.ts';
+import { formatBytes, formatChange } from './words.ts';
 
 /** Kinds of change that nobody sees in a picture. */
 const UNSEEN: readonly ReasonKind[] = ['bytes', 'time', 'metadata', 'set'];
@@ -24,7 +24,7 @@ export function overview(
 <p class="brand">imagemill regress</p>
 <h1 class="${failures > 0 ? 'bad' : 'good'}">${failures > 0 ? `${failures} of ${total} results changed` : `None of ${total} results changed`}</h1>
 <p class="lead">${failures > 0 && `${seen.length === 0 ? 'None' : seen.length} of them look different or are errors. `}${images} images, each converted in up to ${new Set(findings.map((one) => one.case)).size} ways.
-All results together: ${bytesInWords(bytes[0])} → ${bytesInWords(bytes[1])} (${changeInWords(...bytes)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of converting (${changeInWords(...ms)})`}.</p>
+All results together: ${formatBytes(bytes[0])} → ${formatBytes(bytes[1])} (${formatChange(...bytes)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of converting (${formatChange(...ms)})`}.</p>
 <div class="tables">
 ${tools(before, after)}
 ${byReason(findings)}
@@ -73,7 +73,7 @@ function byCase(findings: readonly Finding[]): Markup {
     return html`<tr><th scope="row"><button type="button" class="link" data-pick-case="${name}">${name}</button></th>${shown.map(
       (verdict) =>
         html`<td class="number ${counts[verdict] > 0 && VERDICTS[verdict].fails ? 'bad' : ''}">${counts[verdict] || '·'}</td>`,
-    )}<td class="number">${changeInWords(...bytes)}</td></tr>`;
+    )}<td class="number">${formatChange(...bytes)}</td></tr>`;
   };
   return html`<section class="wide"><h2>Cases</h2><table><thead><tr><th></th>${shown.map(
     (verdict) => html`<th scope="col" class="number">${verdict}</th>`,

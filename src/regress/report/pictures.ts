@@ -1,6 +1,6 @@
 import { decode, encode } from '../picture/codec.ts';
-import { over, shownDifference } from '../picture/difference.ts';
-import type { Picture, Raster } from '../picture/picture.ts';
+import { compositeOver, renderDifference } from '../picture/difference.ts';
+import type { DecodedImage, Raster } from '../picture/picture.ts';
 import type { Recording, Row } from '../recording.ts';
 import type { Finding } from '../verdict.ts';
 
@@ -49,13 +49,13 @@ export async function picturesOf(
     factor,
     frames: other?.frames.length ?? 0,
     ...(both && {
-      difference: await show(shownDifference(a, b, factor), side),
+      difference: await show(renderDifference(a, b, factor), side),
       ...(enlargement(a) < SPOT.factor && { spot: await spotOf(a, b, difference.at, factor) }),
     }),
   };
 }
 
-async function load(row: Row | undefined, recording: Recording): Promise<Picture | undefined> {
+async function load(row: Row | undefined, recording: Recording): Promise<DecodedImage | undefined> {
   const file = row && recording.open(row);
   return file && decode(await file, row.format).catch(() => undefined);
 }
@@ -79,7 +79,7 @@ async function spotOf(one: Raster, other: Raster, at: { x: number; y: number }, 
 
 async function spots(one: Raster, other: Raster, factor: number) {
   const [before, after, difference] = await Promise.all(
-    [over(one, 255), over(other, 255), shownDifference(one, other, factor)].map((raster) =>
+    [compositeOver(one, 255), compositeOver(other, 255), renderDifference(one, other, factor)].map((raster) =>
       show(raster, WHOLE, SPOT.factor),
     ),
   );

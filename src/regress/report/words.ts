@@ -1,17 +1,17 @@
 /** Figures as people read them. */
 
-export function bytesInWords(bytes: number): string {
+export function formatBytes(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   const [value, unit] = bytes < 1e6 ? [bytes / 1e3, 'kB'] : [bytes / 1e6, 'MB'];
   return `${value.toFixed(value < 10 ? 1 : 0)} ${unit}`;
 }
 
-export function numberInWords(value: number, digits: number): string {
+export function formatNumber(value: number, digits: number): string {
   return Number.isFinite(value) ? value.toFixed(digits) : '∞';
 }
 
 /** The change of a sum, with its sign. */
-export function changeInWords(before: number, after: number): string {
+export function formatChange(before: number, after: number): string {
   if (before === 0) return '–';
   const share = (after / before - 1) * 100;
   return `${share >= 0 ? '+' : '−'}${Math.abs(share).toFixed(1)}%`;

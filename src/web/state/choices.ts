@@ -1,12 +1,12 @@
 import { computed, signal } from '@preact/signals';
-import { OUTPUTS, type OutputType, outputTypeNamed } from '../../formats.ts';
+import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 
 /**
  * What the person wants. It is written in the words of the API, as a query string, in three places:
  * in the page's address, in what the browser remembers, and in the requests.
  */
 
-export interface Choices {
+export interface Options {
   readonly format: OutputType;
   /** 1 to 100. */
   readonly quality: number;
@@ -17,24 +17,24 @@ export interface Choices {
 }
 
 /** The server's own defaults: what is not said means these. */
-const DEFAULTS: Choices = { format: 'webp', quality: 80, width: '', height: '', keepMetadata: false };
+const DEFAULTS: Options = { format: 'webp', quality: 80, width: '', height: '', keepMetadata: false };
 /** Pixels a side, the most that the API takes. */
-export const MOST_PIXELS = 16_384;
+export const MAX_DIMENSION = 16_384;
 const MEMORY = 'imagemill.choices';
 
-export const choices = signal<Choices>(atStart());
+export const options = signal<Options>(atStart());
 /** The choices as form fields of the API, defaults left out. */
-export const fields = computed(() => fieldsOf(choices.value));
+export const fields = computed(() => fieldsOf(options.value));
 
 /** Changes some of the choices, and remembers all of them. */
-export function choose(changed: Partial<Choices>): void {
-  choices.value = { ...choices.value, ...changed };
+export function setOptions(changed: Partial<Options>): void {
+  options.value = { ...options.value, ...changed };
   const query = fields.value.toString();
   history.replaceState(null, '', `?${query}`);
   remember(query);
 }
 
-export function fieldsOf({ format, quality, width, height, keepMetadata }: Choices): URLSearchParams {
+export function fieldsOf({ format, quality, width, height, keepMetadata }: Options): URLSearchParams {
   return new URLSearchParams({
     output_format: format,
     ...(OUTPUTS[format].quality && quality !== DEFAULTS.quality && { quality: String(quality) }),
@@ -45,22 +45,22 @@ export function fieldsOf({ format, quality, width, height, keepMetadata }: Choic
 }
 
 /** What cannot be understood counts as not said. */
-function choicesOf(said: URLSearchParams): Choices {
+function choicesOf(said: URLSearchParams): Options {
   const whole = (name: string, most: number): string => {
     const value = said.get(name) ?? '';
     return /^\d{1,5}$/.test(value) && Number(value) >= 1 && Number(value) <= most ? value : '';
   };
   return {
-    format: outputTypeNamed(said.get('output_format') ?? said.get('format') ?? '') ?? DEFAULTS.format,
+    format: parseOutputType(said.get('output_format') ?? said.get('format') ?? '') ?? DEFAULTS.format,
     quality: Number(whole('quality', 100)) || DEFAULTS.quality,
-    width: whole('width', MOST_PIXELS),
-    height: whole('height', MOST_PIXELS),
+    width: whole('width', MAX_DIMENSION),
+    height: whole('height', MAX_DIMENSION),
     keepMetadata: said.get('strip_metadata') === 'false',
   };
 }
 
 /** The address wins, so that a link brings its choices along. */
-function atStart(): Choices {
+function atStart(): Options {
   return choicesOf(new URLSearchParams(location.search.length > 1 ? location.search : remembered()));
 }
 

@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals';
 import type { OutputType } from '../../formats.ts';
 import { type Answer, get, type Refusal } from '../work/api.ts';
 import { queued } from '../work/queue.ts';
-import { choices, choose } from './choices.ts';
+import { options, setOptions } from './choices.ts';
 
 /** What this server converts, as `GET /formats` says. */
 
@@ -36,5 +36,5 @@ async function learn(answer: Answer): Promise<void> {
   const learnt = JSON.parse(await answer.blob.text()) as Formats;
   formats.value = learnt;
   const [first] = learnt.output;
-  if (first && !learnt.output.includes(choices.value.format)) choose({ format: first });
+  if (first && !learnt.output.includes(options.value.format)) setOptions({ format: first });
 }

@@ -1,15 +1,15 @@
 import { signal } from '@preact/signals';
 import { formats } from './formats.ts';
-import { add, said } from './items.ts';
+import { add, announcement } from './items.ts';
 
 /** Where files come from: dropped anywhere on the page, pasted, or picked. */
 
 /** Whether files are being dragged over the page. */
 export const dragged = signal(false);
 /** How many files of the last folders were left out. */
-export const leftOut = signal(0);
+export const skipped = signal(0);
 export const leftOutWords = (): string =>
-  `${leftOut.value} left out: no images of a type that can be converted.`;
+  `${skipped.value} left out: no images of a type that can be converted.`;
 
 /** From now on the whole page takes files that are dropped or pasted. */
 export function listenForFiles(): void {
@@ -29,17 +29,17 @@ export function listenForFiles(): void {
   });
   addEventListener('paste', (event) => {
     const files = [...(event.clipboardData?.files ?? [])];
-    if (files.length > 0) gather(files);
+    if (files.length > 0) addFiles(files);
   });
 }
 
 /** Adds files, and the images in folders; the other things that folders have are passed over, which is said. */
-export function gather(files: readonly File[], inFolders: readonly File[] = []): void {
+export function addFiles(files: readonly File[], inFolders: readonly File[] = []): void {
   const images = inFolders.filter(looksLikeImage);
   const added = [...files, ...images];
   if (added.length > 0) add(added);
-  leftOut.value = inFolders.length - images.length;
-  if (leftOut.value > 0) said.value = `${added.length > 0 ? said.value : ''} ${leftOutWords()}`;
+  skipped.value = inFolders.length - images.length;
+  if (skipped.value > 0) announcement.value = `${added.length > 0 ? announcement.value : ''} ${leftOutWords()}`;
 }
 
 function looksLikeImage({ name, type }: File): boolean {
@@ -55,7 +55,7 @@ async function addDropped(dropped: readonly DataTransferItem[]): Promise<void> {
   for (const { entry } of entries) {
     if (entry?.isDirectory) inFolders.push(...(await filesBelow(entry as FileSystemDirectoryEntry)));
   }
-  gather(files, inFolders);
+  addFiles(files, inFolders);
 }
 
 async function filesBelow(folder: FileSystemDirectoryEntry): Promise<File[]> {

@@ -1,6 +1,6 @@
 import { computed, type Signal, signal } from '@preact/signals';
 import type { Note } from '../../convert/plan/types.ts';
-import { forget, lookInto, type Seen } from '../work/look.ts';
+import { revokePreview, lookInto, type Seen } from '../work/look.ts';
 import { fields } from './choices.ts';
 
 /** The files on the page, and how far each has come. */
@@ -34,7 +34,7 @@ export const items = signal<readonly Item[]>([]);
 /** Which item's result is looked at. */
 export const compared = signal<Item | undefined>(undefined);
 /** What happened to the list, for those who cannot see it. */
-export const said = signal('');
+export const announcement = signal('');
 
 /** How many are in each state; and those that the current choices have something to do for. */
 export const counts = computed(() => {
@@ -58,7 +58,7 @@ export function add(files: readonly File[]): void {
     return { id: lastId, file, seen: signal(undefined), state: signal({ at: 'ready' }) };
   });
   items.value = [...items.value, ...added];
-  said.value = `${added.length} ${added.length === 1 ? 'file' : 'files'} added.`;
+  announcement.value = `${added.length} ${added.length === 1 ? 'file' : 'files'} added.`;
   for (const { file, seen } of added) lookInto(seen, file);
 }
 
@@ -67,18 +67,18 @@ export function remove(gone: readonly Item[]): void {
   for (const item of gone) {
     const state = item.state.value;
     if ('cancel' in state) state.cancel();
-    forget(item.seen);
+    revokePreview(item.seen);
     forgetResult(state);
   }
   items.value = items.value.filter((item) => !gone.includes(item));
-  said.value = `${gone.length} ${gone.length === 1 ? 'file' : 'files'} removed.`;
+  announcement.value = `${gone.length} ${gone.length === 1 ? 'file' : 'files'} removed.`;
 }
 
 /** Gives back what a result takes of the browser's memory. */
 export function forgetResult(state: State): void {
   if (state.at !== 'done') return;
   URL.revokeObjectURL(state.result.url);
-  forget(state.result.seen);
+  revokePreview(state.result.seen);
 }
 
 /** Not converted yet, or not with these choices. */

@@ -1,12 +1,12 @@
-import { leftOut } from '../state/gather.ts';
+import { skipped } from '../state/gather.ts';
 import { busy, counts, done, failed, items, pending, remove } from '../state/items.ts';
-import { change, plural, size } from '../words.ts';
+import { formatChange, plural, formatSize } from '../words.ts';
 import { forgetArchives, pack, packing } from '../work/archive.ts';
 import { convert } from '../work/convert.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { Icon } from './icons.tsx';
-import { useKeptFocus } from './keep-focus.ts';
-import { once } from './once.ts';
+import { useFocusFallback } from './keep-focus.ts';
+import { ignoreDoubleClick } from './once.ts';
 import { FORM_ID } from './options-form.tsx';
 
 /**
@@ -14,13 +14,13 @@ import { FORM_ID } from './options-form.tsx';
  * of "Convert": whoever presses that twice would undo it.
  */
 export function ActionBar() {
-  const bar = useKeptFocus<HTMLElement>();
+  const bar = useFocusFallback<HTMLElement>();
   const todo = pending.value.length;
   return (
     <section ref={bar} class="action-bar" aria-label="All files" tabIndex={-1}>
       <Totals />
       <div class="actions">
-        <button type="button" class="button plain" onClick={once(busy.value ? cancelAll : clear)}>
+        <button type="button" class="button plain" onClick={ignoreDoubleClick(busy.value ? cancelAll : clear)}>
           {busy.value ? 'Cancel all' : 'Clear list'}
         </button>
         {failed.value.length > 1 && (
@@ -61,7 +61,7 @@ function Totals() {
         {count > 0 && (
           <span class="quiet">
             {' · '}
-            {size(before)} → {size(after)}, {change(before, after)}
+            {formatSize(before)} → {formatSize(after)}, {formatChange(before, after)}
           </span>
         )}
         {bad > 0 && <span class="trouble"> · {bad} failed</span>}
@@ -79,7 +79,7 @@ function cancelAll(): void {
 
 function clear(): void {
   forgetArchives();
-  leftOut.value = 0;
+  skipped.value = 0;
   remove(items.value);
   focusPicker();
 }

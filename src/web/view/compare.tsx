@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { compared, type Done, type Item } from '../state/items.ts';
-import { change, size } from '../words.ts';
+import { formatChange, formatSize } from '../words.ts';
 import { isPdf } from '../work/convert.ts';
 import { Icon } from './icons.tsx';
 
@@ -24,7 +24,7 @@ export function Compare({ item }: { item: Item }) {
         <div>
           <h2 id="compare-title">{shown.name}</h2>
           <p class="quiet number">
-            {size(file.size)} → {size(shown.blob.size)}, {change(file.size, shown.blob.size)}
+            {formatSize(file.size)} → {formatSize(shown.blob.size)}, {formatChange(file.size, shown.blob.size)}
           </p>
         </div>
         <a class="button" href={shown.url} download={shown.name}>

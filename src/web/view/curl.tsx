@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { mostFiles } from '../state/batch-size.ts';
 import { command } from '../state/curl.ts';
-import { said } from '../state/items.ts';
+import { announcement } from '../state/items.ts';
 
 /** The same thing as a command. */
 export function Curl() {
@@ -9,7 +9,7 @@ export function Curl() {
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(command.value);
     copied.value = command.value;
-    said.value = 'The command is copied.';
+    announcement.value = 'The command is copied.';
   };
   return (
     <details class="curl" onToggle={({ currentTarget }) => currentTarget.open && mostFiles()}>

@@ -1,6 +1,6 @@
 import { INPUTS } from '../../formats.ts';
 import { accepted, formats } from '../state/formats.ts';
-import { dragged, gather, leftOut, leftOutWords } from '../state/gather.ts';
+import { dragged, addFiles, skipped, leftOutWords } from '../state/gather.ts';
 import { items } from '../state/items.ts';
 import { Icon, Millstone } from './icons.tsx';
 
@@ -15,11 +15,11 @@ export function DropZone() {
           or paste one, or choose them.
           {items.value.length === 0 && <span class="kinds"> {kinds()}</span>}
         </p>
-        {leftOut.value > 0 && <p class="left-out">{leftOutWords()}</p>}
+        {skipped.value > 0 && <p class="left-out">{leftOutWords()}</p>}
       </div>
       <div class="drop-picks">
-        <Picker label="Choose files" icon="add" onFiles={(files) => gather(files)} />
-        <Picker label="Choose a folder" icon="folder" folder onFiles={(files) => gather([], files)} />
+        <Picker label="Choose files" icon="add" onFiles={(files) => addFiles(files)} />
+        <Picker label="Choose a folder" icon="folder" folder onFiles={(files) => addFiles([], files)} />
       </div>
     </section>
   );

@@ -1,16 +1,16 @@
 import { compared, type Item, type Result, remove } from '../state/items.ts';
-import { change, kindOf, NOTES, size } from '../words.ts';
+import { formatChange, kindOf, NOTES, formatSize } from '../words.ts';
 import { convert } from '../work/convert.ts';
-import type { Look } from '../work/look.ts';
+import type { Preview } from '../work/look.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { Icon } from './icons.tsx';
-import { useKeptFocus } from './keep-focus.ts';
-import { once } from './once.ts';
+import { useFocusFallback } from './keep-focus.ts';
+import { ignoreDoubleClick } from './once.ts';
 
 /** One file: what it is, how far it has come, and what can be done with it. */
 export function FileRow({ item }: { item: Item }) {
   const { file, seen, state } = item;
-  const row = useKeptFocus<HTMLLIElement>();
+  const row = useFocusFallback<HTMLLIElement>();
   const { value } = state;
   const result = value.at === 'done' ? value.result : undefined;
   return (
@@ -21,7 +21,7 @@ export function FileRow({ item }: { item: Item }) {
           {file.name}
         </p>
         <p class="file-facts number">
-          {kindOf(file)} · {size(file.size)}
+          {kindOf(file)} · {formatSize(file.size)}
           {seen.value && ` · ${pixels(seen.value)}`}
         </p>
       </div>
@@ -99,10 +99,10 @@ function Outcome({ file, result: { blob, name, seen } }: { file: File; result: R
     <>
       <p class="number outcome">
         <span class="unseen">{name}: </span>
-        <span class="quiet">{size(file.size)}</span> <Icon name="arrow" /> <strong>{size(blob.size)}</strong>
+        <span class="quiet">{formatSize(file.size)}</span> <Icon name="arrow" /> <strong>{formatSize(blob.size)}</strong>
       </p>
       <p class="number outcome">
-        <span class={blob.size > file.size ? 'pill larger' : 'pill'}>{change(file.size, blob.size)}</span>
+        <span class={blob.size > file.size ? 'pill larger' : 'pill'}>{formatChange(file.size, blob.size)}</span>
         {seen.value && <span class="quiet">{pixels(seen.value)}</span>}
       </p>
     </>
@@ -153,11 +153,11 @@ interface ActionProps {
 
 function Action({ label, icon, of, onClick }: ActionProps) {
   return (
-    <button type="button" class="button plain" aria-label={`${label} ${of.name}`} onClick={once(onClick)}>
+    <button type="button" class="button plain" aria-label={`${label} ${of.name}`} onClick={ignoreDoubleClick(onClick)}>
       {icon && <Icon name={icon} />}
       {label}
     </button>
   );
 }
 
-const pixels = ({ width, height }: Look): string => `${width} × ${height}`;
+const pixels = ({ width, height }: Preview): string => `${width} × ${height}`;

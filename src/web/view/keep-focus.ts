@@ -6,7 +6,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
  * itself gets it, so that those who work by keyboard or by ear stay where they are; it is outlined for those who saw
  * an outline before. It needs `tabIndex={-1}`.
  */
-export function useKeptFocus<T extends HTMLElement>(): RefObject<T | null> {
+export function useFocusFallback<T extends HTMLElement>(): RefObject<T | null> {
   const part = useRef<T>(null);
   const had = part.current?.contains(document.activeElement);
   const focusVisible = part.current?.querySelector(':focus-visible') != null;

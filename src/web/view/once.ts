@@ -1,5 +1,5 @@
 /** What a press does, unless it is the second of a double click: by then the button may mean the opposite. */
-export const once =
+export const ignoreDoubleClick =
   (act: () => void) =>
   ({ detail }: { readonly detail: number }): void => {
     if (detail < 2) act();

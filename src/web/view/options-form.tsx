@@ -1,5 +1,5 @@
 import { OUTPUTS } from '../../formats.ts';
-import { choices, choose, MOST_PIXELS } from '../state/choices.ts';
+import { options, setOptions, MAX_DIMENSION } from '../state/choices.ts';
 import { formats } from '../state/formats.ts';
 import { pending } from '../state/items.ts';
 import { convert } from '../work/convert.ts';
@@ -8,7 +8,7 @@ export const FORM_ID = 'choices';
 
 /** What to convert to. Sending the form converts whatever is not converted like this yet. */
 export function OptionsForm() {
-  const { format, quality, width, height, keepMetadata } = choices.value;
+  const { format, quality, width, height, keepMetadata } = options.value;
   return (
     <form
       id={FORM_ID}
@@ -28,7 +28,7 @@ export function OptionsForm() {
                 name="output_format"
                 value={type}
                 checked={type === format}
-                onChange={() => choose({ format: type })}
+                onChange={() => setOptions({ format: type })}
               />
               <span>{OUTPUTS[type].label}</span>
             </label>
@@ -49,17 +49,17 @@ export function OptionsForm() {
             min="1"
             max="100"
             value={quality}
-            onInput={({ currentTarget }) => choose({ quality: currentTarget.valueAsNumber })}
+            onInput={({ currentTarget }) => setOptions({ quality: currentTarget.valueAsNumber })}
           />
         </label>
       )}
       <div class="sides">
-        <Side label="Max width" name="width" value={width} onChange={(value) => choose({ width: value })} />
+        <Side label="Max width" name="width" value={width} onChange={(value) => setOptions({ width: value })} />
         <Side
           label="Max height"
           name="height"
           value={height}
-          onChange={(value) => choose({ height: value })}
+          onChange={(value) => setOptions({ height: value })}
         />
       </div>
       <label class="check">
@@ -67,7 +67,7 @@ export function OptionsForm() {
           type="checkbox"
           name="keep_metadata"
           checked={keepMetadata}
-          onChange={({ currentTarget }) => choose({ keepMetadata: currentTarget.checked })}
+          onChange={({ currentTarget }) => setOptions({ keepMetadata: currentTarget.checked })}
         />
         <span>
           Keep metadata <small>camera, place, colour profile</small>
@@ -95,7 +95,7 @@ function Side({ label, name, value, onChange }: SideProps) {
           inputMode="numeric"
           name={name}
           min="1"
-          max={MOST_PIXELS}
+          max={MAX_DIMENSION}
           step="1"
           placeholder="any"
           value={value}

@@ -1,5 +1,5 @@
-import { busy, compared, counts, items, said } from '../state/items.ts';
-import { hold } from '../work/hold.ts';
+import { busy, compared, counts, items, announcement } from '../state/items.ts';
+import { backoff } from '../work/hold.ts';
 import { ActionBar } from './action-bar.tsx';
 import { Archives } from './archives.tsx';
 import { Compare } from './compare.tsx';
@@ -14,7 +14,7 @@ export function Page() {
     <>
       <header class="masthead">
         <p class="wordmark">
-          <Millstone turning={busy.value && !hold.value} />
+          <Millstone turning={busy.value && !backoff.value} />
           imagemill
         </p>
         <h1>Convert images</h1>
@@ -44,7 +44,7 @@ export function Page() {
       </footer>
       {compared.value && <Compare key={compared.value.id} item={compared.value} />}
       <p class="unseen" role="status">
-        {said} <Progress />
+        {announcement} <Progress />
       </p>
     </>
   );
@@ -59,7 +59,7 @@ const WHY = {
 
 /** Why nothing goes on at the moment, and when it will. */
 function HoldNotice() {
-  const held = hold.value;
+  const held = backoff.value;
   if (!held) return null;
   return (
     <section class="notice" aria-label="Waiting">
@@ -82,7 +82,7 @@ function Progress() {
   return (
     <>
       {done} of {items.value.length} converted{failed > 0 && `, ${failed} failed`}.{' '}
-      {hold.value && busy > 0 && WHY[hold.value.why]}
+      {backoff.value && busy > 0 && WHY[backoff.value.why]}
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import { mostFiles } from '../state/batch-size.ts';
-import { done, said } from '../state/items.ts';
+import { done, announcement } from '../state/items.ts';
 import { post } from './api.ts';
 import { formOf } from './convert.ts';
 import { queued } from './queue.ts';
@@ -29,7 +29,7 @@ let controller = new AbortController();
 /** Has everything that is converted packed, with the choices it was converted with, and saves the archives. */
 export async function pack(): Promise<void> {
   forgetArchives();
-  said.value = 'Making the ZIP.';
+  announcement.value = 'Making the ZIP.';
   const { signal } = controller;
   const most = done.value.length > 1 ? await mostFiles() : 1;
   if (signal.aborted) return;
@@ -62,12 +62,12 @@ async function packPart(at: number, signal: AbortSignal): Promise<void> {
     const url = URL.createObjectURL(blob);
     update({ at: 'done', url });
     save(url, part.name);
-    said.value = `${part.name} is ready.`;
+    announcement.value = `${part.name} is ready.`;
   } catch (error) {
     if (signal.aborted) return;
     const { message } = error as Error;
     update({ at: 'failed', message });
-    said.value = `${part.name}: ${message}`;
+    announcement.value = `${part.name}: ${message}`;
   }
 }
 

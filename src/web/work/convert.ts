@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals';
 import type { Note } from '../../convert/plan/types.ts';
 import { OUTPUTS } from '../../formats.ts';
-import { choices, fields } from '../state/choices.ts';
-import { forgetResult, type Item, type Result, said } from '../state/items.ts';
+import { options, fields } from '../state/choices.ts';
+import { forgetResult, type Item, type Result, announcement } from '../state/items.ts';
 import { type Answer, post } from './api.ts';
 import { lookInto } from './look.ts';
 import { queued } from './queue.ts';
@@ -37,7 +37,7 @@ async function convertOne({ file, state }: Item): Promise<void> {
     } else {
       const { message } = error as Error;
       state.value = { at: 'failed', query, message };
-      said.value = `${file.name}: ${message}`;
+      announcement.value = `${file.name}: ${message}`;
     }
   }
 }
@@ -52,7 +52,7 @@ export function formOf(query: string, field: string, files: readonly File[]): Fo
 
 /** The file's own name with the new extension. */
 export function nameOfResult(name: string): string {
-  return `${name.replace(/(?<=.)\.[^.]*$/su, '')}.${OUTPUTS[choices.value.format].extension}`;
+  return `${name.replace(/(?<=.)\.[^.]*$/su, '')}.${OUTPUTS[options.value.format].extension}`;
 }
 
 function resultOf({ blob, header }: Answer, name: string): Result {

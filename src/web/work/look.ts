@@ -3,7 +3,7 @@ import { sizeOfTiff } from './tiff.ts';
 
 /** Looks at pictures: how large they are, and what they are like at the size of a thumb. */
 
-export interface Look {
+export interface Preview {
   readonly width: number;
   readonly height: number;
   /** The address of a small copy; none when the browser cannot show the picture. */
@@ -16,35 +16,35 @@ const THUMBNAIL = 128;
 let last: Promise<unknown> = Promise.resolve();
 
 /** What a picture is like: undefined while it is not looked at yet, null when nobody here can tell, or any more. */
-export type Seen = Signal<Look | null | undefined>;
+export type Seen = Signal<Preview | null | undefined>;
 
 /** Looks at a picture and puts what it is like into `seen`, unless that was forgotten meanwhile. */
 export async function lookInto(seen: Seen, picture: Blob): Promise<void> {
-  const found = await look(picture);
+  const found = await createPreview(picture);
   if (seen.peek() === undefined) seen.value = found;
   else revoke(found);
 }
 
 /** What a picture is like, or null when nobody here can tell. One at a time: a large one takes 200 MB while it is decoded. */
-function look(picture: Blob): Promise<Look | null> {
+function createPreview(picture: Blob): Promise<Preview | null> {
   const mine = last.then(() => lookAt(picture)).catch(() => sizeOfTiff(picture).catch(() => null));
   last = mine;
   return mine;
 }
 
 /** Gives the small copy's memory back, now or once there is one. */
-export function forget(seen: Seen): void {
+export function revokePreview(seen: Seen): void {
   const found = seen.peek();
   seen.value = null;
   revoke(found);
 }
 
-function revoke(found: Look | null | undefined): void {
+function revoke(found: Preview | null | undefined): void {
   if (found?.thumbnail) URL.revokeObjectURL(found.thumbnail);
 }
 
 /** @throws DOMException when it cannot be decoded */
-async function lookAt(picture: Blob): Promise<Look> {
+async function lookAt(picture: Blob): Promise<Preview> {
   const url = URL.createObjectURL(picture);
   const image = new Image();
   try {

@@ -1,16 +1,16 @@
 import { effect } from '@preact/signals';
-import { hold, isWorthAnother } from './hold.ts';
+import { backoff, shouldRetry } from './hold.ts';
 
 /** Which request goes when: a few side by side, the others in order, none while something holds them up. */
 
 /** A browser opens six connections to a server; some stay free for the page itself. */
-const LANES = 3;
+const MAX_CONCURRENT = 3;
 
-let free = LANES;
-const line: (() => void)[] = [];
+let free = MAX_CONCURRENT;
+const waiting: (() => void)[] = [];
 
 effect(() => {
-  if (!hold.value) letIn();
+  if (!backoff.value) dequeue();
 });
 
 /**
@@ -20,19 +20,19 @@ effect(() => {
  */
 export async function queued<T>(task: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
-    await turn(signal, attempt > 1);
+    await acquireSlot(signal, attempt > 1);
     try {
       return await task(signal);
     } catch (error) {
-      if (signal.aborted || !(await isWorthAnother(error, attempt))) throw error;
+      if (signal.aborted || !(await shouldRetry(error, attempt))) throw error;
     } finally {
       free += 1;
-      letIn();
+      dequeue();
     }
   }
 }
 
-function turn(signal: AbortSignal, first: boolean): Promise<void> {
+function acquireSlot(signal: AbortSignal, first: boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const enter = (): void => {
@@ -40,19 +40,19 @@ function turn(signal: AbortSignal, first: boolean): Promise<void> {
       resolve();
     };
     const leave = (): void => {
-      line.splice(line.indexOf(enter), 1);
+      waiting.splice(waiting.indexOf(enter), 1);
       reject(signal.reason);
     };
     signal.addEventListener('abort', leave, { once: true });
-    if (first) line.unshift(enter);
-    else line.push(enter);
-    letIn();
+    if (first) waiting.unshift(enter);
+    else waiting.push(enter);
+    dequeue();
   });
 }
 
-function letIn(): void {
-  while (free > 0 && !hold.value) {
-    const enter = line.shift();
+function dequeue(): void {
+  while (free > 0 && !backoff.value) {
+    const enter = waiting.shift();
     if (!enter) return;
     free -= 1;
     enter();

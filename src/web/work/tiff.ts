@@ -4,7 +4,7 @@ const [WIDTH, HEIGHT, ORIENTATION] = [256, 257, 274];
 const ENTRY_BYTES = 12;
 const LONG = 4;
 /** From here on orientations lie on their side. */
-const LYING = 5;
+const MAX_PLAUSIBLE_SIDE = 5;
 
 /** @returns pixels as they are seen, or null when it is no TIFF. Rejects with a RangeError when it is cut off. */
 export async function sizeOfTiff(file: Blob): Promise<{ width: number; height: number } | null> {
@@ -27,5 +27,5 @@ export async function sizeOfTiff(file: Blob): Promise<{ width: number; height: n
   }
   const [width, height] = [values.get(WIDTH), values.get(HEIGHT)];
   if (!width || !height) return null;
-  return (values.get(ORIENTATION) ?? 1) < LYING ? { width, height } : { width: height, height: width };
+  return (values.get(ORIENTATION) ?? 1) < MAX_PLAUSIBLE_SIDE ? { width, height } : { width: height, height: width };
 }

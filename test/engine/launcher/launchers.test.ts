@@ -7,11 +7,11 @@ import { createInterface } from 'node:readline';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import { type Command, KEPT_BYTES } from '../../../src/engine/command.ts';
+import { type Command, MAX_OUTPUT_BYTES } from '../../../src/engine/command.ts';
 import type { Isolation } from '../../../src/engine/launcher/isolation.ts';
 import { createLaunchers, type Launchers } from '../../../src/engine/launcher/launchers.ts';
 import { usageOf } from '../../../src/engine/memory.ts';
-import { createRun } from '../../../src/engine/run.ts';
+import { createRunner } from '../../../src/engine/run.ts';
 import { CAN_ISOLATE } from '../../helpers/can-isolate.ts';
 import { failure } from '../../helpers/failure.ts';
 import { scratch } from '../../helpers/hooks.ts';
@@ -29,7 +29,7 @@ describe('launchers', () => {
   afterEach(() => launchers.close());
 
   const run = async (file: string, more: Partial<Command> = {}) =>
-    createRun({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' })({
+    createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' })({
       file,
       args: [],
       cwd: await scratch('job'),
@@ -68,7 +68,7 @@ describe('launchers', () => {
     const told = await script('tells', 'pwd; env; ulimit -n');
     const bare = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' };
     const [cwd, timeoutMs] = [await scratch('job'), 10_000];
-    const limited = createRun({ ...bare, confine: () => ({ limits }), environment: { SEEN: 'once' } });
+    const limited = createRunner({ ...bare, confine: () => ({ limits }), environment: { SEEN: 'once' } });
     const before = (await limited({ file: told, args: [], cwd, timeoutMs })).stdout;
     expect(before)
       .to.match(/SEEN=once/)
@@ -193,7 +193,7 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
     after(() => launchers.close());
 
     const run = async (body: string, more: Partial<Command> = {}) =>
-      createRun({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' })({
+      createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' })({
         file: await script('tool', body),
         args: [],
         cwd,
@@ -259,7 +259,7 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
     prove('keeps 64 KiB of a program that prints for ever, and kills it in time', async () => {
       const error = await failure(run('exec yes >&2', { timeoutMs: 500 }));
       expect(error).to.include({ reason: 'timeout' });
-      expect(error.stderr).to.have.length(KEPT_BYTES);
+      expect(error.stderr).to.have.length(MAX_OUTPUT_BYTES);
     });
 
     prove('reports the exit code and the signal of a program in two fields', async () => {
