@@ -14,7 +14,7 @@ import { chart } from './bench/chart.ts';
 import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.ts';
 import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure } from './bench/load.ts';
-import { photos, soak } from './bench/long-runs.ts';
+import { photos, measureMemory } from './bench/long-runs.ts';
 import { type Row, table } from './bench/report.ts';
 import { type Server, startEcho, startService, startSharp } from './bench/servers.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
@@ -50,7 +50,7 @@ const outFolder = new URL('../bench', import.meta.url).pathname;
 
 try {
   if (flags.photos) console.log(await photos(flags.photos, 1000));
-  else if (flags.soak) console.log(await soak(await smallPhoto(), Number(flags.soak)));
+  else if (flags.soak) console.log(await measureMemory(await smallPhoto(), Number(flags.soak)));
   else await compareAll();
 } finally {
   rmSync(folder, { recursive: true, force: true });

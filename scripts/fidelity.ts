@@ -13,7 +13,7 @@ import { createConversionEngine } from '../src/mill.ts';
 import { convertFile } from './fidelity/convert-file.ts';
 import { judge, type Verdict } from './fidelity/judge.ts';
 import { report } from './fidelity/report.ts';
-import { shownBy } from './fidelity/shown.ts';
+import { referenceFrom } from './fidelity/shown.ts';
 
 const [folder] = process.argv.slice(2);
 if (!folder) {
@@ -31,7 +31,7 @@ try {
     if (!INPUT_TYPES.includes(type as InputType)) continue;
     const source = { name, bytes, type: type as InputType };
     const attempts = await convertFile(mill, source);
-    const shown = await shownBy(source);
+    const shown = await referenceFrom(source);
     verdicts.push(...(await Promise.all(attempts.map((attempt) => judge(source, shown, attempt)))));
     process.stderr.write('.');
   }

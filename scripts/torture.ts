@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { createLaunchers } from '../src/engine/launcher/launchers.ts';
 import { createRunner } from '../src/engine/run.ts';
 import { findToolchain } from '../src/engine/toolchain.ts';
-import { add, emptyTally, letIn } from './torture/crowd.ts';
+import { add, emptyTally, runClients } from './torture/crowd.ts';
 import { FAULTS, type Outcome } from './torture/faults.ts';
 import { seeded } from './torture/random.ts';
 import { badRequests, goodRequests, hostileRequests } from './torture/requests.ts';
@@ -23,7 +23,7 @@ const seconds = Number(values.seconds);
 const seed = Number(values.seed);
 const MIB = 1024 ** 2;
 /** Of the server's own memory, between its first and its last sixth; the collector is not called on the hour. */
-const MOST_GROWTH = 40 * MIB;
+const MAX_GROWTH = 40 * MIB;
 
 const search = process.env.PATH ?? '';
 const launchers = createLaunchers(() => mkdtemp(join(tmpdir(), 'imagemill-torture-')));
@@ -46,7 +46,7 @@ try {
   const samples: { own: number; tree: number }[] = [];
   const sampler = setInterval(() => samples.push(memoryOf(server.pid)), 500);
   const over = new AbortController();
-  const calm = letIn(
+  const calm = runClients(
     { base: server.base, random: seeded(seed), clients: 4, good, others, excused: [503] },
     over.signal,
   );
@@ -106,7 +106,7 @@ function report(samples: readonly { own: number; tree: number }[], loopDelay: nu
   const peak = (of: 'own' | 'tree') => Math.max(...samples.map((sample) => sample[of])) / MIB;
   const sixth = Math.max(1, Math.floor(samples.length / 6));
   const growth = median(samples.slice(-sixth)) - median(samples.slice(sixth, 2 * sixth));
-  if (growth > MOST_GROWTH) problems.push(`the server's memory grew by ${(growth / MIB).toFixed(0)} MiB`);
+  if (growth > MAX_GROWTH) problems.push(`the server's memory grew by ${(growth / MIB).toFixed(0)} MiB`);
   console.log(
     `\n${total.requests} requests, ${total.right} good images right, ${total.wrong.length} wrong or missing answers`,
   );

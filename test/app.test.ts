@@ -1,12 +1,12 @@
 import { expect } from 'chai';
-import { ask, fixture } from './helpers/client.ts';
+import { sendForm, fixture } from './helpers/client.ts';
 import { fakeMagick } from './helpers/fake-magick.ts';
 import { useOwnServices } from './helpers/service.ts';
 
 describe('a setting of the app', () => {
   const { start, current } = useOwnServices();
   const allowedFor = async (origin: string) =>
-    (await ask(`${current().base}/health`, { headers: { origin } })).headers.get(
+    (await sendForm(`${current().base}/health`, { headers: { origin } })).headers.get(
       'access-control-allow-origin',
     );
 
@@ -27,7 +27,7 @@ describe('a setting of the app', () => {
     const send = async (...files: Uint8Array<ArrayBuffer>[]) => {
       const body = new FormData();
       for (const file of files) body.append('files', new Blob([file]), 'a.jpg');
-      const { status, message } = await ask(`${current().base}/batch`, { method: 'POST', body });
+      const { status, message } = await sendForm(`${current().base}/batch`, { method: 'POST', body });
       return `${status} ${message}`;
     };
     expect(await send(photo, photo)).to.equal('200 ');
@@ -41,7 +41,7 @@ describe('a setting of the app', () => {
 describe('a probe', () => {
   const { start, current } = useOwnServices();
   const probe = async (path: string) => {
-    const { status, headers, body } = await ask(`${new URL(current().base).origin}/${path}`);
+    const { status, headers, body } = await sendForm(`${new URL(current().base).origin}/${path}`);
     expect(headers.get('cache-control')).to.equal('no-store');
     expect(headers.get('x-ratelimit-limit')).to.equal(null);
     expect(status).to.equal(200);
@@ -52,7 +52,7 @@ describe('a probe', () => {
     await start({ RATE_LIMIT_PER_MINUTE: '1' });
     for (let round = 0; round < 3; round += 1) {
       expect(await probe('livez')).to.deep.equal({ status: 'ok' });
-      expect((await ask(`${new URL(current().base).origin}/livez`)).status).to.equal(200);
+      expect((await sendForm(`${new URL(current().base).origin}/livez`)).status).to.equal(200);
       expect((await probe('readyz')).sandbox).to.have.keys(
         ...['limits', 'privileges', 'files', 'network', 'syscalls', 'processes'],
       );
@@ -61,15 +61,15 @@ describe('a probe', () => {
 
   it('says that it is not ready while it shuts down, and still lives', async () => {
     await start({});
-    expect((await ask(`${new URL(current().base).origin}/readyz`)).status).to.equal(200);
+    expect((await sendForm(`${new URL(current().base).origin}/readyz`)).status).to.equal(200);
     current().service.drain();
-    expect((await ask(`${new URL(current().base).origin}/readyz`)).status).to.equal(503);
-    expect((await ask(`${new URL(current().base).origin}/livez`)).status).to.equal(200);
+    expect((await sendForm(`${new URL(current().base).origin}/readyz`)).status).to.equal(503);
+    expect((await sendForm(`${new URL(current().base).origin}/livez`)).status).to.equal(200);
   });
 
   it('says that it is not ready when conversions fail', async () => {
     await start({ MAGICK_BIN: await fakeMagick('exit 1') });
-    const { status, body } = await ask(`${new URL(current().base).origin}/readyz`);
+    const { status, body } = await sendForm(`${new URL(current().base).origin}/readyz`);
     expect([status, JSON.parse(body.toString()).status]).to.deep.equal([503, 'failing']);
   });
 });

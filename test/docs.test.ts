@@ -4,7 +4,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '../src/config.ts';
-import { imagemill } from './helpers/command-line.ts';
+import { runCli } from './helpers/command-line.ts';
 import { commandsIn, type MarkdownFile, PROJECT, readDocuments, tableRows } from './helpers/markdown.ts';
 
 const documents = readDocuments();
@@ -224,7 +224,7 @@ function helpOf(command: readonly string[]): Promise<Help> {
   const key = command.join(' ');
   const known = helps.get(key);
   if (known) return known;
-  const help = imagemill([...command, '--help']).then(({ status, stdout }) => {
+  const help = runCli([...command, '--help']).then(({ status, stdout }) => {
     expect(status, `imagemill ${key} --help`).to.equal(0);
     const [, commands = ''] = /^Commands:\n((?: +.*\n)+)/m.exec(stdout) ?? [];
     return {

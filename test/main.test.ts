@@ -5,11 +5,11 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { readInstanceFolder } from '../src/files/instance.ts';
-import { ask, convert, fixture, fixturePath } from './helpers/client.ts';
+import { sendForm, convert, fixture, fixturePath } from './helpers/client.ts';
 import { fakeMagick, LIST_LIMIT } from './helpers/fake-magick.ts';
-import { scratch } from './helpers/hooks.ts';
+import { makeTempDir } from './helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from './helpers/process.ts';
-import { eventually, isRunning, script } from './helpers/scripts.ts';
+import { eventually, isRunning, writeScript } from './helpers/scripts.ts';
 import { requires } from './helpers/skips.ts';
 
 describe('the process', () => {
@@ -26,10 +26,10 @@ describe('the process', () => {
 
   /** A tool that waits until `open` is in its folder. */
   const gate = async () => {
-    const folder = await scratch('gate');
+    const folder = await makeTempDir('gate');
     const body = `echo $$ > ${folder}/pid; while [ ! -e ${folder}/open ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
     const pid = () => eventually(async () => (await readdir(folder)).includes('pid'));
-    return { MAGICK_BIN: await fakeMagick(body), started: pid, open: () => script('open', '', folder) };
+    return { MAGICK_BIN: await fakeMagick(body), started: pid, open: () => writeScript('open', '', folder) };
   };
 
   describe('at its start', () => {
@@ -43,7 +43,7 @@ describe('the process', () => {
     });
 
     it('says in one line what tools it found', async () => {
-      const started = start({ TEMP_DIR: await scratch('start') });
+      const started = start({ TEMP_DIR: await makeTempDir('start') });
       await started.base();
       const lines = started
         .output()
@@ -57,22 +57,22 @@ describe('the process', () => {
     });
 
     it('with nothing usable ends with 2 and names the Debian packages', async () => {
-      const started = start({ PATH: await scratch('no-tools') });
+      const started = start({ PATH: await makeTempDir('no-tools') });
       expect(await started.ended()).to.equal(2);
       expect(started.output()).to.include('apt install imagemagick').and.include('apt install librsvg2-bin');
       expect(started.output()).to.include('Nothing can be converted on this machine.');
     });
 
     it('with librsvg alone serves what that can do, and lists no more', async () => {
-      const RSVG_BIN = await script('rsvg', 'echo "rsvg-convert version 2.54.7"');
+      const RSVG_BIN = await writeScript('rsvg', 'echo "rsvg-convert version 2.54.7"');
       const started = start({
-        PATH: await scratch('no-magick'),
+        PATH: await makeTempDir('no-magick'),
         RSVG_BIN,
-        TEMP_DIR: await scratch('start'),
+        TEMP_DIR: await makeTempDir('start'),
       });
       const base = await started.base();
       expect(started.output()).to.include('ImageMagick 6 or 7 not found: only SVG to PNG and PDF works.');
-      expect(JSON.parse((await ask(`${base}/formats`)).body.toString())).to.deep.equal({
+      expect(JSON.parse((await sendForm(`${base}/formats`)).body.toString())).to.deep.equal({
         input: ['svg'],
         output: ['png', 'pdf'],
       });
@@ -83,17 +83,17 @@ describe('the process', () => {
     });
 
     it('with an ImageMagick that lacks a format lists and takes no such files, and says which package helps', async () => {
-      const magick = await script(
+      const magick = await writeScript(
         'magick',
         `case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 1;; esac`,
       );
       const started = start({
         MAGICK_BIN: magick,
-        PATH: await scratch('no-rsvg'),
-        TEMP_DIR: await scratch('start'),
+        PATH: await makeTempDir('no-rsvg'),
+        TEMP_DIR: await makeTempDir('start'),
       });
       const base = await started.base();
-      expect(JSON.parse((await ask(`${base}/formats`)).body.toString())).to.deep.equal({
+      expect(JSON.parse((await sendForm(`${base}/formats`)).body.toString())).to.deep.equal({
         input: ['png'],
         output: ['png'],
       });
@@ -139,11 +139,11 @@ describe('the process', () => {
       it(`with an ImageMagick that ${how} ends with 2 and leaves nothing`, async () => {
         const formats = 'for f in PNG PDF; do echo "  $f $f rw+ x"; done';
         const version = 'echo "Version: ImageMagick 7.1.1-43 Q16"';
-        const MAGICK_BIN = await script(
+        const MAGICK_BIN = await writeScript(
           'magick',
           `case "$*" in -version) ${version};; "-list format") ${formats};; ${answers};; esac`,
         );
-        const TEMP_DIR = await scratch('disobedient');
+        const TEMP_DIR = await makeTempDir('disobedient');
         const started = start({ MAGICK_BIN, TEMP_DIR });
         expect(await started.ended()).to.equal(2);
         expect(started.output()).to.include('does not obey the policy');
@@ -161,7 +161,7 @@ describe('the process', () => {
       const broken = 'mount --bind /bin/false "$(command -v mkfifo)"; exec "$@"';
       const apart = ['--user', '--map-root-user', '--mount', 'sh', '-ec', broken, 'sh'];
       requires(this, 'mounts', spawnSync('unshare', [...apart, 'true']).status === 0);
-      const TEMP_DIR = await scratch('no-pipes');
+      const TEMP_DIR = await makeTempDir('no-pipes');
       const started = start({ TEMP_DIR }, ['unshare', ...apart]);
       expect(await started.ended()).to.equal(2);
       expect(started.output()).to.include('No program can be started').and.include(TEMP_DIR);
@@ -170,8 +170,8 @@ describe('the process', () => {
     });
 
     it('on a port that is taken ends with 1 and says so', async () => {
-      const PORT = new URL(await start({ TEMP_DIR: await scratch('start') }).base()).port;
-      const TEMP_DIR = await scratch('start');
+      const PORT = new URL(await start({ TEMP_DIR: await makeTempDir('start') }).base()).port;
+      const TEMP_DIR = await makeTempDir('start');
       const second = start({ PORT, TEMP_DIR });
       expect(await second.ended()).to.equal(1);
       expect(second.output()).to.include('EADDRINUSE');
@@ -182,7 +182,7 @@ describe('the process', () => {
   describe('on SIGTERM', () => {
     it('finishes what is under way, then ends with 0 and leaves nothing', async () => {
       const { MAGICK_BIN, started: toolStarted, open } = await gate();
-      const TEMP_DIR = await scratch('term');
+      const TEMP_DIR = await makeTempDir('term');
       const service = start({ MAGICK_BIN, TEMP_DIR });
       const answer = convert(await service.base(), await fixture('scene.jpg'));
       await toolStarted();
@@ -196,7 +196,7 @@ describe('the process', () => {
 
     it('refuses what comes on a connection that is still open', async () => {
       const { MAGICK_BIN, started: toolStarted, open } = await gate();
-      const service = start({ MAGICK_BIN, TEMP_DIR: await scratch('late') });
+      const service = start({ MAGICK_BIN, TEMP_DIR: await makeTempDir('late') });
       const socket = connect(Number(new URL(await service.base()).port), '127.0.0.1');
       const body = Buffer.concat([
         Buffer.from('--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n'),
@@ -218,7 +218,7 @@ describe('the process', () => {
     });
 
     it('does not wait for those who are connected and ask for nothing, or for half of something', async () => {
-      const service = start({ TEMP_DIR: await scratch('idle'), SHUTDOWN_GRACE_MS: '3600000' });
+      const service = start({ TEMP_DIR: await makeTempDir('idle'), SHUTDOWN_GRACE_MS: '3600000' });
       const { port } = new URL(await service.base());
       const sockets = ['', 'GET /api/v1/he'].map((text) =>
         connect(Number(port), '127.0.0.1')
@@ -229,14 +229,14 @@ describe('the process', () => {
           }),
       );
       await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-      await ask(`http://127.0.0.1:${port}/api/v1/health`); // so that the others have been accepted, too
+      await sendForm(`http://127.0.0.1:${port}/api/v1/health`); // so that the others have been accepted, too
       service.child.kill('SIGTERM');
       expect(await service.ended()).to.equal(0);
     });
 
     it('does not wait longer than its grace period', async () => {
       const { MAGICK_BIN, started: toolStarted } = await gate();
-      const TEMP_DIR = await scratch('grace');
+      const TEMP_DIR = await makeTempDir('grace');
       const service = start({ MAGICK_BIN, TEMP_DIR, SHUTDOWN_GRACE_MS: '200' });
       const answer = convert(await service.base(), await fixture('scene.jpg')).catch((error: Error) => error);
       await toolStarted();
@@ -249,7 +249,7 @@ describe('the process', () => {
 
   it('needs no more memory for a larger file', async () => {
     const SIZE = 200 * 1024 * 1024;
-    const service = start({ MAX_FILE_BYTES: String(SIZE), TEMP_DIR: await scratch('memory') });
+    const service = start({ MAX_FILE_BYTES: String(SIZE), TEMP_DIR: await makeTempDir('memory') });
     const base = await service.base();
     const photo = await fixture('scene.jpg');
     await convert(base, photo);
@@ -259,7 +259,7 @@ describe('the process', () => {
   });
 
   it('killed with -9 leaves its folder to the next one, which leaves that of a live one alone', async () => {
-    const TEMP_DIR = await scratch('kill');
+    const TEMP_DIR = await makeTempDir('kill');
     const { MAGICK_BIN, started: toolStarted, open } = await gate();
     const killed = start({ MAGICK_BIN, TEMP_DIR });
     void convert(await killed.base(), await fixture('scene.jpg')).catch(() => {});

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { ask, convert, fixture, fixturePath } from './helpers/client.ts';
-import { scratch } from './helpers/hooks.ts';
+import { sendForm, convert, fixture, fixturePath } from './helpers/client.ts';
+import { makeTempDir } from './helpers/hooks.ts';
 import { eventually } from './helpers/scripts.ts';
 
 const run = promisify(execFile);
@@ -21,7 +21,7 @@ describe('the npm package', () => {
 
   before(async function () {
     this.timeout(300_000);
-    const folder = await scratch('package');
+    const folder = await makeTempDir('package');
     prefix = join(folder, 'prefix');
     await mkdir(prefix);
     const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: ROOT });
@@ -58,14 +58,14 @@ describe('the npm package', () => {
   });
 
   it('installs a program that converts a file', async () => {
-    const folder = await scratch('converted');
+    const folder = await makeTempDir('converted');
     await run(program(), ['convert', fixturePath('scene.jpg'), '-o', join(folder, 'scene.png')], { env });
     expect(await sharp(join(folder, 'scene.png')).metadata()).to.include({ format: 'png', width: 120 });
   });
 
   it('installs a program that serves the API, the web page and the reference', async () => {
     const child = spawn(program(), ['serve'], {
-      env: { ...env, PORT: '0', HOST: '127.0.0.1', TEMP_DIR: await scratch('serve') },
+      env: { ...env, PORT: '0', HOST: '127.0.0.1', TEMP_DIR: await makeTempDir('serve') },
     });
     const ended = once(child, 'exit');
     try {
@@ -78,7 +78,7 @@ describe('the npm package', () => {
       expect(answer.status).to.equal(200);
       expect((await sharp(answer.body).metadata()).format).to.equal('webp');
       for (const path of ['/', '/docs', '/api/v1/openapi.json']) {
-        expect((await ask(`${origin}${path}`)).status, path).to.equal(200);
+        expect((await sendForm(`${origin}${path}`)).status, path).to.equal(200);
       }
     } finally {
       child.kill('SIGTERM');

@@ -10,7 +10,7 @@ import { startService } from './servers.ts';
 const MIB = 1024 ** 2;
 
 /** Memory and processor time of the server's own process in so many conversions of one small photo by 8 clients. */
-export async function soak(image: Image, conversions: number): Promise<string> {
+export async function measureMemory(image: Image, conversions: number): Promise<string> {
   const server = await startService();
   const seen: string[] = [];
   let done = 0;

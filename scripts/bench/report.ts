@@ -79,8 +79,8 @@ function cells(row: Row): string[] {
     ...[row.image, row.format, row.side ? `${row.side} px` : 'full', String(row.clients)],
     ...columns(row.ours),
     ...columns(row.sharp),
-    number(middle(row.echo.map(({ medianMs }) => medianMs))),
-    number(middle(row.commandLineMs)),
+    number(formatMedian(row.echo.map(({ medianMs }) => medianMs))),
+    number(formatMedian(row.commandLineMs)),
     withSpread(overSharp(row)),
     withSpread(overCommandLine(row)),
     withSpread(ratios(perSecond(row.ours), row.xargsPerSecond)),
@@ -88,14 +88,14 @@ function cells(row: Row): string[] {
 }
 
 function columns(rounds: readonly Measured[]): string[] {
-  const of = (pick: (round: Measured) => number): number | undefined => middle(rounds.map(pick));
+  const of = (pick: (round: Measured) => number): number | undefined => formatMedian(rounds.map(pick));
   return [
     ...[of((r) => r.medianMs), of((r) => r.p99Ms), of((r) => r.perSecond), of((r) => r.cpuMs)].map(number),
     ...[of((r) => r.memoryBytes / 1024 ** 2), of((r) => r.bytes)].map((value) => number(value, 0)),
   ];
 }
 
-function middle(values: readonly number[]): number | undefined {
+function formatMedian(values: readonly number[]): number | undefined {
   return values.length === 0 ? undefined : spread(values).median;
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type ConvertOptions, INPUT_FILE, type Note } from '../../src/convert/plan/types.ts';
 import { type InputType, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
 import type { ConversionEngine } from '../../src/mill.ts';
-import { leakedTags, readTags } from '../../test/helpers/exif.ts';
+import { remainingMetadata, readTags } from '../../test/helpers/exif.ts';
 
 /** One file through the service's own way of converting, as a client without wishes would have it. */
 
@@ -13,13 +13,13 @@ export interface Source {
   readonly type: InputType;
 }
 
-export type Attempt = { readonly format: OutputType } & (
+export type FileConversion = { readonly format: OutputType } & (
   | { readonly error: string }
   | { readonly result: Buffer; readonly notes: readonly Note[]; readonly leaked: readonly string[] }
 );
 
 /** The file in every format, side by side. */
-export async function convertFile(mill: ConversionEngine, source: Source): Promise<Attempt[]> {
+export async function convertFile(mill: ConversionEngine, source: Source): Promise<FileConversion[]> {
   const workspace = await mill.workspaces.open();
   try {
     const made = await Promise.all(
@@ -40,7 +40,7 @@ export async function convertFile(mill: ConversionEngine, source: Source): Promi
         if ('error' in one) return one;
         const ofThis = tags.find(({ SourceFile }) => SourceFile === one.path) ?? {};
         const { format, notes } = one;
-        return { format, notes, leaked: leakedTags(ofThis), result: await readFile(one.path) };
+        return { format, notes, leaked: remainingMetadata(ofThis), result: await readFile(one.path) };
       }),
     );
   } finally {

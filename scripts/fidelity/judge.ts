@@ -1,8 +1,8 @@
 import sharp from 'sharp';
 import { OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { type Difference, decode, difference, onGrey, type Pixels } from '../../test/helpers/pixels.ts';
-import type { Attempt, Source } from './convert-file.ts';
-import { type Shown, withoutRepeats } from './shown.ts';
+import type { FileConversion, Source } from './convert-file.ts';
+import { type Reference, withoutRepeats } from './shown.ts';
 
 /** Whether a result is the picture that the independent decoders see, and how far from it. */
 
@@ -28,7 +28,7 @@ const INVISIBLE = 43;
 /** Lossless formats may differ by the rounding of a colour transform: mean of all channels, of 255. */
 const ROUNDING = 1;
 
-export async function judge(source: Source, shown: readonly Shown[], attempt: Attempt): Promise<Verdict> {
+export async function judge(source: Source, shown: readonly Reference[], attempt: FileConversion): Promise<Verdict> {
   const about = { name: source.name, format: attempt.format };
   if ('error' in attempt) {
     return { ...about, trouble: 'failed', detail: attempt.error, hopeless: shown.length === 0 };
@@ -43,11 +43,11 @@ export async function judge(source: Source, shown: readonly Shown[], attempt: At
   return { ...about, ...best, detail: [best.detail, ...attempt.notes].filter(Boolean).join(', ') };
 }
 
-type Opinion = Pick<Verdict, 'trouble' | 'detail' | 'measured' | 'sharps'>;
+type ReferencePixels = Pick<Verdict, 'trouble' | 'detail' | 'measured' | 'sharps'>;
 
-const worse = ({ measured }: Opinion): number => measured?.mae ?? Number.POSITIVE_INFINITY;
+const worse = ({ measured }: ReferencePixels): number => measured?.mae ?? Number.POSITIVE_INFINITY;
 
-async function compare(shown: Shown, result: Buffer, format: OutputType): Promise<Opinion> {
+async function compare(shown: Reference, result: Buffer, format: OutputType): Promise<ReferencePixels> {
   const moves = OUTPUTS[format].animation && shown.moving !== undefined;
   const frames = moves ? await framesOf(result) : undefined;
   const same = frames === shown.delays.length || !moves ? shown : withoutRepeats(shown);

@@ -5,7 +5,7 @@ import type { Source } from './convert-file.ts';
 
 /** A source as independent decoders show it: upright, in sRGB, 8 bits a channel. */
 
-export interface Shown {
+export interface Reference {
   readonly by: 'sharp' | 'Pillow';
   /** What stands for the file where the output cannot move. */
   readonly still: Pixels;
@@ -20,7 +20,7 @@ export interface Shown {
 const DEFAULT_DELAY_MS = 100;
 
 /** The same to look at: frames that are like the one before only make it stay longer. */
-export function withoutRepeats(shown: Shown): Shown {
+export function withoutRepeats(shown: Reference): Reference {
   const { moving, delays, still } = shown;
   if (!moving) return shown;
   const size = moving.width * still.height * 4;
@@ -40,12 +40,12 @@ export function withoutRepeats(shown: Shown): Shown {
 }
 
 /** What each decoder that can read the file makes of it, sharp first. */
-export async function shownBy(source: Source): Promise<Shown[]> {
+export async function referenceFrom(source: Source): Promise<Reference[]> {
   const found = await Promise.allSettled([bySharp(source), byPillow(source)]);
   return found.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 }
 
-async function bySharp({ bytes }: Source): Promise<Shown> {
+async function bySharp({ bytes }: Source): Promise<Reference> {
   const { pages = 1, delay = [], loop = 0, format } = await sharp(bytes).metadata();
   const moves = pages > 1 && (format === 'gif' || format === 'webp');
   return {
@@ -66,7 +66,7 @@ async function pixels(image: Sharp): Promise<Pixels> {
   return { width: info.width, height: info.height, data };
 }
 
-async function byPillow({ bytes }: Source): Promise<Shown> {
+async function byPillow({ bytes }: Source): Promise<Reference> {
   const [still, all] = await Promise.all([decodeByPillow(bytes, 'first'), decodeByPillow(bytes, 'all')]);
   return { by: 'Pillow', still, ...(all.height > still.height && { moving: all }), delays: [], plays: 0 };
 }

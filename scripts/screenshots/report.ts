@@ -3,7 +3,7 @@ import { copyFile, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProgram } from '../../src/cli/program.ts';
-import { changedMagick, otherFilter, STRIP_ALONE } from '../../test/helpers/changed-magick.ts';
+import { patchedMagick, otherFilter, STRIP_ALONE } from '../../test/helpers/changed-magick.ts';
 import { fixturePath } from '../../test/helpers/client.ts';
 import { suiteFolder } from '../../test/helpers/hooks.ts';
 import { launchers } from '../../test/helpers/launchers.ts';
@@ -34,7 +34,7 @@ export async function makeReport(): Promise<{ readonly path: string; remove(): v
     runProgram(['regress', ...words], { env, version: '' });
   const { env } = process;
   await run(['record', `${images}`, '--matrix', `${matrix}`, '--to', `${baseline}`], env);
-  const MAGICK_BIN = await changedMagick(`${otherFilter('Point')}\n    ${STRIP_ALONE}`);
+  const MAGICK_BIN = await patchedMagick(`${otherFilter('Point')}\n    ${STRIP_ALONE}`);
   await run(['check', `${images}`, '--against', `${baseline}`, '--report', path], { ...env, MAGICK_BIN });
   await launchers.close();
   rmSync(suiteFolder, { recursive: true, force: true });

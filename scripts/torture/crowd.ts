@@ -17,7 +17,7 @@ export interface Tally {
 
 export const emptyTally = (): Tally => ({ requests: 0, answers: {}, right: 0, wrong: [] });
 
-export interface Crowd {
+export interface ClientRun {
   readonly base: string;
   readonly random: Random;
   readonly clients: number;
@@ -32,7 +32,7 @@ export interface Crowd {
 }
 
 /** Lets the crowd in until `until` fires, and waits until the last of them has been served. */
-export async function letIn(crowd: Crowd, until: AbortSignal): Promise<Tally> {
+export async function runClients(crowd: ClientRun, until: AbortSignal): Promise<Tally> {
   const tally = emptyTally();
   await Promise.all(
     Array.from({ length: crowd.clients }, async () => {
@@ -45,7 +45,7 @@ export async function letIn(crowd: Crowd, until: AbortSignal): Promise<Tally> {
   return tally;
 }
 
-function choose({ random, good, others }: Crowd): Request {
+function choose({ random, good, others }: ClientRun): Request {
   const dice = random.next();
   if (dice < 0.55 || others.length === 0) return random.pick(good);
   if (dice < 0.8) return random.pick(others);
@@ -53,7 +53,7 @@ function choose({ random, good, others }: Crowd): Request {
 }
 
 /** Sends one request and judges its answer. */
-export async function once(crowd: Crowd, request: Request, tally: Tally): Promise<void> {
+export async function once(crowd: ClientRun, request: Request, tally: Tally): Promise<void> {
   const { base, random, excused = [], mayLose = false, leaving = 0.05 } = crowd;
   const leave = random.next() < leaving ? AbortSignal.timeout(random.below(400)) : undefined;
   tally.requests += 1;

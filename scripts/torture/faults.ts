@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import sharp from 'sharp';
-import { type Crowd, emptyTally, letIn, once, type Tally } from './crowd.ts';
+import { type ClientRun, emptyTally, runClients, once, type Tally } from './crowd.ts';
 import type { Random } from './random.ts';
 import type { Request } from './requests.ts';
 import { filesLeft, processesLeft, type Server, scratch, startServer } from './server.ts';
@@ -41,11 +41,11 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'kill -9 and a start over the same folder': killed,
 };
 
-const crowdOf = (
+const clientsOf = (
   { random, good, others }: FaultParts,
   { base }: Server,
-  more: Partial<Crowd> = {},
-): Crowd => ({
+  more: Partial<ClientRun> = {},
+): ClientRun => ({
   ...{ base, random, good, others, clients: 6 },
   ...more,
 });
@@ -60,7 +60,7 @@ async function withTool(parts: FaultParts, body: string, excused: readonly numbe
   writeFileSync(tool, script, { mode: 0o755 });
   const server = await startServer({ MAGICK_BIN: tool, SANDBOX: 'off', CONVERT_TIMEOUT_MS: '4000' });
   writeFileSync(bad, '');
-  const tally = await letIn(crowdOf(parts, server, { excused }), AbortSignal.timeout(parts.seconds * 500));
+  const tally = await runClients(clientsOf(parts, server, { excused }), AbortSignal.timeout(parts.seconds * 500));
   renameSync(bad, `${bad}.not`);
   return finish(parts, server, tally);
 }
@@ -72,8 +72,8 @@ async function toolGone(parts: FaultParts): Promise<Outcome> {
   writeFileSync(tool, `#!/bin/sh\nexec ${parts.magick} "$@"\n`, { mode: 0o755 });
   const server = await startServer({ MAGICK_BIN: tool, SANDBOX: 'off' });
   renameSync(tool, `${tool}.away`);
-  const tally = await letIn(
-    crowdOf(parts, server, { excused: [503] }),
+  const tally = await runClients(
+    clientsOf(parts, server, { excused: [503] }),
     AbortSignal.timeout(parts.seconds * 500),
   );
   renameSync(`${tool}.away`, tool);
@@ -115,12 +115,12 @@ async function diskFull(parts: FaultParts): Promise<Outcome> {
       form,
       expected: [200, 503],
     };
-    const crowd = crowdOf(parts, server, {
+    const crowd = clientsOf(parts, server, {
       good: [...parts.good.slice(0, 3), large],
       clients: 16,
       excused: [503],
     });
-    const tally = await letIn(crowd, AbortSignal.timeout(parts.seconds * 1000));
+    const tally = await runClients(crowd, AbortSignal.timeout(parts.seconds * 1000));
     return await finish(parts, server, tally);
   } finally {
     execFileSync('umount', [folder]);
@@ -129,8 +129,8 @@ async function diskFull(parts: FaultParts): Promise<Outcome> {
 
 async function filesRunOut(parts: FaultParts): Promise<Outcome> {
   const server = await startServer({}, ['prlimit', '--nofile=64']);
-  const crowd = crowdOf(parts, server, { clients: 60, excused: [503], mayLose: true });
-  const tally = await letIn(crowd, AbortSignal.timeout(parts.seconds * 1000));
+  const crowd = clientsOf(parts, server, { clients: 60, excused: [503], mayLose: true });
+  const tally = await runClients(crowd, AbortSignal.timeout(parts.seconds * 1000));
   // A connection that was kept may be hung up on at the moment it is used again.
   return finish(parts, server, tally, { mayLose: true });
 }
@@ -157,12 +157,12 @@ async function killed(parts: FaultParts): Promise<Outcome> {
   await until(() => processesLeft(server.tempDir).length === 0);
   if (processesLeft(server.tempDir).length > 0) tally.wrong.push('tools outlived their server');
   const next = await startServer({ TEMP_DIR: server.tempDir });
-  const after = await letIn(crowdOf(parts, next), AbortSignal.timeout(parts.seconds * 500));
+  const after = await runClients(clientsOf(parts, next), AbortSignal.timeout(parts.seconds * 500));
   return finish(parts, next, merged(tally, after));
 }
 
 /** Waits until the server works on {@link IN_FLIGHT} requests, none of which is answered yet. */
-async function inFlight(parts: FaultParts, server: Server, more: Partial<Crowd>) {
+async function inFlight(parts: FaultParts, server: Server, more: Partial<ClientRun>) {
   const photo = await sharp({
     create: {
       width: 2400,
@@ -181,7 +181,7 @@ async function inFlight(parts: FaultParts, server: Server, more: Partial<Crowd>)
   };
   const request: Request = { kind: 'good', what: 'a photo', path: '/convert', form, expected: [200] };
   const tally = emptyTally();
-  const crowd = crowdOf(parts, server, more);
+  const crowd = clientsOf(parts, server, more);
   const answered = Promise.all(Array.from({ length: IN_FLIGHT }, () => once(crowd, request, tally)));
   await until(() => receivedFiles(server) >= IN_FLIGHT);
   return { tally, answered };
@@ -195,10 +195,10 @@ async function finish(
   parts: FaultParts,
   server: Server,
   tally: Tally,
-  more: Partial<Crowd> = {},
+  more: Partial<ClientRun> = {},
 ): Promise<Outcome> {
   const after = emptyTally();
-  const calm = crowdOf(parts, server, { leaving: 0, ...more });
+  const calm = clientsOf(parts, server, { leaving: 0, ...more });
   for (const request of parts.good.slice(0, 12)) await once(calm, request, after);
   if (after.right === 0) after.wrong.push('nothing is right again');
   const { code } = await server.end('SIGTERM');

@@ -34,7 +34,7 @@ const formOf = (
 };
 
 /** In dB, for a lossy picture of the scene; turned, mirrored or miscoloured it is below 20. */
-const LEAST_PSNR = 25;
+const MIN_PSNR = 25;
 
 /**
  * Every pair of formats, converted once by a server that nothing troubles. Each result is compared with the
@@ -67,7 +67,7 @@ export async function goodRequests(base: string): Promise<Request[]> {
 async function checkPicture(input: InputType, format: OutputType, result: Buffer): Promise<void> {
   const source = input === 'ico' ? square(64) : scene({ flat: input === 'gif' || input === 'svg' });
   const { psnr } = difference(onGrey(await decode(result, format), 255), onGrey(source, 255));
-  if (psnr < LEAST_PSNR) throw new Error(`${input} to ${format} shows something else: ${psnr.toFixed(1)} dB`);
+  if (psnr < MIN_PSNR) throw new Error(`${input} to ${format} shows something else: ${psnr.toFixed(1)} dB`);
 }
 
 const ONE_FILE = { path: '/convert', field: 'file' } as const;

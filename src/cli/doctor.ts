@@ -18,7 +18,7 @@ export async function doctor({ json = false }, { env, version }: CliContext): Pr
     else console.log(`${formatTable(checks, process.stdout.columns || 80)}\n\n${verdict(version, checks)}`);
     return serves ? 0 : CANNOT_SERVE;
   } finally {
-    if (!(facts.mill instanceof Error)) await facts.mill.close();
+    if (!(facts.engine instanceof Error)) await facts.engine.close();
   }
 }
 

@@ -5,7 +5,7 @@ import type { Note } from '../convert/plan/types.ts';
 
 const HEADER = 'X-Conversion-Notes';
 /** More numbers than this would make the header longer than some clients read. */
-const MOST_NUMBERS = 100;
+const MAX_FILE_NUMBERS = 100;
 
 export function setNotes(res: Response, notes: readonly Note[]): void {
   if (notes.length > 0) res.setHeader(HEADER, notes.join(', '));
@@ -21,7 +21,7 @@ export function setNotesOfMany(res: Response, notes: readonly (readonly Note[])[
     for (const token of tokens) places.set(token, [...(places.get(token) ?? []), place]);
   }
   const items = [...places].map(([token, files]) =>
-    files.length > MOST_NUMBERS ? token : `${token};files="${files.join(' ')}"`,
+    files.length > MAX_FILE_NUMBERS ? token : `${token};files="${files.join(' ')}"`,
   );
   if (items.length > 0) res.setHeader(HEADER, items.join(', '));
 }

@@ -4,26 +4,26 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { convert, fixture, fixturePath, trapPath } from '../helpers/client.ts';
-import { type CommandOptions, type CommandRun, command, MAIN } from '../helpers/command.ts';
+import { convert, fixture, fixturePath, edgeCasePath } from '../helpers/client.ts';
+import { type CommandOptions, type CommandRun, runCommand, MAIN } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { eventually, isRunning } from '../helpers/scripts.ts';
 import { startService } from '../helpers/service.ts';
-import { onTerminal } from '../helpers/terminal.ts';
+import { runOnTerminal } from '../helpers/terminal.ts';
 
 describe('imagemill convert', () => {
   let folder: string;
   let temp: string;
   beforeEach(async () => {
-    folder = await scratch('convert');
-    temp = join(await scratch('temp'), 'mill');
+    folder = await makeTempDir('convert');
+    temp = join(await makeTempDir('temp'), 'mill');
   });
   const put = async (fixtureName: string, name: string): Promise<void> => {
     await cp(fixturePath(fixtureName), join(folder, name));
   };
   const run = (args: readonly string[], options: CommandOptions = {}): Promise<CommandRun> =>
-    command(['convert', ...args], { cwd: folder, ...options, env: { TEMP_DIR: temp, ...options.env } });
+    runCommand(['convert', ...args], { cwd: folder, ...options, env: { TEMP_DIR: temp, ...options.env } });
   const files = async (within = '.'): Promise<string[]> => {
     const entries = await readdir(join(folder, within), { recursive: true, withFileTypes: true });
     return entries
@@ -128,7 +128,7 @@ describe('imagemill convert', () => {
   it('with --json prints an object a line, and converts the rest when one file is damaged', async () => {
     await put('scene.jpg', 'good.jpg');
     await put('moving.gif', 'moving.gif');
-    await cp(trapPath('cut-off.png'), join(folder, 'bad.png'));
+    await cp(edgeCasePath('cut-off.png'), join(folder, 'bad.png'));
     await writeFile(join(folder, 'empty.jpg'), '');
     const { status, lines, complaints } = await run([
       ...['good.jpg', 'bad.png', 'moving.gif', 'empty.jpg', 'none.jpg', '-o', 'out/'],
@@ -214,7 +214,7 @@ describe('imagemill convert', () => {
   ] as const) {
     it(`at ${signal} stops the tools, leaves nothing behind and ends with ${status}`, async () => {
       await put('scene.jpg', 'photo.jpg');
-      const pidFile = join(await scratch('pid'), 'pid');
+      const pidFile = join(await makeTempDir('pid'), 'pid');
       const body = `echo $$ > ${pidFile}; touch image.webp; sleep 60`;
       const env = { MAGICK_BIN: await fakeMagick(body), SANDBOX: 'off' };
       const ended = await run(['photo.jpg', '-o', 'out/'], {
@@ -250,7 +250,7 @@ describe('imagemill convert', () => {
     await put('scene.jpg', 'a.jpg');
     await put('scene.png', 'b.png');
     const line = `TEMP_DIR=${temp} ${process.execPath} ${MAIN} convert a.jpg b.png -o out/`;
-    const { status, shown } = await onTerminal(line, folder);
+    const { status, shown } = await runOnTerminal(line, folder);
     expect(status, shown).to.equal(0);
     expect(shown)
       .to.match(/█+ 2\/2 /)

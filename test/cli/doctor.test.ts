@@ -2,11 +2,11 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { fixturePath } from '../helpers/client.ts';
-import { type CommandRun, command, MAIN } from '../helpers/command.ts';
+import { type CommandRun, runCommand, MAIN } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { scratch } from '../helpers/hooks.ts';
-import { script } from '../helpers/scripts.ts';
-import { onTerminal } from '../helpers/terminal.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { writeScript } from '../helpers/scripts.ts';
+import { runOnTerminal } from '../helpers/terminal.ts';
 
 interface Row {
   readonly name: string;
@@ -18,10 +18,10 @@ interface Row {
 describe('imagemill doctor', () => {
   let temp: string;
   beforeEach(async () => {
-    temp = await scratch('doctor');
+    temp = await makeTempDir('doctor');
   });
   const run = (env: Record<string, string> = {}, ...args: string[]): Promise<CommandRun> =>
-    command(['doctor', ...args], { env: { TEMP_DIR: temp, ...env } });
+    runCommand(['doctor', ...args], { env: { TEMP_DIR: temp, ...env } });
   const rowsOf = async (env: Record<string, string>) => {
     const { status, lines, complaints } = await run(env, '--json');
     expect(complaints).to.deep.equal([]);
@@ -47,7 +47,7 @@ describe('imagemill doctor', () => {
   });
 
   it('without tools ends with 2 and names the packages', async () => {
-    const { status, row } = await rowsOf({ PATH: await scratch('no-tools') });
+    const { status, row } = await rowsOf({ PATH: await makeTempDir('no-tools') });
     expect(status).to.equal(2);
     expect(row('ImageMagick')?.advice).to.deep.equal(['apt install imagemagick']);
     expect(row('rsvg-convert')?.advice).to.deep.equal(['apt install librsvg2-bin']);
@@ -92,10 +92,10 @@ describe('imagemill doctor', () => {
   it('sees by drawing which letters there are', async () => {
     const { row } = await rowsOf({});
     expect(row('fonts')?.found).to.match(/^SVG text in Latin, Cyrillic, Greek/);
-    const folder = await scratch('fonts');
+    const folder = await makeTempDir('fonts');
     await writeFile(join(folder, 'none.conf'), '<fontconfig><dir>/nonexistent</dir></fontconfig>');
     const body = `FONTCONFIG_FILE=${folder}/none.conf exec $(command -v rsvg-convert) "$@"`;
-    const fontless = await rowsOf({ RSVG_BIN: await script('rsvg', body), SANDBOX: 'off' });
+    const fontless = await rowsOf({ RSVG_BIN: await writeScript('rsvg', body), SANDBOX: 'off' });
     expect([fontless.status, fontless.row('fonts')?.state]).to.deep.equal([0, 'warn']);
     expect(fontless.row('fonts')?.found).to.match(/^SVG text in no script; only boxes for Latin/);
   });
@@ -103,8 +103,8 @@ describe('imagemill doctor', () => {
   it('is in colours on a terminal, unless NO_COLOR is set', async () => {
     const line = `TEMP_DIR=${temp} ${process.execPath} ${MAIN} doctor`;
     const green = '\u001b[32mok';
-    expect((await onTerminal(line, temp)).shown).to.include(green);
-    const plain = await onTerminal(`NO_COLOR=1 ${line}`, temp);
+    expect((await runOnTerminal(line, temp)).shown).to.include(green);
+    const plain = await runOnTerminal(`NO_COLOR=1 ${line}`, temp);
     expect(plain.shown).to.include('ok    settings').and.not.include('\u001b[3');
   });
 });

@@ -2,9 +2,9 @@ import { randomInt } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { ask, convert, fixture } from '../helpers/client.ts';
+import { sendForm, convert, fixture } from '../helpers/client.ts';
 import { freePorts } from '../helpers/daemons.ts';
-import { docker, inspect, PATIENCE } from '../helpers/docker.ts';
+import { docker, inspect, START_TIMEOUT_MS } from '../helpers/docker.ts';
 import { eventually } from '../helpers/scripts.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -57,7 +57,7 @@ describe('docker/compose.yaml', function () {
     expect(names).to.have.length(1);
     const base = `http://127.0.0.1:${ports[0]}/api/v1`;
     await eventually(() =>
-      ask(`${base}/health`).then(
+      sendForm(`${base}/health`).then(
         () => true,
         () => false,
       ),
@@ -73,10 +73,10 @@ describe('docker/compose.yaml', function () {
       photo = await fixture('scene.jpg');
       await scaled('up', '--detach', '--no-build', 'proxy');
       for (const name of await containers('instances'))
-        await eventually(async () => (await docker('logs', name)).includes('listening on'), PATIENCE);
+        await eventually(async () => (await docker('logs', name)).includes('listening on'), START_TIMEOUT_MS);
       base = `http://127.0.0.1:${ports[1]}/api/v1`;
-      const ready = async () => (await ask(`${base}/health`).catch(() => undefined))?.status === 200;
-      await eventually(ready, PATIENCE);
+      const ready = async () => (await sendForm(`${base}/health`).catch(() => undefined))?.status === 200;
+      await eventually(ready, START_TIMEOUT_MS);
     };
 
     it('runs several instances behind a proxy, which count requests together and reach nothing else', async () => {
@@ -90,9 +90,9 @@ describe('docker/compose.yaml', function () {
       for (const name of instances)
         await eventually(
           async () => (await docker('logs', name)).includes('requests are counted together'),
-          PATIENCE,
+          START_TIMEOUT_MS,
         );
-      const answers = await Promise.all(Array.from({ length: 70 }, () => ask(`${base}/formats`)));
+      const answers = await Promise.all(Array.from({ length: 70 }, () => sendForm(`${base}/formats`)));
       const passed = answers.filter(({ status }) => status === 200);
       expect(answers.filter(({ status }) => status === 429)).to.have.length(70 - passed.length);
       expect(new Set(passed.map(({ headers }) => headers.get('x-ratelimit-remaining'))).size).to.equal(
@@ -104,7 +104,7 @@ describe('docker/compose.yaml', function () {
       }
       expect((await inspect(`${project}_back`)).Internal, 'leads nowhere').to.equal(true);
       for (const path of ['/metrics', '/readyz'])
-        expect((await ask(new URL(path, base).href)).status).to.equal(404);
+        expect((await sendForm(new URL(path, base).href)).status).to.equal(404);
     });
 
     it('loses nothing while one instance is stopped under load, and goes on with the rest', async () => {
@@ -120,7 +120,7 @@ describe('docker/compose.yaml', function () {
         }
       };
       const clients = Promise.all(Array.from({ length: CLIENTS }, client));
-      await eventually(() => ends.length >= CLIENTS, PATIENCE);
+      await eventually(() => ends.length >= CLIENTS, START_TIMEOUT_MS);
       await docker('stop', '--time', '20', victim);
       last = ends.length + 2 * CLIENTS;
       await clients;

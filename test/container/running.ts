@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { ask, convert, fixture } from '../helpers/client.ts';
-import { docker, HARDENED, inspect, PATIENCE, TMPFS, useContainers } from '../helpers/docker.ts';
+import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { docker, HARDENED, inspect, START_TIMEOUT_MS, TMPFS, useContainers } from '../helpers/docker.ts';
 import { eventually } from '../helpers/scripts.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -27,7 +27,7 @@ describe('a container with nothing but its port and its folder for temporary fil
   const statusOf = async (base: string, name: string, format: string): Promise<number> =>
     (await convert(base, await fixture(name), { format })).status;
   const readyz = async (base: string) =>
-    JSON.parse((await ask(new URL('/readyz', base).href)).body.toString());
+    JSON.parse((await sendForm(new URL('/readyz', base).href)).body.toString());
 
   describe("of the image's own user", () => {
     let container: Awaited<ReturnType<typeof start>>;
@@ -67,7 +67,7 @@ describe('a container with nothing but its port and its folder for temporary fil
       );
       expect(failed.code).to.equal(1);
       const health = async () => (await inspect(container.name)).State.Health.Status;
-      await eventually(async () => (await health()) === 'healthy', PATIENCE);
+      await eventually(async () => (await health()) === 'healthy', START_TIMEOUT_MS);
     });
   });
 
@@ -116,7 +116,7 @@ describe('a container with nothing but its port and its folder for temporary fil
     const container = await start(HARDENED);
     const slow = convert(container.base, await large(), { format: 'webp', quality: '100' });
     await eventually(async () => {
-      const { body } = await ask(new URL('/metrics', container.base).href);
+      const { body } = await sendForm(new URL('/metrics', container.base).href);
       return /^imagemill_conversions_running 1$/m.test(body.toString());
     });
     await docker('stop', '--time', SECONDS_TO_STOP, container.name);

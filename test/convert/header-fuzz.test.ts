@@ -8,7 +8,7 @@ import { HeaderTooComplexError, type PositionedReader } from '../../src/convert/
 import { readFrom, inspectFile } from '../../src/convert/header/header.ts';
 import { plan } from '../../src/convert/plan/plan.ts';
 import { INPUT_TYPES, type InputType } from '../../src/formats.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_IMAGES } from '../helpers/hostile-files.ts';
 import { invalidArguments } from '../helpers/plans.ts';
 
@@ -49,7 +49,7 @@ const BIG_TIFFS: readonly Fixture[] = [
 const FIXTURES = [...FILES, ...BIG_TIFFS];
 
 /** Windows of 64 KiB: more than any walk over a file of 10 MiB may need. */
-const MOST_READS = 25_000;
+const MAX_READS = 25_000;
 const MUTATIONS = 5_000;
 const MACHINE = { magick: 6, srgbProfile: '/srgb.icc' } as const;
 const SEED = 20_261_121;
@@ -78,7 +78,7 @@ async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   const file = opened(bytes);
   const picture = await inspectFile(file, type);
   expect(picture.type).to.equal(type);
-  expect(file.reads).to.be.at.most(MOST_READS);
+  expect(file.reads).to.be.at.most(MAX_READS);
   // Chai takes longer for an assertion than the planner for a plan.
   for (const format of ['bmp', 'pdf'] as const) {
     const planned = plan(picture, { format, quality: 80, stripMetadata: true }, MACHINE);
@@ -95,7 +95,7 @@ const NASTY = [0x00, 0xff, 0x7f, 0x80, 0x01, 0x40, 0xfe];
 
 describe('the header of any bytes', () => {
   before(async () => {
-    descriptor = openSync(join(await scratch('fuzz'), 'in'), 'w+');
+    descriptor = openSync(join(await makeTempDir('fuzz'), 'in'), 'w+');
   });
   after(() => closeSync(descriptor));
 

@@ -6,11 +6,11 @@ import sharp from 'sharp';
 import { tiff } from '../../scripts/fixtures/writers.ts';
 import { inspect } from '../../src/convert/header/header.ts';
 import type { InputType } from '../../src/formats.ts';
-import { fixture, fixturePath, trapPath } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { fixture, fixturePath, edgeCasePath } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 
 const headerOf = async (bytes: Uint8Array, type: InputType) => {
-  const path = join(await scratch('header'), 'in');
+  const path = join(await makeTempDir('header'), 'in');
   await writeFile(path, bytes);
   return inspect(path, type);
 };
@@ -26,7 +26,7 @@ describe('the header', () => {
   });
 
   it('is read of files alone: a pipe or a link that a tool has left holds nobody up and leads nowhere', async () => {
-    const folder = await scratch('strange');
+    const folder = await makeTempDir('strange');
     execFileSync('mkfifo', [join(folder, 'pipe')]);
     await symlink(fixturePath('scene.png'), join(folder, 'link'));
     for (const name of ['pipe', 'link']) {
@@ -108,22 +108,22 @@ describe('the header', () => {
   });
 
   it('of a TIFF tells what is special about each of its pages', async () => {
-    expect((await inspect(trapPath('mixed.tiff'), 'tiff')).pages).to.deep.equal([
+    expect((await inspect(edgeCasePath('mixed.tiff'), 'tiff')).pages).to.deep.equal([
       { at: 0, width: 64, height: 32, profile: 'none', inverted: true },
       { at: 1, width: 48, height: 32, profile: 'none' },
       { at: 2, width: 64, height: 32, profile: 'none', tones: 'bilevel' },
       { at: 3, width: 48, height: 32, profile: 'none', orientation: 6 },
     ]);
-    expect((await inspect(trapPath('old-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
+    expect((await inspect(edgeCasePath('old-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
       { at: 0, width: 120, height: 80, profile: 'none', oldJpeg: true },
     ]);
-    expect((await inspect(trapPath('turned-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
+    expect((await inspect(edgeCasePath('turned-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
       { at: 0, width: 120, height: 80, profile: 'srgb', orientation: 8, mirroredFor: 8 },
     ]);
-    expect((await inspect(trapPath('palette.tiff'), 'tiff')).pages).to.deep.equal([
+    expect((await inspect(edgeCasePath('palette.tiff'), 'tiff')).pages).to.deep.equal([
       { at: 0, width: 120, height: 80, profile: 'none', tones: 'palette' },
     ]);
-    expect(await inspect(trapPath('lab.tiff'), 'tiff')).to.deep.include({ lab: true });
+    expect(await inspect(edgeCasePath('lab.tiff'), 'tiff')).to.deep.include({ lab: true });
   });
 
   for (const [name, type, profile] of [
@@ -134,7 +134,7 @@ describe('the header', () => {
     ['gamma.png', 'png', 'none'],
   ] as const) {
     it(`of ${name} tells that its profile is ${profile}`, async () => {
-      expect((await inspect(trapPath(name), type)).profile).to.equal(profile);
+      expect((await inspect(edgeCasePath(name), type)).profile).to.equal(profile);
     });
   }
 
@@ -160,7 +160,7 @@ describe('the header', () => {
 
   it('tells the orientation and the kinds of metadata in every format that carries them', async () => {
     for (const type of ['jpg', 'png', 'webp', 'tiff'] as const) {
-      const { metadata = [] } = await inspect(trapPath(`everything.${type}`), type);
+      const { metadata = [] } = await inspect(edgeCasePath(`everything.${type}`), type);
       const kinds = type === 'webp' || type === 'png' ? ['exif', 'xmp'] : ['exif', 'iptc', 'xmp'];
       expect([...new Set(metadata)].sort(), type).to.include.members(kinds);
     }
@@ -169,19 +169,19 @@ describe('the header', () => {
       const bytes = await image.withMetadata({ orientation: 7 }).toFormat(make).toBuffer();
       expect(await headerOf(bytes, make === 'jpeg' ? 'jpg' : make), make).to.deep.include({ orientation: 7 });
     }
-    expect((await inspect(trapPath('turned-by-xmp.jpg'), 'jpg')).orientation).to.equal(undefined);
+    expect((await inspect(edgeCasePath('turned-by-xmp.jpg'), 'jpg')).orientation).to.equal(undefined);
   });
 
   it('tells few colours from many, and frames that nobody reads', async () => {
-    expect(await inspect(trapPath('few-colours.png'), 'png')).to.deep.include({ tones: 'palette' });
-    expect(await inspect(trapPath('deep.png'), 'png')).to.not.have.property('tones');
-    expect(await inspect(trapPath('moving.png'), 'png')).to.deep.include({ framesUnread: true });
-    expect(await inspect(trapPath('moving.avif'), 'avif')).to.deep.include({ framesUnread: true });
-    expect(await inspect(trapPath('lossless-coding.jpg'), 'jpg')).to.deep.include({ rareCoding: true });
+    expect(await inspect(edgeCasePath('few-colours.png'), 'png')).to.deep.include({ tones: 'palette' });
+    expect(await inspect(edgeCasePath('deep.png'), 'png')).to.not.have.property('tones');
+    expect(await inspect(edgeCasePath('moving.png'), 'png')).to.deep.include({ framesUnread: true });
+    expect(await inspect(edgeCasePath('moving.avif'), 'avif')).to.deep.include({ framesUnread: true });
+    expect(await inspect(edgeCasePath('lossless-coding.jpg'), 'jpg')).to.deep.include({ rareCoding: true });
   });
 
   it('tells a PNG that packs well, as screenshots do, from one that does not', async () => {
-    const path = join(await scratch('png'), 'in');
+    const path = join(await makeTempDir('png'), 'in');
     const panels = Buffer.from(
       '<svg width="400" height="300"><rect width="100" height="300" fill="#123"/></svg>',
     );
@@ -407,7 +407,7 @@ describe('the header', () => {
       ['../traps/moving.avif', 'avif'],
     ] as const) {
       const file = await fixture(name);
-      const path = join(await scratch('cut'), 'in');
+      const path = join(await makeTempDir('cut'), 'in');
       for (let length = 0; length <= Math.min(file.length, 600); length += 1) {
         await writeFile(path, file.subarray(0, length));
         expect(await inspect(path, type)).to.deep.include({ type });

@@ -4,10 +4,10 @@ import { expect } from 'chai';
 import { ico, iconBitmap } from '../../scripts/fixtures/writers.ts';
 import { keepBestImage } from '../../src/convert/icon.ts';
 import { fixture } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 
 const kept = async (bytes: Buffer) => {
-  const path = join(await scratch('icon'), 'in');
+  const path = join(await makeTempDir('icon'), 'in');
   await writeFile(path, bytes);
   return { type: await keepBestImage(path), file: await readFile(path) };
 };

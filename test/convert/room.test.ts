@@ -8,7 +8,7 @@ import type { RequestRoom } from '../../src/files/disk-room.ts';
 import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
 import { createConversionEngine, type ConversionEngine } from '../../src/mill.ts';
 import { fixturePath } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 
 describe('a conversion', () => {
@@ -16,7 +16,7 @@ describe('a conversion', () => {
   let noise: string;
   before(async () => {
     mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
-    noise = join(await scratch('noise'), 'noise.png');
+    noise = join(await makeTempDir('noise'), 'noise.png');
     const pixels = Buffer.from(Array.from({ length: 300 * 200 * 4 }, (_, at) => (at * 2_654_435_761) >>> 24));
     await sharp(pixels, { raw: { width: 300, height: 200, channels: 4 } })
       .png()

@@ -5,14 +5,14 @@ import { createHealthCheck } from '../../src/convert/trial.ts';
 import { serviceError } from '../../src/errors.ts';
 import { RESERVE_BYTES } from '../../src/files/disk-room.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { eventually } from '../helpers/scripts.ts';
 
 const MIB = 1024 ** 2;
 
 describe('a trial', () => {
   const setUp = async (free?: () => Promise<number>) => {
-    const tempDir = await scratch('trial');
+    const tempDir = await makeTempDir('trial');
     const state = { now: 0, tries: 0, error: undefined as Error | undefined };
     const convert: Convert = async () => {
       state.tries += 1;

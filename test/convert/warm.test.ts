@@ -9,7 +9,7 @@ import { WORKER_PROTOCOLS } from '../../src/engine/manner.ts';
 import type { Magick } from '../../src/engine/toolchain.ts';
 import { type InputType, OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { createConversionEngine, type ConversionEngine } from '../../src/mill.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 
 const JOBS = 2000;
@@ -100,7 +100,7 @@ function someOptions(): ConvertOptions {
 
 /** The bytes of the result, or what was wrong. */
 async function result({ convert }: ConversionEngine, { path, options }: Job, client?: string): Promise<string> {
-  const folder = await scratch('warm');
+  const folder = await makeTempDir('warm');
   await copyFile(path, join(folder, 'in'));
   const type = (await detectType(await readFile(path), true)) as InputType;
   const source = { folder, type, label: 'It', ...(client && { client }) };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { loadConfig } from '../../src/config.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const MIB = 1024 ** 2;
@@ -86,7 +86,7 @@ describe('the files for Docker', () => {
 
   it('have a configuration that nginx takes, with room and time for the largest request', async () => {
     const conf = await read('docker/nginx.conf');
-    const folder = await scratch('nginx');
+    const folder = await makeTempDir('nginx');
     const check = async (text: string) => {
       // It makes the folders that it names.
       await writeFile(

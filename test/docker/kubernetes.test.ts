@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../src/config.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDER = join(ROOT, 'docker/kubernetes');
@@ -83,7 +83,7 @@ describe('the resources for Kubernetes', () => {
   });
 
   it('have no field that Kubernetes does not know', async () => {
-    const folder = await scratch('kubernetes');
+    const folder = await makeTempDir('kubernetes');
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     await writeFile(join(folder, 'package.json'), '{"type":"module"}');
     const typed = (all: Resource[]) =>

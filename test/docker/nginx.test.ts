@@ -3,9 +3,9 @@ import { mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ask, convert, fixture } from '../helpers/client.ts';
+import { sendForm, convert, fixture } from '../helpers/client.ts';
 import { type Daemon, freePorts, startNginxFile } from '../helpers/daemons.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { closed, dial, exchange, parseAnswer } from '../helpers/raw-http.ts';
 import { eventually } from '../helpers/scripts.ts';
@@ -32,7 +32,7 @@ describe('docker/nginx.conf in front of an instance', function () {
     before: readonly string[] = [],
   ) => {
     const [port = 0] = await freePorts(1);
-    folder = await scratch('nginx');
+    folder = await makeTempDir('nginx');
     await mkdir(join(folder, 'cache'));
     let conf = await readFile(CONF, 'utf8');
     for (const [from, to] of Object.entries({
@@ -74,7 +74,7 @@ describe('docker/nginx.conf in front of an instance', function () {
   before(async () => {
     instance = startProcess({
       TRUST_PROXY: '1',
-      TEMP_DIR: await scratch('instance'),
+      TEMP_DIR: await makeTempDir('instance'),
       RATE_LIMIT_PER_MINUTE: '60',
     });
     await instance.base();
@@ -144,7 +144,7 @@ describe('docker/nginx.conf in front of an instance', function () {
 
   it('passes the errors of an instance on as they are', async () => {
     await startShipped();
-    const { status, message, headers } = await ask(`${origin}/api/v1/convert`, { method: 'PUT' });
+    const { status, message, headers } = await sendForm(`${origin}/api/v1/convert`, { method: 'PUT' });
     expect([status, message]).to.deep.equal([405, 'PUT is not allowed here: use POST, OPTIONS.']);
     expect(headers.get('x-ratelimit-remaining')).not.to.equal(null);
   });
@@ -155,7 +155,7 @@ describe('docker/nginx.conf in front of an instance', function () {
     // When the instance closed the connection, about half of these would be 502.
     for (let upload = 0; upload < 10; upload += 1)
       statuses.push(
-        (await ask(`${origin}/nothing`, { method: 'POST', body: new Uint8Array(11_000_000) })).status,
+        (await sendForm(`${origin}/nothing`, { method: 'POST', body: new Uint8Array(11_000_000) })).status,
       );
     expect(statuses).to.deep.equal(Array(10).fill(404));
   });

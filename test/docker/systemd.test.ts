@@ -3,14 +3,14 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '../../src/config.ts';
-import { ask, convert, fixture } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
 
 const FOLDER = new URL('../../docker/systemd/', import.meta.url).pathname;
 const UNIT = join(FOLDER, 'imagemill.service');
 /** systemd's own scale: from 0 to 10, where up to 4.9 reads OK. On Debian 12 it is 2.4; newer versions ask for more. */
-const MOST_EXPOSED = 3;
+const MAX_EXPOSURE = 3;
 
 /** What a command prints; a test fails aloud where there is no such command. */
 function printed(
@@ -55,13 +55,13 @@ os.execvp(sys.argv[3], sys.argv[3:])`;
 
 /** Starts the service behind these words, and has it convert something with each tool. */
 async function tryService(before: readonly string[]) {
-  const service = startProcess({ TEMP_DIR: await scratch('filtered') }, before);
+  const service = startProcess({ TEMP_DIR: await makeTempDir('filtered') }, before);
   try {
     const base = await service.base();
     const statuses = [];
     for (const name of ['scene.jpg', 'scene.svg'])
       statuses.push((await convert(base, await fixture(name), { format: 'pdf' })).status);
-    const { body } = await ask(new URL('/readyz', base).href);
+    const { body } = await sendForm(new URL('/readyz', base).href);
     return { statuses, sandbox: JSON.parse(body.toString()).sandbox };
   } catch (error) {
     throw new Error(`${error}: ${service.output()}`);
@@ -73,7 +73,7 @@ async function tryService(before: readonly string[]) {
 
 describe("systemd's unit", () => {
   it('is right by systemd-analyze verify', async () => {
-    const path = join(await scratch('unit'), 'imagemill.service');
+    const path = join(await makeTempDir('unit'), 'imagemill.service');
     // Nobody has installed it: another program stands for the one it starts.
     const unit = (await readFile(UNIT, 'utf8')).replace('/opt/imagemill/node', process.execPath);
     await writeFile(path, unit);
@@ -83,11 +83,11 @@ describe("systemd's unit", () => {
     expect(text, 'what it says of mistakes').to.include('ProtectHouse');
   });
 
-  it(`reads OK by systemd-analyze security, at most ${MOST_EXPOSED}`, () => {
+  it(`reads OK by systemd-analyze security, at most ${MAX_EXPOSURE}`, () => {
     const { text } = printed('systemd-analyze', 'security', '--no-pager', '--offline=true', UNIT);
     const [, exposure, verdict] = /Overall exposure level for \S+: ([\d.]+) (\w+)/.exec(text) ?? [];
     expect(verdict, text).to.equal('OK');
-    expect(Number(exposure)).to.be.at.most(MOST_EXPOSED);
+    expect(Number(exposure)).to.be.at.most(MAX_EXPOSURE);
   });
 
   it('starts what the build makes, waits longer than a drain, and has room where it may write', async () => {

@@ -3,10 +3,10 @@ import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { buildBrokenCodec } from '../helpers/broken-codec.ts';
-import { type Answer, ask, convert, fixture } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { type Answer, sendForm, convert, fixture } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
-import { eventually, script } from '../helpers/scripts.ts';
+import { eventually, writeScript } from '../helpers/scripts.ts';
 import { requires } from '../helpers/skips.ts';
 
 /**
@@ -154,7 +154,7 @@ for (const { name, list } of [
     before(async () => {
       program = await buildBrokenCodec(name);
       if (!program) return;
-      const TEMP_DIR = await scratch('codec-temp');
+      const TEMP_DIR = await makeTempDir('codec-temp');
       service = startProcess({ RSVG_BIN: program, TEMP_DIR, SANDBOX: 'on', CONVERT_TIMEOUT_MS: '10000' });
       base = await service.base();
       picture = await fixture('scene.png');
@@ -193,7 +193,7 @@ for (const { name, list } of [
     /** The server is well, serves others, and nothing is left of the attempt. */
     const unharmed = async (): Promise<void> => {
       const origin = base.replace('/api/v1', '');
-      expect((await ask(`${origin}/livez`)).status, 'livez').to.equal(200);
+      expect((await sendForm(`${origin}/livez`)).status, 'livez').to.equal(200);
       const other = await convert(base, picture);
       expect(other.status, other.message).to.equal(200);
       expect(other.body.equals(expected), 'the picture of another client').to.equal(true);
@@ -209,7 +209,7 @@ for (const { name, list } of [
     };
 
     proven('is held by it, as /readyz and the log say', async () => {
-      const ready = await ask(base.replace('/api/v1', '/readyz'));
+      const ready = await sendForm(base.replace('/api/v1', '/readyz'));
       const { sandbox } = JSON.parse(ready.body.toString());
       expect(sandbox).to.include({ syscalls: list, network: 'seccomp' });
       expect(sandbox.files).to.be.oneOf(['landlock', 'bwrap']);
@@ -271,15 +271,15 @@ for (const { name, list } of [
 
 describe('the standard input of rsvg-convert', () => {
   it('is not in the folder that the tool can change, and the tool runs once, whatever it prints', async () => {
-    const folder = await scratch('stdin');
-    const RSVG_BIN = await script(
+    const folder = await makeTempDir('stdin');
+    const RSVG_BIN = await writeScript(
       'rsvg',
       `case "$*" in
   --version) echo "rsvg-convert version 2.54.7" ;;
   *) ls > ${folder}/seen-$$; cat > ${folder}/input; echo "ColorProfile" >&2; exit 1 ;;
 esac`,
     );
-    const service = startProcess({ RSVG_BIN, TEMP_DIR: await scratch('stdin-temp'), SANDBOX: 'off' });
+    const service = startProcess({ RSVG_BIN, TEMP_DIR: await makeTempDir('stdin-temp'), SANDBOX: 'off' });
     try {
       const drawing = await fixture('scene.svg');
       const answer = await convert(await service.base(), drawing, { format: 'png' }, 'scene.svg');

@@ -7,13 +7,13 @@ import { createRunner } from '../../src/engine/run.ts';
 import type { Toolchain } from '../../src/engine/toolchain.ts';
 import { createConversionEngine } from '../../src/mill.ts';
 import { CAN_ISOLATE } from '../helpers/can-isolate.ts';
-import { scratch } from '../helpers/hooks.ts';
-import { script } from '../helpers/scripts.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { writeScript } from '../helpers/scripts.ts';
 import { testConfig } from '../helpers/service.ts';
 
 describe('launchers in namespaces', () => {
   const isolate = async (home: string, body: string): Promise<Launchers | undefined> => {
-    const rsvg = { path: await script('rsvg-convert', body), version: '2.60.0' };
+    const rsvg = { path: await writeScript('rsvg-convert', body), version: '2.60.0' };
     const toolchain: Toolchain = { magick: undefined, rsvg, heif: undefined, img2webp: undefined };
     const createOwnRun = (launchers: Launchers) =>
       createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
@@ -21,7 +21,7 @@ describe('launchers in namespaces', () => {
   };
 
   it('are used where the kernel gives namespaces and every tool answers in them', async () => {
-    const home = await scratch('isolate');
+    const home = await makeTempDir('isolate');
     // The launcher is the first process of its namespace, and the parent of the tool.
     const launchers = await isolate(home, '[ $PPID = 1 ] && echo "rsvg-convert version 2.60.0"');
     expect(launchers !== undefined).to.equal(CAN_ISOLATE);
@@ -30,7 +30,7 @@ describe('launchers in namespaces', () => {
   });
 
   it('are given up, and leave nothing behind, when a tool does not answer in them', async () => {
-    const home = await scratch('isolate');
+    const home = await makeTempDir('isolate');
     expect(await isolate(home, 'exit 1')).to.equal(undefined);
     expect(await readdir(home)).to.deep.equal([]);
   });

@@ -5,17 +5,17 @@ import { type Command, CommandError, MAX_OUTPUT_BYTES, type RunCommand } from '.
 import { createRunner } from '../../src/engine/run.ts';
 import { startWorker } from '../../src/engine/worker.ts';
 import { failure } from '../helpers/failure.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
-import { scriptReader } from '../helpers/script-reader.ts';
-import { eventually, isRunning, script } from '../helpers/scripts.ts';
+import { fakeWorker } from '../helpers/script-reader.ts';
+import { eventually, isRunning, writeScript } from '../helpers/scripts.ts';
 
 const SEARCH = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
 const run = createRunner(SEARCH);
 const command = async (file: string, more: Partial<Command> = {}): Promise<Command> => ({
   file,
   args: [],
-  cwd: await scratch('job'),
+  cwd: await makeTempDir('job'),
   timeoutMs: 10_000,
   ...more,
 });
@@ -55,8 +55,8 @@ describe('a command', () => {
   });
 
   it('reads a file on standard input, and nothing when there is none', async () => {
-    const cwd = await scratch('stdin');
-    const path = await script('text', 'hello', cwd);
+    const cwd = await makeTempDir('stdin');
+    const path = await writeScript('text', 'hello', cwd);
     expect((await run(await command('/bin/cat', { stdin: path }))).stdout).to.equal('#!/bin/sh\nhello\n');
     expect((await run(await command('/bin/cat'))).stdout).to.equal('');
   });
@@ -82,8 +82,8 @@ const MODES: Readonly<Record<string, RunCommand>> = {
 
 function there(major: 6 | 7): RunCommand {
   return async (given) => {
-    const home = await scratch('home');
-    const magick = await scriptReader(major);
+    const home = await makeTempDir('home');
+    const magick = await fakeWorker(major);
     const worker = await startWorker({ ...SEARCH, home, magick, lifetimeMs: 60_000 });
     try {
       return await worker.run({ ...given, args: [`. ${given.file}`, 'output'] });
@@ -96,25 +96,25 @@ function there(major: 6 | 7): RunCommand {
 for (const [mode, perform] of Object.entries(MODES)) {
   describe(`a command in ${mode}`, () => {
     it('that fails tells its status and what it printed', async () => {
-      const error = await failure(perform(await command(await script('fails', 'echo why >&2; exit 3'))));
+      const error = await failure(perform(await command(await writeScript('fails', 'echo why >&2; exit 3'))));
       expect(error).to.be.instanceOf(CommandError);
       expect([error.reason, error.stderr]).to.deep.equal(['exit', 'why\n']);
       expect(error.message).to.include('3');
     });
 
     it('may print for ever: the first 64 KiB are kept, and it still ends as it ends', async () => {
-      const chatty = await script('chatty', 'head -c 10000000 /dev/zero | tr "\\0" x >&2');
+      const chatty = await writeScript('chatty', 'head -c 10000000 /dev/zero | tr "\\0" x >&2');
       const { stderr } = await perform(await command(chatty));
       expect(stderr).to.equal('x'.repeat(MAX_OUTPUT_BYTES));
     });
 
     it('that is killed by a signal is told from one that exits', async () => {
-      const error = await failure(perform(await command(await script('crashes', 'kill -SEGV $$'))));
+      const error = await failure(perform(await command(await writeScript('crashes', 'kill -SEGV $$'))));
       expect(error.reason).to.equal('signal');
     });
 
     it('that aborts where it may signal nobody has ended by a signal, too; one without its libraries could not run', async () => {
-      const aborted = await failure(perform(await command(await script('aborts', 'exit 127'))));
+      const aborted = await failure(perform(await command(await writeScript('aborts', 'exit 127'))));
       expect(aborted.reason).to.equal('signal');
       for (const words of [
         'tool: error while loading shared libraries: libtool.so.1: cannot open shared object file',
@@ -122,14 +122,14 @@ for (const [mode, perform] of Object.entries(MODES)) {
         'sh: 1: exec: /opt/tool: not found',
         'setpriv: failed to execute /opt/tool: No such file or directory',
       ]) {
-        const bare = await script('bare', `echo '${words}' >&2; exit 127`);
+        const bare = await writeScript('bare', `echo '${words}' >&2; exit 127`);
         expect((await failure(perform(await command(bare)))).reason, words).to.equal('unrunnable');
       }
     });
 
     /** A tool that ignores polite signals and has a child of its own; it writes down both process numbers. */
     const stubborn = (folder: string) =>
-      script(
+      writeScript(
         'stubborn',
         `trap '' TERM INT HUP\nsh -c 'trap "" TERM INT HUP; sleep 60' &\necho "$$ $!" > ${folder}/pids\nwait\nsleep 60`,
       );
@@ -140,14 +140,14 @@ for (const [mode, perform] of Object.entries(MODES)) {
       });
 
     it('over its time limit dies with its children, however stubborn', async () => {
-      const cwd = await scratch('timeout');
+      const cwd = await makeTempDir('timeout');
       const error = await failure(perform(await command(await stubborn(cwd), { cwd, timeoutMs: 500 })));
       expect(error.reason).to.equal('timeout');
       for (const pid of await pidsIn(cwd)) await eventually(() => !isRunning(pid));
     });
 
     it('whose client goes away dies with its children, however stubborn', async () => {
-      const cwd = await scratch('cancel');
+      const cwd = await makeTempDir('cancel');
       const client = new AbortController();
       const failing = failure(perform(await command(await stubborn(cwd), { cwd, signal: client.signal })));
       const pids = await pidsIn(cwd);

@@ -11,7 +11,7 @@ import { CommandError, type RunCommand } from '../../src/engine/command.ts';
 import type { Confine } from '../../src/engine/launch.ts';
 import { createRunner } from '../../src/engine/run.ts';
 import { findSandbox, type SandboxLayers } from '../../src/engine/sandbox.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
 import { eventually } from '../helpers/scripts.ts';
 import { requires } from '../helpers/skips.ts';
@@ -29,7 +29,7 @@ const CAN_HIDE =
 
 /** A folder with the filters of one list, so that no other can be chosen. */
 async function filtersOf(list: string): Promise<string> {
-  const folder = await scratch('filters');
+  const folder = await makeTempDir('filters');
   for (const name of (await readdir(`${ASSETS}/seccomp`)).filter((file) => file.startsWith(`${list}.`))) {
     await copyFile(`${ASSETS}/seccomp/${name}`, join(folder, name));
   }
@@ -58,7 +58,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
         readable: [ASSETS],
         limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
         filters: await filtersOf(syscalls),
-        folder: await scratch('trial'),
+        folder: await makeTempDir('trial'),
         createTrialRunner: (confine) => createRunner({ ...deps, confine }),
       });
       layers = sandbox.layers;
@@ -66,7 +66,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       run = createRunner({ ...deps, confine });
     });
     beforeEach(async () => {
-      folder = join(await scratch('jobs'), 'mine');
+      folder = join(await makeTempDir('jobs'), 'mine');
       await mkdir(folder);
     });
 
@@ -347,7 +347,7 @@ describe('the choice between the filters of system calls', () => {
       readable: [ASSETS],
       limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
       filters: `${ASSETS}/seccomp`,
-      folder: await scratch('choice'),
+      folder: await makeTempDir('choice'),
       createTrialRunner: (confine) => createRunner({ ...deps, confine }),
     });
     return sandbox.layers;

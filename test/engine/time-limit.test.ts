@@ -3,7 +3,7 @@ import type { Command } from '../../src/engine/command.ts';
 import { createRunner } from '../../src/engine/run.ts';
 import { findToolchain, type Magick } from '../../src/engine/toolchain.ts';
 import { WORKER_ENVIRONMENT, WORKER_POLICY } from '../../src/warm.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
 import { testConfig } from '../helpers/service.ts';
 
@@ -23,7 +23,7 @@ describe('the time limit that ImageMagick sees', () => {
     const command: Command = {
       file: magick.path,
       args: ['-list', 'resource'],
-      cwd: await scratch('limit'),
+      cwd: await makeTempDir('limit'),
       timeoutMs,
     };
     const { stdout } = await createRunner({ ...search, policyFolder, ...more })(command);

@@ -2,9 +2,9 @@ import { dirname } from 'node:path';
 import { expect } from 'chai';
 import { createRunner } from '../../src/engine/run.ts';
 import { findToolchain, parseFormats } from '../../src/engine/toolchain.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
-import { script } from '../helpers/scripts.ts';
+import { writeScript } from '../helpers/scripts.ts';
 import { testConfig } from '../helpers/service.ts';
 
 const run = createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
@@ -32,7 +32,7 @@ describe('the toolchain', () => {
   });
 
   it('passes over another program that is called convert', async () => {
-    const other = await script('convert', 'echo "convert 1.0: converts file systems"');
+    const other = await writeScript('convert', 'echo "convert 1.0: converts file systems"');
     const { magick } = await find(`${dirname(other)}:${machinePath}`);
     expect(magick?.path).to.not.equal(other).and.not.equal(undefined);
   });
@@ -40,28 +40,28 @@ describe('the toolchain', () => {
   it('passes over a script that only hands calls on, where the real program is there, too', async () => {
     const real = (await find(machinePath)).magick?.path;
     for (const name of ['magick', 'convert']) {
-      const wrapper = await script(name, `exec ${real} "$@"`);
+      const wrapper = await writeScript(name, `exec ${real} "$@"`);
       expect((await find(`${dirname(wrapper)}:${machinePath}`)).magick?.path).to.equal(real);
     }
   });
 
   it('takes such a script where there is nothing else', async () => {
     const real = (await find(machinePath)).magick?.path;
-    const wrapper = await script('magick', `exec ${real} "$@"`);
+    const wrapper = await writeScript('magick', `exec ${real} "$@"`);
     expect((await find(dirname(wrapper))).magick?.path).to.equal(wrapper);
   });
 
   it('prefers version 7 to version 6', async () => {
-    const folder = await scratch('versions');
-    await script('magick', 'echo "Version: ImageMagick 6.9.11-60 Q16"', folder);
-    const seven = await script('convert', 'echo "Version: ImageMagick 7.1.1-43 Q16"', folder);
+    const folder = await makeTempDir('versions');
+    await writeScript('magick', 'echo "Version: ImageMagick 6.9.11-60 Q16"', folder);
+    const seven = await writeScript('convert', 'echo "Version: ImageMagick 7.1.1-43 Q16"', folder);
     expect((await find(folder)).magick).to.include({ path: seven, major: 7 });
   });
 
   it('takes the program that a setting names, whatever is on the path', async () => {
     const real = await find(machinePath);
-    const magickBin = await script('my-magick', 'echo "Version: ImageMagick 7.9.9-9 Q16"');
-    const rsvgBin = await script('my-rsvg', 'echo "rsvg-convert version 9.9.9"');
+    const magickBin = await writeScript('my-magick', 'echo "Version: ImageMagick 7.9.9-9 Q16"');
+    const rsvgBin = await writeScript('my-rsvg', 'echo "rsvg-convert version 9.9.9"');
     const found = await find(machinePath, { magickBin, rsvgBin });
     expect(found.magick).to.include({ path: magickBin, version: '7.9.9-9' });
     expect(found).to.deep.include({ rsvg: { path: rsvgBin, version: '9.9.9' }, heif: real.heif });
@@ -69,7 +69,7 @@ describe('the toolchain', () => {
 
   it('is empty where there is nothing', async () => {
     const nothing = { magick: undefined, rsvg: undefined, heif: undefined, img2webp: undefined };
-    expect(await find(await scratch('empty'))).to.deep.equal(nothing);
+    expect(await find(await makeTempDir('empty'))).to.deep.equal(nothing);
     expect(await find('')).to.deep.equal(nothing);
   });
 

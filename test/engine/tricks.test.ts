@@ -5,7 +5,7 @@ import type { RunCommand } from '../../src/engine/command.ts';
 import { createRunner } from '../../src/engine/run.ts';
 import { findToolchain } from '../../src/engine/toolchain.ts';
 import { fixture } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 
@@ -194,13 +194,13 @@ describe('the policy', () => {
   });
 
   const prepared = async (): Promise<string> => {
-    const folder = await scratch('tricks');
+    const folder = await makeTempDir('tricks');
     for (const [name, content] of Object.entries(FILES))
       await writeFile(join(folder, name), content, 'latin1');
     const picture = await fixture('grey.jpg');
     const png = await fixture('scene.png');
     for (const name of ['in.png', 'secret.png', 'victim.png']) await writeFile(join(folder, name), png);
-    const outside = await scratch('outside');
+    const outside = await makeTempDir('outside');
     await writeFile(join(outside, 'photo.jpg'), picture);
     await writeFile(join(outside, 'photo.png'), png);
     await symlink(join(outside, 'photo.png'), join(folder, 'link.png'));

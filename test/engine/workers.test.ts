@@ -6,10 +6,10 @@ import { createRunner } from '../../src/engine/run.ts';
 import { startWorker, type Worker } from '../../src/engine/worker.ts';
 import { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from '../../src/engine/workers.ts';
 import { failure } from '../helpers/failure.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
-import { scriptReader } from '../helpers/script-reader.ts';
-import { eventually, isRunning, script } from '../helpers/scripts.ts';
+import { fakeWorker } from '../helpers/script-reader.ts';
+import { eventually, isRunning, writeScript } from '../helpers/scripts.ts';
 
 const SEARCH = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
 const alone = createRunner(SEARCH);
@@ -28,17 +28,17 @@ describe('warm workers', () => {
   });
 
   async function create(settings: Partial<WorkerPoolOptions> = {}): Promise<WorkerPool> {
-    home = await scratch('home');
+    home = await makeTempDir('home');
     started = [];
     reported = [];
     fallbacks = [];
-    const magick = await scriptReader();
+    const magick = await fakeWorker();
     const start = async () => {
       const worker = await startWorker({ ...SEARCH, home, magick, lifetimeMs: 60_000 });
       started.push(worker);
       return worker;
     };
-    serves = await script('alone.sh', 'echo alone $$ > output');
+    serves = await writeScript('alone.sh', 'echo alone $$ > output');
     const report = (trouble: unknown) => void reported.push(trouble);
     const onFallback = (outcome: string) => void fallbacks.push(outcome);
     const usual = { start, serves, runAlone: alone, slots: 2, reuse: 50, report, onFallback };
@@ -49,8 +49,8 @@ describe('warm workers', () => {
 
   /** Has a shell script done for a client; `alone.sh` is what a process of its own would run instead. */
   async function perform(client: string | undefined, body: string, more: Partial<Command> = {}) {
-    const cwd = more.cwd ?? (await scratch('job'));
-    const args = client === undefined ? [] : [`. ${await script('job.sh', body)}`, 'output'];
+    const cwd = more.cwd ?? (await makeTempDir('job'));
+    const args = client === undefined ? [] : [`. ${await writeScript('job.sh', body)}`, 'output'];
     const named = client === undefined ? {} : { client };
     const output = await (workers as WorkerPool).run({
       timeoutMs: 10_000,
@@ -131,9 +131,9 @@ describe('warm workers', () => {
   });
 
   it('removes the folder of a worker that cannot be started', async () => {
-    home = await scratch('home');
+    home = await makeTempDir('home');
     const launchers = { spawn: () => Promise.reject(new Error('EAGAIN')), close: async () => {} };
-    const magick = await scriptReader();
+    const magick = await fakeWorker();
     const starting = startWorker({ ...SEARCH, launchers, home, magick, lifetimeMs: 60_000 });
     expect(await failure(starting)).to.include({ reason: 'unrunnable' });
     expect(await readdir(home)).to.deep.equal([]);
@@ -185,7 +185,7 @@ describe('warm workers', () => {
 
   it('shows a job its own files, gives it what came of them, and keeps nothing', async () => {
     await create();
-    const cwd = await scratch('files');
+    const cwd = await makeTempDir('files');
     await writeFile(join(cwd, 'in'), 'input');
     await perform('a', 'ls > output; cat in > copy', { cwd });
     expect((await readdir(cwd)).sort()).to.deep.equal(['copy', 'in', 'output']);
@@ -224,7 +224,7 @@ describe('warm workers', () => {
 
   it('leaves work for another program, or that names no client, or that no worker starts for, to a process of its own', async () => {
     await create();
-    const file = await script('other.sh', 'echo other > output');
+    const file = await writeScript('other.sh', 'echo other > output');
     expect((await perform('a', '', { file })).wrote).to.equal('other\n');
     expect((await perform(undefined, '')).wrote).to.match(/^alone/);
     await workers?.close();

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { expect } from 'chai';
 import { type ProcessIdentity, currentProcess, makeInstanceFolder, OWNER_FILE } from '../../src/files/instance.ts';
 import { removeStaleWorkspaces } from '../../src/files/sweep.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { requires } from '../helpers/skips.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -34,7 +34,7 @@ async function age(path: string, now: number): Promise<void> {
 describe('the sweep of folders that killed processes left', () => {
   let tempDir: string;
   beforeEach(async () => {
-    tempDir = await scratch('sweep');
+    tempDir = await makeTempDir('sweep');
   });
 
   it('removes folders of dead processes, and leaves those of live processes and other files', async () => {
@@ -89,7 +89,7 @@ describe('the sweep of folders that killed processes left', () => {
   });
 
   it('follows no link, and removes no file that has the name of a folder', async () => {
-    const elsewhere = await scratch('elsewhere');
+    const elsewhere = await makeTempDir('elsewhere');
     const gone = await instanceFolder(elsewhere, await deadProcess());
     await symlink(join(elsewhere, gone), join(tempDir, 'imagemill-instance-aaaaaa'));
     await writeFile(join(tempDir, 'imagemill-instance-bbbbbb'), '');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { OWNER_FILE } from '../../src/files/instance.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 
 const source = (name: string): string => new URL(`../../src/files/${name}`, import.meta.url).href;
 
@@ -29,7 +29,7 @@ function withoutPrivileges(code: string): string {
 
 describe('a workspace', () => {
   it('is private to the user, and each request and each file has its own', async () => {
-    const tempDir = await scratch('temp');
+    const tempDir = await makeTempDir('temp');
     const workspaces = createWorkspaces(tempDir);
     const [one, other] = [await workspaces.open(), await workspaces.open()];
     expect(one.path).to.not.equal(other.path);
@@ -44,7 +44,7 @@ describe('a workspace', () => {
   });
 
   it('has no number of a process in its path, which tools can see', async () => {
-    const workspaces = createWorkspaces(await scratch('temp'));
+    const workspaces = createWorkspaces(await makeTempDir('temp'));
     const { path } = await workspaces.open();
     expect(path.split('/').slice(-2).join('/')).to.match(
       /^imagemill-instance-[A-Za-z0-9]{6}\/request-[A-Za-z0-9]{6}$/,
@@ -53,7 +53,7 @@ describe('a workspace', () => {
   });
 
   it('is removed whole; and closing removes the rest, so that nothing is left', async () => {
-    const tempDir = await scratch('temp');
+    const tempDir = await makeTempDir('temp');
     const workspaces = createWorkspaces(tempDir);
     const [one, other] = [await workspaces.open(), await workspaces.open()];
     await writeFile(join(await one.folder('1'), 'in'), 'x');
@@ -65,7 +65,7 @@ describe('a workspace', () => {
   });
 
   it('is removed whole also when it holds much, or many', async () => {
-    const workspaces = createWorkspaces(await scratch('temp'));
+    const workspaces = createWorkspaces(await makeTempDir('temp'));
     const [heavy, crowded] = [await workspaces.open(), await workspaces.open()];
     await writeFile(join(await heavy.folder('1'), 'image.bmp'), Buffer.alloc(5_000_000));
     const folder = await crowded.folder('1');
@@ -77,7 +77,7 @@ describe('a workspace', () => {
 
   it('is not opened where there is no room for what is to come', async () => {
     const MIB = 1024 ** 2;
-    const tempDir = await scratch('temp');
+    const tempDir = await makeTempDir('temp');
     const workspaces = createWorkspaces(tempDir, async () => 18 * MIB);
     await (await workspaces.open({ bytes: 10 * MIB })).remove();
     const refused = await workspaces.open({ bytes: 10 * MIB + 1 }).catch((error) => error);
@@ -88,7 +88,7 @@ describe('a workspace', () => {
   });
 
   it('gives room back for what is discarded, and all of it when it is removed', async () => {
-    const workspaces = createWorkspaces(await scratch('temp'));
+    const workspaces = createWorkspaces(await makeTempDir('temp'));
     const workspace = await workspaces.open({ bytes: 1000 });
     const folder = await workspace.folder('1');
     await workspace.room.store(600);
@@ -103,7 +103,7 @@ describe('a workspace', () => {
   });
 
   it('throws the error of the work in it, not that of its removal, which is thrown only when there is no other', async () => {
-    const tempDir = await scratch('temp');
+    const tempDir = await makeTempDir('temp');
     const code = `
       import { chmodSync } from 'node:fs';
       const { createWorkspaces } = await import('${source('workspace.ts')}');
@@ -121,7 +121,7 @@ describe('a workspace', () => {
   });
 
   it('is made again when somebody tidied up the temporary folder meanwhile', async () => {
-    const tempDir = await scratch('temp');
+    const tempDir = await makeTempDir('temp');
     const workspaces = createWorkspaces(tempDir);
     await (await workspaces.open()).remove();
     await rm(tempDir, { recursive: true });
@@ -133,7 +133,7 @@ describe('a workspace', () => {
 
 describe('the removal of a folder', () => {
   it('restores the rights that a tool has taken away from its folders', async () => {
-    const folder = await scratch('locked');
+    const folder = await makeTempDir('locked');
     const inner = join(folder, 'request', 'job', 'deep');
     await mkdir(inner, { recursive: true });
     await writeFile(join(inner, 'file'), '');
@@ -147,7 +147,7 @@ describe('the removal of a folder', () => {
 
 describe('a workspace that cannot be made where it was', () => {
   it('is made in one new place, however many ask at once, and nothing stays behind', async () => {
-    const tempDir = await scratch('temp');
+    const tempDir = await makeTempDir('temp');
     const workspaces = createWorkspaces(tempDir);
     await (await workspaces.open()).remove();
     await rm(tempDir, { recursive: true });
@@ -159,7 +159,7 @@ describe('a workspace that cannot be made where it was', () => {
   });
 
   it('can be made again once the trouble is over', async () => {
-    const folder = await scratch('temp');
+    const folder = await makeTempDir('temp');
     await writeFile(join(folder, 'blocked'), '');
     const workspaces = createWorkspaces(join(folder, 'blocked'));
     expect(await workspaces.open().catch((error: Error) => error)).to.be.instanceOf(Error);

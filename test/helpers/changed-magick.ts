@@ -1,7 +1,7 @@
 import { createRunner } from '../../src/engine/run.ts';
 import { findToolchain } from '../../src/engine/toolchain.ts';
 import { launchers } from './launchers.ts';
-import { script } from './scripts.ts';
+import { writeScript } from './scripts.ts';
 
 /**
  * The machine's own ImageMagick with other arguments, as a careless change of a plan would have them. It takes them
@@ -9,11 +9,11 @@ import { script } from './scripts.ts';
  *
  * @param cases what becomes of `$word`, as branches of a shell's `case`; `drop=1` leaves out the next word, too
  */
-export async function changedMagick(cases: string): Promise<string> {
+export async function patchedMagick(cases: string): Promise<string> {
   const { PATH = '', MAGICK_BIN } = process.env;
   const ask = createRunner({ launchers, searchPath: PATH, policyFolder: '/nonexistent' });
   const { magick } = await findToolchain({ path: PATH, magickBin: MAGICK_BIN }, ask);
-  return script(
+  return writeScript(
     'magick',
     `case "$*" in "-script -" | *" @-") exit 1 ;; esac
 drop=0

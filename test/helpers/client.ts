@@ -12,12 +12,12 @@ export interface Answer {
 
 export const fixturePath = (name: string): string =>
   new URL(`../../fixtures/images/${name}`, import.meta.url).pathname;
-export const trapPath = (name: string): string =>
+export const edgeCasePath = (name: string): string =>
   new URL(`../../fixtures/traps/${name}`, import.meta.url).pathname;
-export const trap = (name: string): Promise<Buffer> => readFile(trapPath(name));
+export const edgeCase = (name: string): Promise<Buffer> => readFile(edgeCasePath(name));
 export const fixture = (name: string): Promise<Buffer> => readFile(fixturePath(name));
 
-export async function ask(url: string, init: RequestInit = {}): Promise<Answer> {
+export async function sendForm(url: string, init: RequestInit = {}): Promise<Answer> {
   const response = await fetch(url, init);
   const body = Buffer.from(await response.arrayBuffer());
   const isJson =
@@ -38,12 +38,12 @@ export function convert(
   const form = new FormData();
   for (const [field, value] of Object.entries(fields)) form.append(field, value);
   form.append('file', new Blob([new Uint8Array(file)]), name);
-  return ask(`${base}/convert`, { method: 'POST', body: form });
+  return sendForm(`${base}/convert`, { method: 'POST', body: form });
 }
 
 /** `POST /convert` with a body written by hand. */
 export function convertRaw(base: string, parts: readonly string[], boundary = 'xyz'): Promise<Answer> {
-  return ask(`${base}/convert`, {
+  return sendForm(`${base}/convert`, {
     method: 'POST',
     headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
     body: Buffer.from(parts.join(''), 'latin1'),

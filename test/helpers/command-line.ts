@@ -11,7 +11,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-export function imagemill(
+export function runCli(
   words: readonly string[],
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Ended> {

@@ -23,7 +23,7 @@ export interface CommandOptions {
   readonly meanwhile?: (pid: number) => Promise<void>;
 }
 
-export async function command(
+export async function runCommand(
   args: readonly string[],
   { env = {}, cwd, input, meanwhile }: CommandOptions = {},
 ): Promise<CommandRun> {

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { scratch } from './hooks.ts';
+import { makeTempDir } from './hooks.ts';
 import { eventually } from './scripts.ts';
 
 /** Other people's servers, as processes of a test's own: nothing of the system's is started or touched. */
@@ -27,12 +27,12 @@ export async function freePorts(count: number): Promise<number[]> {
 /** Redis that keeps nothing on disk. */
 export async function startRedis(port: number): Promise<Daemon> {
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  return started(spawn('redis-server', args, { cwd: await scratch('redis'), ...QUIET }), port);
+  return started(spawn('redis-server', args, { cwd: await makeTempDir('redis'), ...QUIET }), port);
 }
 
 /** nginx with this configuration of its `http` part. */
 export async function startNginx(port: number, http: string): Promise<Daemon> {
-  const folder = await scratch('nginx');
+  const folder = await makeTempDir('nginx');
   const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   );
@@ -73,7 +73,7 @@ async function started(child: ChildProcess, port: number): Promise<Daemon> {
   const end = once(child, 'exit');
   await eventually(async () => {
     if (child.exitCode !== null) throw new Error(`${child.spawnfile} ended with ${child.exitCode}`);
-    return answers(port);
+    return isListening(port);
   });
   return {
     child,
@@ -85,7 +85,7 @@ async function started(child: ChildProcess, port: number): Promise<Daemon> {
   };
 }
 
-async function answers(port: number): Promise<boolean> {
+async function isListening(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
   try {
     await once(socket, 'connect');

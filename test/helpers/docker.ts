@@ -24,7 +24,7 @@ export const IMAGE = `imagemill:${version}`;
 /** The only place it may write to. */
 export const TMPFS = ['--tmpfs', '/tmp:size=1g,mode=1777'];
 /** In seconds: more than any start or first look at its health takes, also on a machine that does other things. */
-export const PATIENCE = 60;
+export const START_TIMEOUT_MS = 60;
 /** Everything that an operator can take from it. */
 export const HARDENED = [
   ...['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--pids-limit', '256'],
@@ -68,7 +68,7 @@ async function started(name: string, address: string): Promise<Container> {
   };
   await eventually(
     async () => (await log()).some(({ msg }) => String(msg).startsWith('listening')),
-    PATIENCE,
+    START_TIMEOUT_MS,
   );
   return {
     name,

@@ -40,7 +40,7 @@ export async function readTags(paths: readonly string[]): Promise<Tags[]> {
 }
 
 /** The tags that have no business in a picture whose metadata was removed. */
-export function leakedTags(tags: Tags): string[] {
+export function remainingMetadata(tags: Tags): string[] {
   return Object.entries(tags)
     .filter(([tag, value]) => {
       const [group = '', name = ''] = tag.split(':');

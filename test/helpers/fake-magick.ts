@@ -1,13 +1,13 @@
 import { loadConfig } from '../../src/config.ts';
 import { listLength } from '../../src/engine/environment.ts';
-import { script } from './scripts.ts';
+import { writeScript } from './scripts.ts';
 
 /** What `-list resource` prints of the limit that the service's own default for MAX_FRAMES asks for. */
 export const LIST_LIMIT = `List length: ${listLength({ frames: loadConfig({}).MAX_FRAMES })}B`;
 
 /** A tool that passes for ImageMagick until it has to convert something; then it does `body`. It does not wait for images. */
 export function fakeMagick(body: string, version = '7.1.1-43'): Promise<string> {
-  return script(
+  return writeScript(
     'magick',
     `case "$*" in
   -version) echo "Version: ImageMagick ${version} Q16" ;;

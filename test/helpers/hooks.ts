@@ -10,7 +10,7 @@ import { unexpectedSkips } from './skips.ts';
 export const suiteFolder = mkdtempSync(join(tmpdir(), 'imagemill-suite-'));
 
 /** A fresh folder for one test's own files. */
-export async function scratch(name: string): Promise<string> {
+export async function makeTempDir(name: string): Promise<string> {
   const folder = join(suiteFolder, 'scratch', `${name}-${process.hrtime.bigint()}`);
   await mkdir(folder, { recursive: true });
   return folder;
@@ -22,7 +22,7 @@ export const mochaHooks = {
     try {
       const suite = this.test?.parent as Suite;
       expect(unexpectedSkips(suite, process.env), 'skipped, and not named in MAY_SKIP').to.deep.equal([]);
-      expect(leftIn(join(suiteFolder, 'service')), 'left in TEMP_DIR by the whole suite').to.deep.equal([]);
+      expect(remainingFiles(join(suiteFolder, 'service')), 'left in TEMP_DIR by the whole suite').to.deep.equal([]);
     } finally {
       rmSync(suiteFolder, { recursive: true, force: true });
     }
@@ -30,7 +30,7 @@ export const mochaHooks = {
 };
 
 /** What is in the folders of the services, each of which had one. */
-function leftIn(folder: string): string[] {
+function remainingFiles(folder: string): string[] {
   try {
     return readdirSync(folder).flatMap((service) => readdirSync(join(folder, service)));
   } catch {

@@ -1,5 +1,5 @@
 import { createLaunchers } from '../../src/engine/launcher/launchers.ts';
-import { scratch } from './hooks.ts';
+import { makeTempDir } from './hooks.ts';
 
 /** What starts programs for the tests of the engine. */
-export const launchers = createLaunchers(() => scratch('launchers'));
+export const launchers = createLaunchers(() => makeTempDir('launchers'));

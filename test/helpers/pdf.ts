@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { scratch } from './hooks.ts';
+import { makeTempDir } from './hooks.ts';
 
 const run = promisify(execFile);
 
@@ -18,7 +18,7 @@ export interface PdfFacts {
 
 /** What poppler says of a PDF. @throws Error when qpdf finds anything wrong with it */
 export async function pdfFacts(file: Uint8Array): Promise<PdfFacts> {
-  const path = join(await scratch('pdf'), 'file.pdf');
+  const path = join(await makeTempDir('pdf'), 'file.pdf');
   await writeFile(path, file);
   await run('qpdf', ['--check', path]);
   const [info, images, fonts] = await Promise.all(

@@ -1,12 +1,12 @@
 import { rm } from 'node:fs/promises';
-import { type Answer, ask, fixture } from './client.ts';
+import { type Answer, sendForm, fixture } from './client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from './fake-magick.ts';
 import { exchange, parseAnswer } from './raw-http.ts';
 import type { OwnService } from './service.ts';
 
 /** One request, or more, for every response that the reference has. */
 
-export interface Case {
+export interface ResponseCase {
   readonly operation: string;
   readonly status: number;
   /** `application/json` unless it says so. */
@@ -44,7 +44,7 @@ async function post(
     const bytes = typeof file === 'string' ? new Uint8Array(await fixture(file)) : file;
     body.append(part, new Blob([bytes]), typeof file === 'string' ? file : 'bytes');
   }
-  return ask(base + path, { method: 'POST', body });
+  return sendForm(base + path, { method: 'POST', body });
 }
 
 /** What the server says to bytes that are never a whole request. */
@@ -60,12 +60,12 @@ const head = (operation: string, path: string) =>
 const formHead = (path: string) =>
   `${head('convert', path)}Content-Type: multipart/form-data; boundary=x\r\n`;
 
-const ofEvery = (operation: string, path: string): Case[] => [
+const ofEvery = (operation: string, path: string): ResponseCase[] => [
   {
     operation,
     status: 405,
     how: 'another method',
-    send: ({ base }) => ask(base + path, { method: 'PUT' }),
+    send: ({ base }) => sendForm(base + path, { method: 'PUT' }),
   },
   {
     operation,
@@ -80,8 +80,8 @@ const ofEvery = (operation: string, path: string): Case[] => [
     how: 'one request too many',
     settings: () => ({ RATE_LIMIT_PER_MINUTE: '1' }),
     async send({ base }) {
-      await ask(`${base}/health`);
-      return ask(base + path, { method: methodOf(operation) });
+      await sendForm(`${base}/health`);
+      return sendForm(base + path, { method: methodOf(operation) });
     },
   },
   {
@@ -97,13 +97,13 @@ const ofEvery = (operation: string, path: string): Case[] => [
     settings: () => ({}),
     send({ base, service }) {
       service.drain();
-      return ask(base + path, { method: methodOf(operation) });
+      return sendForm(base + path, { method: methodOf(operation) });
     },
   },
 ];
 
-const ofReads = Object.entries(READS).flatMap(([operation, path]): Case[] => [
-  { operation, status: 200, how: 'a plain request', send: ({ base }) => ask(base + path) },
+const ofReads = Object.entries(READS).flatMap(([operation, path]): ResponseCase[] => [
+  { operation, status: 200, how: 'a plain request', send: ({ base }) => sendForm(base + path) },
   {
     operation,
     status: 500,
@@ -113,12 +113,12 @@ const ofReads = Object.entries(READS).flatMap(([operation, path]): Case[] => [
       service.app.set('json replacer', () => {
         throw new Error('nobody thought of this');
       });
-      return ask(base + path);
+      return sendForm(base + path);
     },
   },
 ]);
 
-const ofForms = Object.entries(FORMS).flatMap(([operation, { path, part }]): Case[] => [
+const ofForms = Object.entries(FORMS).flatMap(([operation, { path, part }]): ResponseCase[] => [
   { operation, status: 400, how: 'no file', send: (service) => post(service, { path, part }, []) },
   {
     operation,
@@ -181,12 +181,12 @@ const ofForms = Object.entries(FORMS).flatMap(([operation, { path, part }]): Cas
   },
 ]);
 
-export const CASES: readonly Case[] = [
+export const CASES: readonly ResponseCase[] = [
   ...Object.entries(PATHS).flatMap(([operation, path]) => ofEvery(operation, path)),
   ...ofReads,
   ...ofForms,
   ...Object.entries(IMAGES).map(
-    ([format, type]): Case => ({
+    ([format, type]): ResponseCase => ({
       operation: 'convert',
       status: 200,
       type,

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { scratch } from './hooks.ts';
+import { makeTempDir } from './hooks.ts';
 
 /** An executable shell script with this body, for tests that need a tool that misbehaves. */
-export async function script(name: string, body: string, folder?: string): Promise<string> {
-  const path = join(folder ?? (await scratch('script')), name);
+export async function writeScript(name: string, body: string, folder?: string): Promise<string> {
+  const path = join(folder ?? (await makeTempDir('script')), name);
   await writeFile(path, `#!/bin/sh\n${body}\n`);
   await chmod(path, 0o755);
   return path;

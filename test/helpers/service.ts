@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
 import { createService, type Service } from '../../src/service.ts';
-import { scratch, suiteFolder } from './hooks.ts';
+import { makeTempDir, suiteFolder } from './hooks.ts';
 import { eventually } from './scripts.ts';
 
 /** A real server for tests: our own, or with BASE_URL set any that runs already. */
@@ -110,7 +110,7 @@ export function useOwnServices() {
   });
   return {
     async start(settings: Readonly<Record<string, string>>): Promise<void> {
-      own = await startService({ TEMP_DIR: await scratch('own'), ...settings });
+      own = await startService({ TEMP_DIR: await makeTempDir('own'), ...settings });
     },
     current,
     openRequests: () => requestFolders(current().tempDir),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 import { fromBufferPromise } from 'yauzl';
-import { scratch } from './hooks.ts';
+import { makeTempDir } from './hooks.ts';
 
 const run = promisify(execFile);
 
@@ -64,7 +64,7 @@ export function readZipStream(file: Buffer): { name: string; content: Buffer }[]
 
 /** Fails unless Info-ZIP and Python find nothing wrong; returns the names as Python reads them. */
 export async function namesByOthers(file: Buffer): Promise<string[]> {
-  const path = join(await scratch('zip'), 'file.zip');
+  const path = join(await makeTempDir('zip'), 'file.zip');
   await writeFile(path, file);
   await run('unzip', ['-tqq', path]);
   const program =

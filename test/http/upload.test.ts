@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import type { ServiceError } from '../../src/errors.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { receiveUpload, type UploadOptions } from '../../src/http/upload.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 
 const START =
   'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: 100000\r\n\r\n' +
@@ -13,7 +13,7 @@ const START =
 
 /** How the upload of a client ends whose manners are `behave`'s. */
 async function outcomeOf(rules: Partial<UploadOptions>, behave: (socket: Socket) => void): Promise<unknown> {
-  const workspaces = createWorkspaces(await scratch('upload'));
+  const workspaces = createWorkspaces(await makeTempDir('upload'));
   const { promise, resolve } = Promise.withResolvers<unknown>();
   const server = createServer(async (req, res) => {
     const workspace = await workspaces.open();

@@ -3,12 +3,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { changedMagick, otherFilter, STRIP_ALONE } from '../helpers/changed-magick.ts';
+import { patchedMagick, otherFilter, STRIP_ALONE } from '../helpers/changed-magick.ts';
 import { fixturePath } from '../helpers/client.ts';
-import { command } from '../helpers/command.ts';
-import { imagemill } from '../helpers/command-line.ts';
+import { runCommand } from '../helpers/command.ts';
+import { runCli } from '../helpers/command-line.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
 import { eventually, isRunning } from '../helpers/scripts.ts';
 import { startService } from '../helpers/service.ts';
@@ -38,7 +38,7 @@ describe('imagemill regress', () => {
   let figures: string;
   before(async function () {
     this.timeout(60_000);
-    const folder = await scratch('regress');
+    const folder = await makeTempDir('regress');
     [images, matrix] = [join(folder, 'images'), join(folder, 'matrix.json')];
     [baseline, figures] = [join(folder, 'baseline'), join(folder, 'figures.json')];
     await mkdir(images);
@@ -46,10 +46,10 @@ describe('imagemill regress', () => {
     await writeFile(join(images, 'cut-off.gif'), Buffer.from('GIF89a\x20\0\x20\0', 'latin1'));
     await writeFile(join(images, 'notes.txt'), 'no image');
     await writeFile(matrix, JSON.stringify(MATRIX));
-    const recorded = await imagemill(['regress', 'record', images, '--matrix', matrix, '--to', baseline]);
+    const recorded = await runCli(['regress', 'record', images, '--matrix', matrix, '--to', baseline]);
     expect(recorded.stdout).to.include('4 images, 12 results, 3 of them refused');
     expect(recorded.status, recorded.stderr).to.equal(0);
-    await imagemill(['regress', 'record', images, '--matrix', matrix, '--to', figures, '--figures-only']);
+    await runCli(['regress', 'record', images, '--matrix', matrix, '--to', figures, '--figures-only']);
   });
 
   /** Checks, and reads what was found. */
@@ -59,8 +59,8 @@ describe('imagemill regress', () => {
     settings: Record<string, string> = {},
     of = images,
   ) {
-    const json = join(await scratch('found'), 'found.json');
-    const ended = await imagemill(
+    const json = join(await makeTempDir('found'), 'found.json');
+    const ended = await runCli(
       ['regress', 'check', of, '--against', against, '--json', json, ...words],
       settings,
     );
@@ -71,7 +71,7 @@ describe('imagemill regress', () => {
   }
 
   it('ends with 0 when nothing changed, says what converted, and leaves nothing', async () => {
-    const TMPDIR = await scratch('nothing-left');
+    const TMPDIR = await makeTempDir('nothing-left');
     const { status, stdout, stderr } = await check(baseline, [], { TMPDIR, TEMP_DIR: TMPDIR });
     expect(status, stderr).to.equal(0);
     expect(stdout).to.match(/after: {2}ImageMagick [67]\.[\s\S]*12 results:\s+12 identical/);
@@ -85,7 +85,7 @@ describe('imagemill regress', () => {
     it(`finds another resize filter by ${kind}, where pictures are resized and nowhere else`, async () => {
       for (const filter of ['Triangle', 'Catrom']) {
         const { status, names } = await check(path(), [], {
-          MAGICK_BIN: await changedMagick(otherFilter(filter)),
+          MAGICK_BIN: await patchedMagick(otherFilter(filter)),
         });
         expect(status).to.equal(1);
         expect(names).to.deep.equal(['p3.jpg small', 'scene.png small', 'window.png small']);
@@ -94,7 +94,7 @@ describe('imagemill regress', () => {
 
     it(`finds by ${kind} that a profile is stripped instead of used, in the picture that has one`, async () => {
       const { status, names, findings } = await check(path(), [], {
-        MAGICK_BIN: await changedMagick(STRIP_ALONE),
+        MAGICK_BIN: await patchedMagick(STRIP_ALONE),
       });
       expect(status).to.equal(1);
       expect(names).to.deep.equal(['p3.jpg png', 'p3.jpg small', 'p3.jpg webp']);
@@ -105,45 +105,45 @@ describe('imagemill regress', () => {
   }
 
   it('records figures that are the same to the byte the next time', async () => {
-    const again = join(await scratch('again'), 'figures.json');
-    await imagemill(['regress', 'record', images, '--matrix', matrix, '--to', again, '--figures-only']);
+    const again = join(await makeTempDir('again'), 'figures.json');
+    await runCli(['regress', 'record', images, '--matrix', matrix, '--to', again, '--figures-only']);
     expect(await readFile(again, 'utf8')).to.equal(await readFile(figures, 'utf8'));
   });
 
   it('tells new errors from vanished ones, and both from a change', async () => {
-    const MAGICK_BIN = await changedMagick('WEBP:image.webp) echo trouble >&2; exit 1 ;;');
+    const MAGICK_BIN = await patchedMagick('WEBP:image.webp) echo trouble >&2; exit 1 ;;');
     const broken = await check(baseline, [], { MAGICK_BIN });
     expect(broken.status).to.equal(1);
     expect(new Set(broken.changed.map(({ verdict }) => verdict))).to.deep.equal(new Set(['broken']));
     expect(broken.names).to.deep.equal(['p3.jpg webp', 'scene.png webp', 'window.png webp']);
 
-    const failing = join(await scratch('failing'), 'baseline');
-    await imagemill(['regress', 'record', images, '--matrix', matrix, '--to', failing], { MAGICK_BIN });
-    const mended = await imagemill(['regress', 'compare', failing, baseline]);
+    const failing = join(await makeTempDir('failing'), 'baseline');
+    await runCli(['regress', 'record', images, '--matrix', matrix, '--to', failing], { MAGICK_BIN });
+    const mended = await runCli(['regress', 'compare', failing, baseline]);
     expect(mended.status).to.equal(1);
     expect(mended.stdout).to.match(/3 mended/);
   });
 
   it('finds files that have grown', async () => {
-    const noise = await scratch('noise');
+    const noise = await makeTempDir('noise');
     await copyFile(fixturePath('private.jpg'), join(noise, 'private.jpg'));
     const strict = join(noise, 'strict.yaml');
     await writeFile(
       strict,
       'cases: [{ name: webp, format: webp, thresholds: { bytesFloor: 10, psnr: 20, ssim: 0.5, patch: 50 } }]',
     );
-    const own = join(await scratch('noise'), 'baseline');
-    await imagemill(['regress', 'record', noise, '--matrix', strict, '--to', own]);
-    const MAGICK_BIN = await changedMagick('80) set -- "$@" 97 ;;');
+    const own = join(await makeTempDir('noise'), 'baseline');
+    await runCli(['regress', 'record', noise, '--matrix', strict, '--to', own]);
+    const MAGICK_BIN = await patchedMagick('80) set -- "$@" 97 ;;');
     const { changed } = await check(own, [], { MAGICK_BIN }, noise);
     expect(changed.flatMap(({ reasons }) => reasons.map(({ kind }) => kind))).to.deep.equal(['bytes']);
   });
 
   it('takes other thresholds from a matrix, for one case', async () => {
-    const loose = join(await scratch('loose'), 'matrix.yaml');
+    const loose = join(await makeTempDir('loose'), 'matrix.yaml');
     const small = { name: 'small', format: 'png', width: 70, thresholds: { psnr: 10, ssim: 0, patch: 255 } };
     await writeFile(loose, JSON.stringify({ cases: [...MATRIX.cases.slice(0, 2), small] }));
-    const MAGICK_BIN = await changedMagick(otherFilter('Catrom'));
+    const MAGICK_BIN = await patchedMagick(otherFilter('Catrom'));
     const { status, findings } = await check(baseline, ['--matrix', loose], { MAGICK_BIN });
     expect(status).to.equal(0);
     expect(findings.filter(({ verdict }) => verdict === 'alike').map((one) => one.case)).to.deep.equal([
@@ -154,7 +154,7 @@ describe('imagemill regress', () => {
   });
 
   it('says of images that came, went or are others that they cannot be compared', async () => {
-    const other = await scratch('other-images');
+    const other = await makeTempDir('other-images');
     await copyFile(fixturePath('scene.png'), join(other, 'p3.jpg'));
     await copyFile(fixturePath('scene.png'), join(other, 'scene.png'));
     await copyFile(fixturePath('scene.png'), join(other, 'new.png'));
@@ -199,10 +199,10 @@ describe('imagemill regress', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     try {
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      const single = join(await scratch('single'), 'matrix.json');
+      const single = join(await makeTempDir('single'), 'matrix.json');
       await writeFile(single, '{"cases":[{"name":"png","format":"png"}]}');
-      const to = join(await scratch('waited'), 'baseline');
-      const { stdout } = await imagemill([
+      const to = join(await makeTempDir('waited'), 'baseline');
+      const { stdout } = await runCli([
         'regress',
         'record',
         images,
@@ -221,9 +221,9 @@ describe('imagemill regress', () => {
   });
 
   it('ends with 2 and says why when it could not be found out', async () => {
-    const wrong = join(await scratch('wrong'), 'matrix.yaml');
+    const wrong = join(await makeTempDir('wrong'), 'matrix.yaml');
     await writeFile(wrong, 'cases: [{ name: a, quality: 200 }]');
-    const empty = await scratch('empty');
+    const empty = await makeTempDir('empty');
     const against = ['--against', baseline];
     for (const [words, message, settings = {}] of [
       [['check', '/nowhere', ...against], /ENOENT/],
@@ -241,7 +241,7 @@ describe('imagemill regress', () => {
       [['check', images, ...against], /PORT="x"/, { PORT: 'x' }],
       [['check', images, ...against], /Nothing can be converted/, { PATH: empty }],
     ] as [string[], RegExp, Record<string, string>?][]) {
-      const { status, stderr } = await imagemill(['regress', ...words], settings);
+      const { status, stderr } = await runCli(['regress', ...words], settings);
       expect(stderr, words.join(' ')).to.match(message);
       expect(status, words.join(' ')).to.equal(2);
     }
@@ -249,7 +249,7 @@ describe('imagemill regress', () => {
   });
 
   it('is no burden to the server, which loads none of its decoders', async function () {
-    const service = startProcess({ TEMP_DIR: await scratch('light') });
+    const service = startProcess({ TEMP_DIR: await makeTempDir('light') });
     try {
       await service.base();
       const maps = await readFile(`/proc/${service.pid}/maps`, 'utf8').catch(() => undefined);
@@ -263,26 +263,26 @@ describe('imagemill regress', () => {
   });
 
   it('replaces an older baseline, and keeps nothing of it', async () => {
-    const to = join(await scratch('older'), 'baseline');
-    await imagemill(['regress', 'record', images, '--matrix', matrix, '--to', to]);
-    const fewer = await scratch('fewer');
+    const to = join(await makeTempDir('older'), 'baseline');
+    await runCli(['regress', 'record', images, '--matrix', matrix, '--to', to]);
+    const fewer = await makeTempDir('fewer');
     await copyFile(fixturePath('scene.png'), join(fewer, 'scene.png'));
-    await imagemill(['regress', 'record', fewer, '--matrix', matrix, '--to', to]);
+    await runCli(['regress', 'record', fewer, '--matrix', matrix, '--to', to]);
     expect(await readdir(join(to, 'results'))).to.deep.equal(['scene.png']);
     await rm(to, { recursive: true });
   });
 
   it('keeps the older baseline when a new one cannot be recorded', async () => {
-    const to = join(await scratch('kept'), 'baseline');
+    const to = join(await makeTempDir('kept'), 'baseline');
     const words = ['regress', 'record', images, '--matrix', matrix, '--to', to];
-    await imagemill(words);
+    await runCli(words);
     const inside = async () => (await readdir(to, { recursive: true })).sort();
     const found = await inside();
     for (const more of [
       ['--url', 'http://127.0.0.1:1'],
       ['--repeat', '0'],
     ]) {
-      expect((await imagemill([...words, ...more])).status).to.equal(2);
+      expect((await runCli([...words, ...more])).status).to.equal(2);
       expect(await inside(), more.join(' ')).to.deep.equal(found);
     }
   });
@@ -292,16 +292,16 @@ describe('imagemill regress', () => {
     ['SIGTERM', 143],
   ] as const) {
     it(`at ${signal} stops the tools, leaves nothing behind and ends with ${status}`, async () => {
-      const to = join(await scratch('stopped'), 'baseline');
+      const to = join(await makeTempDir('stopped'), 'baseline');
       for (const words of [
         ['check', images, '--against', baseline],
         ['record', images, '--matrix', matrix, '--to', to],
       ]) {
-        const temp = await scratch('temp');
-        const pidFile = join(await scratch('pid'), 'pid');
+        const temp = await makeTempDir('temp');
+        const pidFile = join(await makeTempDir('pid'), 'pid');
         const MAGICK_BIN = await fakeMagick(`echo $$ > ${pidFile}; sleep 60`);
         const env = { MAGICK_BIN, SANDBOX: 'off', CONCURRENCY: '2', TMPDIR: temp, TEMP_DIR: temp };
-        const ended = await command(['regress', ...words], {
+        const ended = await runCommand(['regress', ...words], {
           env,
           async meanwhile(pid) {
             await eventually(() => readFile(pidFile, 'utf8').catch(() => undefined));
@@ -318,20 +318,20 @@ describe('imagemill regress', () => {
   }
 
   it('passes over a baseline that is among the images', async () => {
-    const among = await scratch('among');
+    const among = await makeTempDir('among');
     await copyFile(fixturePath('scene.png'), join(among, 'scene.png'));
     const to = join(among, 'baseline');
     const words = ['regress', 'record', among, '--matrix', matrix, '--to', to];
-    await imagemill(words);
-    expect((await imagemill(words)).stdout).to.include('1 images, 3 results');
+    await runCli(words);
+    expect((await runCli(words)).stdout).to.include('1 images, 3 results');
     const { status, findings } = await check(to, [], {}, among);
     expect([status, findings.length]).to.deep.equal([0, 3]);
   });
 
   it('ends with 2, not with 0, when nothing was compared at all', async () => {
-    const nothing = join(await scratch('nothing'), 'matrix.json');
+    const nothing = join(await makeTempDir('nothing'), 'matrix.json');
     await writeFile(nothing, JSON.stringify({ ...MATRIX, overrides: [{ skip: true }] }));
-    const { status, stderr } = await imagemill([
+    const { status, stderr } = await runCli([
       'regress',
       'compare',
       baseline,
@@ -363,7 +363,7 @@ describe('imagemill regress', () => {
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
       try {
         const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-        const TMPDIR = await scratch('gone');
+        const TMPDIR = await makeTempDir('gone');
         const { status, stderr } = await check(baseline, ['--url', url], { TMPDIR });
         expect(stderr).to.match(message);
         expect(stderr, 'a sentence').not.to.include('    at ');

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { DEFAULT_MATRIX, MatrixError, readMatrix, toMatrix } from '../../src/regress/matrix.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 
 describe('a matrix of regress', () => {
   it('has a default with every output format', () => {
@@ -11,7 +11,7 @@ describe('a matrix of regress', () => {
   });
 
   it('is read from YAML and from JSON, with the names of the API', async () => {
-    const folder = await scratch('matrix');
+    const folder = await makeTempDir('matrix');
     const [yaml, json] = [join(folder, 'matrix.yaml'), join(folder, 'matrix.json')];
     await writeFile(yaml, 'cases:\n  - { name: small, format: JPEG, width: 300, strip_metadata: no }\n');
     await writeFile(json, '{"cases":[{"name":"small","format":"JPEG","width":300,"strip_metadata":false}]}');
@@ -88,7 +88,7 @@ describe('a matrix of regress', () => {
   }
 
   it('that is no YAML, or not there, is refused with its name', async () => {
-    const path = join(await scratch('matrix'), 'broken.yaml');
+    const path = join(await makeTempDir('matrix'), 'broken.yaml');
     await writeFile(path, 'cases: [');
     for (const [file, message] of [
       [path, /broken\.yaml: /],

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { htmlReport } from '../../src/regress/report/html.ts';
 import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { hostileFindings } from './findings.ts';
 
 describe('the report of regress in a browser', () => {
@@ -15,7 +15,7 @@ describe('the report of regress in a browser', () => {
   before(async function () {
     this.timeout(60_000);
     const { findings, before: one, after } = await hostileFindings();
-    const path = join(await scratch('report'), 'report.html');
+    const path = join(await makeTempDir('report'), 'report.html');
     await writeFile(path, await htmlReport(findings, one, after));
     browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
     page = await browser.newPage({ viewport: { width: 1000, height: 900 } });

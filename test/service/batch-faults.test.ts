@@ -11,10 +11,10 @@ import { createQueue } from '../../src/engine/pool.ts';
 import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
 import { createDiskRoom } from '../../src/files/disk-room.ts';
 import { sendArchive } from '../../src/http/send-archive.ts';
-import { ask, fixture, fixturePath } from '../helpers/client.ts';
+import { sendForm, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { scratch } from '../helpers/hooks.ts';
-import { eventually, isRunning, script } from '../helpers/scripts.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { eventually, isRunning, writeScript } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { makeZip } from '../helpers/zip.ts';
 
@@ -32,18 +32,18 @@ describe('a batch in which something goes wrong', () => {
   };
   /** A tool that writes down its process number and hangs. */
   const hanging = async () => {
-    const folder = await scratch('pids');
+    const folder = await makeTempDir('pids');
     const pids = async () => (await readdir(folder)).map(Number);
     return { MAGICK_BIN: await fakeMagick(`trap '' TERM; echo > ${folder}/$$; sleep 60`), pids };
   };
 
   it('stops what waits and what runs at the first failure', async () => {
-    const folder = await scratch('first');
+    const folder = await makeTempDir('first');
     // One conversion fails once the other runs, which would go on for a minute.
     const wait = `while [ ! -e ${folder}/second ]; do sleep 0.02; done; exit 1`;
     const body = `echo > ${folder}/pid-$$; if mkdir ${folder}/first 2>/dev/null; then ${wait}; fi; echo > ${folder}/second; sleep 60`;
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
-    const { status, message } = await ask(`${current().base}/batch`, { method: 'POST', body: form(20) });
+    const { status, message } = await sendForm(`${current().base}/batch`, { method: 'POST', body: form(20) });
     expect(status).to.equal(400);
     expect(message).to.match(/^File \d+ \("\d+\.jpg"\) is damaged/);
     const pids = (await readdir(folder)).flatMap((name) => /^pid-(\d+)$/.exec(name)?.[1] ?? []).map(Number);
@@ -57,9 +57,9 @@ describe('a batch in which something goes wrong', () => {
     for (const onError of ['fail', 'skip']) {
       const body = form(5);
       body.append('on_error', onError);
-      expect((await ask(`${current().base}/batch`, { method: 'POST', body })).status).to.equal(503);
+      expect((await sendForm(`${current().base}/batch`, { method: 'POST', body })).status).to.equal(503);
     }
-    expect((await ask(`${current().base}/batch`, { method: 'POST', body: form(4) })).status).to.equal(200);
+    expect((await sendForm(`${current().base}/batch`, { method: 'POST', body: form(4) })).status).to.equal(200);
   });
 
   it('is left by its client in the middle of the conversions: no process and no file stays', async () => {
@@ -123,7 +123,7 @@ describe('a batch in which something goes wrong', () => {
     const gone = new ServerResponse(new IncomingMessage(new Socket()));
     gone.destroy();
     await once(gone, 'close').catch(() => {});
-    const path = join(await scratch('result'), 'image.webp');
+    const path = join(await makeTempDir('result'), 'image.webp');
     await copyFile(fixturePath('scene.webp'), path);
     const { size: bytes } = await stat(path);
     const converted = { path, bytes, queuedMs: 0, convertedMs: 0, notes: [] };
@@ -197,18 +197,18 @@ describe('a batch in which something goes wrong', () => {
   });
 
   it('never holds up a single conversion by more than what runs already', async () => {
-    const folder = await scratch('order');
+    const folder = await makeTempDir('order');
     // Every conversion writes down that it runs, and ends when it is told to.
     const body = `id="$(date +%s%N)"; echo "$PWD" > ${folder}/$id; while [ ! -e ${folder}/go ]; do sleep 0.02; done; cp ${fixturePath('scene.webp')} image.webp`;
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
-    const batch = ask(`${current().base}/batch`, { method: 'POST', body: form(20) });
+    const batch = sendForm(`${current().base}/batch`, { method: 'POST', body: form(20) });
     await eventually(async () => (await readdir(folder)).length === 2);
     const data = new FormData();
     data.append('file', new Blob([new Uint8Array(photo)]), 'single.jpg');
-    const single = ask(`${current().base}/convert`, { method: 'POST', body: data });
+    const single = sendForm(`${current().base}/convert`, { method: 'POST', body: data });
     await eventually(async () => (await openRequests()).length === 2);
     await eventually(async () => (await receivedFiles()) === 21);
-    await script('go', '', folder);
+    await writeScript('go', '', folder);
     expect([(await single).status, (await batch).status]).to.deep.equal([200, 200]);
 
     const order = (await readdir(folder)).filter((name) => name !== 'go').sort();
@@ -234,7 +234,7 @@ describe('converting all', () => {
   const sources = (...texts: readonly string[]): Promise<ConversionInput[]> =>
     Promise.all(
       texts.map(async (text, at) => {
-        const folder = await scratch('source');
+        const folder = await makeTempDir('source');
         await writeFile(join(folder, 'in'), text);
         return { label: 'abcdef'[at] as string, folder, type: 'png' };
       }),

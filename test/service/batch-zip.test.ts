@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
-import { type Answer, ask, convert, fixture } from '../helpers/client.ts';
+import { type Answer, sendForm, convert, fixture } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 import { type MadeEntry, makeZip, namesByOthers, readZip } from '../helpers/zip.ts';
 
@@ -33,7 +33,7 @@ describe('a ZIP in a batch', () => {
     const form = new FormData();
     for (const [field, value] of Object.entries(fields)) form.append(field, value);
     for (const [name, content] of files) form.append('files', new Blob([new Uint8Array(content)]), name);
-    return ask(`${service.base}/batch`, { method: 'POST', body: form });
+    return sendForm(`${service.base}/batch`, { method: 'POST', body: form });
   };
   const names = async (answer: Answer) => {
     expect(answer.status, answer.message).to.equal(200);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { INPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
-import { type Answer, ask, fixture } from '../helpers/client.ts';
+import { type Answer, sendForm, fixture } from '../helpers/client.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { namesByOthers, readZip, readZipStream } from '../helpers/zip.ts';
@@ -21,7 +21,7 @@ describe('a batch', () => {
     for (const [field, value] of Object.entries(fields)) form.append(field, value);
     for (const [name, content, field = 'files'] of files)
       form.append(field, new Blob([new Uint8Array(content)]), name);
-    return ask(`${service.base}/batch`, { method: 'POST', body: form });
+    return sendForm(`${service.base}/batch`, { method: 'POST', body: form });
   };
   const namesOf = async (answer: Answer) => {
     expect(answer.status, answer.message).to.equal(200);
@@ -56,7 +56,7 @@ describe('a batch', () => {
       const form = new FormData();
       form.append('file', new Blob([new Uint8Array(content)]), name);
       form.append('format', format);
-      return (await ask(`${service.base}/convert`, { method: 'POST', body: form })).body;
+      return (await sendForm(`${service.base}/convert`, { method: 'POST', body: form })).body;
     };
 
     it('has the headers that were promised', async () => {
@@ -175,7 +175,7 @@ describe('a batch', () => {
         ]);
         const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
         expect(
-          await namesOf(await ask(`${service.base}/batch`, { method: 'POST', headers, body })),
+          await namesOf(await sendForm(`${service.base}/batch`, { method: 'POST', headers, body })),
         ).to.deep.equal([name]);
       });
   });
@@ -234,7 +234,7 @@ describe('a batch', () => {
           Buffer.from('\r\n--xyz--\r\n'),
         ]);
         const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
-        const { status, message } = await ask(`${service.base}/batch`, { method: 'POST', headers, body });
+        const { status, message } = await sendForm(`${service.base}/batch`, { method: 'POST', headers, body });
         expect(`${status} ${message}`).to.match(/^400 The field "files(\[\])?" holds text, not a file/);
       }
     });
@@ -306,7 +306,7 @@ describe('a batch', () => {
       for (const [name, content] of [files[0], files[2]] as File[])
         form.append('files', new Blob([new Uint8Array(content)]), name);
       form.append('on_error', 'skip');
-      expect((await ask(`${service.base}/batch`, { method: 'POST', body: form })).status).to.equal(415);
+      expect((await sendForm(`${service.base}/batch`, { method: 'POST', body: form })).status).to.equal(415);
     });
 
     it('names the file that its format cannot hold', async () => {
@@ -324,7 +324,7 @@ describe('a batch', () => {
       for (const [name, content] of files.slice(0, 2))
         form.append('files', new Blob([new Uint8Array(content)]), name);
       form.append('on_error', 'skip');
-      const answer = await ask(`${service.base}/batch`, { method: 'POST', body: form });
+      const answer = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
       expect(await namesOf(answer)).to.deep.equal(['good.webp', 'errors.json']);
     });
   });

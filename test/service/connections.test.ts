@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { expect } from 'chai';
-import { ask, convert, fixture } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { dial, parseAnswer, readAll, statuses } from '../helpers/raw-http.ts';
 import { eventually } from '../helpers/scripts.ts';
@@ -30,7 +30,7 @@ describe('connections', function () {
 
   const start = async (settings: Record<string, string> = {}): Promise<void> => {
     const few = ['sh', '-c', 'ulimit -n 600; exec "$0" "$@"'];
-    server = startProcess({ TEMP_DIR: await scratch('connections'), ...settings }, few);
+    server = startProcess({ TEMP_DIR: await makeTempDir('connections'), ...settings }, few);
     base = await server.base();
   };
   const stop = async (): Promise<void> => {
@@ -162,6 +162,6 @@ describe('a refused request', function () {
     const { answer, ms } = await refusal('HELLO\r\n\r\n');
     expect(statuses(answer)).to.deep.equal([400]);
     expect(ms).to.be.below(15_000);
-    expect((await ask(`${current().base}/health`)).status).to.equal(200);
+    expect((await sendForm(`${current().base}/health`)).status).to.equal(200);
   });
 });

@@ -2,9 +2,9 @@ import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { ico, tiff, withChunk } from '../../scripts/fixtures/writers.ts';
-import { ask, convert, fixture } from '../helpers/client.ts';
+import { sendForm, convert, fixture } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { script } from '../helpers/scripts.ts';
+import { writeScript } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
 /** Files that are wrong about themselves, and files whose words are those of the tools' own errors. */
@@ -53,7 +53,7 @@ describe('a file that is wrong about itself', () => {
       form.append('on_error', 'skip');
       form.append('files', new Blob([new Uint8Array(file())]), 'bad');
       form.append('files', new Blob([new Uint8Array(await fixture('scene.png'))]), 'good.png');
-      expect((await ask(`${base}/batch`, { method: 'POST', body: form })).status).to.equal(200);
+      expect((await sendForm(`${base}/batch`, { method: 'POST', body: form })).status).to.equal(200);
       expect(current().logged.filter(({ level }) => Number(level) >= 50)).to.deep.equal([]);
     });
   }
@@ -142,7 +142,7 @@ describe('a tool that draws SVG', () => {
   ]) {
     it(`is answered with 400 when it says that all is well and leaves ${what}`, async () => {
       const answers = `case "$*" in --version) echo "rsvg-convert version 2.60.0" ;; *) ${body} ;; esac`;
-      await start({ RSVG_BIN: await script('rsvg-convert', answers) });
+      await start({ RSVG_BIN: await writeScript('rsvg-convert', answers) });
       for (const format of ['png', 'webp']) {
         const { status, message } = await convert(current().base, await fixture('scene.svg'), { format });
         expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid SVG image.']);

@@ -7,8 +7,8 @@ import express, { type ErrorRequestHandler } from 'express';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { viewerFile } from '../../src/http/docs.ts';
 import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
-import { ask, fixturePath } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { sendForm, fixturePath } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { decode } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
@@ -24,7 +24,7 @@ describe('the reference at /docs', () => {
 
   it('is a page, with a policy that allows nothing from elsewhere, no inline script and no eval', async () => {
     for (const path of ['/docs', '/docs/']) {
-      const { status, headers, body } = await ask(origin + path);
+      const { status, headers, body } = await sendForm(origin + path);
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=utf-8']);
       expect(body.toString()).to.include('<title>imagemill: the API</title>');
       const policy = headers.get('content-security-policy') ?? '';
@@ -35,11 +35,11 @@ describe('the reference at /docs', () => {
   });
 
   it('brings its files along: those of a version to be kept for ever, our own to be asked about', async () => {
-    const page = (await ask(`${origin}/docs`)).body.toString();
+    const page = (await sendForm(`${origin}/docs`)).body.toString();
     const files = [...page.matchAll(/(?:href|src)="(\/docs\/[^"]+)"/g)].map(([, path]) => path as string);
     expect(files).to.have.length(4);
     for (const path of files) {
-      const { status, headers } = await ask(origin + path);
+      const { status, headers } = await sendForm(origin + path);
       expect([status, headers.get('content-type')], path).to.deep.equal([
         200,
         path.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
@@ -51,7 +51,7 @@ describe('the reference at /docs', () => {
   });
 
   it('sends what is large compressed to those who can read that', async () => {
-    const page = (await ask(`${origin}/docs`)).body.toString();
+    const page = (await sendForm(`${origin}/docs`)).body.toString();
     const [, path = ''] = /src="([^"]+bundle\.js)"/.exec(page) ?? [];
     const as = (encoding: string) =>
       fetch(origin + path, { method: 'HEAD', headers: { 'accept-encoding': encoding } });
@@ -65,12 +65,12 @@ describe('the reference at /docs', () => {
       .to.be.above(0)
       .and.below((sizes[1] as number) / 3);
     for (const { headers } of [packed, plain]) expect(headers.get('vary')).to.equal('Accept-Encoding');
-    const { body } = await ask(origin + path);
+    const { body } = await sendForm(origin + path);
     expect(body.length).to.equal(sizes[1]);
   });
 
   it('sends a file again that could not be read the first time', async () => {
-    const path = join(await scratch('viewer'), 'viewer.js');
+    const path = join(await makeTempDir('viewer'), 'viewer.js');
     const app = express();
     app.get('/viewer.js', viewerFile(path));
     app.use(((_error, _req, res, _next) => void res.status(503).end()) satisfies ErrorRequestHandler);
@@ -78,9 +78,9 @@ describe('the reference at /docs', () => {
     await once(server, 'listening');
     try {
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/viewer.js`;
-      expect((await ask(url)).status).to.equal(503);
+      expect((await sendForm(url)).status).to.equal(503);
       await writeFile(path, 'viewer');
-      const { status, headers, body } = await ask(url);
+      const { status, headers, body } = await sendForm(url);
       expect([status, headers.get('content-encoding'), body.toString()]).to.deep.equal([
         200,
         'gzip',
@@ -92,21 +92,21 @@ describe('the reference at /docs', () => {
   });
 
   it('has the methods of a page, and is answered in the error shape for others and for other files', async () => {
-    const head = await ask(`${origin}/docs`, { method: 'HEAD' });
+    const head = await sendForm(`${origin}/docs`, { method: 'HEAD' });
     expect([head.status, head.body.length]).to.deep.equal([200, 0]);
-    const wrong = await ask(`${origin}/docs`, { method: 'POST' });
+    const wrong = await sendForm(`${origin}/docs`, { method: 'POST' });
     expect([wrong.status, wrong.headers.get('allow'), wrong.message]).to.deep.equal([
       405,
       'GET, HEAD, OPTIONS',
       'POST is not allowed here: use GET, HEAD, OPTIONS.',
     ]);
     for (const path of ['/docs/index.html', '/docs/swagger-initializer.js']) {
-      expect((await ask(origin + path)).message, path).to.equal('There is nothing at this path.');
+      expect((await sendForm(origin + path)).message, path).to.equal('There is nothing at this path.');
     }
   });
 
   it('does not count toward the rate limit, as the document does', async () => {
-    const left = async (path: string) => (await ask(origin + path)).headers.get('x-ratelimit-remaining');
+    const left = async (path: string) => (await sendForm(origin + path)).headers.get('x-ratelimit-remaining');
     const before = Number(await left('/api/v1/openapi.json'));
     expect(await left('/docs')).to.equal(null);
     expect(Number(await left('/api/v1/openapi.json'))).to.equal(before - 1);

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import sharp from 'sharp';
 import { inspect } from '../../src/convert/header/header.ts';
 import { convert } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { decode } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
@@ -144,7 +144,7 @@ describe('an SVG', () => {
   ]) {
     it(`has the size in its header that librsvg draws: ${root}`, async () => {
       const svg = Buffer.from(`<svg ${NAMESPACE} ${root}><rect width="90" height="33"/></svg>`);
-      const path = join(await scratch('svg'), 'in');
+      const path = join(await makeTempDir('svg'), 'in');
       await writeFile(path, svg);
       const { width = 0, height = 0 } = await inspect(path, 'svg');
       const drawn = await sizeOf(await pipe(process.env.RSVG_BIN ?? 'rsvg-convert', ['-f', 'png'], svg));

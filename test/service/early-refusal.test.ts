@@ -9,7 +9,7 @@ import { expect } from 'chai';
 import { chromium } from 'playwright-core';
 import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
 import { fixture } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { useService } from '../helpers/service.ts';
 
 const MIB = 1024 * 1024;
@@ -25,7 +25,7 @@ describe('an early refusal of 200 MB reaches', () => {
 
   /** A file of 200 MiB that takes no room on disk. */
   const bigFile = async (start: Buffer): Promise<string> => {
-    const path = join(await scratch('big'), 'big.jpg');
+    const path = join(await makeTempDir('big'), 'big.jpg');
     const file = await open(path, 'w');
     await file.write(start);
     await file.truncate(SIZE);

@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ask, convert, convertRaw, fixture } from '../helpers/client.ts';
+import { sendForm, convert, convertRaw, fixture } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
 import { eventually, isRunning } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
@@ -142,7 +142,7 @@ describe('at the edge', () => {
       ['\r\n'.repeat(1000), MALFORMED],
       ['--xyz\r\n\r\n--xyz--', MALFORMED],
     ] as const) {
-      const { status, message } = await ask(`${current().base}/convert`, { method: 'POST', headers, body });
+      const { status, message } = await sendForm(`${current().base}/convert`, { method: 'POST', headers, body });
       expect([status, message], JSON.stringify(body.slice(0, 20))).to.deep.equal([400, reason]);
     }
     await nothingLeft();
@@ -151,9 +151,9 @@ describe('at the edge', () => {
 
 describe('a server that is killed', () => {
   it('with -9 takes its tools with it', async () => {
-    const pidFile = join(await scratch('pid'), 'pid');
+    const pidFile = join(await makeTempDir('pid'), 'pid');
     const magick = await fakeMagick(`echo $$ > ${pidFile}; exec sleep 60`);
-    const server = startProcess({ MAGICK_BIN: magick, TEMP_DIR: await scratch('killed') });
+    const server = startProcess({ MAGICK_BIN: magick, TEMP_DIR: await makeTempDir('killed') });
     const base = await server.base();
     const lost = convert(base, await fixture('scene.jpg')).catch(() => 'lost');
     const pid = await eventually(

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ask, fixture, fixturePath } from '../helpers/client.ts';
+import { sendForm, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { formWith, readBody, sendFrom } from '../helpers/from-address.ts';
-import { scratch } from '../helpers/hooks.ts';
-import { eventually, script } from '../helpers/scripts.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { eventually, writeScript } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
 describe('one client that fills the queue', function () {
@@ -23,13 +23,13 @@ describe('one client that fills the queue', function () {
     return form;
   };
   const waiting = async (): Promise<number> => {
-    const { body } = await ask(current().base.replace('/api/v1', '/metrics'));
+    const { body } = await sendForm(current().base.replace('/api/v1', '/metrics'));
     return Number(/^imagemill_conversions_waiting (\d+)/m.exec(body.toString())?.[1]);
   };
 
   for (const concurrency of [1, 2]) {
     it(`holds another client up by no more than one running conversion, with ${concurrency} at once, and is refused itself`, async () => {
-      const folder = await scratch('order');
+      const folder = await makeTempDir('order');
       const log = join(folder, 'sizes');
       const wait = `while [ ! -e ${folder}/go ]; do sleep 0.02; done`;
       const tool = `wc -c < in >> ${log}; ${wait}; cp ${fixturePath('scene.webp')} image.webp`;
@@ -52,7 +52,7 @@ describe('one client that fills the queue', function () {
       const small = Buffer.concat([photo, Buffer.alloc(5000)]);
       const modest = sendFrom('127.0.0.9', `${current().base}/convert`, formWith(small));
       expect(await Promise.race([modest.then(() => 0), ...batches]), 'a batch that made room').to.equal(503);
-      await script('go', '', folder);
+      await writeScript('go', '', folder);
       const { status, response } = await modest;
       await readBody(response);
       expect(status).to.equal(200);

@@ -3,10 +3,10 @@ import { readdir, readFile, rename } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ask, convert, fixture, fixturePath, trap } from '../helpers/client.ts';
+import { sendForm, convert, fixture, fixturePath, edgeCase } from '../helpers/client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
-import { scratch } from '../helpers/hooks.ts';
-import { eventually, isRunning, script } from '../helpers/scripts.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { eventually, isRunning, writeScript } from '../helpers/scripts.ts';
 import { type OwnService, useOwnServices } from '../helpers/service.ts';
 
 const PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
@@ -35,7 +35,7 @@ describe('when something goes wrong', () => {
 
   describe('with the tool', () => {
     it('returns 413 with the limit and its setting, without Retry-After, and kills the process when a tool hangs', async () => {
-      const pidFile = join(await scratch('pid'), 'pid');
+      const pidFile = join(await makeTempDir('pid'), 'pid');
       await start({
         MAGICK_BIN: await fakeMagick(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`),
         CONVERT_TIMEOUT_MS: '1000',
@@ -139,7 +139,7 @@ describe('when something goes wrong', () => {
       );
       const body = `case "$*" in *-intent*) ${mismatch}; exit 1 ;; *) cp ${real} image.webp ;; esac`;
       await start({ MAGICK_BIN: await fakeMagick(body) });
-      const { status, headers } = await convert(current().base, await trap('p3-tagged.jpg'));
+      const { status, headers } = await convert(current().base, await edgeCase('p3-tagged.jpg'));
       expect([status, headers.get('x-conversion-notes')]).to.deep.equal([200, null]);
     });
 
@@ -167,7 +167,7 @@ describe('when something goes wrong', () => {
 
   describe('with the queue', () => {
     it('being full, the answer is 503 with Retry-After; what waits is still done', async () => {
-      const folder = await scratch('gate');
+      const folder = await makeTempDir('gate');
       const gate = join(folder, 'open');
       const body = `echo > ${folder}/started; while [ ! -e ${gate} ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
       await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '1', QUEUE_LIMIT: '1' });
@@ -183,7 +183,7 @@ describe('when something goes wrong', () => {
         'The service is busy: too many conversions are waiting. Try again shortly.',
         '5',
       ]);
-      await script('open', '', folder);
+      await writeScript('open', '', folder);
       expect([(await running).status, (await waiting).status]).to.deep.equal([200, 200]);
     });
   });
@@ -219,7 +219,7 @@ describe('when something goes wrong', () => {
     });
 
     it('in the middle of the conversion, its process is killed and nothing is left', async () => {
-      const pidFile = join(await scratch('pid'), 'pid');
+      const pidFile = join(await makeTempDir('pid'), 'pid');
       await start({ MAGICK_BIN: await fakeMagick(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`) });
       const socket = await dial(current());
       socket.write(head(body().length));
@@ -292,7 +292,7 @@ describe('when something goes wrong', () => {
         await start({});
         const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
         const body = Buffer.concat([Buffer.from(wrong), good()]);
-        expect((await ask(`${current().base}/convert`, { method: 'POST', headers, body })).status).to.equal(
+        expect((await sendForm(`${current().base}/convert`, { method: 'POST', headers, body })).status).to.equal(
           400,
         );
         expect(await openRequests()).to.deep.equal([]);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { ask, convert, convertRaw, fixture } from '../helpers/client.ts';
+import { sendForm, convert, convertRaw, fixture } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 
 describe('form fields', () => {
@@ -90,7 +90,7 @@ describe('form fields', () => {
     form.append('quality', '80');
     form.append('quality', '80');
     form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
-    const { status, message } = await ask(`${service.base}/convert`, { method: 'POST', body: form });
+    const { status, message } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
     expect([status, message]).to.deep.equal([400, 'The field "quality" was given more than once.']);
   });
 
@@ -98,7 +98,7 @@ describe('form fields', () => {
     const form = new FormData();
     for (const name of ['x', 'x', '__proto__', 'constructor', 'hasOwnProperty']) form.append(name, '1');
     form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
-    const { status } = await ask(`${service.base}/convert`, { method: 'POST', body: form });
+    const { status } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
     expect(status).to.equal(200);
   });
 
@@ -107,7 +107,7 @@ describe('form fields', () => {
     form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
     form.append('format', 'png');
     form.append('width', '30');
-    const { body } = await ask(`${service.base}/convert`, { method: 'POST', body: form });
+    const { body } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
     const { format, width } = await sharp(body).metadata();
     expect([format, width]).to.deep.equal(['png', 30]);
   });

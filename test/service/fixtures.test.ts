@@ -3,11 +3,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import type { Facts } from '../../scripts/fixtures/trap.ts';
+import type { ExpectedResult } from '../../scripts/fixtures/trap.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { type Answer, convert } from '../helpers/client.ts';
-import { leakedTags, readTags } from '../helpers/exif.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { remainingMetadata, readTags } from '../helpers/exif.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { decode, onGrey, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
@@ -33,7 +33,7 @@ describe('a fixture', () => {
   const service = useService();
 
   for (const name of readdirSync(FOLDER).filter((file) => !file.endsWith('.json'))) {
-    const facts = JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as Facts;
+    const facts = JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as ExpectedResult;
     const bytes = readFileSync(join(FOLDER, name));
 
     describe(`${name}: ${facts.shows}`, () => {
@@ -61,7 +61,7 @@ describe('a fixture', () => {
       }
 
       it('leaves no metadata behind in any of them', async () => {
-        const folder = await scratch('leaks');
+        const folder = await makeTempDir('leaks');
         const paths: string[] = [];
         for (const format of OUTPUT_TYPES) {
           const { status, body } = await answerIn(format);
@@ -69,17 +69,17 @@ describe('a fixture', () => {
           paths.push(join(folder, `result.${format}`));
           await writeFile(paths.at(-1) as string, body);
         }
-        expect((await readTags(paths)).flatMap(leakedTags)).to.deep.equal([]);
+        expect((await readTags(paths)).flatMap(remainingMetadata)).to.deep.equal([]);
       });
     });
   }
 });
 
-function notesFor({ notes = {} }: Facts, format: OutputType): string {
+function notesFor({ notes = {} }: ExpectedResult, format: OutputType): string {
   return [...(notes.any ?? []), ...(notes[format] ?? [])].join(', ');
 }
 
-async function checkPicture(body: Buffer, facts: Facts, format: OutputType): Promise<void> {
+async function checkPicture(body: Buffer, facts: ExpectedResult, format: OutputType): Promise<void> {
   const { size, pixels = [], moving, pages = 1, within = 0 } = facts;
   const frames = moving && OUTPUTS[format].animation ? moving.delays.length : 1;
   const picture = await decode(body, format);

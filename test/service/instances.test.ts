@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { expect } from 'chai';
-import { ask, fixture } from '../helpers/client.ts';
+import { sendForm, fixture } from '../helpers/client.ts';
 import { type Daemon, freePorts, startNginx, startRedis } from '../helpers/daemons.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { eventually } from '../helpers/scripts.ts';
 
@@ -53,7 +53,7 @@ describe('three instances behind a proxy, with Redis', function () {
   const startInstance = async (at: number): Promise<ServiceProcess> =>
     startProcess({
       PORT: String(ports[at]),
-      TEMP_DIR: await scratch('instance'),
+      TEMP_DIR: await makeTempDir('instance'),
       REDIS_URL: `redis://127.0.0.1:${redis.port}`,
       RATE_LIMIT_PER_MINUTE: '60',
       TRUST_PROXY: '1',
@@ -87,7 +87,7 @@ describe('three instances behind a proxy, with Redis', function () {
         const body = new FormData();
         body.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
         const headers = { 'x-test-client': `2001:db8:${randomInt(65536).toString(16)}:${sent.length}::1` };
-        const end = await ask(`${base()}/convert`, { method: 'POST', headers, body }).then(
+        const end = await sendForm(`${base()}/convert`, { method: 'POST', headers, body }).then(
           ({ status }) => status,
           (error: Error) => error.message,
         );
@@ -107,7 +107,7 @@ describe('three instances behind a proxy, with Redis', function () {
   const lost = (sent: readonly Sent[]) => sent.filter(({ end }) => end !== 200);
 
   it('let 60 requests a minute of one client through in total, whichever instance answers', async () => {
-    const answers = await Promise.all(Array.from({ length: 66 }, () => ask(`${base()}/formats`)));
+    const answers = await Promise.all(Array.from({ length: 66 }, () => sendForm(`${base()}/formats`)));
     const passed = answers.filter(({ status }) => status === 200);
     expect(passed).to.have.length(60);
     expect(answers.filter(({ status }) => status === 429)).to.have.length(6);
@@ -129,7 +129,7 @@ describe('three instances behind a proxy, with Redis', function () {
     const fresh = { headers: { 'x-test-client': '203.0.113.9' } };
     const left = [];
     for (let request = 0; request < 4; request += 1)
-      left.push((await ask(`${base()}/formats`, fresh)).headers.get('x-ratelimit-remaining'));
+      left.push((await sendForm(`${base()}/formats`, fresh)).headers.get('x-ratelimit-remaining'));
     expect(left).to.deep.equal(['59', '58', '57', '56']);
   });
 

@@ -5,7 +5,7 @@ import sharp from 'sharp';
 import { tiff } from '../../scripts/fixtures/writers.ts';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
 /** What is too large is refused by its header: 413, with the value, the limit and its setting, and no tool is started. */
@@ -121,7 +121,7 @@ describe('a limit', () => {
   });
 
   it('of the machine is set for every tool: memory, processor time, size and number of files, core dumps', async () => {
-    const folder = await scratch('limits');
+    const folder = await makeTempDir('limits');
     const asked = ['v', 'St', 'Ht', 'f', 'n', 'c'].map((flag) => `ulimit -${flag}`).join('; ');
     const MAGICK_BIN = await fakeMagick(
       `{ ${asked}; } > ${folder}/limits; cp ${fixturePath('scene.webp')} image.webp`,

@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ask, convert, fixture } from '../helpers/client.ts';
+import { sendForm, convert, fixture } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
 import { eventually } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
@@ -31,7 +31,7 @@ function samplesIn(text: string): Sample[] {
 describe('the metrics', () => {
   const { start, current } = useOwnServices();
   const scrape = async (): Promise<Sample[]> => {
-    const { status, headers, body } = await ask(new URL('/metrics', current().base).href);
+    const { status, headers, body } = await sendForm(new URL('/metrics', current().base).href);
     expect(status).to.equal(200);
     expect(headers.get('content-type')).to.match(/^text\/plain; version=0\.0\.4/);
     return samplesIn(body.toString());
@@ -81,7 +81,7 @@ describe('the metrics', () => {
   });
 
   it('say what runs, what waits, what is refused and what it may take on disk, and that a tool was killed', async () => {
-    const folder = await scratch('gate');
+    const folder = await makeTempDir('gate');
     await start({
       MAGICK_BIN: await fakeMagick(`echo >> ${folder}/begun; sleep 60`),
       CONCURRENCY: '1',
@@ -130,9 +130,9 @@ describe('the metrics', () => {
   it('are not counted by the rate limit, count what it refuses, and not what the probe tries', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '1' });
     const statuses = [];
-    for (const _ of [1, 2, 3]) statuses.push((await ask(`${current().base}/health`)).status);
+    for (const _ of [1, 2, 3]) statuses.push((await sendForm(`${current().base}/health`)).status);
     expect(statuses).to.deep.equal([200, 429, 429]);
-    expect((await ask(new URL('/readyz', current().base).href)).status).to.equal(200);
+    expect((await sendForm(new URL('/readyz', current().base).href)).status).to.equal(200);
     const samples = await scrapeUntil('imagemill_rate_limited_total', {}, 2);
     expect(samples.filter(({ name }) => name === 'imagemill_conversions_total')).to.deep.equal([]);
   });
@@ -141,19 +141,19 @@ describe('the metrics', () => {
     await start({});
     const { origin } = new URL(current().base);
     const paths = ['/secret', '/api/v1/secret.jpg', '/metricsx', '/api/v1/convert/secret'];
-    for (const path of paths) await ask(`${origin}${path}`, { method: 'POST' });
-    await ask(`${origin}/?secret`);
+    for (const path of paths) await sendForm(`${origin}${path}`, { method: 'POST' });
+    await sendForm(`${origin}/?secret`);
     await scrapeUntil('imagemill_http_requests_total', { route: '/' }, 1);
     const samples = await scrapeUntil('imagemill_http_requests_total', { route: 'other' }, paths.length);
     expect(JSON.stringify(samples)).not.to.include('secret');
   });
 
   it('are what the dashboard asks for: every name and every label of its queries', async () => {
-    const service = startProcess({ TEMP_DIR: await scratch('dashboard') });
+    const service = startProcess({ TEMP_DIR: await makeTempDir('dashboard') });
     try {
       const base = await service.base();
       await convert(base, await fixture('scene.jpg'));
-      const { body } = await ask(new URL('/metrics', base).href);
+      const { body } = await sendForm(new URL('/metrics', base).href);
       const samples = samplesIn(body.toString());
       const { panels } = JSON.parse(await readFile(DASHBOARD, 'utf8')) as {
         panels: { targets?: { expr: string }[] }[];
@@ -226,10 +226,10 @@ describe('the log', () => {
     for (const bytes of [photo, Buffer.from('text'), Buffer.alloc(0)]) {
       const body = new FormData();
       body.append('files', new Blob([new Uint8Array(bytes)]), `${secret}.jpg`);
-      expect((await ask(`${current().base}/batch`, { method: 'POST', body })).status).to.be.above(399);
+      expect((await sendForm(`${current().base}/batch`, { method: 'POST', body })).status).to.be.above(399);
       await convert(current().base, bytes, {}, `${secret}.jpg`);
     }
-    await ask(`${current().base}/${secret}?${secret}`);
+    await sendForm(`${current().base}/${secret}?${secret}`);
     await eventually(() => current().logged.filter(({ msg }) => msg === 'request').length === 7);
     const lines = current().logged.filter(({ level }) => Number(level) >= 30);
     expect(lines.filter((line) => JSON.stringify(line).includes(secret))).to.deep.equal([]);

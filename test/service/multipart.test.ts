@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { ONE_PIXEL } from '../../src/engine/policy.ts';
-import { type Answer, ask, convert, fixture } from '../helpers/client.ts';
+import { type Answer, sendForm, convert, fixture } from '../helpers/client.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
 import { makeZip, readZip } from '../helpers/zip.ts';
 
@@ -15,7 +15,7 @@ const part = (disposition: string, content: string, type?: string): string =>
   `--xyz\r\nContent-Disposition: ${disposition}\r\n${type === undefined ? '' : `Content-Type: ${type}\r\n`}\r\n${content}\r\n`;
 
 const post = (url: string, body: string, type = TYPE): Promise<Answer> =>
-  ask(url, { method: 'POST', headers: { 'content-type': type }, body: Buffer.from(body, 'latin1') });
+  sendForm(url, { method: 'POST', headers: { 'content-type': type }, body: Buffer.from(body, 'latin1') });
 
 describe('a request in multipart', () => {
   const service = useService();

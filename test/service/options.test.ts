@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { type Answer, ask, convert, fixture, trap } from '../helpers/client.ts';
+import { type Answer, sendForm, convert, fixture, edgeCase } from '../helpers/client.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
@@ -83,7 +83,7 @@ describe('frames, pages, background and notes', () => {
         const form = new FormData();
         form.append(field, value);
         form.append(part, new Blob([new Uint8Array(await fixture('scene.png'))]), 'a.png');
-        const { status, message } = await ask(`${service.base}/${path}`, { method: 'POST', body: form });
+        const { status, message } = await sendForm(`${service.base}/${path}`, { method: 'POST', body: form });
         expect([status, message]).to.deep.equal([400, `Invalid ${field} "${value}": expected ${expected}.`]);
       }
     });
@@ -95,14 +95,14 @@ describe('frames, pages, background and notes', () => {
       await fixture('moving.gif'),
       await fixture('scene.png'),
       await fixture('window.png'),
-      await trap('p3-tagged.jpg'),
+      await edgeCase('p3-tagged.jpg'),
     ];
     for (const [at, file] of [...files, files[0] as Buffer].entries()) {
       form.append('files', new Blob([new Uint8Array(file)]), `${at}.bin`);
     }
     form.append('format', 'jpg');
     form.append('background', '#00ff00');
-    const { status, headers, body } = await ask(`${service.base}/batch`, { method: 'POST', body: form });
+    const { status, headers, body } = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
     expect(status).to.equal(200);
     expect(headers.get('x-conversion-notes')).to.equal(
       'first-frame-only;files="0 4", alpha-flattened;files="2", colour-converted-to-srgb;files="3"',

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame, scene } from '../../scripts/fixtures/scene.ts';
-import { convert, fixture, trap } from '../helpers/client.ts';
+import { convert, fixture, edgeCase } from '../helpers/client.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { decode, difference, drawPdf, onGrey } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
@@ -51,9 +51,9 @@ describe('a PDF', () => {
   });
 
   for (const [what, file, image] of [
-    ['a table of colours', () => trap('few-colours.png'), 'image'],
+    ['a table of colours', () => edgeCase('few-colours.png'), 'image'],
     ['an animation, of which the first frame is shown', () => fixture('moving.gif'), 'image'],
-    ['black and white', () => trap('white-is-zero-1.tiff'), 'ccitt'],
+    ['black and white', () => edgeCase('white-is-zero-1.tiff'), 'ccitt'],
   ] as const) {
     it(`from ${what} has lost nothing`, async () => {
       const source = await file();
@@ -65,12 +65,12 @@ describe('a PDF', () => {
   }
 
   it('from black and white that is made smaller has greys, and no JPEG', async () => {
-    const { facts } = await made(await trap('white-is-zero-1.tiff'), { width: '30' });
+    const { facts } = await made(await edgeCase('white-is-zero-1.tiff'), { width: '30' });
     expect(facts).to.deep.include({ images: ['image'], points: [[30, 15]] });
   });
 
   it('from a TIFF has all its pages, each as it needs to be treated, or the first when asked for', async () => {
-    const mixed = await trap('mixed.tiff');
+    const mixed = await edgeCase('mixed.tiff');
     const { facts, body, notes } = await made(mixed);
     expect(facts).to.deep.include({
       pages: 4,

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { expect } from 'chai';
-import { ask, convert, fixture } from '../helpers/client.ts';
+import { sendForm, convert, fixture } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { dial, exchange, parseAnswer, readAll, statuses } from '../helpers/raw-http.ts';
-import { eventually, script } from '../helpers/scripts.ts';
+import { eventually, writeScript } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
 const HEAD = 'Host: x\r\nConnection: close\r\n';
@@ -49,7 +49,7 @@ describe('the protocol', () => {
 
     it('answers 429 instead of 100 when the rate limit is used up', async () => {
       await start({ RATE_LIMIT_PER_MINUTE: '1' });
-      await ask(`${current().base}/health`);
+      await sendForm(`${current().base}/health`);
       const socket = await dial(current().base);
       socket.write(post('/api/v1/convert', FORM + long));
       const [first] = (await once(socket, 'data')) as [Buffer];
@@ -173,14 +173,14 @@ describe('the protocol', () => {
     const health = 'GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n';
     /** A conversion that lasts until `open` is called. */
     const startGate = async () => {
-      const folder = await scratch('gate');
+      const folder = await makeTempDir('gate');
       const body = `echo > ${folder}/started; while [ ! -e ${folder}/open ]; do sleep 0.05; done; exit 1`;
       await start({ MAGICK_BIN: await fakeMagick(body) });
       const part = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
       const photo = (await fixture('scene.jpg')).toString('latin1');
       const form = `${part}${photo}\r\n--xyz--\r\n`;
       const request = `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\n${FORM}Content-Length: ${form.length}\r\n\r\n${form}`;
-      return { request, open: () => script('open', '', folder) };
+      return { request, open: () => writeScript('open', '', folder) };
     };
 
     for (const [what, garbage, last] of [
@@ -224,12 +224,12 @@ describe('the protocol', () => {
       it(`answers other methods of ${path} with 405 and Allow, and OPTIONS with 204`, async () => {
         await start({});
         for (const method of ['POST', 'PUT', 'DELETE']) {
-          const { status, headers } = await ask(origin() + path, { method });
+          const { status, headers } = await sendForm(origin() + path, { method });
           expect([status, headers.get('allow')], method).to.deep.equal([405, 'GET, HEAD, OPTIONS']);
         }
-        const { status, headers } = await ask(origin() + path, { method: 'OPTIONS' });
+        const { status, headers } = await sendForm(origin() + path, { method: 'OPTIONS' });
         expect([status, headers.get('allow')]).to.deep.equal([204, 'GET, HEAD, OPTIONS']);
-        expect((await ask(origin() + path, { method: 'HEAD' })).status).to.equal(200);
+        expect((await sendForm(origin() + path, { method: 'HEAD' })).status).to.equal(200);
       });
     }
 
@@ -237,7 +237,7 @@ describe('the protocol', () => {
       await start({});
       const headers = { origin: 'https://example.com' };
       const allowed = async (path: string) =>
-        (await ask(origin() + path, { headers })).headers.get('access-control-allow-origin');
+        (await sendForm(origin() + path, { headers })).headers.get('access-control-allow-origin');
       for (const path of ['/livez', '/readyz', '/metrics', '/docs', '/', '/nothing'])
         expect(await allowed(path), path).to.equal(null);
       for (const path of ['/api/v1/health', '/api/v1/nothing'])
@@ -274,7 +274,7 @@ describe('the protocol', () => {
     ] as const) {
       it(`answers 400 to ${path}?${query} and says where fields go`, async () => {
         await start({});
-        const { status, message } = await ask(`${current().base}${path}?${query}`, {
+        const { status, message } = await sendForm(`${current().base}${path}?${query}`, {
           method: 'POST',
           body: new FormData(),
         });
@@ -290,7 +290,7 @@ describe('the protocol', () => {
       const body = new FormData();
       body.append('file', new Blob([new Uint8Array(await fixture('scene.jpg'))]), 'a.jpg');
       expect(
-        (await ask(`${current().base}/convert?utm_source=x&t=1`, { method: 'POST', body })).status,
+        (await sendForm(`${current().base}/convert?utm_source=x&t=1`, { method: 'POST', body })).status,
       ).to.equal(200);
       expect((await convert(current().base, await fixture('scene.jpg'))).status).to.equal(200);
     });
@@ -299,23 +299,23 @@ describe('the protocol', () => {
   it('lets a preflight through when the rate limit is used up, so that the page can read the 429 and Retry-After', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '2' });
     const preflight = () =>
-      ask(`${current().base}/convert`, {
+      sendForm(`${current().base}/convert`, {
         method: 'OPTIONS',
         headers: { origin: 'https://example.com', 'access-control-request-method': 'POST' },
       });
     const first = await preflight();
     expect([first.status, first.headers.get('x-ratelimit-remaining')]).to.deep.equal([204, '1']);
-    await ask(`${current().base}/health`);
+    await sendForm(`${current().base}/health`);
     const second = await preflight();
     expect([second.status, second.headers.get('retry-after')]).to.deep.equal([204, null]);
     expect(second.headers.get('access-control-allow-methods')).to.include('POST');
-    const refused = await ask(`${current().base}/convert`, {
+    const refused = await sendForm(`${current().base}/convert`, {
       method: 'POST',
       headers: { origin: 'https://example.com' },
     });
     expect(refused.status).to.equal(429);
     expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60);
     expect(refused.headers.get('access-control-expose-headers')).to.include('Retry-After');
-    expect((await ask(`${current().base}/convert`, { method: 'OPTIONS' })).status).to.equal(429);
+    expect((await sendForm(`${current().base}/convert`, { method: 'OPTIONS' })).status).to.equal(429);
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type Answer, ask, convert, fixture } from '../helpers/client.ts';
+import { type Answer, sendForm, convert, fixture } from '../helpers/client.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
 describe('the rate limit', () => {
@@ -11,7 +11,7 @@ describe('the rate limit', () => {
   };
   afterEach(() => service.stop());
 
-  const health = (headers: Record<string, string> = {}) => ask(`${service.base}/health`, { headers });
+  const health = (headers: Record<string, string> = {}) => sendForm(`${service.base}/health`, { headers });
   const remaining = ({ headers }: Answer) => headers.get('x-ratelimit-remaining');
 
   it('lets 60 requests a minute through by default, and answers the 61st with 429', async () => {
@@ -60,9 +60,9 @@ describe('the rate limit', () => {
       await convert(service.base, photo, { quality: '0' }),
       await convert(service.base, Buffer.from('text')),
       await convert(service.base, Buffer.concat([photo, Buffer.alloc(11 * 1024 * 1024)])),
-      await ask(`${service.base}/nothing`),
-      await ask(`${service.base}/convert`),
-      await ask(`${service.base}/convert`, { method: 'OPTIONS' }),
+      await sendForm(`${service.base}/nothing`),
+      await sendForm(`${service.base}/convert`),
+      await sendForm(`${service.base}/convert`, { method: 'OPTIONS' }),
     ]) {
       statuses.push(answer.status);
       expect(answer.headers.get('x-ratelimit-limit')).to.equal('100');
@@ -74,7 +74,7 @@ describe('the rate limit', () => {
 
   it('does not count what lies outside the base address', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '5' });
-    const { headers } = await ask(new URL('/elsewhere', service.base).href);
+    const { headers } = await sendForm(new URL('/elsewhere', service.base).href);
     expect(headers.has('x-ratelimit-limit')).to.equal(false);
     expect(remaining(await health())).to.equal('4');
   });

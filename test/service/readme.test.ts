@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { fixture } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { useService } from '../helpers/service.ts';
 import { makeZip, readZip } from '../helpers/zip.ts';
@@ -93,7 +93,7 @@ describe('the curl examples of the README', () => {
     text.replace(/"version":"[^"]*"/, '"version":…').replace(/"timestamp":"[^"]*"/, '"timestamp":…');
 
   it('work as pasted, one after the other, in one folder', async () => {
-    folder = await scratch('readme');
+    folder = await makeTempDir('readme');
     await writeSamples();
     const origin = new URL(service.base).host;
     const all = await examples();

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ask } from '../helpers/client.ts';
+import { sendForm } from '../helpers/client.ts';
 import { answerChecker, type Document, documentedResponses } from '../helpers/openapi.ts';
 import { CASES, READS } from '../helpers/provocations.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
@@ -9,7 +9,7 @@ describe('the reference at /openapi.json', () => {
   let document: Document;
   before(async () => {
     service = await startService({ RATE_LIMIT_PER_MINUTE: '1000' });
-    document = JSON.parse((await ask(`${service.base}/openapi.json`)).body.toString());
+    document = JSON.parse((await sendForm(`${service.base}/openapi.json`)).body.toString());
   });
   after(() => service.stop());
 
@@ -34,7 +34,7 @@ describe('the reference at /openapi.json', () => {
 
   it('says of GET what HEAD answers, but for the body', async () => {
     for (const [operation, path] of Object.entries(READS)) {
-      const answer = await ask(service.base + path, { method: 'HEAD' });
+      const answer = await sendForm(service.base + path, { method: 'HEAD' });
       expect(answerChecker(document)(operation, answer, false)).to.equal(`${operation} 200 application/json`);
     }
   });
@@ -43,10 +43,10 @@ describe('the reference at /openapi.json', () => {
     it(`says what is answered to other sites with CORS_ORIGIN=${CORS_ORIGIN}`, async () => {
       const own = await startService({ CORS_ORIGIN });
       try {
-        const { body } = await ask(`${own.base}/openapi.json`);
+        const { body } = await sendForm(`${own.base}/openapi.json`);
         const check = answerChecker(JSON.parse(body.toString()));
         for (const origin of ['https://b.example', 'https://c.example']) {
-          const answer = await ask(`${own.base}/health`, { headers: { origin } });
+          const answer = await sendForm(`${own.base}/health`, { headers: { origin } });
           expect(check('getHealth', answer)).to.equal('getHealth 200 application/json');
         }
       } finally {

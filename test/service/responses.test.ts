@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { parse as parseDisposition } from 'content-disposition';
-import { ask, convert, fixture } from '../helpers/client.ts';
+import { sendForm, convert, fixture } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 
 describe('responses', () => {
@@ -12,7 +12,7 @@ describe('responses', () => {
 
   describe('of /formats and /health', () => {
     it('list the formats of the interface, in its order', async () => {
-      const { status, headers, body } = await ask(`${service.base}/formats`);
+      const { status, headers, body } = await sendForm(`${service.base}/formats`);
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'application/json; charset=utf-8']);
       expect(JSON.parse(body.toString())).to.deep.equal({
         input: ['png', 'jpg', 'jpeg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'],
@@ -21,7 +21,7 @@ describe('responses', () => {
     });
 
     it('say ok, a version and the time in UTC with milliseconds', async () => {
-      const { status, headers, body } = await ask(`${service.base}/health`);
+      const { status, headers, body } = await sendForm(`${service.base}/health`);
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'application/json; charset=utf-8']);
       const { status: health, version, timestamp, ...rest } = JSON.parse(body.toString());
       expect([health, rest]).to.deep.equal(['ok', {}]);
@@ -91,7 +91,7 @@ describe('responses', () => {
     ] as const;
     for (const [what, method, path, code] of cases) {
       it(`answer ${what} with ${code} in the error shape`, async () => {
-        const { status, headers, body } = await ask(service.base + path, { method });
+        const { status, headers, body } = await sendForm(service.base + path, { method });
         expect([status, headers.get('content-type')]).to.deep.equal([
           code,
           'application/json; charset=utf-8',
@@ -107,7 +107,7 @@ describe('responses', () => {
 
     it('say which methods a path has', async () => {
       const allow = async (path: string) =>
-        (await ask(service.base + path, { method: 'PATCH' })).headers.get('allow');
+        (await sendForm(service.base + path, { method: 'PATCH' })).headers.get('allow');
       expect(await allow('/convert')).to.equal('POST, OPTIONS');
       expect(await allow('/formats')).to.equal('GET, HEAD, OPTIONS');
     });
@@ -115,18 +115,18 @@ describe('responses', () => {
 
   describe('to other methods', () => {
     it('answer HEAD like GET, without the body', async () => {
-      const { status, headers, body } = await ask(`${service.base}/formats`, { method: 'HEAD' });
+      const { status, headers, body } = await sendForm(`${service.base}/formats`, { method: 'HEAD' });
       expect([status, body.length]).to.deep.equal([200, 0]);
       expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
     });
 
     it('answer OPTIONS with the methods', async () => {
-      const { status, headers } = await ask(`${service.base}/convert`, { method: 'OPTIONS' });
+      const { status, headers } = await sendForm(`${service.base}/convert`, { method: 'OPTIONS' });
       expect([status, headers.get('allow')]).to.deep.equal([204, 'POST, OPTIONS']);
     });
 
     it('answer the preflight of a page on another site', async () => {
-      const { status, headers } = await ask(`${service.base}/convert`, {
+      const { status, headers } = await sendForm(`${service.base}/convert`, {
         method: 'OPTIONS',
         headers: {
           origin: 'https://example.com',
@@ -144,7 +144,7 @@ describe('responses', () => {
   describe('to browsers on other sites', () => {
     it('may be read, headers included, errors too', async () => {
       for (const path of ['/formats', '/nothing']) {
-        const { headers } = await ask(service.base + path, { headers: { origin: 'https://example.com' } });
+        const { headers } = await sendForm(service.base + path, { headers: { origin: 'https://example.com' } });
         expect(headers.get('access-control-allow-origin')).to.equal('*');
         const exposed = headers.get('access-control-expose-headers')?.split(',');
         expect(exposed).to.include.members(['Content-Disposition', 'X-RateLimit-Remaining', 'Retry-After']);
@@ -154,7 +154,7 @@ describe('responses', () => {
 
   describe('carry a request id', () => {
     it('that the request brought, when it is a sane one', async () => {
-      const { headers } = await ask(`${service.base}/health`, {
+      const { headers } = await sendForm(`${service.base}/health`, {
         headers: { 'x-request-id': 'trace-42.a:b' },
       });
       expect(headers.get('x-request-id')).to.equal('trace-42.a:b');
@@ -162,7 +162,7 @@ describe('responses', () => {
 
     for (const id of ['has space', 'x'.repeat(200), '<script>', '']) {
       it(`of their own instead of ${JSON.stringify(id.slice(0, 20))}`, async () => {
-        const { headers } = await ask(`${service.base}/health`, { headers: { 'x-request-id': id } });
+        const { headers } = await sendForm(`${service.base}/health`, { headers: { 'x-request-id': id } });
         expect(headers.get('x-request-id')).to.match(/^[\da-f]{8}-[\da-f-]{27}$/);
       });
     }

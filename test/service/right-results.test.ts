@@ -4,9 +4,9 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame, scene } from '../../scripts/fixtures/scene.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { type Answer, convert, fixture, trap } from '../helpers/client.ts';
+import { type Answer, convert, fixture, edgeCase } from '../helpers/client.ts';
 import { readTags } from '../helpers/exif.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -163,13 +163,13 @@ describe('right results', () => {
     }
 
     it('that a format cannot hold is said to be lost, and the working file adds none of its own', async () => {
-      const everything = await trap('everything.jpg');
+      const everything = await edgeCase('everything.jpg');
       const keep = async (format: OutputType) => {
         const { headers, body } = await convert(service.base, everything, {
           format,
           strip_metadata: 'false',
         });
-        const path = join(await scratch('kept'), `kept.${format}`);
+        const path = join(await makeTempDir('kept'), `kept.${format}`);
         await writeFile(path, body);
         const [tags = {}] = await readTags([path]);
         return { notes: headers.get('x-conversion-notes'), tags: Object.keys(tags) };

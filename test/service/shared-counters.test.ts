@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ask } from '../helpers/client.ts';
+import { sendForm } from '../helpers/client.ts';
 import { type Daemon, freePorts, startRedis } from '../helpers/daemons.ts';
 import { eventually } from '../helpers/scripts.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
@@ -23,7 +23,7 @@ describe('the rate limit with REDIS_URL', () => {
     services.push(service);
     return service;
   };
-  const health = ({ base }: OwnService) => ask(`${base}/health`);
+  const health = ({ base }: OwnService) => sendForm(`${base}/health`);
   const left = async (service: OwnService) => {
     const { headers } = await health(service);
     return Number(headers.get('x-ratelimit-remaining'));
@@ -32,7 +32,7 @@ describe('the rate limit with REDIS_URL', () => {
     eventually(async () => /^imagemill_rate_limit_shared 1$/m.test(await metrics(service)));
   const countsAlone = (service: OwnService) =>
     eventually(async () => /^imagemill_rate_limit_shared 0$/m.test(await metrics(service)));
-  const metrics = async ({ base }: OwnService) => (await ask(new URL('/metrics', base).href)).body.toString();
+  const metrics = async ({ base }: OwnService) => (await sendForm(new URL('/metrics', base).href)).body.toString();
   const said = ({ logged }: OwnService, level: number) =>
     logged.filter((line) => line.level === level).map(({ msg }) => String(msg));
 

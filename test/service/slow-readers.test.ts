@@ -7,7 +7,7 @@ import sharp from 'sharp';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { formWith, readBody, readSlowly, type Sent, sendFrom } from '../helpers/from-address.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { requestFolders, useOwnServices } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
@@ -119,7 +119,7 @@ function useSmallDisk(mebibytes: number) {
   return {
     /** Skips the test where nothing can be mounted. */
     async start(test: Context): Promise<string> {
-      const TEMP_DIR = await scratch('small-disk');
+      const TEMP_DIR = await makeTempDir('small-disk');
       const mount = `mount -t tmpfs -o size=${mebibytes}m tmpfs '${TEMP_DIR}'; exec "$@"`;
       const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
       const apart = [...user, '--mount', 'sh', '-ec', mount, 'sh'];

@@ -2,8 +2,8 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { ONE_PIXEL } from '../../src/engine/policy.ts';
-import { ask } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { sendForm } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, MARKS } from '../helpers/hostile-files.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { eventually } from '../helpers/scripts.ts';
@@ -20,9 +20,9 @@ describe('the event loop of the service', () => {
   let base: string;
   let file: string;
   before(async () => {
-    file = join(await scratch('stalls'), 'longest');
+    file = join(await makeTempDir('stalls'), 'longest');
     server = startProcess({
-      TEMP_DIR: await scratch('stalls-temp'),
+      TEMP_DIR: await makeTempDir('stalls-temp'),
       NODE_OPTIONS: `--import=${PROBE}`,
       LONGEST_TURN_FILE: file,
     });
@@ -45,7 +45,7 @@ describe('the event loop of the service', () => {
     for (let count = 0; count < TRIES && least >= MAX_TURN_MS; count += 1) {
       await longestTurn();
       const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
-      const { status, message } = await ask(`${base}/${endpoint}`, {
+      const { status, message } = await sendForm(`${base}/${endpoint}`, {
         method: 'POST',
         headers,
         body: new Uint8Array(body),

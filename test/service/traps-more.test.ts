@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame } from '../../scripts/fixtures/scene.ts';
-import { type Answer, convert, fixture, trap } from '../helpers/client.ts';
+import { type Answer, convert, fixture, edgeCase } from '../helpers/client.ts';
 import { decode, drawPdf, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -175,7 +175,7 @@ describe('a trap of several pictures', () => {
   it('quality 100 of a moving WebP is as lossy as of a still one', async () => {
     const { body } = await converted(await fixture('moving.gif'), { format: 'webp', quality: '100' });
     expect(body.includes('VP8L')).to.equal(false);
-    expect((await trap('plays-once.gif')).length).to.be.above(0);
+    expect((await edgeCase('plays-once.gif')).length).to.be.above(0);
   });
 });
 

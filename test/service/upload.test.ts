@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { expect } from 'chai';
-import { ask, convert, convertRaw, fixture } from '../helpers/client.ts';
+import { sendForm, convert, convertRaw, fixture } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 
 const MIB = 1024 * 1024;
@@ -40,7 +40,7 @@ describe('the upload', () => {
     it('takes no more than one', async () => {
       const form = new FormData();
       for (const name of ['a.jpg', 'b.jpg']) form.append('file', new Blob([new Uint8Array(photo)]), name);
-      const { status, message } = await ask(`${service.base}/convert`, { method: 'POST', body: form });
+      const { status, message } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
       expect([status, message]).to.deep.equal([400, 'Too many files: at most 1 allowed in one request.']);
     });
 
@@ -89,7 +89,7 @@ describe('the upload', () => {
         new Blob([new Uint8Array(await fixture('scene.png'))], { type: 'text/html' }),
         'photo.gif',
       );
-      const { status, headers } = await ask(`${service.base}/convert`, { method: 'POST', body: form });
+      const { status, headers } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'image/webp']);
     });
 
@@ -141,19 +141,19 @@ describe('the upload', () => {
     it('must be multipart/form-data', async () => {
       for (const type of ['application/json', 'image/png', 'multipart/mixed; boundary=xyz', 'text/plain']) {
         const init = { method: 'POST', headers: { 'content-type': type }, body: '{}' };
-        const { status, message } = await ask(`${service.base}/convert`, init);
+        const { status, message } = await sendForm(`${service.base}/convert`, init);
         expect([status, message], type).to.deep.equal([400, NOT_MULTIPART]);
       }
     });
 
     it('must be there', async () => {
-      const { status, message } = await ask(`${service.base}/convert`, { method: 'POST' });
+      const { status, message } = await sendForm(`${service.base}/convert`, { method: 'POST' });
       expect([status, message]).to.deep.equal([400, NOT_MULTIPART]);
     });
 
     it('must have a boundary', async () => {
       const init = { method: 'POST', headers: { 'content-type': 'multipart/form-data' }, body: 'x' };
-      const { status, message } = await ask(`${service.base}/convert`, init);
+      const { status, message } = await sendForm(`${service.base}/convert`, init);
       expect([status, message]).to.deep.equal([400, NOT_MULTIPART]);
     });
 
@@ -172,7 +172,7 @@ describe('the upload', () => {
 
     it('must not be encoded', async () => {
       const headers = { 'content-type': 'multipart/form-data; boundary=xyz', 'content-encoding': 'gzip' };
-      const { status, message } = await ask(`${service.base}/convert`, {
+      const { status, message } = await sendForm(`${service.base}/convert`, {
         method: 'POST',
         headers,
         body: 'x',
@@ -196,7 +196,7 @@ describe('the upload', () => {
           controller.close();
         },
       });
-      const { status } = await ask(`${service.base}/convert`, {
+      const { status } = await sendForm(`${service.base}/convert`, {
         method: 'POST',
         headers: { 'content-type': 'multipart/form-data; boundary=xyz' },
         body: stream,

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { fixture, fixturePath } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { made, pick, row, useBrowser } from './browser.ts';
 
@@ -72,7 +72,7 @@ describe('files come onto the page', () => {
   });
 
   it('when a folder is dropped: the images in it, however deep, and it is said how much was left out', async () => {
-    const folder = join(await scratch('folder'), 'album');
+    const folder = join(await makeTempDir('folder'), 'album');
     await mkdir(join(folder, 'deep', 'deeper'), { recursive: true });
     await writeFile(join(folder, 'one.png'), await fixture('scene.png'));
     await writeFile(join(folder, 'deep', 'deeper', 'two.tiff'), await fixture('scene.tiff'));
@@ -85,7 +85,7 @@ describe('files come onto the page', () => {
   });
 
   it('none of a folder without images; it is said, and forgotten with the next file', async () => {
-    const folder = await scratch('none');
+    const folder = await makeTempDir('none');
     for (const name of ['a.txt', 'b.txt']) await writeFile(join(folder, name), 'text');
     const page = await open(service);
     await page.getByLabel('Choose a folder').setInputFiles(folder);
@@ -96,7 +96,7 @@ describe('files come onto the page', () => {
   });
 
   it('when a folder is chosen', async () => {
-    const folder = await scratch('chosen');
+    const folder = await makeTempDir('chosen');
     await writeFile(join(folder, 'a.gif'), await fixture('scene.gif'));
     await writeFile(join(folder, 'b.txt'), 'text');
     const page = await open(service);

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
 import sharp from 'sharp';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
-import { scratch } from '../helpers/hooks.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 import { eventually } from '../helpers/scripts.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
@@ -242,7 +242,7 @@ describe('the choices', () => {
   });
 
   it('as a curl command do the same thing, whatever a file is called', async () => {
-    const folder = await scratch('curl');
+    const folder = await makeTempDir('curl');
     const names = ["it's a, b; c.png", 'plain.png'];
     for (const name of names) await copyFile(fixturePath('scene.png'), join(folder, name));
     const page = await open(
@@ -277,7 +277,7 @@ describe('the choices', () => {
   };
 
   it('as a curl command replace no file with its own result', async () => {
-    const folder = await scratch('curl-same');
+    const folder = await makeTempDir('curl-same');
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
     const page = await open(service, {}, '?output_format=png&width=50');
     await pick(page, [join(folder, 'scene.png')]);
@@ -287,7 +287,7 @@ describe('the choices', () => {
   });
 
   it('as curl commands make as many archives as are needed, of files in a folder, too', async () => {
-    const folder = await scratch('curl-many');
+    const folder = await makeTempDir('curl-many');
     await mkdir(join(folder, 'album'));
     for (let at = 0; at < 21; at += 1)
       await copyFile(fixturePath('grey.jpg'), join(folder, 'album', `${at}.jpg`));
@@ -302,7 +302,7 @@ describe('the choices', () => {
   });
 
   it('as a curl command say by their exit status that something is wrong, and save nothing then', async () => {
-    const folder = await scratch('curl-wrong');
+    const folder = await makeTempDir('curl-wrong');
     await writeFile(join(folder, 'text.png'), 'text');
     const page = await open(service);
     await pick(page, [join(folder, 'text.png')]);

@@ -7,8 +7,8 @@ import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { scratch } from '../helpers/hooks.ts';
-import { eventually, isRunning, script } from '../helpers/scripts.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { eventually, isRunning, writeScript } from '../helpers/scripts.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 import { convertAll, made, pick, row, settled, useBrowser } from './browser.ts';
@@ -20,12 +20,12 @@ const icons = async (count: number) => {
 
 /** A tool that waits until `open` is called. */
 const gate = async () => {
-  const folder = await scratch('gate');
+  const folder = await makeTempDir('gate');
   const body = `echo > ${folder}/$$; while [ ! -e ${folder}/open ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
   return {
     MAGICK_BIN: await fakeMagick(body),
     pids: async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name)).map(Number),
-    open: () => script('open', '', folder),
+    open: () => writeScript('open', '', folder),
   };
 };
 

@@ -1,6 +1,6 @@
 import { type IncomingMessage, request } from 'node:http';
 import { expect } from 'chai';
-import { ask } from '../helpers/client.ts';
+import { sendForm } from '../helpers/client.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
 const BUDGET = 60 * 1024;
@@ -9,13 +9,13 @@ describe('the page is served', () => {
   const { start, current } = useOwnServices();
   const url = (path: string) => new URL(path, current().base).href;
   const asset = async (end: string) => {
-    const html = (await ask(url('/'))).body.toString();
+    const html = (await sendForm(url('/'))).body.toString();
     return new RegExp(`"(/assets/[^"]+\\.${end})"`).exec(html)?.[1] ?? '';
   };
 
   it('at / with a policy that lets nothing run but its own script', async () => {
     await start({});
-    const { status, headers } = await ask(url('/'));
+    const { status, headers } = await sendForm(url('/'));
     expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=UTF-8']);
     const policy = headers.get('content-security-policy')?.split('; ');
     expect(policy).to.include.members([
@@ -37,7 +37,7 @@ describe('the page is served', () => {
     const again = await onTheWire(url('/'), { 'if-none-match': headers.etag ?? '' });
     expect(again.statusCode).to.equal(304);
     for (const end of ['js', 'css', 'svg']) {
-      const { status, headers } = await ask(url(await asset(end)));
+      const { status, headers } = await sendForm(url(await asset(end)));
       expect([status, headers.get('cache-control')]).to.deep.equal([
         200,
         'public, max-age=31536000, immutable',
@@ -48,13 +48,13 @@ describe('the page is served', () => {
   it('compressed as the client likes it, and the same thing each way', async () => {
     await start({});
     const path = await asset('js');
-    const plain = await ask(url(path), { headers: { 'accept-encoding': 'identity' } });
+    const plain = await sendForm(url(path), { headers: { 'accept-encoding': 'identity' } });
     expect(plain.headers.get('content-encoding')).to.equal(null);
     for (const [accepted, sent] of [
       ['gzip, deflate, br', 'br'],
       ['gzip', 'gzip'],
     ] as const) {
-      const { headers, body } = await ask(url(path), { headers: { 'accept-encoding': accepted } });
+      const { headers, body } = await sendForm(url(path), { headers: { 'accept-encoding': accepted } });
       expect([headers.get('content-encoding'), headers.get('vary')]).to.deep.equal([sent, 'Accept-Encoding']);
       expect(headers.get('content-type')).to.equal('text/javascript; charset=UTF-8');
       expect(body.equals(plain.body)).to.equal(true);
@@ -63,7 +63,7 @@ describe('the page is served', () => {
 
   it('in less than 60 KB at the first visit, even by gzip', async () => {
     await start({});
-    const html = (await ask(url('/'))).body.toString();
+    const html = (await sendForm(url('/'))).body.toString();
     const paths = [
       '/',
       ...[...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? ''),
@@ -77,24 +77,24 @@ describe('the page is served', () => {
 
   it('to GET and HEAD; other methods are refused in the error shape', async () => {
     await start({});
-    const head = await ask(url('/'), { method: 'HEAD' });
+    const head = await sendForm(url('/'), { method: 'HEAD' });
     expect([head.status, head.body.length]).to.deep.equal([200, 0]);
     for (const path of ['/', await asset('js')]) {
-      const refused = await ask(url(path), { method: 'POST', body: 'x' });
+      const refused = await sendForm(url(path), { method: 'POST', body: 'x' });
       expect([refused.status, refused.headers.get('allow')]).to.deep.equal([405, 'GET, HEAD, OPTIONS']);
       expect(refused.message).to.equal('POST is not allowed here: use GET, HEAD, OPTIONS.');
     }
-    const missing = await ask(url('/assets/nothing.js'));
+    const missing = await sendForm(url('/assets/nothing.js'));
     expect([missing.status, missing.message]).to.deep.equal([404, 'There is nothing at this path.']);
   });
 
   it('without counting toward the rate limit', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '1' });
     for (const path of ['/', await asset('css'), '/']) {
-      const { status, headers } = await ask(url(path));
+      const { status, headers } = await sendForm(url(path));
       expect([status, headers.get('x-ratelimit-limit')]).to.deep.equal([200, null]);
     }
-    expect((await ask(`${current().base}/health`)).status).to.equal(200);
+    expect((await sendForm(`${current().base}/health`)).status).to.equal(200);
   });
 });
 

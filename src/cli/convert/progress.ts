@@ -24,7 +24,7 @@ export function createProgress(
     const done = Math.round((BAR_WIDTH * ended) / total);
     const bar = '█'.repeat(done) + '░'.repeat(BAR_WIDTH - done);
     const [oldest = ''] = running;
-    const line = `${bar} ${ended}/${total} ${sanitizeForDisplay(oldest, MOST)}`;
+    const line = `${bar} ${ended}/${total} ${sanitizeForDisplay(oldest, MAX_WIDTH)}`;
     stream.write(`${START_OF_EMPTY_LINE}${line.slice(0, (stream.columns || 80) - 1)}`);
   };
   return {
@@ -41,4 +41,4 @@ export function createProgress(
   };
 }
 
-const MOST = 200;
+const MAX_WIDTH = 200;

@@ -23,7 +23,7 @@ export interface DoctorReport {
   /** Whether ImageMagick obeys; undefined when there is none. */
   readonly policyHolds: boolean | undefined;
   /** All that converts, or why there is no such thing. */
-  readonly mill: ConversionEngine | Error;
+  readonly engine: ConversionEngine | Error;
   /** What the mill warned of. */
   readonly warnings: readonly string[];
 }
@@ -37,7 +37,7 @@ export async function collectReport(env: Environment): Promise<DoctorReport> {
   const tools = await findTools(config);
   const mill = await createConversionEngine(config, log).catch((error: Error) => error);
   if (mill instanceof Error && !(mill instanceof StartupError)) throw mill;
-  return { config, settingProblems, ...tools, mill, warnings: [...warnings] };
+  return { config, settingProblems, ...tools, engine: mill, warnings: [...warnings] };
 }
 
 /** One wrong setting is no reason not to look at the rest. */

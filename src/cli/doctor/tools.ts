@@ -55,7 +55,7 @@ const LAYERS = {
   syscalls: 'a kernel with seccomp filters, and apt install bubblewrap, or use Debian 13',
 } as const;
 
-export function confinement({ mill, config: { SANDBOX } }: DoctorReport): Check[] {
+export function confinement({ engine: mill, config: { SANDBOX } }: DoctorReport): Check[] {
   if (mill instanceof Error) {
     if (!mill.message.startsWith('SANDBOX')) return [];
     return [{ name: 'confinement', state: 'fail', found: mill.message }];

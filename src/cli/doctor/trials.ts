@@ -14,7 +14,7 @@ import { missingScripts, SCRIPTS } from './fonts.ts';
 
 /** What shows only when it is tried: a conversion, letters, room on disk, a connection. */
 
-export async function conversion({ mill, policyHolds }: DoctorReport): Promise<Check[]> {
+export async function conversion({ engine: mill, policyHolds }: DoctorReport): Promise<Check[]> {
   const name = 'conversion';
   if (mill instanceof Error) {
     const told = policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN)/.test(mill.message); // in rows of their own
@@ -46,7 +46,7 @@ async function convertPixel(mill: ConversionEngine, format: OutputType): Promise
   }
 }
 
-export async function fonts({ mill }: DoctorReport): Promise<Check[]> {
+export async function fonts({ engine: mill }: DoctorReport): Promise<Check[]> {
   if (mill instanceof Error || !mill.capabilities.supports('svg', 'bmp')) return [];
   try {
     const missing = await missingScripts(mill);

@@ -1,13 +1,13 @@
 /** The few drawings of the page; each is beside words that say the same. */
 
-const FURROWS = [0, 60, 120, 180, 240, 300];
+const GROOVES = [0, 60, 120, 180, 240, 300];
 
 /** The mark: a millstone, which turns while something is converted. */
 export function Millstone({ turning }: { turning: boolean }) {
   return (
     <svg class={turning ? 'millstone turning' : 'millstone'} viewBox="0 0 32 32" aria-hidden="true">
       <circle class="stone" cx="16" cy="16" r="15" />
-      {FURROWS.map((angle) => (
+      {GROOVES.map((angle) => (
         <path
           key={angle}
           class="furrow"

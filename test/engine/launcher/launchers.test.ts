@@ -14,8 +14,8 @@ import { usageOf } from '../../../src/engine/memory.ts';
 import { createRunner } from '../../../src/engine/run.ts';
 import { CAN_ISOLATE } from '../../helpers/can-isolate.ts';
 import { failure } from '../../helpers/failure.ts';
-import { scratch } from '../../helpers/hooks.ts';
-import { eventually, isRunning, script } from '../../helpers/scripts.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+import { eventually, isRunning, writeScript } from '../../helpers/scripts.ts';
 
 const PYTHON = await realpath('/usr/bin/python3');
 
@@ -23,7 +23,7 @@ describe('launchers', () => {
   let home: string;
   let launchers: Launchers;
   beforeEach(async () => {
-    home = await scratch('launchers');
+    home = await makeTempDir('launchers');
     launchers = createLaunchers(async () => home);
   });
   afterEach(() => launchers.close());
@@ -32,17 +32,17 @@ describe('launchers', () => {
     createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' })({
       file,
       args: [],
-      cwd: await scratch('job'),
+      cwd: await makeTempDir('job'),
       timeoutMs: 10_000,
       ...more,
     });
-  const parent = async () => (await run(await script('parent', 'echo $PPID'))).stdout;
+  const parent = async () => (await run(await writeScript('parent', 'echo $PPID'))).stdout;
 
   it('use a launcher again for the next program, and as many launchers as programs run at once', async () => {
     expect(new Set([await parent(), await parent(), await parent()]).size).to.equal(1);
-    const place = await scratch('meeting');
+    const place = await makeTempDir('meeting');
     const wait = `echo > ${place}/$$; until [ $(ls ${place} | wc -l) = 3 ]; do sleep 0.01; done`;
-    const meets = await script('meets', `${wait}; echo $PPID`);
+    const meets = await writeScript('meets', `${wait}; echo $PPID`);
     const met = await Promise.all([run(meets), run(meets), run(meets)]);
     expect(new Set(met.map(({ stdout }) => stdout)).size).to.equal(3);
     expect(await readdir(home)).to.have.length(3);
@@ -65,9 +65,9 @@ describe('launchers', () => {
 
   it('keep nothing of one program for the next: neither its folder, nor its limits, nor its output', async () => {
     const limits = ['-v 4000000', '-n 32'];
-    const told = await script('tells', 'pwd; env; ulimit -n');
+    const told = await writeScript('tells', 'pwd; env; ulimit -n');
     const bare = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' };
-    const [cwd, timeoutMs] = [await scratch('job'), 10_000];
+    const [cwd, timeoutMs] = [await makeTempDir('job'), 10_000];
     const limited = createRunner({ ...bare, confine: () => ({ limits }), environment: { SEEN: 'once' } });
     const before = (await limited({ file: told, args: [], cwd, timeoutMs })).stdout;
     expect(before)
@@ -86,13 +86,13 @@ describe('launchers', () => {
   it('keep working after the temporary folder was removed', async () => {
     await parent();
     await rm(home, { recursive: true });
-    home = await scratch('launchers-anew');
+    home = await makeTempDir('launchers-anew');
     expect((await run('/bin/echo', { args: ['on'] })).stdout).to.equal('on\n');
   });
 
   it('replace a launcher that was killed, kill its program, and report EAGAIN for it', async () => {
-    const cwd = await scratch('killed');
-    const kills = await script('kills', `echo $$ > ${cwd}/pid; kill -9 $PPID; sleep 60`);
+    const cwd = await makeTempDir('killed');
+    const kills = await writeScript('kills', `echo $$ > ${cwd}/pid; kill -9 $PPID; sleep 60`);
     const error = await failure(run(kills, { cwd, timeoutMs: 5_000 }));
     expect(error.reason).to.equal('unrunnable');
     expect(error.cause).to.include({ code: 'EAGAIN' });
@@ -184,17 +184,17 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
     let home: string;
     let cwd: string;
     before(async () => {
-      home = await scratch('home');
+      home = await makeTempDir('home');
       launchers = createLaunchers(async () => home, isolation);
     });
     beforeEach(async () => {
-      cwd = await scratch('job');
+      cwd = await makeTempDir('job');
     });
     after(() => launchers.close());
 
     const run = async (body: string, more: Partial<Command> = {}) =>
       createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' })({
-        file: await script('tool', body),
+        file: await writeScript('tool', body),
         args: [],
         cwd,
         timeoutMs: 10_000,
@@ -227,7 +227,7 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
     }
 
     prove('ends with its program when the server is killed with SIGKILL', async () => {
-      const sleeps = await script(
+      const sleeps = await writeScript(
         'sleeps',
         'read pid rest < /proc/self/stat; echo $pid > pid; exec sleep 60',
       );
