@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { pino } from 'pino';
 import { runProgram } from '../src/cli/program.ts';
 import { loadConfig } from '../src/config.ts';
-import { createConversionEngine } from '../src/mill.ts';
+import { createConversionEngine } from '../src/conversion/engine.ts';
 
 const root = new URL('..', import.meta.url).pathname;
 process.chdir(root);

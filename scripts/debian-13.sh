@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a command of this checkout in a Debian 13, whose ImageMagick is 7, on a machine that has another:
 #
-#   sudo sh scripts/debian-13.sh mocha 'test/engine/*.test.ts'
+#   sudo sh scripts/debian-13.sh mocha 'test/process/**/*.test.ts'
 #
 # The system is made once, by debootstrap, in DEBIAN_13 (by default below the temporary folder), and has what the
 # tests need but a browser. The command runs in a chroot with mounts of its own, which end with it; it can make none, so
@@ -25,7 +25,7 @@ if [ ! -e "$root/.made" ]; then
   touch "$root/.made"
 fi
 mkdir -p "$root/checkout"
-# test/engine/broken-codec.test.ts needs it; a compiler would double the size of the system.
+# test/process/sandbox/broken-codec.test.ts needs it; a compiler would double the size of the system.
 if command -v cc >/dev/null; then
   cc -static -O1 -pthread -o "$root/usr/local/bin/imagemill-broken-codec" test/helpers/broken-codec.c ||
     echo 'imagemill: no stand-in for a broken codec in the Debian 13' >&2

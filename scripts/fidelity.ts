@@ -7,13 +7,13 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
-import { DETECTION_BYTES, detectType } from '../src/convert/sniff.ts';
+import { createConversionEngine } from '../src/conversion/engine.ts';
+import { DETECTION_BYTES, detectType } from '../src/conversion/input/detect.ts';
 import { INPUT_TYPES, type InputType } from '../src/formats.ts';
-import { createConversionEngine } from '../src/mill.ts';
 import { convertFile } from './fidelity/convert-file.ts';
 import { judge, type Verdict } from './fidelity/judge.ts';
+import { referenceFrom } from './fidelity/reference.ts';
 import { report } from './fidelity/report.ts';
-import { referenceFrom } from './fidelity/shown.ts';
 
 const [folder] = process.argv.slice(2);
 if (!folder) {
@@ -27,7 +27,10 @@ try {
   const verdicts: Verdict[] = [];
   for (const name of (await readdir(folder)).sort()) {
     const bytes = await readFile(join(resolve(folder), name));
-    const type = await detectType(bytes.subarray(0, DETECTION_BYTES * 16), bytes.length <= DETECTION_BYTES * 16);
+    const type = await detectType(
+      bytes.subarray(0, DETECTION_BYTES * 16),
+      bytes.length <= DETECTION_BYTES * 16,
+    );
     if (!INPUT_TYPES.includes(type as InputType)) continue;
     const source = { name, bytes, type: type as InputType };
     const attempts = await convertFile(mill, source);

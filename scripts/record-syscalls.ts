@@ -15,10 +15,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
-import type { ConvertOptions } from '../src/convert/plan/types.ts';
-import { detectType } from '../src/convert/sniff.ts';
+import { createConversionEngine } from '../src/conversion/engine.ts';
+import { detectType } from '../src/conversion/input/detect.ts';
+import type { ConvertOptions } from '../src/conversion/plan/types.ts';
 import { INPUT_TYPES, type InputType, OUTPUT_TYPES } from '../src/formats.ts';
-import { createConversionEngine } from '../src/mill.ts';
 
 /** The tools, at the places where Debian has them. */
 const TOOLS = [

@@ -49,7 +49,10 @@ const ERRORS = {
     (field: string, expected: string) =>
       `Unexpected file part ${field}: the file part must be named "${expected}".`,
   ),
-  TOO_MANY_FILES: defineError(400, (most: number) => `Too many files: at most ${most} allowed in one request.`),
+  TOO_MANY_FILES: defineError(
+    400,
+    (most: number) => `Too many files: at most ${most} allowed in one request.`,
+  ),
   TOO_MANY_FIELDS: defineError(
     400,
     (most: number) => `Too many form fields: at most ${most} allowed in one request.`,
@@ -70,7 +73,10 @@ const ERRORS = {
       `The fields "output_format" ("${one}") and "format" ("${other}") contradict each other: send one of them.`,
   ),
   BAD_ARCHIVE: defineError(400, (archive: string, what: string) => `${archive} ${what}.`),
-  DAMAGED: defineError(400, (file: string, label: string) => `${file} is damaged or not a valid ${label} image.`),
+  DAMAGED: defineError(
+    400,
+    (file: string, label: string) => `${file} is damaged or not a valid ${label} image.`,
+  ),
   KIND_UNREADABLE: defineError(
     400,
     (file: string, kind: string) =>
@@ -87,7 +93,10 @@ const ERRORS = {
     (method: string, allowed: string) => `${method} is not allowed here: use ${allowed}.`,
   ),
   REQUEST_TIMEOUT: defineError(408, () => 'The request was not complete in time.'),
-  UPLOAD_TIMEOUT: defineError(408, (ms: number) => `The upload was not complete after ${seconds(ms / 1000)}.`),
+  UPLOAD_TIMEOUT: defineError(
+    408,
+    (ms: number) => `The upload was not complete after ${seconds(ms / 1000)}.`,
+  ),
   UPLOAD_TOO_SLOW: defineError(
     408,
     (bytesPerSecond: number) => `The upload came too slowly: less than ${bytesPerSecond} bytes a second.`,
@@ -142,7 +151,10 @@ const ERRORS = {
     (file: string, from: string, to: string) =>
       `${file} is a kind of ${from} that cannot be converted to ${to} on this machine.`,
   ),
-  ENCODED_BODY: defineError(415, () => 'An encoded request body is not supported: send it without Content-Encoding.'),
+  ENCODED_BODY: defineError(
+    415,
+    () => 'An encoded request body is not supported: send it without Content-Encoding.',
+  ),
   RATE_LIMITED: defineError(
     429,
     (limit: number, wait: number) =>
@@ -216,7 +228,11 @@ export function serviceError<C extends ErrorCode>(code: C, ...facts: MessageArgs
 }
 
 /** As {@link serviceError}, with the private `cause` that only the log may see. */
-export function serviceErrorFrom<C extends ErrorCode>(cause: unknown, code: C, ...facts: MessageArgs<C>): ServiceError {
+export function serviceErrorFrom<C extends ErrorCode>(
+  cause: unknown,
+  code: C,
+  ...facts: MessageArgs<C>
+): ServiceError {
   const { status, message: say, retryAfter } = ERRORS[code] as unknown as ErrorDefinition<MessageArgs<C>>;
   return new ServiceError(code, say(...facts), status, retryAfter?.(...facts), cause);
 }
@@ -227,4 +243,9 @@ export class ClientDisconnectedError extends Error {
   constructor(options?: ErrorOptions) {
     super('the client closed the connection', options);
   }
+}
+
+/** The machine cannot do what the service needs; the message says what and why. */
+export class StartupError extends Error {
+  override readonly name = 'Unusable';
 }

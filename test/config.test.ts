@@ -1,9 +1,7 @@
-import { readFile } from 'node:fs/promises';
-import { availableParallelism, tmpdir } from 'node:os';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { ConfigError, loadConfig } from '../src/config.ts';
-import { createRedisClient as createRedisConnection } from '../src/redis.ts';
+import { createRedisClient as createRedisConnection } from '../src/redis-client.ts';
 
 const problemsOf = (environment: Record<string, string>): readonly string[] => {
   try {
@@ -15,43 +13,7 @@ const problemsOf = (environment: Record<string, string>): readonly string[] => {
   }
 };
 
-/** Defaults that the README describes instead of writing them out. */
-const UNWRITTEN: Readonly<Record<string, string | undefined>> = {
-  'processors available': String(availableParallelism()),
-  "the system's": tmpdir(),
-  'found on `PATH`': undefined,
-  none: undefined,
-};
-
-/** The README's table of settings, whose rows may name several with as many defaults. */
-async function defaultsInReadme(): Promise<Record<string, string>> {
-  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
-  const section = readme.slice(readme.indexOf('### Settings'), readme.indexOf('## When the tools change'));
-  const rows = [...section.matchAll(/^\| (`[A-Z_`, ]+`) \| ([^|]+) \|/gm)];
-  return Object.fromEntries(
-    rows.flatMap(([, names = '', written = '']) => {
-      const settings = [...names.matchAll(/[A-Z_]+/g)].map(([name]) => name);
-      const defaults = written.split(', ');
-      return settings.map((name, at) => [name, defaults[at] ?? written]);
-    }),
-  );
-}
-
 describe('the settings', () => {
-  it('have the defaults that the README lists, and no others', async () => {
-    const listed = await defaultsInReadme();
-    const { PATH, ...settings } = loadConfig({});
-    expect(PATH, 'the one setting that is none of the service').to.be.a('string');
-    const optional = ['REDIS_URL', 'MAGICK_BIN', 'RSVG_BIN'];
-    expect(Object.keys(listed).sort()).to.deep.equal([...Object.keys(settings), ...optional].sort());
-    for (const [name, text] of Object.entries(listed)) {
-      const value: unknown = settings[name as keyof typeof settings];
-      expect(text in UNWRITTEN ? UNWRITTEN[text] : text, name).to.equal(
-        value === undefined ? undefined : String(value),
-      );
-    }
-  });
-
   it('are as if unset when empty', () => {
     expect(loadConfig({ PORT: '', CORS_ORIGIN: '', MAGICK_BIN: '', TRUST_PROXY: '' })).to.deep.equal(
       loadConfig({}),

@@ -4,13 +4,13 @@ import { readdir, readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { readInstanceFolder } from '../src/files/instance.ts';
-import { sendForm, convert, fixture, fixturePath } from './helpers/client.ts';
+import { readInstanceFolder } from '../src/files/stale.ts';
+import { convert, fixture, fixturePath, sendForm } from './helpers/client.ts';
 import { fakeMagick, LIST_LIMIT } from './helpers/fake-magick.ts';
 import { makeTempDir } from './helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from './helpers/process.ts';
-import { eventually, isRunning, writeScript } from './helpers/scripts.ts';
 import { requires } from './helpers/skips.ts';
+import { eventually, isRunning, writeScript } from './helpers/util.ts';
 
 describe('the process', () => {
   const processes: ServiceProcess[] = [];

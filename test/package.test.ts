@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { sendForm, convert, fixture, fixturePath } from './helpers/client.ts';
+import { convert, fixture, fixturePath, sendForm } from './helpers/client.ts';
 import { makeTempDir } from './helpers/hooks.ts';
-import { eventually } from './helpers/scripts.ts';
+import { eventually } from './helpers/util.ts';
 
 const run = promisify(execFile);
 const ROOT = new URL('..', import.meta.url).pathname;

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
-import { type Random, seeded } from '../torture/random.ts';
+import { type Random, seeded } from '../stress/random.ts';
 
 /** The pictures that are measured: made here, the same on every machine. */
 

@@ -13,7 +13,7 @@ interface Entry {
   readonly cpuMs: number;
 }
 
-export function treeOf(root: number): Entry[] {
+function treeOf(root: number): Entry[] {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap(entryOf);

@@ -26,7 +26,7 @@ export interface Spread {
 }
 
 /** Of each round's ratio, since rounds are what can be compared. */
-export function ratios(ours: readonly number[], others: readonly number[]): Spread | undefined {
+function ratios(ours: readonly number[], others: readonly number[]): Spread | undefined {
   const each = ours.flatMap((value, round) => {
     const other = others[round];
     return other === undefined ? [] : [value / other];
@@ -43,7 +43,7 @@ export function spread(values: readonly number[]): Spread {
   };
 }
 
-export const perSecond = (rounds: readonly Measured[]): number[] => rounds.map((round) => round.perSecond);
+const perSecond = (rounds: readonly Measured[]): number[] => rounds.map((round) => round.perSecond);
 
 /** Of conversions a second, over the sharp server's. */
 export const overSharp = ({ ours, sharp }: Row): Spread | undefined =>

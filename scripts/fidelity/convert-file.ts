@@ -1,9 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ConvertOptions, INPUT_FILE, type Note } from '../../src/convert/plan/types.ts';
+import type { ConversionEngine } from '../../src/conversion/engine.ts';
+import { type ConvertOptions, INPUT_FILE, type Note } from '../../src/conversion/plan/types.ts';
 import { type InputType, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
-import type { ConversionEngine } from '../../src/mill.ts';
-import { remainingMetadata, readTags } from '../../test/helpers/exif.ts';
+import { readTags, remainingMetadata } from '../../test/helpers/exif.ts';
 
 /** One file through the service's own way of converting, as a client without wishes would have it. */
 

@@ -2,7 +2,7 @@ import sharp from 'sharp';
 import { OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { type Difference, decode, difference, onGrey, type Pixels } from '../../test/helpers/pixels.ts';
 import type { FileConversion, Source } from './convert-file.ts';
-import { type Reference, withoutRepeats } from './shown.ts';
+import { type Reference, withoutRepeats } from './reference.ts';
 
 /** Whether a result is the picture that the independent decoders see, and how far from it. */
 
@@ -28,7 +28,11 @@ const INVISIBLE = 43;
 /** Lossless formats may differ by the rounding of a colour transform: mean of all channels, of 255. */
 const ROUNDING = 1;
 
-export async function judge(source: Source, shown: readonly Reference[], attempt: FileConversion): Promise<Verdict> {
+export async function judge(
+  source: Source,
+  shown: readonly Reference[],
+  attempt: FileConversion,
+): Promise<Verdict> {
   const about = { name: source.name, format: attempt.format };
   if ('error' in attempt) {
     return { ...about, trouble: 'failed', detail: attempt.error, hopeless: shown.length === 0 };

@@ -3,10 +3,10 @@ import { copyFile, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProgram } from '../../src/cli/program.ts';
-import { patchedMagick, otherFilter, STRIP_ALONE } from '../../test/helpers/changed-magick.ts';
 import { fixturePath } from '../../test/helpers/client.ts';
 import { suiteFolder } from '../../test/helpers/hooks.ts';
 import { launchers } from '../../test/helpers/launchers.ts';
+import { otherFilter, patchedMagick, STRIP_ALONE } from '../../test/helpers/patched-magick.ts';
 import { landscapes } from './landscapes.ts';
 
 /** A report on two deliberate changes: another resize filter, and profiles that are stripped instead of used. */

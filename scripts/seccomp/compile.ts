@@ -15,7 +15,7 @@ export type Architecture = keyof typeof ARCHITECTURES;
 export type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
 
 /** BPF_LD | BPF_W | BPF_ABS and so on. */
-export const CODES = {
+const CODES = {
   LOAD_WORD: 0x20,
   AND: 0x54,
   JUMP: 0x05,
@@ -33,12 +33,12 @@ export const ACTIONS = {
 } as const;
 
 /** Where struct seccomp_data has what is looked at. Both architectures have the low half of an argument first. */
-export const NUMBER_AT = 0;
-export const ARCHITECTURE_AT = 4;
-export const ARGUMENTS_AT = 16;
+const NUMBER_AT = 0;
+const ARCHITECTURE_AT = 4;
+const ARGUMENTS_AT = 16;
 
 /** Calls of the x32 kind have this bit. No tool makes any. */
-export const X32_BIT = 0x4000_0000;
+const X32_BIT = 0x4000_0000;
 
 /** The calls from `from` up to the next range. */
 interface Range {

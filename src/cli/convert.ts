@@ -1,21 +1,24 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
-import { type ConvertOptions, INPUT_FILE } from '../convert/plan/types.ts';
-import { storeInput } from '../convert/take-in.ts';
-import { createConversionEngine, type ConversionEngine } from '../mill.ts';
-import { sanitizeForDisplay } from '../printable.ts';
-import { StartupError } from '../unusable.ts';
+import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
+import { storeInput } from '../conversion/input/store.ts';
+import { type ConvertOptions, INPUT_FILE } from '../conversion/plan/types.ts';
+import { StartupError } from '../errors.ts';
+import { sanitizeForDisplay } from '../text.ts';
+import {
+  abortOnSignals,
+  type CliContext,
+  CliError,
+  createWarningCollector,
+  loadSettings,
+} from './context.ts';
+import { fileErrorFrom, systemReason, toFileError } from './convert/file-errors.ts';
 import { findInputs, STDIN } from './convert/inputs.ts';
-import { assertWritable, writeOutput } from './convert/place.ts';
+import { type Flags, parseOptions } from './convert/options.ts';
 import { createReport, type Done, MAX_LABEL_LENGTH, type Report } from './convert/report.ts';
-import { type Job, type OutputJob, resolveOutputs, STDOUT, resolveTarget } from './convert/targets.ts';
-import { systemReason, fileErrorFrom, toFileError } from './convert/troubles.ts';
-import { type Flags, parseOptions } from './convert/wishes.ts';
-import { createWarningCollector } from './log.ts';
-import { loadSettings } from './settings.ts';
-import { abortOnSignals } from './signals.ts';
-import { CliError, type CliContext } from './surroundings.ts';
+import { type Job, type OutputJob, resolveOutputs, resolveTarget, STDOUT } from './convert/targets.ts';
+import { assertWritable, writeOutput } from './convert/write-output.ts';
 
 /** `imagemill convert`: words → files → the mill → results in their places. */
 
@@ -27,11 +30,7 @@ const CLIENT = 'command line';
  * @returns the exit status: 0 when all were converted, 1 when some were not, 128 and more when a signal ended it
  * @throws Refused, with status 2, when the command makes no sense or nothing can be converted here
  */
-export async function convert(
-  words: readonly string[],
-  flags: Flags,
-  { env }: CliContext,
-): Promise<number> {
+export async function convert(words: readonly string[], flags: Flags, { env }: CliContext): Promise<number> {
   const config = loadSettings(env);
   const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags);
   const target = await resolveTarget(flags.output, words, format);
@@ -102,8 +101,8 @@ async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> 
       const rules = {
         label,
         types: mill.capabilities.inputs,
-        most: () => maxFileBytes,
-        halted: signal,
+        maxBytes: () => maxFileBytes,
+        signal,
         room,
       };
       const { type, length } = await storeInput(stream, join(folder, INPUT_FILE), rules);
@@ -157,6 +156,7 @@ async function mapConcurrently<T>(
 function refuseTerminals(words: readonly string[], toStdout: boolean, json: boolean): void {
   if (words.includes(STDIN) && process.stdin.isTTY) throw new CliError('Standard input is a terminal.', 2);
   if (!toStdout) return;
-  if (process.stdout.isTTY) throw new CliError('Standard output is a terminal: -o names a file or folder.', 2);
+  if (process.stdout.isTTY)
+    throw new CliError('Standard output is a terminal: -o names a file or folder.', 2);
   if (json) throw new CliError(`--json and -o ${STDOUT} both write to standard output.`, 2);
 }

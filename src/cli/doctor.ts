@@ -1,7 +1,7 @@
+import type { CliContext } from './context.ts';
 import { type Check, formatTable } from './doctor/check.ts';
 import { CHECKS } from './doctor/checks.ts';
-import { collectReport } from './doctor/examine.ts';
-import type { CliContext } from './surroundings.ts';
+import { collectReport } from './doctor/collect.ts';
 
 /** `imagemill doctor`: what this machine has, what it lacks, and what to do about that. */
 

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
-import type { Flags } from './convert/wishes.ts';
+import { type CliContext, CliError } from './context.ts';
+import type { Flags } from './convert/options.ts';
 import { addRegress } from './regress.ts';
-import { CliError, type CliContext } from './surroundings.ts';
 
 /** The commands, and what becomes of their arguments. Each loads what it needs when it is called. */
 

@@ -1,21 +1,25 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { BaselineError, commitBaseline, readBaseline, stageBaseline, writeBaseline } from '../regress/baseline.ts';
+import { type Backend, BackendError, type Image } from '../regress/backends/backend.ts';
+import { createHttpBackend } from '../regress/backends/http-backend.ts';
+import { createLocalBackend } from '../regress/backends/local-backend.ts';
+import {
+  BaselineError,
+  commitBaseline,
+  readBaseline,
+  stageBaseline,
+  writeBaseline,
+} from '../regress/baseline.ts';
 import { compare } from '../regress/compare.ts';
-import { createLocalBackend } from '../regress/converters/by-mill.ts';
-import { createHttpBackend } from '../regress/converters/by-server.ts';
-import { type Backend, type Image, BackendError } from '../regress/converters/converter.ts';
 import { DEFAULT_MATRIX, type Matrix, MatrixError, readMatrix, toMatrix } from '../regress/matrix.ts';
 import { imagesIn, record } from '../regress/record.ts';
 import type { Recording } from '../regress/recording.ts';
 import { htmlReport } from '../regress/report/html.ts';
 import { jsonReport } from '../regress/report/json.ts';
 import { junitReport } from '../regress/report/junit.ts';
-import { formatSummary, summaryOf, formatTools } from '../regress/summary.ts';
-import { loadSettings } from './settings.ts';
-import { abortOnSignals } from './signals.ts';
-import { CliError, type CliContext } from './surroundings.ts';
+import { formatSummary, formatTools, summaryOf } from '../regress/summary.ts';
+import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 
 /** What the commands of `imagemill regress` do. Each gives the exit status: 0, 1 when something changed, 128 and more when a signal ended it. */
 

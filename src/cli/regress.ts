@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
+import type { CliContext } from './context.ts';
 import type { ReportFiles } from './regress-actions.ts';
-import type { CliContext } from './surroundings.ts';
 
 /** `imagemill regress`: its commands and options. What they do is loaded when it is asked for: the server needs none of it. */
 

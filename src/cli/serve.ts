@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
-import { createHttpServer, type HttpServer } from '../http/server.ts';
-import { createService, type Service } from '../service.ts';
-import { StartupError } from '../unusable.ts';
+import { StartupError } from '../errors.ts';
+import { createHttpServer, type HttpServer } from '../server/http-server.ts';
+import { createService, type Service } from '../server/service.ts';
+import type { CliContext } from './context.ts';
+import { loadSettings } from './context.ts';
 import { createLogStream } from './log-stream.ts';
-import { loadSettings } from './settings.ts';
-import type { CliContext } from './surroundings.ts';
 
 /** `imagemill serve`: settings → tools → app → listen → drain. */
 

@@ -1,7 +1,7 @@
 import { isUtf8 as isValidUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import { type Entry, getFileNameLowLevel, openPromise, validateFileName, type ZipFile } from 'yauzl';
-import { serviceErrorFrom, ServiceError } from '../errors.ts';
+import { ServiceError, serviceErrorFrom } from '../errors.ts';
 
 /** Reads the files of a ZIP archive, one after the other, believing nothing that it declares. */
 

@@ -1,6 +1,6 @@
-import { compareFigures, comparePixels, factReasons } from './compare-pictures.ts';
-import { decode } from './picture/codec.ts';
-import type { ImageMetadata, DecodedImage } from './picture/picture.ts';
+import { compareFigures, comparePixels, factReasons } from './compare-images.ts';
+import { decode } from './image/codec.ts';
+import type { DecodedImage, ImageMetadata } from './image/image.ts';
 import { figuresOf } from './record.ts';
 import { type Figures, keyOf, type Recording, type Result, type Row } from './recording.ts';
 import type { Thresholds } from './thresholds.ts';
@@ -85,7 +85,11 @@ const sentence = (refused: Row['refused']): string =>
 const SLOW = { times: 2, ms: 100 };
 
 /** What does not show in the picture: its size in bytes, the time that it took, what was told of it. */
-function compareMetadata(before: Result, after: Result, allowed: Thresholds): Pick<Outcome, 'reasons' | 'remarks'> {
+function compareMetadata(
+  before: Result,
+  after: Result,
+  allowed: Thresholds,
+): Pick<Outcome, 'reasons' | 'remarks'> {
   const grown = after.bytes - before.bytes;
   const share = grown / Math.max(1, before.bytes);
   const resized = Math.abs(share) > allowed.bytes && Math.abs(grown) > allowed.bytesFloor;

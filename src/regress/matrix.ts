@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { parse, YAMLError } from 'yaml';
 import { z } from 'zod';
-import type { ConvertOptions } from '../convert/plan/types.ts';
+import { createParsers, formFields } from '../conversion/form-options.ts';
+import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { ServiceError } from '../errors.ts';
 import { OUTPUT_TYPES } from '../formats.ts';
-import { createParsers, formFields } from '../http/options.ts';
 import { defaultThresholds, type Thresholds, thresholdFields } from './thresholds.ts';
 
 /** What every image is converted to, and how much of a change is one. Its options have the API's own names and checks. */

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { OUTPUTS } from '../formats.ts';
-import { typeOf } from './converters/by-mill.ts';
-import type { Attempt, Backend, Image } from './converters/converter.ts';
+import type { Attempt, Backend, Image } from './backends/backend.ts';
+import { typeOf } from './backends/local-backend.ts';
+import { decode } from './image/codec.ts';
+import { digestOf, fingerprintsOf } from './image/fingerprint.ts';
+import type { DecodedImage } from './image/image.ts';
 import type { Case, Matrix } from './matrix.ts';
-import { decode } from './picture/codec.ts';
-import { digestOf, fingerprintsOf } from './picture/fingerprint.ts';
-import type { DecodedImage } from './picture/picture.ts';
 import type { Figures, Recording, Row } from './recording.ts';
 
 /** Converts every image of a folder in every case of a matrix. */

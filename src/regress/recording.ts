@@ -1,7 +1,7 @@
 import type { OutputType } from '../formats.ts';
-import type { Refusal } from './converters/converter.ts';
+import type { Refusal } from './backends/backend.ts';
+import type { ImageMetadata } from './image/image.ts';
 import type { Matrix } from './matrix.ts';
-import type { ImageMetadata } from './picture/picture.ts';
 
 /** What became of every image in every case, with pictures or with figures instead of them. */
 

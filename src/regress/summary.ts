@@ -1,5 +1,5 @@
 import type { Recording } from './recording.ts';
-import { type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict, bySeverity } from './verdict.ts';
+import { bySeverity, type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict } from './verdict.ts';
 
 /** The findings counted, and in words for a terminal. */
 

@@ -1,5 +1,5 @@
-import type { Difference } from './picture/difference.ts';
-import type { Distance } from './picture/fingerprint.ts';
+import type { Difference } from './image/difference.ts';
+import type { Distance } from './image/fingerprint.ts';
 import type { Row } from './recording.ts';
 
 /** What became of one image in one case, from the one recording to the other. */

@@ -1,6 +1,6 @@
 import { render } from 'preact';
+import { listenForFiles } from './state/add-files.ts';
 import { learnFormats } from './state/formats.ts';
-import { listenForFiles } from './state/gather.ts';
 import { Page } from './view/page.tsx';
 
 render(<Page />, document.getElementById('page') as HTMLElement);

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { convert, fixture, fixturePath, edgeCasePath } from '../helpers/client.ts';
-import { type CommandOptions, type CommandRun, runCommand, MAIN } from '../helpers/command.ts';
+import { convert, edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
+import { type CommandOptions, type CommandRun, MAIN, runCommand } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { eventually, isRunning } from '../helpers/scripts.ts';
 import { startService } from '../helpers/service.ts';
 import { runOnTerminal } from '../helpers/terminal.ts';
+import { eventually, isRunning } from '../helpers/util.ts';
 
 describe('imagemill convert', () => {
   let folder: string;

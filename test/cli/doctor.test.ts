@@ -2,11 +2,11 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { fixturePath } from '../helpers/client.ts';
-import { type CommandRun, runCommand, MAIN } from '../helpers/command.ts';
+import { type CommandRun, MAIN, runCommand } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { writeScript } from '../helpers/scripts.ts';
 import { runOnTerminal } from '../helpers/terminal.ts';
+import { writeScript } from '../helpers/util.ts';
 
 interface Row {
   readonly name: string;

@@ -2,13 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { cp, readdir, readFile, rm, symlink, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { runCommand } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
-import { eventually, isRunning } from '../helpers/scripts.ts';
 import { requires } from '../helpers/skips.ts';
+import { eventually, isRunning } from '../helpers/util.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 

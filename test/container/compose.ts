@@ -2,10 +2,10 @@ import { randomInt } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse } from 'yaml';
-import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { freePorts } from '../helpers/daemons.ts';
 import { docker, inspect, START_TIMEOUT_MS } from '../helpers/docker.ts';
-import { eventually } from '../helpers/scripts.ts';
+import { eventually } from '../helpers/util.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const SOCKET = (process.env.DOCKER_HOST ?? '').replace('unix://', '');

@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { docker, HARDENED, inspect, START_TIMEOUT_MS, TMPFS, useContainers } from '../helpers/docker.ts';
-import { eventually } from '../helpers/scripts.ts';
+import { eventually } from '../helpers/util.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Those files that say nothing about settings. */

@@ -3,12 +3,12 @@ import { mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { type Daemon, freePorts, startNginxFile } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { closed, dial, exchange, parseAnswer } from '../helpers/raw-http.ts';
-import { eventually } from '../helpers/scripts.ts';
+import { eventually } from '../helpers/util.ts';
 
 const CONF = new URL('../../docker/nginx.conf', import.meta.url);
 

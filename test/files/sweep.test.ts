@@ -3,8 +3,13 @@ import { once } from 'node:events';
 import { chown, mkdir, readdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { expect } from 'chai';
-import { type ProcessIdentity, currentProcess, makeInstanceFolder, OWNER_FILE } from '../../src/files/instance.ts';
-import { removeStaleWorkspaces } from '../../src/files/sweep.ts';
+import {
+  currentProcess,
+  makeInstanceFolder,
+  OWNER_FILE,
+  type ProcessIdentity,
+  removeStaleWorkspaces,
+} from '../../src/files/stale.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { requires } from '../helpers/skips.ts';
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmod, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { OWNER_FILE } from '../../src/files/instance.ts';
+import { OWNER_FILE } from '../../src/files/stale.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 

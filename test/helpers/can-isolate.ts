@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { launcherCommand } from '../../src/engine/launcher/isolation.ts';
+import { launcherCommand } from '../../src/process/launcher/isolation.ts';
 
 const [shell = '', ...words] = launcherCommand('namespace');
 

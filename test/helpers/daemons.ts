@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { makeTempDir } from './hooks.ts';
-import { eventually } from './scripts.ts';
+import { eventually } from './util.ts';
 
 /** Other people's servers, as processes of a test's own: nothing of the system's is started or touched. */
 

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { eventually } from './scripts.ts';
+import { eventually } from './util.ts';
 
 /** Docker as scripts/test-docker.sh has started it, and containers of the image that it built. */
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { CommandError } from '../../src/engine/command.ts';
+import type { CommandError } from '../../src/process/command.ts';
 
 /** What a command fails with; a failure of the test when it succeeds. */
 export const failure = (promise: Promise<unknown>): Promise<CommandError> =>

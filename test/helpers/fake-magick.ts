@@ -1,6 +1,6 @@
 import { loadConfig } from '../../src/config.ts';
-import { listLength } from '../../src/engine/environment.ts';
-import { writeScript } from './scripts.ts';
+import { listLength } from '../../src/process/environment.ts';
+import { writeScript } from './util.ts';
 
 /** What `-list resource` prints of the limit that the service's own default for MAX_FRAMES asks for. */
 export const LIST_LIMIT = `List length: ${listLength({ frames: loadConfig({}).MAX_FRAMES })}B`;

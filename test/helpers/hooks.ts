@@ -22,7 +22,10 @@ export const mochaHooks = {
     try {
       const suite = this.test?.parent as Suite;
       expect(unexpectedSkips(suite, process.env), 'skipped, and not named in MAY_SKIP').to.deep.equal([]);
-      expect(remainingFiles(join(suiteFolder, 'service')), 'left in TEMP_DIR by the whole suite').to.deep.equal([]);
+      expect(
+        remainingFiles(join(suiteFolder, 'service')),
+        'left in TEMP_DIR by the whole suite',
+      ).to.deep.equal([]);
     } finally {
       rmSync(suiteFolder, { recursive: true, force: true });
     }

@@ -1,5 +1,5 @@
 import { crc32, deflateSync } from 'node:zlib';
-import { ONE_PIXEL } from '../../src/engine/policy.ts';
+import { ONE_PIXEL } from '../../src/process/policy-check.ts';
 import { makeZip } from './zip.ts';
 
 /** Files of at most 10 MiB that are made so that reading their headers or names takes as long as possible. */

@@ -4,7 +4,10 @@ import type { Pixels } from './pixels.ts';
  * What resizing by Lanczos gives when nothing is saved on the way: every pixel weighs in, in double precision. (sharp
  * averages before it resizes, as the service does, and so cannot judge it.)
  */
-export function resizeWithLanczos({ width, height, data }: Pixels, to: Pick<Pixels, 'width' | 'height'>): Pixels {
+export function resizeWithLanczos(
+  { width, height, data }: Pixels,
+  to: Pick<Pixels, 'width' | 'height'>,
+): Pixels {
   const columns = resizeLines(weighed(data), width, height, to.width);
   const both = resizeLines(columns, height, to.width, to.height);
   return { ...to, data: unweighed(both) };

@@ -1,4 +1,4 @@
-import { createLaunchers } from '../../src/engine/launcher/launchers.ts';
+import { createLaunchers } from '../../src/process/launcher/pool.ts';
 import { makeTempDir } from './hooks.ts';
 
 /** What starts programs for the tests of the engine. */

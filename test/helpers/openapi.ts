@@ -25,7 +25,7 @@ interface Content {
   readonly schema?: object;
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
 }
-export interface Response {
+interface Response {
   readonly headers: Readonly<Record<string, Header | { readonly $ref: string }>>;
   readonly content: Readonly<Record<string, Content>>;
 }

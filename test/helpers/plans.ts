@@ -1,4 +1,4 @@
-import type { Plan } from '../../src/convert/plan/types.ts';
+import type { Plan } from '../../src/conversion/plan/types.ts';
 
 /** How JavaScript writes what is missing, and what is no number. */
 const NO_VALUE = /undefined|null|NaN|Infinity|\[object/;

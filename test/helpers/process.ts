@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { eventually } from './scripts.ts';
+import { eventually } from './util.ts';
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 

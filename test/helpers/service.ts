@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { type Config, loadConfig } from '../../src/config.ts';
-import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
-import { createService, type Service } from '../../src/service.ts';
+import { createHttpServer, type HttpServer } from '../../src/server/http-server.ts';
+import { createService, type Service } from '../../src/server/service.ts';
 import { makeTempDir, suiteFolder } from './hooks.ts';
-import { eventually } from './scripts.ts';
+import { eventually } from './util.ts';
 
 /** A real server for tests: our own, or with BASE_URL set any that runs already. */
 

@@ -1,6 +1,6 @@
-import type { Isolation } from '../../src/engine/launcher/isolation.ts';
-import { createLaunchers } from '../../src/engine/launcher/launchers.ts';
-import { createRunner } from '../../src/engine/run.ts';
+import type { Isolation } from '../../src/process/launcher/isolation.ts';
+import { createLaunchers } from '../../src/process/launcher/pool.ts';
+import { createRunner } from '../../src/process/runner.ts';
 
 /** @module A process that runs one program by a launcher, for a test that kills this process meanwhile. */
 

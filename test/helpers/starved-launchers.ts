@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { CommandError } from '../../src/engine/command.ts';
-import { createLaunchers, type Launchers } from '../../src/engine/launcher/launchers.ts';
-import { createRunner } from '../../src/engine/run.ts';
+import type { CommandError } from '../../src/process/command.ts';
+import { createLaunchers, type Launchers } from '../../src/process/launcher/pool.ts';
+import { createRunner } from '../../src/process/runner.ts';
 
 /**
  * @module A process that starts programs whenever it receives a line, while a test changes its limits, and prints how

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
-import { createConversionEngine } from '../../src/mill.ts';
+import { createConversionEngine } from '../../src/conversion/engine.ts';
+import { createLocalBackend } from '../../src/regress/backends/local-backend.ts';
 import { readBaseline } from '../../src/regress/baseline.ts';
 import { compare } from '../../src/regress/compare.ts';
-import { createLocalBackend } from '../../src/regress/converters/by-mill.ts';
 import { imagesIn, record } from '../../src/regress/record.ts';
 import { formatSummary, summaryOf } from '../../src/regress/summary.ts';
 import { testConfig } from '../helpers/service.ts';
@@ -37,7 +37,8 @@ describe('the fixtures', () => {
         progress: () => {},
       });
       const findings = await compare(before, after, matrix);
-      if (summaryOf(findings).failures > 0) throw new Error(`${ADVICE}\n${formatSummary(findings, before, after)}`);
+      if (summaryOf(findings).failures > 0)
+        throw new Error(`${ADVICE}\n${formatSummary(findings, before, after)}`);
     } finally {
       await converter.close();
     }

@@ -3,16 +3,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { patchedMagick, otherFilter, STRIP_ALONE } from '../helpers/changed-magick.ts';
 import { fixturePath } from '../helpers/client.ts';
 import { runCommand } from '../helpers/command.ts';
 import { runCli } from '../helpers/command-line.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { otherFilter, patchedMagick, STRIP_ALONE } from '../helpers/patched-magick.ts';
 import { startProcess } from '../helpers/process.ts';
-import { eventually, isRunning } from '../helpers/scripts.ts';
 import { startService } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
+import { eventually, isRunning } from '../helpers/util.ts';
 
 const MATRIX = {
   cases: [
@@ -331,14 +331,7 @@ describe('imagemill regress', () => {
   it('ends with 2, not with 0, when nothing was compared at all', async () => {
     const nothing = join(await makeTempDir('nothing'), 'matrix.json');
     await writeFile(nothing, JSON.stringify({ ...MATRIX, overrides: [{ skip: true }] }));
-    const { status, stderr } = await runCli([
-      'regress',
-      'compare',
-      baseline,
-      baseline,
-      '--matrix',
-      nothing,
-    ]);
+    const { status, stderr } = await runCli(['regress', 'compare', baseline, baseline, '--matrix', nothing]);
     expect(stderr)
       .to.match(/\d+ results of the baseline were passed over/)
       .and.include('nothing to compare');

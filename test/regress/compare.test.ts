@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { compare } from '../../src/regress/compare.ts';
-import { comparePixels, factReasons } from '../../src/regress/compare-pictures.ts';
+import { comparePixels, factReasons } from '../../src/regress/compare-images.ts';
+import { measureDifference } from '../../src/regress/image/difference.ts';
+import { clearHidden, type DecodedImage, type Raster } from '../../src/regress/image/image.ts';
 import { toMatrix } from '../../src/regress/matrix.ts';
-import { measureDifference } from '../../src/regress/picture/difference.ts';
-import { clearHidden, type DecodedImage, type Raster } from '../../src/regress/picture/picture.ts';
 import type { Recording } from '../../src/regress/recording.ts';
 import { defaultThresholds } from '../../src/regress/thresholds.ts';
 import { blurred, original, picture, pixel, redrawn, seeThrough, shifted, uniform } from './pictures.ts';
@@ -133,7 +133,10 @@ describe('two pictures compared', () => {
   });
 
   it('have the PSNR that their mean square error gives', () => {
-    expect(measureDifference(uniform(100), uniform(110)).psnr).to.be.closeTo(10 * Math.log10(255 ** 2 / 100), 1e-9);
+    expect(measureDifference(uniform(100), uniform(110)).psnr).to.be.closeTo(
+      10 * Math.log10(255 ** 2 / 100),
+      1e-9,
+    );
   });
 });
 

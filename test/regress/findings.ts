@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { compare } from '../../src/regress/compare.ts';
+import type { Raster } from '../../src/regress/image/image.ts';
 import { toMatrix } from '../../src/regress/matrix.ts';
-import type { Raster } from '../../src/regress/picture/picture.ts';
 import type { Recording, Row } from '../../src/regress/recording.ts';
 import { original, shifted } from './pictures.ts';
 

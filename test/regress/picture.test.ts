@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { square } from '../../scripts/fixtures/scene.ts';
-import { decode } from '../../src/regress/picture/codec.ts';
-import { digestOf, distance, fingerprintsOf } from '../../src/regress/picture/fingerprint.ts';
+import { decode } from '../../src/regress/image/codec.ts';
+import { digestOf, distance, fingerprintsOf } from '../../src/regress/image/fingerprint.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { decode as decodeOtherwise, difference } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';

@@ -1,6 +1,6 @@
 import sharp from 'sharp';
 import { scene } from '../../scripts/fixtures/scene.ts';
-import type { DecodedImage, Raster } from '../../src/regress/picture/picture.ts';
+import type { DecodedImage, Raster } from '../../src/regress/image/image.ts';
 
 /** Pictures for the tests of regress: the scene of the fixtures, and what can happen to it. */
 

@@ -5,17 +5,17 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Response } from 'express';
-import { convertAll } from '../../src/convert/batch.ts';
-import type { ConversionInput } from '../../src/convert/convert.ts';
-import { createQueue } from '../../src/engine/pool.ts';
+import { convertAll } from '../../src/conversion/batch.ts';
+import type { ConversionInput } from '../../src/conversion/convert.ts';
 import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
 import { createDiskRoom } from '../../src/files/disk-room.ts';
-import { sendArchive } from '../../src/http/send-archive.ts';
-import { sendForm, fixture, fixturePath } from '../helpers/client.ts';
+import { createQueue } from '../../src/process/queue.ts';
+import { sendArchive } from '../../src/server/archive-response.ts';
+import { fixture, fixturePath, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { eventually, isRunning, writeScript } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
+import { eventually, isRunning, writeScript } from '../helpers/util.ts';
 import { makeZip } from '../helpers/zip.ts';
 
 describe('a batch in which something goes wrong', () => {
@@ -59,7 +59,9 @@ describe('a batch in which something goes wrong', () => {
       body.append('on_error', onError);
       expect((await sendForm(`${current().base}/batch`, { method: 'POST', body })).status).to.equal(503);
     }
-    expect((await sendForm(`${current().base}/batch`, { method: 'POST', body: form(4) })).status).to.equal(200);
+    expect((await sendForm(`${current().base}/batch`, { method: 'POST', body: form(4) })).status).to.equal(
+      200,
+    );
   });
 
   it('is left by its client in the middle of the conversions: no process and no file stays', async () => {
@@ -281,7 +283,8 @@ describe('converting all', () => {
   });
 
   it('says of each what is wrong with it under its own name, also of twins', async () => {
-    const convert = async ({ label }: ConversionInput) => Promise.reject(serviceError('DAMAGED', label, 'PNG'));
+    const convert = async ({ label }: ConversionInput) =>
+      Promise.reject(serviceError('DAMAGED', label, 'PNG'));
     const outcomes = await convertAll(await sources('same', 'same'), convert, options, 'skip', stays);
     expect(outcomes.map((outcome) => 'error' in outcome && outcome.error.message)).to.deep.equal([
       'a is damaged or not a valid PNG image.',

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
-import { type Answer, sendForm, convert, fixture } from '../helpers/client.ts';
+import { type Answer, convert, fixture, sendForm } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 import { type MadeEntry, makeZip, namesByOthers, readZip } from '../helpers/zip.ts';
 

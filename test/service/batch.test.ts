@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { INPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
-import { type Answer, sendForm, fixture } from '../helpers/client.ts';
+import { type Answer, fixture, sendForm } from '../helpers/client.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { namesByOthers, readZip, readZipStream } from '../helpers/zip.ts';
@@ -234,7 +234,11 @@ describe('a batch', () => {
           Buffer.from('\r\n--xyz--\r\n'),
         ]);
         const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
-        const { status, message } = await sendForm(`${service.base}/batch`, { method: 'POST', headers, body });
+        const { status, message } = await sendForm(`${service.base}/batch`, {
+          method: 'POST',
+          headers,
+          body,
+        });
         expect(`${status} ${message}`).to.match(/^400 The field "files(\[\])?" holds text, not a file/);
       }
     });

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { expect } from 'chai';
-import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { dial, parseAnswer, readAll, statuses } from '../helpers/raw-http.ts';
-import { eventually } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
+import { eventually } from '../helpers/util.ts';
 
 const MIB = 1024 ** 2;
 /** With a limit of 600 files, a third are connections, and a quarter of those may be one client's. */

@@ -2,10 +2,10 @@ import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { ico, tiff, withChunk } from '../../scripts/fixtures/writers.ts';
-import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { writeScript } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
+import { writeScript } from '../helpers/util.ts';
 
 /** Files that are wrong about themselves, and files whose words are those of the tools' own errors. */
 

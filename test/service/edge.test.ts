@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { sendForm, convert, convertRaw, fixture } from '../helpers/client.ts';
+import { convert, convertRaw, fixture, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
-import { eventually, isRunning } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
+import { eventually, isRunning } from '../helpers/util.ts';
 
 const MALFORMED = 'The multipart body ended early or is not well-formed.';
 const NO_FILE = 'No file was sent: a file part named "file" is required.';
@@ -142,7 +142,11 @@ describe('at the edge', () => {
       ['\r\n'.repeat(1000), MALFORMED],
       ['--xyz\r\n\r\n--xyz--', MALFORMED],
     ] as const) {
-      const { status, message } = await sendForm(`${current().base}/convert`, { method: 'POST', headers, body });
+      const { status, message } = await sendForm(`${current().base}/convert`, {
+        method: 'POST',
+        headers,
+        body,
+      });
       expect([status, message], JSON.stringify(body.slice(0, 20))).to.deep.equal([400, reason]);
     }
     await nothingLeft();

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { sendForm, fixture, fixturePath } from '../helpers/client.ts';
+import { fixture, fixturePath, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { formWith, readBody, sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { eventually, writeScript } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
+import { eventually, writeScript } from '../helpers/util.ts';
 
 describe('one client that fills the queue', function () {
   this.timeout(60_000);

@@ -3,11 +3,11 @@ import { readdir, readFile, rename } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { sendForm, convert, fixture, fixturePath, edgeCase } from '../helpers/client.ts';
+import { convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { eventually, isRunning, writeScript } from '../helpers/scripts.ts';
 import { type OwnService, useOwnServices } from '../helpers/service.ts';
+import { eventually, isRunning, writeScript } from '../helpers/util.ts';
 
 const PART = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
 const head = (length: number) =>
@@ -292,9 +292,9 @@ describe('when something goes wrong', () => {
         await start({});
         const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
         const body = Buffer.concat([Buffer.from(wrong), good()]);
-        expect((await sendForm(`${current().base}/convert`, { method: 'POST', headers, body })).status).to.equal(
-          400,
-        );
+        expect(
+          (await sendForm(`${current().base}/convert`, { method: 'POST', headers, body })).status,
+        ).to.equal(400);
         expect(await openRequests()).to.deep.equal([]);
       });
     }

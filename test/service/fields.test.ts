@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { sendForm, convert, convertRaw, fixture } from '../helpers/client.ts';
+import { convert, convertRaw, fixture, sendForm } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 
 describe('form fields', () => {

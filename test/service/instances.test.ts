@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { expect } from 'chai';
-import { sendForm, fixture } from '../helpers/client.ts';
+import { fixture, sendForm } from '../helpers/client.ts';
 import { type Daemon, freePorts, startNginx, startRedis } from '../helpers/daemons.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
-import { eventually } from '../helpers/scripts.ts';
+import { eventually } from '../helpers/util.ts';
 
 const INSTANCES = 3;
 /** Requests under way at once. */

@@ -2,12 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
-import { eventually } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
+import { eventually } from '../helpers/util.ts';
 
 const DASHBOARD = new URL('../../docker/grafana/imagemill.json', import.meta.url);
 

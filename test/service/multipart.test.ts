@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { ONE_PIXEL } from '../../src/engine/policy.ts';
-import { type Answer, sendForm, convert, fixture } from '../helpers/client.ts';
+import { ONE_PIXEL } from '../../src/process/policy-check.ts';
+import { type Answer, convert, fixture, sendForm } from '../helpers/client.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
 import { makeZip, readZip } from '../helpers/zip.ts';
 

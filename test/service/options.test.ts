@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { type Answer, sendForm, convert, fixture, edgeCase } from '../helpers/client.ts';
+import { type Answer, convert, edgeCase, fixture, sendForm } from '../helpers/client.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame, scene } from '../../scripts/fixtures/scene.ts';
-import { convert, fixture, edgeCase } from '../helpers/client.ts';
+import { convert, edgeCase, fixture } from '../helpers/client.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
 import { decode, difference, drawPdf, onGrey } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';

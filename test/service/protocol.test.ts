@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { expect } from 'chai';
-import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { dial, exchange, parseAnswer, readAll, statuses } from '../helpers/raw-http.ts';
-import { eventually, writeScript } from '../helpers/scripts.ts';
 import { useOwnServices } from '../helpers/service.ts';
+import { eventually, writeScript } from '../helpers/util.ts';
 
 const HEAD = 'Host: x\r\nConnection: close\r\n';
 const FORM = 'Content-Type: multipart/form-data; boundary=xyz\r\n';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type Answer, sendForm, convert, fixture } from '../helpers/client.ts';
+import { type Answer, convert, fixture, sendForm } from '../helpers/client.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
 describe('the rate limit', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { sendForm } from '../helpers/client.ts';
 import { answerChecker, type Document, documentedResponses } from '../helpers/openapi.ts';
-import { CASES, READS } from '../helpers/provocations.ts';
+import { CASES, READS } from '../helpers/response-cases.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
 describe('the reference at /openapi.json', () => {

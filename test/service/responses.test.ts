@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { parse as parseDisposition } from 'content-disposition';
-import { sendForm, convert, fixture } from '../helpers/client.ts';
+import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 
 describe('responses', () => {
@@ -144,7 +144,9 @@ describe('responses', () => {
   describe('to browsers on other sites', () => {
     it('may be read, headers included, errors too', async () => {
       for (const path of ['/formats', '/nothing']) {
-        const { headers } = await sendForm(service.base + path, { headers: { origin: 'https://example.com' } });
+        const { headers } = await sendForm(service.base + path, {
+          headers: { origin: 'https://example.com' },
+        });
         expect(headers.get('access-control-allow-origin')).to.equal('*');
         const exposed = headers.get('access-control-expose-headers')?.split(',');
         expect(exposed).to.include.members(['Content-Disposition', 'X-RateLimit-Remaining', 'Retry-After']);

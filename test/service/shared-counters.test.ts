@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { sendForm } from '../helpers/client.ts';
 import { type Daemon, freePorts, startRedis } from '../helpers/daemons.ts';
-import { eventually } from '../helpers/scripts.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
+import { eventually } from '../helpers/util.ts';
 
 describe('the rate limit with REDIS_URL', () => {
   const services: OwnService[] = [];
@@ -32,7 +32,8 @@ describe('the rate limit with REDIS_URL', () => {
     eventually(async () => /^imagemill_rate_limit_shared 1$/m.test(await metrics(service)));
   const countsAlone = (service: OwnService) =>
     eventually(async () => /^imagemill_rate_limit_shared 0$/m.test(await metrics(service)));
-  const metrics = async ({ base }: OwnService) => (await sendForm(new URL('/metrics', base).href)).body.toString();
+  const metrics = async ({ base }: OwnService) =>
+    (await sendForm(new URL('/metrics', base).href)).body.toString();
   const said = ({ logged }: OwnService, level: number) =>
     logged.filter((line) => line.level === level).map(({ msg }) => String(msg));
 

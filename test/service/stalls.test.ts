@@ -1,12 +1,12 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ONE_PIXEL } from '../../src/engine/policy.ts';
+import { ONE_PIXEL } from '../../src/process/policy-check.ts';
 import { sendForm } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, MARKS } from '../helpers/hostile-files.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
-import { eventually } from '../helpers/scripts.ts';
+import { eventually } from '../helpers/util.ts';
 
 const PROBE = new URL('../helpers/longest-turn.ts', import.meta.url).pathname;
 

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { expect } from 'chai';
-import { sendForm, convert, convertRaw, fixture } from '../helpers/client.ts';
+import { convert, convertRaw, fixture, sendForm } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 
 const MIB = 1024 * 1024;

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { decode } from '../helpers/pixels.ts';
-import { eventually } from '../helpers/scripts.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
+import { eventually } from '../helpers/util.ts';
 import { convertAll, made, pick, useBrowser } from './browser.ts';
 
 describe('the comparison', () => {

@@ -8,8 +8,8 @@ import sharp from 'sharp';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference } from '../helpers/pixels.ts';
-import { eventually } from '../helpers/scripts.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
+import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 import { convertAll, made, pick, row, useBrowser } from './browser.ts';
 

@@ -8,8 +8,8 @@ import sharp from 'sharp';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { eventually, isRunning, writeScript } from '../helpers/scripts.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
+import { eventually, isRunning, writeScript } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 import { convertAll, made, pick, row, settled, useBrowser } from './browser.ts';
 

@@ -1,11 +1,11 @@
 import { execa } from 'execa';
-import type { LaunchedProcess } from '../../../src/engine/launcher/launcher.ts';
-import type { Launchers } from '../../../src/engine/launcher/launchers.ts';
-import { programScript, quote, type SpawnOptions } from '../../../src/engine/launcher/script.ts';
+import type { LaunchedProcess } from '../../../src/process/launcher/launcher.ts';
+import type { Launchers } from '../../../src/process/launcher/pool.ts';
+import { programScript, quote, type SpawnOptions } from '../../../src/process/launcher/script.ts';
 
 /**
  * @module What launchers are compared with: the server itself starts every program, by execa. It takes the place of
- * `src/engine/launcher/launchers.ts`, so it exports the same.
+ * `src/process/launcher/pool.ts`, so it exports the same.
  */
 
 export function createLaunchers(): Launchers {

@@ -1,8 +1,8 @@
 import { glob, open, readdir, stat } from 'node:fs/promises';
 import { dirname, join, normalize, relative, resolve } from 'node:path';
-import { DETECTION_BYTES, detectType } from '../../convert/sniff.ts';
+import { DETECTION_BYTES, detectType } from '../../conversion/input/detect.ts';
 import { INPUT_TYPES, INPUTS } from '../../formats.ts';
-import { type FileError, systemReason, fileError, fileErrorFrom } from './troubles.ts';
+import { type FileError, fileError, fileErrorFrom, systemReason } from './file-errors.ts';
 
 /** The words of a command → files: named ones, those of folders, those that a pattern matches, standard input. */
 

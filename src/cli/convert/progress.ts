@@ -1,4 +1,4 @@
-import { sanitizeForDisplay } from '../../printable.ts';
+import { sanitizeForDisplay } from '../../text.ts';
 
 /** One line at the bottom of a terminal, which is gone when all is done. */
 

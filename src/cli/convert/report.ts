@@ -1,8 +1,8 @@
-import type { Note } from '../../convert/plan/types.ts';
-import { sanitizeForDisplay } from '../../printable.ts';
+import type { Note } from '../../conversion/plan/types.ts';
+import { sanitizeForDisplay } from '../../text.ts';
+import type { FileErrorCode } from './file-errors.ts';
 import { createProgress } from './progress.ts';
 import type { Job } from './targets.ts';
-import type { FileErrorCode } from './troubles.ts';
 
 /** What is said of each file: results on standard output, troubles on standard error; or all of it as JSON lines. */
 
@@ -70,7 +70,7 @@ function resultLine(input: string, output: string, { bytesBefore, bytesAfter, no
 const UNITS = ['B', 'kB', 'MB', 'GB'];
 
 /** Bytes with two or three digits that count, in units of 1000. */
-export function formatSize(bytes: number): string {
+function formatSize(bytes: number): string {
   const power = Math.min(UNITS.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
   const value = bytes / 1000 ** power;
   return `${value.toFixed(power > 0 && value < 9.95 ? 1 : 0)} ${UNITS[power]}`;

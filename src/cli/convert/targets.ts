@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { extname, join, resolve } from 'node:path';
-import { DEFAULT_FORMAT } from '../../convert/options.ts';
-import { baseNameOf, createUniqueNamer } from '../../convert/output-name.ts';
+import { baseNameOf, createUniqueNamer } from '../../conversion/filename.ts';
+import { DEFAULT_FORMAT } from '../../conversion/options.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
-import { CliError } from '../surroundings.ts';
-import { type Found, matchesMany, type InputError, STDIN } from './inputs.ts';
-import { type FileError, fileError } from './troubles.ts';
+import { CliError } from '../context.ts';
+import { type FileError, fileError } from './file-errors.ts';
+import { type Found, type InputError, matchesMany, STDIN } from './inputs.ts';
 
 /** Where results go, and what they are called. */
 
@@ -63,7 +63,10 @@ export async function resolveTarget(
  *
  * @throws Refused, with status 2, when there is more than one result for one place
  */
-export function resolveOutputs(inputs: readonly (Found | InputError)[], { kind, path, format }: Target): OutputJob[] {
+export function resolveOutputs(
+  inputs: readonly (Found | InputError)[],
+  { kind, path, format }: Target,
+): OutputJob[] {
   if (kind !== 'folder' && inputs.length > 1)
     throw new CliError(`-o ${path} takes one result, and there are ${inputs.length} inputs.`, 2);
   const nameOf = createUniqueNamer(OUTPUTS[format].extension);

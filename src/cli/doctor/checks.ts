@@ -1,8 +1,8 @@
-import { detectCapabilities } from '../../convert/capabilities.ts';
+import { detectCapabilities } from '../../conversion/capabilities.ts';
 import type { Check } from './check.ts';
-import type { DoctorReport } from './examine.ts';
-import { confinement, formats, imageMagick, otherTools, policy } from './tools.ts';
-import { conversion, counters, fonts, page, workingFiles } from './trials.ts';
+import type { DoctorReport } from './collect.ts';
+import { conversion, counters, fonts, page, workingFiles } from './functional-checks.ts';
+import { confinement, formats, imageMagick, otherTools, policy } from './tool-checks.ts';
 
 /** What each fact means for whoever wants to serve. */
 

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { INPUT_FILE } from '../../convert/plan/types.ts';
-import type { ConversionEngine } from '../../mill.ts';
+import type { ConversionEngine } from '../../conversion/engine.ts';
+import { INPUT_FILE } from '../../conversion/plan/types.ts';
 
 /**
  * Which letters drawings can have: found out by drawing them as every drawing is drawn, and comparing each with the

@@ -1,10 +1,10 @@
-import { INPUT_FILE } from '../../convert/plan/types.ts';
-import { shellWords } from '../converters/shell.ts';
+import { INPUT_FILE } from '../../conversion/plan/types.ts';
+import { shellWords } from '../backends/shell.ts';
 import type { Row } from '../recording.ts';
 import type { Finding } from '../verdict.ts';
+import { formatBytes, formatNumber } from './format.ts';
+import type { Pictures, Shown } from './images.ts';
 import { html, type Markup } from './markup.ts';
-import type { Pictures, Shown } from './pictures.ts';
-import { formatBytes, formatNumber } from './words.ts';
 
 /** One finding: what it is, why, its pictures and its commands. */
 
@@ -29,9 +29,7 @@ ${commands(before, after)}
 function figures({ before, after, difference, distance }: Finding): Markup {
   const [one, other] = [before?.result, after?.result];
   const rows: (readonly [string, string])[] = [
-    ...(one && other
-      ? [['bytes', `${formatBytes(one.bytes)} → ${formatBytes(other.bytes)}`] as const]
-      : []),
+    ...(one && other ? [['bytes', `${formatBytes(one.bytes)} → ${formatBytes(other.bytes)}`] as const] : []),
     ...(one?.ms && other?.ms ? [['time', `${one.ms} → ${other.ms} ms`] as const] : []),
     ...(difference
       ? [

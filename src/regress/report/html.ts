@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Recording } from '../recording.ts';
-import { type Finding, isFailure, bySeverity } from '../verdict.ts';
+import { bySeverity, type Finding, isFailure } from '../verdict.ts';
 import { findingCard } from './card.ts';
+import { picturesOf } from './images.ts';
 import { html, Markup } from './markup.ts';
 import { overview } from './overview.ts';
-import { picturesOf } from './pictures.ts';
 
 /** The findings as one HTML file for people: nothing in it asks for another file or host. */
 

@@ -1,6 +1,6 @@
 import type { Recording, Row } from '../recording.ts';
 import { summaryOf } from '../summary.ts';
-import { type Finding, isFailure, bySeverity } from '../verdict.ts';
+import { bySeverity, type Finding, isFailure } from '../verdict.ts';
 
 /** The findings for programs. */
 

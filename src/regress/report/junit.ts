@@ -1,5 +1,5 @@
 import type { Recording } from '../recording.ts';
-import { summaryOf, formatTools } from '../summary.ts';
+import { formatTools, summaryOf } from '../summary.ts';
 import { type Finding, isFailure } from '../verdict.ts';
 
 /** The findings as JUnit XML, which most CI systems show: a suite a case, a test an image. */

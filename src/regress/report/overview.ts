@@ -1,8 +1,8 @@
 import type { Recording } from '../recording.ts';
 import { countsOf, summaryOf } from '../summary.ts';
 import { type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
+import { formatBytes, formatChange } from './format.ts';
 import { html, type Markup } from './markup.ts';
-import { formatBytes, formatChange } from './words.ts';
 
 /** Kinds of change that nobody sees in a picture. */
 const UNSEEN: readonly ReasonKind[] = ['bytes', 'time', 'metadata', 'set'];

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
-import { get } from '../work/api.ts';
-import { queued } from '../work/queue.ts';
+import { get } from '../client/api.ts';
+import { queued } from '../client/queue.ts';
 
 /** How many files one request to this server may have, as its API reference says. */
 

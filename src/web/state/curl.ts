@@ -1,9 +1,9 @@
 import { computed } from '@preact/signals';
-import { inParts, nameOfArchive } from '../work/archive.ts';
-import { nameOfResult } from '../work/convert.ts';
+import { inParts, nameOfArchive } from '../client/archive.ts';
+import { nameOfResult } from '../client/convert.ts';
 import { most } from './batch-size.ts';
-import { fields } from './choices.ts';
 import { items } from './items.ts';
+import { fields } from './options.ts';
 
 /** The choices as a command: for the files of the list, or for one called photo.jpg while there are none. */
 export const command = computed(() => {

@@ -1,8 +1,8 @@
 import { computed, signal } from '@preact/signals';
 import type { OutputType } from '../../formats.ts';
-import { type Answer, get, type Refusal } from '../work/api.ts';
-import { queued } from '../work/queue.ts';
-import { options, setOptions } from './choices.ts';
+import { type Answer, get, type Refusal } from '../client/api.ts';
+import { queued } from '../client/queue.ts';
+import { options, setOptions } from './options.ts';
 
 /** What this server converts, as `GET /formats` says. */
 

@@ -1,7 +1,7 @@
 import { computed, type Signal, signal } from '@preact/signals';
-import type { Note } from '../../convert/plan/types.ts';
-import { revokePreview, lookInto, type Seen } from '../work/look.ts';
-import { fields } from './choices.ts';
+import type { Note } from '../../conversion/plan/types.ts';
+import { lookInto, revokePreview, type Seen } from '../client/preview.ts';
+import { fields } from './options.ts';
 
 /** The files on the page, and how far each has come. */
 

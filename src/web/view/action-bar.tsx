@@ -1,13 +1,13 @@
-import { skipped } from '../state/gather.ts';
+import { forgetArchives, pack, packing } from '../client/archive.ts';
+import { convert } from '../client/convert.ts';
+import { formatChange, formatSize, plural } from '../format.ts';
+import { skipped } from '../state/add-files.ts';
 import { busy, counts, done, failed, items, pending, remove } from '../state/items.ts';
-import { formatChange, plural, formatSize } from '../words.ts';
-import { forgetArchives, pack, packing } from '../work/archive.ts';
-import { convert } from '../work/convert.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { Icon } from './icons.tsx';
-import { useFocusFallback } from './keep-focus.ts';
-import { ignoreDoubleClick } from './once.ts';
+import { ignoreDoubleClick } from './ignore-double-click.ts';
 import { FORM_ID } from './options-form.tsx';
+import { useFocusFallback } from './use-focus-fallback.ts';
 
 /**
  * What can be done with all files together, and what came of it so far. Nothing that stops or clears ever takes the place
@@ -20,7 +20,11 @@ export function ActionBar() {
     <section ref={bar} class="action-bar" aria-label="All files" tabIndex={-1}>
       <Totals />
       <div class="actions">
-        <button type="button" class="button plain" onClick={ignoreDoubleClick(busy.value ? cancelAll : clear)}>
+        <button
+          type="button"
+          class="button plain"
+          onClick={ignoreDoubleClick(busy.value ? cancelAll : clear)}
+        >
           {busy.value ? 'Cancel all' : 'Clear list'}
         </button>
         {failed.value.length > 1 && (

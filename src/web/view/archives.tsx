@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { plural } from '../words.ts';
-import { forgetArchives, type Part, packing, parts } from '../work/archive.ts';
+import { forgetArchives, type Part, packing, parts } from '../client/archive.ts';
+import { plural } from '../format.ts';
 import { Icon } from './icons.tsx';
 
 /** The archives that are being made, or were; a browser that saved only the first of them has the others here. */

@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { isPdf } from '../client/convert.ts';
+import { formatChange, formatSize } from '../format.ts';
 import { compared, type Done, type Item } from '../state/items.ts';
-import { formatChange, formatSize } from '../words.ts';
-import { isPdf } from '../work/convert.ts';
 import { Icon } from './icons.tsx';
 
 /** The result beside what it was made of, in a dialog. */
@@ -24,7 +24,8 @@ export function Compare({ item }: { item: Item }) {
         <div>
           <h2 id="compare-title">{shown.name}</h2>
           <p class="quiet number">
-            {formatSize(file.size)} → {formatSize(shown.blob.size)}, {formatChange(file.size, shown.blob.size)}
+            {formatSize(file.size)} → {formatSize(shown.blob.size)},{' '}
+            {formatChange(file.size, shown.blob.size)}
           </p>
         </div>
         <a class="button" href={shown.url} download={shown.name}>

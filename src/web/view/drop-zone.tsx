@@ -1,6 +1,6 @@
 import { INPUTS } from '../../formats.ts';
+import { addFiles, dragged, leftOutWords, skipped } from '../state/add-files.ts';
 import { accepted, formats } from '../state/formats.ts';
-import { dragged, addFiles, skipped, leftOutWords } from '../state/gather.ts';
 import { items } from '../state/items.ts';
 import { Icon, Millstone } from './icons.tsx';
 

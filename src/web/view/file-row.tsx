@@ -1,11 +1,11 @@
+import { convert } from '../client/convert.ts';
+import type { Preview } from '../client/preview.ts';
+import { formatChange, formatSize, kindOf, NOTES } from '../format.ts';
 import { compared, type Item, type Result, remove } from '../state/items.ts';
-import { formatChange, kindOf, NOTES, formatSize } from '../words.ts';
-import { convert } from '../work/convert.ts';
-import type { Preview } from '../work/look.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { Icon } from './icons.tsx';
-import { useFocusFallback } from './keep-focus.ts';
-import { ignoreDoubleClick } from './once.ts';
+import { ignoreDoubleClick } from './ignore-double-click.ts';
+import { useFocusFallback } from './use-focus-fallback.ts';
 
 /** One file: what it is, how far it has come, and what can be done with it. */
 export function FileRow({ item }: { item: Item }) {
@@ -99,10 +99,13 @@ function Outcome({ file, result: { blob, name, seen } }: { file: File; result: R
     <>
       <p class="number outcome">
         <span class="unseen">{name}: </span>
-        <span class="quiet">{formatSize(file.size)}</span> <Icon name="arrow" /> <strong>{formatSize(blob.size)}</strong>
+        <span class="quiet">{formatSize(file.size)}</span> <Icon name="arrow" />{' '}
+        <strong>{formatSize(blob.size)}</strong>
       </p>
       <p class="number outcome">
-        <span class={blob.size > file.size ? 'pill larger' : 'pill'}>{formatChange(file.size, blob.size)}</span>
+        <span class={blob.size > file.size ? 'pill larger' : 'pill'}>
+          {formatChange(file.size, blob.size)}
+        </span>
         {seen.value && <span class="quiet">{pixels(seen.value)}</span>}
       </p>
     </>
@@ -153,7 +156,12 @@ interface ActionProps {
 
 function Action({ label, icon, of, onClick }: ActionProps) {
   return (
-    <button type="button" class="button plain" aria-label={`${label} ${of.name}`} onClick={ignoreDoubleClick(onClick)}>
+    <button
+      type="button"
+      class="button plain"
+      aria-label={`${label} ${of.name}`}
+      onClick={ignoreDoubleClick(onClick)}
+    >
       {icon && <Icon name={icon} />}
       {label}
     </button>

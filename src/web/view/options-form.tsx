@@ -1,8 +1,8 @@
 import { OUTPUTS } from '../../formats.ts';
-import { options, setOptions, MAX_DIMENSION } from '../state/choices.ts';
+import { convert } from '../client/convert.ts';
 import { formats } from '../state/formats.ts';
 import { pending } from '../state/items.ts';
-import { convert } from '../work/convert.ts';
+import { MAX_DIMENSION, options, setOptions } from '../state/options.ts';
 
 export const FORM_ID = 'choices';
 
@@ -54,7 +54,12 @@ export function OptionsForm() {
         </label>
       )}
       <div class="sides">
-        <Side label="Max width" name="width" value={width} onChange={(value) => setOptions({ width: value })} />
+        <Side
+          label="Max width"
+          name="width"
+          value={width}
+          onChange={(value) => setOptions({ width: value })}
+        />
         <Side
           label="Max height"
           name="height"

@@ -1,5 +1,5 @@
-import { busy, compared, counts, items, announcement } from '../state/items.ts';
-import { backoff } from '../work/hold.ts';
+import { backoff } from '../client/backoff.ts';
+import { announcement, busy, compared, counts, items } from '../state/items.ts';
 import { ActionBar } from './action-bar.tsx';
 import { Archives } from './archives.tsx';
 import { Compare } from './compare.tsx';

@@ -1,0 +1,101 @@
+/**
+ * Which part of the code may import what. `npm run lint` checks it; test/walls.test.ts proves every rule by a violation.
+ *
+ * @type {import('dependency-cruiser').IConfiguration}
+ */
+
+/** The one file that may import each outside library. A library that several files share is not listed. */
+const OWNERS = {
+  '@blazediff/ssim': 'src/regress/image/similarity.ts',
+  '@hyzyla/pdfium': 'src/regress/image/pdf.ts',
+  '@redis/client': 'src/redis-client.ts',
+  archiver: 'src/server/archive-response.ts',
+  busboy: 'src/server/upload.ts',
+  commander: 'src/cli/(program|regress).ts',
+  'content-disposition': 'src/server/response.ts',
+  cors: 'src/server/cors.ts',
+  execa: 'src/process/launcher/start-shell.ts',
+  'express-rate-limit': 'src/server/(rate-limit|redis-store|client-key).ts',
+  'express-static-gzip': 'src/server/routes/web-app.ts',
+  'file-type': 'src/conversion/input/detect.ts',
+  'p-limit': 'src/process/queue.ts',
+  'prom-client': 'src/server/metrics.ts',
+  'rate-limit-redis': 'src/server/redis-store.ts',
+  sharp: 'src/regress/image/codec.ts',
+  yaml: 'src/regress/matrix.ts',
+  yauzl: 'src/files/unzip.ts',
+};
+
+const forbid = (name, comment, from, to) => ({ name, comment, severity: 'error', from, to });
+
+const LAYERS = [
+  forbid(
+    'plan-is-pure',
+    'A plan is data made from data. It imports the formats, the errors and itself.',
+    { path: '^src/conversion/plan/' },
+    { path: '.', pathNot: ['^src/conversion/plan/', '^src/(formats|errors).ts$'] },
+  ),
+  forbid(
+    'process-knows-no-formats',
+    'The process layer runs commands. What they convert is the business of src/conversion.',
+    { path: '^src/process/' },
+    { path: ['^src/conversion/', '^src/formats.ts$'] },
+  ),
+  forbid(
+    'server-runs-no-process',
+    'The HTTP layer converts through src/conversion.',
+    { path: '^src/server/' },
+    { path: '^src/process/' },
+  ),
+  forbid(
+    'core-knows-no-server',
+    'Conversion, processes and files work without HTTP.',
+    { path: '^src/(conversion|process|files)/' },
+    { path: ['^src/server/', 'node_modules/(express|cors|content-disposition)'] },
+  ),
+  forbid(
+    'cli-works-without-a-server',
+    'Only the serve command starts the server.',
+    { path: '^src/(cli|regress)/', pathNot: '^src/cli/serve.ts$' },
+    { path: '^src/server/' },
+  ),
+  forbid(
+    'openapi-is-data',
+    'The API reference is made from tables and schemas. It reads no file and handles no request.',
+    { path: '^src/server/openapi/' },
+    { path: ['^src/(process|files)/', 'node_modules/express'], dependencyTypes: ['local', 'npm'] },
+  ),
+  forbid(
+    'web-app-uses-the-api',
+    'The page imports the formats and the note tokens. It gets all else over HTTP.',
+    { path: '^src/web/' },
+    { path: '^src/', pathNot: ['^src/web/', '^src/formats.ts$', '^src/conversion/plan/types.ts$'] },
+  ),
+  forbid(
+    'server-loads-no-regress',
+    'Only the regress command loads the second decoders.',
+    { path: '^src/', pathNot: '^src/(regress|cli/regress)' },
+    { path: '^src/regress/' },
+  ),
+  forbid(
+    'execa-starts-programs',
+    'src/process/launcher starts every program, with execa.',
+    { path: '^src/' },
+    { path: '^(node:)?child_process$' },
+  ),
+  forbid('no-circles', 'Two files that import each other are one file.', {}, { circular: true }),
+];
+
+const owners = Object.entries(OWNERS).map(([library, owner]) =>
+  forbid(
+    `one-owner-of-${library}`,
+    `Only ${owner} imports ${library}.`,
+    { path: '^src/', pathNot: `^${owner}$` },
+    { path: `^node_modules/(@types/)?${library}/` },
+  ),
+);
+
+export default {
+  forbidden: [...LAYERS, ...owners],
+  options: { parser: 'swc', doNotFollow: { path: 'node_modules' }, tsPreCompilationDeps: true },
+};

@@ -1,0 +1,123 @@
+/**
+ * Load and faults on a real server: `npm run test:stress -- [--seconds 600] [--seed 1]`. A crowd of
+ * good, bad and hostile clients is served by one server all the time, while others are put through
+ * one fault after another. Prints a table and ends with 1 when anything went wrong.
+ */
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { createLaunchers } from '../src/process/launcher/pool.ts';
+import { createRunner } from '../src/process/runner.ts';
+import { findToolchain } from '../src/process/toolchain.ts';
+import { add, emptyTally, runClients } from './stress/clients.ts';
+import { FAULTS, type Outcome } from './stress/faults.ts';
+import { seeded } from './stress/random.ts';
+import { badRequests, goodRequests, hostileRequests } from './stress/requests.ts';
+import { filesLeft, memoryOf, processesLeft, startServer, tidyUp } from './stress/server.ts';
+
+const { values } = parseArgs({
+  options: { seconds: { type: 'string', default: '600' }, seed: { type: 'string', default: '1' } },
+});
+const seconds = Number(values.seconds);
+const seed = Number(values.seed);
+const MIB = 1024 ** 2;
+/** Of the server's own memory, between its first and its last sixth; the collector is not called on the hour. */
+const MAX_GROWTH = 40 * MIB;
+
+const search = process.env.PATH ?? '';
+const launchers = createLaunchers(() => mkdtemp(join(tmpdir(), 'imagemill-stress-')));
+const toolchain = await findToolchain(
+  { path: search },
+  createRunner({ launchers, searchPath: search, policyFolder: '/nonexistent' }),
+);
+await launchers.close();
+const magick = toolchain.magick?.path ?? '';
+console.log(`ImageMagick ${toolchain.magick?.version}, Node ${process.version}, seed ${seed}, ${seconds} s`);
+
+const rows: ({ readonly name: string } & Outcome)[] = [];
+const problems: string[] = [];
+try {
+  const server = await startServer();
+  const good = await goodRequests(server.base);
+  const others = [...badRequests(), ...hostileRequests(true)];
+  const quickOthers = [...badRequests(), ...hostileRequests(false)];
+
+  const samples: { own: number; tree: number }[] = [];
+  const sampler = setInterval(() => samples.push(memoryOf(server.pid)), 500);
+  const over = new AbortController();
+  const calm = runClients(
+    { base: server.base, random: seeded(seed), clients: 4, good, others, excused: [503] },
+    over.signal,
+  );
+
+  const started = performance.now();
+  const share = Math.floor(seconds / Object.keys(FAULTS).length);
+  for (const [at, [name, fault]] of Object.entries(FAULTS).entries()) {
+    const parts = {
+      seconds: Math.max(2, share - 2),
+      random: seeded(seed + at + 1),
+      good,
+      others: quickOthers,
+      magick,
+    };
+    rows.push({ name, ...(await fault(parts)) });
+  }
+  const left = seconds * 1000 - (performance.now() - started);
+  if (left > 0) await new Promise((resolve) => setTimeout(resolve, left));
+  over.abort();
+  const tally = await calm;
+  clearInterval(sampler);
+  const { code } = await server.end('SIGTERM');
+  if (code !== 0) tally.wrong.push(`ended with status ${code}`);
+  const remains = [
+    ...filesLeft(server.tempDir),
+    ...processesLeft(server.tempDir).map((pid) => `process ${pid}`),
+  ];
+  rows.unshift({ name: 'no fault, all the time', tally, left: remains });
+
+  report(samples, server.loopDelay());
+} finally {
+  tidyUp();
+}
+process.exitCode = problems.length > 0 ? 1 : 0;
+
+function report(samples: readonly { own: number; tree: number }[], loopDelay: number | undefined): void {
+  const total = emptyTally();
+  console.log('\nrequests    right   wrong    left  fault and answers');
+  for (const { name, tally, left, notRun } of rows) {
+    if (notRun) {
+      console.log(`${' '.repeat(32)}  ${name}: NOT RUN, ${notRun}`);
+      continue;
+    }
+    add(total, tally);
+    const answers = Object.entries(tally.answers).sort(([a], [b]) => a.localeCompare(b));
+    const cells = [tally.requests, tally.right, tally.wrong.length, left.length].map((cell) =>
+      String(cell).padStart(8),
+    );
+    console.log(
+      `${cells.join('')}  ${name}: ${answers.map(([answer, count]) => `${answer} ${count}`).join(', ')}`,
+    );
+    problems.push(
+      ...tally.wrong.map((what) => `${name}: ${what}`),
+      ...left.map((what) => `${name}: left ${what}`),
+    );
+  }
+  const peak = (of: 'own' | 'tree') => Math.max(...samples.map((sample) => sample[of])) / MIB;
+  const sixth = Math.max(1, Math.floor(samples.length / 6));
+  const growth = median(samples.slice(-sixth)) - median(samples.slice(sixth, 2 * sixth));
+  if (growth > MAX_GROWTH) problems.push(`the server's memory grew by ${(growth / MIB).toFixed(0)} MiB`);
+  console.log(
+    `\n${total.requests} requests, ${total.right} good images right, ${total.wrong.length} wrong or missing answers`,
+  );
+  console.log(
+    `memory: server ${peak('own').toFixed(0)} MiB at most, with all its tools ${peak('tree').toFixed(0)} MiB; growth ${(growth / MIB).toFixed(1)} MiB`,
+  );
+  console.log(`event loop: 99% of delays below ${loopDelay?.toFixed(1) ?? 'unknown'} ms`);
+  for (const problem of problems.slice(0, 50)) console.log(`WRONG  ${problem}`);
+}
+
+function median(samples: readonly { own: number }[]): number {
+  const sorted = samples.map(({ own }) => own).sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+}

@@ -1,0 +1,192 @@
+import { fileURLToPath } from 'node:url';
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import { StartupError } from '../errors.ts';
+import { removeStaleWorkspaces } from '../files/stale.ts';
+import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
+import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
+import type { MagickLimits } from '../process/environment.ts';
+import { createLaunchers, type Launchers } from '../process/launcher/pool.ts';
+import { isPolicyEnforced } from '../process/policy-check.ts';
+import { createQueue } from '../process/queue.ts';
+import { createRunner } from '../process/runner.ts';
+import { configureSandbox, magickLimits, maxToolFileBytes } from '../process/sandbox/configure.ts';
+import { isolateLaunchers } from '../process/sandbox/namespaces.ts';
+import type { SandboxLayers } from '../process/sandbox/types.ts';
+import { findToolchain, type Toolchain } from '../process/toolchain.ts';
+import type { FallbackOutcome } from '../process/workers/pool.ts';
+import { createWarmWorkerPool } from '../process/workers/start.ts';
+import { type Capabilities, detectCapabilities } from './capabilities.ts';
+import { type ConversionEvent, type Convert, createConvert } from './convert.ts';
+
+/** All that converts, without a server: tools that were found and tested, a pool, folders to work in. */
+
+/** The server observes the engine, and imports nothing of the process layer. */
+export { KILL_REASONS, type KillReason } from '../process/command.ts';
+export type { SandboxLayers } from '../process/sandbox/types.ts';
+export { FALLBACK_OUTCOMES, type FallbackOutcome } from '../process/workers/pool.ts';
+
+const ASSETS = fileURLToPath(new URL('../../assets', import.meta.url));
+const EMPTY_CONFIG_DIR = '/nonexistent';
+
+export interface ConversionEngine {
+  readonly toolchain: Toolchain;
+  readonly capabilities: Capabilities;
+  readonly convert: Convert;
+  readonly workspaces: Workspaces;
+  /** How the tools are shut in. */
+  readonly layers: SandboxLayers;
+  /** What waits, and what is under way. */
+  stats(): EngineStats;
+  /** Removes what is left on disk. */
+  close(): Promise<void>;
+}
+
+interface EngineStats {
+  readonly waiting: number;
+  readonly running: number;
+  readonly workersSpare: number;
+  readonly workersIdle: number;
+}
+
+/** Is told what happens, as it happens. */
+export interface EngineEvents {
+  conversion(conversion: ConversionEvent): void;
+  toolKilled(reason: KillReason): void;
+  workerStarted(): void;
+  workerFellBack(outcome: FallbackOutcome): void;
+}
+
+/**
+ * Finds the tools, tests the policy and tidies up after dead processes.
+ *
+ * @throws Unusable when nothing could be converted, or not safely
+ */
+export async function createConversionEngine(
+  config: Config,
+  log: Logger,
+  events?: EngineEvents,
+): Promise<ConversionEngine> {
+  const swept = await removeStaleWorkspaces(config.TEMP_DIR);
+  if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
+  const workspaces = createWorkspaces(config.TEMP_DIR);
+  const launchers = createLaunchers(workspaces.root);
+  let isolated: Launchers | undefined;
+  const cleanUp = async (): Promise<void> => {
+    await Promise.all([launchers.close(), isolated?.close()]);
+    await workspaces.close();
+  };
+  try {
+    const folder = await workspaces.root().catch((cause: Error) => {
+      throw new StartupError(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
+    });
+    // Asking a tool who it is involves no picture, and version 6 lists no formats under the policy.
+    const ask = createRunner({ launchers, searchPath: config.PATH, policyFolder: EMPTY_CONFIG_DIR });
+    // Otherwise every tool would seem to be missing.
+    await ask({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((error) => {
+      throw new StartupError(`No program can be started: ${error.cause?.message ?? error.message}`, {
+        cause: error,
+      });
+    });
+    const toolchain = await findToolchain(
+      { path: config.PATH, magickBin: config.MAGICK_BIN, rsvgBin: config.RSVG_BIN },
+      ask,
+    );
+    checkNamedTools(config, toolchain);
+    const capabilities = detectCapabilities(toolchain);
+    for (const problem of capabilities.problems) log.warn(problem);
+    if (capabilities.outputs.length === 0)
+      throw new StartupError('Nothing can be converted on this machine.');
+
+    const limits = magickLimits(config);
+    const { confine, layers: confinement } = await configureSandbox({
+      ...{ config, toolchain, limits, folder, launchers, log },
+      assets: ASSETS,
+    });
+    const shared = { searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
+    // bubblewrap brings namespaces, and a launcher with tools that nothing confines needs none.
+    if (confinement.files === 'landlock') {
+      isolated = await isolateLaunchers(workspaces.root, folder, toolchain, (own) =>
+        createRunner({ ...shared, launchers: own }),
+      );
+      if (isolated) await launchers.close(); // they have found the tools, and are not needed any more
+    }
+    const layers: SandboxLayers = { ...confinement, ...(isolated && { processes: 'namespace' }) };
+    const launchOptions = { ...shared, launchers: isolated ?? launchers };
+    const run = createRunner(launchOptions);
+    await assertPolicyEnforced(workspaces, toolchain, run, limits);
+    const workers = await createWarmWorkerPool({
+      ...{ config, magick: toolchain.magick, workspaces, launchOptions: launchOptions, log },
+      onStart: () => events?.workerStarted(),
+      onFallback: (outcome) => events?.workerFellBack(outcome),
+    });
+    const pool = createQueue({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
+    const convert = createConvert({
+      toolchain,
+      pool,
+      run: reportFailures(workers?.run ?? run, log, events),
+      srgbProfile: `${ASSETS}/srgb.icc`,
+      limits: {
+        maxPixels: config.MAX_PIXELS,
+        maxTotalPixels: config.MAX_TOTAL_PIXELS,
+        maxFrames: config.MAX_FRAMES,
+      },
+      timeoutMs: config.CONVERT_TIMEOUT_MS,
+      maxFileBytes: maxToolFileBytes(config),
+      ...(events && { onFinished: events.conversion }),
+    });
+    const load = (): EngineStats => {
+      const { spare: ready, idle: resting } = workers ?? { spare: 0, idle: 0 };
+      return { ...pool.stats(), workersSpare: ready, workersIdle: resting };
+    };
+    const close = async (): Promise<void> => {
+      await workers?.close();
+      await cleanUp();
+    };
+    return { toolchain, capabilities, convert, workspaces, layers, stats: load, close };
+  } catch (error) {
+    await cleanUp();
+    throw error;
+  }
+}
+
+/** @throws Unusable when a setting names a program that is not the tool, instead of going on without that tool */
+function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Toolchain): void {
+  const named = [
+    { setting: 'MAGICK_BIN', path: MAGICK_BIN, tool: magick, label: 'ImageMagick 6 or 7' },
+    { setting: 'RSVG_BIN', path: RSVG_BIN, tool: rsvg, label: 'rsvg-convert' },
+  ];
+  const wrong = named.filter(({ path, tool }) => path !== undefined && !tool);
+  if (wrong.length === 0) return;
+  const problems = wrong.map(
+    ({ setting, path, label }) => `${setting}="${path}" does not run, or does not answer as ${label}.`,
+  );
+  throw new StartupError(problems.join(' '));
+}
+
+/** Logs what a failed tool printed, at debug alone since it may quote what a picture contains, and counts kills. */
+function reportFailures(run: RunCommand, log: Logger, observer: EngineEvents | undefined): RunCommand {
+  return (command) =>
+    run(command).catch((error) => {
+      if (error instanceof CommandError) {
+        log.debug({ err: error, stderr: error.stderr }, 'a tool failed');
+        const reason = killReason(error);
+        if (reason) observer?.toolKilled(reason);
+      }
+      throw error;
+    });
+}
+
+/** Tries out what every conversion depends on: a tool that obeys. */
+async function assertPolicyEnforced(
+  workspaces: Workspaces,
+  { magick }: Pick<Toolchain, 'magick'>,
+  run: RunCommand,
+  limits: MagickLimits,
+): Promise<void> {
+  await workspaces.use({}, async ({ path }) => {
+    if (magick && !(await isPolicyEnforced(magick, run, path, limits))) {
+      throw new StartupError(`${magick.path} does not obey the policy in ${ASSETS}: not safe to serve.`);
+    }
+  });
+}

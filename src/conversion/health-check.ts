@@ -1,0 +1,61 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type ErrorCode, ServiceError } from '../errors.ts';
+import type { Workspaces } from '../files/workspace.ts';
+import { ONE_PIXEL } from '../process/policy-check.ts';
+import type { Convert } from './convert.ts';
+import { INPUT_FILE } from './plan/types.ts';
+
+/** Whether conversions still work: a tiny one is tried now and then. */
+
+/** How long a verdict holds, in milliseconds. */
+const CACHE_TTL_MS = 10_000;
+
+/**
+ * Makes the function that tells whether conversions work. It answers at once with what it knows, and
+ * tries again behind the answer when that is too old: whoever asks often costs no more than a trial in 10 s.
+ *
+ * @param now milliseconds of a clock that never goes back
+ */
+export function createHealthCheck(
+  convert: Convert,
+  workspaces: Workspaces,
+  now: () => number = () => performance.now(),
+): () => Promise<boolean> {
+  let lastResult: Promise<boolean> | undefined;
+  let triedAt = 0;
+  return () => {
+    if (lastResult === undefined || now() - triedAt >= CACHE_TTL_MS) {
+      const trial = convertOnePixel(convert, workspaces);
+      triedAt = now();
+      const before = lastResult;
+      lastResult = trial;
+      return before ?? trial;
+    }
+    return lastResult;
+  };
+}
+
+async function convertOnePixel(convert: Convert, workspaces: Workspaces): Promise<boolean> {
+  try {
+    await workspaces.use({}, async (workspace) => {
+      const folder = await workspace.folder('trial');
+      await writeFile(join(folder, INPUT_FILE), ONE_PIXEL);
+      const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+      await convert({ folder, type: 'png', label: 'The trial' }, options, new AbortController().signal);
+    });
+    return true;
+  } catch (error) {
+    if (isCode(error, 'BUSY')) return true; // too much work is no reason not to work
+    // Nor is a disk that is full of the files of requests, which go with them.
+    return (isCode(error, 'DISK_FULL') || isFull(error)) && (await workspaces.hasRoom());
+  }
+}
+
+function isCode(error: unknown, code: ErrorCode): boolean {
+  return error instanceof ServiceError && error.code === code;
+}
+
+function isFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
+}

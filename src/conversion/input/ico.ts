@@ -1,0 +1,125 @@
+import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
+import type { InputType } from '../../formats.ts';
+import { WindowReader } from '../inspect/window-reader.ts';
+
+/**
+ * An icon reduced to the one of its images that stands for it: the largest, then the one with the most
+ * bits a pixel. So a broken smaller one does no harm, and an image that is a whole PNG is read as one.
+ */
+
+interface Entry {
+  readonly area: number;
+  readonly bits: number;
+  readonly offset: number;
+  readonly length: number;
+}
+
+const HEADER_BYTES = 6;
+const ENTRY_BYTES = 16;
+const BITMAP_HEADER = 40;
+/** 256 by 256 in 32 bits, with its mask, take a quarter of it. */
+const MAX_BITMAP_BYTES = 1024 * 1024;
+const MAX_ENTRIES = 1000;
+/** Bytes that a PNG starts with. */
+const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
+
+/**
+ * Rewrites the icon at `path` as its best image.
+ *
+ * @returns what the file is then; an icon that makes no sense stays as it is
+ */
+export async function keepBestImage(path: string): Promise<InputType> {
+  const file = await open(path);
+  try {
+    const bytes = new WindowReader(file);
+    const best = (await entriesOf(bytes)).reduce<Entry | undefined>(better, undefined);
+    const { size } = await file.stat();
+    if (!best || best.length < PNG.length) return 'ico';
+    const { offset } = best;
+    const isPng = PNG.equals(await bytes.read(offset, PNG.length));
+    // A PNG tells its end itself: some directories say more than there is, and viewers do not mind.
+    const length = isPng ? Math.min(best.length, size - offset) : best.length;
+    const fits = offset + length <= size;
+    if (!isPng && (!fits || length < BITMAP_HEADER || length > MAX_BITMAP_BYTES)) return 'ico';
+    const from = { start: offset, end: offset + length - 1, autoClose: false };
+    const image = isPng ? file.createReadStream(from) : [singleIcon(await readWhole(file, offset, length))];
+    await writeFile(`${path}.best`, image);
+    await rename(`${path}.best`, path);
+    return isPng ? 'png' : 'ico';
+  } finally {
+    await file.close();
+  }
+}
+
+async function readWhole(file: FileHandle, offset: number, length: number): Promise<Buffer> {
+  const { buffer } = await file.read(Buffer.alloc(length), 0, length, offset);
+  return alphaFromMask(buffer);
+}
+
+async function entriesOf(bytes: WindowReader): Promise<Entry[]> {
+  const head = await bytes.read(0, HEADER_BYTES);
+  const count = head.length < HEADER_BYTES ? 0 : Math.min(head.readUInt16LE(4), MAX_ENTRIES);
+  const directory = Buffer.from(await bytes.read(HEADER_BYTES, count * ENTRY_BYTES));
+  const entries: Entry[] = [];
+  for (let at = 0; at + ENTRY_BYTES <= directory.length; at += ENTRY_BYTES) {
+    const entry = directory.subarray(at, at + ENTRY_BYTES);
+    const offset = entry.readUInt32LE(12);
+    entries.push({
+      area: (entry[0] || 256) * (entry[1] || 256),
+      bits: entry.readUInt16LE(6) || storedBits(await bytes.read(offset, 16)),
+      offset,
+      length: entry.readUInt32LE(8),
+    });
+  }
+  return entries;
+}
+
+/** Some writers leave the bits out of the directory: then the image's own header has them. */
+function storedBits(header: Buffer): number {
+  if (header.length < 16) return 0;
+  return header[0] === PNG[0] ? 32 : header.readUInt16LE(14);
+}
+
+function better(best: Entry | undefined, entry: Entry): Entry {
+  if (!best || entry.area > best.area) return entry;
+  return entry.area === best.area && entry.bits > best.bits ? entry : best;
+}
+
+/** An icon of this one image, whose sizes its own header tells. */
+function singleIcon(image: Buffer): Buffer {
+  const head = Buffer.alloc(HEADER_BYTES + ENTRY_BYTES);
+  head.writeUInt16LE(1, 2);
+  head.writeUInt16LE(1, 4);
+  head[HEADER_BYTES] = image.readInt32LE(4) & 0xff;
+  head[HEADER_BYTES + 1] = (image.readInt32LE(8) / 2) & 0xff;
+  head.writeUInt16LE(1, HEADER_BYTES + 4);
+  head.writeUInt16LE(image.readUInt16LE(14), HEADER_BYTES + 6);
+  head.writeUInt32LE(image.length, HEADER_BYTES + 8);
+  head.writeUInt32LE(head.length, HEADER_BYTES + 12);
+  return Buffer.concat([head, image]);
+}
+
+/**
+ * 32-bit images of old icons have nothing in their fourth byte: where it is 0 throughout, the mask behind
+ * the pixels, a bit each, says what is transparent, as it did before there was alpha.
+ */
+function alphaFromMask(image: Buffer): Buffer {
+  const width = image.readInt32LE(4);
+  const height = image.readInt32LE(8) / 2;
+  const pixels = image.subarray(image.readUInt32LE(0));
+  const bytes = width * height * 4;
+  if (image.readUInt16LE(14) !== 32 || !(bytes > 0) || pixels.length < bytes) return image;
+  for (let at = 3; at < bytes; at += 4) if (pixels[at] !== 0) return image;
+
+  const mended = Buffer.from(image);
+  const mendedPixels = mended.subarray(image.readUInt32LE(0));
+  const mask = pixels.subarray(bytes);
+  const stride = ((width + 31) >> 5) << 2;
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      const covered = ((mask[y * stride + (x >> 3)] ?? 0) >> (7 - (x & 7))) & 1;
+      mendedPixels[(y * width + x) * 4 + 3] = covered ? 0 : 255;
+    }
+  }
+  return mended;
+}

@@ -1,0 +1,111 @@
+import { inflateSync } from 'node:zlib';
+import type { Profile } from '../plan/types.ts';
+import type { WindowReader } from './window-reader.ts';
+
+/** What an embedded colour profile means for a picture that is to be shown as sRGB (ICC.1:2022). */
+
+/** A profile that is larger has tables for printers, and is not sRGB in its plain form. */
+export const MAX_PROFILE_BYTES = 64 * 1024;
+
+/** sRGB's primaries as profiles state them, adapted to D50 (IEC 61966-2-1; ICC.1, annex E). */
+const PRIMARIES: Readonly<Record<string, readonly number[]>> = {
+  rXYZ: [0.4361, 0.2225, 0.0139],
+  gXYZ: [0.3851, 0.7169, 0.0971],
+  bXYZ: [0.1431, 0.0606, 0.7141],
+};
+/** Profile makers round differently; the nearest other spaces are 20 times as far away. */
+const PRIMARY_TOLERANCE = 0.002;
+/** Less than one step of 8 bits, so that a conversion would change next to nothing. */
+const CURVE_TOLERANCE = 0.75 / 255;
+/** Tables stand in for exact curves in these; then the primaries do not say it all. */
+const TABLES = ['A2B0', 'A2B1', 'A2B2'];
+const MAX_TAGS = 100;
+
+/** The profile that is stored as it is at `start`. */
+export async function readProfile(bytes: WindowReader, start: number, length: number): Promise<Profile> {
+  if (length > MAX_PROFILE_BYTES) return 'other';
+  return classifyProfile(await bytes.read(start, Math.max(0, length)));
+}
+
+/** Whether a profile is sRGB in all but name: then nothing is to be converted. */
+export function classifyProfile(profile: Buffer): Profile {
+  try {
+    return isSrgb(profile) ? 'srgb' : 'other';
+  } catch {
+    return 'other'; // cut off, or nonsense: the tool that reads it will say so
+  }
+}
+
+/** As {@link classifyProfile}, of a profile that PNG has compressed. */
+export function classifyDeflatedProfile(compressed: Buffer): Profile {
+  try {
+    return classifyProfile(inflateSync(compressed, { maxOutputLength: MAX_PROFILE_BYTES }));
+  } catch {
+    return 'other';
+  }
+}
+
+function isSrgb(profile: Buffer): boolean {
+  if (profile.toString('latin1', 16, 20) !== 'RGB ' || profile.toString('latin1', 20, 24) !== 'XYZ ')
+    return false;
+  const tags = readTagTable(profile);
+  if (TABLES.some((name) => tags.has(name))) return false;
+  const matches = Object.entries(PRIMARIES).every(([name, expected]) => {
+    const at = tags.get(name);
+    return (
+      at !== undefined &&
+      expected.every((value, axis) => Math.abs(fixed(profile, at + 8 + axis * 4) - value) < PRIMARY_TOLERANCE)
+    );
+  });
+  return matches && ['rTRC', 'gTRC', 'bTRC'].every((name) => isSrgbCurve(profile, tags.get(name)));
+}
+
+function readTagTable(profile: Buffer): Map<string, number> {
+  const count = Math.min(profile.readUInt32BE(128), MAX_TAGS);
+  const entry = (at: number): [string, number] => [
+    profile.toString('latin1', 132 + at * 12, 136 + at * 12),
+    profile.readUInt32BE(136 + at * 12),
+  ];
+  return new Map(Array.from({ length: count }, (_, at) => entry(at)));
+}
+
+/** Compares at every sixteenth, in steps as the eye sees them. */
+function isSrgbCurve(profile: Buffer, at: number | undefined): boolean {
+  if (at === undefined) return false;
+  const curve = readCurve(profile, at);
+  return (
+    curve !== undefined &&
+    Array.from({ length: 17 }, (_, step) => step / 16).every(
+      (value) => Math.abs(encode(curve(value)) - value) < CURVE_TOLERANCE,
+    )
+  );
+}
+
+/** A curve as a function from 0..1 to 0..1; only the kinds that sRGB is written as. */
+function readCurve(profile: Buffer, at: number): ((value: number) => number) | undefined {
+  const type = profile.toString('latin1', at, at + 4);
+  if (type === 'para' && profile.readUInt16BE(at + 8) === 3) {
+    const [g = 1, a = 1, b = 0, c = 1, d = 0] = [0, 1, 2, 3, 4].map((item) =>
+      fixed(profile, at + 12 + item * 4),
+    );
+    return (value) => (value >= d ? (a * value + b) ** g : c * value);
+  }
+  const count = type === 'curv' ? profile.readUInt32BE(at + 8) : 0;
+  if (count < 2) return undefined;
+  const sample = (index: number): number => profile.readUInt16BE(at + 12 + index * 2) / 65535;
+  return (value) => {
+    const place = value * (count - 1);
+    const below = Math.min(Math.floor(place), count - 2);
+    return sample(below) + (sample(below + 1) - sample(below)) * (place - below);
+  };
+}
+
+/** Light to sRGB's own scale (IEC 61966-2-1). */
+function encode(light: number): number {
+  return light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
+}
+
+/** s15Fixed16Number. */
+function fixed(profile: Buffer, at: number): number {
+  return profile.readInt32BE(at) / 65536;
+}

@@ -1,0 +1,60 @@
+import { closeSync, constants, openSync, readSync } from 'node:fs';
+import type { InputType } from '../../formats.ts';
+import type { ImageInfo } from '../plan/types.ts';
+import { readAvif } from './avif.ts';
+import { readBmp } from './bmp.ts';
+import { readGif } from './gif.ts';
+import { readIco } from './ico.ts';
+import { readJpeg } from './jpeg.ts';
+import { readPng } from './png.ts';
+import { readSvg } from './svg.ts';
+import { readTiff } from './tiff.ts';
+import { readWebp } from './webp.ts';
+import { type PositionedReader, WindowReader } from './window-reader.ts';
+
+type Reader = (bytes: WindowReader) => Promise<Omit<ImageInfo, 'type'>>;
+
+const READERS: Readonly<Record<InputType, Reader>> = {
+  png: readPng,
+  avif: readAvif,
+  bmp: readBmp,
+  jpg: readJpeg,
+  tiff: readTiff,
+  gif: readGif,
+  ico: readIco,
+  webp: readWebp,
+  svg: readSvg,
+};
+
+/**
+ * What the header of the file at `path` tells. A damaged header is no error here:
+ * it tells less, and the tool that reads the file says what is wrong with it.
+ */
+export async function inspect(path: string, type: InputType): Promise<ImageInfo> {
+  const fd = openSync(path, ONLY_A_FILE);
+  try {
+    return await inspectFile(readFrom(fd), type);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** What a tool has left may be a link out of the folder, or a pipe, which would be waited for for ever. */
+const ONLY_A_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/**
+ * Reads the open file `fd` synchronously. The file was written a moment ago, so reading it from memory takes less time
+ * than a round trip to another thread.
+ */
+export function readFrom(fd: number): PositionedReader {
+  return {
+    read: async (buffer, offset, length, position) => ({
+      bytesRead: readSync(fd, buffer, offset, length, position),
+    }),
+  };
+}
+
+/** As {@link inspect}, of a file that is open. Of any bytes at all it reads little, and comes to an end. */
+export async function inspectFile(file: PositionedReader, type: InputType): Promise<ImageInfo> {
+  return { type, ...(await READERS[type](new WindowReader(file))) };
+}

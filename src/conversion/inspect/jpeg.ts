@@ -1,0 +1,88 @@
+import type { ImageInfo, MetadataKind } from '../plan/types.ts';
+import { MAX_PROFILE_BYTES, readProfile } from './icc.ts';
+import { readOrientation } from './ifd.ts';
+import type { WindowReader } from './window-reader.ts';
+
+/** Segments that are looked at; real files have a few dozen before their pixels. */
+const MAX_SEGMENTS = 1000;
+const START_OF_SCAN = 0xda;
+/** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
+const UNSUPPORTED_PROCESSES = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
+
+type PartialInfo = Omit<ImageInfo, 'type'>;
+
+/** Size and colour model from the frame header, and what stands before the pixels (ITU-T T.81, B.2). */
+export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
+  let frame: PartialInfo = {};
+  let metadataInfo: PartialInfo = { profile: 'none', metadata: [] };
+  let offset = 2;
+  for (let segment = 0; segment < MAX_SEGMENTS; segment += 1) {
+    const head = await bytes.read(offset, 10);
+    const marker = head[1];
+    if (head.length < 10 || head[0] !== 0xff || marker === undefined || marker === START_OF_SCAN) break;
+    if (marker === 0xff) {
+      offset += 1; // a fill byte
+    } else if (hasNoLength(marker)) {
+      offset += 2;
+    } else {
+      const length = head.readUInt16BE(2);
+      if (isFrameHeader(marker)) {
+        frame = {
+          height: head.readUInt16BE(5),
+          width: head.readUInt16BE(7),
+          cmyk: head[9] === 4,
+          ...((UNSUPPORTED_PROCESSES.includes(marker) || head[4] !== 8) && { unsupportedJpegProcess: true }),
+        };
+      }
+      const parsed = await APP_SEGMENTS[marker]?.(bytes, offset + 4, length - 2);
+      if (parsed && !isRepeated(parsed, metadataInfo))
+        metadataInfo = {
+          ...metadataInfo,
+          ...parsed,
+          metadata: [...(metadataInfo.metadata ?? []), ...(parsed.metadata ?? [])],
+        };
+      offset += 2 + length;
+    }
+  }
+  return frame.width === undefined ? {} : { ...frame, ...metadataInfo };
+}
+
+/** Of each kind of segment the first one counts, as viewers have it. */
+function isRepeated(told: PartialInfo, { metadata = [], profile }: PartialInfo): boolean {
+  return told.profile === undefined
+    ? (told.metadata ?? []).every((kind) => metadata.includes(kind))
+    : profile !== 'none';
+}
+
+/** Application segments, by their markers (EXIF 2.32, 4.7; XMP part 3, 1.1.3; ICC.1, B.4; IPTC in Photoshop's). */
+const APP_SEGMENTS: Readonly<
+  Record<number, (bytes: WindowReader, start: number, length: number) => Promise<PartialInfo | undefined>>
+> = {
+  225: async (bytes, start) => {
+    const name = (await bytes.read(start, 28)).toString('latin1');
+    if (name.startsWith('Exif\0\0'))
+      return { ...(await readOrientation(bytes, start + 6)), metadata: ['exif'] };
+    return name.startsWith('http://ns.adobe.com/xap/1.0/') ? { metadata: ['xmp'] } : undefined;
+  },
+  226: async (bytes, start, length) => {
+    const head = await bytes.read(start, 14);
+    if (!head.toString('latin1').startsWith('ICC_PROFILE\0')) return undefined;
+    const whole = head[13] === 1;
+    return { profile: whole ? await readProfile(bytes, start + 14, length - 14) : 'other' };
+  },
+  237: async (bytes, start, length) => {
+    const resources = (await bytes.read(start, Math.min(length, MAX_PROFILE_BYTES))).toString('latin1');
+    const metadata: MetadataKind[] = resources.includes('8BIM\x04\x04') ? ['iptc'] : [];
+    return resources.startsWith('Photoshop 3.0\0') ? { metadata } : undefined;
+  },
+};
+
+/** SOF0 to SOF15 without DHT, JPG and DAC, which share the range. */
+function isFrameHeader(marker: number): boolean {
+  return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
+}
+
+/** TEM and the restart markers stand alone. */
+function hasNoLength(marker: number): boolean {
+  return marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
+}

@@ -1,0 +1,107 @@
+import type { ImageInfo, MetadataKind, Page, Profile } from '../plan/types.ts';
+import { readProfile } from './icc.ts';
+import { BIG, CLASSIC, createEndianReader, type IfdLayout, isOrientation, readIfd, type Tag } from './ifd.ts';
+import type { WindowReader } from './window-reader.ts';
+
+const TAG = {
+  newSubfileType: 254,
+  width: 256,
+  height: 257,
+  bitsPerSample: 258,
+  compression: 259,
+  photometric: 262,
+  orientation: 274,
+  samplesPerPixel: 277,
+  profile: 34675,
+} as const;
+const METADATA: readonly { readonly tag: number; readonly kind: MetadataKind }[] = [
+  { tag: 700, kind: 'xmp' },
+  { tag: 33723, kind: 'iptc' },
+  { tag: 34665, kind: 'exif' },
+  { tag: 34853, kind: 'exif' },
+];
+/** A smaller version of another page, for quick display: bit 0 of NewSubfileType. */
+const REDUCED = 1;
+const PHOTOMETRIC = { whiteIsZero: 0, blackIsZero: 1, palette: 3, separated: 5 } as const;
+/** CIELab, ICCLab and ITULab. */
+const LAB: readonly (number | undefined)[] = [8, 9, 10];
+const COMPRESSION = { oldJpeg: 6, jpeg: 7 } as const;
+
+/** By the version in the header. */
+const LAYOUTS: Readonly<Record<number, IfdLayout & { readonly firstAt: number }>> = {
+  42: { ...CLASSIC, firstAt: 4 },
+  43: { ...BIG, firstAt: 8 },
+};
+/** One more than any setting allows. */
+const MAX_PAGES = 10_001;
+
+type Tags = ReadonlyMap<number, Tag>;
+
+/** The pages of a TIFF, and what is special about each (TIFF 6.0, sections 2, 8, 16, 22 and 23). */
+export async function readTiff(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+  const read = createEndianReader((await bytes.read(0, 1))[0] === 0x4d);
+  const layout = LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
+  if (!layout) return {};
+  const pages: Page[] = [];
+  const visited = new Set<number>();
+  let first: Tags | undefined;
+  let offset = await read(bytes, layout.firstAt, layout.offset);
+
+  for (let at = 0; offset && !visited.has(offset) && at < MAX_PAGES; at += 1) {
+    visited.add(offset);
+    const tags = await readIfd(bytes, read, offset, layout);
+    if (!((tags.get(TAG.newSubfileType)?.value ?? 0) & REDUCED)) {
+      pages.push({ ...pageOf(at, tags), ...coloursOf(tags), profile: await profileOf(bytes, tags) });
+      first ??= tags;
+    }
+    const count = (await read(bytes, offset, layout.count)) ?? 0;
+    offset = await read(bytes, offset + layout.count + count * layout.entry, layout.offset);
+  }
+  return first
+    ? { pages, ...describeFirstPage(first), ...coloursOf(first), profile: await profileOf(bytes, first) }
+    : {};
+}
+
+function pageOf(at: number, tags: Tags): Page {
+  const value = (tag: number): number | undefined => tags.get(tag)?.value;
+  const photometric = value(TAG.photometric);
+  const bits = value(TAG.bitsPerSample) ?? 1;
+  const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
+  const compression = value(TAG.compression);
+  const stored = value(TAG.orientation);
+  const orientation = isOrientation(stored) ? stored : 1; // ImageMagick refuses a file with another value
+  const [width, height] = [value(TAG.width), value(TAG.height)];
+  return {
+    index: at,
+    ...(width !== undefined && height !== undefined && { width, height }),
+    ...(photometric === PHOTOMETRIC.palette && { paletteKind: 'palette' }),
+    ...(grey && bits === 1 && (value(TAG.samplesPerPixel) ?? 1) === 1 && { paletteKind: 'bilevel' }),
+    // Two and four bits: one bit, and eight, are read the right way round.
+    ...(photometric === PHOTOMETRIC.whiteIsZero && [2, 4].includes(bits) && { inverted: true }),
+    // Whatever its colours, such a page is read with its orientation half applied.
+    ...(compression === COMPRESSION.jpeg && orientation > 1 && { mirroredFor: orientation }),
+    ...(orientation > 1 && { orientation }),
+    ...(compression === COMPRESSION.oldJpeg && { oldJpeg: true }),
+  };
+}
+
+function describeFirstPage(tags: Tags): Omit<ImageInfo, 'type'> {
+  const [width, height] = [tags.get(TAG.width)?.value, tags.get(TAG.height)?.value];
+  return {
+    ...(width !== undefined && height !== undefined && { width, height }),
+    metadata: METADATA.filter(({ tag }) => tags.has(tag)).map(({ kind }) => kind),
+  };
+}
+
+function coloursOf(tags: Tags): { cmyk?: boolean; lab?: boolean } {
+  const photometric = tags.get(TAG.photometric)?.value;
+  return {
+    ...(photometric === PHOTOMETRIC.separated && { cmyk: true }),
+    ...(LAB.includes(photometric) && { lab: true }),
+  };
+}
+
+async function profileOf(bytes: WindowReader, tags: Tags): Promise<Profile> {
+  const tag = tags.get(TAG.profile);
+  return tag ? readProfile(bytes, tag.value, tag.count) : 'none';
+}

@@ -1,0 +1,88 @@
+import type { Area, FrameDisposal, ImageInfo } from '../plan/types.ts';
+import { readProfile } from './icc.ts';
+import { readOrientation, skipExifMarker } from './ifd.ts';
+import type { WindowReader } from './window-reader.ts';
+
+/** Chunks that are looked at: twice as many as any setting allows frames. */
+const MAX_CHUNKS = 20_000;
+/** What viewers make of a frame that says nothing, in milliseconds. */
+const DEFAULT_DELAY_MS = 100;
+/** The bit of the file's header that says so. */
+const ALPHA = 0x10;
+/** Bits of a frame's last header byte. */
+const DISPOSE = 1;
+const NO_BLEND = 2;
+
+type PartialInfo = Omit<ImageInfo, 'type'>;
+
+/** Size, animation and metadata of a WebP, from its chunks (RFC 9649, section 2.7). */
+export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
+  const delaysMs: number[] = [];
+  const frames: FrameDisposal[] = [];
+  let facts: PartialInfo = { profile: 'none', metadata: [] };
+  let firstFrame: Area | undefined;
+  let plays = 0;
+  let transparent = false;
+  const seen = new Set<string>();
+  let offset = 12;
+  for (let chunk = 0; chunk < MAX_CHUNKS; chunk += 1) {
+    const head = await bytes.read(offset, 24);
+    if (head.length < 8) break;
+    const name = head.toString('latin1', 0, 4);
+    const length = head.readUInt32LE(4);
+    if (name === 'VP8X') transparent = ((head[8] ?? 0) & ALPHA) !== 0;
+    if (name === 'ANIM' && head.length >= 14) plays = head.readUInt16LE(12);
+    if (name === 'ANMF' && head.length === 24) {
+      delaysMs.push(u24(head, 20) || DEFAULT_DELAY_MS);
+      const flags = head[23] as number;
+      frames.push({ disposeToBackground: (flags & DISPOSE) !== 0, noBlend: (flags & NO_BLEND) !== 0 });
+      firstFrame ??= areaOf(head);
+    }
+    facts = { ...facts, ...sizeOf(name, head) };
+    // Of each kind the first one counts (RFC 9649, sections 2.7.1.4 and 2.7.1.5).
+    const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
+    if (Object.hasOwn(CHUNKS, name)) seen.add(name);
+    const metadata = [...new Set([...(facts.metadata ?? []), ...(parsed?.metadata ?? [])])];
+    facts = { ...facts, ...parsed, metadata };
+    offset += 8 + length + (length % 2);
+  }
+  if (!firstFrame) return facts;
+  const covers = firstFrame.width === facts.width && firstFrame.height === facts.height;
+  // Of a file with frames the tools see neither profile nor EXIF; nor does anybody turn a moving picture.
+  const { orientation, ...rest } = facts;
+  return {
+    ...rest,
+    ...(!covers && { firstFrame }),
+    ...(facts.profile !== 'none' && { externalProfile: true }),
+    ...(delaysMs.length > 1 && { animation: { delaysMs, loopCount: plays, transparent, frames } }),
+  };
+}
+
+/** The canvas, or of a simple file its one picture (sections 2.5 to 2.7; RFC 6386, 9.1). */
+function sizeOf(name: string, head: Buffer): PartialInfo {
+  if (name === 'VP8X' && head.length >= 18) return { width: u24(head, 12) + 1, height: u24(head, 15) + 1 };
+  if (name === 'VP8 ' && head.length >= 18) {
+    return { width: head.readUInt16LE(14) & 0x3fff, height: head.readUInt16LE(16) & 0x3fff };
+  }
+  if (name !== 'VP8L' || head.length < 13) return {};
+  const bits = head.readUInt32LE(9);
+  return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
+}
+
+const CHUNKS: Readonly<
+  Record<string, (bytes: WindowReader, start: number, length: number) => Promise<PartialInfo>>
+> = {
+  EXIF: async (bytes, start) => ({
+    ...(await readOrientation(bytes, await skipExifMarker(bytes, start))),
+    metadata: ['exif'],
+  }),
+  'XMP ': async () => ({ metadata: ['xmp'] }),
+  ICCP: async (bytes, start, length) => ({ profile: await readProfile(bytes, start, length) }),
+};
+
+const u24 = (buffer: Buffer, at: number): number => buffer.readUIntLE(at, 3);
+
+/** Where a frame lies; its place is stored halved, its size less one. */
+function areaOf(head: Buffer): Area {
+  return { x: u24(head, 8) * 2, y: u24(head, 11) * 2, width: u24(head, 14) + 1, height: u24(head, 17) + 1 };
+}

@@ -1,0 +1,19 @@
+import { convertsColour } from './colour.ts';
+import { keepsAllFrames, selectedPages } from './selection.ts';
+import type { Note, PlanContext } from './types.ts';
+
+/** What a result will lack, as far as that is known before anything runs. Pure. */
+
+const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: PlanContext) => boolean }[] = [
+  {
+    note: 'first-frame-only',
+    applies: (job) =>
+      job.image.hasIgnoredFrames === true || (job.image.animation !== undefined && !keepsAllFrames(job)),
+  },
+  { note: 'first-page-only', applies: (job) => selectedPages(job).length < (job.image.pages?.length ?? 0) },
+  { note: 'colour-converted-to-srgb', applies: convertsColour },
+];
+
+export function expectedNotes(job: PlanContext): Note[] {
+  return NOTE_RULES.filter(({ applies }) => applies(job)).map(({ note }) => note);
+}

@@ -1,0 +1,174 @@
+import type { InputType, OutputType } from '../../formats.ts';
+
+/** What goes into a plan and what comes out of it, as data. */
+
+/** What the header of a file told; what it did not tell is undefined. */
+export interface ImageInfo {
+  readonly type: InputType;
+  /** Stored size in pixels, before any orientation is applied. */
+  readonly width?: number;
+  readonly height?: number;
+  /** Undefined, as 1, when there is nothing to do. */
+  readonly orientation?: Orientation;
+  /** A BMP whose fourth byte is not transparency. */
+  readonly opaque?: boolean;
+  /** A BMP whose transparency has one bit. */
+  readonly oneBitAlpha?: boolean;
+  /** The pixels are CMYK or YCCK. */
+  readonly cmyk?: boolean;
+  /** A JPEG coded in a way that libjpeg does not read, or not in every version. */
+  readonly unsupportedJpegProcess?: boolean;
+  /** The pixels are CIELab. */
+  readonly lab?: boolean;
+  readonly profile?: Profile;
+  /** The profile is one that the tools do not see in the file: it is in a file of its own, {@link PROFILE_FILE}. */
+  readonly externalProfile?: boolean;
+  /** What the one or first frame of a WebP covers, when that is not the whole canvas. */
+  readonly firstFrame?: Area;
+  /** An SVG with a style sheet, which may set another size than the root element. */
+  readonly styled?: boolean;
+  /** A PNG that packs so well that it is no photo: a screenshot, a diagram. */
+  readonly flat?: boolean;
+  /** It has few colours by its kind, so that it must not be made blurred. */
+  readonly paletteKind?: PaletteKind;
+  readonly metadata?: readonly MetadataKind[];
+  /** How many pictures an AVIF has, and which one is to be shown, counted from 1. */
+  readonly images?: { readonly count: number; readonly primary: number };
+  /** The pages of a TIFF that are no small versions of others. */
+  readonly pages?: readonly Page[];
+  /** Set when the file moves: it has more than one frame. */
+  readonly animation?: Animation;
+  /** It has frames that the tools here do not read: those of an animated PNG, or of an AVIF sequence. */
+  readonly hasIgnoredFrames?: boolean;
+}
+
+/** How a stored picture is turned to be seen upright, as EXIF and TIFF number it (EXIF 2.32, 4.6.4); 1 is upright. */
+export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
+
+/** An embedded colour profile: none; sRGB, whatever it calls itself; another; or one that turned out to be useless. */
+export type Profile = 'none' | 'srgb' | 'other' | 'useless';
+
+/** Black and white only, or the colours of a table. */
+type PaletteKind = 'bilevel' | 'palette';
+
+/** GPS, dates and cameras are EXIF. */
+export type MetadataKind = 'exif' | 'iptc' | 'xmp';
+
+/** One page of a TIFF, and what its reader gets wrong. */
+export interface Page {
+  /** Its place in the file, counted from 0. */
+  readonly index: number;
+  readonly width?: number;
+  readonly height?: number;
+  readonly cmyk?: boolean;
+  readonly lab?: boolean;
+  readonly profile?: Profile;
+  /** Undefined, as 1, when there is nothing to do. */
+  readonly orientation?: Orientation;
+  readonly paletteKind?: PaletteKind;
+  /** Its greys are read the wrong way round. */
+  readonly inverted?: boolean;
+  /** Its pixels are mirrored or turned by half for this orientation, and it still has the tag. */
+  readonly mirroredFor?: Orientation;
+  /** Compressed as TIFF 6.0 first had it. */
+  readonly oldJpeg?: boolean;
+}
+
+interface Animation {
+  /** How long each frame stays, in milliseconds. */
+  readonly delaysMs: readonly number[];
+  /** How often the whole is played; 0 is for ever. */
+  readonly loopCount: number;
+  /** A WebP that says it has transparency. */
+  readonly transparent?: boolean;
+  /** How each frame of a WebP meets what is there already. */
+  readonly frames?: readonly FrameDisposal[];
+}
+
+/** In pixels, from the top left. */
+export interface Area {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface FrameDisposal {
+  /** Its area is cleared before the next frame. */
+  readonly disposeToBackground: boolean;
+  /** It replaces what is under it, instead of being laid over it. */
+  readonly noBlend: boolean;
+}
+
+export interface ConvertOptions {
+  readonly format: OutputType;
+  /** 1 (lowest) to 100 (highest); acts on webp, jpg and pdf. */
+  readonly quality: number;
+  /** Most pixels a side; the picture is fitted inside, its aspect kept. */
+  readonly width?: number | undefined;
+  readonly height?: number | undefined;
+  readonly stripMetadata: boolean;
+  /** Of an animation: all frames, or the first. By default all where the output can move. */
+  readonly frames?: AllOrFirst | undefined;
+  /** Of a TIFF that becomes a PDF; by default all. */
+  readonly pages?: AllOrFirst | undefined;
+  /** What transparency is laid over where the output has none, as #rrggbb; by default white. */
+  readonly background?: string | undefined;
+}
+
+type AllOrFirst = 'all' | 'first';
+
+/** What a result has lost, or what was wrong with what it was made from; clients get them as they are. */
+export type Note =
+  | 'first-frame-only'
+  | 'first-page-only'
+  | 'alpha-flattened'
+  | 'colour-converted-to-srgb'
+  | 'truncated-input'
+  | 'metadata-partly-kept';
+
+/** What a plan needs to know of the machine. */
+export interface ToolContext {
+  /** What it can do: {@link ABILITIES}. */
+  readonly magick: 6 | 7;
+  /** Absolute path of a small sRGB profile. */
+  readonly srgbProfile: string;
+}
+
+export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp';
+
+export interface Step {
+  readonly tool: ToolName;
+  readonly args: readonly string[];
+  /** The file it reads on its standard input. */
+  readonly stdin?: string;
+  /** The PNG it draws, whose size nobody knew for sure before. */
+  readonly rendersTo?: string;
+}
+
+export interface Plan {
+  readonly steps: readonly Step[];
+  /** The one file the last step leaves. Nothing else in the folder may start with {@link OUTPUT_STEM}. */
+  readonly output: string;
+  /** What is known beforehand; running the steps may add to it. */
+  readonly notes: readonly Note[];
+}
+
+/** The name every input has on disk. */
+export const INPUT_FILE = 'in';
+
+/** Where a profile is put that the tools do not see in the input. */
+export const PROFILE_FILE = `${INPUT_FILE}.icc`;
+
+/** How the name of every output starts; version 6 makes it the title of a PDF, whatever it is told. */
+export const OUTPUT_STEM = 'image';
+
+/** One conversion while it is planned. */
+export interface PlanContext {
+  readonly image: ImageInfo;
+  readonly options: ConvertOptions;
+  readonly tools: ToolContext;
+  /** The PNG that another tool drew or decoded, when ImageMagick does not read the input itself. */
+  readonly rasterized?: string;
+  readonly output: string;
+}

@@ -1,0 +1,109 @@
+import { mkdir, mkdtemp, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { removeFolder } from '../../files/workspace.ts';
+import type { RunCommand } from '../command.ts';
+import { ONE_PIXEL } from '../policy-check.ts';
+import type { Magick, Tool, Toolchain } from '../toolchain.ts';
+
+/** A small picture for a tool, and the file that the tool must make of it. */
+export interface Trial {
+  /** The files that the tool finds in its folder, by their names. */
+  readonly files: Readonly<Record<string, Uint8Array | string>>;
+  readonly args: readonly string[];
+  /** What the tool reads on standard input. */
+  readonly stdin?: string;
+  /** The file that the tool writes. */
+  readonly result: string;
+}
+
+const TRIAL_TIMEOUT_MS = 10_000;
+
+/** 16 by 16 pixels, as AVIF: made by heif-enc of libheif 1.15. */
+const SMALL_AVIF = Buffer.from(
+  [
+    'AAAAHGZ0eXBhdmlmAAAAAGF2aWZtaWYxbWlhZgAAAOptZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAAAAAAAAAA',
+    'AAAAAA5waXRtAAAAAAABAAAAImlsb2MAAAAAREAAAQABAAAAAAEOAAEAAAAAAAAAHwAAACNpaW5mAAAAAAABAAAAFWluZmUC',
+    'AAAAAAEAAGF2MDEAAAAAamlwcnAAAABLaXBjbwAAABNjb2xybmNseAACAAIABoAAAAAMYXYxQ4EADAAAAAAUaXNwZQAAAAAA',
+    'AAAQAAAAEAAAABBwaXhpAAAAAAMICAgAAAAXaXBtYQAAAAAAAAABAAEEgYIDhAAAACdtZGF0EgAKCRgM/9ggQEDQgDIQHkA/',
+    '///FAKPUaGbI2kFSjw==',
+  ].join(''),
+  'base64',
+);
+/** Has words, so that librsvg looks for fonts, and a filter. */
+const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16">
+<filter id="f"><feGaussianBlur stdDeviation="1"/></filter>
+<rect width="9" height="9" filter="url(#f)"/><text y="12">a</text></svg>`;
+
+/** Each tool on a picture: the formats and the stages that load libraries or start threads of their own. */
+const TRIALS: { readonly [Name in keyof Toolchain]-?: (tool: NonNullable<Toolchain[Name]>) => Trial } = {
+  magick: tryMagick,
+  rsvg: () => ({
+    files: {},
+    args: ['-f', 'png', '-o', 'out.png'],
+    stdin: SMALL_SVG,
+    result: 'out.png',
+  }),
+  heif: () => ({ files: { in: SMALL_AVIF }, args: ['in', 'out.png'], result: 'out.png' }),
+  img2webp: () => ({
+    files: { in: ONE_PIXEL },
+    args: ['-d', '10', 'in', '-d', '20', 'in', '-o', 'out.webp'],
+    result: 'out.webp',
+  }),
+};
+
+/** Writes each format that this ImageMagick can write, and reads each of them again. */
+function tryMagick({ reads, writes, major }: Magick): Trial {
+  const both = ['JPEG', 'GIF', 'BMP', 'WEBP'].filter((coder) => reads.has(coder) && writes.has(coder));
+  const made = [...both, ...['PDF'].filter((coder) => writes.has(coder))];
+  // Version 6 leaves AVIF to heif-convert.
+  const avif = major === 7 && reads.has('AVIF') ? ['AVIF:in.avif'] : [];
+  return {
+    files: { 'in.png': ONE_PIXEL, 'in.avif': SMALL_AVIF },
+    args: [
+      ...['PNG:in.png', '-resize', '20x20!'],
+      ...made.flatMap((coder) => ['-write', `${coder}:made-${coder}`]),
+      ...both.map((coder) => `${coder}:made-${coder}`),
+      ...[...avif, '-append', 'PNG:out.png'],
+    ],
+    result: 'out.png',
+  };
+}
+
+/** The trial of each tool that is there. */
+export function trialsOf(
+  toolchain: Toolchain,
+): { readonly name: keyof Toolchain; readonly tool: Tool; readonly trial: Trial }[] {
+  return (Object.keys(TRIALS) as (keyof Toolchain)[]).flatMap((name) => {
+    const tool = toolchain[name];
+    return tool ? [{ name, tool, trial: (TRIALS[name] as (tool: Tool) => Trial)(tool) }] : [];
+  });
+}
+
+/**
+ * Has a tool convert its picture, in a folder that is removed afterwards.
+ *
+ * @param home the folder that this one is made in
+ * @returns whether the result is there
+ */
+export async function passes(
+  file: string,
+  { files, args, stdin = '', result }: Trial,
+  run: RunCommand,
+  home: string,
+): Promise<boolean> {
+  const folder = await mkdtemp(join(home, 'trial-'));
+  try {
+    const cwd = join(folder, 'job');
+    await mkdir(cwd);
+    await Promise.all(Object.entries(files).map(([name, bytes]) => writeFile(join(cwd, name), bytes)));
+    // As in every conversion, beside the folder that the tool can change.
+    const input = join(folder, 'stdin');
+    await writeFile(input, stdin);
+    await run({ file, args, cwd, timeoutMs: TRIAL_TIMEOUT_MS, stdin: input });
+    return (await stat(join(cwd, result))).size > 0;
+  } catch {
+    return false;
+  } finally {
+    await removeFolder(folder);
+  }
+}

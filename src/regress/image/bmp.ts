@@ -1,0 +1,37 @@
+import type { Raster } from './image.ts';
+
+/** Reads the one kind of BMP that is written here: 24 bits a pixel or 8 with a table, not compressed. */
+
+const HEADER = 14;
+
+/** @throws Error when it is of another kind, or cut off */
+export function decodeBmp(file: Buffer): Raster {
+  const bits = file.readUInt16LE(28);
+  const compression = file.readUInt32LE(30);
+  if (![1, 4, 8, 24].includes(bits) || compression !== 0) {
+    throw new Error(`a BMP of ${bits} bits and compression ${compression}, which is not read here`);
+  }
+  const start = file.readUInt32LE(10);
+  const table = file.subarray(HEADER + file.readUInt32LE(HEADER), start);
+  const width = file.readInt32LE(18);
+  const signedHeight = file.readInt32LE(22);
+  const height = Math.abs(signedHeight);
+  const stride = ((width * bits + 31) >> 5) << 2;
+  if (file.length < start + stride * height) throw new Error('a BMP that is cut off');
+  const data = new Uint8Array(width * height * 4).fill(255);
+  for (let y = 0; y < height; y += 1) {
+    const row = start + stride * (signedHeight > 0 ? height - 1 - y : y);
+    for (let x = 0; x < width; x += 1) {
+      const [colours, from] = bits === 24 ? [file, row + x * 3] : [table, indexAt(file, row, x, bits) * 4];
+      const to = (y * width + x) * 4;
+      for (let channel = 0; channel < 3; channel += 1) data[to + channel] = colours[from + 2 - channel] ?? 0;
+    }
+  }
+  return { width, height, data };
+}
+
+function indexAt(file: Buffer, row: number, x: number, bits: number): number {
+  const perByte = 8 / bits;
+  const byte = file[row + Math.floor(x / perByte)] as number;
+  return (byte >> (bits * (perByte - 1 - (x % perByte)))) & (2 ** bits - 1);
+}

@@ -1,0 +1,175 @@
+import express, { type Express, type RequestHandler, type Router } from 'express';
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import type { Capabilities } from '../conversion/capabilities.ts';
+import type { Convert } from '../conversion/convert.ts';
+import type { SandboxLayers } from '../conversion/engine.ts';
+import { createParsers, formFields } from '../conversion/form-options.ts';
+import { serviceError } from '../errors.ts';
+import type { Workspaces } from '../files/workspace.ts';
+import { trustProxies } from './client-key.ts';
+import { corsHeaders } from './cors.ts';
+import { endpoint, serverOptions } from './endpoint.ts';
+import { errorHandler, notFound } from './error-handler.ts';
+import { checkFormHead } from './form-head.ts';
+import { checkHead, refuseReserved } from './head-checks.ts';
+import type { Metrics } from './metrics.ts';
+import { createDocument } from './openapi/document.ts';
+import { OPERATIONS, type OperationId } from './openapi/operations.ts';
+import { rateLimiter } from './rate-limit.ts';
+import type { SharedStore } from './redis-store.ts';
+import { commonHeaders, recordRequests } from './request-log.ts';
+import { batchRoute } from './routes/batch.ts';
+import { convertRoute } from './routes/convert.ts';
+import { addDocs } from './routes/docs.ts';
+import {
+  formatsRoute,
+  healthRoute,
+  liveRoute,
+  metricsRoute,
+  openApiRoute,
+  readyRoute,
+} from './routes/status.ts';
+import type { WebApp } from './routes/web-app.ts';
+
+const API_PREFIX = '/api/v1';
+const PROBES = ['/livez', '/readyz', '/metrics'];
+/** The paths that logs and metrics tell apart. */
+const ROUTES = [
+  ...OPERATIONS.map(({ path }) => `${API_PREFIX}${path}`),
+  ...PROBES,
+  '/docs',
+  '/docs/',
+  '/',
+  '/assets/',
+];
+/** A proxy hides a path by its spelling, so no other spelling may lead to it. */
+const ROUTING = { caseSensitive: true, strict: true };
+
+type Settings = Pick<
+  Config,
+  | 'CONVERT_TIMEOUT_MS'
+  | 'CORS_ORIGIN'
+  | 'MAX_BATCH_FILES'
+  | 'MAX_FILE_BYTES'
+  | 'MAX_FRAMES'
+  | 'MAX_PIXELS'
+  | 'MAX_TOTAL_PIXELS'
+  | 'RATE_LIMIT_PER_MINUTE'
+  | 'SUPPORT_EMAIL'
+  | 'TRUST_PROXY'
+  | 'UPLOAD_TIMEOUT_MS'
+>;
+
+export interface AppDeps {
+  readonly config: Settings;
+  readonly version: string;
+  readonly log: Logger;
+  readonly capabilities: Capabilities;
+  readonly convert: Convert;
+  readonly workspaces: Workspaces;
+  /** Whether conversions still work. */
+  readonly isHealthy: () => Promise<boolean>;
+  /** How the tools are shut in. */
+  readonly sandboxLayers: SandboxLayers;
+  readonly metrics: Pick<Metrics, 'request' | 'render'>;
+  /** The web page, when it has been built. */
+  readonly page?: WebApp | undefined;
+  /** Whether new work is refused because the process is about to end. */
+  readonly draining?: () => boolean;
+  /** Milliseconds of a clock that never goes back, for the rate limit. */
+  readonly now?: () => number;
+  /** Counters that the rate limit shares with other instances. */
+  readonly sharedStore?: Pick<SharedStore, 'withFallback'> | undefined;
+}
+
+/** The whole service as an Express app: middleware and routes, in order. It does not listen. */
+export function createApp(deps: AppDeps): Express {
+  const { config, log, metrics } = deps;
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('case sensitive routing', ROUTING.caseSensitive);
+  app.set('strict routing', ROUTING.strict);
+  trustProxies(app, config.TRUST_PROXY);
+
+  app.use(commonHeaders);
+  app.use(
+    recordRequests({
+      log,
+      routes: [...ROUTES, ...(deps.page?.paths ?? [])],
+      debugRoutes: PROBES,
+      onFinished: metrics.request,
+    }),
+  );
+  if (config.CORS_ORIGIN !== false) app.use(API_PREFIX, corsHeaders(config.CORS_ORIGIN));
+  if (config.RATE_LIMIT_PER_MINUTE > 0) {
+    const now = deps.now ?? (() => performance.now());
+    app.use(API_PREFIX, rateLimiter(config.RATE_LIMIT_PER_MINUTE, now, deps.sharedStore?.withFallback));
+  }
+  app.use(checkHead);
+  app.use(serverOptions);
+  endpoint(app, 'GET', '/livez', liveRoute);
+  endpoint(
+    app,
+    'GET',
+    '/readyz',
+    readyRoute(deps.isHealthy, deps.draining ?? (() => false), { ...deps.sandboxLayers }),
+  );
+  endpoint(app, 'GET', '/metrics', metricsRoute(metrics.render));
+  app.use(refuseReserved);
+  app.use(API_PREFIX, apiRouter(deps));
+  for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as WebApp).handler);
+  addDocs(app);
+  app.use(notFound);
+  app.use(errorHandler(log, config.SUPPORT_EMAIL));
+  return app;
+}
+
+function apiRouter(deps: AppDeps): Router {
+  const { config, capabilities, convert, workspaces, version, draining } = deps;
+  const { inputs, outputs } = capabilities;
+  const limits = {
+    maxFileBytes: config.MAX_FILE_BYTES,
+    timeoutMs: config.UPLOAD_TIMEOUT_MS,
+    accepts: inputs,
+  };
+  const parse = createParsers(outputs);
+
+  const router = express.Router(ROUTING);
+  router.use(rejectWhileDraining(draining ?? (() => false)));
+  const handlers: Readonly<Record<OperationId, RequestHandler>> = {
+    convert: convertRoute({ workspaces, convert, parse: parse.convert, limits }),
+    convertBatch: batchRoute({
+      workspaces,
+      convert,
+      parse: parse.batch,
+      limits: { ...limits, maxFiles: config.MAX_BATCH_FILES },
+    }),
+    listFormats: formatsRoute(inputs, outputs),
+    getHealth: healthRoute(version),
+    getReference: openApiRoute(createDocument(API_PREFIX, { version, inputs, outputs, config })),
+  };
+  const forms = formFields(outputs);
+  for (const { method, path, operationId, form } of OPERATIONS) {
+    const checks = form
+      ? [
+          checkFormHead({
+            fields: Object.keys(forms[form].shape),
+            maxFiles: form === 'batch' ? config.MAX_BATCH_FILES : 1,
+            maxFileBytes: config.MAX_FILE_BYTES,
+          }),
+        ]
+      : [];
+    endpoint(router, method, path, ...checks, handlers[operationId]);
+  }
+  return router;
+}
+
+function rejectWhileDraining(draining: () => boolean): RequestHandler {
+  return (_req, res, next) => {
+    if (!draining()) return next();
+    res.setHeader('Connection', 'close');
+    next(serviceError('SHUTTING_DOWN'));
+  };
+}

@@ -1,0 +1,60 @@
+import type { BatchItemResult } from '../conversion/batch.ts';
+import { createUniqueNamer } from '../conversion/filename.ts';
+import { OUTPUTS, type OutputType } from '../formats.ts';
+import { archiveBaseName } from './archive-name.ts';
+import { deflateFile, type PackedFile, type PackOptions, packData, storeFile } from './deflate-file.ts';
+import { errorBody } from './error-handler.ts';
+
+/** What the archive of a batch holds: its results, and what was wrong with the other files. */
+
+export interface Result {
+  /** What the client called the file. */
+  readonly name: string | undefined;
+  readonly outcome: BatchItemResult;
+}
+
+export interface ArchiveEntry extends PackedFile {
+  readonly name: string;
+}
+
+const ERRORS_NAME = 'errors.json';
+
+/** Packs one result after the other. Those of files that are the same are one file on the disk, which is packed once. */
+export async function packResults(
+  results: readonly Result[],
+  format: OutputType,
+  options: PackOptions,
+): Promise<ArchiveEntry[]> {
+  const { extension, compressed } = OUTPUTS[format];
+  const pack = compressed ? storeFile : deflateFile;
+  const nameOf = createUniqueNamer(extension);
+  const packed = new Map<string, PackedFile>();
+  const entries: ArchiveEntry[] = [];
+  for (const { name, outcome } of results) {
+    if ('error' in outcome) continue;
+    const { path, bytes } = outcome.converted;
+    const file = packed.get(path) ?? (await pack(path, bytes, options));
+    packed.set(path, file);
+    entries.push({ ...file, name: nameOf(archiveBaseName(name)) });
+  }
+  const errors = errorsOf(results);
+  return errors ? [...entries, { ...packData(errors), name: ERRORS_NAME }] : entries;
+}
+
+function errorsOf(results: readonly Result[]): Buffer | undefined {
+  const errors = results.flatMap(({ name, outcome }, index) =>
+    'error' in outcome
+      ? [{ index, file: name ?? null, ...errorBody(outcome.error.status, outcome.error.message) }]
+      : [],
+  );
+  return errors.length === 0 ? undefined : Buffer.from(`${JSON.stringify(errors, null, 2)}\n`);
+}
+
+/**
+ * The bytes of an archive without ZIP64: each entry with its local header and its header in the central directory, and
+ * the end of that directory (APPNOTE.TXT, sections 4.3.7, 4.3.12 and 4.3.16).
+ */
+export function archiveLength(entries: readonly ArchiveEntry[]): number {
+  const lengths = entries.map(({ name, storedBytes }) => 30 + 46 + 2 * Buffer.byteLength(name) + storedBytes);
+  return lengths.reduce((sum, length) => sum + length, 22);
+}

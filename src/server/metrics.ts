@@ -1,0 +1,174 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { ConversionEvent } from '../conversion/convert.ts';
+import {
+  FALLBACK_OUTCOMES,
+  type FallbackOutcome,
+  KILL_REASONS,
+  type KillReason,
+} from '../conversion/engine.ts';
+import { ClientDisconnectedError, ServiceError } from '../errors.ts';
+import type { FinishedRequest } from './request-log.ts';
+
+/** What the service counts and measures, for Prometheus. No label ever holds a word of a client's. */
+
+export interface Metrics {
+  /** A request is over. */
+  request(finished: FinishedRequest): void;
+  /** A conversion is over, also one that was refused. */
+  conversion(conversion: ConversionEvent): void;
+  /** A tool was ended before it was done. */
+  toolKilled(reason: KillReason): void;
+  /** A warm worker was started. */
+  workerStarted(): void;
+  /** A job that failed in a warm worker was repeated in a process of its own. */
+  workerFellBack(outcome: FallbackOutcome): void;
+  /** Where requests are counted from now on: for all instances together, or each for itself. */
+  rateLimitShared(shared: boolean): void;
+  /** All of it as text, and the media type of that. */
+  render(): Promise<{ readonly type: string; readonly text: string }>;
+}
+
+/** What is looked up at the moment when somebody asks. */
+interface GaugeReadings {
+  readonly waiting: number;
+  readonly running: number;
+  readonly workersSpare: number;
+  readonly workersIdle: number;
+  /** What requests under way have put into the temp folder, and may still put there. */
+  readonly reservedBytes: number;
+  /** What the disk of the temp folder has left; nothing when it cannot be asked. */
+  readonly freeBytes: number | undefined;
+  /** How many lines of the log could not be written so far. */
+  readonly droppedLogLines: number;
+}
+
+export interface MetricsDeps {
+  readonly version: string;
+  readonly readGauges: () => Promise<GaugeReadings>;
+  /** Whether the process is this service's alone, so that its memory, processor time and event loop are its, too. */
+  readonly collectProcessMetrics: boolean;
+}
+
+/** Refusals that are about us: what to look at when there are any. */
+const OVERLOAD_CODES = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOO_MANY_CONNECTIONS', 'TOOLS_FAILING'];
+
+/** In seconds: from a small picture by a warm worker to the default time limit. */
+const CONVERSION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const REQUEST_BUCKETS = [...CONVERSION_BUCKETS, 60];
+const WAIT_BUCKETS = [0.001, ...CONVERSION_BUCKETS];
+
+/** Names and units as https://prometheus.io/docs/practices/naming/ has them. */
+export function createMetrics({
+  version,
+  readGauges: levels,
+  collectProcessMetrics: wholeProcess,
+}: MetricsDeps): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  if (wholeProcess) collectDefaultMetrics({ register: registry });
+
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Counter({ name: `imagemill_${name}`, help, labelNames, registers });
+  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Gauge({ name: `imagemill_${name}`, help, labelNames, registers });
+  const histogram = <L extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: readonly L[] = [],
+  ) => new Histogram({ name: `imagemill_${name}`, help, buckets, labelNames, registers });
+
+  const requests = counter('http_requests_total', 'Requests that are over.', ['route', 'status']);
+  const requestSeconds = histogram(
+    'http_request_duration_seconds',
+    'From the headers of a request to the end of its answer.',
+    REQUEST_BUCKETS,
+    ['route', 'status'],
+  );
+  const received = counter('received_bytes_total', 'Bytes that came in, headers included.');
+  const sent = counter('sent_bytes_total', 'Bytes that went out, headers included.');
+  const refused = counter('requests_refused_total', 'Requests that we had no room or no means for.', [
+    'reason',
+  ]);
+  const rateLimited = counter('rate_limited_total', 'Requests beyond the rate limit of their client.');
+  const conversions = counter('conversions_total', 'Conversions that are over.', [
+    'input',
+    'output',
+    'result',
+  ]);
+  const conversionSeconds = histogram(
+    'conversion_duration_seconds',
+    'Conversions, without their wait.',
+    CONVERSION_BUCKETS,
+    ['input', 'output', 'result'],
+  );
+  const waitSeconds = histogram('queue_wait_seconds', 'Until a conversion could start.', WAIT_BUCKETS);
+  const killed = counter('tools_killed_total', 'Tools that were ended before they were done.', ['reason']);
+  const workersStarted = counter('workers_started_total', 'Warm workers that were started.');
+  const fallbacks = counter(
+    'worker_fallbacks_total',
+    'Jobs that failed in a warm worker, by the outcome of their repetition in a process of its own.',
+    ['outcome'],
+  );
+  // Those that may never happen are told from those that nobody counts.
+  for (const reason of OVERLOAD_CODES) refused.inc({ reason: labelOf(reason) }, 0);
+  for (const reason of KILL_REASONS) killed.inc({ reason }, 0);
+  for (const outcome of FALLBACK_OUTCOMES) fallbacks.inc({ outcome }, 0);
+
+  gauge('build_info', 'Which version this is; always 1.', ['version', 'node']).set(
+    { version, node: process.version },
+    1,
+  );
+  const shared = gauge('rate_limit_shared', '1 while all instances count together, 0 while each for itself.');
+  const waiting = gauge('conversions_waiting', 'Conversions that wait for their turn.');
+  const running = gauge('conversions_running', 'Conversions under way.');
+  const workers = gauge('workers', 'Warm workers that wait for work.', ['state']);
+  const reserved = gauge(
+    'temp_reserved_bytes',
+    'What requests under way have put into TEMP_DIR, and may still put there.',
+  );
+  const droppedLogLines = counter('log_lines_dropped_total', 'Lines of the log that could not be written.');
+  const free = gauge('temp_free_bytes', 'What the disk of TEMP_DIR has left.');
+
+  return {
+    request({ route, status, seconds, bytesIn, bytesOut, outcome }) {
+      requests.inc({ route, status });
+      requestSeconds.observe({ route, status }, seconds);
+      received.inc(bytesIn);
+      sent.inc(bytesOut);
+      if (outcome === 'RATE_LIMITED') rateLimited.inc();
+      if (OVERLOAD_CODES.includes(outcome)) refused.inc({ reason: labelOf(outcome) });
+    },
+    conversion({ input, output, error, queuedMs, ranMs }) {
+      const labels = { input, output, result: resultOf(error) };
+      conversions.inc(labels);
+      if (ranMs !== undefined) conversionSeconds.observe(labels, ranMs / 1000);
+      if (queuedMs !== undefined) waitSeconds.observe(queuedMs / 1000);
+    },
+    toolKilled: (reason) => killed.inc({ reason }),
+    workerStarted: () => workersStarted.inc(),
+    workerFellBack: (outcome) => fallbacks.inc({ outcome }),
+    rateLimitShared: (now) => shared.set(now ? 1 : 0),
+    async render() {
+      const now = await levels();
+      waiting.set(now.waiting);
+      running.set(now.running);
+      workers.set({ state: 'ready' }, now.workersSpare);
+      workers.set({ state: 'resting' }, now.workersIdle);
+      reserved.set(now.reservedBytes);
+      if (now.freeBytes !== undefined) free.set(now.freeBytes);
+      droppedLogLines.reset();
+      droppedLogLines.inc(now.droppedLogLines);
+      return { type: registry.contentType, text: await registry.metrics() };
+    },
+  };
+}
+
+/** How a conversion ended: `ok`, or the row of the error table in small letters. */
+function resultOf(error: unknown): string {
+  if (error === undefined) return 'ok';
+  if (error instanceof ClientDisconnectedError) return 'client_gone';
+  return labelOf(error instanceof ServiceError ? error.code : 'INTERNAL');
+}
+
+const labelOf = (code: string): string => code.toLowerCase();

@@ -1,0 +1,103 @@
+import { lastComponentOf, MAX_NAME_UNITS } from '../../conversion/filename.ts';
+import { truncate } from '../../text.ts';
+import { type ParameterizedValue, parseParameters } from './parameters.ts';
+
+/** What the header of a part says (RFC 7578, section 4). */
+export interface PartHeader {
+  /** The field's name; undefined when there is none. */
+  readonly name: string | undefined;
+  readonly isFile: boolean;
+  /** The file's name without folders, at most {@link MAX_NAME_UNITS} long; empty when there is none. */
+  readonly filename: string;
+  /** A file input of a browser in which no file was chosen, as long as the part has no bytes. */
+  readonly isEmptyInput: boolean;
+  /** Of a text field, when it says one. */
+  readonly charset: string | undefined;
+}
+
+/** Types that make a part a file although it has no file name, which is only a SHOULD (RFC 7578, section 4.2). */
+const FILE_TYPE = /^(?:image\/.*|application\/(?:octet-stream|zip|x-zip-compressed))$/;
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const CONTROL_CHARACTERS = /[\u0000-\u0008\u000a-\u001f\u007f]/;
+/** A field name (RFC 9110, section 5.6.2) and its value. */
+const FIELD = /^([\w!#$%&'*+.^`|~-]+):(.*)$/su;
+
+/** The fields that mean something. Each may be there once, so that no other reader can choose another one. */
+const FIELDS = ['content-disposition', 'content-type'];
+
+/** @returns undefined for a header that is malformed or not that of a form field */
+export function parsePartHeader(block: string): PartHeader | undefined {
+  const fields = parseFields(block);
+  const disposition = parseParameters(fields?.get('content-disposition') ?? '');
+  if (disposition?.value !== 'form-data') return undefined;
+  const { parameters } = disposition;
+  const type = parseParameters(fields?.get('content-type') ?? '');
+  const name = parameters.get('name');
+  const filename = filenameIn(disposition);
+  return {
+    name: name === undefined ? undefined : truncate(name, MAX_NAME_UNITS),
+    isFile: parameters.has('filename') || parameters.has('filename*') || FILE_TYPE.test(type?.value ?? ''),
+    // In the extended form a name may have control characters, also line breaks.
+    filename: lastComponentOf(filename).replace(/\p{Cc}/gu, ''),
+    isEmptyInput: parameters.has('filename') && filename === '',
+    charset: type?.parameters.get('charset'),
+  };
+}
+
+/** The lines of a header, with folded ones put together (RFC 5322, section 2.2.3). */
+function parseFields(block: string): ReadonlyMap<string, string> | undefined {
+  const fields = new Map<string, string>();
+  let name: string | undefined;
+  for (const line of block.split('\r\n')) {
+    if (CONTROL_CHARACTERS.test(line)) return undefined;
+    const isFolded = /^[ \t]/.test(line);
+    const [, fieldName, value = ''] = (isFolded ? undefined : FIELD.exec(line)) ?? [];
+    if (isFolded ? name === undefined : fieldName === undefined) return undefined;
+    if (isFolded) {
+      fields.set(name as string, `${fields.get(name as string)}${line}`);
+      continue;
+    }
+    name = fieldName?.toLowerCase() as string;
+    if (fields.has(name) && FIELDS.includes(name)) return undefined;
+    fields.set(name, value);
+  }
+  return fields;
+}
+
+/** The extended form wins where it can be decoded (RFC 6266, section 4.3). */
+function filenameIn({ parameters }: ParameterizedValue): string {
+  return decodeExtended(parameters.get('filename*') ?? '') ?? parameters.get('filename') ?? '';
+}
+
+/** Decodes `UTF-8''%e2%82%ac` (RFC 8187, section 3.2). What cannot be decoded is to be ignored. */
+function decodeExtended(text: string): string | undefined {
+  const [, charset, encoded] = /^([^']+)'[^']*'((?:[!-$&-~]|%[\da-f]{2})+)$/iu.exec(text) ?? [];
+  if (charset === undefined || encoded === undefined) return undefined;
+  const bytes = encoded.replace(/%(..)/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+  try {
+    return new TextDecoder(charset, { fatal: true }).decode(Buffer.from(bytes, 'latin1'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes a header that can be read in one way only. */
+export function formatPartHeader({ name, isFile, filename, charset }: PartHeader): string {
+  const parameters = [
+    ...(name === undefined ? [] : [`name=${quote(name)}`]),
+    ...(filename === '' ? [] : [`filename=${quote(filename)}`]),
+  ];
+  const text =
+    charset !== undefined && /^[\w.:-]{1,40}$/.test(charset)
+      ? `text/plain; charset=${charset}`
+      : 'text/plain';
+  return [
+    `Content-Disposition: ${['form-data', ...parameters].join('; ')}`,
+    `Content-Type: ${isFile ? 'application/octet-stream' : text}`,
+  ].join('\r\n');
+}
+
+function quote(text: string): string {
+  return `"${text.replace(/\p{Cc}/gu, '\uFFFD').replace(/["\\]/g, '\\$&')}"`;
+}

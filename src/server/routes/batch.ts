@@ -1,0 +1,84 @@
+import type { RequestHandler } from 'express';
+import { type BatchItemResult, convertAll } from '../../conversion/batch.ts';
+import type { Convert } from '../../conversion/convert.ts';
+import type { BatchOptions, Parse, TextField } from '../../conversion/form-options.ts';
+import { ClientDisconnectedError } from '../../errors.ts';
+import type { Workspaces } from '../../files/workspace.ts';
+import { sanitizeForDisplay } from '../../text.ts';
+import { sendArchive } from '../archive-response.ts';
+import { clientKey } from '../client-key.ts';
+import type { ReceivedFile, RefusedFile } from '../intake.ts';
+import { setLogFields } from '../request-log.ts';
+import { disconnectSignal, setNotesOfMany, setServerTiming } from '../response.ts';
+import { expectedBytes, receiveUpload, type UploadOptions } from '../upload.ts';
+
+export interface BatchRouteDeps {
+  readonly workspaces: Workspaces;
+  readonly convert: Convert;
+  readonly parse: Parse<BatchOptions>;
+  readonly limits: Pick<UploadOptions, 'maxFiles' | 'maxFileBytes' | 'timeoutMs' | 'accepts'>;
+}
+
+/** `POST /batch`: many images in, one ZIP of the converted ones out, nothing left behind. */
+export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDeps): RequestHandler {
+  const rules: UploadOptions = {
+    ...limits,
+    fileField: 'files',
+    fileFieldAliases: ['files[]'],
+    acceptsArchives: true,
+    label: (position, name) =>
+      name ? `File ${position} ("${sanitizeForDisplay(name, 80)}")` : `File ${position}`,
+    skipInvalid: requestsSkip,
+  };
+
+  return async (req, res) => {
+    const started = performance.now();
+    const signal = disconnectSignal(res);
+    const client = clientKey(req);
+    await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
+      const { room } = workspace;
+      const { files, fields } = await receiveUpload(req, workspace, rules, signal);
+      room.received();
+      const uploadedMs = performance.now() - started;
+      const { options, onError } = parse(fields);
+
+      const good = files.filter(isReceived);
+      const types = [...new Set(good.map(({ type }) => type))];
+      setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
+      const sources = good.map((file) => ({ ...file, room, client }));
+      const outcomes = await convertAll(sources, convert, options, onError, signal);
+      const results = files.map((file) => ({
+        name: file.name,
+        outcome: isReceived(file) ? (outcomes[good.indexOf(file)] as BatchItemResult) : { error: file.error },
+      }));
+      const [first] = results;
+      if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
+        throw first.outcome.error;
+
+      const convertedMs = performance.now() - started - uploadedMs;
+      if (signal.aborted) throw new ClientDisconnectedError();
+      setServerTiming(res, { upload: uploadedMs, queue: queueTime(outcomes), convert: convertedMs });
+      setNotesOfMany(
+        res,
+        results.map(({ outcome }) => ('converted' in outcome ? outcome.converted.notes : [])),
+      );
+      const { format } = options;
+      await sendArchive(res, results, { format, stallMs: limits.timeoutMs, room, signal });
+    });
+  };
+}
+
+/** The field must come before a file that is to be skipped while it is received: until it does, the first refusal ends all. */
+function requestsSkip(fields: readonly TextField[]): boolean {
+  return fields.some(([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip');
+}
+
+function isReceived(file: ReceivedFile | RefusedFile): file is ReceivedFile {
+  return 'folder' in file;
+}
+
+/** How long the batch waited for its turn: until the first of its conversions could start. */
+function queueTime(outcomes: readonly BatchItemResult[]): number {
+  const waits = outcomes.flatMap((outcome) => ('converted' in outcome ? outcome.converted.queuedMs : []));
+  return waits.length > 0 ? Math.min(...waits) : 0;
+}

@@ -1,0 +1,66 @@
+import { signal } from '@preact/signals';
+import type { Note } from '../../conversion/plan/types.ts';
+import { OUTPUTS } from '../../formats.ts';
+import { announcement, forgetResult, type Item, type Result } from '../state/items.ts';
+import { fields, options } from '../state/options.ts';
+import { type Answer, post } from './api.ts';
+import { lookInto } from './preview.ts';
+import { queued } from './queue.ts';
+
+/** Converts every one of `items` with the choices of this moment. */
+export function convert(items: readonly Item[]): void {
+  for (const item of items) convertOne(item);
+}
+
+async function convertOne({ file, state }: Item): Promise<void> {
+  const query = fields.value.toString();
+  const name = nameOfResult(file.name);
+  const controller = new AbortController();
+  const cancel = () => controller.abort();
+  forgetResult(state.value);
+  state.value = { at: 'waiting', cancel };
+  try {
+    const answer = await queued((signal) => {
+      state.value = { at: 'uploading', cancel, share: 0 };
+      const onUpload = (share: number) => {
+        state.value = share < 1 ? { at: 'uploading', cancel, share } : { at: 'converting', cancel };
+      };
+      return post('/convert', formOf(query, 'file', [file]), signal, onUpload).catch((error) => {
+        state.value = { at: 'waiting', cancel };
+        throw error;
+      });
+    }, controller.signal);
+    state.value = { at: 'done', query, result: resultOf(answer, name) };
+  } catch (error) {
+    if (controller.signal.aborted) {
+      state.value = { at: 'ready' };
+    } else {
+      const { message } = error as Error;
+      state.value = { at: 'failed', query, message };
+      announcement.value = `${file.name}: ${message}`;
+    }
+  }
+}
+
+/** A form with the choices first, so that the server knows them while the files arrive. */
+export function formOf(query: string, field: string, files: readonly File[]): FormData {
+  const form = new FormData();
+  for (const [name, value] of new URLSearchParams(query)) form.append(name, value);
+  for (const file of files) form.append(field, file);
+  return form;
+}
+
+/** The file's own name with the new extension. */
+export function nameOfResult(name: string): string {
+  return `${name.replace(/(?<=.)\.[^.]*$/su, '')}.${OUTPUTS[options.value.format].extension}`;
+}
+
+function resultOf({ blob, header }: Answer, name: string): Result {
+  const seen: Result['seen'] = signal(undefined);
+  if (!isPdf(blob)) lookInto(seen, blob);
+  const notes = header('X-Conversion-Notes').split(', ').filter(Boolean) as Note[];
+  return { blob, url: URL.createObjectURL(blob), name, notes, seen };
+}
+
+/** The one kind of result that is no picture to a browser. */
+export const isPdf = (blob: Blob): boolean => blob.type === OUTPUTS.pdf.mediaType;

@@ -1,0 +1,56 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { ico, iconBitmap } from '../../../scripts/fixtures/writers.ts';
+import { keepBestImage } from '../../../src/conversion/input/ico.ts';
+import { fixture } from '../../helpers/client.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+
+const kept = async (bytes: Buffer) => {
+  const path = join(await makeTempDir('icon'), 'in');
+  await writeFile(path, bytes);
+  return { type: await keepBestImage(path), file: await readFile(path) };
+};
+
+const bitmap = (side: number, bits = 32): Buffer => {
+  const made = iconBitmap({ width: side, height: side, data: Buffer.alloc(side * side * 4, 200) });
+  made.writeUInt16LE(bits, 14);
+  return made;
+};
+
+describe('an icon', () => {
+  it('becomes its largest image, as what that is', async () => {
+    const { type, file } = await kept(await fixture('icons.ico'));
+    expect([type, file.readUInt32BE(16), file.readUInt32BE(20)]).to.deep.equal(['png', 256, 256]);
+  });
+
+  it('of images of one size becomes the one with the most bits, also where only the image says how many', async () => {
+    const file = ico([4, 32, 8].map((bits) => ({ side: 16, bytes: bitmap(16, bits) })));
+    for (const entry of [6, 22, 38]) file.writeUInt16LE(0, entry + 6);
+    const { file: best } = await kept(file);
+    expect([best.readUInt16LE(4), best.readUInt16LE(22 + 14)]).to.deep.equal([1, 32]);
+  });
+
+  it('whose directory says a byte too much for its PNG becomes that PNG', async () => {
+    const png = await fixture('scene.png');
+    const file = ico([{ side: 64, bytes: png }]);
+    file.writeUInt32LE(png.length + 1, 6 + 8);
+    expect(await kept(file)).to.deep.equal({ type: 'png', file: png });
+  });
+
+  it('stays as it is when its largest image is a PNG of less than a signature', async () => {
+    for (const length of [0, 1, 7]) {
+      const file = ico([{ side: 32, bytes: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1') }]);
+      file.writeUInt32LE(length, 14);
+      expect(await kept(file), `${length} bytes`).to.deep.equal({ type: 'ico', file });
+    }
+  });
+
+  it('stays as it is when it makes no sense', async () => {
+    const whole = ico([{ side: 16, bytes: bitmap(16) }]);
+    for (const length of [0, 5, 6, 21, 22, 40, whole.length - 1]) {
+      const cut = whole.subarray(0, length);
+      expect(await kept(cut)).to.deep.equal({ type: 'ico', file: cut });
+    }
+  });
+});

@@ -1,0 +1,159 @@
+import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import sharp from 'sharp';
+import { seeded } from '../../../scripts/stress/random.ts';
+import { inspectFile, readFrom } from '../../../src/conversion/inspect/index.ts';
+import {
+  HeaderTooComplexError,
+  type PositionedReader,
+} from '../../../src/conversion/inspect/window-reader.ts';
+import { plan } from '../../../src/conversion/plan/index.ts';
+import { INPUT_TYPES, type InputType } from '../../../src/formats.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+import { HOSTILE_IMAGES } from '../../helpers/hostile-files.ts';
+import { invalidArguments } from '../../helpers/plans.ts';
+
+/** Whatever the bytes are: the header readers end, throw nothing, read a bounded number of times, and give a valid plan. */
+
+const FOLDERS = ['images', 'traps'].map(
+  (name) => new URL(`../../fixtures/${name}/`, import.meta.url).pathname,
+);
+const EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', jpeg: 'jpg' };
+interface Fixture {
+  readonly name: string;
+  readonly type: InputType;
+  readonly bytes: Buffer;
+}
+const FILES: readonly Fixture[] = FOLDERS.flatMap((folder) =>
+  readdirSync(folder).flatMap((name) => {
+    const extension = name.split('.').at(-1) ?? '';
+    const type = INPUT_TYPES.find((input) => input === (EXTENSIONS[extension] ?? extension));
+    return type ? [{ name, type, bytes: readFileSync(folder + name) }] : [];
+  }),
+);
+const teal = () => sharp({ create: { width: 40, height: 30, channels: 3, background: 'teal' } });
+/** Directories, counts and offsets of BigTIFF are numbers of 64 bits, of which Node reads 53 from a file. */
+const BIG_TIFFS: readonly Fixture[] = [
+  {
+    name: 'a BigTIFF with a profile',
+    type: 'tiff',
+    bytes: await teal().withIccProfile('p3').tiff({ bigtiff: true }).toBuffer(),
+  },
+  {
+    name: 'a BigTIFF of two directories',
+    type: 'tiff',
+    bytes: await teal()
+      .tiff({ bigtiff: true, pyramid: true, tile: true, tileWidth: 16, tileHeight: 16 })
+      .toBuffer(),
+  },
+];
+const FIXTURES = [...FILES, ...BIG_TIFFS];
+
+/** Windows of 64 KiB: more than any walk over a file of 10 MiB may need. */
+const MAX_READS = 25_000;
+const MUTATIONS = 5_000;
+const MACHINE = { magick: 6, srgbProfile: '/srgb.icc' } as const;
+const SEED = 20_261_121;
+
+/** The one file that all bytes are put into: only a real descriptor refuses what read(2) and Node refuse. */
+let descriptor: number;
+
+/** The bytes as an open file, which counts how often it is read. */
+function opened(bytes: Uint8Array): PositionedReader & { readonly reads: number } {
+  ftruncateSync(descriptor, 0);
+  writeSync(descriptor, bytes, 0, bytes.length, 0);
+  const file = readFrom(descriptor);
+  let reads = 0;
+  return {
+    get reads() {
+      return reads;
+    },
+    read(...where) {
+      reads += 1;
+      return file.read(...where);
+    },
+  };
+}
+
+async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
+  const file = opened(bytes);
+  const picture = await inspectFile(file, type);
+  expect(picture.type).to.equal(type);
+  expect(file.reads).to.be.at.most(MAX_READS);
+  // Chai takes longer for an assertion than the planner for a plan.
+  for (const format of ['bmp', 'pdf'] as const) {
+    const planned = plan(picture, { format, quality: 80, stripMetadata: true }, MACHINE);
+    const invalid = invalidArguments(planned);
+    if (invalid.length > 0) expect.fail(`${JSON.stringify(picture)} is planned with ${invalid}`);
+  }
+  for (const size of [picture.width, picture.height]) {
+    if (size !== undefined) expect(size).to.satisfy((value: number) => value >= 0 && Number.isFinite(value));
+  }
+}
+
+/** Values that break things: nothing, all, signs, and sizes of windows. */
+const NASTY = [0x00, 0xff, 0x7f, 0x80, 0x01, 0x40, 0xfe];
+
+describe('the header of any bytes', () => {
+  before(async () => {
+    descriptor = openSync(join(await makeTempDir('fuzz'), 'in'), 'w+');
+  });
+  after(() => closeSync(descriptor));
+
+  it('that would be looked through for ever is given up, and others have their turn meanwhile', async () => {
+    const endless = HOSTILE_IMAGES['a TIFF of 4000 large directories with profiles']?.() as Buffer;
+    let turns = 0;
+    const clock = setInterval(() => {
+      turns += 1;
+    }, 0);
+    const outcome = await inspectFile(opened(endless), 'tiff').catch((error) => error);
+    clearInterval(clock);
+    expect(outcome).to.be.instanceOf(HeaderTooComplexError);
+    expect(turns).to.be.above(3);
+  });
+
+  for (const type of INPUT_TYPES) {
+    it(`called ${type} is read to an end`, async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.uint8Array({ maxLength: 4096 }), (bytes) => survives(bytes, type)),
+        { numRuns: 300, seed: SEED },
+      );
+    });
+
+    it(`that start like ${type} is read to an end`, async () => {
+      const start =
+        FIXTURES.find((fixture) => fixture.type === type)?.bytes.subarray(0, 40) ?? Buffer.alloc(0);
+      await fc.assert(
+        fc.asyncProperty(fc.uint8Array({ maxLength: 4096 }), (rest) =>
+          survives(Buffer.concat([start, rest]), type),
+        ),
+        { numRuns: 300, seed: SEED },
+      );
+    });
+  }
+
+  for (const { name, type, bytes } of FIXTURES) {
+    it(`of ${name}, cut at every byte, is read to an end`, async () => {
+      for (let length = 0; length <= bytes.length; length += 1) {
+        await survives(bytes.subarray(0, length), type);
+      }
+    });
+
+    it(`of ${name} in ${MUTATIONS} variations is read to an end`, async () => {
+      const { next: random } = seeded(SEED + bytes.length);
+      const whole = bytes.subarray(0, 16_384);
+      for (let round = 0; round < MUTATIONS; round += 1) {
+        const mutant = Buffer.from(whole);
+        for (let change = 0; change <= random() * 4; change += 1) {
+          // Most of what matters is near the start.
+          const at = Math.floor(random() ** 3 * mutant.length);
+          mutant[at] =
+            random() < 0.5 ? (NASTY[Math.floor(random() * NASTY.length)] as number) : random() * 256;
+        }
+        await survives(mutant, type);
+      }
+    });
+  }
+});

@@ -1,0 +1,422 @@
+import { execFileSync } from 'node:child_process';
+import { symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { tiff } from '../../../scripts/fixtures/writers.ts';
+import { inspect } from '../../../src/conversion/inspect/index.ts';
+import type { InputType } from '../../../src/formats.ts';
+import { edgeCasePath, fixture, fixturePath } from '../../helpers/client.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+
+const headerOf = async (bytes: Uint8Array, type: InputType) => {
+  const path = join(await makeTempDir('header'), 'in');
+  await writeFile(path, bytes);
+  return inspect(path, type);
+};
+
+describe('the header', () => {
+  it('of a JPEG tells its stored size and that it is not CMYK', async () => {
+    expect(await inspect(fixturePath('orientation-6.jpg'), 'jpg')).to.deep.include({
+      type: 'jpg',
+      width: 80,
+      height: 120,
+      cmyk: false,
+    });
+  });
+
+  it('is read of files alone: a pipe or a link that a tool has left holds nobody up and leads nowhere', async () => {
+    const folder = await makeTempDir('strange');
+    execFileSync('mkfifo', [join(folder, 'pipe')]);
+    await symlink(fixturePath('scene.png'), join(folder, 'link'));
+    for (const name of ['pipe', 'link']) {
+      const outcome = await inspect(join(folder, name), 'png').catch((error) => error.code);
+      expect(outcome, name).to.be.oneOf(['ESPIPE', 'ELOOP']);
+    }
+  });
+
+  it('of a progressive CMYK JPEG tells both', async () => {
+    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const bytes = await image
+      .toColourspace('cmyk')
+      .withIccProfile('cmyk')
+      .jpeg({ progressive: true })
+      .toBuffer();
+    expect(await headerOf(bytes, 'jpg')).to.deep.include({ width: 33, height: 17, cmyk: true });
+  });
+
+  it('of a JPEG is found behind fill bytes', async () => {
+    const jpeg = await fixture('scene.jpg');
+    const filled = Buffer.concat([jpeg.subarray(0, 2), Buffer.alloc(5, 0xff), jpeg.subarray(2)]);
+    expect(await headerOf(filled, 'jpg')).to.deep.include({ width: 120, height: 80 });
+  });
+
+  it('of a GIF tells delays and plays, and that a still does not move', async () => {
+    const moving = { delaysMs: [100, 250, 40], loopCount: 3 };
+    expect(await inspect(fixturePath('moving.gif'), 'gif')).to.deep.include({
+      type: 'gif',
+      animation: moving,
+    });
+    const still = await inspect(fixturePath('scene.gif'), 'gif');
+    expect(still).to.deep.include({ width: 120, height: 80, profile: 'none', paletteKind: 'palette' });
+    expect(still).to.not.have.property('animation');
+  });
+
+  it('of a GIF without a loop says that it plays once, and a delay of nothing is 100 ms', async () => {
+    const still = await fixture('scene.gif');
+    const tableEnd = 13 + 3 * 2 ** (((still[10] as number) & 7) + 1);
+    const blocks = still.subarray(tableEnd, -1).subarray(still.subarray(tableEnd).indexOf(0x2c));
+    const control = (centiseconds: number) => Buffer.from([0x21, 0xf9, 4, 0, centiseconds, 0, 0, 0]);
+    const twice = Buffer.concat([
+      still.subarray(0, tableEnd),
+      control(0),
+      blocks,
+      control(7),
+      blocks,
+      Buffer.from(';'),
+    ]);
+    expect(await headerOf(twice, 'gif')).to.deep.include({
+      animation: { delaysMs: [100, 70], loopCount: 1 },
+    });
+  });
+
+  it('of a WebP tells delays and plays, and that a still does not move', async () => {
+    const frames = [true, false, false].map((replaces) => ({
+      disposeToBackground: false,
+      noBlend: replaces,
+    }));
+    const moving = { delaysMs: [100, 250, 40], loopCount: 3, transparent: true, frames };
+    expect(await inspect(fixturePath('moving.webp'), 'webp')).to.deep.include({
+      type: 'webp',
+      animation: moving,
+    });
+    expect(await inspect(fixturePath('window.webp'), 'webp')).to.not.have.property('animation');
+  });
+
+  it('of a TIFF tells its pages, without those that are small versions of others', async () => {
+    expect(await inspect(fixturePath('pages.tiff'), 'tiff')).to.deep.include({
+      width: 48,
+      height: 32,
+      pages: [0, 1, 2].map((at) => ({ at, width: 48, height: 32, profile: 'none' })),
+    });
+    const pyramid = await sharp(await fixture('scene.png'))
+      .resize(1200)
+      .tiff({ pyramid: true, tile: true, tileWidth: 256, tileHeight: 256 })
+      .toBuffer();
+    const { pages } = await sharp(pyramid).metadata();
+    expect(pages).to.be.above(1);
+    expect(await headerOf(pyramid, 'tiff')).to.deep.include({
+      pages: [{ index: 0, width: 1200, height: 800, profile: 'none' }],
+    });
+  });
+
+  it('of a TIFF tells what is special about each of its pages', async () => {
+    expect((await inspect(edgeCasePath('mixed.tiff'), 'tiff')).pages).to.deep.equal([
+      { index: 0, width: 64, height: 32, profile: 'none', inverted: true },
+      { index: 1, width: 48, height: 32, profile: 'none' },
+      { index: 2, width: 64, height: 32, profile: 'none', paletteKind: 'bilevel' },
+      { index: 3, width: 48, height: 32, profile: 'none', orientation: 6 },
+    ]);
+    expect((await inspect(edgeCasePath('old-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
+      { index: 0, width: 120, height: 80, profile: 'none', oldJpeg: true },
+    ]);
+    expect((await inspect(edgeCasePath('turned-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
+      { index: 0, width: 120, height: 80, profile: 'srgb', orientation: 8, mirroredFor: 8 },
+    ]);
+    expect((await inspect(edgeCasePath('palette.tiff'), 'tiff')).pages).to.deep.equal([
+      { index: 0, width: 120, height: 80, profile: 'none', paletteKind: 'palette' },
+    ]);
+    expect(await inspect(edgeCasePath('lab.tiff'), 'tiff')).to.deep.include({ lab: true });
+  });
+
+  for (const [name, type, profile] of [
+    ['srgb-tagged.jpg', 'jpg', 'srgb'],
+    ['p3-tagged.jpg', 'jpg', 'other'],
+    ['profile-cut.jpg', 'jpg', 'other'],
+    ['profile-garbage.jpg', 'jpg', 'other'],
+    ['gamma.png', 'png', 'none'],
+  ] as const) {
+    it(`of ${name} tells that its profile is ${profile}`, async () => {
+      expect((await inspect(edgeCasePath(name), type)).profile).to.equal(profile);
+    });
+  }
+
+  it('tells sRGB from other profiles in every format that carries one', async () => {
+    const image = () => sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
+    for (const [icc, profile] of [
+      ['srgb', 'srgb'],
+      ['p3', 'other'],
+    ] as const) {
+      const made = {
+        png: image().png(),
+        webp: image().webp(),
+        tiff: image().tiff(),
+        avif: image().avif(),
+        jpg: image().jpeg(),
+      };
+      for (const [type, file] of Object.entries(made)) {
+        const bytes = await file.withIccProfile(icc).toBuffer();
+        expect((await headerOf(bytes, type as InputType)).profile, `${icc} in ${type}`).to.equal(profile);
+      }
+    }
+  });
+
+  it('tells the orientation and the kinds of metadata in every format that carries them', async () => {
+    for (const type of ['jpg', 'png', 'webp', 'tiff'] as const) {
+      const { metadata = [] } = await inspect(edgeCasePath(`everything.${type}`), type);
+      const kinds = type === 'webp' || type === 'png' ? ['exif', 'xmp'] : ['exif', 'iptc', 'xmp'];
+      expect([...new Set(metadata)].sort(), type).to.include.members(kinds);
+    }
+    for (const make of ['jpeg', 'png', 'webp'] as const) {
+      const image = sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
+      const bytes = await image.withMetadata({ orientation: 7 }).toFormat(make).toBuffer();
+      expect(await headerOf(bytes, make === 'jpeg' ? 'jpg' : make), make).to.deep.include({ orientation: 7 });
+    }
+    expect((await inspect(edgeCasePath('turned-by-xmp.jpg'), 'jpg')).orientation).to.equal(undefined);
+  });
+
+  it('tells few colours from many, and frames that nobody reads', async () => {
+    expect(await inspect(edgeCasePath('few-colours.png'), 'png')).to.deep.include({ paletteKind: 'palette' });
+    expect(await inspect(edgeCasePath('deep.png'), 'png')).to.not.have.property('paletteKind');
+    expect(await inspect(edgeCasePath('moving.png'), 'png')).to.deep.include({ hasIgnoredFrames: true });
+    expect(await inspect(edgeCasePath('moving.avif'), 'avif')).to.deep.include({ hasIgnoredFrames: true });
+    expect(await inspect(edgeCasePath('lossless-coding.jpg'), 'jpg')).to.deep.include({
+      unsupportedJpegProcess: true,
+    });
+  });
+
+  it('tells a PNG that packs well, as screenshots do, from one that does not', async () => {
+    const path = join(await makeTempDir('png'), 'in');
+    const panels = Buffer.from(
+      '<svg width="400" height="300"><rect width="100" height="300" fill="#123"/></svg>',
+    );
+    await sharp(panels).png().toFile(path);
+    expect(await inspect(path, 'png')).to.deep.include({ flat: true });
+    const noise = {
+      create: {
+        width: 400,
+        height: 300,
+        channels: 3,
+        background: '#888',
+        noise: { type: 'gaussian', sigma: 30 },
+      },
+    } as const;
+    await sharp(noise).png().toFile(path);
+    expect(await inspect(path, 'png')).to.deep.include({ flat: false });
+  });
+
+  it('of every format tells the size', async () => {
+    for (const type of ['png', 'jpg', 'gif', 'bmp', 'tiff', 'avif', 'webp', 'svg'] as const) {
+      expect(await inspect(fixturePath(`scene.${type}`), type), type).to.deep.include({
+        width: 120,
+        height: 80,
+      });
+    }
+    expect(await inspect(fixturePath('scene.ico'), 'ico')).to.deep.include({ width: 64, height: 64 });
+    for (const options of [{ lossless: true }, { quality: 80 }]) {
+      const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+      expect(await headerOf(await image.webp(options).toBuffer(), 'webp')).to.deep.include({
+        width: 33,
+        height: 17,
+      });
+    }
+  });
+
+  it('of a BigTIFF tells as much as of a TIFF', async () => {
+    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const { pages, ...rest } = await headerOf(await image.tiff({ bigtiff: true }).toBuffer(), 'tiff');
+    expect(pages).to.deep.equal([{ index: 0, width: 33, height: 17, profile: 'none' }]);
+    expect(rest).to.deep.include({ width: 33, height: 17, profile: 'none' });
+  });
+
+  it('of a BigTIFF whose directory, next directory or profile is beyond 2^53 ends there', async () => {
+    const beyond = Buffer.alloc(8, 0xff);
+    const nowhere = Buffer.concat([Buffer.from([0x49, 0x49, 43, 0, 8, 0, 0, 0]), beyond]);
+    expect(await headerOf(nowhere, 'tiff')).to.deep.include({ pages: [{ index: 0, profile: 'none' }] });
+
+    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const bytes = await image.withIccProfile('p3').tiff({ bigtiff: true }).toBuffer();
+    const directory = Number(bytes.readBigUInt64LE(8));
+    const entries = Number(bytes.readBigUInt64LE(directory));
+    const end = directory + 8 + entries * 20;
+    beyond.copy(bytes, end);
+    for (let entry = directory + 8; entry < end; entry += 20)
+      if (bytes.readUInt16LE(entry) === 34675) beyond.copy(bytes, entry + 12);
+    expect(await headerOf(bytes, 'tiff')).to.deep.include({ width: 33, height: 17, profile: 'other' });
+  });
+
+  it('of a TIFF has an orientation only if it is one of the eight', async () => {
+    const strip = Buffer.alloc(3);
+    const pageWith = (orientation: number) => ({
+      tags: { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 274: orientation, 277: 3, 278: 1 },
+      strip,
+    });
+    const { pages = [] } = await headerOf(tiff([6, 0, 9, 65_281].map(pageWith)), 'tiff');
+    expect(pages.map(({ orientation }) => orientation)).to.deep.equal([6, ...Array(3).fill(undefined)]);
+  });
+
+  it('of a TIFF whose numbers are single bytes is read as such, whatever stands behind them', async () => {
+    const strip = Buffer.alloc(3);
+    const tags = { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 274: 6, 277: 3, 278: 1 };
+    const bytes = tiff([{ tags, strip }]);
+    for (let entry = 10; entry < 10 + bytes.readUInt16LE(8) * 12; entry += 12) {
+      if (bytes.readUInt16LE(entry) !== 274) continue;
+      bytes.writeUInt16LE(1, entry + 2);
+      bytes.fill(0xff, entry + 9, entry + 12);
+    }
+    expect((await headerOf(bytes, 'tiff')).pages?.[0]?.orientation).to.equal(6);
+  });
+
+  it('of a CMYK TIFF says so', async () => {
+    const image = sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
+    const bytes = await image.toColourspace('cmyk').withIccProfile('cmyk').tiff().toBuffer();
+    expect(await headerOf(bytes, 'tiff')).to.deep.include({ cmyk: true });
+  });
+
+  it('of an AVIF tells that one picture is shown, which its transparency is no other than', async () => {
+    for (const name of ['scene.avif', 'window.avif']) {
+      const { images, profile, hasIgnoredFrames } = await inspect(fixturePath(name), 'avif');
+      expect({ images, profile, hasIgnoredFrames }).to.deep.equal({
+        images: { count: 1, primary: 1 },
+        profile: 'none',
+        hasIgnoredFrames: undefined,
+      });
+    }
+  });
+
+  it('of an AVIF with several pictures tells which is the primary one', async () => {
+    const box = (name: string, ...body: Buffer[]) => {
+      const content = Buffer.concat(body);
+      const head = Buffer.alloc(8);
+      head.writeUInt32BE(8 + content.length);
+      head.write(name, 4);
+      return Buffer.concat([head, content]);
+    };
+    const item = (id: number, type: string, hidden = 0) =>
+      box('infe', Buffer.from([2, 0, 0, hidden, 0, id, 0, 0]), Buffer.from(`${type}\0`));
+    const items = [
+      item(7, 'av01'),
+      item(1, 'Exif'),
+      item(4, 'grid'),
+      item(5, 'av01', 1),
+      item(6, 'av01'),
+      item(9, 'av01'),
+    ];
+    const meta = box(
+      'meta',
+      Buffer.alloc(4),
+      box('pitm', Buffer.from([0, 0, 0, 0, 0, 7])),
+      box('iinf', Buffer.from([0, 0, 0, 0, 0, items.length]), ...items),
+      box('iref', Buffer.alloc(4), box('thmb', Buffer.from([0, 6, 0, 1, 0, 7]))),
+    );
+    const file = Buffer.concat([box('ftyp', Buffer.from('avif\0\0\0\0')), meta]);
+    // 4, 7 and 9 are pictures of their own: 5 is hidden, 6 a thumbnail, 1 no picture.
+    expect(await headerOf(file, 'avif')).to.deep.include({
+      images: { count: 3, primary: 2 },
+      metadata: ['exif'],
+    });
+  });
+
+  it('of an icon that is no bitmap tells no size', async () => {
+    const icon = Buffer.concat([
+      Buffer.from([0, 0, 1, 0, 1, 0]),
+      Buffer.alloc(16),
+      await fixture('scene.png'),
+    ]);
+    expect(await headerOf(icon, 'ico')).to.deep.equal({ type: 'ico' });
+  });
+
+  it('with repeated metadata tells what the first of each kind says, as decoders have it', async () => {
+    const exif = (orientation: number) =>
+      Buffer.from(
+        `II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0${String.fromCharCode(orientation)}\0\0\0\0\0\0\0`,
+        'latin1',
+      );
+    const segment = (data: Buffer) =>
+      Buffer.concat([Buffer.from([0xff, 0xe1, 0, data.length + 8]), Buffer.from('Exif\0\0'), data]);
+    const jpeg = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } })
+      .jpeg()
+      .toBuffer();
+    const twice = Buffer.concat([jpeg.subarray(0, 2), segment(exif(6)), segment(exif(3)), jpeg.subarray(2)]);
+    expect(await headerOf(twice, 'jpg')).to.deep.include({ orientation: 6, metadata: ['exif'] });
+
+    const chunk = (type: string, data: Buffer) => {
+      const whole = Buffer.concat([Buffer.alloc(4), Buffer.from(type), data, Buffer.alloc(4)]);
+      whole.writeUInt32BE(data.length);
+      return whole;
+    };
+    const png = await fixture('p3.png');
+    const chunks = [chunk('eXIf', exif(8)), chunk('eXIf', exif(2)), chunk('iCCP', Buffer.from('x'))];
+    const end = Buffer.concat([png.subarray(0, -12), ...chunks, png.subarray(-12)]);
+    expect(await headerOf(end, 'png')).to.deep.include({ orientation: 8, profile: 'other' });
+    const srgb = await sharp(png).toColourspace('srgb').withIccProfile('srgb').png().toBuffer();
+    const profile = (await headerOf(srgb, 'png')).profile;
+    const other = Buffer.concat([srgb.subarray(0, -12), chunk('iCCP', Buffer.from('x')), srgb.subarray(-12)]);
+    expect([profile, (await headerOf(other, 'png')).profile]).to.deep.equal(['srgb', 'srgb']);
+  });
+
+  for (const [root, size] of [
+    ['<svg width="120" height="80">', { width: 120, height: 80 }],
+    [
+      `<?xml version="1.0"?><!-- x --><svg:svg\n width = '1.5in'\n height='2.54cm'>`,
+      { width: 144, height: 96 },
+    ],
+    ['<svg viewBox="0 0 30 40">', { width: 30, height: 40 }],
+    ['<svg viewBox="0,0,30,40" width="50%">', { width: 30, height: 40 }],
+    ['<svg width="10" viewBox="0 0 30 60">', { width: 10, height: 20 }],
+    ['<svg height="10" viewBox="0 0 30 60">', { width: 5, height: 10 }],
+    ['<svg height="10" width="100%" viewBox="0 0 30 60">', { width: 5, height: 10 }],
+    ['<svg height="10" width="2furlong" viewBox="0 0 30 60">', { width: 5, height: 10 }],
+    ['<svg width="auto" height="auto" viewBox="0 0 5.5 6.25">', { width: 5.5, height: 6.25 }],
+    ['<svg>', {}],
+    ['<svg width="10">', {}],
+    ['<svg width="10" viewBox="0 0 0 60">', {}],
+    ['<svg width="10" viewBox="0 0 &w; 60">', {}],
+    ['<svg width="&w;" height="10" viewBox="0 0 30 60">', {}],
+    ['<svg width="2em" height="3em">', { width: 24, height: 36 }],
+    ['<svg width="2ex" height="3ex" font-size="20px">', { width: 20, height: 30 }],
+    ['<svg width="2em" height="3em" style="font-size:1in">', { width: 192, height: 288 }],
+    ['<svg width="2em" height="3em" font-size="large">', {}],
+    ['<svg width="2ch" height="3ch">', {}],
+    ['<svg style="width:20000px; height: 300px">', { width: 20_000, height: 300 }],
+    [
+      '<svg style="width:300px !important;max-height:2px" width="30" height="20">',
+      { width: 300, height: 20 },
+    ],
+    ['<svg style="width:wide;height:-4px" width="30" height="20">', { width: 30, height: 20 }],
+    ['<svg style="width:50%;height:auto" width="30" height="20" viewBox="0 0 3 4">', { width: 3, height: 4 }],
+    ['<svg width="2vw" height="3vh">', {}],
+    ['<svg width="-5" height="wide">', {}],
+    ['<svg data-width="7" data-height="7">', {}],
+  ] as const) {
+    it(`of an SVG tells the size it asks for: ${root}`, async () => {
+      const { width, height } = await headerOf(Buffer.from(`${root}</svg>`), 'svg');
+      expect({ width, height }).to.deep.equal({ width: undefined, height: undefined, ...size });
+    });
+  }
+
+  it('of any file cut at any byte is read to an end without an error', async () => {
+    for (const [name, type] of [
+      ['orientation-6.jpg', 'jpg'],
+      ['scene.png', 'png'],
+      ['scene.bmp', 'bmp'],
+      ['scene.svg', 'svg'],
+      ['moving.gif', 'gif'],
+      ['moving.webp', 'webp'],
+      ['pages.tiff', 'tiff'],
+      ['window.avif', 'avif'],
+      ['../traps/everything.jpg', 'jpg'],
+      ['../traps/everything.png', 'png'],
+      ['../traps/everything.webp', 'webp'],
+      ['../traps/mixed.tiff', 'tiff'],
+      ['../traps/moving.avif', 'avif'],
+    ] as const) {
+      const file = await fixture(name);
+      const path = join(await makeTempDir('cut'), 'in');
+      for (let length = 0; length <= Math.min(file.length, 600); length += 1) {
+        await writeFile(path, file.subarray(0, length));
+        expect(await inspect(path, type)).to.deep.include({ type });
+      }
+    }
+  });
+});

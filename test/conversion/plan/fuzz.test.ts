@@ -1,0 +1,105 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { plan } from '../../../src/conversion/plan/index.ts';
+import type { ConvertOptions, ImageInfo, Orientation } from '../../../src/conversion/plan/types.ts';
+import { INPUT_TYPES, OUTPUT_TYPES } from '../../../src/formats.ts';
+import { invalidArguments } from '../../helpers/plans.ts';
+
+/** Whatever a header says and a client asks for, every argument of a plan is a word that a tool can be given. */
+
+const SEED = 20_261_121;
+const RUNS = 500;
+
+/** What the readers give for a side: nothing, anything of 64 bits, and halves of an icon's odd height. */
+const side = fc.oneof(fc.constantFrom(0, 0.5, 1, 7.5, 2 ** 31, 2 ** 64), fc.integer({ min: 1, max: 20_000 }));
+const orientation = fc.constantFrom<Orientation>(1, 2, 3, 4, 5, 6, 7, 8);
+const profile = fc.constantFrom('none', 'srgb', 'other', 'useless');
+const tones = fc.constantFrom('bilevel', 'palette');
+const allOrFirst = fc.constantFrom('all', 'first');
+
+/** Each key may be missing, as it is from what a header does not say. */
+const facts = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(model, { requiredKeys: [] });
+
+const page = facts({
+  width: side,
+  height: side,
+  cmyk: fc.boolean(),
+  lab: fc.boolean(),
+  profile,
+  orientation,
+  paletteKind: tones,
+  inverted: fc.boolean(),
+  mirroredFor: orientation,
+  oldJpeg: fc.boolean(),
+});
+const area = fc.record({ x: fc.nat(), y: fc.nat(), width: fc.nat(), height: fc.nat() });
+/** The readers give one row of traits for each delay. */
+const animation = fc
+  .array(fc.record({ delay: fc.nat(2 ** 24), disposeToBackground: fc.boolean(), noBlend: fc.boolean() }), {
+    minLength: 2,
+    maxLength: 5,
+  })
+  .chain((frames) =>
+    fc.record(
+      {
+        delaysMs: fc.constant(frames.map(({ delay }) => delay)),
+        frames: fc.constant(
+          frames.map(({ disposeToBackground, noBlend }) => ({ disposeToBackground, noBlend })),
+        ),
+        loopCount: fc.nat(65_535),
+        transparent: fc.boolean(),
+      },
+      { requiredKeys: ['delaysMs', 'loopCount'] },
+    ),
+  );
+const traits = facts({
+  width: side,
+  height: side,
+  orientation,
+  opaque: fc.boolean(),
+  oneBitAlpha: fc.boolean(),
+  cmyk: fc.boolean(),
+  lab: fc.boolean(),
+  profile,
+  externalProfile: fc.boolean(),
+  firstFrame: area,
+  flat: fc.boolean(),
+  paletteKind: tones,
+  images: fc.record({ count: fc.integer({ min: 1, max: 9 }), primary: fc.integer({ min: 1, max: 9 }) }),
+  pages: fc
+    .array(page, { maxLength: 4 })
+    .map((pages) => pages.map((traits, index) => ({ index, ...traits }))),
+  animation,
+});
+const wishes = facts({
+  width: fc.integer({ min: 1, max: 16_384 }),
+  height: fc.integer({ min: 1, max: 16_384 }),
+  frames: allOrFirst,
+  pages: allOrFirst,
+  background: fc.constant('#aabbcc'),
+});
+
+describe('a plan for any facts and options', () => {
+  for (const magick of [6, 7] as const) {
+    for (const type of INPUT_TYPES) {
+      it(`has only words as arguments, for ${type} on ImageMagick ${magick}`, () => {
+        fc.assert(
+          fc.property(
+            traits,
+            wishes,
+            fc.constantFrom(...OUTPUT_TYPES),
+            fc.integer({ min: 1, max: 100 }),
+            fc.boolean(),
+            (told, wished, format, quality, stripMetadata) => {
+              const picture = { type, ...told } as ImageInfo;
+              const options = { format, quality, stripMetadata, ...wished } as ConvertOptions;
+              const planned = plan(picture, options, { magick, srgbProfile: '/srgb.icc' });
+              expect(invalidArguments(planned)).to.deep.equal([]);
+            },
+          ),
+          { numRuns: RUNS, seed: SEED },
+        );
+      });
+    }
+  }
+});

@@ -1,0 +1,208 @@
+import { rm } from 'node:fs/promises';
+import { type Answer, fixture, sendForm } from './client.ts';
+import { fakeMagick, NOT_ALLOWED, printMessage } from './fake-magick.ts';
+import { exchange, parseAnswer } from './raw-http.ts';
+import type { OwnService } from './service.ts';
+
+/** One request, or more, for every response that the reference has. */
+
+export interface ResponseCase {
+  readonly operation: string;
+  readonly status: number;
+  /** `application/json` unless it says so. */
+  readonly type?: string;
+  readonly how: string;
+  readonly settings?: () => Promise<Record<string, string>> | Record<string, string>;
+  readonly send: (service: OwnService) => Promise<Answer>;
+}
+
+export const READS = { listFormats: '/formats', getHealth: '/health', getReference: '/openapi.json' };
+const FORMS = {
+  convert: { path: '/convert', part: 'file' },
+  convertBatch: { path: '/batch', part: 'files' },
+};
+const PATHS = { ...READS, convert: '/convert', convertBatch: '/batch' };
+const IMAGES = {
+  webp: 'image/webp',
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  gif: 'image/gif',
+  bmp: 'image/bmp',
+  pdf: 'application/pdf',
+};
+
+/** A form with files of the fixtures, or with bytes as they are. */
+async function post(
+  { base }: OwnService,
+  { path, part }: { path: string; part: string },
+  files: readonly (string | Uint8Array<ArrayBuffer>)[],
+  fields: Record<string, string> = {},
+): Promise<Answer> {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(fields)) body.append(name, value);
+  for (const file of files) {
+    const bytes = typeof file === 'string' ? new Uint8Array(await fixture(file)) : file;
+    body.append(part, new Blob([bytes]), typeof file === 'string' ? file : 'bytes');
+  }
+  return sendForm(base + path, { method: 'POST', body });
+}
+
+/** What the server says to bytes that are never a whole request. */
+async function say({ base }: OwnService, text: string): Promise<Answer> {
+  const { status, headers, rest } = parseAnswer(await exchange(base, text));
+  return { status, headers, body: Buffer.from(rest), message: '' };
+}
+
+const methodOf = (operation: string) => (operation in READS ? 'GET' : 'POST');
+/** The heads of requests that go on. */
+const head = (operation: string, path: string) =>
+  `${methodOf(operation)} /api/v1${path} HTTP/1.1\r\nHost: x\r\n`;
+const formHead = (path: string) =>
+  `${head('convert', path)}Content-Type: multipart/form-data; boundary=x\r\n`;
+
+const ofEvery = (operation: string, path: string): ResponseCase[] => [
+  {
+    operation,
+    status: 405,
+    how: 'another method',
+    send: ({ base }) => sendForm(base + path, { method: 'PUT' }),
+  },
+  {
+    operation,
+    status: 408,
+    how: 'a head that never ends',
+    settings: () => ({ UPLOAD_TIMEOUT_MS: '300' }),
+    send: (service) => say(service, head(operation, path)),
+  },
+  {
+    operation,
+    status: 429,
+    how: 'one request too many',
+    settings: () => ({ RATE_LIMIT_PER_MINUTE: '1' }),
+    async send({ base }) {
+      await sendForm(`${base}/health`);
+      return sendForm(base + path, { method: methodOf(operation) });
+    },
+  },
+  {
+    operation,
+    status: 431,
+    how: 'headers without end',
+    send: (service) => say(service, `${head(operation, path)}X: ${'x'.repeat(20_000)}`),
+  },
+  {
+    operation,
+    status: 503,
+    how: 'a service that shuts down',
+    settings: () => ({}),
+    send({ base, service }) {
+      service.drain();
+      return sendForm(base + path, { method: methodOf(operation) });
+    },
+  },
+];
+
+const ofReads = Object.entries(READS).flatMap(([operation, path]): ResponseCase[] => [
+  { operation, status: 200, how: 'a plain request', send: ({ base }) => sendForm(base + path) },
+  {
+    operation,
+    status: 500,
+    how: 'something nobody thought of',
+    settings: () => ({}),
+    send({ base, service }) {
+      service.app.set('json replacer', () => {
+        throw new Error('nobody thought of this');
+      });
+      return sendForm(base + path);
+    },
+  },
+]);
+
+const ofForms = Object.entries(FORMS).flatMap(([operation, { path, part }]): ResponseCase[] => [
+  { operation, status: 400, how: 'no file', send: (service) => post(service, { path, part }, []) },
+  {
+    operation,
+    status: 400,
+    how: 'a body that is not what HTTP says it is',
+    send: (service) => say(service, `${formHead(path)}Transfer-Encoding: chunked\r\n\r\nno\r\n`),
+  },
+  {
+    operation,
+    status: 408,
+    how: 'a body that never ends',
+    settings: () => ({ UPLOAD_TIMEOUT_MS: '300' }),
+    send: (service) => say(service, `${formHead(path)}Content-Length: 9\r\n\r\n--x`),
+  },
+  {
+    operation,
+    status: 413,
+    how: 'a picture that is too large',
+    settings: () => ({ MAX_PIXELS: '100' }),
+    send: (service) => post(service, { path, part }, ['scene.jpg']),
+  },
+  {
+    operation,
+    status: 415,
+    how: 'a text',
+    send: (service) => post(service, { path, part }, [new TextEncoder().encode('text')]),
+  },
+  {
+    operation,
+    status: 500,
+    how: 'a tool that is refused what it needs',
+    settings: async () => ({
+      MAGICK_BIN: await fakeMagick(`${printMessage(NOT_ALLOWED)}; exit 1`),
+    }),
+    send: (service) => post(service, { path, part }, ['scene.jpg']),
+  },
+  {
+    operation,
+    status: 501,
+    how: 'a body in a transfer coding that is not supported',
+    send: (service) =>
+      say(service, `${formHead(path)}Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`),
+  },
+  {
+    operation,
+    status: 413,
+    how: 'a tool that hangs',
+    settings: async () => ({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '500' }),
+    send: (service) => post(service, { path, part }, ['scene.jpg']),
+  },
+  {
+    operation,
+    status: 503,
+    how: 'a tool that has gone',
+    settings: async () => ({ MAGICK_BIN: await fakeMagick('exit 1') }),
+    async send(service) {
+      await rm(service.service.toolchain.magick?.path as string);
+      return post(service, { path, part }, ['scene.jpg']);
+    },
+  },
+]);
+
+export const CASES: readonly ResponseCase[] = [
+  ...Object.entries(PATHS).flatMap(([operation, path]) => ofEvery(operation, path)),
+  ...ofReads,
+  ...ofForms,
+  ...Object.entries(IMAGES).map(
+    ([format, type]): ResponseCase => ({
+      operation: 'convert',
+      status: 200,
+      type,
+      how: 'a picture with a window in it',
+      send: (service) => post(service, FORMS.convert, ['window.png'], { format }),
+    }),
+  ),
+  {
+    operation: 'convertBatch',
+    status: 200,
+    type: 'application/zip',
+    how: 'pictures that lose something, and one that is none',
+    send: (service) =>
+      post(service, FORMS.convertBatch, ['window.png', 'moving.gif', 'window.webp', new Uint8Array(9)], {
+        format: 'jpg',
+        on_error: 'skip',
+      }),
+  },
+];

@@ -1,0 +1,23 @@
+import { expect } from 'chai';
+import { CommandError, type FailureReason, killReason } from '../../src/process/command.ts';
+
+describe('why a tool was killed', () => {
+  const rows: readonly [
+    reason: FailureReason,
+    signal: NodeJS.Signals | undefined,
+    meaning: string | undefined,
+  ][] = [
+    ['timeout', 'SIGKILL', 'timeout'],
+    ['cancelled', 'SIGKILL', 'cancelled'],
+    ['signal', 'SIGXCPU', 'processor_time'],
+    ['signal', 'SIGXFSZ', 'file_size'],
+    ['signal', 'SIGSEGV', 'signal'],
+    ['exit', undefined, undefined],
+    ['unrunnable', undefined, undefined],
+  ];
+  for (const [reason, signal, meaning] of rows) {
+    it(`is ${meaning ?? 'not said'} after ${reason} ${signal ?? ''}`, () => {
+      expect(killReason(new CommandError(reason, '', { signal }))).to.equal(meaning);
+    });
+  }
+});

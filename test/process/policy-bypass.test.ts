@@ -1,0 +1,251 @@
+import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import type { RunCommand } from '../../src/process/command.ts';
+import { createRunner } from '../../src/process/runner.ts';
+import { findToolchain } from '../../src/process/toolchain.ts';
+import { fixture } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { launchers } from '../helpers/launchers.ts';
+import { decode, difference } from '../helpers/pixels.ts';
+
+/**
+ * What people have got ImageMagick to do with a file or a name: read another file, reach another
+ * machine, run a program. Each is tried on the ImageMagick of this machine with the policy alone,
+ * without any other confinement, and must neither succeed nor leave anything.
+ */
+
+const SEARCH = process.env.PATH ?? '';
+const POLICY = new URL('../../assets', import.meta.url).pathname;
+const SECRET = 'imagemill-secret';
+
+const MVG =
+  'push graphic-context\nviewbox 0 0 64 64\nimage over 0,0 0,0 "/etc/passwd"\npop graphic-context\n';
+const MSL = '<?xml version="1.0"?><image><read filename="in.png"/><write filename="written.png"/></image>';
+const SVG =
+  '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="64" height="64"><image xlink:href="secret.png" width="64" height="64"/></svg>';
+const PS = '%!PS\n/Helvetica findfont 12 scalefont setfont 0 0 moveto (x) show showpage\n';
+
+/** Files that are there under names that a trick may use. */
+const FILES: Readonly<Record<string, string>> = {
+  'in.mvg': MVG,
+  'in.msl': MSL,
+  'in.svg': SVG,
+  'in.ps': PS,
+  'in.pdf': '%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n',
+  'in.txt': SECRET,
+  'in.html': '<html><img src="secret.png"></html>',
+  'in.xps': 'PK\x03\x04',
+  'in.mp4': '\0\0\0\x18ftypmp42',
+  'lying.png': MVG,
+  'lying.jpg': MSL,
+  'lying.gif': SVG,
+  'lying.webp': PS,
+  'list.txt': '/etc/passwd\n',
+};
+
+const sources = (...names: string[]): string[][] => names.map((name) => [name, 'PNG:out.png']);
+
+const TRICKS: readonly (readonly string[])[] = [
+  // Scripts and drawings that ImageMagick would run.
+  ...sources(
+    'mvg:in.mvg',
+    'msl:in.msl',
+    'svg:in.svg',
+    'msvg:in.svg',
+    'rsvg:in.svg',
+    'in.mvg',
+    'in.msl',
+    'in.svg',
+  ),
+  // Files whose name says one thing and whose bytes another.
+  ...sources('lying.png', 'lying.jpg', 'lying.gif', 'lying.webp', 'PNG:lying.png', 'JPEG:lying.jpg'),
+  // Text of a file, drawn.
+  ...sources(
+    'text:in.txt',
+    'label:@in.txt',
+    'caption:@in.txt',
+    'pango:@in.txt',
+    'label:@/etc/passwd',
+    'txt:in.txt',
+  ),
+  ...sources('label:x', 'caption:x', 'pango:x'),
+  // Other machines, and files by another door.
+  ...sources(
+    'url:http://127.0.0.1:9/',
+    'http://127.0.0.1:9/x.png',
+    'https://127.0.0.1:9/x.png',
+    'ftp://127.0.0.1:9/x.png',
+  ),
+  ...sources(
+    'file:///etc/passwd',
+    'file:in.png',
+    'ephemeral:victim.png',
+    'inline:data:image/png;base64,AAAA',
+    'data:image/png;base64,AAAA',
+  ),
+  ...sources('clip:in.png', 'mask:in.png', 'fd:0', 'fd:3', '-', 'png:-'),
+  // Programs.
+  ...sources('|id', 'png:|id', '|id;x.png'),
+  ['PNG:in.png', '|cat > piped'],
+  ['PNG:in.png', 'png:|cat > piped'],
+  // Lists of files.
+  ...sources('@list.txt', 'PNG:@list.txt'),
+  // Page descriptions, documents and videos, which other programs would read.
+  ...sources(
+    'ps:in.ps',
+    'eps:in.ps',
+    'epi:in.ps',
+    'ps2:in.ps',
+    'ps3:in.ps',
+    'pdf:in.pdf',
+    'xps:in.xps',
+    'html:in.html',
+  ),
+  ...sources(
+    'mp4:in.mp4',
+    'mpeg:in.mp4',
+    'avi:in.mp4',
+    'm4v:in.mp4',
+    'dng:in.png',
+    'doc:in.txt',
+    'man:in.txt',
+    'plt:in.txt',
+  ),
+  // Any bytes as pixels.
+  ...['rgb', 'rgba', 'gray', 'cmyk', 'ycbcr', 'mono', 'bgr', 'uyvy', 'yuv'].map((coder) => [
+    ...['-size', '4x4', '-depth', '8', `${coder}:/etc/passwd`, 'PNG:out.png'],
+  ]),
+  ...sources(
+    '8bim:in.txt',
+    'iptctext:in.txt',
+    'exif:in.txt',
+    'info:in.png',
+    'json:in.png',
+    'vid:*.png',
+    'tile:in.png',
+    'stegano:in.png',
+  ),
+  ...sources(
+    'pattern:bricks',
+    'gradient:',
+    'xc:red',
+    'canvas:red',
+    'plasma:',
+    'rose:',
+    'logo:',
+    'wizard:',
+    'netscape:',
+    'null:',
+    'hald:4',
+  ),
+  ...sources(
+    'x:root',
+    'win:',
+    'scan:',
+    'magick:rose',
+    'h:in.txt',
+    'fax:in.txt',
+    'tim:in.txt',
+    'ttf:in.txt',
+    'vips:in.png',
+    'mpr:x',
+    'mpc:in.png',
+  ),
+  // A link out of the folder.
+  ['PNG:link.png', 'PNG:out.png'],
+  ['PNG:in.png', 'PNG:linked-out.png'],
+  // A picture within an operation.
+  ['PNG:in.png', '-draw', 'image over 0,0 0,0 "msl:in.msl"', 'PNG:out.png'],
+  ['PNG:in.png', '-draw', 'image over 0,0 0,0 "label:@/etc/passwd"', 'PNG:out.png'],
+  ['PNG:in.png', '-draw', '@in.mvg', 'PNG:out.png'],
+  ['PNG:in.png', '-tile', 'label:@in.txt', 'PNG:out.png'],
+  ['PNG:in.png', '-set', 'comment', '@/etc/passwd', 'PNG:out.png'],
+  ['PNG:in.png', '-annotate', '0', '@/etc/passwd', 'PNG:out.png'],
+  ['PNG:in.png', '-process', 'analyze', 'PNG:out.png'],
+  ['PNG:in.png', '-write', 'label:x', 'PNG:out.png'],
+  ['PNG:in.png', '-profile', '8bim:in.txt', 'PNG:out.png'],
+  // Formats that would carry a script or start a program when they are written.
+  ...[
+    'mvg:out.mvg',
+    'msl:out.msl',
+    'svg:out.svg',
+    'ps:out.ps',
+    'eps:out.eps',
+    'html:out.html',
+    'txt:out.txt',
+    'info:out.txt',
+    'json:out.json',
+    'mpc:out.mpc',
+    'x:',
+    'show:',
+    'win:',
+    'print:',
+  ].map((output) => ['PNG:in.png', output]),
+];
+
+describe('the policy', () => {
+  let run: RunCommand;
+  let magick: string;
+  before(async () => {
+    run = createRunner({ launchers, searchPath: SEARCH, policyFolder: POLICY });
+    const ask = createRunner({ launchers, searchPath: SEARCH, policyFolder: '/nonexistent' });
+    magick = (await findToolchain({ path: SEARCH }, ask)).magick?.path as string;
+  });
+
+  const prepared = async (): Promise<string> => {
+    const folder = await makeTempDir('tricks');
+    for (const [name, content] of Object.entries(FILES))
+      await writeFile(join(folder, name), content, 'latin1');
+    const picture = await fixture('grey.jpg');
+    const png = await fixture('scene.png');
+    for (const name of ['in.png', 'secret.png', 'victim.png']) await writeFile(join(folder, name), png);
+    const outside = await makeTempDir('outside');
+    await writeFile(join(outside, 'photo.jpg'), picture);
+    await writeFile(join(outside, 'photo.png'), png);
+    await symlink(join(outside, 'photo.png'), join(folder, 'link.png'));
+    await symlink(join(outside, 'new.png'), join(folder, 'linked-out.png'));
+    return folder;
+  };
+
+  it('lets the conversions through that are wanted, so that what follows proves something', async () => {
+    const folder = await prepared();
+    await run({ file: magick, args: ['PNG:in.png', 'PNG:out.png'], cwd: folder, timeoutMs: 10_000 });
+    expect(await readdir(folder)).to.include('out.png');
+  });
+
+  it('of warm workers is the same but for standard input, by which they are told what to do', async () => {
+    const rulesIn = async (folder: string): Promise<string[]> =>
+      (await readFile(join(folder, 'ImageMagick/policy.xml'), 'utf8')).match(/<policy .*\/>/g) as string[];
+    const standardInput = '<policy domain="path" rights="none" pattern="-"/>';
+    const rules = await rulesIn(POLICY);
+    expect(rules).to.include(standardInput);
+    expect(await rulesIn(join(POLICY, 'worker'))).to.deep.equal([
+      ...rules.filter((rule) => rule !== standardInput),
+      '<policy domain="path" rights="read" pattern="-"/>',
+      '<policy domain="path" rights="read" pattern="@-"/>',
+    ]);
+  });
+
+  for (const args of TRICKS) {
+    // Around a sound picture the trick may be passed over, and the picture alone come out.
+    const sound = args.some((arg) => arg.includes('in.png') || arg.includes('vid:'));
+    it(`${sound ? 'makes nothing but the picture itself of' : 'refuses'} ${args.join(' ')}`, async () => {
+      const folder = await prepared();
+      const before = await readdir(folder);
+      const { stdout } = await run({ file: magick, args, cwd: folder, timeoutMs: 10_000 }).catch(() => ({
+        stdout: '',
+      }));
+      expect(stdout).to.equal('');
+      const after = await readdir(folder);
+      expect(after).to.include.members(before);
+      const picture = await decode(await fixture('scene.png'));
+      for (const name of after.filter((file) => !before.includes(file))) {
+        const bytes = await readFile(join(folder, name));
+        if (bytes.length === 0) continue; // what was refused while it was opened
+        expect(bytes.includes('root:'), name).to.equal(false);
+        expect(difference(await decode(bytes), picture).max, name).to.equal(0);
+      }
+    });
+  }
+});

@@ -1,0 +1,260 @@
+import { expect } from 'chai';
+import { ClientDisconnectedError, type ServiceError } from '../../src/errors.ts';
+import { createQueue } from '../../src/process/queue.ts';
+
+/** A job that runs until it is told to end. */
+function openJob(log: string[], name: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  return {
+    start: () => {
+      log.push(`start ${name}`);
+      return promise;
+    },
+    end: () => resolve(name),
+    fail: reject,
+  };
+}
+const signal = new AbortController().signal;
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('the pool', () => {
+  it('runs as many jobs at once as it has places, and the others in the order they came', async () => {
+    const pool = createQueue({ concurrency: 2, queueLimit: 10 });
+    const log: string[] = [];
+    const jobs = ['a', 'b', 'c', 'd'].map((name) => openJob(log, name));
+    const results = jobs.map((job) => pool.run(job.start, { signal }));
+    await settled();
+    expect(log).to.deep.equal(['start a', 'start b']);
+    jobs[1]?.end();
+    await settled();
+    expect(log).to.deep.equal(['start a', 'start b', 'start c']);
+    for (const job of jobs) job.end();
+    expect(await Promise.all(results)).to.deep.equal(['a', 'b', 'c', 'd']);
+  });
+
+  it('refuses a job with 503 when the queue is full, and takes the next when it no longer is', async () => {
+    const pool = createQueue({ concurrency: 1, queueLimit: 1 });
+    const log: string[] = [];
+    const running = openJob(log, 'running');
+    const waiting = openJob(log, 'waiting');
+    const next = openJob(log, 'next');
+    const first = pool.run(running.start, { signal });
+    const second = pool.run(waiting.start, { signal });
+    const refused = await pool.run(async () => 'never', { signal }).catch((error: ServiceError) => error);
+    expect(refused).to.include({ code: 'BUSY', status: 503, retryAfter: 5 });
+    running.end();
+    await first;
+    waiting.end();
+    const third = pool.run(next.start, { signal });
+    next.end();
+    expect(await Promise.all([second, third])).to.deep.equal(['waiting', 'next']);
+  });
+
+  it('with a queue of 0 still runs what it has a place for', async () => {
+    const pool = createQueue({ concurrency: 1, queueLimit: 0 });
+    expect(await pool.run(async () => 'done', { signal })).to.equal('done');
+  });
+
+  it('drops a job whose client leaves while it waits: at once, without starting it, and its place is free', async () => {
+    const pool = createQueue({ concurrency: 1, queueLimit: 1 });
+    const log: string[] = [];
+    const running = openJob(log, 'running');
+    const first = pool.run(running.start, { signal });
+    const client = new AbortController();
+    const dropped = pool.run(openJob(log, 'dropped').start, { signal: client.signal });
+    client.abort();
+    expect(await dropped.catch((error) => error)).to.be.instanceOf(ClientDisconnectedError);
+    const next = pool.run(async () => 'next', { signal });
+    running.end();
+    expect(await Promise.all([first, next])).to.deep.equal(['running', 'next']);
+    expect(log).to.deep.equal(['start running']);
+  });
+
+  it('does not take a job whose client has left already', async () => {
+    const gone = await createQueue({ concurrency: 1, queueLimit: 1 })
+      .run(async () => 'never', { signal: AbortSignal.abort() })
+      .catch((error) => error);
+    expect(gone).to.be.instanceOf(ClientDisconnectedError);
+  });
+
+  it('hands on what a job throws, and goes on with the next', async () => {
+    const pool = createQueue({ concurrency: 1, queueLimit: 5 });
+    const failing = pool.run(() => Promise.reject(new Error('broken')), { signal });
+    const next = pool.run(async () => 'next', { signal });
+    expect(await failing.catch((error: Error) => error.message)).to.equal('broken');
+    expect(await next).to.equal('next');
+  });
+
+  describe('with jobs that belong together', () => {
+    const batchOf = (pool: ReturnType<typeof createQueue>, log: string[], name: string, size: number) => {
+      const group = {};
+      return Array.from({ length: size }, (_, at) => {
+        const job = openJob(log, `${name}${at}`);
+        void pool.run(job.start, { signal, group });
+        return job;
+      });
+    };
+
+    it('lets a single job go before all of a batch of twenty but those that run', async () => {
+      const pool = createQueue({ concurrency: 2, queueLimit: 100 });
+      const log: string[] = [];
+      const batch = batchOf(pool, log, 'batch', 20);
+      await settled();
+      const single = openJob(log, 'single');
+      void pool.run(single.start, { signal });
+      batch[0]?.end();
+      await settled();
+      expect(log).to.deep.equal(['start batch0', 'start batch1', 'start single']);
+    });
+
+    for (const [concurrency, batches] of [
+      [1, 1],
+      [2, 2],
+      [2, 3],
+      [4, 4],
+    ] as const) {
+      it(`lets a single job go next, with ${batches} batches of twenty on ${concurrency} places`, async () => {
+        const pool = createQueue({ concurrency, queueLimit: 100 });
+        const log: string[] = [];
+        const jobs = Array.from({ length: batches }, (_, at) => batchOf(pool, log, `batch${at}-`, 20)).flat();
+        await settled();
+        // A while later, when every batch has been served.
+        for (const job of jobs.slice(0, concurrency)) job.end();
+        await settled();
+        void pool.run(openJob(log, 'single').start, { signal });
+        const before = log.length;
+        for (const job of jobs) job.end();
+        await settled();
+        expect(log.indexOf('start single') - before).to.be.within(0, Math.max(0, batches - concurrency));
+      });
+    }
+
+    it('serves two batches by turns, and each in its own order', async () => {
+      const pool = createQueue({ concurrency: 2, queueLimit: 100 });
+      const log: string[] = [];
+      const first = batchOf(pool, log, 'a', 3);
+      await settled();
+      const second = batchOf(pool, log, 'b', 3);
+      for (const job of [first[0], first[1], second[0], first[2], second[1]]) {
+        job?.end();
+        await settled();
+      }
+      expect(log.map((line) => line.slice(6))).to.deep.equal(['a0', 'a1', 'b0', 'a2', 'b1', 'b2']);
+    });
+  });
+});
+
+describe('the pool, with several clients', () => {
+  /** Keeps every place busy with jobs that end one at a time, when the test says so. */
+  function stage(concurrency: number, queueLimit = 10_000) {
+    const pool = createQueue({ concurrency, queueLimit });
+    const started: string[] = [];
+    const ends: (() => void)[] = [];
+    const refused: string[] = [];
+    const send = (client: string, name: string, group?: object): void => {
+      const job = () => {
+        started.push(name);
+        return new Promise<void>((resolve) => ends.push(resolve));
+      };
+      pool
+        .run(job, { signal, client, group })
+        .catch((error: ServiceError) => refused.push(`${name} ${error.code}`));
+    };
+    return {
+      pool,
+      started,
+      refused,
+      send,
+      sendBatch(client: string, name: string, size = 20): void {
+        const group = {};
+        for (let at = 0; at < size; at += 1) send(client, `${name}.${at}`, group);
+      },
+      async endOldest(): Promise<void> {
+        ends.shift()?.();
+        await settled();
+      },
+    };
+  }
+
+  for (const [concurrency, batches] of [
+    [1, 10],
+    [2, 10],
+    [8, 10],
+  ] as const) {
+    it(`starts the one job of a client next, on ${concurrency} places, although another client has ${batches} batches and 50 single jobs waiting`, async () => {
+      const { send, sendBatch, started, endOldest } = stage(concurrency);
+      for (let at = 0; at < batches; at += 1) sendBatch('greedy', `batch${at}`);
+      for (let at = 0; at < 50; at += 1) send('greedy', `single${at}`);
+      await settled();
+      for (let at = 0; at < 30; at += 1) await endOldest();
+      const before = started.length;
+      send('modest', 'small');
+      await endOldest();
+      expect(started.slice(before)).to.deep.equal(['small']);
+    });
+  }
+
+  for (const count of [2, 10, 100]) {
+    it(`serves ${count} clients by turns, whether they send batches or single jobs`, async () => {
+      const { send, sendBatch, started, endOldest } = stage(2);
+      const names = Array.from({ length: count }, (_, at) => `client${at}`);
+      for (const [at, name] of names.entries()) {
+        if (at % 2 === 0) sendBatch(name, name);
+        else for (let job = 0; job < 20; job += 1) send(name, `${name}.${job}`);
+      }
+      await settled();
+      const rounds = 10;
+      while (started.length < count * rounds) await endOldest();
+      const jobsOf = (name: string) => started.filter((job) => job.startsWith(`${name}.`)).length;
+      for (const name of names) expect(jobsOf(name), name).to.be.within(rounds - 1, rounds + 1);
+    });
+
+    it(`shares a full queue between ${count} clients, and refuses those that want more`, async () => {
+      const queueLimit = 200;
+      const { send, started, refused } = stage(1, queueLimit);
+      send('first', 'running');
+      await settled();
+      for (let job = 0; job < 2 * queueLimit; job += 1) send('greedy', `greedy.${job}`);
+      await settled();
+      expect(refused).to.have.length(queueLimit);
+      const share = Math.floor(queueLimit / count);
+      for (let at = 1; at < count; at += 1)
+        for (let job = 0; job < share; job += 1) send(`modest${at}`, `modest${at}.${job}`);
+      await settled();
+      expect(refused.filter((line) => line.startsWith('modest'))).to.deep.equal([]);
+      expect(refused).to.have.length(queueLimit + share * (count - 1));
+      expect(started).to.deep.equal(['running']);
+    });
+  }
+
+  it('refuses the newest job of the client that has the most waiting when a client with fewer comes to a full queue', async () => {
+    const { send, refused, pool, started, endOldest } = stage(1, 3);
+    for (const name of ['running', 'a', 'b', 'c']) send('greedy', name);
+    await settled();
+    send('modest', 'small');
+    await settled();
+    expect(refused).to.deep.equal(['c BUSY']);
+    expect(pool.stats()).to.deep.equal({ waiting: 3, running: 1 });
+    for (let at = 0; at < 4; at += 1) await endOldest();
+    expect(started).to.deep.equal(['running', 'small', 'a', 'b']);
+    expect(pool.stats()).to.deep.equal({ waiting: 0, running: 0 });
+  });
+
+  it('refuses a job of the client that has the most waiting itself', async () => {
+    const { send, refused } = stage(1, 2);
+    for (const name of ['running', 'a', 'b', 'c']) send('greedy', name);
+    await settled();
+    expect(refused).to.deep.equal(['c BUSY']);
+  });
+
+  it('counts all jobs without a client as one client', async () => {
+    const { pool, send, started, endOldest } = stage(1);
+    send('client', 'running');
+    for (const name of ['trial 1', 'trial 2']) void pool.run(async () => void started.push(name), { signal });
+    send('client', 'next');
+    await settled();
+    await endOldest();
+    await endOldest();
+    expect(started).to.deep.equal(['running', 'trial 1', 'next', 'trial 2']);
+  });
+});

@@ -1,0 +1,160 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { type Command, CommandError, MAX_OUTPUT_BYTES, type RunCommand } from '../../src/process/command.ts';
+import { createRunner } from '../../src/process/runner.ts';
+import { startWorker } from '../../src/process/workers/worker.ts';
+import { failure } from '../helpers/failure.ts';
+import { fakeWorker } from '../helpers/fake-worker.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { launchers } from '../helpers/launchers.ts';
+import { eventually, isRunning, writeScript } from '../helpers/util.ts';
+
+const SEARCH = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
+const run = createRunner(SEARCH);
+const command = async (file: string, more: Partial<Command> = {}): Promise<Command> => ({
+  file,
+  args: [],
+  cwd: await makeTempDir('job'),
+  timeoutMs: 10_000,
+  ...more,
+});
+
+describe('a command', () => {
+  it('gets its arguments as they are, whatever they would mean to a shell', async () => {
+    const { stdout } = await run(await command('/bin/echo', { args: ['$HOME', '; ls', '*', "'"] }));
+    expect(stdout).to.equal("$HOME ; ls * '\n");
+  });
+
+  it('inherits nothing of the environment but PATH', async () => {
+    process.env.IMAGEMILL_SECRET = 'secret';
+    const { cwd, ...rest } = await command('/usr/bin/env');
+    const { stdout } = await run({ cwd, ...rest });
+    delete process.env.IMAGEMILL_SECRET;
+    const variables = Object.fromEntries(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.split(/=(.*)/, 2)),
+    );
+    expect(variables).to.deep.equal({
+      PATH: '/usr/bin:/bin',
+      HOME: '/nonexistent',
+      LC_ALL: 'C.UTF-8',
+      XDG_CONFIG_HOME: '/policy',
+      MAGICK_CONFIGURE_PATH: '/policy/ImageMagick',
+      MAGICK_THREAD_LIMIT: '1',
+      MAGICK_TIME_LIMIT: '11',
+      MAGICK_TEMPORARY_PATH: cwd,
+      TMPDIR: cwd,
+      XDG_CACHE_HOME: cwd,
+      GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1',
+      MALLOC_MMAP_THRESHOLD_: '33554432',
+      MALLOC_TRIM_THRESHOLD_: '67108864',
+    });
+  });
+
+  it('reads a file on standard input, and nothing when there is none', async () => {
+    const cwd = await makeTempDir('stdin');
+    const path = await writeScript('text', 'hello', cwd);
+    expect((await run(await command('/bin/cat', { stdin: path }))).stdout).to.equal('#!/bin/sh\nhello\n');
+    expect((await run(await command('/bin/cat'))).stdout).to.equal('');
+  });
+
+  it('that does not exist, or may not be run, is told from one that fails', async () => {
+    expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('unrunnable');
+    expect((await failure(run(await command('/etc/passwd')))).reason).to.equal('unrunnable');
+  });
+
+  it('that cannot be shut in, since what that needs is gone, could not run', async () => {
+    const confine = () => ({ opened: { 7: '/nonexistent/filter' } });
+    const shutIn = createRunner({ ...SEARCH, confine });
+    expect((await failure(shutIn(await command('/bin/true')))).reason).to.equal('unrunnable');
+  });
+});
+
+/** The same shell script as a program, and as what a process does that was there before. */
+const MODES: Readonly<Record<string, RunCommand>> = {
+  'a process of its own': run,
+  'a process of version 6 that was there before': there(6),
+  'a process of version 7 that was there before': there(7),
+};
+
+function there(major: 6 | 7): RunCommand {
+  return async (given) => {
+    const home = await makeTempDir('home');
+    const magick = await fakeWorker(major);
+    const worker = await startWorker({ ...SEARCH, home, magick, lifetimeMs: 60_000 });
+    try {
+      return await worker.run({ ...given, args: [`. ${given.file}`, 'output'] });
+    } finally {
+      await worker.end();
+    }
+  };
+}
+
+for (const [mode, perform] of Object.entries(MODES)) {
+  describe(`a command in ${mode}`, () => {
+    it('that fails tells its status and what it printed', async () => {
+      const error = await failure(perform(await command(await writeScript('fails', 'echo why >&2; exit 3'))));
+      expect(error).to.be.instanceOf(CommandError);
+      expect([error.reason, error.stderr]).to.deep.equal(['exit', 'why\n']);
+      expect(error.message).to.include('3');
+    });
+
+    it('may print for ever: the first 64 KiB are kept, and it still ends as it ends', async () => {
+      const chatty = await writeScript('chatty', 'head -c 10000000 /dev/zero | tr "\\0" x >&2');
+      const { stderr } = await perform(await command(chatty));
+      expect(stderr).to.equal('x'.repeat(MAX_OUTPUT_BYTES));
+    });
+
+    it('that is killed by a signal is told from one that exits', async () => {
+      const error = await failure(perform(await command(await writeScript('crashes', 'kill -SEGV $$'))));
+      expect(error.reason).to.equal('signal');
+    });
+
+    it('that aborts where it may signal nobody has ended by a signal, too; one without its libraries could not run', async () => {
+      const aborted = await failure(perform(await command(await writeScript('aborts', 'exit 127'))));
+      expect(aborted.reason).to.equal('signal');
+      for (const words of [
+        'tool: error while loading shared libraries: libtool.so.1: cannot open shared object file',
+        '/usr/bin/tool: symbol lookup error: undefined symbol: AcquireImage',
+        'sh: 1: exec: /opt/tool: not found',
+        'setpriv: failed to execute /opt/tool: No such file or directory',
+      ]) {
+        const bare = await writeScript('bare', `echo '${words}' >&2; exit 127`);
+        expect((await failure(perform(await command(bare)))).reason, words).to.equal('unrunnable');
+      }
+    });
+
+    /** A tool that ignores polite signals and has a child of its own; it writes down both process numbers. */
+    const stubborn = (folder: string) =>
+      writeScript(
+        'stubborn',
+        `trap '' TERM INT HUP\nsh -c 'trap "" TERM INT HUP; sleep 60' &\necho "$$ $!" > ${folder}/pids\nwait\nsleep 60`,
+      );
+    const pidsIn = (cwd: string) =>
+      eventually(async () => {
+        const text = await readFile(join(cwd, 'pids'), 'utf8').catch(() => '');
+        return text.endsWith('\n') && text.trim().split(' ').map(Number);
+      });
+
+    it('over its time limit dies with its children, however stubborn', async () => {
+      const cwd = await makeTempDir('timeout');
+      const error = await failure(perform(await command(await stubborn(cwd), { cwd, timeoutMs: 500 })));
+      expect(error.reason).to.equal('timeout');
+      for (const pid of await pidsIn(cwd)) await eventually(() => !isRunning(pid));
+    });
+
+    it('whose client goes away dies with its children, however stubborn', async () => {
+      const cwd = await makeTempDir('cancel');
+      const client = new AbortController();
+      const failing = failure(perform(await command(await stubborn(cwd), { cwd, signal: client.signal })));
+      const pids = await pidsIn(cwd);
+      expect(pids.every(isRunning)).to.equal(true);
+      client.abort();
+      expect((await failing).reason).to.equal('cancelled');
+      for (const pid of pids) await eventually(() => !isRunning(pid));
+    });
+  });
+}

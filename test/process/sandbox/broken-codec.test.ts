@@ -1,0 +1,296 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { buildBrokenCodec } from '../../helpers/broken-codec.ts';
+import { type Answer, convert, fixture, sendForm } from '../../helpers/client.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+import { type ServiceProcess, startProcess } from '../../helpers/process.ts';
+import { requires } from '../../helpers/skips.ts';
+import { eventually, writeScript } from '../../helpers/util.ts';
+
+/**
+ * What code could do that runs in a decoder: a program takes the place of rsvg-convert in a real server, and tries it on
+ * request. After each attempt the server is well, another client is served, and nothing is left or was read.
+ */
+
+const SECRET = 'the picture of another client';
+
+/** EPERM of a filter, ENOSYS for clone3. */
+const BY_FILTER = [1, 38];
+/** Of files: EPERM, ENOENT, EACCES, EXDEV, EROFS. */
+const BY_FILES = [1, 2, 13, 18, 30];
+
+/** What is tried, and the errors that it may end with. */
+interface Attempt {
+  readonly name: string;
+  readonly errors: readonly number[];
+  /** The file or folder that it is about: a key of {@link Targets}, or a path. */
+  readonly target?: keyof Targets | `/${string}`;
+}
+
+/** Paths that only the running server decides. */
+interface Targets {
+  readonly home: string;
+  readonly victim: string;
+  readonly picture: string;
+  readonly environ: string;
+  readonly memory: string;
+}
+
+const refused = (names: readonly string[]): Attempt[] => names.map((name) => ({ name, errors: BY_FILTER }));
+const onFiles = (name: string, ...targets: NonNullable<Attempt['target']>[]): Attempt[] =>
+  targets.map((target) => ({ name, target, errors: BY_FILES }));
+
+const ATTEMPTS: readonly Attempt[] = [
+  ...refused(['kill', 'kill-group', 'tkill', 'tgkill', 'rt_sigqueueinfo', 'rt_tgsigqueueinfo']),
+  ...refused(['pidfd_open', 'pidfd_send_signal', 'setown', 'setown_ex', 'setsig', 'async', 'fiosetown']),
+  ...refused(['siocspgrp', 'notify', 'lease', 'tiocsti', 'no-pdeathsig']),
+  ...refused(['prlimit-fsize', 'prlimit-nofile', 'prlimit-own', 'sched_setscheduler', 'sched_setparam']),
+  ...refused(['sched_setaffinity', 'setpriority', 'setpriority-user', 'ioprio_set']),
+  ...refused(['fork', 'vfork', 'clone3', 'double-fork', 'fork-often', 'setsid', 'setpgid']),
+  ...refused(['ptrace', 'process_vm_readv', 'process_vm_writev', 'pidfd_getfd', 'kcmp', 'get_robust_list']),
+  ...refused(['migrate_pages', 'fchmod', 'mkdir', 'mkfifo', 'mknod', 'inotify', 'fanotify', 'flock']),
+  ...onFiles('chmod', 'home', 'victim', 'picture'),
+  ...onFiles('chown', 'home', 'victim', 'picture'),
+  ...onFiles('utimes', 'home', 'victim', 'picture'),
+  ...onFiles('setxattr', 'home', 'victim', 'picture'),
+  ...onFiles('truncate', 'picture'),
+  ...onFiles('append', 'picture', '/etc/passwd'),
+  ...onFiles(
+    'read',
+    'picture',
+    'environ',
+    'memory',
+    '/etc/passwd',
+    '/etc/shadow',
+    '/proc/1/environ',
+    '/dev/mem',
+  ),
+  ...onFiles('list', 'victim', '/root', '/home', '/srv'),
+  ...onFiles('make', 'home', 'victim', '/tmp', '/dev/shm', '/var/tmp', '/usr/share'),
+  ...onFiles('unlink', 'picture'),
+  ...onFiles('rmdir', 'victim'),
+  ...onFiles('rename', 'victim', 'picture'),
+  ...onFiles('link', 'picture', '/etc/passwd'),
+  ...onFiles('symlink', 'picture', '/etc/passwd'),
+  ...onFiles('name_to_handle_at', 'picture'),
+  ...refused(['shmget', 'semget', 'msgget', 'mq_open', 'add_key', 'request_key', 'keyctl']),
+  ...refused(['memfd_create', 'execveat']),
+  ...[{ name: 'execve', errors: BY_FILES }],
+  ...refused([
+    'unshare-user',
+    'unshare-mount',
+    'clone-user',
+    'setns',
+    'mount',
+    'umount',
+    'pivot_root',
+    'chroot',
+  ]),
+  ...refused(['fsopen', 'mount_setattr', 'socket-inet', 'socket-unix', 'socket-netlink', 'socketpair']),
+  ...refused([
+    'io_uring_setup',
+    'io_setup',
+    'userfaultfd',
+    'perf_event_open',
+    'bpf',
+    'personality',
+    'setuid',
+  ]),
+  ...refused(['sethostname', 'settimeofday', 'init_module', 'reboot', 'sync']),
+];
+
+/** What the allow-list refuses and the deny-list does not. */
+const ALLOW_LIST_ALONE = refused(['exec-memory', 'exec-later']);
+
+/** Folders that are partly there in a file system of bubblewrap's own, and a name in each that must not be. */
+const LISTS = [
+  { target: 'home', hidden: 'request-victim' },
+  { target: '/', hidden: 'root' },
+  { target: '/etc', hidden: 'passwd' },
+  { target: '/proc', hidden: 'self' },
+] as const;
+
+/** What ends the tool, or has it ended: the answer is an error of the sender's. */
+const ENDS: readonly { readonly name: string; readonly status: number; readonly target?: string }[] = [
+  { name: 'abort', status: 400 },
+  { name: 'swap-input', status: 400, target: '/etc/passwd' },
+  { name: 'fill', status: 413 },
+];
+
+/** What the whole machine keeps for processes that have ended. */
+function keptByKernel(): string {
+  const lines = ['/proc/sysvipc/shm', '/proc/sysvipc/sem', '/proc/sysvipc/msg', '/proc/keys']
+    .filter((path) => existsSync(path))
+    .flatMap((path) => readFileSync(path, 'utf8').split('\n'));
+  // Others may come and go on this machine: what the stand-in makes has its name, or its size.
+  return lines.filter((line) => /evil|\b52428800\b/.test(line)).join('\n');
+}
+
+/** The processes of this machine that run a program. */
+function processesOf(program: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith(program);
+    } catch {
+      return false; // it has ended
+    }
+  });
+}
+
+for (const { name, list } of [
+  { name: 'broken-codec', list: 'allow-list' },
+  { name: 'broken-codec-unusual', list: 'deny-list' },
+] as const) {
+  describe(`a broken codec, held by the ${list}`, () => {
+    let program: string | undefined;
+    let service: ServiceProcess;
+    let base: string;
+    let picture: Buffer;
+    let expected: Buffer;
+    let targets: Targets;
+
+    before(async () => {
+      program = await buildBrokenCodec(name);
+      if (!program) return;
+      const TEMP_DIR = await makeTempDir('codec-temp');
+      service = startProcess({ RSVG_BIN: program, TEMP_DIR, SANDBOX: 'on', CONVERT_TIMEOUT_MS: '10000' });
+      base = await service.base();
+      picture = await fixture('scene.png');
+      expected = (await convert(base, picture)).body;
+      const home = join(TEMP_DIR, (await readdir(TEMP_DIR))[0] as string);
+      const victim = join(home, 'request-victim');
+      await mkdir(victim, { mode: 0o700 });
+      await writeFile(join(victim, 'in'), SECRET);
+      await utimes(victim, 1000, 1000);
+      const ofServer = `/proc/${service.pid}`;
+      targets = {
+        ...{ home, victim, picture: join(victim, 'in') },
+        ...{ environ: `${ofServer}/environ`, memory: `${ofServer}/mem` },
+      };
+    });
+    after(async () => {
+      service?.child.kill('SIGTERM');
+      await service?.ended();
+    });
+
+    /** What holds only where there is a stand-in. */
+    const proven = (what: string, prove: () => Promise<void>): void => {
+      it(what, async function () {
+        requires(this, 'compiler', program !== undefined);
+        await prove();
+      });
+    };
+
+    /** Has the stand-in try something, with the server as its victim. */
+    const tryOut = (what: string, target = '/'): Promise<Answer> => {
+      const comment = `<!--attempt ${what} ${service.pid} ${target} -->`;
+      const drawing = `<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8">${comment}</svg>`;
+      return convert(base, Buffer.from(drawing), { format: 'png' }, 'drawing.svg');
+    };
+
+    /** The server is well, serves others, and nothing is left of the attempt. */
+    const unharmed = async (): Promise<void> => {
+      const origin = base.replace('/api/v1', '');
+      expect((await sendForm(`${origin}/livez`)).status, 'livez').to.equal(200);
+      const other = await convert(base, picture);
+      expect(other.status, other.message).to.equal(200);
+      expect(other.body.equals(expected), 'the picture of another client').to.equal(true);
+      expect(await readFile(targets.picture, 'utf8')).to.equal(SECRET);
+      expect(await readdir(targets.victim)).to.deep.equal(['in']);
+      expect(await stat(targets.victim)).to.include({ mode: 0o40700, mtimeMs: 1_000_000 });
+      await eventually(() => processesOf(program as string).length === 0);
+      await eventually(async () => {
+        const requests = (await readdir(targets.home)).filter((folder) => folder.startsWith('request-'));
+        return requests.length === 1; // the victim's
+      });
+      expect(keptByKernel()).to.equal('');
+    };
+
+    proven('is held by it, as /readyz and the log say', async () => {
+      const ready = await sendForm(base.replace('/api/v1', '/readyz'));
+      const { sandbox } = JSON.parse(ready.body.toString());
+      expect(sandbox).to.include({ syscalls: list, network: 'seccomp' });
+      expect(sandbox.files).to.be.oneOf(['landlock', 'bwrap']);
+      expect(service.output()).to.include(`"syscalls":"${list}"`);
+      expect(service.output().includes('calls that are not on the allow-list')).to.equal(
+        list === 'deny-list',
+      );
+    });
+
+    proven('draws, and tells what it has tried', async () => {
+      const answer = await tryOut('none');
+      expect(answer.status, answer.message).to.equal(200);
+      expect(answer.body.toString('latin1')).to.match(/RESULT 0 0 $/);
+      expect((await tryOut('no-such-attempt')).body.toString('latin1')).to.match(/RESULT -2 0 $/);
+    });
+
+    for (const { name, target, errors } of [
+      ...ATTEMPTS,
+      ...(list === 'allow-list' ? ALLOW_LIST_ALONE : []),
+    ]) {
+      proven(`gets nowhere with ${name}${target ? ` on ${target}` : ''}`, async () => {
+        const path = target?.startsWith('/') ? target : targets[target as keyof Targets];
+        const answer = await tryOut(name, path);
+        expect(answer.status, answer.message).to.equal(200);
+        const found = answer.body.toString('latin1');
+        const [, result, error] = /RESULT (-?\d+) (\d+) $/.exec(found) ?? [];
+        expect(result, found).to.equal('-1');
+        expect(Number(error), `errno ${error}`).to.be.oneOf([...errors]);
+        expect(found).to.not.include('READ');
+        await unharmed();
+      });
+    }
+
+    for (const { target, hidden } of LISTS) {
+      proven(`sees no ${hidden} in ${target}`, async () => {
+        const answer = await tryOut('list', target === 'home' ? targets.home : target);
+        expect(answer.body.toString('latin1'))
+          .to.match(/RESULT -?\d+ \d+ $/)
+          .and.to.not.include(`LISTED ${hidden} `);
+        await unharmed();
+      });
+    }
+
+    for (const { name, status, target } of ENDS) {
+      proven(`that ends with ${name} gets ${status}`, async () => {
+        const answer = await tryOut(name, target);
+        expect(answer.status, answer.message).to.equal(status);
+        expect(answer.body.toString('latin1')).to.not.include('root:');
+        await unharmed();
+      });
+    }
+
+    proven('takes its threads along when its job ends', async () => {
+      expect((await tryOut('threads')).body.toString('latin1')).to.match(/RESULT 20 0 $/);
+      await unharmed();
+    });
+  });
+}
+
+describe('the standard input of rsvg-convert', () => {
+  it('is not in the folder that the tool can change, and the tool runs once, whatever it prints', async () => {
+    const folder = await makeTempDir('stdin');
+    const RSVG_BIN = await writeScript(
+      'rsvg',
+      `case "$*" in
+  --version) echo "rsvg-convert version 2.54.7" ;;
+  *) ls > ${folder}/seen-$$; cat > ${folder}/input; echo "ColorProfile" >&2; exit 1 ;;
+esac`,
+    );
+    const service = startProcess({ RSVG_BIN, TEMP_DIR: await makeTempDir('stdin-temp'), SANDBOX: 'off' });
+    try {
+      const drawing = await fixture('scene.svg');
+      const answer = await convert(await service.base(), drawing, { format: 'png' }, 'scene.svg');
+      expect(answer.status).to.equal(400);
+      expect(await readFile(join(folder, 'input'))).to.deep.equal(drawing);
+      const runs = (await readdir(folder)).filter((file) => file.startsWith('seen-'));
+      expect(runs).to.have.length(1);
+      expect(await readFile(join(folder, runs[0] as string), 'utf8')).to.equal('');
+    } finally {
+      service.child.kill('SIGTERM');
+      await service.ended();
+    }
+  });
+});

@@ -1,0 +1,368 @@
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { chmod, copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import type { Context } from 'mocha';
+import { CommandError, type RunCommand } from '../../../src/process/command.ts';
+import type { Confine } from '../../../src/process/launch.ts';
+import { createRunner } from '../../../src/process/runner.ts';
+import { findSandbox } from '../../../src/process/sandbox/index.ts';
+import type { SandboxLayers } from '../../../src/process/sandbox/types.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+import { launchers } from '../../helpers/launchers.ts';
+import { requires } from '../../helpers/skips.ts';
+import { eventually } from '../../helpers/util.ts';
+
+/** What a broken codec could do from inside: Python stands in for it, since it can try everything. */
+
+const PYTHON = realpathSync('/usr/bin/python3');
+const MIB = 1024 ** 2;
+const ASSETS = new URL('../../../assets', import.meta.url).pathname;
+
+/** Neither way to hide files works where the kernel gives no namespaces, in a chroot for instance, and has no Landlock. */
+const CAN_HIDE =
+  spawnSync('bwrap', ['--unshare-all', '--ro-bind', '/', '/', 'true']).status === 0 ||
+  /landlock/.test(spawnSync('setpriv', ['--help'], { encoding: 'utf8' }).stdout ?? '');
+
+/** A folder with the filters of one list, so that no other can be chosen. */
+async function filtersOf(list: string): Promise<string> {
+  const folder = await makeTempDir('filters');
+  for (const name of (await readdir(`${ASSETS}/seccomp`)).filter((file) => file.startsWith(`${list}.`))) {
+    await copyFile(`${ASSETS}/seccomp/${name}`, join(folder, name));
+  }
+  return folder;
+}
+
+/** What Python must do under the allow-list. */
+const WRITES = {
+  files: {},
+  args: ['-I', '-S', '-c', 'open("out", "w").write("picture")'],
+  result: 'out',
+};
+
+for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
+  describe(`inside the confinement with the filter of system calls "${syscalls}"`, () => {
+    let run: RunCommand;
+    let layers: SandboxLayers;
+    let confine: Confine;
+    let folder: string;
+
+    before(async () => {
+      const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
+      const sandbox = await findSandbox({
+        searchPath: deps.searchPath,
+        tools: [{ path: PYTHON, question: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES }],
+        readable: [ASSETS],
+        limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
+        filters: await filtersOf(syscalls),
+        folder: await makeTempDir('trial'),
+        createTrialRunner: (confine) => createRunner({ ...deps, confine }),
+      });
+      layers = sandbox.layers;
+      confine = sandbox.confine;
+      run = createRunner({ ...deps, confine });
+    });
+    beforeEach(async () => {
+      folder = join(await makeTempDir('jobs'), 'mine');
+      await mkdir(folder);
+    });
+
+    /** What the program printed, or how it ended. */
+    const attempt = async (program: string, timeoutMs = 10_000): Promise<string> => {
+      const isolated = ['-I', '-S', '-c', program];
+      return run({ file: PYTHON, args: isolated, cwd: folder, timeoutMs }).then(
+        ({ stdout }) => stdout.trim(),
+        (error: CommandError) => `${error.reason}: ${error.stderr.trim().split('\n').at(-1)}`,
+      );
+    };
+
+    it('is everything that this machine can do: limits, privileges, and mostly files and network', () => {
+      expect([layers.limits, layers.privileges]).to.not.include('none');
+      expect(layers.files === 'none').to.equal(!CAN_HIDE);
+      expect(layers.syscalls).to.equal(CAN_HIDE ? syscalls : 'none');
+      // Landlock has no network of its own: only a filter keeps the tools away from that of the machine.
+      const network = syscalls === 'none' && layers.files === 'landlock' ? 'none' : layers.files;
+      expect(layers.network === 'none').to.equal(network === 'none');
+    });
+
+    /** What holds only where files and network can be hidden; elsewhere it is skipped. */
+    const hidden = (what: string, prove: (test: Context) => Promise<void>): void => {
+      it(what, async function () {
+        requires(this, 'hidden-files', CAN_HIDE);
+        await prove(this);
+      });
+    };
+
+    /** What holds only where a filter is on. */
+    const filtered = (what: string, prove: () => Promise<void>): void => {
+      if (syscalls !== 'none') hidden(what, prove);
+    };
+
+    /** What holds where a filter is on, or where bubblewrap has made a namespace of processes. */
+    const contained = (what: string, prove: () => Promise<void>): void =>
+      hidden(what, async (test) => {
+        requires(test, 'process-namespace', syscalls !== 'none' || layers.files === 'bwrap');
+        await prove();
+      });
+
+    it('work in the own folder goes on as ever', async () => {
+      await writeFile(join(folder, 'in'), 'picture');
+      expect(await attempt('open("out", "w").write(open("in").read()); print(open("out").read())')).to.equal(
+        'picture',
+      );
+      expect(await readdir(folder)).to.have.members(['in', 'out']);
+    });
+
+    hidden('no shell and no other program can be run', async () => {
+      for (const program of ['/bin/sh', '/usr/bin/env', '/usr/bin/id']) {
+        const tried = await attempt(
+          `import os; os.execv(${JSON.stringify(program)}, ["x", "-c", "echo ran"])`,
+        );
+        expect(tried, program).to.match(/^exit: .*(PermissionError|FileNotFoundError)/);
+      }
+    });
+
+    hidden('no program that was written there can be run', async () => {
+      const tried = await attempt(
+        'import os; open("evil", "w").write("#!/bin/sh\\necho ran"); os.chmod("evil", 0o755); os.execv("./evil", ["evil"])',
+      );
+      expect(tried).to.match(/^exit: .*(PermissionError|FileNotFoundError)/);
+    });
+
+    hidden('nothing outside the own folder can be read: not the machine’s, not another job’s', async () => {
+      const neighbour = join(folder, '..', 'neighbour');
+      await mkdir(neighbour);
+      await writeFile(join(neighbour, 'in'), 'secret');
+      await writeFile(join(folder, '..', 'above'), 'secret');
+      for (const path of [
+        join(neighbour, 'in'),
+        '../neighbour/in',
+        '../above',
+        '/etc/passwd',
+        '/etc/hostname',
+        '/proc/1/environ',
+        process.execPath,
+        '/root/.bashrc',
+      ]) {
+        expect(await attempt(`print(open(${JSON.stringify(path)}, "rb").read(1))`), path).to.match(
+          /^exit: .*(PermissionError|FileNotFoundError|NotADirectoryError)/,
+        );
+      }
+    });
+
+    hidden('nothing outside the own folder can be written or removed', async () => {
+      const neighbour = join(folder, '..', 'neighbour');
+      await mkdir(neighbour);
+      await writeFile(join(neighbour, 'in'), 'picture');
+      for (const [what, program] of [
+        ['a file of another job', `open(${JSON.stringify(join(neighbour, 'new'))}, "w")`],
+        ['a change in one', `open(${JSON.stringify(join(neighbour, 'in'))}, "a")`],
+        ['its end', `import os; os.remove(${JSON.stringify(join(neighbour, 'in'))})`],
+        ['a file of the project', `open(${JSON.stringify(`${ASSETS}/evil`)}, "w")`],
+        ['a file of the system', 'open("/usr/share/evil", "w")'],
+        ['a file beside everything', 'open("/evil", "w")'],
+        ['a device', 'open("/dev/evil", "w")'],
+      ] as const) {
+        expect(await attempt(program), what).to.match(/^exit: .*(PermissionError|FileNotFoundError|OSError)/);
+      }
+      expect(await readdir(neighbour)).to.deep.equal(['in']);
+    });
+
+    contained('no socket of any family can be opened, and nobody be reached', async () => {
+      for (const family of ['AF_INET', 'AF_INET6', 'AF_UNIX', 'AF_NETLINK']) {
+        const tried = await attempt(`import socket; socket.socket(socket.${family}, socket.SOCK_DGRAM)`);
+        if (layers.network === 'seccomp') expect(tried, family).to.match(/^exit: .*PermissionError/);
+      }
+      const server = createServer((socket) => socket.end('reached')).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      try {
+        const { port } = server.address() as { port: number };
+        const connect = `import socket; print(socket.create_connection(("127.0.0.1", ${port}), 2).recv(9))`;
+        expect(await attempt(connect)).to.match(/^exit: .*(PermissionError|OSError|ConnectionRefusedError)/);
+      } finally {
+        server.close();
+      }
+    });
+
+    it('nothing is open but the three streams that every program has', async () => {
+      const open =
+        'import os\nfor fd in range(3, 20):\n  try: os.fstat(fd); print(fd)\n  except OSError: pass';
+      expect(await attempt(open)).to.equal('');
+    });
+
+    contained('no process outside can be signalled, not the service’s and not any other', async () => {
+      for (const pid of [process.pid, process.ppid]) {
+        // A signal of number 0 is only asked for: kill(2).
+        expect(await attempt(`import os; os.kill(${pid}, 0)`)).to.match(
+          /^exit: .*(PermissionError|ProcessLookupError)/,
+        );
+      }
+    });
+
+    it('memory ends where it should', async () => {
+      expect(await attempt(`x = bytearray(${700 * MIB}); print("got it")`)).to.equal('exit: MemoryError');
+      expect(await attempt(`x = bytearray(${100 * MIB}); print("got it")`)).to.equal('got it');
+    });
+
+    it('processor time ends where it should, whatever the clock says', async () => {
+      const { reason } = (await run({
+        file: PYTHON,
+        args: ['-I', '-S', '-c', 'import resource; print(resource.getrlimit(resource.RLIMIT_CPU))'],
+        cwd: folder,
+        timeoutMs: 4200,
+      }).then(({ stdout }) => ({ reason: stdout.trim() }))) as { reason: string };
+      // Seconds: the time limit, rounded up, and one; and one more until SIGKILL, which does not name its cause.
+      expect(reason).to.equal('(6, 7)');
+    });
+
+    it('a file grows no larger than it should, and leaves no core behind', async () => {
+      await attempt(`f = open("big", "wb")\nfor _ in range(100): f.write(b"x" * ${MIB / 16})`);
+      expect(await attempt('import os; print(os.path.getsize("big"))')).to.equal(String(MIB));
+      await attempt('import os; os.abort()');
+      expect(await readdir(folder)).to.deep.equal(['big']);
+    });
+
+    it('no new privileges are to be had', async () => {
+      const PR_GET_NO_NEW_PRIVS = 39;
+      const asked = await attempt(
+        `import ctypes; print(ctypes.CDLL(None).prctl(${PR_GET_NO_NEW_PRIVS}, 0, 0, 0, 0))`,
+      );
+      expect(asked).to.equal('1');
+    });
+
+    /** The processes of this machine whose command line has the words. */
+    const processesWith = (words: string): string[] =>
+      readdirSync('/proc').filter((pid) => {
+        try {
+          return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(words);
+        } catch {
+          return false; // it has ended
+        }
+      });
+
+    for (const [how, program] of [
+      ['a fork', 'if os.fork() == 0: time.sleep(60)'],
+      ['a fork in a session of its own', 'if os.fork() == 0: os.setsid(); time.sleep(60)'],
+      ['a double fork', 'if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0: time.sleep(60)'],
+    ] as const) {
+      contained(`${how} is refused, or ends with its job`, async () => {
+        const marker = `marker${process.hrtime.bigint()}`;
+        const tried = await attempt(`import os, time # ${marker}\n${program}\nprint("forked")`);
+        if (syscalls === 'none') expect(tried).to.match(/^forked/);
+        else expect(tried).to.match(/^exit: PermissionError/);
+        await eventually(() => processesWith(marker).length === 0);
+      });
+    }
+
+    contained('no new namespace can be made', async () => {
+      for (const [what, flag] of [
+        ['users', 0x1000_0000],
+        ['mounts', 0x0002_0000],
+        ['processes', 0x2000_0000],
+      ] as const) {
+        expect(await attempt(`import ctypes; print(ctypes.CDLL(None).unshare(${flag}))`), what).to.equal(
+          '-1',
+        );
+      }
+    });
+
+    contained('the number of processes is limited', async () => {
+      const program = [
+        'import os, time',
+        'try:',
+        '  for started in range(700):',
+        '    if os.fork() == 0: time.sleep(60)',
+        'except OSError as error: print(started, type(error).__name__)',
+      ].join('\n');
+      if (syscalls !== 'none') {
+        expect(await attempt(program)).to.equal('0 PermissionError');
+        return;
+      }
+      // The kernel limits no process of root. So the same command runs as another user, who may enter this folder.
+      const cwd = await mkdtemp(join(tmpdir(), 'imagemill-forks-'));
+      await chmod(cwd, 0o755);
+      const args = ['-I', '-S', '-c', program];
+      const { words = [] } = confine({ file: PYTHON, args, cwd, timeoutMs: 10_000 });
+      const asOther = process.getuid?.() === 0 ? ['setpriv', '--reuid', '65534', '--clear-groups'] : [];
+      const [command = '', ...rest] = [...asOther, ...words, PYTHON, ...args];
+      const { stdout } = spawnSync(command, rest, { cwd, encoding: 'utf8' });
+      await rm(cwd, { recursive: true });
+      expect(stdout).to.match(/^5\d\d BlockingIOError/);
+    });
+
+    filtered('no other process can be slowed down, limited or given a signal by way of a file', async () => {
+      for (const [what, program] of [
+        ['limits', `import resource; resource.prlimit(${process.pid}, resource.RLIMIT_NOFILE, (9, 9))`],
+        ['its own limits', 'import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9))'],
+        ['scheduling', `import os; os.sched_setscheduler(${process.pid}, os.SCHED_IDLE, os.sched_param(0))`],
+        ['processors', `import os; os.sched_setaffinity(${process.pid}, [0])`],
+        ['priority', `import os; os.setpriority(os.PRIO_PROCESS, ${process.pid}, 19)`],
+        ['owner', `import fcntl; fcntl.fcntl(open("f", "w"), fcntl.F_SETOWN, ${process.pid})`],
+        ['signal', 'import fcntl; fcntl.fcntl(open("f", "w"), fcntl.F_SETSIG, 9)'],
+      ] as const) {
+        expect(await attempt(program), what).to.match(/^exit: .*(PermissionError|not permitted|not allowed)/);
+      }
+    });
+
+    filtered('no file can be given other rights, times or names', async () => {
+      await writeFile(join(folder, 'in'), 'picture');
+      for (const program of [
+        'os.chmod("in", 0)',
+        'os.chown("in", 1, 1)',
+        'os.utime("in", (1, 1))',
+        'os.setxattr("in", "user.a", b"b")',
+        'os.link("in", "other")',
+        'os.symlink("/etc/passwd", "other")',
+        'os.mkfifo("other")',
+      ]) {
+        expect(await attempt(`import os; ${program}`), program).to.match(/^exit: .*PermissionError/);
+      }
+    });
+
+    it('a command that takes too long is told from one that fails', async () => {
+      const error = await run({
+        file: PYTHON,
+        args: ['-c', 'while True: pass'],
+        cwd: folder,
+        timeoutMs: 500,
+      }).catch((failure) => failure);
+      expect(error).to.be.instanceOf(CommandError).and.include({ reason: 'timeout' });
+    });
+  });
+}
+
+describe('the choice between the filters of system calls', () => {
+  const layersFor = async (...trials: readonly string[]): Promise<SandboxLayers> => {
+    const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
+    const sandbox = await findSandbox({
+      searchPath: deps.searchPath,
+      tools: trials.map((program) => ({
+        path: PYTHON,
+        question: { args: ['--version'], pattern: /^Python 3/ },
+        trial: { ...WRITES, args: ['-I', '-S', '-c', program] },
+      })),
+      readable: [ASSETS],
+      limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
+      filters: `${ASSETS}/seccomp`,
+      folder: await makeTempDir('choice'),
+      createTrialRunner: (confine) => createRunner({ ...deps, confine }),
+    });
+    return sandbox.layers;
+  };
+  const PICTURE = 'open("out", "w").write("picture")';
+
+  it('takes the deny-list when one tool makes a call that the allow-list lacks', async () => {
+    const waits = `import signal; signal.setitimer(signal.ITIMER_REAL, 60); ${PICTURE}`;
+    expect((await layersFor(PICTURE, waits)).syscalls).to.equal(CAN_HIDE ? 'deny-list' : 'none');
+  });
+
+  it('stays with the allow-list when one tool fails without any filter, too', async () => {
+    expect((await layersFor(PICTURE, 'raise SystemExit(1)')).syscalls).to.equal(
+      CAN_HIDE ? 'allow-list' : 'none',
+    );
+  });
+});

@@ -1,0 +1,43 @@
+import { expect } from 'chai';
+import type { Command } from '../../src/process/command.ts';
+import { createRunner } from '../../src/process/runner.ts';
+import { findToolchain, type Magick } from '../../src/process/toolchain.ts';
+import { WORKER_ENVIRONMENT, WORKER_POLICY } from '../../src/process/workers/start.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { launchers } from '../helpers/launchers.ts';
+import { testConfig } from '../helpers/service.ts';
+
+const POLICY = new URL('../../assets', import.meta.url).pathname;
+const { PATH, MAGICK_BIN } = testConfig();
+const search = { launchers, searchPath: PATH };
+
+describe('the time limit that ImageMagick sees', () => {
+  let magick: Magick;
+  before(async () => {
+    const ask = createRunner({ ...search, policyFolder: '/nonexistent' });
+    magick = (await findToolchain({ path: PATH, magickBin: MAGICK_BIN }, ask)).magick as Magick;
+  });
+
+  /** The line of `-list resource`: version 6 prints seconds, version 7 prints units. */
+  async function timeLimit(policyFolder: string, timeoutMs: number, more = {}): Promise<string | undefined> {
+    const command: Command = {
+      file: magick.path,
+      args: ['-list', 'resource'],
+      cwd: await makeTempDir('limit'),
+      timeoutMs,
+    };
+    const { stdout } = await createRunner({ ...search, policyFolder, ...more })(command);
+    return /^\s*Time: (.*)$/m.exec(stdout)?.[1];
+  }
+
+  it('is CONVERT_TIMEOUT_MS and a second, also where that is more than a minute', async () => {
+    expect(await timeLimit(POLICY, 29_000)).to.be.oneOf(['30', '30 seconds']);
+    expect(await timeLimit(POLICY, 119_000)).to.be.oneOf(['120', '2 minutes']);
+    expect(await timeLimit(POLICY, 2 ** 31 - 1)).to.be.oneOf(['2147485', '2147485 seconds']);
+  });
+
+  it('is ten years for a worker, whose jobs have time limits of their own', async () => {
+    const limit = await timeLimit(WORKER_POLICY, 10_000, { environment: WORKER_ENVIRONMENT });
+    expect(limit).to.be.oneOf(['315360000', '10 years']);
+  });
+});

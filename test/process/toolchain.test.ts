@@ -1,0 +1,90 @@
+import { dirname } from 'node:path';
+import { expect } from 'chai';
+import { createRunner } from '../../src/process/runner.ts';
+import { findToolchain, parseFormats } from '../../src/process/toolchain.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { launchers } from '../helpers/launchers.ts';
+import { testConfig } from '../helpers/service.ts';
+import { writeScript } from '../helpers/util.ts';
+
+const run = createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
+const MACHINE = testConfig();
+const machinePath = MACHINE.PATH;
+const find = (path: string, more = {}) => findToolchain({ path, ...more }, run);
+
+describe('the toolchain', () => {
+  it('of this machine has ImageMagick with all our formats, and librsvg', async () => {
+    const { magick, rsvg } = await find(machinePath);
+    expect(magick?.version).to.match(/^[67]\.\d+\.\d+/);
+    expect(magick?.major).to.equal(Number(magick?.version[0]));
+    expect([...(magick?.reads ?? [])]).to.include.members([
+      'PNG',
+      'JPEG',
+      'GIF',
+      'BMP',
+      'TIFF',
+      'AVIF',
+      'ICO',
+      'WEBP',
+    ]);
+    expect([...(magick?.writes ?? [])]).to.include.members(['PNG', 'JPEG', 'GIF', 'BMP3', 'WEBP', 'PDF']);
+    expect(rsvg?.version).to.match(/^\d+\.\d+/);
+  });
+
+  it('passes over another program that is called convert', async () => {
+    const other = await writeScript('convert', 'echo "convert 1.0: converts file systems"');
+    const { magick } = await find(`${dirname(other)}:${machinePath}`);
+    expect(magick?.path).to.not.equal(other).and.not.equal(undefined);
+  });
+
+  it('passes over a script that only hands calls on, where the real program is there, too', async () => {
+    const real = (await find(machinePath)).magick?.path;
+    for (const name of ['magick', 'convert']) {
+      const wrapper = await writeScript(name, `exec ${real} "$@"`);
+      expect((await find(`${dirname(wrapper)}:${machinePath}`)).magick?.path).to.equal(real);
+    }
+  });
+
+  it('takes such a script where there is nothing else', async () => {
+    const real = (await find(machinePath)).magick?.path;
+    const wrapper = await writeScript('magick', `exec ${real} "$@"`);
+    expect((await find(dirname(wrapper))).magick?.path).to.equal(wrapper);
+  });
+
+  it('prefers version 7 to version 6', async () => {
+    const folder = await makeTempDir('versions');
+    await writeScript('magick', 'echo "Version: ImageMagick 6.9.11-60 Q16"', folder);
+    const seven = await writeScript('convert', 'echo "Version: ImageMagick 7.1.1-43 Q16"', folder);
+    expect((await find(folder)).magick).to.include({ path: seven, major: 7 });
+  });
+
+  it('takes the program that a setting names, whatever is on the path', async () => {
+    const real = await find(machinePath);
+    const magickBin = await writeScript('my-magick', 'echo "Version: ImageMagick 7.9.9-9 Q16"');
+    const rsvgBin = await writeScript('my-rsvg', 'echo "rsvg-convert version 9.9.9"');
+    const found = await find(machinePath, { magickBin, rsvgBin });
+    expect(found.magick).to.include({ path: magickBin, version: '7.9.9-9' });
+    expect(found).to.deep.include({ rsvg: { path: rsvgBin, version: '9.9.9' }, heif: real.heif });
+  });
+
+  it('is empty where there is nothing', async () => {
+    const nothing = { magick: undefined, rsvg: undefined, heif: undefined, img2webp: undefined };
+    expect(await find(await makeTempDir('empty'))).to.deep.equal(nothing);
+    expect(await find('')).to.deep.equal(nothing);
+  });
+
+  it('reads from the list of formats what can be read and what written', () => {
+    const { reads, writes } = parseFormats(
+      [
+        '   Format  Module    Mode  Description',
+        '-----------------------------------',
+        '     AVIF  HEIC      r--   AV1 Image File Format (1.19.8)',
+        '     BMP3* BMP       -w-   Microsoft Windows bitmap image (V3)',
+        '           See http://example.com/ for details about the rw+ format.',
+        '     WEBP* WEBP      rw+   WebP Image Format (libwebp 1.5.0 [0210])',
+      ].join('\n'),
+    );
+    expect([...reads]).to.deep.equal(['AVIF', 'WEBP']);
+    expect([...writes]).to.deep.equal(['BMP3', 'WEBP']);
+  });
+});

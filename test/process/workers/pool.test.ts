@@ -1,0 +1,251 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { type Command, CommandError } from '../../../src/process/command.ts';
+import { createRunner } from '../../../src/process/runner.ts';
+import {
+  createWorkerPool,
+  type WorkerPool,
+  type WorkerPoolOptions,
+} from '../../../src/process/workers/pool.ts';
+import { startWorker, type Worker } from '../../../src/process/workers/worker.ts';
+import { failure } from '../../helpers/failure.ts';
+import { fakeWorker } from '../../helpers/fake-worker.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+import { launchers } from '../../helpers/launchers.ts';
+import { eventually, isRunning, writeScript } from '../../helpers/util.ts';
+
+const SEARCH = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
+const alone = createRunner(SEARCH);
+
+describe('warm workers', () => {
+  let workers: WorkerPool | undefined;
+  let home = '';
+  /** In the order they were started. */
+  let started: Worker[] = [];
+  let serves = '';
+  let reported: unknown[] = [];
+  let fallbacks: string[] = [];
+  afterEach(async () => {
+    await workers?.close();
+    expect(await readdir(home), 'folders left').to.deep.equal([]);
+  });
+
+  async function create(settings: Partial<WorkerPoolOptions> = {}): Promise<WorkerPool> {
+    home = await makeTempDir('home');
+    started = [];
+    reported = [];
+    fallbacks = [];
+    const magick = await fakeWorker();
+    const start = async () => {
+      const worker = await startWorker({ ...SEARCH, home, magick, lifetimeMs: 60_000 });
+      started.push(worker);
+      return worker;
+    };
+    serves = await writeScript('alone.sh', 'echo alone $$ > output');
+    const report = (trouble: unknown) => void reported.push(trouble);
+    const onFallback = (outcome: string) => void fallbacks.push(outcome);
+    const usual = {
+      start,
+      executable: serves,
+      runInFreshProcess: alone,
+      size: 2,
+      maxJobs: 50,
+      onError: report,
+      onFallback,
+    };
+    workers = createWorkerPool({ ...usual, ...settings });
+    if (!settings.start) await eventually(() => workers?.spare === (settings.size ?? 2));
+    return workers;
+  }
+
+  /** Has a shell script done for a client; `alone.sh` is what a process of its own would run instead. */
+  async function perform(client: string | undefined, body: string, more: Partial<Command> = {}) {
+    const cwd = more.cwd ?? (await makeTempDir('job'));
+    const args = client === undefined ? [] : [`. ${await writeScript('job.sh', body)}`, 'output'];
+    const named = client === undefined ? {} : { client };
+    const output = await (workers as WorkerPool).run({
+      timeoutMs: 10_000,
+      file: serves,
+      ...more,
+      args,
+      cwd,
+      ...named,
+    });
+    return { ...output, cwd, wrote: await readFile(join(cwd, 'output'), 'utf8').catch(() => '') };
+  }
+  /** Which process serves a client. */
+  const served = async (client: string, body = ''): Promise<number> => {
+    await eventually(() => (workers as WorkerPool).spare > 0);
+    return Number((await perform(client, `echo $$ > output; ${body}`)).wrote);
+  };
+
+  it('does the work of one client in one process, and of another in another', async () => {
+    await create();
+    const [one, other, again] = [await served('a'), await served('b'), await served('a')];
+    expect(again).to.equal(one);
+    expect(other).not.to.equal(one);
+  });
+
+  it('is replaced after as many images as it may do', async () => {
+    await create({ maxJobs: 2 });
+    const pids = [await served('a'), await served('a'), await served('a')];
+    expect(pids[1]).to.equal(pids[0]);
+    expect(pids[2]).not.to.equal(pids[0]);
+    await eventually(() => !isRunning(pids[0] as number));
+  });
+
+  it('sees one image only when it may be used once', async () => {
+    await create({ maxJobs: 1 });
+    const pids = [await served('a'), await served('a'), await served('a')];
+    expect(new Set(pids).size).to.equal(3);
+  });
+
+  it('is replaced after a warning, whose words are told, and the result stands', async () => {
+    await create();
+    const first = await perform('a', 'echo $$ > output; echo careful >&2');
+    expect(first.stderr).to.equal('careful\n');
+    expect(await served('a')).not.to.equal(Number(first.wrote));
+  });
+
+  it('is replaced when it has grown beyond its bound', async () => {
+    await create();
+    const grow = 'big=$(head -c 250000000 /dev/zero | tr "\\0" x)';
+    expect(await served('a', grow)).not.to.equal(await served('a'));
+  });
+
+  it('is replaced after a job that leaves a process behind, which ends with it', async () => {
+    await create();
+    const first = await perform('a', 'sleep 60 > /dev/null 2>&1 & echo $! > stray; echo $$ > output');
+    const stray = Number(await readFile(join(first.cwd, 'stray'), 'utf8'));
+    expect(await served('a')).not.to.equal(Number(first.wrote));
+    await eventually(() => !isRunning(stray));
+  });
+
+  it('that fails has its work done again by a process of its own', async () => {
+    await create();
+    expect((await perform('a', 'echo broken >&2; exit 1')).wrote).to.match(/^alone \d+\n$/);
+    await served('a');
+    expect((await perform('a', 'kill -SEGV $$')).wrote).to.match(/^alone \d+\n$/);
+  });
+
+  it('counts every job that it repeats in a new process, by the outcome of the repetition', async () => {
+    await create();
+    await served('a');
+    expect(fallbacks).to.deep.equal([]);
+    await perform('a', 'exit 1');
+    expect(fallbacks).to.deep.equal(['ok']);
+    await workers?.close();
+    const fails = () => Promise.reject(new CommandError('exit', 'it failed again'));
+    await create({ runInFreshProcess: fails });
+    await perform('a', 'exit 1').catch(() => {});
+    expect(fallbacks).to.deep.equal(['failed']);
+  });
+
+  it('removes the folder of a worker that cannot be started', async () => {
+    home = await makeTempDir('home');
+    const launchers = { spawn: () => Promise.reject(new Error('EAGAIN')), close: async () => {} };
+    const magick = await fakeWorker();
+    const starting = startWorker({ ...SEARCH, launchers, home, magick, lifetimeMs: 60_000 });
+    expect(await failure(starting)).to.include({ reason: 'unrunnable' });
+    expect(await readdir(home)).to.deep.equal([]);
+  });
+
+  it('does not take what a job prints for the marker of its end', async () => {
+    await create();
+    const { wrote, stdout } = await perform('a', 'echo "imagemill: done"; sleep 0.3; echo late > output');
+    expect({ wrote, stdout }).to.deep.equal({ wrote: 'late\n', stdout: 'imagemill: done\n' });
+  });
+
+  it('does not try again what took too long or whose client left', async () => {
+    await create();
+    await served('a');
+    const late = await perform('a', 'sleep 60', { timeoutMs: 300 }).catch((error) => error);
+    expect(late.reason).to.equal('timeout');
+    await served('a');
+    const gone = AbortSignal.abort();
+    const left = await perform('a', 'sleep 60', { signal: gone }).catch((error) => error);
+    expect(left.reason).to.equal('cancelled');
+  });
+
+  it('that dies while it rests is not given work', async () => {
+    await create();
+    const pid = await served('a');
+    process.kill(pid, 'SIGKILL');
+    await eventually(() => started.some((worker) => !worker.alive));
+    expect(await served('a')).not.to.equal(pid);
+  });
+
+  it('makes way when its client does not come back, and the oldest when others need the place', async () => {
+    await create({ idleMs: 100 });
+    const pid = await served('a');
+    await eventually(() => !isRunning(pid));
+    await workers?.close();
+    await create({ size: 1 });
+    const first = await served('a');
+    const second = await served('b');
+    await eventually(() => !isRunning(first));
+    expect(isRunning(second)).to.equal(true);
+  });
+
+  it('is ready before there is work, as many as work at once, and again when one was taken', async () => {
+    await create({ size: 2 });
+    await eventually(() => started.length === 2);
+    await served('a');
+    await eventually(() => started.length === 3);
+  });
+
+  it('shows a job its own files, gives it what came of them, and keeps nothing', async () => {
+    await create();
+    const cwd = await makeTempDir('files');
+    await writeFile(join(cwd, 'in'), 'input');
+    await perform('a', 'ls > output; cat in > copy', { cwd });
+    expect((await readdir(cwd)).sort()).to.deep.equal(['copy', 'in', 'output']);
+    expect(await readFile(join(cwd, 'output'), 'utf8')).to.equal('in\noutput\n');
+    expect(await readFile(join(cwd, 'copy'), 'utf8')).to.equal('input');
+    expect((await perform('a', 'ls > output')).wrote).to.equal('output\n');
+  });
+
+  it('that cannot be started is told of, and is not tried again at once', async () => {
+    let starts = 0;
+    await create({
+      start: () => {
+        starts += 1;
+        return Promise.reject(new Error('no more processes'));
+      },
+    });
+    for (let at = 0; at < 3; at += 1) expect((await perform('a', '')).wrote).to.match(/^alone/);
+    expect(starts).to.equal(2);
+    expect(reported.map(String)).to.deep.equal(Array(2).fill('Error: no more processes'));
+  });
+
+  it('gets no more work when its folder holds something after its last job', async () => {
+    await create();
+    const { wrote } = await perform('a', 'pwd > output');
+    await writeFile(join(wrote.trim(), 'later'), '');
+    expect((await perform('a', '')).wrote).to.match(/^alone/);
+    expect(String(reported[0])).to.include('after its last job');
+  });
+
+  it('hands over files only', async () => {
+    await create();
+    expect((await perform('a', 'mkfifo output')).wrote).to.match(/^alone/);
+    expect((await perform('a', 'ln -s /etc/passwd output')).wrote).to.match(/^alone/);
+    expect(reported).to.have.length(2);
+  });
+
+  it('leaves work for another program, or that names no client, or that no worker starts for, to a process of its own', async () => {
+    await create();
+    const file = await writeScript('other.sh', 'echo other > output');
+    expect((await perform('a', '', { file })).wrote).to.equal('other\n');
+    expect((await perform(undefined, '')).wrote).to.match(/^alone/);
+    await workers?.close();
+    await create({ start: () => Promise.reject(new Error('no more processes')) });
+    expect((await perform('a', 'echo $$ > output')).wrote).to.match(/^alone/);
+  });
+
+  it('whose folder somebody has removed leaves its work to a process of its own', async () => {
+    await create();
+    expect((await perform('a', 'rm -r "$PWD"')).wrote).to.match(/^alone/);
+  });
+});

@@ -1,0 +1,128 @@
+import { copyFile, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { seeded } from '../../../scripts/stress/random.ts';
+import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
+import { detectType } from '../../../src/conversion/input/detect.ts';
+import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
+import { type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
+import type { Magick } from '../../../src/process/toolchain.ts';
+import { WORKER_PROTOCOLS } from '../../../src/process/workers/protocol.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+import { testConfig } from '../../helpers/service.ts';
+
+const JOBS = 2000;
+const SEED = 6;
+const IMAGES = new URL('../../../fixtures/images/', import.meta.url).pathname;
+const TRAPS = new URL('../../../fixtures/traps/', import.meta.url).pathname;
+/** A PDF says when it was made; what no worker had a part in says it where nobody looks. */
+const WHEN = /\(D:\d{14}[^)]*\)/g;
+const byRsvgAlone = ({ path, options }: Job): boolean => path.endsWith('.svg') && options.format === 'pdf';
+const FORMATS = Object.keys(OUTPUTS) as OutputType[];
+const { pick, below } = seeded(SEED);
+
+interface Job {
+  readonly path: string;
+  readonly options: ConvertOptions;
+}
+
+describe('conversions of all kinds, mixed', () => {
+  let mill: ConversionEngine;
+  let started = 0;
+  /** Jobs of workers that were repeated, by the outcome of the repetition. */
+  const fallbacks = { ok: 0, failed: 0 };
+  before(async () => {
+    mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }), {
+      conversion() {},
+      toolKilled() {},
+      workerStarted() {
+        started += 1;
+      },
+      workerFellBack(outcome) {
+        fallbacks[outcome] += 1;
+      },
+    });
+  });
+  after(() => mill.close());
+
+  it('convert every fixture to every output without repeating a job in a new process', async function () {
+    this.timeout(120_000);
+    const pairs = (await filesIn(IMAGES)).flatMap((path) =>
+      FORMATS.map((format) => ({
+        path,
+        options: { format, quality: 80, stripMetadata: true } as ConvertOptions,
+      })),
+    );
+    const results = await inTwos(pairs, (job) => result(mill, job, 'one client'));
+    expect(results.filter((what) => what.startsWith('Error'))).to.deep.equal([]);
+    expect(fallbacks).to.deep.equal({ ok: 0, failed: 0 });
+  });
+
+  it('come out of processes that were there before byte for byte as out of others', async function () {
+    this.timeout(300_000);
+    const images = (await Promise.all([IMAGES, TRAPS].map(filesIn))).flat();
+    const kinds = Array.from({ length: 400 }, () => ({ path: pick(images), options: someOptions() }));
+    const fresh = await inTwos(kinds, (job) => result(mill, job));
+    // Of a process that ends with its job none has done another: there every kind is looked at once.
+    const { singleUse: once } = WORKER_PROTOCOLS[(mill.toolchain.magick as Magick).major];
+    const jobs = once ? [...kinds.keys()] : Array.from({ length: JOBS }, () => below(kinds.length));
+    const before = started;
+    const differing = await inTwos(jobs, async (at) => {
+      const job = kinds[at] as Job;
+      return byRsvgAlone(job) || (await result(mill, job, 'one client')) === fresh[at] ? [] : [job];
+    });
+    expect(differing.flat()).to.deep.equal([]);
+    // Were they not used, processes of their own would have been compared with each other.
+    if (once) expect(started - before).to.be.greaterThan(0.8 * jobs.length);
+    else expect(started - before).to.be.within(JOBS / 50, JOBS / 5);
+    expect(fallbacks.ok, 'jobs that only a worker failed').to.equal(0);
+    // Otherwise nothing was compared but refusals.
+    expect(fresh.filter((what) => !what.startsWith('Error')).length).to.be.greaterThan(300);
+  });
+});
+
+async function filesIn(folder: string): Promise<string[]> {
+  const names = await readdir(folder);
+  return names.filter((name) => !/\.(json|txt|md)$/.test(name)).map((name) => join(folder, name));
+}
+
+function someOptions(): ConvertOptions {
+  return {
+    format: pick(FORMATS),
+    quality: pick([40, 80, 95]),
+    stripMetadata: pick([true, true, false]),
+    width: pick([undefined, undefined, 20, 50]),
+    background: pick([undefined, undefined, '#123456']),
+    frames: pick([undefined, 'first', 'all']),
+  };
+}
+
+/** The bytes of the result, or what was wrong. */
+async function result(
+  { convert }: ConversionEngine,
+  { path, options }: Job,
+  client?: string,
+): Promise<string> {
+  const folder = await makeTempDir('warm');
+  await copyFile(path, join(folder, 'in'));
+  const type = (await detectType(await readFile(path), true)) as InputType;
+  const source = { folder, type, label: 'It', ...(client && { client }) };
+  try {
+    const converted = await convert(source, options, new AbortController().signal);
+    return [...converted.notes, (await readFile(converted.path, 'latin1')).replace(WHEN, '')].join('\n');
+  } catch (error) {
+    return `Error: ${(error as Error).message}`;
+  }
+}
+
+/** As many at once as there are processors in the smallest machine. */
+async function inTwos<T, R>(values: readonly T[], work: (value: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let at = next++; at < values.length; at = next++) results[at] = await work(values[at] as T);
+  };
+  await Promise.all([worker(), worker()]);
+  return results;
+}

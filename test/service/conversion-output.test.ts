@@ -1,0 +1,291 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { frame, scene } from '../../scripts/fixtures/scene.ts';
+import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
+import { type Answer, convert, edgeCase, fixture } from '../helpers/client.ts';
+import { readTags } from '../helpers/exif.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { decode, difference, pixelAt } from '../helpers/pixels.ts';
+import { useService } from '../helpers/service.ts';
+
+describe('right results', () => {
+  const service = useService();
+
+  const convertFixture = async (name: string, fields: Record<string, string>): Promise<Answer> => {
+    const answer = await convert(service.base, await fixture(name), fields, name);
+    expect(answer.status, answer.message).to.equal(200);
+    return answer;
+  };
+  const pixelsOf = async (name: string, fields: Record<string, string> & { format: OutputType }) =>
+    decode((await convertFixture(name, fields)).body, fields.format);
+
+  describe('orientation', () => {
+    for (const orientation of [1, 2, 3, 4, 5, 6, 7, 8]) {
+      for (const format of ['png', 'gif', 'webp'] as const) {
+        it(`applies EXIF orientation ${orientation} before it goes, to ${format}`, async () => {
+          const shown = await pixelsOf(`orientation-${orientation}.jpg`, { format });
+          expect(difference(shown, scene()).psnr).to.be.at.least(26); // mirrored or turned: below 14
+        });
+      }
+    }
+
+    it('fits the picture as it is seen, not as it is stored', async () => {
+      const { width, height } = await pixelsOf('orientation-6.jpg', { format: 'png', width: '60' });
+      expect([width, height]).to.deep.equal([60, 40]);
+    });
+
+    it('leaves no second rotation to viewers when metadata is kept', async () => {
+      const { body } = await convertFixture('orientation-6.jpg', { format: 'jpg', strip_metadata: 'false' });
+      const { orientation, width, height } = await sharp(body).metadata();
+      expect([orientation, width, height]).to.deep.equal([1, 120, 80]);
+    });
+  });
+
+  describe('transparency', () => {
+    for (const input of ['png', 'webp', 'tiff', 'avif', 'gif']) {
+      for (const format of OUTPUT_TYPES) {
+        const kept = OUTPUTS[format].alpha !== 'none';
+        it(`of a ${input} ${kept ? 'is kept in' : 'lands on white in'} ${format}`, async () => {
+          const [red, green, blue, alpha] = pixelAt(await pixelsOf(`window.${input}`, { format }), 60, 20);
+          if (kept) expect(alpha).to.equal(0);
+          else for (const channel of [red, green, blue]) expect(channel).to.be.at.least(245); // JPEG blurs a little
+        });
+      }
+    }
+  });
+
+  describe('animation', () => {
+    for (const input of ['gif', 'webp'] as const) {
+      for (const format of ['gif', 'webp'] as const) {
+        for (const fields of [{}, { width: '24' }]) {
+          const size = 'width' in fields ? 'half its size' : 'its size';
+          it(`moves on from ${input} to ${format} at ${size}: frames, delays, number of plays`, async () => {
+            const { body } = await convertFixture(`moving.${input}`, { format, ...fields });
+            const { pages, delay, loop } = await sharp(body, { animated: true }).metadata();
+            expect({ pages, delay, loop }).to.deep.equal({ pages: 3, delay: [100, 250, 40], loop: 3 });
+          });
+        }
+
+        it(`shows the right picture at every moment from ${input} to ${format}`, async () => {
+          const shown = await pixelsOf(`moving.${input}`, { format });
+          const data = Buffer.concat([0, 1, 2].map((at) => frame(at).data));
+          const { psnr } = difference(shown, { width: 48, height: 96, data });
+          expect(psnr).to.be.at.least(28); // a bar in the wrong place: below 20
+        });
+      }
+
+      for (const format of ['png', 'jpg', 'bmp', 'pdf'] as const) {
+        it(`is represented by its first frame from ${input} to ${format}`, async () => {
+          const { psnr } = difference(await pixelsOf(`moving.${input}`, { format }), frame(0));
+          expect(psnr).to.be.at.least(26); // the second frame: below 12
+        });
+      }
+    }
+
+    it('that plays once stays one that plays once', async () => {
+      const raw = { width: 48, height: 64, channels: 4, pageHeight: 32 } as const;
+      const frames = sharp(Buffer.concat([frame(0).data, frame(2).data]), { raw });
+      const once = await frames.gif({ loop: 1, delay: [100, 100] }).toBuffer();
+      const { body } = await convert(service.base, once, { format: 'webp' });
+      const { pages, loop } = await sharp(body, { animated: true }).metadata();
+      expect({ pages, loop }).to.deep.equal({ pages: 2, loop: 1 });
+    });
+  });
+
+  describe('an icon', () => {
+    it('is represented by its largest image, wherever in the file that is', async () => {
+      const shown = await pixelsOf('icons.ico', { format: 'png' });
+      expect([shown.width, ...pixelAt(shown, 100, 100)]).to.deep.equal([256, 0, 160, 0, 255]);
+    });
+  });
+
+  describe('colour', () => {
+    for (const format of ['png', 'webp', 'jpg', 'bmp'] as const) {
+      it(`of a Display P3 picture looks the same in ${format} without its profile`, async () => {
+        const { body } = await convertFixture('p3.png', { format });
+        const { psnr } = difference(await decode(body, format), scene());
+        expect(psnr).to.be.at.least(format === 'png' || format === 'bmp' ? 45 : 26); // unconverted: 24
+      });
+    }
+
+    it('profile stays with the picture when metadata is kept', async () => {
+      const { body } = await convertFixture('p3.jpg', { format: 'webp', strip_metadata: 'no' });
+      const { icc } = await sharp(body).metadata();
+      const source = await sharp(await fixture('p3.jpg')).metadata();
+      expect(icc?.equals(source.icc as Buffer)).to.equal(true);
+      expect(difference(await decode(body), scene()).psnr).to.be.at.least(26);
+    });
+
+    for (const keep of ['true', 'false']) {
+      for (const format of ['png', 'webp', 'bmp'] as const) {
+        it(`of CMYK comes out as RGB that looks the same, to ${format} with strip_metadata=${keep}`, async () => {
+          const { width, height, data } = scene();
+          const rgb = sharp(data, { raw: { width, height, channels: 4 } }).removeAlpha();
+          const cmyk = await rgb
+            .toColourspace('cmyk')
+            .withIccProfile('cmyk')
+            .jpeg({ quality: 95 })
+            .toBuffer();
+          const { body } = await convert(service.base, cmyk, { format, strip_metadata: keep });
+          if (format !== 'bmp') expect((await sharp(body).metadata()).space).to.equal('srgb');
+          const { psnr } = difference(await decode(body, format), await decode(cmyk));
+          expect(psnr).to.be.at.least(27); // inks taken for light, or the profile passed over: below 22
+        });
+      }
+    }
+
+    it('of a greyscale JPEG does not change', async () => {
+      const shown = await pixelsOf('grey.jpg', { format: 'png' });
+      expect(difference(shown, await decode(await fixture('grey.jpg'))).psnr).to.be.at.least(45);
+    });
+  });
+
+  describe('metadata', () => {
+    for (const format of OUTPUT_TYPES) {
+      it(`is gone from ${format} by default`, async () => {
+        const { body } = await convertFixture('private.jpg', { format });
+        for (const secret of ['Somebody Private', 'secret-', 'GPS', 'Exif', 'http://ns.adobe.com']) {
+          expect(body.includes(secret), secret).to.equal(false);
+        }
+      });
+    }
+
+    for (const format of ['webp', 'png', 'jpg'] as const) {
+      it(`is kept in ${format} when asked for`, async () => {
+        const { body } = await convertFixture('private.jpg', { format, strip_metadata: 'false' });
+        // ImageMagick 6 writes a PNG's EXIF as compressed text under this name, 7 as an eXIf chunk.
+        const inPng = body.includes('Raw profile type exif') || body.includes('eXIf');
+        const { exif } = await sharp(body).metadata();
+        expect(format === 'png' ? inPng : exif?.includes('Somebody Private')).to.equal(true);
+      });
+    }
+
+    it('that a format cannot hold is said to be lost, and the working file adds none of its own', async () => {
+      const everything = await edgeCase('everything.jpg');
+      const keep = async (format: OutputType) => {
+        const { headers, body } = await convert(service.base, everything, {
+          format,
+          strip_metadata: 'false',
+        });
+        const path = join(await makeTempDir('kept'), `kept.${format}`);
+        await writeFile(path, body);
+        const [tags = {}] = await readTags([path]);
+        return { notes: headers.get('x-conversion-notes'), tags: Object.keys(tags) };
+      };
+      const jpg = await keep('jpg');
+      expect(jpg.notes).to.equal(null);
+      expect(jpg.tags).to.include.members([
+        'IFD0:Artist',
+        'GPS:GPSLatitude',
+        'IPTC:By-line',
+        'XMP-dc:Creator',
+      ]);
+      expect((await keep('webp')).notes).to.equal('metadata-partly-kept'); // IPTC, and on 6 XMP
+      for (const format of ['gif', 'bmp', 'pdf'] as const) {
+        expect((await keep(format)).notes, format).to.equal('metadata-partly-kept');
+      }
+      const png = await keep('png');
+      expect(png.notes).to.equal(null);
+      expect(
+        png.tags.filter((tag) => /date(create|modify|timestamp)/i.test(tag) && tag.startsWith('PNG:Date')),
+      ).to.deep.equal([]);
+    });
+
+    it('of the working file never shows in a PDF', async () => {
+      for (const name of ['scene.jpg', 'scene.svg']) {
+        const { body } = await convertFixture(name, { format: 'pdf' });
+        for (const trace of ['/tmp', 'imagemill', 'request-', '(in)', '(out)'])
+          expect(body.includes(trace)).to.equal(false);
+      }
+    });
+  });
+
+  describe('quality', () => {
+    for (const format of ['webp', 'jpg', 'pdf'] as const) {
+      it(`80 means 80 in ${format}, and is what is taken when none is given`, async () => {
+        const [low, eighty, none, high] = await Promise.all(
+          [{ quality: '30' }, { quality: '80' }, {}, { quality: '95' }].map(async (fields) => {
+            const { body } = await convertFixture('scene.png', { format, ...fields });
+            return body.length;
+          }),
+        );
+        expect(none).to.equal(eighty);
+        expect([low, eighty, high]).to.deep.equal([low, eighty, high].sort((a, b) => Number(a) - Number(b)));
+        expect(low).to.be.below(Number(high));
+      });
+    }
+
+    it('of a JPEG is the one asked for, by its quantization tables', async () => {
+      const { body } = await convertFixture('scene.png', { format: 'jpg', quality: '80' });
+      // ITU-T T.81, K.1 starts with 16; libjpeg scales it by (200 - 2 * quality) percent: 16 * 0.4 = 6.
+      expect(body[body.indexOf(Buffer.from([0xff, 0xdb])) + 5]).to.equal(6);
+    });
+
+    it('of a WebP gives the bytes that libwebp gives for it', async () => {
+      const { body } = await convertFixture('scene.png', { format: 'webp', quality: '80' });
+      const reference = await sharp(await fixture('scene.png'))
+        .webp({ quality: 80 })
+        .toBuffer();
+      expect(body.length / reference.length).to.be.within(0.9, 1.1);
+    });
+
+    for (const format of ['png', 'gif', 'bmp'] as const) {
+      it(`changes nothing in ${format}`, async () => {
+        const [low, high] = await Promise.all(
+          ['1', '100'].map(async (quality) => (await convertFixture('scene.png', { format, quality })).body),
+        );
+        expect(low?.equals(high as Buffer)).to.equal(true);
+      });
+    }
+  });
+
+  describe('a PNG', () => {
+    it('is compressed sensibly, not stored and not of 16 bits', async () => {
+      const { body } = await convertFixture('scene.jpg', { format: 'png' });
+      const { depth, channels } = await sharp(body).metadata();
+      expect([depth, channels]).to.deep.equal(['uchar', 3]);
+      const reference = await sharp(await fixture('scene.jpg'))
+        .png()
+        .toBuffer();
+      expect(body.length / reference.length).to.be.below(1.2);
+    });
+  });
+
+  describe('width and height', () => {
+    for (const [fields, size] of [
+      [{ width: '60' }, [60, 40]],
+      [{ height: '20' }, [30, 20]],
+      [{ width: '60', height: '20' }, [30, 20]],
+      [{ width: '500' }, [120, 80]],
+      [{ width: '1' }, [1, 1]],
+    ] as const) {
+      it(`fit the picture inside ${JSON.stringify(fields)} and never enlarge it`, async () => {
+        const { width, height } = await pixelsOf('scene.png', { format: 'png', ...fields });
+        expect([width, height]).to.deep.equal(size);
+      });
+    }
+
+    it('draw an SVG at the size asked for, larger than it says', async () => {
+      const shown = await pixelsOf('scene.svg', { format: 'png', width: '480' });
+      expect([shown.width, shown.height]).to.deep.equal([480, 320]);
+      expect(pixelAt(shown, 79, 79)).to.deep.equal([220, 30, 30, 255]); // the corner is sharp: drawn, not enlarged
+      expect(pixelAt(shown, 80, 80)).to.deep.equal([90, 150, 200, 255]);
+    });
+
+    it('shrink a JPEG as well as if it had been decoded whole', async () => {
+      const { width, height, data } = scene();
+      const big = await sharp(data, { raw: { width, height, channels: 4 } })
+        .resize({ width: 1200, kernel: 'cubic' })
+        .removeAlpha()
+        .jpeg({ quality: 95, chromaSubsampling: '4:4:4' })
+        .toBuffer();
+      const { body } = await convert(service.base, big, { format: 'png', width: '150' });
+      const expected = await decode(
+        await sharp(big).resize({ width: 150, kernel: 'lanczos3' }).png().toBuffer(),
+      );
+      expect(difference(await decode(body), expected).psnr).to.be.at.least(35);
+    });
+  });
+});

@@ -1,0 +1,190 @@
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { frame } from '../../scripts/fixtures/scene.ts';
+import { type Answer, convert, edgeCase, fixture } from '../helpers/client.ts';
+import { decode, drawPdf, pixelAt } from '../helpers/pixels.ts';
+import { useService } from '../helpers/service.ts';
+
+/** Traps of moving pictures and of several pages, in files that are made for the one test. */
+describe('a trap of several pictures', () => {
+  const service = useService();
+
+  const converted = async (
+    file: Buffer,
+    fields: Record<string, string>,
+  ): Promise<Answer & { notes: string }> => {
+    const answer = await convert(service.base, file, fields);
+    expect(answer.status, answer.message).to.equal(200);
+    return { ...answer, notes: answer.headers.get('x-conversion-notes') ?? '' };
+  };
+  /** Three frames, which differ. */
+  const moving = (delay: number[]) =>
+    sharp(Buffer.concat([0, 1, 2].map((at) => frame(at).data)), {
+      raw: { width: 48, height: 96, channels: 4, pageHeight: 32 },
+    }).webp({ lossless: true, delay });
+  const timing = async (body: Buffer) => (await sharp(body, { animated: true }).metadata()).delay;
+
+  /** A WebP with numbers of 24 bits written over, `at` bytes into each frame's chunk. */
+  const overwritten = (webp: Buffer, at: number, values: readonly number[]): Buffer => {
+    const changed = Buffer.from(webp);
+    let from = 0;
+    for (const value of values) {
+      from = changed.indexOf('ANMF', from) + 8;
+      changed.writeUIntLE(value, from + at, 3);
+    }
+    return changed;
+  };
+  const DURATION = 12;
+
+  for (const [delays, inWebp, inGif] of [
+    [
+      [33, 33, 34],
+      [33, 33, 34],
+      [30, 40, 30],
+    ],
+    [
+      [16, 17, 42],
+      [16, 17, 42],
+      [20, 20, 40],
+    ],
+    [
+      [0, 250, 40],
+      [100, 250, 40],
+      [100, 250, 40],
+    ],
+    [
+      [700_000, 100, 100],
+      [700_000, 100, 100],
+      [655_350, 44_850, 100],
+    ],
+  ] as const) {
+    it(`WebP frames of ${delays} ms stay ${inWebp} in webp, and ${inGif} in gif`, async () => {
+      const source = overwritten(await moving([100, 100, 100]).toBuffer(), DURATION, delays);
+      expect(await timing((await converted(source, { format: 'webp' })).body)).to.deep.equal(inWebp);
+      const gif = await timing((await converted(source, { format: 'gif' })).body);
+      expect(gif?.[0]).to.equal(inGif[0]);
+      if (delays[0] < 1000) expect(gif).to.deep.equal(inGif);
+    });
+  }
+
+  it('a moving WebP in Display P3 is the same colours in sRGB, which is said', async () => {
+    const colour = Buffer.alloc(48 * 96 * 4, Buffer.from([229, 40, 30, 255]));
+    frame(0).data.copy(colour, 48 * 64 * 4); // one frame that differs
+    const image = sharp(colour, { raw: { width: 48, height: 96, channels: 4, pageHeight: 32 } });
+    const source = await image
+      .webp({ lossless: true, delay: [100, 100, 100] })
+      .withIccProfile('p3')
+      .toBuffer();
+    for (const [format, keep] of [
+      ['webp', 'false'],
+      ['webp', 'true'],
+      ['png', 'true'],
+      ['gif', 'true'],
+    ] as const) {
+      const { body, notes } = await converted(source, {
+        format,
+        quality: '95',
+        strip_metadata: String(keep === 'true'),
+      });
+      expect(notes, format).to.include('colour-converted-to-srgb');
+      const shown = pixelAt(await decode(body), 24, 16);
+      for (const [at, value] of [229, 40, 30].entries()) {
+        expect(shown[at], `${format}: ${shown}`).to.be.closeTo(value, 9); // taken for sRGB: 211,61,45
+      }
+    }
+  });
+
+  it('a WebP of one frame that is smaller than its canvas has nothing around it', async () => {
+    const two = await moving([100, 100, 100]).toBuffer();
+    // Only the header, the loop and one frame: then the frame's place is moved and its canvas made larger.
+    const start = two.indexOf('ANMF');
+    const length = two.readUInt32LE(start + 4);
+    const one = Buffer.concat([two.subarray(0, start + 8 + length + (length % 2))]);
+    one.writeUInt32LE(one.length - 8, 4);
+    one[20] = (one[20] as number) | 0x10;
+    one.writeUIntLE(63, 24, 3);
+    one.writeUIntLE(47, 27, 3);
+    one.writeUIntLE(2, start + 8, 3);
+    one.writeUIntLE(3, start + 11, 3);
+    for (const format of ['png', 'webp', 'gif'] as const) {
+      const shown = await decode((await converted(one, { format })).body);
+      expect(
+        [shown.width, shown.height, pixelAt(shown, 0, 0)[3], pixelAt(shown, 20, 20)[3]],
+        format,
+      ).to.deep.equal([64, 48, 0, 255]);
+    }
+    expect((await converted(one, { format: 'jpg' })).notes).to.equal('alpha-flattened');
+  });
+
+  it('a GIF that repeats as often as it can say becomes a WebP that does', async () => {
+    const gif = Buffer.from(await fixture('moving.gif'));
+    gif.writeUInt16LE(0xffff, gif.indexOf('NETSCAPE2.0') + 13);
+    const { body } = await converted(gif, { format: 'webp' });
+    expect((await sharp(body, { animated: true }).metadata()).loop).to.equal(65_535);
+  });
+
+  it('a WebP frame that clears its area is gone in a GIF, to every viewer', async () => {
+    const source = await moving([100, 100, 100]).toBuffer();
+    // The first frame clears; the second is laid on top, as the writer left it: small.
+    const first = source.indexOf('ANMF') + 8;
+    const cleared = Buffer.from(source);
+    cleared[first + 15] = (cleared[first + 15] as number) | 1;
+    cleared[20] = (cleared[20] as number) | 0x10;
+    const expected = await decode(cleared);
+    const shown = await decode((await converted(cleared, { format: 'gif' })).body);
+    expect(pixelAt(expected, 47, 33)[3]).to.equal(0);
+    expect(pixelAt(shown, 47, 33)[3]).to.equal(0);
+  });
+
+  it('a TIFF is turned by its own tag and never by XMP', async () => {
+    const xmp =
+      '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description xmlns:tiff="http://ns.adobe.com/tiff/1.0/" tiff:Orientation="6"/></rdf:RDF></x:xmpmeta>';
+    const source = await sharp(await fixture('scene.png'))
+      .withXmp(xmp)
+      .tiff()
+      .toBuffer();
+    const { width, height } = await decode((await converted(source, { format: 'png' })).body);
+    expect([width, height]).to.deep.equal([120, 80]);
+  });
+
+  it('what is transparent in a later page only is noted all the same', async () => {
+    const { body, notes } = await converted(await movingWithHole(), { format: 'pdf', frames: 'all' });
+    expect(notes).to.equal('alpha-flattened');
+    for (const channel of pixelAt(await decode(await drawPdf(body, 2)), 4, 4))
+      expect(channel).to.be.at.least(250);
+  });
+
+  it('a BMP whose transparency has one bit is opaque where the bit is set', async () => {
+    const header = Buffer.alloc(14 + 56);
+    header.write('BM', 0, 'latin1');
+    header.writeUInt32LE(header.length, 10);
+    header.writeUInt32LE(56, 14);
+    header.writeInt32LE(2, 18);
+    header.writeInt32LE(1, 22);
+    header.writeUInt16LE(1, 26);
+    header.writeUInt16LE(16, 28);
+    header.writeUInt32LE(3, 30);
+    for (const [at, mask] of [0x7c00, 0x03e0, 0x001f, 0x8000].entries())
+      header.writeUInt32LE(mask, 54 + at * 4);
+    const source = Buffer.concat([header, Buffer.from([0x00, 0xfc, 0x00, 0x7c])]); // red, and red that is not there
+    const shown = await decode((await converted(source, { format: 'png' })).body);
+    expect(pixelAt(shown, 0, 0)).to.deep.equal([255, 0, 0, 255]);
+    expect(pixelAt(shown, 1, 0)[3]).to.equal(0);
+  });
+
+  it('quality 100 of a moving WebP is as lossy as of a still one', async () => {
+    const { body } = await converted(await fixture('moving.gif'), { format: 'webp', quality: '100' });
+    expect(body.includes('VP8L')).to.equal(false);
+    expect((await edgeCase('plays-once.gif')).length).to.be.above(0);
+  });
+});
+
+/** Two frames, the second with nothing in its corner. */
+async function movingWithHole(): Promise<Buffer> {
+  const frames = Buffer.concat([frame(0).data, frame(1).data]);
+  for (let y = 32; y < 42; y += 1) frames.fill(0, y * 48 * 4, (y * 48 + 10) * 4);
+  const raw = { width: 48, height: 64, channels: 4, pageHeight: 32 } as const;
+  return sharp(frames, { raw })
+    .webp({ lossless: true, delay: [100, 100] })
+    .toBuffer();
+}

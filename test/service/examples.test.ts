@@ -1,0 +1,97 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { pdfFacts } from '../helpers/pdf.ts';
+import { useService } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
+
+const run = promisify(execFile);
+const PROJECT = new URL('../../', import.meta.url);
+const DOCUMENTS = ['README.md', 'docs/api.md'];
+
+/** A command of a document, and the output that the document shows for it. */
+interface Example {
+  readonly command: string;
+  readonly shown: string;
+}
+
+/** Reads all commands that call the API, in the order of the documents. */
+async function readExamples(): Promise<Example[]> {
+  const texts = await Promise.all(DOCUMENTS.map((path) => readFile(new URL(path, PROJECT), 'utf8')));
+  const blocks = texts.flatMap((text) => [...text.matchAll(/^```(?:sh|console)\n(.*?)^```/gms)]);
+  return blocks.flatMap(([, block = '']) => {
+    const lines = block.replaceAll(/\\\n\s*/g, '').split('\n');
+    return lines.flatMap((line, at) => {
+      const [, prompt, command] = /^(\$ )?(curl .*localhost:3000\/api.*)$/.exec(line) ?? [];
+      return command === undefined ? [] : [{ command, shown: prompt ? (lines[at + 1] ?? '') : '' }];
+    });
+  });
+}
+
+describe('the curl examples of the documents', () => {
+  const service = useService();
+  let folder: string;
+
+  const image = (name: string) => sharp(join(folder, name), { animated: true }).metadata();
+  const pdf = async (name: string) => pdfFacts(await readFile(join(folder, name)));
+  const entries = async (name: string) =>
+    (await readZip(await readFile(join(folder, name)))).map((entry) => entry.name);
+  /** The colour in the centre, where the fixtures with a window are transparent. */
+  const centre = async (name: string): Promise<number[]> => {
+    const { width = 0, height = 0 } = await image(name);
+    const pixel = { left: width >> 1, top: height >> 1, width: 1, height: 1 };
+    return [...(await sharp(join(folder, name)).extract(pixel).raw().toBuffer())];
+  };
+
+  /** Checks each file that an example writes. */
+  const RESULTS: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
+    'scene.webp': async (name) => expect(await image(name)).to.include({ format: 'webp', width: 120 }),
+    'small.jpg': async (name) => expect(await image(name)).to.include({ format: 'jpeg', width: 60 }),
+    'fitted.jpg': async (name) => expect(await image(name)).to.include({ width: 60, height: 40 }),
+    'scene.pdf': async (name) => expect((await pdf(name)).images).to.deep.equal([]),
+    'poster.png': async (name) => expect(await image(name)).to.include({ format: 'png', width: 2000 }),
+    'animation.webp': async (name) => expect((await image(name)).pages).to.equal(3),
+    'first-frame.webp': async (name) => expect((await image(name)).pages ?? 1).to.equal(1),
+    'first-page.pdf': async (name) => expect((await pdf(name)).pages).to.have.length(1),
+    'black.jpg': async (name) => expect(Math.max(...(await centre(name)))).to.be.below(30),
+    'blue.jpg': async (name) => expect((await centre(name))[2]).to.be.above(200),
+    'with-profile.jpg': async (name) => expect((await image(name)).icc).to.not.equal(undefined),
+    'converted.zip': async (name) => expect(await entries(name)).to.deep.equal(['scene.pdf', 'pages.pdf']),
+    'three.zip': async (name) =>
+      expect(await entries(name)).to.deep.equal(['scene.webp', 'scene (2).webp', 'scene (3).webp']),
+    'skipped.zip': async (name) => expect(await entries(name)).to.deep.equal(['scene.png', 'errors.json']),
+    'openapi.json': async (name) =>
+      expect(JSON.parse(await readFile(join(folder, name), 'utf8')).openapi).to.match(/^3\.1\./),
+  };
+
+  /** Replaces what changes from one run to the next. */
+  const withoutVariables = (text: string): string =>
+    text.replace(/"version":"[^"]*"/, '"version":…').replace(/"timestamp":"[^"]*"/, '"timestamp":…');
+
+  it('run as pasted, one after the other, in one folder, and write what they state', async function () {
+    this.timeout(120_000);
+    folder = await makeTempDir('examples');
+    await symlink(new URL('fixtures', PROJECT).pathname, join(folder, 'fixtures'));
+    const origin = new URL(service.base).host;
+    const examples = await readExamples();
+    expect(examples.length).to.be.at.least(15);
+    const written: string[] = [];
+    for (const { command, shown } of examples) {
+      const { stdout } = await run('sh', ['-c', command.replace('localhost:3000', origin)], {
+        cwd: folder,
+      }).catch(({ code, stderr }) => expect.fail(`${command}: exit status ${code}: ${stderr}`));
+      if (shown !== '') expect(withoutVariables(stdout.trim()), command).to.equal(withoutVariables(shown));
+      const [, result] = / -o (\S+)/.exec(command) ?? [];
+      if (result === undefined) continue;
+      expect(await readdir(folder), command).to.include(result);
+      expect(RESULTS, command).to.have.property(result);
+      await RESULTS[result]?.(result);
+      written.push(result);
+    }
+    expect(written).to.have.members(Object.keys(RESULTS));
+  });
+});

@@ -1,0 +1,26 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { sanitizeForDisplay, truncate } from '../src/text.ts';
+
+describe('text of a client in a message', () => {
+  it('is cut before a surrogate pair, never inside one', () => {
+    expect(sanitizeForDisplay(`${'x'.repeat(39)}🎉🎉`)).to.equal(`${'x'.repeat(39)}…`);
+    expect(sanitizeForDisplay(`${'x'.repeat(38)}🎉🎉`)).to.equal(`${'x'.repeat(38)}🎉…`);
+    expect(sanitizeForDisplay('🎉'.repeat(20))).to.equal('🎉'.repeat(20));
+  });
+
+  it('is well-formed and at most one unit longer than asked for, whatever the text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.nat(60), (text, most) => {
+        const shown = sanitizeForDisplay(text, most);
+        expect(shown.isWellFormed()).to.equal(true);
+        expect(shown.length).to.be.at.most(most + 1);
+      }),
+    );
+  });
+
+  it('keeps all units of a text that is short enough when it is truncated', () => {
+    expect(truncate('ab\ud83c', 3)).to.equal('ab\ud83c');
+    expect(truncate('abc', 2)).to.equal('ab');
+  });
+});

@@ -1,0 +1,78 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { expect } from 'chai';
+import { cruise, type IConfiguration, type ICruiseResult, type IForbiddenRuleType } from 'dependency-cruiser';
+import { makeTempDir } from './helpers/hooks.ts';
+
+const { href } = new URL('../.dependency-cruiser.js', import.meta.url);
+const { default: config } = (await import(href)) as { default: IConfiguration };
+const rules = config.forbidden as readonly IForbiddenRuleType[];
+
+/** For each rule on folders, an import that breaks it: the importing file and the imported one, or a module. */
+const VIOLATIONS: Readonly<Record<string, readonly [from: string, to: string]>> = {
+  'plan-is-pure': ['src/conversion/plan/resize.ts', 'src/conversion/limits.ts'],
+  'process-knows-no-formats': ['src/process/queue.ts', 'src/formats.ts'],
+  'server-runs-no-process': ['src/server/app.ts', 'src/process/runner.ts'],
+  'core-knows-no-server': ['src/files/workspace.ts', 'src/server/upload.ts'],
+  'cli-works-without-a-server': ['src/cli/convert.ts', 'src/server/app.ts'],
+  'openapi-is-data': ['src/server/openapi/schemas.ts', 'src/files/workspace.ts'],
+  'web-app-uses-the-api': ['src/web/main.ts', 'src/config.ts'],
+  'server-loads-no-regress': ['src/server/app.ts', 'src/regress/matrix.ts'],
+  'execa-starts-programs': ['src/process/launcher/launcher.ts', 'node:child_process'],
+};
+
+describe('the import rules', () => {
+  /** Checks a tree of two files, of which the first imports the second, and returns the names of the broken rules. */
+  async function brokenRules(from: string, to: string, alsoBack = false): Promise<string[]> {
+    const root = await makeTempDir('walls');
+    const write = async (path: string, text: string): Promise<void> => {
+      await mkdir(dirname(join(root, path)), { recursive: true });
+      await writeFile(join(root, path), text);
+    };
+    const isFile = to.startsWith('src/');
+    const specifier = isFile ? `./${relative(dirname(from), to)}` : to;
+    await write(from, `import * as imported from '${specifier}';\nexport const value = imported;\n`);
+    const back = alsoBack ? `import * as imported from './${relative(dirname(to), from)}';\n` : '';
+    if (isFile) await write(to, `${back}export const value = ${alsoBack ? 'imported' : 1};\n`);
+    else if (!to.startsWith('node:')) {
+      await write(`node_modules/${to}/package.json`, JSON.stringify({ name: to, main: 'index.js' }));
+      await write(`node_modules/${to}/index.js`, 'module.exports = {};\n');
+      await write('package.json', JSON.stringify({ dependencies: { [to]: '*' } }));
+    }
+    const { output } = await cruise(['src'], {
+      ...config.options,
+      baseDir: root,
+      ruleSet: { forbidden: [...rules] },
+      validate: true,
+    });
+    const { violations } = (output as ICruiseResult).summary;
+    return violations.map(({ rule }) => rule.name);
+  }
+
+  for (const [name, [from, to]] of Object.entries(VIOLATIONS)) {
+    it(`rejects an import of ${to} by ${from} (${name})`, async () => {
+      expect(await brokenRules(from, to)).to.include(name);
+    });
+  }
+
+  it('reject two files that import each other (no-circles)', async () => {
+    expect(await brokenRules('src/cli/one.ts', 'src/cli/two.ts', true)).to.include('no-circles');
+  });
+
+  for (const { name = '' } of rules.filter((rule) => rule.name?.startsWith('one-owner-of-'))) {
+    const library = name.replace('one-owner-of-', '');
+    it(`reject an import of ${library} by a file that does not own it (${name})`, async () => {
+      expect(await brokenRules('src/other.ts', library)).to.deep.equal([name]);
+    });
+  }
+
+  it('are all proven here', () => {
+    const proven = [...Object.keys(VIOLATIONS), 'no-circles'];
+    const others = rules.map(({ name = '' }) => name).filter((name) => !name.startsWith('one-owner-of-'));
+    expect(others).to.have.members(proven);
+  });
+
+  it('accept an import that every layer may make', async () => {
+    expect(await brokenRules('src/server/app.ts', 'src/conversion/convert.ts')).to.deep.equal([]);
+  });
+});
