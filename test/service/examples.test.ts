@@ -40,10 +40,9 @@ describe('the curl examples of the documents', () => {
   const pdf = async (name: string) => pdfFacts(await readFile(join(folder, name)));
   const entries = async (name: string) =>
     (await readZip(await readFile(join(folder, name)))).map((entry) => entry.name);
-  /** The colour in the centre, where the fixtures with a window are transparent. */
-  const centre = async (name: string): Promise<number[]> => {
-    const { width = 0, height = 0 } = await image(name);
-    const pixel = { left: width >> 1, top: height >> 1, width: 1, height: 1 };
+  /** The colour of a pixel that is transparent in the fixtures with a window. */
+  const windowColour = async (name: string): Promise<number[]> => {
+    const pixel = { left: 60, top: 20, width: 1, height: 1 };
     return [...(await sharp(join(folder, name)).extract(pixel).raw().toBuffer())];
   };
 
@@ -56,9 +55,9 @@ describe('the curl examples of the documents', () => {
     'poster.png': async (name) => expect(await image(name)).to.include({ format: 'png', width: 2000 }),
     'animation.webp': async (name) => expect((await image(name)).pages).to.equal(3),
     'first-frame.webp': async (name) => expect((await image(name)).pages ?? 1).to.equal(1),
-    'first-page.pdf': async (name) => expect((await pdf(name)).pages).to.have.length(1),
-    'black.jpg': async (name) => expect(Math.max(...(await centre(name)))).to.be.below(30),
-    'blue.jpg': async (name) => expect((await centre(name))[2]).to.be.above(200),
+    'first-page.pdf': async (name) => expect((await pdf(name)).pages).to.equal(1),
+    'black.jpg': async (name) => expect(Math.max(...(await windowColour(name)))).to.be.below(30),
+    'blue.jpg': async (name) => expect((await windowColour(name))[2]).to.be.above(200),
     'with-profile.jpg': async (name) => expect((await image(name)).icc).to.not.equal(undefined),
     'converted.zip': async (name) => expect(await entries(name)).to.deep.equal(['scene.pdf', 'pages.pdf']),
     'three.zip': async (name) =>
