@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProgram } from '../../src/cli/program.ts';
 import { fixturePath } from '../../test/helpers/client.ts';
-import { suiteFolder } from '../../test/helpers/hooks.ts';
+import { mochaGlobalTeardown } from '../../test/helpers/hooks.ts';
 import { launchers } from '../../test/helpers/launchers.ts';
 import { otherFilter, patchedMagick, STRIP_ALONE } from '../../test/helpers/patched-magick.ts';
 import { landscapes } from './landscapes.ts';
@@ -37,6 +37,6 @@ export async function makeReport(): Promise<{ readonly path: string; remove(): v
   const MAGICK_BIN = await patchedMagick(`${otherFilter('Point')}\n    ${STRIP_ALONE}`);
   await run(['check', `${images}`, '--against', `${baseline}`, '--report', path], { ...env, MAGICK_BIN });
   await launchers.close();
-  rmSync(suiteFolder, { recursive: true, force: true });
+  mochaGlobalTeardown();
   return { path, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }

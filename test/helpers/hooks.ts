@@ -6,31 +6,34 @@ import { expect } from 'chai';
 import type { Context, Suite } from 'mocha';
 import { unexpectedSkips } from './skips.ts';
 
-/** Everything the suite puts on disk is below this folder. */
-export const suiteFolder = mkdtempSync(join(tmpdir(), 'imagemill-suite-'));
+/** Everything the suite puts on disk is below this folder, which all processes of a parallel run share. */
+process.env.IMAGEMILL_SUITE ??= mkdtempSync(join(tmpdir(), 'imagemill-suite-'));
+const suiteFolder = process.env.IMAGEMILL_SUITE;
 
-/** A fresh folder for one test's own files. */
+/** The temporary folders of the services of this process, which must be empty after the tests of each file. */
+export const servicesFolder = join(suiteFolder, `services-${process.pid}`);
+
+/** Makes a folder for one test's own files. */
 export async function makeTempDir(name: string): Promise<string> {
-  const folder = join(suiteFolder, 'scratch', `${name}-${process.hrtime.bigint()}`);
+  const folder = join(suiteFolder, 'scratch', `${name}-${process.pid}-${process.hrtime.bigint()}`);
   await mkdir(folder, { recursive: true });
   return folder;
 }
 
 export const mochaHooks = {
+  /** Runs after all tests; of a parallel run, after the tests of each file. */
   async afterAll(this: Context): Promise<void> {
     await (await import('./launchers.ts')).launchers.close();
-    try {
-      const suite = this.test?.parent as Suite;
-      expect(unexpectedSkips(suite, process.env), 'skipped, and not named in MAY_SKIP').to.deep.equal([]);
-      expect(
-        remainingFiles(join(suiteFolder, 'service')),
-        'left in TEMP_DIR by the whole suite',
-      ).to.deep.equal([]);
-    } finally {
-      rmSync(suiteFolder, { recursive: true, force: true });
-    }
+    const suite = this.test?.parent as Suite;
+    expect(unexpectedSkips(suite, process.env), 'skipped, and not named in MAY_SKIP').to.deep.equal([]);
+    expect(remainingFiles(servicesFolder), 'left in TEMP_DIR').to.deep.equal([]);
   },
 };
+
+/** Runs once, in the process that mocha was started as. */
+export function mochaGlobalTeardown(): void {
+  rmSync(suiteFolder, { recursive: true, force: true });
+}
 
 /** What is in the folders of the services, each of which had one. */
 function remainingFiles(folder: string): string[] {

@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { createHttpServer, type HttpServer } from '../../src/server/http-server.ts';
 import { createService, type Service } from '../../src/server/service.ts';
-import { makeTempDir, suiteFolder } from './hooks.ts';
+import { makeTempDir, servicesFolder } from './hooks.ts';
 import { eventually } from './util.ts';
 
 /** A real server for tests: our own, or with BASE_URL set any that runs already. */
@@ -77,10 +77,10 @@ export async function startService(
 }
 
 let services = 0;
-/** Below one folder, which must be empty of files after the whole suite. */
+/** A folder that must be empty of files after the tests. */
 function freshTempDir(): string {
   services += 1;
-  return join(suiteFolder, 'service', String(services));
+  return join(servicesFolder, String(services));
 }
 
 export function testConfig(settings: Readonly<Record<string, string>> = {}): Config {
