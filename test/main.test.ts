@@ -118,7 +118,7 @@ describe('the process', () => {
       const started = start({});
       await started.base();
       expect(started.output()).to.match(
-        /"sandbox":\{"limits":"ulimit","privileges":"(setpriv|bwrap)","files":"\w+","network":"\w+","syscalls":"(allow-list|none)"\}/,
+        /"sandbox":\{"limits":"ulimit","privileges":"(setpriv|bwrap)","files":"\w+","network":"\w+","syscalls":"(allow-list|none)","processes":"(namespace|none)"\}/,
       );
     });
 

@@ -1,9 +1,11 @@
 import { readdir } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { expect } from 'chai';
 import type { Convert } from '../../src/conversion/convert.ts';
 import { createHealthCheck } from '../../src/conversion/health-check.ts';
 import { serviceError } from '../../src/errors.ts';
 import { RESERVE_BYTES } from '../../src/files/disk-room.ts';
+import { OWNER_FILE } from '../../src/files/stale.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { eventually } from '../helpers/util.ts';
@@ -31,7 +33,11 @@ describe('a trial', () => {
     answers.push(await works());
     expect(new Set(answers)).to.deep.equal(new Set([true]));
     expect(state.tries).to.equal(1);
-    expect(await readdir(tempDir, { recursive: true })).to.have.length(1); // the process’s own folder
+    const left = await readdir(tempDir, { recursive: true });
+    expect(left.map((path) => basename(path).replace(/instance-.*/, 'instance'))).to.have.members([
+      'imagemill-instance',
+      OWNER_FILE,
+    ]);
   });
 
   it('that fails is told at the next question, and so is that all is well again', async () => {

@@ -15,7 +15,8 @@ import { useService } from '../helpers/service.ts';
 const SEED = 20_261_121;
 const NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"';
 
-describe('an SVG', () => {
+describe('an SVG', function () {
+  this.timeout(120_000);
   const service = useService();
 
   interface Size {
