@@ -1,77 +1,82 @@
 import { serviceError } from '../errors.ts';
 
 /**
- * Shares the room on a disk between the clients of all requests under way. What a request is going to store counts
- * before it is there, so that requests which begin at the same time do not all count on the same free bytes.
+ * Shares the disk space between the clients of all running requests. Bytes that a request is going to store count before
+ * they are written, so that concurrent requests do not rely on the same free bytes.
  */
 export interface DiskRoom {
   /**
-   * Begins to count a request.
+   * Opens the account of a request.
    *
-   * @param client the key of its client; a request without one has no share to keep to
-   * @param bytes what the request is going to store as it is received
+   * @param client the key of the client. A request without a key is not limited to a share.
+   * @param bytes the announced size of the upload
    * @throws ServiceError DISK_FULL as {@link RequestRoom.reserve} does
    */
   open(client: string | undefined, bytes: number): Promise<RequestRoom>;
-  /** What all requests have stored and may still store, in bytes. */
+  /** Returns the bytes that all requests have stored or can still store. */
   held(): number;
-  /** What all requests have stored, in bytes. */
+  /** Returns the bytes that all requests have stored. */
   stored(): number;
 }
 
-/** The room of one request. */
+/** Disk space of one request. */
 export interface RequestRoom {
   /**
-   * Counts bytes that are about to be written: first of what the request announced, then beyond that.
+   * Counts bytes that are about to be written: first from the announced size, then in addition to it.
    *
    * @throws ServiceError DISK_FULL as {@link RequestRoom.reserve} does
    */
   store(bytes: number): Promise<void>;
-  /** Gives back what the request announced and did not send. */
+  /** Releases the bytes that the request announced and did not send. */
   received(): void;
   /**
-   * Takes room for a file of at most `bytes`. Where there is none, it waits for the files to settle that room was
-   * reserved for before, since most turn out to be much smaller.
+   * Reserves space for a file of at most `bytes`. If there is not enough, waits until earlier reservations have settled,
+   * since most files turn out to be much smaller.
    *
-   * @returns the function to call when the file is there, with its real size, or with 0 when there is none
-   * @throws ServiceError DISK_FULL when the client is over its share, or when there is no room and no answer to cut off
+   * @returns a function to call with the real size when the file is written, or with 0 when there is none
+   * @throws ServiceError DISK_FULL when the client exceeds its share, or when there is neither space nor a response to cut off
    */
   reserve(bytes: number): Promise<(stored: number) => void>;
-  /** Gives back the room of a file that was removed. */
+  /** Releases the space of a file that was removed. */
   release(bytes: number): void;
-  /** The request has nothing left to do but to send its answer, which may be cut off when another client needs room. */
+  /** Registers the response that the request is sending. It can be cut off when another client needs space. */
   sending(answer: Answer): void;
-  /** Ends the count: all of it is gone from the disk. */
+  /** Closes the account. All files of the request must have been removed. */
   close(): void;
 }
 
-/** An answer that is being sent. */
+/** A response that is being sent. */
 export interface Answer {
+  /** Returns the current transfer rate. */
   bytesPerSecond(): number;
-  /** Ends it. Its request then closes its room. */
+  /** Aborts the response. Its request then closes its account. */
   cutOff(): void;
 }
 
-/** What stays free for the shells' pipes, the workers' folders and for what the counts miss. */
+/** Bytes that stay free for the launchers' pipes, the workers' folders and uncounted files. */
 export const RESERVE_BYTES = 8 * 1024 ** 2;
 
 interface Account {
   readonly client: string | undefined;
-  /** On the disk. */
+  /** Bytes on the disk. */
   stored: number;
-  /** Announced or reserved, and not on the disk yet. */
+  /** Bytes that are announced or reserved, and not on the disk yet. */
   expected: number;
   answer?: Answer;
   readonly closed: PromiseWithResolvers<void>;
 }
 
-/** @param free tells the bytes that the disk has left, or nothing when it cannot be asked */
+/**
+ * Creates the accounts of a disk.
+ *
+ * @param free returns the free bytes of the disk, or `undefined` if they are unknown
+ */
 export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoom {
   const accounts = new Set<Account>();
-  /** Resolved when their file is there. */
+  /** Pending reservations. Each resolves when it settles. */
   const reservations = new Set<Promise<void>>();
-  /** The last reservation of each client, while one is asked for. */
-  const lastAsked = new Map<string | undefined, Promise<unknown>>();
+  /** Last task of each client that {@link inTurn} runs. */
+  const lastTasks = new Map<string | undefined, Promise<unknown>>();
   const sum = (bytesOf: (account: Account) => number, some: Iterable<Account> = accounts): number =>
     [...some].reduce((total, account) => total + bytesOf(account), 0);
   const held = ({ stored, expected }: Account): number => stored + expected;
@@ -81,7 +86,7 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
       [...accounts].filter((account) => account.client === client),
     );
 
-  /** Room as it is now, and what each client may have of it: one part each, and one for the next that comes. */
+  /** Returns the available space, and the share of each client: an equal part for each, and one for the next client. */
   function measure(left: number): { room: number; share: number; total: number } {
     const total = left + sum(({ stored }) => stored);
     const clients = new Set([...accounts].flatMap(({ client }) => client ?? [])).size;
@@ -92,7 +97,7 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
     };
   }
 
-  /** The slowest answer of a client that holds more than its share. */
+  /** Returns the slowest response among the clients that hold more than their share. */
   function slowestAnswer(share: number): Account | undefined {
     const candidates = [...accounts].filter(({ client, answer }) => answer && heldBy(client) > share);
     const speed = ({ answer }: Account): number => answer?.bytesPerSecond() ?? 0;
@@ -100,10 +105,10 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
   }
 
   /**
-   * Adds `bytes` to what is expected for the account. A client may go beyond its share as long as the share of one more
-   * client stays free.
+   * Adds expected bytes to an account. A client can exceed its share as long as the share of one more client stays free.
    *
-   * @param awaited reservations to wait for when there is no room
+   * @param awaited reservations to wait for when there is not enough space
+   * @throws ServiceError DISK_FULL as {@link RequestRoom.reserve} does
    */
   async function expect(
     account: Account,
@@ -127,8 +132,8 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
   }
 
   /**
-   * Cuts an estimate to what the request may still have of half of the disk, the share of a client that is alone: on a
-   * small disk the largest possible result may never fit, and the real one nearly always does.
+   * Limits an estimate to the rest of the request's share of a single client, which is half of the disk. On a small disk,
+   * the largest possible result may never fit, but the real one nearly always does.
    */
   async function cutToShare(account: Account, bytes: number): Promise<number> {
     const left = await free();
@@ -137,14 +142,14 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
     return most > 0 ? Math.min(bytes, most) : bytes;
   }
 
-  /** Runs the tasks of one client one after the other, so that each waits for the reservations of those before it. */
+  /** Runs the tasks of one client sequentially, so that each waits for the reservations of earlier tasks. */
   async function inTurn<T>(client: string | undefined, task: () => Promise<T>): Promise<T> {
-    const turn = (lastAsked.get(client) ?? Promise.resolve()).then(task, task);
-    lastAsked.set(client, turn);
+    const turn = (lastTasks.get(client) ?? Promise.resolve()).then(task, task);
+    lastTasks.set(client, turn);
     try {
       return await turn;
     } finally {
-      if (lastAsked.get(client) === turn) lastAsked.delete(client);
+      if (lastTasks.get(client) === turn) lastTasks.delete(client);
     }
   }
 
@@ -153,7 +158,7 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
     stored: () => sum(({ stored }) => stored),
     async open(client, bytes) {
       const account: Account = { client, stored: 0, expected: 0, closed: Promise.withResolvers() };
-      /** What is expected of the upload alone. */
+      /** Expected bytes of the upload only. */
       let announced = 0;
       const close = (): void => {
         accounts.delete(account);

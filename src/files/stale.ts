@@ -1,12 +1,14 @@
+/** @module The folder of each running instance, and the removal of folders that killed instances left behind. */
+
 import { lstat, mkdtemp, readdir, readFile, readlink, rm, rmdir, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 
-/** How long a folder stays that cannot be judged: of another container, or without an owner. In milliseconds. */
+/** Age after which a folder without a known owner is removed, in ms: from another container, or without an owner file. */
 const STALE_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Removes the folders in `tempDir` that processes of this user left behind when they were
- * killed. Those of live processes, of other users, and everything else stay.
+ * Removes the folders in `tempDir` that killed processes of this user left behind. Keeps the folders of running processes
+ * and of other users, and all other files.
  *
  * @param now milliseconds since the epoch
  * @returns the names of the removed folders
@@ -24,7 +26,7 @@ async function sweepFolder(path: string, now: number): Promise<boolean> {
   if (!folder) return false;
   const { owner, changedMs } = folder;
   if ((owner && (await isAlive(owner))) ?? changedMs > now - STALE_MS) return false;
-  // Without an owner, only an empty folder is known to be one that an instance was making.
+  // A folder without an owner is certain to be an unfinished folder of an instance only if it is empty.
   const removed = owner ? rm(path, { recursive: true, force: true }) : rmdir(path);
   return removed.then(
     () => true,
@@ -33,9 +35,8 @@ async function sweepFolder(path: string, now: number): Promise<boolean> {
 }
 
 /**
- * Identifies a process so that no later process can be mistaken for it: by its number, the
- * time when it started (in ticks since boot), and the namespace that the number counts in.
- * Where there is no /proc, a process is known by its number alone.
+ * Identifies a process uniquely, even if its ID is reused: by its ID, its start time (in ticks since boot), and its PID
+ * namespace. Without /proc, only the ID is known.
  */
 export interface ProcessIdentity {
   readonly pid: number;
@@ -44,21 +45,22 @@ export interface ProcessIdentity {
 }
 
 const UNKNOWN = '0';
-/** The file in an instance's folder that says which process the folder belongs to. Tools cannot read it. */
+/** Name of the file in an instance's folder that identifies the owner process. The tools cannot read it. */
 export const OWNER_FILE = 'owner.json';
 const NAME = 'imagemill-instance-';
-/** Version 0.1 had the process in the name, which tools could see. */
+/** Name of the folders of version 0.1, which contains the identity of the process. */
 const NAME_OF_0_1 = /^imagemill-(\d+)-(\d+)-(\d+)-/;
 
+/** Returns the identity of a process, by default of this one. */
 export async function currentProcess(pid: number = process.pid): Promise<ProcessIdentity> {
   return { pid, started: (await startTime(pid)) ?? UNKNOWN, namespace: await ownNamespace() };
 }
 
 /**
- * Makes a folder for what a process puts on disk. The name tells nothing about the process.
+ * Creates the folder for all files of a process. Its name does not reveal the process.
  *
  * @returns the path of the folder
- * @throws Error with the code of the system call that failed; nothing is left then
+ * @throws Error with the code of the failed system call, after it has removed the folder
  */
 export async function makeInstanceFolder(tempDir: string, owner?: ProcessIdentity): Promise<string> {
   const folder = await mkdtemp(join(tempDir, NAME));
@@ -72,20 +74,20 @@ export async function makeInstanceFolder(tempDir: string, owner?: ProcessIdentit
   }
 }
 
-/** A folder of an instance; the owner is unknown while the folder is being made. */
+/** A folder of an instance. The owner is `undefined` until the owner file is written. */
 export interface InstanceFolder {
   readonly owner: ProcessIdentity | undefined;
-  /** The last change, in milliseconds since the epoch. */
+  /** Time of the last change, in ms since the epoch. */
   readonly changedMs: number;
 }
 
-/** Returns what is known about a folder, or undefined when it is not a folder of an instance of this user. */
+/** Returns the owner and age of a folder, or `undefined` if it is not a folder of an instance of this user. */
 export async function readInstanceFolder(path: string): Promise<InstanceFolder | undefined> {
   const name = basename(path);
   const [, pid, started, namespace] = NAME_OF_0_1.exec(name) ?? [];
   if (!namespace && !name.startsWith(NAME)) return undefined;
   const info = await lstat(path).catch(() => undefined);
-  // In a shared folder for temporary files, others may use the same names.
+  // Other users can create the same names in a shared temporary folder.
   if (!info?.isDirectory() || info.uid !== process.getuid?.()) return undefined;
   const owner =
     pid && started && namespace ? { pid: Number(pid), started, namespace } : await readOwner(path);
@@ -98,11 +100,11 @@ async function readOwner(folder: string): Promise<ProcessIdentity | undefined> {
     const complete = Number.isInteger(pid) && typeof started === 'string' && typeof namespace === 'string';
     return complete ? { pid, started, namespace } : undefined;
   } catch {
-    return undefined; // not written yet, or not completely
+    return undefined; // missing or incomplete
   }
 }
 
-/** Whether that very process still runs; undefined when it cannot be told from here. */
+/** Returns whether the process is still running, or `undefined` for a process in another PID namespace. */
 async function isAlive(owner: ProcessIdentity): Promise<boolean | undefined> {
   if (owner.namespace !== (await ownNamespace())) return undefined;
   if (owner.started !== UNKNOWN) return (await startTime(owner.pid)) === owner.started;
@@ -113,7 +115,7 @@ async function isAlive(owner: ProcessIdentity): Promise<boolean | undefined> {
   }
 }
 
-/** Field 22 of /proc/PID/stat, counted behind the name, which may hold spaces and brackets. See proc(5). */
+/** Returns field 22 of /proc/PID/stat, counted after the name, which can contain spaces and parentheses. See proc(5). */
 async function startTime(pid: number): Promise<string | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'latin1');
@@ -123,7 +125,7 @@ async function startTime(pid: number): Promise<string | undefined> {
   }
 }
 
-/** The inode number in `pid:[4026531836]`. */
+/** Returns the inode number of the PID namespace: the number in `pid:[4026531836]`. */
 async function ownNamespace(): Promise<string> {
   try {
     return /\d+/.exec(await readlink('/proc/self/ns/pid'))?.[0] ?? UNKNOWN;

@@ -1,21 +1,22 @@
+/** @module Reads the files of a ZIP archive sequentially, without trusting the sizes that it declares. */
+
 import { isUtf8 as isValidUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import { type Entry, getFileNameLowLevel, openPromise, validateFileName, type ZipFile } from 'yauzl';
 import { ServiceError, serviceErrorFrom } from '../errors.ts';
 
-/** Reads the files of a ZIP archive, one after the other, believing nothing that it declares. */
-
+/** A file in an archive. */
 export interface ZippedFile {
-  /** Its path in the archive, with forward slashes. */
+  /** Path in the archive, with forward slashes. */
   readonly name: string;
-  /** Its bytes, as many as there really are. */
+  /** Returns the decompressed content. */
   read(): AsyncIterable<Buffer>;
 }
 
-/** The longest name of an entry, in bytes; file systems allow 255 for each folder and file. */
+/** Maximum length of an entry's path, in bytes. File systems permit 255 for each component. */
 const MAX_NAME_BYTES = 1024;
 
-/** Entries that systems add to archives: thumbnails, folder settings, resource forks. Compared in lower case. */
+/** Entries that file managers add to archives: thumbnails, folder settings, resource forks. Compared in lower case. */
 const SYSTEM_FILES = ['.ds_store', 'thumbs.db', 'desktop.ini'];
 const SYSTEM_FOLDER = '__MACOSX';
 const RESOURCE_FORK = '._';
@@ -30,45 +31,46 @@ const UTF8_FLAG = 0x800;
 const UTF8_SYSTEMS = [3, 19];
 
 /**
- * The files of the archive at `path`, in its order, without folders and without what file managers add.
+ * Yields the files of an archive, in its order. Skips folders and the entries that file managers add.
  *
- * @param label how messages name the archive
- * @param maxEntries how many entries it may have; folders and entries that are passed over count, too
- * @throws ServiceError with status 400 for an archive that is damaged, encrypted or hostile; the
- *   library refuses absolute paths and such as lead out with `..`
+ * @param path the path of the archive
+ * @param label the name of the archive in messages
+ * @param maxEntries the maximum number of entries, including folders and skipped entries
+ * @throws ServiceError BAD_ARCHIVE for an archive that is damaged, encrypted or unsafe, for example with an absolute path
+ *   or with `..` in a path
  */
 export async function* unzip(path: string, label: string, maxEntries: number): AsyncGenerator<ZippedFile> {
-  const refuse = (what: string, cause?: unknown) => serviceErrorFrom(cause, 'BAD_ARCHIVE', label, what);
+  const badArchive = (what: string, cause?: unknown) => serviceErrorFrom(cause, 'BAD_ARCHIVE', label, what);
   let archive: ZipFile | undefined;
   try {
     archive = await openPromise(path, { lazyEntries: true, autoClose: false, decodeStrings: false });
     let seen = 0;
     for await (const entry of archive.eachEntry()) {
       seen += 1;
-      if (seen > maxEntries) throw refuse(`has more than ${maxEntries} entries`);
-      const name = nameOf(entry);
-      // A name in an extra field may be longer than the one in the header.
+      if (seen > maxEntries) throw badArchive(`has more than ${maxEntries} entries`);
+      const name = decodeName(entry);
+      // The name in an extra field can be longer than the one in the header.
       if (Math.max(entry.fileNameLength, name.length) > MAX_NAME_BYTES)
-        throw refuse(`contains a file with a name of more than ${MAX_NAME_BYTES} bytes`);
+        throw badArchive(`contains a file with a name of more than ${MAX_NAME_BYTES} bytes`);
       if (isIgnored(name)) continue;
-      if (entry.isEncrypted()) throw refuse('is encrypted');
-      if (isSymlink(entry)) throw refuse('contains a symbolic link');
-      yield { name, read: () => readEntry(archive as ZipFile, entry, refuse) };
+      if (entry.isEncrypted()) throw badArchive('is encrypted');
+      if (isSymlink(entry)) throw badArchive('contains a symbolic link');
+      yield { name, read: () => readEntry(archive as ZipFile, entry, badArchive) };
     }
   } catch (cause) {
-    throw isSystemError(cause) ? cause : refuse('is damaged or not safe to read', cause);
+    throw isSystemError(cause) ? cause : badArchive('is damaged or not safe to read', cause);
   } finally {
     archive?.close();
   }
 }
 
 /**
- * Decodes the name of an entry. Info-ZIP and macOS write UTF-8 without saying so: code page 437, which the format
- * prescribes then, is for names that are not UTF-8 and come from another system.
+ * Decodes the name of an entry. Info-ZIP and macOS write UTF-8 without setting the flag. So code page 437, which the format
+ * prescribes without the flag, applies only to names from other systems that are not valid UTF-8.
  *
- * @throws Error for an absolute path, and one that leads out of the archive
+ * @throws Error for an absolute path, or one that leads out of the archive
  */
-function nameOf({ versionMadeBy, generalPurposeBitFlag, fileNameRaw, extraFields }: Entry): string {
+function decodeName({ versionMadeBy, generalPurposeBitFlag, fileNameRaw, extraFields }: Entry): string {
   const isUtf8 = isValidUtf8(fileNameRaw) || UTF8_SYSTEMS.includes(versionMadeBy >> 8);
   const flags = isUtf8 ? generalPurposeBitFlag | UTF8_FLAG : generalPurposeBitFlag;
   const name = getFileNameLowLevel(flags, fileNameRaw, extraFields, false);
@@ -77,7 +79,7 @@ function nameOf({ versionMadeBy, generalPurposeBitFlag, fileNameRaw, extraFields
   return name;
 }
 
-/** What was found wrong already, or what the machine lacks: files that may be open, for instance. */
+/** Returns true for an error that is final already, or of the system, such as too many open files. */
 function isSystemError(cause: unknown): boolean {
   return cause instanceof ServiceError || (cause as NodeJS.ErrnoException).syscall !== undefined;
 }
@@ -100,7 +102,7 @@ function isSymlink({ externalFileAttributes }: Entry): boolean {
 async function* readEntry(
   archive: ZipFile,
   entry: Entry,
-  refuse: (what: string, cause: unknown) => Error,
+  badArchive: (what: string, cause: unknown) => Error,
 ): AsyncGenerator<Buffer> {
   try {
     let checksum = 0;
@@ -110,6 +112,6 @@ async function* readEntry(
     }
     if (checksum !== entry.crc32) throw new Error('the checksum of an entry is wrong');
   } catch (cause) {
-    throw isSystemError(cause) ? cause : refuse('is damaged or compressed in an unknown way', cause);
+    throw isSystemError(cause) ? cause : badArchive('is damaged or compressed in an unknown way', cause);
   }
 }

@@ -1,61 +1,69 @@
+/** @module Workspaces: one private folder per request, which is removed completely after every outcome. */
+
 import { lstatSync, mkdirSync, mkdtempSync, opendirSync, rmSync, statfsSync } from 'node:fs';
 import { chmod, mkdir, opendir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createDiskRoom, RESERVE_BYTES as MIN_FREE_BYTES, type RequestRoom } from './disk-room.ts';
 import { makeInstanceFolder } from './stale.ts';
 
-/** One private folder a request, removed whole in every outcome. */
-
+/** The folder of one request. */
 export interface Workspace {
   readonly path: string;
-  /** What the request has of the disk. */
+  /** Disk space of the request. */
   readonly room: RequestRoom;
-  /** Makes a folder of its own for one file and its conversion. */
+  /** Creates a folder for one file and its conversion, and returns its path. */
   folder(name: string): Promise<string>;
-  /** Removes a folder of {@link folder} that holds what was received, and gives its room back. */
+  /** Removes a folder of {@link folder}, and releases the space of the received files in it. */
   discard(folder: string): Promise<void>;
-  /** Removes everything and ends the count of its room, also when something could not be removed. */
+  /** Removes all files and closes the account of disk space, even if a file cannot be removed. */
   remove(): Promise<void>;
 }
 
-/** Whose workspace it is to be, and what for. */
-interface WorkspaceFor {
-  /** The key of the client, by which the room on disk is shared; without one there is no share to keep to. */
+/** Options of a workspace. */
+interface WorkspaceOptions {
+  /** Key of the client, for the fair share of the disk. A workspace without a key is not limited to a share. */
   readonly client?: string;
-  /** How much is going to be received into it. */
+  /** Announced size of the upload, in bytes. */
   readonly bytes?: number;
 }
 
+/** The workspaces of this process. */
 export interface Workspaces {
-  /** @throws ServiceError DISK_FULL when there is no room for what is to be received, see {@link RequestRoom.reserve} */
-  open(purpose?: WorkspaceFor): Promise<Workspace>;
   /**
-   * Runs `work` in a workspace of its own, which is removed afterwards.
+   * Creates a workspace.
    *
-   * @throws what `work` throws, whatever happens at the removal; or what {@link Workspaces.open} or the removal throws
+   * @throws ServiceError DISK_FULL when there is no space for the upload, see {@link RequestRoom.reserve}
    */
-  use<T>(purpose: WorkspaceFor, work: (workspace: Workspace) => Promise<T>): Promise<T>;
-  /** The folder of this process, which all its workspaces are in. */
+  open(options?: WorkspaceOptions): Promise<Workspace>;
+  /**
+   * Runs `work` in a new workspace, and removes the workspace afterwards.
+   *
+   * @throws the error of `work`, even if the removal fails too; otherwise the error of {@link Workspaces.open} or of the
+   *   removal
+   */
+  use<T>(options: WorkspaceOptions, work: (workspace: Workspace) => Promise<T>): Promise<T>;
+  /** Returns the folder of this process, which contains all its workspaces. */
   root(): Promise<string>;
-  /** What requests under way have stored, and may still store, in bytes. */
+  /** Returns the bytes that running requests have stored or can still store. */
   reserved(): number;
-  /** Whether there is room for requests, or will be when those under way have ended. */
+  /** Returns whether there is space for requests, or will be after the running ones. */
   hasRoom(): Promise<boolean>;
-  /** What the disk has left, in bytes; nothing when it cannot be asked. */
+  /** Returns the free bytes of the disk, or `undefined` if they are unknown. */
   free(): Promise<number | undefined>;
-  /** Removes what this process still has on disk. */
+  /** Removes all files of this process. */
   close(): Promise<void>;
 }
 
-/** How many bytes the disk of a folder has left for users without privileges. */
+/** Returns the bytes that the disk of a folder has left for unprivileged users. */
 async function freeOn(folder: string): Promise<number> {
   const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize;
 }
 
 /**
- * Everything this process puts on disk is below one folder in `tempDir`, which has a file
- * that says which process it belongs to.
+ * Creates the workspaces of this process. They are all in one folder in `tempDir`, with a file that identifies the process.
+ *
+ * @param free returns the free bytes of the disk of a folder
  */
 export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   let home: Promise<string> | undefined;
@@ -70,7 +78,7 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   const currentHome = (): Promise<string> => {
     if (home) return home;
     const made = makeHome();
-    made.catch(() => forget(made)); // whoever comes next tries again
+    made.catch(() => forget(made)); // the next call tries again
     home = made;
     return made;
   };
@@ -79,7 +87,7 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
     try {
       return mkdtempSync(join(await tried, 'request-'));
     } catch (error) {
-      // Someone may have tidied up the temp folder while nothing was under way.
+      // A cleanup of the temporary folder may have removed it while no request was running.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
       forget(tried);
       return mkdtempSync(join(await currentHome(), 'request-'));
@@ -114,10 +122,10 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
 
   return {
     open,
-    async use(purpose, work) {
-      const workspace = await open(purpose);
+    async use(options, work) {
+      const workspace = await open(options);
       const result = await work(workspace).catch(async (error) => {
-        await workspace.remove().catch(() => {}); // the next start sweeps up what is left
+        await workspace.remove().catch(() => {}); // the next start of the service removes the rest
         throw error;
       });
       await workspace.remove();
@@ -138,16 +146,17 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   };
 }
 
-/** Removes folders of ours, with all that is in them. */
-
+/** Maximum number of entries of a folder that is removed synchronously. */
 const MAX_SYNC_NAMES = 64;
+/** Maximum size of a folder that is removed synchronously, in bytes. */
 const MAX_SYNC_BYTES = 4 * 1024 ** 2;
 
 /**
- * Removes a folder, which need not be there. What is small is removed at once, since other threads would take longer to
- * be woken. What is large takes a while, and what a tool has left may be anything, so others are served meanwhile.
+ * Removes a folder with its contents, if it exists. Removes a small folder synchronously, which is faster than the thread
+ * pool. Removes a large one asynchronously, so that it does not block the event loop.
  *
- * @returns the bytes of the files that were in it, of the first {@link MAX_SYNC_NAMES}
+ * @returns the total size of the first {@link MAX_SYNC_NAMES} entries, in bytes
+ * @throws Error with the code of the failed system call
  */
 export async function removeFolder(path: string): Promise<number> {
   const { names, bytes } = measure(path);
@@ -155,14 +164,14 @@ export async function removeFolder(path: string): Promise<number> {
     if (names <= MAX_SYNC_NAMES && bytes <= MAX_SYNC_BYTES) rmSync(path, { recursive: true, force: true });
     else await rm(path, { recursive: true, force: true, maxRetries: 3 });
   } catch {
-    // It has changed meanwhile, or a tool has taken the rights to its folders away.
+    // The folder has changed during the removal, or a tool has removed the permissions of a folder in it.
     await restoreRights(path);
     await rm(path, { recursive: true, force: true, maxRetries: 3 });
   }
   return bytes;
 }
 
-/** Counts no further than it must: thousands of files would hold up the event loop. */
+/** Counts the entries and bytes of a folder. Stops after {@link MAX_SYNC_NAMES} entries, to not block the event loop. */
 function measure(path: string): { readonly names: number; readonly bytes: number } {
   let names = 0;
   let bytes = 0;
@@ -182,12 +191,12 @@ function measure(path: string): { readonly names: number; readonly bytes: number
       }
     }
   } catch {
-    // It is gone, or cannot be read: its removal tells.
+    // The folder is missing or unreadable. The removal reports an error.
   }
   return { names, bytes };
 }
 
-/** Lets the owner of the folders, which is this process, list them and remove what is in them. */
+/** Restores the permissions to list and change a folder and the folders in it. */
 async function restoreRights(path: string): Promise<void> {
   const folders = [path];
   for (const folder of folders) {
@@ -196,7 +205,7 @@ async function restoreRights(path: string): Promise<void> {
       for await (const entry of await opendir(folder))
         if (entry.isDirectory()) folders.push(join(folder, entry.name));
     } catch {
-      // It is gone, or not ours: its removal tells.
+      // The folder is missing or belongs to another user. The removal reports an error.
     }
   }
 }

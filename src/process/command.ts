@@ -1,45 +1,54 @@
-/** What is run, what comes of it, and how it can fail. */
+/** @module The command that a runner executes, its output, and the error that it throws. */
 
+/** A command to run for one job. */
 export interface Command {
   /** Absolute path of the program. */
   readonly file: string;
   readonly args: readonly string[];
-  /** The job's folder: where relative names point, and the only place for temporary files. */
+  /** The job's folder: the working directory, and the only place for temporary files. */
   readonly cwd: string;
-  /** Absolute path of the file it reads on standard input. */
+  /** Absolute path of the file that the program reads on standard input. */
   readonly stdin?: string;
+  /** Time limit, in ms. */
   readonly timeoutMs: number;
-  /** Address space it may use; by default what the confinement has for all. */
+  /** Limit of the address space, in bytes. Defaults to the limit of the sandbox, and cannot exceed it. */
   readonly memoryBytes?: number;
+  /** Cancels the command. */
   readonly signal?: AbortSignal;
-  /** Whose images it works on: a process may be used again for the same client, and for no other. */
+  /** Key of the client that the images belong to. A process is reused for the same client only. */
   readonly client?: string;
 }
 
+/** Output of a command. Each stream is truncated to {@link MAX_OUTPUT_BYTES}. */
 export interface Output {
-  /** What it printed, cut at {@link MAX_OUTPUT_BYTES} each. */
   readonly stdout: string;
   readonly stderr: string;
 }
 
+/**
+ * Runs a command and resolves to its output.
+ *
+ * @throws CommandError when the command does not start, fails, or is stopped
+ */
 export type RunCommand = (command: Command) => Promise<Output>;
 
-/** Warnings of a damaged file can go on for ever; nobody reads more than this. */
+/** Maximum size of each captured stream, in bytes. A damaged file can cause an endless number of warnings. */
 export const MAX_OUTPUT_BYTES = 64 * 1024;
 
-/** Why a command did not succeed. `unrunnable` means it never started. */
+/** Reason why a command did not succeed. `unrunnable`: the program did not start. */
 export type FailureReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'unrunnable';
 
-/** How a command ended, as far as it is known. */
+/** Known details of a failed command. */
 export interface CommandEnd {
-  /** What it printed on standard error, cut at {@link MAX_OUTPUT_BYTES}. */
+  /** Standard error, truncated to {@link MAX_OUTPUT_BYTES}. */
   readonly stderr?: string;
   readonly exitCode?: number | undefined;
-  /** The signal that ended it. */
+  /** Signal that terminated the process. */
   readonly signal?: NodeJS.Signals | undefined;
   readonly cause?: unknown;
 }
 
+/** Error of a command that did not succeed. */
 export class CommandError extends Error {
   override readonly name = 'CommandFailed';
   readonly reason: FailureReason;
@@ -58,21 +67,24 @@ export class CommandError extends Error {
     this.signal = signal;
   }
 
-  /** What it printed on standard error. No log takes it from here, since it may quote what a picture contains. */
+  /** Standard error of the command. It is a getter so that loggers do not serialize it: it may quote image content. */
   get stderr(): string {
     return this.#stderr;
   }
 }
 
-/** Why a tool was ended before it was done, for those who watch the service. */
-
+/** Values of the `reason` label of the metric that counts killed tools. */
 export const KILL_REASONS = ['timeout', 'cancelled', 'processor_time', 'file_size', 'signal'] as const;
+/** Reason why a tool was killed. */
 export type KillReason = (typeof KILL_REASONS)[number];
 
-/** What the limits of setrlimit(2) end a process with. */
+/** Signals that the kernel sends when a process exceeds a limit of setrlimit(2). */
 const LIMITS: Readonly<Record<string, KillReason>> = { SIGXCPU: 'processor_time', SIGXFSZ: 'file_size' };
 
-/** Nothing for a tool that ended by itself; `signal` is a crash, or somebody else's kill. */
+/**
+ * Returns why a tool was killed, or `undefined` when it exited or never started. `signal` is a crash, or a kill from
+ * outside the service.
+ */
 export function killReason({ reason, signal }: CommandError): KillReason | undefined {
   if (reason === 'timeout' || reason === 'cancelled') return reason;
   if (reason !== 'signal') return undefined;

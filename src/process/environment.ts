@@ -1,32 +1,35 @@
+/** @module Builds the environment of a tool. A tool inherits no variable except `PATH`. */
+
 import type { Command } from './command.ts';
 
-/** The whole environment of a tool: nothing is inherited but where programs are looked for. */
-
+/** Options that determine the environment of a tool. */
 export interface EnvironmentOptions {
-  /** `PATH`, as it was inherited. */
+  /** `PATH` of the service. */
   readonly searchPath: string;
-  /** A folder that holds `ImageMagick/policy.xml`. */
+  /** Folder that contains `ImageMagick/policy.xml`. */
   readonly policyFolder: string;
   readonly limits?: MagickLimits;
-  /** What differs. */
+  /** Variables that are added, or that replace the defaults. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** What ImageMagick may use at most, below what the policy allows. */
+/** Resource limits of ImageMagick. They can only lower the limits of the policy. */
 export interface MagickLimits {
-  /** Of one picture. */
+  /** Pixels of one image. */
   readonly pixels: number;
   readonly memoryBytes: number;
-  /** Pictures in one file. */
+  /** Images in one file. */
   readonly frames: number;
 }
 
 const MIB = 1024 ** 2;
 
 /**
- * How glibc gets memory for pictures: by pages of 2 MiB, where the kernel gives those to who asks for them, since every
- * small one that is touched costs half a microsecond or more (of a process for 3 megapixels, JPEG to JPEG, 71 ms became
- * 61); and up to 64 MiB that were freed are kept, for whatever comes next in the same process.
+ * Tunes how glibc allocates memory for images.
+ *
+ * - Pages of 2 MiB, where the kernel offers them on request (`madvise`). Each small page costs 0.5 µs or more when it is
+ *   first touched: converting 3 megapixels from JPEG to JPEG takes 61 ms instead of 71 ms.
+ * - Up to 64 MiB of freed memory stay in the process, for its next allocations.
  */
 const MEMORY = {
   GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1',
@@ -35,11 +38,14 @@ const MEMORY = {
 };
 
 /**
- * Rights come from the policy read last, limits from the one read first: with both
- * variables at our folder both are ours. HOME must not be a place a job can write.
+ * Returns the environment of a command.
+ *
+ * ImageMagick takes rights from the policy that it reads last, and limits from the one that it reads first. So
+ * `XDG_CONFIG_HOME` and `MAGICK_CONFIGURE_PATH` both point to the policy folder. `HOME` must not be a folder that a job
+ * can write to.
  */
 export function environment(
-  { searchPath, policyFolder, limits, environment: own }: EnvironmentOptions,
+  { searchPath, policyFolder, limits, environment: overrides }: EnvironmentOptions,
   { cwd, timeoutMs }: Command,
 ): Record<string, string> {
   return {
@@ -49,7 +55,8 @@ export function environment(
     XDG_CONFIG_HOME: policyFolder,
     MAGICK_CONFIGURE_PATH: `${policyFolder}/ImageMagick`,
     MAGICK_THREAD_LIMIT: '1',
-    MAGICK_TIME_LIMIT: String(Math.ceil(timeoutMs / 1000) + 1), // our own comes first, and is told from others
+    // One second later than the time limit of the service, which reports a timeout as such.
+    MAGICK_TIME_LIMIT: String(Math.ceil(timeoutMs / 1000) + 1),
     MAGICK_TEMPORARY_PATH: cwd,
     TMPDIR: cwd,
     XDG_CACHE_HOME: cwd,
@@ -59,11 +66,11 @@ export function environment(
       MAGICK_MEMORY_LIMIT: String(limits.memoryBytes),
       MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits)),
     }),
-    ...own,
+    ...overrides,
   };
 }
 
-/** Of ImageMagick's list of pictures: copies stand beside the frames while they are put together. */
+/** Returns the limit of ImageMagick's image list. While ImageMagick composes frames, the list also holds copies of them. */
 export function listLength({ frames }: Pick<MagickLimits, 'frames'>): number {
   return 3 * frames + 12;
 }

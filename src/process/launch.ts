@@ -1,55 +1,66 @@
+/**
+ * @module Starts one program in a sandbox: with its own environment, with resource limits, and in a process group that is
+ * killed as a whole.
+ */
+
 import { type Command, CommandError, type FailureReason, MAX_OUTPUT_BYTES } from './command.ts';
 import { type EnvironmentOptions, environment } from './environment.ts';
 import type { Exit, LaunchedProcess } from './launcher/launcher.ts';
 import type { Launchers } from './launcher/pool.ts';
 import { CANNOT_RUN } from './launcher/script.ts';
 
-/** Starts one program, shut in: a bare environment, limits, and a whole process group that dies together. */
-
-/** What shuts one command in. */
+/** Sandbox of one command. */
 interface Confinement {
-  /** Of the process, by name of setrlimit(2): what `ulimit` is told. */
+  /** Limits of setrlimit(2), each as the arguments of `ulimit`. */
   readonly limits?: readonly string[];
-  /** The programs and their arguments that are put in front of it. */
+  /** Wrapper programs and their arguments, which precede the command line. */
   readonly words?: readonly string[];
-  /** Files that these read, by the number of a descriptor. */
+  /** Paths of files that the wrapper programs read, by file descriptor. */
   readonly opened?: Readonly<Record<number, string>>;
-  /** Whether all that the command starts ends with it, without further ado. */
+  /** Whether all descendants of the command end with it. */
   readonly endsDescendants?: boolean;
 }
+
+/** Returns the sandbox of a command. */
 export type Confine = (command: Command) => Confinement;
 
+/** Dependencies of {@link launch}. */
 export interface LaunchDeps extends EnvironmentOptions {
   readonly launchers: Launchers;
+  /** Returns the sandbox of each command. Without it, commands run unconfined. */
   readonly confine?: Confine;
 }
 
+/** A running command. */
 export interface Launched extends Omit<LaunchedProcess, 'exit' | 'kill'> {
+  /** Resolves when the command has ended and its output is closed. */
   readonly ended: Promise<Ended>;
-  /** Kills it, with all that it has started. The first reason counts. */
-  stop(why: FailureReason): void;
+  /** Kills the command and its descendants. Only the reason of the first call is reported. */
+  stop(reason: FailureReason): void;
 }
 
-/** How a command ended. */
+/** Result of a command that has ended. */
 export interface Ended {
   readonly exit: Exit;
-  /** Why the service ended it, where it did. */
+  /** Reason why the service killed the command, if it did. */
   readonly stopped?: FailureReason | undefined;
 }
 
-/** A pipe to write to. */
+/** Options of a standard input that is a pipe. */
 export interface Piped {
-  /** What is printed in the command's name when the pipe is open at its other end: what is written before may be lost. */
+  /** Marker that the child prints to stdout once it has opened stdin. Data written earlier may be lost. */
   readonly hello: string;
 }
 
 /**
- * @param piped to write to it, instead of the command's own input
- * @throws CommandFailed when this machine has no process, or no file, left for it
+ * Starts a command.
+ *
+ * @param piped connects standard input to a pipe instead of `command.stdin`
+ * @throws CommandError `unrunnable` when the machine has no process or no file descriptor left
  */
 export async function launch(deps: LaunchDeps, command: Command, piped?: Piped): Promise<Launched> {
-  const { words = [], ...confinement } = deps.confine?.(command) ?? {};
-  const [file = command.file, ...args] = [...words, command.file, ...command.args];
+  const { words: wrapper = [], ...confinement } = deps.confine?.(command) ?? {};
+  const [file = command.file, ...args] = [...wrapper, command.file, ...command.args];
   const options = {
     ...confinement,
     cwd: command.cwd,
@@ -65,19 +76,19 @@ export async function launch(deps: LaunchDeps, command: Command, piped?: Piped):
   return {
     ...launched,
     ended: exit.then((ended) => ({ exit: ended, stopped })),
-    stop(why) {
-      stopped ??= why;
+    stop(reason) {
+      stopped ??= reason;
       kill();
     },
   };
 }
 
 /**
- * Stops what takes too long, or is not wanted any more.
+ * Calls `stop` when the time limit of a command expires or its signal aborts.
  *
- * @returns what calls that off
+ * @returns a function that removes the timer and the listener
  */
-export function keepTime({ timeoutMs, signal }: Command, stop: (why: FailureReason) => void): () => void {
+export function keepTime({ timeoutMs, signal }: Command, stop: (reason: FailureReason) => void): () => void {
   const timer = setTimeout(stop, timeoutMs, 'timeout');
   const cancel = (): void => stop('cancelled');
   signal?.addEventListener('abort', cancel, { once: true });
@@ -88,11 +99,16 @@ export function keepTime({ timeoutMs, signal }: Command, stop: (why: FailureReas
   };
 }
 
+/** Returns true when the command exited with status 0 and was not stopped. */
 export function endedWell({ exit, stopped }: Ended): boolean {
   return exit.exitCode === 0 && !stopped;
 }
 
-/** Collects what a stream prints, the first {@link MAX_OUTPUT_BYTES} of it. */
+/**
+ * Collects the first {@link MAX_OUTPUT_BYTES} of a stream.
+ *
+ * @returns a function that returns the text collected so far
+ */
 export function keepStart(stream: NodeJS.ReadableStream): () => string {
   const chunks: Buffer[] = [];
   let kept = 0;
@@ -104,21 +120,22 @@ export function keepStart(stream: NodeJS.ReadableStream): () => string {
 }
 
 /**
- * Exit code of abort(3) in a process that may not signal itself. Also of a dynamic linker that misses a library or a symbol, and
- * of a program that cannot start another; these say so on standard error.
+ * Exit status 127: either abort(3) in a sandbox that forbids signals, or a dynamic linker that misses a library or a
+ * symbol, or a program that cannot start another. The latter two explain themselves on standard error.
  */
-const ABORTED = 127;
-const NOT_THERE = /loading shared librar|symbol lookup error|relocat|not found|no such file/i;
+const EXIT_NOT_FOUND_OR_ABORTED = 127;
+const LOADER_ERROR = /loading shared librar|symbol lookup error|relocat|not found|no such file/i;
 
+/** Converts the end of a command that did not succeed to an error. */
 export function failureOf({ exit, stopped }: Ended, { file }: Command, stderr: string): CommandError {
   const { exitCode, signal, error: cause } = exit;
-  const reason = stopped ?? reasonOf(exit, stderr);
+  const reason = stopped ?? classifyExit(exit, stderr);
   const message = `${file} ended with ${stopped ?? signal ?? exitCode ?? cause?.message}`;
   return new CommandError(reason, message, { stderr, exitCode, signal, cause });
 }
 
-function reasonOf({ exitCode, signal, error }: Exit, stderr: string): FailureReason {
+function classifyExit({ exitCode, signal, error }: Exit, stderr: string): FailureReason {
   if (error || exitCode === CANNOT_RUN) return 'unrunnable';
-  if (exitCode === ABORTED) return NOT_THERE.test(stderr) ? 'unrunnable' : 'signal';
+  if (exitCode === EXIT_NOT_FOUND_OR_ABORTED) return LOADER_ERROR.test(stderr) ? 'unrunnable' : 'signal';
   return signal ? 'signal' : 'exit';
 }

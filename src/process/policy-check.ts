@@ -4,12 +4,12 @@ import { CommandError, type RunCommand } from './command.ts';
 import { listLength, type MagickLimits } from './environment.ts';
 import type { Magick } from './toolchain.ts';
 
-/** One grey pixel, as PNG. */
+/** PNG of one grey pixel. */
 export const ONE_PIXEL = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==',
   'base64',
 );
-/** Limits that only our policy and our environment set together, as versions 6 and 7 print them. */
+/** Lines of `-list resource`, in versions 6 and 7, when both the policy and the environment of the service apply. */
 const expectedLimits = (limits: MagickLimits): RegExp[] => [
   /^\s*Width: 16(?:\.4K|384)P$/m,
   /^\s*Disk: 0B$/m,
@@ -18,12 +18,14 @@ const expectedLimits = (limits: MagickLimits): RegExp[] => [
 const PROBE_TIMEOUT_MS = 10_000;
 
 /**
- * Whether ImageMagick obeys the policy that {@link RunCommand} brings with it. It fails open: a
- * policy it cannot find or read leaves only the system's rules, in silence. So the very
- * program that will run is asked for something that only our policy forbids, for something
- * that the system's may forbid, and for its limits.
+ * Checks whether ImageMagick enforces the policy that `run` passes in its environment.
  *
- * @param folder an empty folder of the caller's
+ * ImageMagick fails open: when it cannot find or read a policy, it silently applies only the policy of the system. So
+ * this function runs the program three times: with an operation that only the policy of the service forbids, with one
+ * that the policy of the system may forbid, and with a listing of its limits.
+ *
+ * @param folder an empty folder, which receives the files of the check
+ * @param toolLimits the limits that ImageMagick must report
  */
 export async function isPolicyEnforced(
   magick: Magick,
@@ -32,12 +34,12 @@ export async function isPolicyEnforced(
   toolLimits: MagickLimits,
 ): Promise<boolean> {
   await writeFile(join(folder, 'in'), ONE_PIXEL);
-  const ask = (...args: string[]) =>
+  const probe = (...args: string[]) =>
     run({ file: magick.path, args, cwd: folder, timeoutMs: PROBE_TIMEOUT_MS });
   const [forbidden, allowed, limits] = await Promise.allSettled([
-    ask('xc:red', 'PNG:forbidden.png'),
-    ask('PNG:in', 'PDF:allowed.pdf'),
-    ask('-list', 'resource'),
+    probe('xc:red', 'PNG:forbidden.png'),
+    probe('PNG:in', 'PDF:allowed.pdf'),
+    probe('-list', 'resource'),
   ]);
   return (
     forbidden.status === 'rejected' &&

@@ -1,72 +1,82 @@
+/** @module Queue of conversions. It limits how many run at once, and shares slots and queue fairly between clients. */
+
 import pLimit from 'p-limit';
 import { ClientDisconnectedError, serviceError } from '../errors.ts';
 
-/** Runs jobs, a limited number at once, and shares places and queue fairly between clients. */
-
+/** Runs jobs, a limited number at once, and schedules them fairly between clients. */
 export interface ConversionQueue {
   /**
-   * Runs `job` when a place is free.
+   * Runs `job` when a slot is free.
    *
-   * A free place goes to the client that runs the fewest jobs, and of those to the one that was not served for the
-   * longest. Within one client it goes to a group by the same rule, and within a group to the job that came first.
+   * A free slot goes to the client with the fewest running jobs. Among these clients, it goes to the one that has waited
+   * longest since it was last served. Within a client, the same rule selects a group. Within a group, jobs run in the
+   * order of their arrival.
    *
-   * When the queue is full, a new job takes the place of the newest waiting job of the client that has the most
-   * waiting, as long as its own client has fewer. So only a client that has filled its own share is refused.
+   * When the queue is full, a new job replaces the newest waiting job of the client with the most waiting jobs, if the
+   * new job's client has fewer. So the queue rejects jobs only of clients that have filled their own share.
    *
-   * @param job receives how long it waited, in milliseconds
-   * @throws ServiceError BUSY when there is no place in the queue, or when another client takes the place of the job
-   * @throws ClientGone when the signal fires before the job starts; the job then never starts
+   * @param job receives the time that it waited, in ms
+   * @throws ServiceError BUSY when the queue is full, or when a job of another client replaces this one
+   * @throws ClientDisconnectedError when the signal aborts before the job starts; the job then never starts
    */
   run<T>(job: (waitedMs: number) => Promise<T>, owner: JobOwner): Promise<T>;
-  /** How many jobs wait, and how many run. */
+  /** Returns the numbers of waiting and running jobs. */
   stats(): { readonly waiting: number; readonly running: number };
 }
 
-/** Whose job it is. */
+/** Client and request that a job belongs to. */
 interface JobOwner {
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** The key of the client. All jobs without one belong to the same client. */
+  /** Key of the client. All jobs without a key belong to one client. */
   readonly client?: string | undefined;
-  /** The request that the job belongs to, when it may have several. */
+  /** Request that the job belongs to, if the request can have several jobs. */
   readonly group?: object | undefined;
 }
 
 interface WaitingJob {
-  /** Increases with each job. */
+  /** Logical time of arrival. It increases with each job. */
   readonly arrival: number;
   readonly group: object;
-  /** Runs the job to its end. Returns the function that settles the promise of the caller. */
+  /** Runs the job. Resolves to the function that settles the promise of the caller. */
   readonly run: () => Promise<() => void>;
-  readonly refuse: () => void;
+  /** Rejects the promise of the caller with `BUSY`. */
+  readonly reject: () => void;
 }
 
-/** What a client, or a group, has of the places. `lastServed` compares with {@link WaitingJob.arrival}. */
+/** Slots that a client, or a group, uses. */
 interface Usage {
   running: number;
+  /** Logical time when a job of it last ended, on the clock of {@link WaitingJob.arrival}. */
   lastServed: number;
 }
 
 interface Client extends Usage {
   readonly key: string | undefined;
-  /** In the order they came. */
+  /** Waiting jobs, in the order of arrival. */
   readonly waiting: WaitingJob[];
 }
 
-/** @param limits.queueLimit how many jobs of all clients together may wait */
+/**
+ * Creates a queue.
+ *
+ * @param limits.concurrency maximum number of running jobs
+ * @param limits.queueLimit maximum number of waiting jobs, of all clients together
+ */
 export function createQueue(limits: {
   readonly concurrency: number;
   readonly queueLimit: number;
 }): ConversionQueue {
   const limit = pLimit(limits.concurrency);
-  /** Those that have jobs. */
+  /** Clients with waiting or running jobs. */
   const clients = new Map<string | undefined, Client>();
   const groups = new WeakMap<object, Usage>();
   let clock = 0;
   let waiting = 0;
   let running = 0;
 
-  /** The client with this key, which is remembered while it has jobs. */
-  function clientOf(key: string | undefined): Client {
+  /** Returns the client with this key, and adds it if it has no jobs yet. */
+  function getClient(key: string | undefined): Client {
     const client = clients.get(key) ?? { key, waiting: [], running: 0, lastServed: 0 };
     clients.set(key, client);
     return client;
@@ -88,7 +98,7 @@ export function createQueue(limits: {
     forgetIfIdle(client);
   }
 
-  /** Makes room in a full queue at the cost of the client that has the most in it, when `newcomer` has less. */
+  /** Drops the newest job of the client with the most waiting jobs, unless `newcomer` has as many. Returns whether it did. */
   function makeRoom(newcomer: Client): boolean {
     const longest = [...clients.values()].reduce((most, client) =>
       client.waiting.length > most.waiting.length ? client : most,
@@ -96,11 +106,11 @@ export function createQueue(limits: {
     if (newcomer.waiting.length >= longest.waiting.length) return false;
     const dropped = longest.waiting.at(-1) as WaitingJob;
     leaveQueue(longest, dropped);
-    dropped.refuse();
+    dropped.reject();
     return true;
   }
 
-  /** Runs the next job in a place that has become free. There is none when a job has left the queue meanwhile. */
+  /** Runs the next job in a free slot. The queue can be empty, since jobs can leave it while they wait. */
   async function serveNext(): Promise<void> {
     const candidates = [...clients.values()].filter((each) => each.waiting.length > 0);
     const client = leastServed(candidates, (each) => each, firstArrival);
@@ -118,14 +128,14 @@ export function createQueue(limits: {
       usage.lastServed = clock;
     }
     forgetIfIdle(client);
-    // Last, so that a caller who brings another job at once finds the place free.
+    // Settle last, so that the slot is free for a caller that immediately adds another job.
     settleCaller();
   }
 
   return {
     run<T>(job: (waitedMs: number) => Promise<T>, { signal, client: key, group = {} }: JobOwner): Promise<T> {
       if (signal.aborted) return Promise.reject(new ClientDisconnectedError());
-      const client = clientOf(key);
+      const client = getClient(key);
       const isFull = running + waiting >= limits.concurrency + limits.queueLimit;
       if (isFull && !makeRoom(client)) {
         forgetIfIdle(client);
@@ -145,12 +155,12 @@ export function createQueue(limits: {
             (error) => () => reject(error),
           );
         },
-        refuse() {
+        reject() {
           signal.removeEventListener('abort', leave);
           reject(serviceError('BUSY'));
         },
       };
-      // The job gives up its place in the queue at once, not when its turn comes.
+      // Free the place in the queue immediately, not when the job would start.
       const leave = (): void => {
         leaveQueue(client, entry);
         reject(new ClientDisconnectedError());
@@ -158,7 +168,7 @@ export function createQueue(limits: {
       signal.addEventListener('abort', leave, { once: true });
       client.waiting.push(entry);
       waiting += 1;
-      // A job that left the queue has left its turn to this one.
+      // A job that left the queue leaves its pending call of serveNext, which serves this job.
       if (limit.pendingCount < waiting) void limit(serveNext);
       return promise;
     },
@@ -171,8 +181,8 @@ function firstArrival({ waiting }: Client): number {
 }
 
 /**
- * The candidate that runs the fewest jobs; of those, the one that has waited the longest since it came or since it was
- * served.
+ * Returns the candidate with the fewest running jobs. Among equals, returns the one that has waited longest since it
+ * arrived or was last served.
  */
 function leastServed<T>(
   candidates: readonly T[],

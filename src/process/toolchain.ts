@@ -1,57 +1,66 @@
+/** @module Finds the tools that are installed, their versions, and the formats that ImageMagick supports. */
+
 import { constants } from 'node:fs';
 import { access, open, realpath } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { RunCommand } from './command.ts';
 
-/** Finds the programs this machine has, and asks them who they are and what they can do. */
-
+/** An installed program. */
 export interface Tool {
   /** Absolute path. */
   readonly path: string;
   readonly version: string;
 }
 
+/** An installed ImageMagick. */
 export interface Magick extends Tool {
   readonly major: 6 | 7;
-  /** Canonical coder names it can read and write. */
+  /** Canonical names of the coders that can read, and of those that can write. */
   readonly reads: ReadonlySet<string>;
   readonly writes: ReadonlySet<string>;
 }
 
+/** Tools that were found. */
 export interface Toolchain {
   readonly magick: Magick | undefined;
+  /** rsvg-convert of librsvg, which renders SVG. */
   readonly rsvg: Tool | undefined;
-  /** libheif's decoder, which ImageMagick 6 needs for AVIF. */
+  /** heif-convert of libheif, which decodes AVIF for ImageMagick 6. */
   readonly heif: Tool | undefined;
-  /** libwebp's assembler, which ImageMagick 6 needs for WebP that moves. */
+  /** img2webp of libwebp, which assembles animated WebP for ImageMagick 6. */
   readonly img2webp: Tool | undefined;
 }
 
+/** Where to look for the tools. */
 export interface ToolSearch {
-  /** Folders, separated as in PATH. */
+  /** Folders, separated as in `PATH`. */
   readonly path: string;
-  /** Absolute paths that win over the search. */
+  /** Absolute paths that override the search. */
   readonly magickBin?: string | undefined;
   readonly rsvgBin?: string | undefined;
 }
 
-/** A tool that does not answer such a question in this time is no use. */
+/** Time limit of a probe, in ms. A tool that exceeds it counts as missing. */
 const PROBE_TIMEOUT_MS = 10_000;
 
-/** How a tool is asked who it is, and what only the right one answers: its version. */
+/** Identifies a tool and its version. */
 export interface VersionProbe {
+  /** Arguments that make the tool print its version. */
   readonly args: readonly string[];
+  /** Matches the output of this tool only. The first group is the version. */
   readonly pattern: RegExp;
 }
 
+/** Version probe of each tool. */
 export const VERSION_PROBES: Readonly<Record<keyof Toolchain, VersionProbe>> = {
-  // Other programs are called `convert` too; only this line makes one ImageMagick.
+  // Other programs are also named `convert`. Only ImageMagick prints this line.
   magick: { args: ['-version'], pattern: /^Version: ImageMagick (([67])\.\S+)/m },
   rsvg: { args: ['--version'], pattern: /^rsvg-convert(?: version)? (\d\S*)/m },
   heif: { args: ['--help'], pattern: /libheif version: (\S+)/ },
   img2webp: { args: ['-version'], pattern: /^(?:WebP Encoder version: )?(\d[\d.]*)/m },
 };
 
+/** Finds the tools, and their versions. A tool that is missing or does not respond is `undefined`. */
 export async function findToolchain(search: ToolSearch, run: RunCommand): Promise<Toolchain> {
   const rsvgs = search.rsvgBin ? [search.rsvgBin] : candidatesOnPath(['rsvg-convert'], search.path);
   const [magick, rsvg, heif, img2webp] = await Promise.all([
@@ -63,7 +72,7 @@ export async function findToolchain(search: ToolSearch, run: RunCommand): Promis
   return { magick, rsvg, heif, img2webp };
 }
 
-/** The first program of that name that may be run. */
+/** Returns the path of the first executable with this name, or `undefined`. */
 export async function findProgram(name: string, searchPath: string): Promise<string | undefined> {
   return (await distinctPrograms(candidatesOnPath([name], searchPath)))[0]?.path;
 }
@@ -77,23 +86,23 @@ async function findMagick({ path, magickBin }: ToolSearch, run: RunCommand): Pro
 }
 
 /**
- * The best of the candidates that answer: real programs before scripts that only
- * pass calls on, which cost time at every call; then the highest major version.
+ * Returns the best of the candidates that respond to the probe. Binaries precede wrapper scripts, which add time to each
+ * call; then the highest major version wins.
  */
 async function findTool(
   candidates: readonly string[],
   run: RunCommand,
-  question: VersionProbe,
+  { args, pattern }: VersionProbe,
 ): Promise<Tool | undefined> {
   const programs = await distinctPrograms(candidates);
   for (const scripts of [false, true]) {
-    const asked = programs
+    const probed = programs
       .filter((program) => program.script === scripts)
       .map(async ({ path }) => {
-        const { stdout, stderr } = await probe(run, path, question.args);
-        return { path, version: question.pattern.exec(stdout + stderr)?.[1] ?? '' };
+        const { stdout, stderr } = await probe(run, path, args);
+        return { path, version: pattern.exec(stdout + stderr)?.[1] ?? '' };
       });
-    const tools = (await Promise.all(asked)).filter(({ version }) => version !== '');
+    const tools = (await Promise.all(probed)).filter(({ version }) => version !== '');
     const [best] = tools.sort((a, b) => major(b) - major(a));
     if (best) return best;
   }
@@ -107,7 +116,7 @@ function candidatesOnPath(names: readonly string[], path: string): string[] {
   return names.flatMap((name) => folders.map((folder) => join(folder, name)));
 }
 
-/** Those that exist and may be run, each once, however many links lead to it. */
+/** Returns the paths of executables, without further links to the same file. */
 async function distinctPrograms(paths: readonly string[]): Promise<{ path: string; script: boolean }[]> {
   const programs = new Map<string, { path: string; script: boolean }>();
   for (const path of paths) {
@@ -116,7 +125,7 @@ async function distinctPrograms(paths: readonly string[]): Promise<{ path: strin
       const real = await realpath(path);
       if (!programs.has(real)) programs.set(real, { path, script: await isScript(real) });
     } catch {
-      // Not there, or not ours to run: the next one may be.
+      // The file is missing or not executable.
     }
   }
   return [...programs.values()];
@@ -132,7 +141,7 @@ async function isScript(path: string): Promise<boolean> {
   }
 }
 
-/** What a program answers, whatever status it ends with; nothing when it cannot be asked. */
+/** Returns the output of a program, or empty output when it fails. */
 async function probe(
   run: RunCommand,
   file: string,
@@ -145,7 +154,10 @@ async function probe(
   }
 }
 
-/** Rows such as `     WEBP* WEBP      rw+   WebP Image Format (libwebp 1.2.4 [020F])`. */
+/**
+ * Parses the output of `-list format` into the coders that can read and those that can write. A row looks like
+ * `     WEBP* WEBP      rw+   WebP Image Format (libwebp 1.2.4 [020F])`.
+ */
 export function parseFormats(list: string): { reads: Set<string>; writes: Set<string> } {
   const rows = [...list.matchAll(/^\s*([A-Z0-9-]+)\*?\s+\S+\s+([r-])([w-])[+-]\s/gm)];
   const names = (column: number, flag: string) =>

@@ -34,8 +34,8 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
     ({ code }: ServiceError) => code,
   );
 
-describe('the room on the disk', () => {
-  it('counts what requests under way have announced, so that they do not all count on the same free bytes', async () => {
+describe('disk space accounting', () => {
+  it('counts announced uploads, so that concurrent requests do not rely on the same free bytes', async () => {
     const { open, room } = disk(100);
     const requests = await Promise.all([open(undefined, 40), open(undefined, 40)]);
     expect(room.held()).to.equal(80 * MIB);
@@ -58,7 +58,7 @@ describe('the room on the disk', () => {
     expect(room.held()).to.equal(0);
   });
 
-  it('gives back what was announced and not sent', async () => {
+  it('releases announced bytes that were not sent', async () => {
     const { open, room } = disk(100);
     const request = await open('a', 40);
     await request.store(MIB);
@@ -66,7 +66,7 @@ describe('the room on the disk', () => {
     expect(room.held()).to.equal(MIB);
   });
 
-  it('refuses what is unpacked beyond what was announced when there is no room for it', async () => {
+  it('throws DISK_FULL when unpacked files exceed the announced size and the free space', async () => {
     const { open } = disk(100);
     const request = await open('a', 1);
     let unpacked = 0;
@@ -74,7 +74,7 @@ describe('the room on the disk', () => {
     expect(unpacked).to.be.within(50, 55); // half of the disk
   });
 
-  it('holds the room for the largest possible result until the real one is there', async () => {
+  it('reserves space for the largest possible result until the real one is written', async () => {
     const { open, room } = disk(100);
     const request = await open('a', 0);
     const settle = await request.reserve(30 * MIB);
@@ -83,7 +83,7 @@ describe('the room on the disk', () => {
     expect([room.stored(), room.held()]).to.deep.equal([2 * MIB, 2 * MIB]);
   });
 
-  it('waits for results that are being made, since most take much less than was reserved for them', async () => {
+  it('waits for pending results, since most are much smaller than their reservation', async () => {
     const { open, room } = disk(100);
     const request = await open('a', 0);
     const first = await request.reserve(30 * MIB);
@@ -95,7 +95,7 @@ describe('the room on the disk', () => {
     expect([room.stored(), room.held()]).to.deep.equal([3 * MIB, 3 * MIB]);
   });
 
-  it('refuses to reserve room when the results that were being made have settled and left too little', async () => {
+  it('throws DISK_FULL when the pending results have settled and left too little space', async () => {
     const { open } = disk(100);
     const request = await open('a', 0);
     const first = await request.reserve(46 * MIB);
@@ -105,14 +105,14 @@ describe('the room on the disk', () => {
     expect(await Promise.all([second, third])).to.deep.equal(['DISK_FULL', 'DISK_FULL']);
   });
 
-  it('reserves no more than half of the disk for one result, so that a small disk can do something', async () => {
+  it('reserves at most half of the disk for one result, so that a small disk is usable', async () => {
     const { open, room } = disk(100);
     const settle = await (await open('a', 1)).reserve(300 * MIB);
     expect(room.held()).to.be.within(40 * MIB, 54 * MIB);
     settle(0);
   });
 
-  it('leaves half of the disk free when one client wants all of it', async () => {
+  it('keeps half of the disk free when a single client fills it', async () => {
     const { openStored, open } = disk(100);
     let opened = 0;
     while ((await codeOf(openStored('greedy', 5))) === 'OK') opened += 1;
@@ -120,7 +120,7 @@ describe('the room on the disk', () => {
     expect(await codeOf(open('modest', 20))).to.equal('OK');
   });
 
-  it('lets a client have more than its share as long as the share of another one stays free', async () => {
+  it('lets a client exceed its share as long as the share of another one stays free', async () => {
     const { openStored, open } = disk(200);
     for (const client of ['a', 'b', 'c']) await openStored(client, 5);
     // With four clients a share is a fifth.
@@ -128,7 +128,7 @@ describe('the room on the disk', () => {
     expect(await codeOf(open('d', 90))).to.equal('DISK_FULL');
   });
 
-  it('cuts off the slowest answers of clients over their share for a client under its share, and no more than it must', async () => {
+  it('cuts off only as many of the slowest responses of clients over their share as a client under its share needs', async () => {
     const { openStored, openAnswer, open } = disk(100);
     const cut: string[] = [];
     await openAnswer('slow', 20, 30_000, cut);
@@ -144,7 +144,7 @@ describe('the room on the disk', () => {
     expect(cut).to.deep.equal(['slow 20000']);
   });
 
-  it('cuts no answer off for a client that is over its share itself', async () => {
+  it('cuts off no response for a client that exceeds its share', async () => {
     const { openAnswer, open, openStored } = disk(100);
     const cut: string[] = [];
     await openAnswer('slow', 50, 10, cut);
@@ -157,7 +157,7 @@ describe('the room on the disk', () => {
     ['one address', 1],
     ['eight addresses', 8],
   ] as const) {
-    it(`always has room for another client, whatever slow readers from ${what} hold`, async () => {
+    it(`always has space for another client when slow readers from ${what} hold the rest`, async () => {
       const { openAnswer, open } = disk(1024);
       const cut: string[] = [];
       for (let at = 0; at < 16; at += 1)
@@ -170,7 +170,7 @@ describe('the room on the disk', () => {
     });
   }
 
-  it('takes every request where the disk does not tell what it has left', async () => {
+  it('accepts every request when the free space is unknown', async () => {
     const room = createDiskRoom(async () => undefined);
     expect(await codeOf(room.open('a', 10 ** 15))).to.equal('OK');
   });

@@ -36,13 +36,13 @@ async function age(path: string, now: number): Promise<void> {
   await utimes(path, seconds, seconds);
 }
 
-describe('the sweep of folders that killed processes left', () => {
+describe('removeStaleWorkspaces', () => {
   let tempDir: string;
   beforeEach(async () => {
     tempDir = await makeTempDir('sweep');
   });
 
-  it('removes folders of dead processes, and leaves those of live processes and other files', async () => {
+  it('removes folders of dead processes, and keeps those of running processes and other files', async () => {
     const other = spawn('sleep', ['60']);
     const gone = await instanceFolder(tempDir, await deadProcess());
     const live = await instanceFolder(tempDir, await currentProcess(other.pid));
@@ -56,7 +56,7 @@ describe('the sweep of folders that killed processes left', () => {
     other.kill('SIGKILL');
   });
 
-  it('removes folders that version 0.1 left, which have the process in their name', async () => {
+  it('removes folders of version 0.1, which have the process in their name', async () => {
     const { pid, started, namespace } = await deadProcess();
     const gone = `imagemill-${pid}-${started}-${namespace}-abcdef`;
     const me = await currentProcess();
@@ -66,7 +66,7 @@ describe('the sweep of folders that killed processes left', () => {
     expect(await readdir(tempDir)).to.deep.equal([live]);
   });
 
-  it('leaves folders of another container for a day after their last change', async () => {
+  it('keeps folders of another container for a day after their last change', async () => {
     const now = Date.now();
     const recent = await instanceFolder(tempDir, { pid: 7, started: '99', namespace: '1' });
     const stale = await instanceFolder(tempDir, { pid: 8, started: '99', namespace: '1' });
@@ -75,7 +75,7 @@ describe('the sweep of folders that killed processes left', () => {
     expect(await readdir(tempDir)).to.deep.equal([recent]);
   });
 
-  it('leaves a folder that another instance is making, before and while its owner is written', async () => {
+  it('keeps a folder that another instance is creating, before and while it writes the owner', async () => {
     const making = ['imagemill-instance-aaaaaa', 'imagemill-instance-bbbbbb'];
     for (const name of making) await mkdir(join(tempDir, name));
     await writeFile(join(tempDir, making[1] as string, OWNER_FILE), '{"pid":');
@@ -83,7 +83,7 @@ describe('the sweep of folders that killed processes left', () => {
     expect(await readdir(tempDir)).to.have.members(making);
   });
 
-  it('removes a folder without an owner after a day, and only when it is empty', async () => {
+  it('removes a folder without an owner after a day, only if it is empty', async () => {
     const now = Date.now();
     const [empty, full] = ['imagemill-instance-aaaaaa', 'imagemill-instance-bbbbbb'] as const;
     for (const name of [empty, full]) await mkdir(join(tempDir, name));
@@ -93,7 +93,7 @@ describe('the sweep of folders that killed processes left', () => {
     expect(await readFile(join(tempDir, full, 'notes.txt'), 'utf8')).to.equal('kept');
   });
 
-  it('follows no link, and removes no file that has the name of a folder', async () => {
+  it('does not follow links or remove files with the name of a folder', async () => {
     const elsewhere = await makeTempDir('elsewhere');
     const gone = await instanceFolder(elsewhere, await deadProcess());
     await symlink(join(elsewhere, gone), join(tempDir, 'imagemill-instance-aaaaaa'));
@@ -103,7 +103,7 @@ describe('the sweep of folders that killed processes left', () => {
     expect(await readdir(tempDir)).to.have.length(2);
   });
 
-  it('leaves folders of other users, also when it runs as root', async function () {
+  it('keeps folders of other users, even as root', async function () {
     requires(this, 'root', process.getuid?.() === 0); // only root can give a folder away
     const dead = await deadProcess();
     const names = [
@@ -116,7 +116,7 @@ describe('the sweep of folders that killed processes left', () => {
     expect(await readdir(tempDir)).to.have.members(names);
   });
 
-  it('finds nothing to do where there is no folder yet', async () => {
+  it('returns an empty list when the folder does not exist', async () => {
     expect(await removeStaleWorkspaces('/nonexistent')).to.deep.equal([]);
   });
 });

@@ -27,8 +27,8 @@ function withoutPrivileges(code: string): string {
   return stdout;
 }
 
-describe('a workspace', () => {
-  it('is private to the user, and each request and each file has its own', async () => {
+describe('workspace', () => {
+  it('is private to the user, with one folder per request and per file', async () => {
     const tempDir = await makeTempDir('temp');
     const workspaces = createWorkspaces(tempDir);
     const [one, other] = [await workspaces.open(), await workspaces.open()];
@@ -43,7 +43,7 @@ describe('a workspace', () => {
     await workspaces.close();
   });
 
-  it('has no number of a process in its path, which tools can see', async () => {
+  it('has no process ID in its path, which the tools can see', async () => {
     const workspaces = createWorkspaces(await makeTempDir('temp'));
     const { path } = await workspaces.open();
     expect(path.split('/').slice(-2).join('/')).to.match(
@@ -52,7 +52,7 @@ describe('a workspace', () => {
     await workspaces.close();
   });
 
-  it('is removed whole; and closing removes the rest, so that nothing is left', async () => {
+  it('is removed completely, and close() removes all others', async () => {
     const tempDir = await makeTempDir('temp');
     const workspaces = createWorkspaces(tempDir);
     const [one, other] = [await workspaces.open(), await workspaces.open()];
@@ -64,7 +64,7 @@ describe('a workspace', () => {
     expect(await readdir(tempDir)).to.deep.equal([]);
   });
 
-  it('is removed whole also when it holds much, or many', async () => {
+  it('is removed completely when it contains large or many files', async () => {
     const workspaces = createWorkspaces(await makeTempDir('temp'));
     const [heavy, crowded] = [await workspaces.open(), await workspaces.open()];
     await writeFile(join(await heavy.folder('1'), 'image.bmp'), Buffer.alloc(5_000_000));
@@ -75,7 +75,7 @@ describe('a workspace', () => {
     await workspaces.close();
   });
 
-  it('is not opened where there is no room for what is to come', async () => {
+  it('throws DISK_FULL when there is no space for the upload', async () => {
     const MIB = 1024 ** 2;
     const tempDir = await makeTempDir('temp');
     const workspaces = createWorkspaces(tempDir, async () => 18 * MIB);
@@ -87,7 +87,7 @@ describe('a workspace', () => {
     expect(await readdir(tempDir)).to.deep.equal([]);
   });
 
-  it('gives room back for what is discarded, and all of it when it is removed', async () => {
+  it('releases the space of discarded files, and all of it when it is removed', async () => {
     const workspaces = createWorkspaces(await makeTempDir('temp'));
     const workspace = await workspaces.open({ bytes: 1000 });
     const folder = await workspace.folder('1');
@@ -102,7 +102,7 @@ describe('a workspace', () => {
     await workspaces.close();
   });
 
-  it('throws the error of the work in it, not that of its removal, which is thrown only when there is no other', async () => {
+  it('throws the error of the work in preference to the error of its removal', async () => {
     const tempDir = await makeTempDir('temp');
     const code = `
       import { chmodSync } from 'node:fs';
@@ -120,7 +120,7 @@ describe('a workspace', () => {
     expect(withoutPrivileges(code)).to.equal('of the work 0\nEACCES 0\n');
   });
 
-  it('is made again when somebody tidied up the temporary folder meanwhile', async () => {
+  it('is created again after a cleanup of the temporary folder', async () => {
     const tempDir = await makeTempDir('temp');
     const workspaces = createWorkspaces(tempDir);
     await (await workspaces.open()).remove();
@@ -131,8 +131,8 @@ describe('a workspace', () => {
   });
 });
 
-describe('the removal of a folder', () => {
-  it('restores the rights that a tool has taken away from its folders', async () => {
+describe('removeFolder', () => {
+  it('restores the permissions that a tool has removed from its folders', async () => {
     const folder = await makeTempDir('locked');
     const inner = join(folder, 'request', 'job', 'deep');
     await mkdir(inner, { recursive: true });
@@ -145,8 +145,8 @@ describe('the removal of a folder', () => {
   });
 });
 
-describe('a workspace that cannot be made where it was', () => {
-  it('is made in one new place, however many ask at once, and nothing stays behind', async () => {
+describe('workspaces after the loss of their folder', () => {
+  it('are created in one new folder, even concurrently, and leave no files', async () => {
     const tempDir = await makeTempDir('temp');
     const workspaces = createWorkspaces(tempDir);
     await (await workspaces.open()).remove();
@@ -158,7 +158,7 @@ describe('a workspace that cannot be made where it was', () => {
     expect(await readdir(tempDir)).to.deep.equal([]);
   });
 
-  it('can be made again once the trouble is over', async () => {
+  it('are created again after the cause of a failure is fixed', async () => {
     const folder = await makeTempDir('temp');
     await writeFile(join(folder, 'blocked'), '');
     const workspaces = createWorkspaces(join(folder, 'blocked'));

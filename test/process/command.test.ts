@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { CommandError, type FailureReason, killReason } from '../../src/process/command.ts';
 
-describe('why a tool was killed', () => {
+describe('killReason', () => {
   const rows: readonly [
     reason: FailureReason,
     signal: NodeJS.Signals | undefined,
@@ -16,7 +16,7 @@ describe('why a tool was killed', () => {
     ['unrunnable', undefined, undefined],
   ];
   for (const [reason, signal, meaning] of rows) {
-    it(`is ${meaning ?? 'not said'} after ${reason} ${signal ?? ''}`, () => {
+    it(`returns ${meaning ?? 'undefined'} for reason ${reason}${signal ? ` and ${signal}` : ''}`, () => {
       expect(killReason(new CommandError(reason, '', { signal }))).to.equal(meaning);
     });
   }

@@ -184,7 +184,7 @@ const TRICKS: readonly (readonly string[])[] = [
   ].map((output) => ['PNG:in.png', output]),
 ];
 
-describe('the policy', () => {
+describe('ImageMagick policy', () => {
   let run: RunCommand;
   let magick: string;
   before(async () => {
@@ -208,13 +208,13 @@ describe('the policy', () => {
     return folder;
   };
 
-  it('lets the conversions through that are wanted, so that what follows proves something', async () => {
+  it('permits the supported conversions, so that the refusals below are meaningful', async () => {
     const folder = await prepared();
     await run({ file: magick, args: ['PNG:in.png', 'PNG:out.png'], cwd: folder, timeoutMs: 10_000 });
     expect(await readdir(folder)).to.include('out.png');
   });
 
-  it('of warm workers is the same but for standard input, by which they are told what to do', async () => {
+  it('for workers differs from the default only in permitting arguments from standard input', async () => {
     const rulesIn = async (folder: string): Promise<string[]> =>
       (await readFile(join(folder, 'ImageMagick/policy.xml'), 'utf8')).match(/<policy .*\/>/g) as string[];
     const standardInput = '<policy domain="path" rights="none" pattern="-"/>';

@@ -17,8 +17,8 @@ function openJob(log: string[], name: string) {
 const signal = new AbortController().signal;
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-describe('the pool', () => {
-  it('runs as many jobs at once as it has places, and the others in the order they came', async () => {
+describe('conversion queue', () => {
+  it('runs as many jobs at once as it has slots, and the others in the order of arrival', async () => {
     const pool = createQueue({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
     const jobs = ['a', 'b', 'c', 'd'].map((name) => openJob(log, name));
@@ -32,7 +32,7 @@ describe('the pool', () => {
     expect(await Promise.all(results)).to.deep.equal(['a', 'b', 'c', 'd']);
   });
 
-  it('refuses a job with 503 when the queue is full, and takes the next when it no longer is', async () => {
+  it('rejects a job with 503 while the queue is full, and accepts the next one afterwards', async () => {
     const pool = createQueue({ concurrency: 1, queueLimit: 1 });
     const log: string[] = [];
     const running = openJob(log, 'running');
@@ -50,12 +50,12 @@ describe('the pool', () => {
     expect(await Promise.all([second, third])).to.deep.equal(['waiting', 'next']);
   });
 
-  it('with a queue of 0 still runs what it has a place for', async () => {
+  it('runs jobs in free slots when the queue limit is 0', async () => {
     const pool = createQueue({ concurrency: 1, queueLimit: 0 });
     expect(await pool.run(async () => 'done', { signal })).to.equal('done');
   });
 
-  it('drops a job whose client leaves while it waits: at once, without starting it, and its place is free', async () => {
+  it('drops a waiting job immediately when its client disconnects, and frees its place', async () => {
     const pool = createQueue({ concurrency: 1, queueLimit: 1 });
     const log: string[] = [];
     const running = openJob(log, 'running');
@@ -70,14 +70,14 @@ describe('the pool', () => {
     expect(log).to.deep.equal(['start running']);
   });
 
-  it('does not take a job whose client has left already', async () => {
+  it('rejects a job whose client has already disconnected', async () => {
     const gone = await createQueue({ concurrency: 1, queueLimit: 1 })
       .run(async () => 'never', { signal: AbortSignal.abort() })
       .catch((error) => error);
     expect(gone).to.be.instanceOf(ClientDisconnectedError);
   });
 
-  it('hands on what a job throws, and goes on with the next', async () => {
+  it('rejects with the error of the job, and runs the next job', async () => {
     const pool = createQueue({ concurrency: 1, queueLimit: 5 });
     const failing = pool.run(() => Promise.reject(new Error('broken')), { signal });
     const next = pool.run(async () => 'next', { signal });
@@ -85,7 +85,7 @@ describe('the pool', () => {
     expect(await next).to.equal('next');
   });
 
-  describe('with jobs that belong together', () => {
+  describe('with groups of jobs', () => {
     const batchOf = (pool: ReturnType<typeof createQueue>, log: string[], name: string, size: number) => {
       const group = {};
       return Array.from({ length: size }, (_, at) => {
@@ -95,7 +95,7 @@ describe('the pool', () => {
       });
     };
 
-    it('lets a single job go before all of a batch of twenty but those that run', async () => {
+    it('starts a single job before the waiting jobs of a batch of twenty', async () => {
       const pool = createQueue({ concurrency: 2, queueLimit: 100 });
       const log: string[] = [];
       const batch = batchOf(pool, log, 'batch', 20);
@@ -113,7 +113,7 @@ describe('the pool', () => {
       [2, 3],
       [4, 4],
     ] as const) {
-      it(`lets a single job go next, with ${batches} batches of twenty on ${concurrency} places`, async () => {
+      it(`starts a single job next, with ${batches} batches of twenty on ${concurrency} slots`, async () => {
         const pool = createQueue({ concurrency, queueLimit: 100 });
         const log: string[] = [];
         const jobs = Array.from({ length: batches }, (_, at) => batchOf(pool, log, `batch${at}-`, 20)).flat();
@@ -129,7 +129,7 @@ describe('the pool', () => {
       });
     }
 
-    it('serves two batches by turns, and each in its own order', async () => {
+    it('alternates between two batches, and keeps the order within each', async () => {
       const pool = createQueue({ concurrency: 2, queueLimit: 100 });
       const log: string[] = [];
       const first = batchOf(pool, log, 'a', 3);
@@ -144,7 +144,7 @@ describe('the pool', () => {
   });
 });
 
-describe('the pool, with several clients', () => {
+describe('conversion queue with several clients', () => {
   /** Keeps every place busy with jobs that end one at a time, when the test says so. */
   function stage(concurrency: number, queueLimit = 10_000) {
     const pool = createQueue({ concurrency, queueLimit });
@@ -181,7 +181,7 @@ describe('the pool, with several clients', () => {
     [2, 10],
     [8, 10],
   ] as const) {
-    it(`starts the one job of a client next, on ${concurrency} places, although another client has ${batches} batches and 50 single jobs waiting`, async () => {
+    it(`starts the one job of a client next, on ${concurrency} slots, although another client has ${batches} batches and 50 single jobs waiting`, async () => {
       const { send, sendBatch, started, endOldest } = stage(concurrency);
       for (let at = 0; at < batches; at += 1) sendBatch('greedy', `batch${at}`);
       for (let at = 0; at < 50; at += 1) send('greedy', `single${at}`);
@@ -195,7 +195,7 @@ describe('the pool, with several clients', () => {
   }
 
   for (const count of [2, 10, 100]) {
-    it(`serves ${count} clients by turns, whether they send batches or single jobs`, async () => {
+    it(`alternates between ${count} clients, whether they send batches or single jobs`, async () => {
       const { send, sendBatch, started, endOldest } = stage(2);
       const names = Array.from({ length: count }, (_, at) => `client${at}`);
       for (const [at, name] of names.entries()) {
@@ -209,7 +209,7 @@ describe('the pool, with several clients', () => {
       for (const name of names) expect(jobsOf(name), name).to.be.within(rounds - 1, rounds + 1);
     });
 
-    it(`shares a full queue between ${count} clients, and refuses those that want more`, async () => {
+    it(`shares a full queue between ${count} clients, and rejects jobs beyond a share`, async () => {
       const queueLimit = 200;
       const { send, started, refused } = stage(1, queueLimit);
       send('first', 'running');
@@ -227,7 +227,7 @@ describe('the pool, with several clients', () => {
     });
   }
 
-  it('refuses the newest job of the client that has the most waiting when a client with fewer comes to a full queue', async () => {
+  it('drops the newest job of the client with the most waiting jobs when a client with fewer meets a full queue', async () => {
     const { send, refused, pool, started, endOldest } = stage(1, 3);
     for (const name of ['running', 'a', 'b', 'c']) send('greedy', name);
     await settled();
@@ -240,14 +240,14 @@ describe('the pool, with several clients', () => {
     expect(pool.stats()).to.deep.equal({ waiting: 0, running: 0 });
   });
 
-  it('refuses a job of the client that has the most waiting itself', async () => {
+  it('rejects a new job of the client with the most waiting jobs when the queue is full', async () => {
     const { send, refused } = stage(1, 2);
     for (const name of ['running', 'a', 'b', 'c']) send('greedy', name);
     await settled();
     expect(refused).to.deep.equal(['c BUSY']);
   });
 
-  it('counts all jobs without a client as one client', async () => {
+  it('treats all jobs without a client key as one client', async () => {
     const { pool, send, started, endOldest } = stage(1);
     send('client', 'running');
     for (const name of ['trial 1', 'trial 2']) void pool.run(async () => void started.push(name), { signal });

@@ -20,13 +20,13 @@ const command = async (file: string, more: Partial<Command> = {}): Promise<Comma
   ...more,
 });
 
-describe('a command', () => {
-  it('gets its arguments as they are, whatever they would mean to a shell', async () => {
+describe('command runner', () => {
+  it('passes arguments to the program unchanged, without shell expansion', async () => {
     const { stdout } = await run(await command('/bin/echo', { args: ['$HOME', '; ls', '*', "'"] }));
     expect(stdout).to.equal("$HOME ; ls * '\n");
   });
 
-  it('inherits nothing of the environment but PATH', async () => {
+  it('gives the program no inherited environment variable except PATH', async () => {
     process.env.IMAGEMILL_SECRET = 'secret';
     const { cwd, ...rest } = await command('/usr/bin/env');
     const { stdout } = await run({ cwd, ...rest });
@@ -54,19 +54,19 @@ describe('a command', () => {
     });
   });
 
-  it('reads a file on standard input, and nothing when there is none', async () => {
+  it('connects standard input to the given file, and to an empty input without one', async () => {
     const cwd = await makeTempDir('stdin');
     const path = await writeScript('text', 'hello', cwd);
     expect((await run(await command('/bin/cat', { stdin: path }))).stdout).to.equal('#!/bin/sh\nhello\n');
     expect((await run(await command('/bin/cat'))).stdout).to.equal('');
   });
 
-  it('that does not exist, or may not be run, is told from one that fails', async () => {
+  it('reports a missing or non-executable program as unrunnable', async () => {
     expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('unrunnable');
     expect((await failure(run(await command('/etc/passwd')))).reason).to.equal('unrunnable');
   });
 
-  it('that cannot be shut in, since what that needs is gone, could not run', async () => {
+  it('reports unrunnable when a program or file of the sandbox is missing', async () => {
     const confine = () => ({ opened: { 7: '/nonexistent/filter' } });
     const shutIn = createRunner({ ...SEARCH, confine });
     expect((await failure(shutIn(await command('/bin/true')))).reason).to.equal('unrunnable');
@@ -94,26 +94,26 @@ function there(major: 6 | 7): RunCommand {
 }
 
 for (const [mode, perform] of Object.entries(MODES)) {
-  describe(`a command in ${mode}`, () => {
-    it('that fails tells its status and what it printed', async () => {
+  describe(`command runner in ${mode}`, () => {
+    it('reports the exit status and standard error of a command that fails', async () => {
       const error = await failure(perform(await command(await writeScript('fails', 'echo why >&2; exit 3'))));
       expect(error).to.be.instanceOf(CommandError);
       expect([error.reason, error.stderr]).to.deep.equal(['exit', 'why\n']);
       expect(error.message).to.include('3');
     });
 
-    it('may print for ever: the first 64 KiB are kept, and it still ends as it ends', async () => {
+    it('keeps the first 64 KiB of output, and still reports the exit status', async () => {
       const chatty = await writeScript('chatty', 'head -c 10000000 /dev/zero | tr "\\0" x >&2');
       const { stderr } = await perform(await command(chatty));
       expect(stderr).to.equal('x'.repeat(MAX_OUTPUT_BYTES));
     });
 
-    it('that is killed by a signal is told from one that exits', async () => {
+    it('reports the signal of a command that is killed', async () => {
       const error = await failure(perform(await command(await writeScript('crashes', 'kill -SEGV $$'))));
       expect(error.reason).to.equal('signal');
     });
 
-    it('that aborts where it may signal nobody has ended by a signal, too; one without its libraries could not run', async () => {
+    it('reports exit status 127 as a signal after abort(3), and as unrunnable after an error of the dynamic linker', async () => {
       const aborted = await failure(perform(await command(await writeScript('aborts', 'exit 127'))));
       expect(aborted.reason).to.equal('signal');
       for (const words of [
@@ -139,14 +139,14 @@ for (const [mode, perform] of Object.entries(MODES)) {
         return text.endsWith('\n') && text.trim().split(' ').map(Number);
       });
 
-    it('over its time limit dies with its children, however stubborn', async () => {
+    it('kills a command and its children at the time limit, even if they ignore SIGTERM', async () => {
       const cwd = await makeTempDir('timeout');
       const error = await failure(perform(await command(await stubborn(cwd), { cwd, timeoutMs: 500 })));
       expect(error.reason).to.equal('timeout');
       for (const pid of await pidsIn(cwd)) await eventually(() => !isRunning(pid));
     });
 
-    it('whose client goes away dies with its children, however stubborn', async () => {
+    it('kills a command and its children when the client disconnects, even if they ignore SIGTERM', async () => {
       const cwd = await makeTempDir('cancel');
       const client = new AbortController();
       const failing = failure(perform(await command(await stubborn(cwd), { cwd, signal: client.signal })));

@@ -11,7 +11,7 @@ const POLICY = new URL('../../assets', import.meta.url).pathname;
 const { PATH, MAGICK_BIN } = testConfig();
 const search = { launchers, searchPath: PATH };
 
-describe('the time limit that ImageMagick sees', () => {
+describe('time limit of ImageMagick', () => {
   let magick: Magick;
   before(async () => {
     const ask = createRunner({ ...search, policyFolder: '/nonexistent' });
@@ -30,13 +30,13 @@ describe('the time limit that ImageMagick sees', () => {
     return /^\s*Time: (.*)$/m.exec(stdout)?.[1];
   }
 
-  it('is CONVERT_TIMEOUT_MS and a second, also where that is more than a minute', async () => {
+  it('is CONVERT_TIMEOUT_MS plus one second, even above one minute', async () => {
     expect(await timeLimit(POLICY, 29_000)).to.be.oneOf(['30', '30 seconds']);
     expect(await timeLimit(POLICY, 119_000)).to.be.oneOf(['120', '2 minutes']);
     expect(await timeLimit(POLICY, 2 ** 31 - 1)).to.be.oneOf(['2147485', '2147485 seconds']);
   });
 
-  it('is ten years for a worker, whose jobs have time limits of their own', async () => {
+  it('is ten years for a worker, since the service limits each job', async () => {
     const limit = await timeLimit(WORKER_POLICY, 10_000, { environment: WORKER_ENVIRONMENT });
     expect(limit).to.be.oneOf(['315360000', '10 years']);
   });

@@ -12,8 +12,8 @@ const MACHINE = testConfig();
 const machinePath = MACHINE.PATH;
 const find = (path: string, more = {}) => findToolchain({ path, ...more }, run);
 
-describe('the toolchain', () => {
-  it('of this machine has ImageMagick with all our formats, and librsvg', async () => {
+describe('findToolchain', () => {
+  it('finds ImageMagick with all supported formats, and librsvg', async () => {
     const { magick, rsvg } = await find(machinePath);
     expect(magick?.version).to.match(/^[67]\.\d+\.\d+/);
     expect(magick?.major).to.equal(Number(magick?.version[0]));
@@ -31,13 +31,13 @@ describe('the toolchain', () => {
     expect(rsvg?.version).to.match(/^\d+\.\d+/);
   });
 
-  it('passes over another program that is called convert', async () => {
+  it('ignores another program named convert', async () => {
     const other = await writeScript('convert', 'echo "convert 1.0: converts file systems"');
     const { magick } = await find(`${dirname(other)}:${machinePath}`);
     expect(magick?.path).to.not.equal(other).and.not.equal(undefined);
   });
 
-  it('passes over a script that only hands calls on, where the real program is there, too', async () => {
+  it('prefers a binary to a wrapper script', async () => {
     const real = (await find(machinePath)).magick?.path;
     for (const name of ['magick', 'convert']) {
       const wrapper = await writeScript(name, `exec ${real} "$@"`);
@@ -45,7 +45,7 @@ describe('the toolchain', () => {
     }
   });
 
-  it('takes such a script where there is nothing else', async () => {
+  it('uses a wrapper script if there is no binary', async () => {
     const real = (await find(machinePath)).magick?.path;
     const wrapper = await writeScript('magick', `exec ${real} "$@"`);
     expect((await find(dirname(wrapper))).magick?.path).to.equal(wrapper);
@@ -58,7 +58,7 @@ describe('the toolchain', () => {
     expect((await find(folder)).magick).to.include({ path: seven, major: 7 });
   });
 
-  it('takes the program that a setting names, whatever is on the path', async () => {
+  it('uses the configured program instead of searching the path', async () => {
     const real = await find(machinePath);
     const magickBin = await writeScript('my-magick', 'echo "Version: ImageMagick 7.9.9-9 Q16"');
     const rsvgBin = await writeScript('my-rsvg', 'echo "rsvg-convert version 9.9.9"');
@@ -67,13 +67,13 @@ describe('the toolchain', () => {
     expect(found).to.deep.include({ rsvg: { path: rsvgBin, version: '9.9.9' }, heif: real.heif });
   });
 
-  it('is empty where there is nothing', async () => {
+  it('returns no tools when none is installed', async () => {
     const nothing = { magick: undefined, rsvg: undefined, heif: undefined, img2webp: undefined };
     expect(await find(await makeTempDir('empty'))).to.deep.equal(nothing);
     expect(await find('')).to.deep.equal(nothing);
   });
 
-  it('reads from the list of formats what can be read and what written', () => {
+  it('parses readable and writable formats from the output of -list format', () => {
     const { reads, writes } = parseFormats(
       [
         '   Format  Module    Mode  Description',

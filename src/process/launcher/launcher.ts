@@ -1,3 +1,17 @@
+/**
+ * @module A launcher, also called a fork server: a small process that starts other processes for a large one.
+ *
+ * To start a program, Node.js forks, and fork(2) copies the page tables of the whole server. That blocks the event loop
+ * for 2 to 6 ms in a server of 110 to 170 MiB, and grows with it (`bench/README.md`). A shell of 1 MiB forks in a tenth of
+ * that time. So execa starts a shell once (`start-shell.ts`), and the server writes a line of script to it for each program
+ * (`script.ts`). The shell prints a line when the program has ended. The program's standard streams are named pipes
+ * (`pipes.ts`), because the shell, not the server, is its parent.
+ *
+ * A launcher runs one program at a time, and kills the processes that it leaves behind before it runs the next one. When a
+ * program must be killed, for example after its time limit, its launcher is killed with it. `pool.ts` keeps as many
+ * launchers as programs run at once.
+ */
+
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
@@ -8,20 +22,7 @@ import { openPipes, type Pipes, pipePaths, socketsOf } from './pipes.ts';
 import { type Line, parseLine, prepareScript, type SpawnOptions, spawnScript } from './script.ts';
 import { type Shell, startShell } from './start-shell.ts';
 
-/**
- * @module A launcher, also called a fork server: a small process that starts other processes for a large one.
- *
- * To start a program, Node.js forks, and fork(2) copies the page tables of the whole server. That blocks the event loop
- * for 2 to 6 ms in a server of 110 to 170 MiB, and grows with it (`bench/README.md`). A shell of 1 MiB forks in a tenth of
- * that. So execa starts a shell once (`start-shell.ts`), the server writes a line of script to it for each program
- * (`script.ts`), and the shell prints a line when the program has ended. The program's standard streams are named pipes
- * (`pipes.ts`), since the shell, and not the server, is its parent.
- *
- * A launcher runs one program at a time. It ends what a program leaves behind before it runs the next. Whatever cannot be
- * trusted any more, such as a program over its time limit, is killed together with its launcher. `launchers.ts` keeps
- * as many launchers as programs run at once.
- */
-
+/** A running launcher. */
 export interface Launcher {
   /** False once the launcher has ended or was killed. */
   readonly alive: boolean;
@@ -37,24 +38,25 @@ export interface Launcher {
   ended(): Promise<void>;
 }
 
+/** A program that a launcher has started. */
 export interface LaunchedProcess extends Pipes {
-  /** The launcher. The program is a descendant of it. */
+  /** Process ID of the launcher. The program is a descendant of it. */
   readonly pid: number | undefined;
   /** Resolves when the program has ended and both of its output pipes are closed. */
   readonly exit: Promise<Exit>;
-  /** Kills the program and all that it has started. */
+  /** Kills the program and its descendants, and the launcher. */
   kill(): void;
 }
 
-/** How a program ended. Exactly one of the three is there. */
+/** How a program ended. Exactly one property is set. */
 export interface Exit {
   readonly exitCode?: number;
   readonly signal?: NodeJS.Signals;
-  /** The launcher has ended before the program. */
+  /** Set when the launcher ended before the program. */
   readonly error?: LauncherError;
 }
 
-/** A launcher could not start, or has ended. `code` is that of errno(3), where there is one. */
+/** A launcher could not start, or has ended. `code` is the name of the errno(3), if known. */
 class LauncherError extends Error {
   override readonly name = 'LauncherError';
   readonly code: string | undefined;
@@ -64,12 +66,14 @@ class LauncherError extends Error {
   }
 }
 
-/** Time for a killed program to disappear before the server closes its own ends of the pipes, in ms. */
+/** Time between the end of the launcher and the moment when the server closes its ends of the pipes, in ms. */
 const PIPES_TIMEOUT_MS = 1_000;
 
 /**
- * @param home the folder that the launcher's own folder is made in
- * @throws LauncherError when the shell does not start or cannot make its pipes
+ * Starts a launcher.
+ *
+ * @param home the folder in which the launcher creates its own folder
+ * @throws LauncherError when the shell does not start or cannot create the pipes
  */
 export async function startLauncher(home: string, isolation: Isolation): Promise<Launcher> {
   const folder = await mkdtemp(join(home, 'launcher-'));
@@ -77,7 +81,7 @@ export async function startLauncher(home: string, isolation: Isolation): Promise
   const error = await launcher.ready;
   if (!error) return launcher;
   launcher.kill();
-  await launcher.ended().catch(() => {}); // a folder that cannot be removed is swept at the next start
+  await launcher.ended().catch(() => {}); // the next start of the service removes the folder
   throw error;
 }
 
@@ -90,45 +94,45 @@ function createLauncher(
   const paths = pipePaths(folder);
   let alive = true;
   let over = false;
-  /** The process group of the program, where it has one of its own. */
+  /** Process group of the program, if the program has its own. */
   let group: number | undefined;
   let sockets: readonly Socket[] = [];
-  let answer: (status?: Status) => void = () => {};
+  let resolveStatus: (status?: Status) => void = () => {};
 
   const shell: Shell = startShell(launcherCommand(isolation), (text) => {
     const line = parseLine(text);
     group = 'group' in line ? line.group : undefined;
-    if ('status' in line) answer(line);
+    if ('status' in line) resolveStatus(line);
   });
   const killAll = (): void => {
     alive = false;
     shell.kill();
     if (group !== undefined) killGroup(group);
   };
-  /** A program that dies closes its ends of the pipes. A launcher may have died before it opened them. */
+  /** Closes the pipes in case the launcher died before it opened them. Otherwise they close when the program ends. */
   const closePipes = (): void =>
     void setTimeout(() => sockets.forEach((socket) => void socket.destroy()), PIPES_TIMEOUT_MS).unref();
-  // Registered once, and not for each program: a promise keeps its callbacks until it is settled.
+  // Add this callback once, not for each program: a promise keeps its callbacks until it is settled.
   const ended = shell.ended.then((error) => {
     over = true;
     killAll();
     closePipes();
-    answer();
+    resolveStatus();
     return error;
   });
 
-  const ask = (script: string): Promise<Status | undefined> => {
+  const sendScript = (script: string): Promise<Status | undefined> => {
     const { promise, resolve } = Promise.withResolvers<Status | undefined>();
-    answer = resolve;
+    resolveStatus = resolve;
     if (over) resolve(undefined);
     else shell.write(script);
     return promise;
   };
 
   async function prepare(): Promise<LauncherError | undefined> {
-    const status = await ask(prepareScript(paths));
+    const status = await sendScript(prepareScript(paths));
     if (status?.status === 0) return undefined;
-    const cause = status ? undefined : ((await ended) ?? NO_PROCESS);
+    const cause = status ? undefined : ((await ended) ?? LAUNCHER_EXITED);
     return new LauncherError(`no launcher: no /bin/sh, or mkfifo fails in ${folder}`, cause);
   }
 
@@ -142,17 +146,17 @@ function createLauncher(
       const script = spawnScript(file, args, options, paths, cleanup);
       const pipes = openPipes(paths, options.stdin === 'pipe');
       sockets = socketsOf(pipes);
-      const answered = ask(script);
+      const reported = sendScript(script);
       const closed = [pipes.stdout, pipes.stderr].map((socket) => once(socket, 'close').catch(() => {}));
       if (over) closePipes();
       let exited = false;
-      const exit = Promise.all([answered, ...closed]).then(async ([status]) => {
-        exited = true; // the launcher may start another program now
+      const exit = Promise.all([reported, ...closed]).then(async ([status]) => {
+        exited = true; // from now on, kill() must not kill the launcher: it can already run another program
         pipes.stdin?.destroy();
-        sockets = []; // releases all that was read from them
+        sockets = []; // releases the buffered data
         if (status?.leftProcesses && isolation === 'namespace') {
           alive = false;
-          await ended; // which is also the end of all that was left
+          await ended; // all processes of the namespace end with the launcher
         }
         return toExit(status);
       });
@@ -166,27 +170,27 @@ function createLauncher(
   };
 }
 
-/** A shell that cannot fork(2) ends. */
-const NO_PROCESS = Object.assign(new Error('the shell of the launcher has ended'), { code: 'EAGAIN' });
+/** Cause when the shell exits, which it does when fork(2) fails. */
+const LAUNCHER_EXITED = Object.assign(new Error('the shell of the launcher has ended'), { code: 'EAGAIN' });
 
-/** A shell, and bubblewrap, report a signal as 128 and its number. */
+/** Converts a status of the shell. Shells and bubblewrap report a signal as 128 plus its number. */
 function toExit(status: Status | undefined): Exit {
-  if (!status) return { error: new LauncherError('the launcher has ended', NO_PROCESS) };
+  if (!status) return { error: new LauncherError('the launcher has ended', LAUNCHER_EXITED) };
   const signal = SIGNALS.get(status.status - 128);
   return signal ? { signal } : { exitCode: status.status };
 }
 
 const SIGNALS = new Map(
   Object.entries(constants.signals)
-    .reverse() // of two names for one number, the first one stays
+    .reverse() // if a number has two names, keep the first one
     .map(([name, number]) => [number, name as NodeJS.Signals]),
 );
 
-/** execa kills the group of the shell. The program is in one of its own, which execa does not know. */
+/** Kills the process group of the program. execa kills only the group of the shell. */
 function killGroup(group: number): void {
   try {
     process.kill(-group, 'SIGKILL');
   } catch {
-    // The group has ended.
+    // The process group has already ended.
   }
 }

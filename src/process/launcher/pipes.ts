@@ -1,25 +1,28 @@
+/**
+ * @module The named pipes that connect a program with the server. The launcher opens one end by its path, the server the
+ * other. execa cannot create them, because the launcher, not the server, starts the program.
+ */
+
 import { constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 
-/**
- * @module The named pipes that connect a program with the server. execa cannot do this, since the launcher starts the
- * program: the launcher opens one end by its path, the server the other.
- */
-
+/** Paths of the named pipes of a launcher. */
 export interface PipePaths {
   readonly stdin: string;
   readonly stdout: string;
   readonly stderr: string;
 }
 
+/** The server's ends of the pipes. */
 export interface Pipes {
-  /** Only there when the server writes to the program. */
+  /** Set only when the server writes to the program. */
   readonly stdin: Socket | undefined;
   readonly stdout: Socket;
   readonly stderr: Socket;
 }
 
+/** Returns the paths of the pipes in the folder of a launcher. */
 export const pipePaths = (folder: string): PipePaths => ({
   stdin: join(folder, 'in'),
   stdout: join(folder, 'out'),
@@ -27,7 +30,7 @@ export const pipePaths = (folder: string): PipePaths => ({
 });
 
 /**
- * Opens the server's ends anew for each program, so that nothing of one program is left for the next.
+ * Opens the server's ends for one program, so that no data of a program reaches the next one.
  *
  * @throws Error with the code of open(2)
  */
@@ -44,7 +47,7 @@ export function openPipes(paths: PipePaths, writesStdin: boolean): Pipes {
     return {
       stdout: open(paths.stdout, O_RDONLY, 'readable'),
       stderr: open(paths.stderr, O_RDONLY, 'readable'),
-      // O_RDWR, since the program has not opened its end yet. The program reads to the end when this socket is closed.
+      // O_RDWR, because the program has not opened its end yet. The program reads EOF when this socket is closed.
       stdin: writesStdin ? open(paths.stdin, O_RDWR, 'writable') : undefined,
     };
   } catch (error) {
@@ -53,5 +56,6 @@ export function openPipes(paths: PipePaths, writesStdin: boolean): Pipes {
   }
 }
 
+/** Returns the open sockets of the pipes. */
 export const socketsOf = ({ stdin, stdout, stderr }: Pipes): Socket[] =>
   stdin ? [stdin, stdout, stderr] : [stdout, stderr];

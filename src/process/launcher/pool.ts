@@ -2,29 +2,33 @@ import type { Isolation } from './isolation.ts';
 import { type Exit, type LaunchedProcess, type Launcher, startLauncher } from './launcher.ts';
 import type { SpawnOptions } from './script.ts';
 
-/** A pool of launchers: as many as programs were ever running at once. */
+/** A pool of launchers. It grows to the largest number of programs that ran at once. */
 export interface Launchers {
   /**
-   * Starts a program by an idle launcher, or by a new one.
+   * Starts a program with an idle launcher, or with a new one.
    *
-   * @throws Error with the code of errno(3) when the machine has no process or no file left
+   * @throws Error with the code of errno(3) when the machine has no process or no file descriptor left
    */
   spawn(file: string, args: readonly string[], options: SpawnOptions): Promise<LaunchedProcess>;
   /** Kills all launchers and their programs, and removes their folders. */
   close(): Promise<void>;
 }
 
-/** @param home returns the folder that the launchers make their pipes in */
+/**
+ * Creates a pool.
+ *
+ * @param home returns the folder in which the launchers create their pipes
+ */
 export function createLaunchers(home: () => Promise<string>, isolation: Isolation = 'none'): Launchers {
   const idle: Launcher[] = [];
   const all = new Set<Launcher>();
   const starting = new Set<Promise<Launcher>>();
   let closed = false;
 
-  async function take(): Promise<Launcher> {
+  async function acquire(): Promise<Launcher> {
     for (let launcher = idle.pop(); launcher; launcher = idle.pop()) {
       if (launcher.alive) return launcher;
-      giveBack(launcher);
+      release(launcher);
     }
     if (closed) throw new Error('the launchers are closed');
     const started = start().finally(() => starting.delete(started));
@@ -38,13 +42,13 @@ export function createLaunchers(home: () => Promise<string>, isolation: Isolatio
     return launcher;
   }
 
-  function giveBack(launcher: Launcher): void {
+  function release(launcher: Launcher): void {
     if (launcher.alive) {
       idle.push(launcher);
       return;
     }
     all.delete(launcher);
-    launcher.ended().catch(() => {}); // a folder that cannot be removed is swept at the next start
+    launcher.ended().catch(() => {}); // the next start of the service removes the folder
   }
 
   async function spawn(
@@ -52,20 +56,20 @@ export function createLaunchers(home: () => Promise<string>, isolation: Isolatio
     args: readonly string[],
     options: SpawnOptions,
   ): Promise<LaunchedProcess> {
-    const launcher = await take();
+    const launcher = await acquire();
     try {
       const launched = launcher.spawn(file, args, options);
       const exit = launched.exit.then((ended): Exit => {
-        giveBack(launcher);
+        release(launcher);
         return ended;
       });
       return { ...launched, exit };
     } catch (error) {
       const folderGone = (error as NodeJS.ErrnoException).code === 'ENOENT';
       if (folderGone) launcher.kill();
-      // Where files have run out, a new launcher would need more of them than this one has.
-      giveBack(launcher);
-      // Something has emptied the temporary folder. A new launcher has a new folder.
+      // Keep the launcher when file descriptors run out: a new launcher would need more of them.
+      release(launcher);
+      // The folder was removed, for example by a cleanup of the temporary folder. A new launcher creates a new one.
       if (folderGone) return spawn(file, args, options);
       throw error;
     }

@@ -1,52 +1,56 @@
-import type { PipePaths } from './pipes.ts';
-
 /**
  * @module The shell script that a launcher runs. Every word that is not a constant of this file is quoted, so that the
- * shell never interprets one. No word of a client is ever among them.
+ * shell never interprets it. No word comes from a client.
  */
 
-/** How a program is started. */
+import type { PipePaths } from './pipes.ts';
+
+/** Options for starting a program. */
 export interface SpawnOptions {
   /** The working directory. */
   readonly cwd: string;
-  /** The whole environment. The program inherits nothing. */
+  /** The complete environment. The program inherits no variables. */
   readonly env: Readonly<Record<string, string>>;
   /** Absolute path of the file that the program reads on standard input, or `pipe` to write to the program. */
   readonly stdin: string;
   /** Limits of setrlimit(2), each as the arguments of `ulimit`. */
   readonly limits?: readonly string[];
-  /** Files that the program finds open, by the number of the descriptor. */
+  /** Paths of files that are open for reading in the program, by file descriptor. */
   readonly opened?: Readonly<Record<number, string>>;
-  /** Programs that the program itself starts. The launcher checks that they can be run. */
+  /** Programs that the program starts. The launcher checks that they are executable. */
   readonly requires?: readonly string[];
-  /** Printed in the program's name once all pipes are open. What is written before may be lost. */
+  /** Marker that the child prints to stdout once all pipes are open. Data written earlier may be lost. */
   readonly hello?: string;
-  /** Whether all processes of the program end with it, as those of bubblewrap do. */
+  /** Whether all descendants of the program end with it, as under bubblewrap. */
   readonly endsDescendants?: boolean;
 }
 
-/** Exit code of a program that could not be started, as POSIX shells have it. */
+/** Exit status of a program that cannot be executed, as in POSIX shells. */
 export const CANNOT_RUN = 126;
 
-/** How the launcher finds and ends what a program leaves behind. */
+/** How the launcher finds and kills the processes that a program leaves behind. */
 export type Cleanup = 'none' | 'group' | 'namespace';
 
-/** Variables that the shell sets by itself. */
+/** Unsets the variables that the shell sets. */
 const UNSET_SHELL_VARIABLES = 'unset PWD OLDPWD SHLVL _';
 
-/** @throws Error for a word with a NUL, which no program can be given */
+/**
+ * Quotes a word for the shell.
+ *
+ * @throws Error for a word with a NUL, which cannot be an argument of a program
+ */
 export function quote(word: string): string {
   if (word.includes('\0')) throw new Error('an argument that no program can be given');
-  return `'${word.replaceAll("'", "'\\''")}'`; // between single quotes nothing has a meaning in a shell
+  return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** Makes the pipes of a launcher. The shell answers with a line of {@link parseLine}. */
+/** Returns the script that creates the pipes of a launcher. The shell prints a line for {@link parseLine}. */
 export function prepareScript(paths: PipePaths): string {
   const pipes = Object.values(paths).map(quote).join(' ');
   return `setsid=$(command -v setsid); mkfifo -m 600 ${pipes}; echo $? 1\n`;
 }
 
-/** Runs a program. The shell answers with lines of {@link parseLine}. */
+/** Returns the script that runs a program. The shell prints lines for {@link parseLine}. */
 export function spawnScript(
   file: string,
   args: readonly string[],
@@ -61,9 +65,9 @@ export function spawnScript(
 }
 
 /**
- * Runs a program, kills what it has left, and prints how that ended: `kill` succeeds, which is 0, when a process was left. In
- * a namespace of its own -1 is every process but the launcher, which then ends: when process 1 of a namespace has ended, so
- * have all others.
+ * Scripts that run a program, kill the processes that it leaves behind, and print the exit statuses of the program and of
+ * `kill`. The latter is 0 when a process was left. In a PID namespace, `-1` means every process except the launcher. The
+ * launcher then exits: when process 1 of a namespace has ended, so have all others.
  */
 const CLEANUP: Readonly<Record<Cleanup, (program: string) => string>> = {
   none: (program) => `${program}; echo $? 1`,
@@ -72,7 +76,7 @@ const CLEANUP: Readonly<Record<Cleanup, (program: string) => string>> = {
     `${program}; status=$?; kill -9 -1; killed=$?; echo $status $killed; [ $killed = 1 ] || exit 0`,
 };
 
-/** The script that becomes a program. It starts in a shell of its own. */
+/** Returns the script that prepares the process and executes the program in it. It runs in a subshell. */
 export function programScript(
   file: string,
   args: readonly string[],
@@ -94,9 +98,10 @@ export function programScript(
   return `{ ${prepare}; } || exit ${CANNOT_RUN}; ${UNSET_SHELL_VARIABLES}; exec ${prefix}${words}${files.join('')}`;
 }
 
-/** What a line of the shell says: the process group of the program that it has started, or how the program ended. */
+/** Parsed line of the shell: the process group of the program that it started, or the exit status of the program. */
 export type Line = { readonly group: number } | { readonly status: number; readonly leftProcesses: boolean };
 
+/** Parses a line that the shell prints. */
 export function parseLine(line: string): Line {
   const [first, killed] = line.split(' ');
   return killed === undefined

@@ -1,22 +1,22 @@
-import { execa } from 'execa';
-
 /**
  * @module Starts the shell of a launcher. This is the only file that imports execa, and the only place where the server
- * itself starts a process.
+ * starts a process directly.
  */
+
+import { execa } from 'execa';
 
 /** A shell that reads commands from its standard input. */
 export interface Shell {
   readonly pid: number | undefined;
   /** Sends lines of shell script. */
   write(script: string): void;
-  /** Sends SIGKILL to the process group of the shell, also after the shell itself has ended. */
+  /** Sends SIGKILL to the process group of the shell, even after the shell has ended. */
   kill(): void;
-  /** Resolves when the shell has ended, with the error when it could not be started. */
+  /** Resolves when the shell has ended: to the error of spawn(2) if the shell did not start. */
   readonly ended: Promise<Error | undefined>;
 }
 
-/** The shell runs programs of the system, wherever the tools are found. */
+/** `PATH` of the shell. It does not depend on the `PATH` that the tools are found in. */
 const SYSTEM_PATH = '/usr/local/bin:/usr/bin:/bin';
 
 const OPTIONS = {
@@ -30,14 +30,16 @@ const OPTIONS = {
   reject: false,
   killDescendants: true,
   killSignal: 'SIGKILL',
-  // SIGKILL is the first signal already.
+  // The first signal is already SIGKILL.
   forceKillAfterDelay: false,
-  // execa's handler runs when the server exits, but not after `kill -9`. setpriv --pdeathsig covers both.
+  // The exit handler of execa does not run after `kill -9`. `setpriv --pdeathsig` covers every end of the server.
   cleanup: false,
 } as const;
 
 /**
- * @param command starts the shell, and ends with it
+ * Starts a shell.
+ *
+ * @param command the command that starts the shell, and ends with it
  * @param onLine receives each line that the shell prints
  */
 export function startShell(command: readonly string[], onLine: (line: string) => void): Shell {
@@ -49,13 +51,13 @@ export function startShell(command: readonly string[], onLine: (line: string) =>
     unfinished = lines.pop() ?? '';
     for (const line of lines) onLine(line);
   });
-  subprocess.stdin.on('error', () => {}); // `ended` reports the end of the shell
+  subprocess.stdin.on('error', () => {}); // `ended` reports that the shell has ended
   return {
     pid: subprocess.pid,
     write: (script) => void subprocess.stdin.write(script),
     kill: () => void subprocess.kill(),
     ended: subprocess.then((result) => {
-      subprocess.kill(); // only the shell may have been killed, and not its children
+      subprocess.kill(); // kills children that survived the shell
       return startError(result);
     }),
   };
@@ -68,7 +70,7 @@ interface ShellResult {
   readonly message?: string | undefined;
 }
 
-/** @returns the error of spawn(2), which has its code; nothing for a shell that ran, which ends by an exit code or a signal */
+/** Returns the error of spawn(2), with its code, or `undefined` for a shell that started. */
 function startError({ exitCode, signal, cause, message }: ShellResult): Error | undefined {
   if (exitCode !== undefined || signal !== undefined) return undefined;
   return cause instanceof Error ? cause : new Error(message);

@@ -1,3 +1,5 @@
+/** @module Derives the resource limits of the tools from the settings, and configures their sandbox. */
+
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { StartupError } from '../../errors.ts';
@@ -8,13 +10,13 @@ import { type Toolchain, VERSION_PROBES } from '../toolchain.ts';
 import { findSandbox, NO_LAYERS, type Sandbox } from './index.ts';
 import { trialsOf } from './self-test.ts';
 
-/** What the tools may use, and how they are shut in, by the settings. */
-
 const MIB = 1024 ** 2;
 
 /**
- * An honest picture of 50 megapixels took up to 1.22 GB in any conversion: 26 bytes a pixel. The limit that counts
- * is kept before a tool is started; the tools' own, for files that lie, leave room for what they add.
+ * Returns the limits of ImageMagick.
+ *
+ * Converting an image of 50 megapixels takes up to 1.22 GB: 26 bytes per pixel. The service checks the settings before it
+ * starts a tool. These limits apply to files with a false header, and leave room for the overhead of the tools.
  */
 export function magickLimits({
   MAX_PIXELS,
@@ -27,27 +29,32 @@ export function magickLimits({
   };
 }
 
-/** The bytes that one file of a tool may have: four for every pixel of the largest input, more than any result takes. */
+/**
+ * Returns the maximum size of a file that a tool writes, in bytes: four bytes per pixel of the largest input, which is more
+ * than any result takes, and 16 MiB.
+ */
 export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Pick<Config, 'MAX_TOTAL_PIXELS'>): number {
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
 }
 
+/** Options of {@link configureSandbox}. */
 export interface SandboxConfig {
   readonly config: Pick<Config, 'MAX_TOTAL_PIXELS' | 'PATH' | 'SANDBOX'>;
   readonly toolchain: Toolchain;
   readonly limits: MagickLimits;
-  /** To try the tools in. */
+  /** An empty folder, for testing the tools. */
   readonly folder: string;
   readonly launchers: Launchers;
+  /** Receives a warning when the sandbox lacks a layer. */
   readonly log: Logger;
-  /** A folder that holds what the tools need beside them. */
+  /** Folder with the files that the tools need, such as the policy and the seccomp filters. */
   readonly assets: string;
 }
 
 /**
- * Finds the strongest way that works here.
+ * Configures the strongest sandbox that works on this machine.
  *
- * @throws Unusable when `SANDBOX=on` and there is none
+ * @throws StartupError when `SANDBOX=on` and no layer hides files from the tools
  */
 export async function configureSandbox({
   config,

@@ -1,3 +1,5 @@
+/** @module Finds the sandbox layers that work on this machine, by running the tools in them. */
+
 import type { Confine } from '../launch.ts';
 import { findProgram } from '../toolchain.ts';
 import {
@@ -11,14 +13,14 @@ import {
 import { passes } from './self-test.ts';
 import type { SandboxLayers, SandboxOptions, ToolToConfine } from './types.ts';
 
-/** What every tool is shut in with: as much of it as this machine can do, found out by trying it on the tools. */
-
+/** The sandbox that all tools run in. */
 export interface Sandbox {
   readonly confine: Confine;
-  /** What is on, for the log and for probes. */
+  /** Active layers, for the log and for health checks. */
   readonly layers: SandboxLayers;
 }
 
+/** The layers of a service without a sandbox. */
 export const NO_LAYERS: SandboxLayers = {
   limits: 'none',
   privileges: 'none',
@@ -29,48 +31,49 @@ export const NO_LAYERS: SandboxLayers = {
 };
 
 /**
- * Tries, strongest first, what holds the tools and still lets them run: every layer is on by
- * itself when it works, and of the ways to hide files the first that does.
+ * Finds the strongest sandbox in which all tools still run: the resource limits if they work, and the first of the layers
+ * that hide files that works.
  */
-export async function findSandbox(parts: SandboxOptions): Promise<Sandbox> {
-  const limits = rlimitLayer(parts.limits);
+export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const limits = rlimitLayer(options.limits);
   const chosen: SandboxLayer[] = [];
-  if (await toolsStillRun([limits], parts)) chosen.push(limits);
-  for (const way of await waysToHide(parts)) {
-    if (await toolsStillRun([...chosen, way], parts)) {
-      chosen.push(way);
+  if (await toolsStillRun([limits], options)) chosen.push(limits);
+  for (const layer of await hidingLayers(options)) {
+    if (await toolsStillRun([...chosen, layer], options)) {
+      chosen.push(layer);
       break;
     }
   }
   return {
     confine: composeLayers(chosen),
-    layers: Object.assign({ ...NO_LAYERS }, ...chosen.map(({ provides: gives }) => gives)),
+    layers: Object.assign({ ...NO_LAYERS }, ...chosen.map(({ provides }) => provides)),
   };
 }
 
-/** The ways to hide files from the tools, strongest first, and the one that is left where none of them works. */
-async function waysToHide(parts: SandboxOptions): Promise<SandboxLayer[]> {
+/** Returns the layers that hide files from the tools, strongest first, and last a layer that only denies new privileges. */
+async function hidingLayers(options: SandboxOptions): Promise<SandboxLayer[]> {
   const [setpriv, bwrap, prlimit] = await Promise.all(
-    ['setpriv', 'bwrap', 'prlimit'].map((name) => findProgram(name, parts.searchPath)),
+    ['setpriv', 'bwrap', 'prlimit'].map((name) => findProgram(name, options.searchPath)),
   );
-  const filters = await findFilters(parts.filters);
-  const lockNamespaces = bwrap !== undefined && (await canLockNamespaces(bwrap, parts));
-  const wrapped = [
+  const filters = await findFilters(options.filters);
+  const lockNamespaces = bwrap !== undefined && (await canLockNamespaces(bwrap, options));
+  const bubblewraps = [
     ...filters.map((filter) => ({ filter, lockNamespaces })),
     ...(prlimit ? [{ lockNamespaces, prlimit }] : []),
     { lockNamespaces },
   ];
   return Promise.all([
-    ...(setpriv ? filters.map((filter) => landlockLayer(setpriv, parts, filter)) : []),
-    ...(bwrap ? wrapped.map((options) => bubblewrapLayer(bwrap, parts, options)) : []),
-    // Without a filter Landlock hides files and no processes: bubblewrap is stronger.
-    ...(setpriv ? [landlockLayer(setpriv, parts), noNewPrivsLayer(setpriv)] : []),
+    ...(setpriv ? filters.map((filter) => landlockLayer(setpriv, options, filter)) : []),
+    ...(bwrap ? bubblewraps.map((variant) => bubblewrapLayer(bwrap, options, variant)) : []),
+    // Without a filter, Landlock hides files but not processes, so bubblewrap is stronger.
+    ...(setpriv ? [landlockLayer(setpriv, options), noNewPrivsLayer(setpriv)] : []),
   ]);
 }
 
-function composeLayers(ways: readonly SandboxLayer[]): Confine {
+/** Combines layers. The programs of the first layer precede those of the next. */
+function composeLayers(layers: readonly SandboxLayer[]): Confine {
   return (command) => {
-    const parts = ways.map(({ confine }) => confine(command));
+    const parts = layers.map(({ confine }) => confine(command));
     return {
       limits: parts.flatMap(({ limits = [] }) => limits),
       words: parts.flatMap(({ words = [] }) => words),
@@ -80,36 +83,39 @@ function composeLayers(ways: readonly SandboxLayer[]): Confine {
   };
 }
 
-/** Whether bubblewrap can forbid new user namespaces inside: from version 0.8, where /proc/sys can be written. */
+/** Checks whether bubblewrap can forbid new user namespaces: from version 0.8, if /proc/sys is writable. */
 async function canLockNamespaces(
   bwrap: string,
-  { folder, createTrialRunner: tryOut }: SandboxOptions,
+  { folder, createTrialRunner }: SandboxOptions,
 ): Promise<boolean> {
   const args = ['--unshare-user', '--disable-userns', '--ro-bind', '/', '/', bwrap, '--version'];
-  return tryOut(() => ({}))({ file: bwrap, args, cwd: folder, timeoutMs: 10_000 }).then(
+  return createTrialRunner(() => ({}))({ file: bwrap, args, cwd: folder, timeoutMs: 10_000 }).then(
     () => true,
     () => false,
   );
 }
 
 /**
- * Whether every tool still says who it is, and, under the allow-list, converts a picture: only that shows whether it makes
- * other calls. A tool that fails without any confinement as well, since a library is missing, says nothing about the list.
+ * Checks whether every tool still prints its version and, under the allow-list, converts an image. Only a conversion shows
+ * whether a tool makes system calls that are not on the list. A tool that also fails to convert without a sandbox, for
+ * example because a library is missing, does not count against the list.
  */
 async function toolsStillRun(
-  ways: readonly SandboxLayer[],
-  { tools, folder, createTrialRunner: tryOut }: SandboxOptions,
+  layers: readonly SandboxLayer[],
+  { tools, folder, createTrialRunner }: SandboxOptions,
 ): Promise<boolean> {
-  const [run, unconfined] = [tryOut(composeLayers(ways)), tryOut(() => ({}))];
-  const answers = async ({ path, question }: ToolToConfine): Promise<boolean> => {
+  const [run, runUnconfined] = [createTrialRunner(composeLayers(layers)), createTrialRunner(() => ({}))];
+  const printsVersion = async ({ path, question }: ToolToConfine): Promise<boolean> => {
     const { stdout, stderr } = await run({ file: path, args: question.args, cwd: folder, timeoutMs: 10_000 });
     return question.pattern.test(stdout + stderr);
   };
   const converts = async ({ path, trial }: ToolToConfine): Promise<boolean> =>
-    (await passes(path, trial, run, folder)) || !(await passes(path, trial, unconfined, folder));
-  const needsTrial = ways.some(({ provides: gives }) => gives.syscalls === 'allow-list');
+    (await passes(path, trial, run, folder)) || !(await passes(path, trial, runUnconfined, folder));
+  const needsTrial = layers.some(({ provides }) => provides.syscalls === 'allow-list');
   const tried = await Promise.all(
-    tools.map(async (tool) => (await answers(tool).catch(() => false)) && (!needsTrial || converts(tool))),
+    tools.map(
+      async (tool) => (await printsVersion(tool).catch(() => false)) && (!needsTrial || converts(tool)),
+    ),
   );
   return tried.every(Boolean);
 }

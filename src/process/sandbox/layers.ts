@@ -1,25 +1,26 @@
+/** @module The layers of a sandbox: resource limits of the process, or wrapper programs that precede the command line. */
+
 import { realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Command } from '../command.ts';
 import type { Confine } from '../launch.ts';
 import type { ResourceLimits, SandboxLayers, SandboxOptions } from './types.ts';
 
-/** The ways to shut a tool in: limits of its process, or a program and arguments that are put in front of it. */
-
-/** One way to shut in, as a part of the command line. */
+/** One layer of a sandbox. */
 export interface SandboxLayer {
+  /** Protections that this layer adds. */
   readonly provides: Partial<SandboxLayers>;
   readonly confine: Confine;
 }
 
-/** By the shell's own ulimit, which is there already, instead of prlimit(1), which would be one more program to start. */
+/** Sets resource limits with the `ulimit` of the shell. prlimit(1) would be one more program to start. */
 export function rlimitLayer({ memoryBytes, fileBytes }: ResourceLimits): SandboxLayer {
   return {
     provides: { limits: 'ulimit' },
-    confine: ({ timeoutMs, memoryBytes: less }: Command) => ({
+    confine: ({ timeoutMs, memoryBytes: requested }: Command) => ({
       limits: [
-        `-v ${Math.floor(Math.min(less ?? memoryBytes, memoryBytes) / 1024)}`,
-        // At its soft limit a process gets SIGXCPU, which names the cause; at its hard limit SIGKILL, which does not.
+        `-v ${Math.floor(Math.min(requested ?? memoryBytes, memoryBytes) / 1024)}`,
+        // A process gets SIGXCPU at the soft limit, which identifies the cause, and SIGKILL at the hard limit.
         `-St ${Math.ceil(timeoutMs / 1000) + 1}`,
         `-Ht ${Math.ceil(timeoutMs / 1000) + 2}`,
         `-f ${Math.ceil(fileBytes / 512)}`,
@@ -32,40 +33,41 @@ export function rlimitLayer({ memoryBytes, fileBytes }: ResourceLimits): Sandbox
 
 const NO_PRIVILEGES = ['--no-new-privs', '--pdeathsig', 'KILL'];
 
+/** Denies new privileges with setpriv(1), and kills the tool when its parent ends. */
 export function noNewPrivsLayer(setpriv: string): SandboxLayer {
   return { provides: { privileges: 'setpriv' }, confine: () => ({ words: [setpriv, ...NO_PRIVILEGES] }) };
 }
 
-/** What programs read besides their own: configuration that is nobody's secret. Not all of it is everywhere. */
+/** Public configuration that the tools read. Not every system has all of it. */
 const CONFIGURATION = [
   ...['/etc/ImageMagick-6', '/etc/ImageMagick-7', '/etc/fonts', '/etc/ld.so.cache', '/etc/ld.so.conf'],
   ...['/etc/ld.so.conf.d', '/etc/alternatives', '/var/cache/fontconfig'],
-  '/sys/kernel/mm/transparent_hugepage', // glibc asks it whether there are large pages: see environment.ts
+  '/sys/kernel/mm/transparent_hugepage', // glibc reads it to find out whether huge pages are enabled: see environment.ts
 ];
 const LIBRARIES = ['/usr/lib', '/usr/lib64', '/usr/local/lib', '/usr/share', '/usr/local/share'];
-/** Without it no program starts that is not linked statically; on other systems it has other names. */
+/** Dynamic loaders of x86-64 and ARM64. Every program that is not statically linked needs its loader. */
 const LOADERS = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1'];
 
-/** A filter of system calls: the tools may make those of a list and no others, or all but those of a list. */
+/** A seccomp filter, which permits only the system calls of an allow-list, or all except those of a deny-list. */
 export interface CallFilter {
   readonly list: 'allow-list' | 'deny-list';
-  /** A program of classic BPF for this machine's architecture. */
+  /** Path of a classic BPF program for this CPU architecture. */
   readonly path: string;
 }
 
-/** The filters of this machine's architecture in a folder, the strictest first; none for an architecture without any. */
+/** Returns the filters in a folder for this CPU architecture, the strictest first. */
 export async function findFilters(folder: string): Promise<CallFilter[]> {
   const filters = (['allow-list', 'deny-list'] as const).map((list) => ({
     list,
     path: join(folder, `${list}.${process.arch}.bpf`),
   }));
-  const there = await statExisting(filters.map(({ path }) => path));
-  return filters.filter(({ path }) => there.some(({ given }) => given === path));
+  const existing = await statExisting(filters.map(({ path }) => path));
+  return filters.filter(({ path }) => existing.some(({ given }) => given === path));
 }
 
 const filteredBy = ({ list }: CallFilter): Partial<SandboxLayers> => ({ network: 'seccomp', syscalls: list });
 
-/** The kernel's Landlock, by util-linux 2.40 or newer, and a filter of system calls. */
+/** Restricts file access with Landlock, through setpriv of util-linux 2.40 or later, and system calls with a filter. */
 export async function landlockLayer(
   setpriv: string,
   { readable, tools }: SandboxOptions,
@@ -96,27 +98,31 @@ export async function landlockLayer(
         ...rule('execute,read-file', file),
         ...rule('read-file,write-file,read-dir,make-reg,remove-file,truncate', cwd),
       ],
-      // Both filters refuse fork(2), so a tool starts no process that could outlive it.
+      // Both filters forbid fork(2), so a tool cannot start a process that outlives it.
       endsDescendants: filter !== undefined,
     }),
   };
 }
 
-/** The number of the descriptor that bubblewrap reads the filter from. */
+/** File descriptor from which bubblewrap reads the filter. */
 const FILTER_FD = 7;
-/** Processes and threads of one tool where no filter forbids new processes: some libraries start a thread a processor. */
+/** Maximum number of processes and threads of one tool without a filter. Some libraries start a thread per CPU. */
 const MAX_PROCESSES = 512;
 
+/** Options of {@link bubblewrapLayer}. */
 export interface BubblewrapOptions {
-  /** Without one the tools have a network of their own, which takes 1.2 of 7 ms; not every kernel takes a filter. */
+  /**
+   * Filter of system calls. Without a filter, which not every kernel accepts, the tools get a network namespace, which
+   * takes 1.2 of 7 ms.
+   */
   readonly filter?: CallFilter;
-  /** Whether no more user namespaces can be made inside: bubblewrap 0.8 or newer, 0.2 ms. */
+  /** Whether to forbid new user namespaces. Requires bubblewrap 0.8 or later, and takes 0.2 ms. */
   readonly lockNamespaces: boolean;
-  /** Path of prlimit(1), which limits the number of processes where no filter forbids them. */
+  /** Path of prlimit(1), which limits the number of processes if no filter forbids new ones. */
   readonly prlimit?: string | undefined;
 }
 
-/** A file system and process numbers of its own by bubblewrap, with little more in it than the tool and its libraries. */
+/** Gives each tool new namespaces with bubblewrap. The file system contains little more than the tool and its libraries. */
 export async function bubblewrapLayer(
   bwrap: string,
   { readable, tools }: SandboxOptions,
@@ -128,7 +134,7 @@ export async function bubblewrapLayer(
   const network = filter ? ['--share-net', '--seccomp', String(FILTER_FD)] : [];
   const namespaces = lockNamespaces ? ['--unshare-user', '--disable-userns'] : [];
   return {
-    // It denies new privileges by itself: bubblewrap.c, main().
+    // bubblewrap always sets no_new_privs: bubblewrap.c, main().
     provides: {
       privileges: 'bwrap',
       files: 'bwrap',
@@ -142,9 +148,9 @@ export async function bubblewrapLayer(
         ...[...visible, ...links, '--dev-bind', '/dev/null', '/dev/null'],
         ...(prlimit ? ['--ro-bind', prlimit, prlimit] : []),
         ...['--ro-bind', file, file, '--bind', cwd, cwd],
-        // What bubblewrap makes up itself is memory, and to be written no more than the machine's.
+        // The root that bubblewrap creates is a tmpfs: make it read-only too.
         ...['--remount-ro', '/', '--chdir', cwd, '--'],
-        // From inside, since the kernel counts processes of a user in each user namespace: setrlimit(2), since Linux 5.14.
+        // prlimit runs inside: since Linux 5.14, the kernel counts the processes of a user per user namespace (setrlimit(2)).
         ...(prlimit ? [prlimit, `--nproc=${MAX_PROCESSES}`] : []),
       ],
       ...(filter && { opened: { [FILTER_FD]: filter.path } }),
@@ -153,7 +159,7 @@ export async function bubblewrapLayer(
   };
 }
 
-/** Of tools that are installed elsewhere, as in /opt/imagemagick/bin: what belongs to them there. */
+/** Returns the folders next to the `bin` of tools outside /usr, such as /opt/imagemagick/lib for /opt/imagemagick/bin. */
 function siblingDirs(tools: SandboxOptions['tools']): string[] {
   const prefixes = tools
     .map(({ path }) => dirname(dirname(path)))
@@ -165,12 +171,12 @@ function siblingDirs(tools: SandboxOptions['tools']): string[] {
 
 interface ExistingPath {
   readonly given: string;
-  /** Without the links in it. */
+  /** Path without symbolic links. */
   readonly path: string;
   readonly isFolder: boolean;
 }
 
-/** Those of the paths that exist and may be reached. Landlock's rules are about what is at the end of links. */
+/** Returns the paths that exist and are accessible, and resolves their links, since Landlock rules apply to the targets. */
 async function statExisting(paths: readonly string[]): Promise<ExistingPath[]> {
   const found = await Promise.all(
     paths.map(async (given) => {

@@ -1,14 +1,16 @@
+/** @module Isolates launchers in namespaces, for sandbox layers that do not isolate processes. */
+
 import type { RunCommand } from '../command.ts';
 import { createLaunchers, type Launchers } from '../launcher/pool.ts';
 import { type Toolchain, VERSION_PROBES } from '../toolchain.ts';
 
 /**
- * Makes launchers in PID and IPC namespaces of their own, for confinements that bring none.
+ * Creates launchers in separate PID and IPC namespaces, for a sandbox without process namespaces.
  *
  * @param home returns the folder of the launchers
- * @param folder an empty folder to try the tools in
- * @param createRun makes what runs a tool by these launchers, confined as it will be
- * @returns nothing where the kernel gives no namespaces, as in most containers, or a tool does not work in them
+ * @param folder an empty folder, for testing the tools
+ * @param createRun creates a function that runs a tool with these launchers, in its sandbox
+ * @returns `undefined` if the kernel does not permit namespaces, as in most containers, or if a tool fails in them
  */
 export async function isolateLaunchers(
   home: () => Promise<string>,
@@ -20,7 +22,7 @@ export async function isolateLaunchers(
   const run = createRun(launchers);
   try {
     for (const [name, tool] of Object.entries(toolchain)) {
-      if (tool) await ask(run, tool.path, name as keyof Toolchain, folder);
+      if (tool) await assertResponds(run, tool.path, name as keyof Toolchain, folder);
     }
     return launchers;
   } catch {
@@ -29,8 +31,13 @@ export async function isolateLaunchers(
   }
 }
 
-async function ask(run: RunCommand, file: string, name: keyof Toolchain, cwd: string): Promise<void> {
-  const { args, pattern: answer } = VERSION_PROBES[name];
+async function assertResponds(
+  run: RunCommand,
+  file: string,
+  name: keyof Toolchain,
+  cwd: string,
+): Promise<void> {
+  const { args, pattern } = VERSION_PROBES[name];
   const { stdout, stderr } = await run({ file, args, cwd, timeoutMs: 10_000 });
-  if (!answer.test(stdout + stderr)) throw new Error(`${file} does not answer`);
+  if (!pattern.test(stdout + stderr)) throw new Error(`${file} does not answer`);
 }

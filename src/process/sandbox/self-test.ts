@@ -1,3 +1,5 @@
+/** @module Self-tests: small conversions that show whether the tools work in a sandbox. */
+
 import { mkdir, mkdtemp, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder } from '../../files/workspace.ts';
@@ -5,20 +7,20 @@ import type { RunCommand } from '../command.ts';
 import { ONE_PIXEL } from '../policy-check.ts';
 import type { Magick, Tool, Toolchain } from '../toolchain.ts';
 
-/** A small picture for a tool, and the file that the tool must make of it. */
+/** A conversion of a small image, which shows whether a tool works. */
 export interface Trial {
-  /** The files that the tool finds in its folder, by their names. */
+  /** Contents of the files in the working directory, by name. */
   readonly files: Readonly<Record<string, Uint8Array | string>>;
   readonly args: readonly string[];
-  /** What the tool reads on standard input. */
+  /** Standard input. */
   readonly stdin?: string;
-  /** The file that the tool writes. */
+  /** Name of the file that the tool must write. */
   readonly result: string;
 }
 
 const TRIAL_TIMEOUT_MS = 10_000;
 
-/** 16 by 16 pixels, as AVIF: made by heif-enc of libheif 1.15. */
+/** AVIF of 16 by 16 pixels, encoded by heif-enc of libheif 1.15. */
 const SMALL_AVIF = Buffer.from(
   [
     'AAAAHGZ0eXBhdmlmAAAAAGF2aWZtaWYxbWlhZgAAAOptZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAAAAAAAAAA',
@@ -29,14 +31,14 @@ const SMALL_AVIF = Buffer.from(
   ].join(''),
   'base64',
 );
-/** Has words, so that librsvg looks for fonts, and a filter. */
+/** SVG with text, so that librsvg loads fonts, and with a filter. */
 const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16">
 <filter id="f"><feGaussianBlur stdDeviation="1"/></filter>
 <rect width="9" height="9" filter="url(#f)"/><text y="12">a</text></svg>`;
 
-/** Each tool on a picture: the formats and the stages that load libraries or start threads of their own. */
+/** Returns the trial of each tool. The trials use the formats and operations that load libraries or start threads. */
 const TRIALS: { readonly [Name in keyof Toolchain]-?: (tool: NonNullable<Toolchain[Name]>) => Trial } = {
-  magick: tryMagick,
+  magick: magickTrial,
   rsvg: () => ({
     files: {},
     args: ['-f', 'png', '-o', 'out.png'],
@@ -51,17 +53,17 @@ const TRIALS: { readonly [Name in keyof Toolchain]-?: (tool: NonNullable<Toolcha
   }),
 };
 
-/** Writes each format that this ImageMagick can write, and reads each of them again. */
-function tryMagick({ reads, writes, major }: Magick): Trial {
+/** Returns a trial that writes each format that this ImageMagick can write, and reads it back if it can. */
+function magickTrial({ reads, writes, major }: Magick): Trial {
   const both = ['JPEG', 'GIF', 'BMP', 'WEBP'].filter((coder) => reads.has(coder) && writes.has(coder));
-  const made = [...both, ...['PDF'].filter((coder) => writes.has(coder))];
-  // Version 6 leaves AVIF to heif-convert.
+  const written = [...both, ...['PDF'].filter((coder) => writes.has(coder))];
+  // With version 6, heif-convert decodes AVIF.
   const avif = major === 7 && reads.has('AVIF') ? ['AVIF:in.avif'] : [];
   return {
     files: { 'in.png': ONE_PIXEL, 'in.avif': SMALL_AVIF },
     args: [
       ...['PNG:in.png', '-resize', '20x20!'],
-      ...made.flatMap((coder) => ['-write', `${coder}:made-${coder}`]),
+      ...written.flatMap((coder) => ['-write', `${coder}:made-${coder}`]),
       ...both.map((coder) => `${coder}:made-${coder}`),
       ...[...avif, '-append', 'PNG:out.png'],
     ],
@@ -69,7 +71,7 @@ function tryMagick({ reads, writes, major }: Magick): Trial {
   };
 }
 
-/** The trial of each tool that is there. */
+/** Returns the trials of the installed tools. */
 export function trialsOf(
   toolchain: Toolchain,
 ): { readonly name: keyof Toolchain; readonly tool: Tool; readonly trial: Trial }[] {
@@ -80,10 +82,11 @@ export function trialsOf(
 }
 
 /**
- * Has a tool convert its picture, in a folder that is removed afterwards.
+ * Runs a trial in a temporary folder.
  *
- * @param home the folder that this one is made in
- * @returns whether the result is there
+ * @param file absolute path of the tool
+ * @param home the folder in which the temporary folder is created
+ * @returns whether the tool wrote the expected file
  */
 export async function passes(
   file: string,
@@ -96,7 +99,7 @@ export async function passes(
     const cwd = join(folder, 'job');
     await mkdir(cwd);
     await Promise.all(Object.entries(files).map(([name, bytes]) => writeFile(join(cwd, name), bytes)));
-    // As in every conversion, beside the folder that the tool can change.
+    // As in every conversion, the input is outside the folder that the tool can write to.
     const input = join(folder, 'stdin');
     await writeFile(input, stdin);
     await run({ file, args, cwd, timeoutMs: TRIAL_TIMEOUT_MS, stdin: input });

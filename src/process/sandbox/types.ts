@@ -1,55 +1,59 @@
+/** @module Options and layers of a sandbox. */
+
 import type { RunCommand } from '../command.ts';
 import type { Confine } from '../launch.ts';
 import type { VersionProbe } from '../toolchain.ts';
 import type { Trial } from './self-test.ts';
 
-/** @module What a sandbox is made from, and what it consists of. */
-
+/** Resource limits of a process. */
 export interface ResourceLimits {
-  /** Of address space, for one process. */
+  /** Address space, in bytes. */
   readonly memoryBytes: number;
-  /** The largest file that may be written. */
+  /** Size of each file that the process writes, in bytes. */
   readonly fileBytes: number;
 }
 
-/** A tool that will run. */
+/** A tool that the sandbox must support. */
 export interface ToolToConfine {
   /** Absolute path. */
   readonly path: string;
-  /** How it is asked who it is. */
+  /** The tool must pass this probe under every layer. */
   readonly question: VersionProbe;
-  /** What it must do under the allow-list of system calls. */
+  /** The tool must pass this trial under the allow-list of system calls. */
   readonly trial: Trial;
 }
 
+/** Options for finding a sandbox. */
 export interface SandboxOptions {
-  /** As in PATH. */
+  /** Folders to search for setpriv, bwrap and prlimit, separated as in `PATH`. */
   readonly searchPath: string;
   readonly tools: readonly ToolToConfine[];
-  /** Folders and files of ours that they read. */
+  /** Folders and files of the service that the tools can read. */
   readonly readable: readonly string[];
   readonly limits: ResourceLimits;
-  /** A folder of seccomp filters, two an architecture. */
+  /** Folder with two seccomp filters per CPU architecture. */
   readonly filters: string;
-  /** An empty folder, to try the tools in. */
+  /** An empty folder, for testing the tools. */
   readonly folder: string;
-  /** Makes a {@link RunCommand} that confines so, for trying it. */
+  /** Creates a {@link RunCommand} that uses a sandbox, for testing it. */
   readonly createTrialRunner: (confine: Confine) => RunCommand;
 }
 
+/** Layers of a sandbox. Each property names the mechanism that provides the protection. */
 export interface SandboxLayers {
-  /** Address space, processor time, sizes of files, open files, no core dumps. */
+  /** Limits address space, CPU time, file size and open files, and disables core dumps. */
   readonly limits: 'ulimit' | 'none';
-  /** No new privileges, and an end with the server's. */
+  /** Denies new privileges, and kills a tool when the server ends. */
   readonly privileges: 'setpriv' | 'bwrap' | 'none';
-  /** Nothing but the job's folder is written; nothing but the tool and what it needs is read or run. */
+  /** Permits writing in the job's folder only, and reading and executing only the tool and its dependencies. */
   readonly files: 'landlock' | 'bwrap' | 'none';
+  /** Denies network access. */
   readonly network: 'seccomp' | 'bwrap' | 'none';
   /**
-   * Which system calls a tool may make: those that the tools are known to need; all but those that reach other processes,
-   * other files or the kernel; or all.
+   * System calls that a tool can make: `allow-list` permits those that the tools are known to need; `deny-list` permits all
+   * except those that reach other processes, other files or the kernel.
    */
   readonly syscalls: 'allow-list' | 'deny-list' | 'none';
-  /** The tools see no process but their own, and none of theirs outlives them. */
+  /** Hides other processes from a tool, and kills its descendants when it ends. */
   readonly processes: 'namespace' | 'none';
 }

@@ -1,155 +1,162 @@
+/**
+ * @module Pool of workers: ImageMagick processes that start before there is work for them. Each worker serves only one
+ * client, so that a compromised codec never holds the images of two clients. A worker is replaced after a number of jobs,
+ * and after any warning or error.
+ */
+
 import { type Command, CommandError, type Output, type RunCommand } from '../command.ts';
 import type { Worker } from './worker.ts';
 
-/**
- * Processes that are started before there is work for them. Each serves one client only, so that a broken
- * codec never holds two clients' images; after some images, or anything strange, it makes way for a new one.
- */
-
+/** Pool of workers. */
 export interface WorkerPool {
-  /** Runs a command that names its client in a process of that client, and every other in one of its own. */
+  /** Runs a command that names its client in a worker of that client, and any other command in a new process. */
   readonly run: RunCommand;
-  /** How many wait for a client, and how many for more of their client's images. */
+  /** Number of workers that no client has used yet. */
   readonly spare: number;
+  /** Number of workers that wait for the next image of their client. */
   readonly idle: number;
-  /** Ends them all, once what is under way has come to its end. */
+  /** Ends all workers after the running jobs have completed. */
   close(): Promise<void>;
 }
 
-/** How the repetition ended. `ok` means that the worker was at fault, `failed` mostly a damaged picture. */
+/** Outcomes of repeating a failed job in a new process. `ok`: the worker was faulty. `failed`: usually a damaged image. */
 export const FALLBACK_OUTCOMES = ['ok', 'failed'] as const;
+/** Outcome of repeating a failed job in a new process. */
 export type FallbackOutcome = (typeof FALLBACK_OUTCOMES)[number];
 
+/** Options of {@link createWorkerPool}. */
 export interface WorkerPoolOptions {
+  /** Starts a worker. */
   readonly start: () => Promise<Worker>;
-  /** The program that they run, by its path. */
+  /** Absolute path of the program that the workers run. */
   readonly executable: string;
-  /** Runs a command in a process of its own. */
+  /** Runs a command in a new process. */
   readonly runInFreshProcess: RunCommand;
-  /** How many may be at work at once: as many are ready, and as many wait for more of their client's images. */
+  /** Maximum number of commands that run at once. Also the number of spare workers, and the maximum number of idle ones. */
   readonly size: number;
-  /** Images that one process may do. */
+  /** Number of jobs after which a worker is replaced. */
   readonly maxJobs: number;
-  /** Told what is wrong with a worker, and not with the picture. */
-  readonly onError: (trouble: unknown) => void;
-  /** Called when a job that failed in a worker was repeated in a process of its own. */
+  /** Receives errors of workers that are not caused by an image. */
+  readonly onError: (error: unknown) => void;
+  /** Called after a job that failed in a worker was repeated in a new process. */
   readonly onFallback?: (outcome: FallbackOutcome, failure: unknown) => void;
-  /** How long a process waits for its client's next image, in milliseconds; by default {@link IDLE_TIMEOUT_MS}. */
+  /** Time that a worker waits for the next image of its client, in ms. Defaults to {@link IDLE_TIMEOUT_MS}. */
   readonly idleMs?: number;
 }
 
-/** Somebody who works through a folder comes again sooner. */
+/** Default time that a worker waits for the next image of its client, in ms. Clients with many images send them faster. */
 const IDLE_TIMEOUT_MS = 30_000;
-/** Who could not start will not do better at once, in milliseconds. */
+/** Backoff before starting another worker after a failed start, in ms. */
 const RESTART_BACKOFF_MS = 5_000;
-/** A photo of 12 megapixels leaves some 30 MiB behind; what has grown beyond this makes way for a new one. */
+/** Resident memory above which a worker is replaced. A photo of 12 megapixels leaves some 30 MiB allocated. */
 const MAX_RSS_BYTES = 192 * 1024 ** 2;
 
-/** A worker with its client. */
+/** A worker that is assigned to a client. */
 interface AssignedWorker {
   readonly worker: Worker;
   readonly client: string;
-  done: number;
-  retire?: NodeJS.Timeout;
+  completedJobs: number;
+  idleTimer?: NodeJS.Timeout;
 }
 
-export function createWorkerPool(deps: WorkerPoolOptions): WorkerPool {
+/** Creates a pool, and starts its spare workers. */
+export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const {
     start,
-    executable: serves,
-    runInFreshProcess: runAlone,
-    size: slots,
-    maxJobs: reuse,
-    onError: report,
+    executable,
+    runInFreshProcess,
+    size,
+    maxJobs,
+    onError,
     idleMs = IDLE_TIMEOUT_MS,
     onFallback = () => {},
-  } = deps;
-  /** Started, and nobody's yet. */
-  const ready: Worker[] = [];
-  /** At rest, the one that has rested longest first. */
-  const resting: AssignedWorker[] = [];
+  } = options;
+  /** Workers without a client. */
+  const spare: Worker[] = [];
+  /** Workers that wait for their client, the longest waiting first. */
+  const idle: AssignedWorker[] = [];
   const starting = new Set<Promise<unknown>>();
   const running = new Set<Promise<unknown>>();
   const ending = new Set<Promise<unknown>>();
   let closed = false;
-  let pausedUntil = 0;
+  let backoffUntil = 0;
 
-  function onStartFailure(trouble: unknown): void {
-    pausedUntil = performance.now() + RESTART_BACKOFF_MS;
-    report(trouble);
+  function onStartFailure(error: unknown): void {
+    backoffUntil = performance.now() + RESTART_BACKOFF_MS;
+    onError(error);
   }
 
   function refill(): void {
-    if (performance.now() < pausedUntil) return;
-    while (!closed && ready.length + starting.size < slots) {
+    if (performance.now() < backoffUntil) return;
+    while (!closed && spare.length + starting.size < size) {
       track(
         starting,
-        start().then((worker) => (closed ? end(worker) : void ready.push(worker)), onStartFailure),
+        start().then((worker) => (closed ? end(worker) : void spare.push(worker)), onStartFailure),
       );
     }
   }
 
-  /** The client's own, or a new one; nothing when none is ready, since waiting would be slower than a process alone. */
+  /** Returns the client's idle worker, or a spare one. Without a spare worker, a new process is faster than waiting. */
   function acquire(client: string): AssignedWorker | undefined {
-    const own = resting.findLast((kept) => kept.client === client && kept.worker.alive);
-    if (own) {
-      resting.splice(resting.indexOf(own), 1);
-      clearTimeout(own.retire);
-      return own;
+    const previous = idle.findLast((assigned) => assigned.client === client && assigned.worker.alive);
+    if (previous) {
+      idle.splice(idle.indexOf(previous), 1);
+      clearTimeout(previous.idleTimer);
+      return previous;
     }
-    let worker = ready.shift();
+    let worker = spare.shift();
     while (worker && !worker.alive) {
       onStartFailure(new Error('a process has ended before there was work for it'));
       end(worker);
-      worker = ready.shift();
+      worker = spare.shift();
     }
     refill();
-    return worker && { worker, client, done: 0 };
+    return worker && { worker, client, completedJobs: 0 };
   }
 
-  function release(kept: AssignedWorker, { stderr }: Output): void {
-    kept.done += 1;
-    if (kept.done >= reuse || stderr !== '' || closed || isWorn(kept.worker)) {
-      end(kept.worker);
+  function release(assigned: AssignedWorker, { stderr }: Output): void {
+    assigned.completedJobs += 1;
+    if (assigned.completedJobs >= maxJobs || stderr !== '' || closed || isWorn(assigned.worker)) {
+      end(assigned.worker);
       return;
     }
-    kept.retire = setTimeout(() => evict(kept), idleMs).unref();
-    resting.push(kept);
-    if (resting.length > slots) evict(resting[0] as AssignedWorker);
+    assigned.idleTimer = setTimeout(() => evict(assigned), idleMs).unref();
+    idle.push(assigned);
+    if (idle.length > size) evict(idle[0] as AssignedWorker);
   }
 
-  function evict(kept: AssignedWorker): void {
-    resting.splice(resting.indexOf(kept), 1);
-    clearTimeout(kept.retire);
-    end(kept.worker);
+  function evict(assigned: AssignedWorker): void {
+    idle.splice(idle.indexOf(assigned), 1);
+    clearTimeout(assigned.idleTimer);
+    end(assigned.worker);
   }
 
   function end(worker: Worker): void {
-    track(ending, worker.end().catch(report)); // a folder that cannot be removed is swept at the next start
+    track(ending, worker.end().catch(onError)); // the next start of the service removes the folder
   }
 
   async function run(command: Command): Promise<Output> {
     const { client, signal } = command;
-    const kept =
-      client !== undefined && command.file === serves && !signal?.aborted ? acquire(client) : undefined;
-    if (!kept) return runAlone(command);
+    const assigned =
+      client !== undefined && command.file === executable && !signal?.aborted ? acquire(client) : undefined;
+    if (!assigned) return runInFreshProcess(command);
     const started = performance.now();
     try {
-      const output = await kept.worker.run(command);
-      release(kept, output);
+      const output = await assigned.worker.run(command);
+      release(assigned, output);
       return output;
     } catch (error) {
-      end(kept.worker);
+      end(assigned.worker);
       if (isNotRetryable(error)) throw error;
-      if (!(error instanceof CommandError)) report(error);
+      if (!(error instanceof CommandError)) onError(error);
       const left = Math.max(1, command.timeoutMs - Math.ceil(performance.now() - started));
-      return repeatAlone({ ...command, timeoutMs: left }, error);
+      return retryInFreshProcess({ ...command, timeoutMs: left }, error);
     }
   }
 
-  async function repeatAlone(command: Command, failure: unknown): Promise<Output> {
+  async function retryInFreshProcess(command: Command, failure: unknown): Promise<Output> {
     try {
-      const output = await runAlone(command);
+      const output = await runInFreshProcess(command);
       onFallback('ok', failure);
       return output;
     } catch (error) {
@@ -162,28 +169,28 @@ export function createWorkerPool(deps: WorkerPoolOptions): WorkerPool {
   return {
     run: (command) => track(running, run(command)),
     get spare() {
-      return ready.length;
+      return spare.length;
     },
     get idle() {
-      return resting.length;
+      return idle.length;
     },
     async close() {
       closed = true;
       await Promise.allSettled([...starting, ...running]);
-      for (const kept of [...resting]) evict(kept);
-      for (const worker of ready.splice(0)) end(worker);
+      for (const assigned of [...idle]) evict(assigned);
+      for (const worker of spare.splice(0)) end(worker);
       await Promise.all(ending);
     },
   };
 }
 
-/** A worker that has grown, or in which a job has left a process. */
+/** Returns true if a worker uses too much memory, or if a job has left a process in it. */
 function isWorn(worker: Worker): boolean {
   const { memoryBytes, processes } = worker.usage();
   return memoryBytes > MAX_RSS_BYTES || processes > worker.processes;
 }
 
-/** Has a promise in the set until it is settled. */
+/** Keeps a promise in the set until it is settled. */
 function track<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
   const forget = (): void => void set.delete(promise);
   set.add(promise);
@@ -192,9 +199,11 @@ function track<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
 }
 
 /**
- * What fails is tried once more by a process of its own, so that no result depends on what the worker did before,
- * or on its folder. That one also says what was wrong: after an error between parentheses, a script dies of a
- * failed assertion (magick-cli.c, 7.1.1) and takes the message with it.
+ * Returns true for a job that must not be repeated, because it timed out or was cancelled.
+ *
+ * Every other failed job runs again in a new process, so that no result depends on earlier jobs of the worker, or on its
+ * folder. The new process also reports the error: after an error between parentheses, a script of ImageMagick fails an
+ * assertion (magick-cli.c, 7.1.1) and loses the message.
  */
 function isNotRetryable(error: unknown): boolean {
   return error instanceof CommandError && ['timeout', 'cancelled'].includes(error.reason);

@@ -1,24 +1,34 @@
+/**
+ * @module Protocol between the service and a worker. Both versions of ImageMagick can read their arguments from standard
+ * input, so that a process can start before its job is known. Version 7 runs one job after another, version 6 ends after
+ * the first.
+ */
+
 import { randomUUID } from 'node:crypto';
 
-/**
- * How ImageMagick is started before there is work for it, and how it is told of the work then: both versions can read
- * their arguments from standard input. Version 7 does one job after another, version 6 ends with the first.
- */
+/** Arguments and messages of a worker, for one version of ImageMagick. */
 export interface WorkerProtocol {
+  /** Arguments that start the worker. */
   readonly args: readonly string[];
-  /** Whether the process ends with its job. Otherwise it prints the marker, once before the first job and after each. */
+  /** Whether the process ends after one job. Otherwise it prints the marker before its first job and after each job. */
   readonly singleUse: boolean;
-  /** What it is told at its start. */
+  /** Returns the message that the worker receives at its start. */
   handshake(marker: string): string;
-  /** @param args of one command, the last of them its output */
+  /**
+   * Returns the message that runs one job.
+   *
+   * @param args the arguments of the command. The last one is the output.
+   * @throws Error for an argument that the protocol cannot encode
+   */
   encodeJob(args: readonly string[], marker: string): string;
 }
 
 const print = (marker: string): string => `-print '${marker.replace('\n', '\\n')}'\n`;
 
+/** Protocol of each major version of ImageMagick. */
 export const WORKER_PROTOCOLS: Readonly<Record<6 | 7, WorkerProtocol>> = {
-  // utility.c, ExpandFilenames(): the arguments of a file, up to its end, stand in the place of its name. The first
-  // must be none that has a value, or the name is not taken away.
+  // utility.c, ExpandFilenames(): ImageMagick replaces `@-` with the arguments that it reads up to the end of the input.
+  // The option before it must not take a value, or ImageMagick keeps the name.
   6: {
     args: ['-respect-parentheses', '@-'],
     singleUse: true,
@@ -28,23 +38,30 @@ export const WORKER_PROTOCOLS: Readonly<Record<6 | 7, WorkerProtocol>> = {
   7: {
     args: ['-script', '-'],
     singleUse: false,
-    // Whatever is set within parentheses is forgotten behind them.
+    // Settings within parentheses do not apply after them.
     handshake: (marker) => `-respect-parentheses ${print(marker)}`,
     encodeJob(args, marker) {
-      const words = [...args.slice(0, -1), '-write', args.at(-1) as string].map(quote);
-      return `(\n${words.join('\n')}\n+delete\n)\n${print(marker)}`;
+      const quoted = [...args.slice(0, -1), '-write', args.at(-1) as string].map(quote);
+      return `(\n${quoted.join('\n')}\n+delete\n)\n${print(marker)}`;
     },
   },
 };
 
 /**
- * Makes what a worker prints last of each job. It is random, so that neither a picture nor a message that quotes one can
- * contain it. It does not hold against a codec that runs foreign code: the process has to know the marker, so that code can
- * find it. All that such code gains is that its own job counts as done too early, and the result is checked all the same.
+ * Creates the marker that a worker prints after each job.
+ *
+ * The marker is random, so that neither an image nor a message that quotes one can contain it. It does not protect against
+ * code that an attacker runs in a codec: the process has to know the marker, so that code can find it. Such code can only
+ * make its own job count as done too early, and the service verifies every result.
  */
 export const createMarker = (): string => `imagemill: done ${randomUUID()}\n`;
 
-/** Between single quotes nothing has a meaning, in both versions; but in 6 a backslash keeps the second from ending it. */
+/**
+ * Quotes an argument. Between single quotes, no character is special in either version, except that in version 6 a
+ * backslash escapes the closing quote.
+ *
+ * @throws Error for an argument with a quote, a line feed or a NUL, or with a backslash at its end
+ */
 function quote(word: string): string {
   if (/['\n\0]|\\$/.test(word)) throw new Error(`an argument that cannot be told: ${word}`);
   return `'${word}'`;

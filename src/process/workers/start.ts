@@ -1,3 +1,5 @@
+/** @module Creates the pool of pre-started ImageMagick workers, if a self-test at startup succeeds. */
+
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,44 +16,48 @@ import { createWorkerPool, type FallbackOutcome, type WorkerPool } from './pool.
 import { WORKER_PROTOCOLS } from './protocol.ts';
 import { startWorker, type Worker } from './worker.ts';
 
-/** Processes that wait for images, where that works: found out by trying, as all that the tools must do. */
-
-/** Their arguments come by standard input, which the other policy forbids to be named. */
+/** Folder of the policy for workers. Workers read arguments from stdin, which the default policy forbids. */
 export const WORKER_POLICY = fileURLToPath(new URL('../../../assets/worker', import.meta.url));
-/** Ten years: a worker lives longer than one job, and the service limits the time of each job. */
+/** Time limit of ten years, in s. A worker outlives its jobs, and the service limits the time of each job. */
 export const WORKER_ENVIRONMENT = { MAGICK_TIME_LIMIT: String(10 * 365 * 86_400) };
 const SELF_TEST_TIMEOUT_MS = 10_000;
 
+/** Options of {@link createWarmWorkerPool}. */
 export interface WarmWorkerPoolOptions {
   readonly config: Pick<Config, 'CONCURRENCY' | 'CONVERT_TIMEOUT_MS' | 'WORKER_REUSE'>;
   readonly magick: Magick | undefined;
   readonly workspaces: Workspaces;
   readonly launchOptions: LaunchDeps & { readonly limits: MagickLimits };
   readonly log: Logger;
-  /** Is told of every process that is started. */
+  /** Called when a worker starts. */
   readonly onStart: () => void;
-  /** Is told of every job that was repeated in a process of its own. */
+  /** Called after a job that failed in a worker was repeated in a new process. */
   readonly onFallback: (outcome: FallbackOutcome) => void;
 }
 
-/** @returns undefined where every image gets a process of its own: the log says why */
-export async function createWarmWorkerPool(deps: WarmWorkerPoolOptions): Promise<WorkerPool | undefined> {
-  const { config, magick, workspaces, launchOptions: launching, log, onStart, onFallback } = deps;
+/**
+ * Creates the pool of workers.
+ *
+ * @returns `undefined` if there is no ImageMagick, or if the self-test fails, which is logged. Every image then gets a new
+ *   process.
+ */
+export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Promise<WorkerPool | undefined> {
+  const { config, magick, workspaces, launchOptions, log, onStart, onFallback } = options;
   if (!magick) return undefined;
-  const reuse = WORKER_PROTOCOLS[magick.major].singleUse ? 1 : config.WORKER_REUSE;
-  const worker = { ...launching, policyFolder: WORKER_POLICY };
+  const maxJobs = WORKER_PROTOCOLS[magick.major].singleUse ? 1 : config.WORKER_REUSE;
+  const workerOptions = { ...launchOptions, policyFolder: WORKER_POLICY };
   const start = async (): Promise<Worker> => {
     onStart();
     return startWorker({
-      ...worker,
+      ...workerOptions,
       environment: WORKER_ENVIRONMENT,
       home: await workspaces.root(),
       magick,
-      lifetimeMs: reuse * config.CONVERT_TIMEOUT_MS,
+      lifetimeMs: maxJobs * config.CONVERT_TIMEOUT_MS,
     });
   };
   try {
-    await selfTest(start, magick, createRunner(worker), deps);
+    await selfTest(start, magick, createRunner(workerOptions), options);
   } catch (err) {
     log.warn(
       { err },
@@ -62,9 +68,9 @@ export async function createWarmWorkerPool(deps: WarmWorkerPoolOptions): Promise
   return createWorkerPool({
     start,
     executable: magick.path,
-    runInFreshProcess: createRunner(launching),
+    runInFreshProcess: createRunner(launchOptions),
     size: config.CONCURRENCY,
-    maxJobs: reuse,
+    maxJobs,
     onError: (err) => log.warn({ err }, 'trouble with a waiting process; the image gets one of its own'),
     onFallback(outcome, failure) {
       onFallback(outcome);
@@ -74,35 +80,40 @@ export async function createWarmWorkerPool(deps: WarmWorkerPoolOptions): Promise
   });
 }
 
-/** What is known of a failure without the words of a picture, which may be on standard error. */
+/** Returns the log fields of a failure. They omit standard error, which may quote image content. */
 function describe(failure: unknown): object {
   if (!(failure instanceof CommandError)) return { err: failure };
   const { reason, exitCode, signal } = failure;
   return { reason, exitCode, signal };
 }
 
-/** One of them obeys the policy, and converts a picture that is linked into its folder. */
+/**
+ * Checks that ImageMagick enforces the policy of workers, and that a worker converts an image.
+ *
+ * @throws Error if ImageMagick does not enforce the policy
+ * @throws CommandError if the worker does not start or does not convert the image
+ */
 async function selfTest(
   start: () => Promise<Worker>,
   magick: Magick,
   run: ReturnType<typeof createRunner>,
-  { workspaces, launchOptions: launching }: WarmWorkerPoolOptions,
+  { workspaces, launchOptions }: WarmWorkerPoolOptions,
 ): Promise<void> {
-  const trial = await workspaces.open();
+  const workspace = await workspaces.open();
   try {
-    const [asked, done] = [await trial.folder('asked'), await trial.folder('done')];
-    if (!(await isPolicyEnforced(magick, run, asked, launching.limits)))
+    const [policyFolder, jobFolder] = [await workspace.folder('asked'), await workspace.folder('done')];
+    if (!(await isPolicyEnforced(magick, run, policyFolder, launchOptions.limits)))
       throw new Error(`it does not obey ${WORKER_POLICY}`);
-    await writeFile(join(done, 'in'), ONE_PIXEL);
+    await writeFile(join(jobFolder, 'in'), ONE_PIXEL);
     const worker = await start();
     const command = {
       file: magick.path,
       args: ['PNG:in', 'PNG:out.png'],
-      cwd: done,
+      cwd: jobFolder,
       timeoutMs: SELF_TEST_TIMEOUT_MS,
     };
     await worker.run(command).finally(() => worker.end());
   } finally {
-    await trial.remove();
+    await workspace.remove();
   }
 }

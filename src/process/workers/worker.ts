@@ -1,3 +1,8 @@
+/**
+ * @module A worker: an ImageMagick process that starts before there is work for it, and reads its arguments from a pipe. It
+ * has its own folder, sees the files of one job at a time, and runs in the same sandbox as a process for one command.
+ */
+
 import { linkSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,43 +19,43 @@ import type { Magick } from '../toolchain.ts';
 import { createMarker, WORKER_PROTOCOLS } from './protocol.ts';
 import { type Usage, usageOf } from './rss.ts';
 
-/**
- * One ImageMagick process that is there before the work is, and reads its arguments from a pipe
- * as they come. It has a folder of its own, sees the files of one job at a time, and is as shut
- * in as a process for one command.
- */
-
+/** Options of {@link startWorker}. */
 export interface WorkerDeps extends LaunchDeps {
-  /** The folder that its own is made in, on the same file system as those of jobs. */
+  /** Folder in which the worker's folder is created. It must be on the same file system as the folders of jobs. */
   readonly home: string;
   readonly magick: Pick<Magick, 'path' | 'major'>;
-  /** All that it may work in its life: a backstop, since every job has its own limit. In milliseconds. */
+  /** Total time limit of all jobs, in ms. A backstop, since every job has its own limit. */
   readonly lifetimeMs: number;
 }
 
+/** A running worker. */
 export interface Worker {
-  /** False once the process has ended, or has been told to. */
+  /** False once the process has ended or has been stopped. */
   readonly alive: boolean;
   /**
-   * Runs one command, whose last argument is the output. It must not have another one under way.
+   * Runs one command, whose last argument is the output. Only one command can run at a time.
    *
-   * @throws CommandFailed as a process for the one command does; the worker is of no use then
+   * @throws CommandError as a new process for the command does. The worker cannot be used afterwards.
    */
   run(command: Command): Promise<Output>;
-  /** What it uses now. */
+  /** Returns the resources that the worker uses. */
   usage(): Usage;
-  /** How many processes it had before its first job. */
+  /** Number of processes of the worker before its first job. */
   readonly processes: number;
-  /** Ends the process, at once when it is at work, and removes its folder. */
+  /** Ends the process, immediately if a job is running, and removes its folder. */
   end(): Promise<void>;
 }
 
-/** As long as the slowest machine may take to start a program, in milliseconds. */
+/** Time limit for starting a worker, in ms. */
 const START_TIMEOUT_MS = 10_000;
-/** What it may take to end by itself, in milliseconds. */
+/** Time for an idle worker to exit after its input is closed, in ms. */
 const EXIT_GRACE_MS = 1_000;
 
-/** @throws CommandFailed when it does not start */
+/**
+ * Starts a worker, and waits until it accepts jobs.
+ *
+ * @throws CommandError when the process does not start
+ */
 export async function startWorker(deps: WorkerDeps): Promise<Worker> {
   const folder = await mkdtemp(join(deps.home, 'worker-'));
   try {
@@ -62,39 +67,39 @@ export async function startWorker(deps: WorkerDeps): Promise<Worker> {
 }
 
 async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
-  const { args, singleUse: once, handshake: greeting, encodeJob: tell } = WORKER_PROTOCOLS[deps.magick.major];
+  const { args, singleUse, handshake, encodeJob } = WORKER_PROTOCOLS[deps.magick.major];
   const marker = createMarker();
   const self: Command = { file: deps.magick.path, args, cwd: folder, timeoutMs: deps.lifetimeMs };
-  const child = await launch(deps, self, { hello: once ? marker : '' });
-  const heard = readOutput(child, marker);
+  const child = await launch(deps, self, { hello: singleUse ? marker : '' });
+  const output = readOutput(child, marker);
   let busy = false;
   let over = false;
   let processes = 0;
-  const gone = child.ended.then((end) => {
+  const ended = child.ended.then((end) => {
     over = true;
     return end;
   });
-  const stop = (why: FailureReason): void => {
+  const stop = (reason: FailureReason): void => {
     over = true;
-    child.stop(why);
+    child.stop(reason);
   };
 
-  /** Those that end with their job say nothing of it. */
-  const exited = (): Promise<boolean> => gone.then(endedWell);
+  /** Resolves when a single-use worker, which prints no marker after its job, has exited. */
+  const exited = (): Promise<boolean> => ended.then(endedWell);
   const jobDone = (): Promise<boolean> =>
-    Promise.race([heard.done().then(() => !over), gone.then(() => false)]);
+    Promise.race([output.done().then(() => !over), ended.then(() => false)]);
 
-  /** Tells it something, and waits until that is done. */
-  async function execute(script: string, done: Promise<boolean>, command: Command): Promise<Output> {
-    const callOff = keepTime(command, stop);
+  /** Sends a message, and waits for its completion. */
+  async function execute(message: string, done: Promise<boolean>, command: Command): Promise<Output> {
+    const cancelTimeout = keepTime(command, stop);
     busy = true;
     try {
-      child.stdin?.write(script);
-      if (await done) return heard.take();
-      throw failureOf(await gone, self, heard.take().stderr);
+      child.stdin?.write(message);
+      if (await done) return output.take();
+      throw failureOf(await ended, self, output.take().stderr);
     } finally {
       busy = false;
-      callOff();
+      cancelTimeout();
     }
   }
 
@@ -104,28 +109,29 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
     },
     async run(command) {
       const names = linkInputs(command.cwd, folder);
-      const told = execute(tell(command.args, marker), once ? exited() : jobDone(), command);
-      if (once) child.stdin?.end();
-      const output = await told;
+      const message = encodeJob(command.args, marker);
+      const executed = execute(message, singleUse ? exited() : jobDone(), command);
+      if (singleUse) child.stdin?.end();
+      const result = await executed;
       collectOutputs(folder, command.cwd, names);
-      return output;
+      return result;
     },
     usage: () => usageOf(child.pid),
     get processes() {
       return processes;
     },
     async end() {
-      // At rest it goes when nothing more can come. A broken codec may think otherwise.
-      const patience = setTimeout(stop, busy ? 0 : EXIT_GRACE_MS, 'cancelled');
+      // An idle worker exits when its input is closed. A compromised codec may not.
+      const graceTimer = setTimeout(stop, busy ? 0 : EXIT_GRACE_MS, 'cancelled');
       over = true;
       child.stdin?.end();
-      await gone;
-      clearTimeout(patience);
+      await ended;
+      clearTimeout(graceTimer);
       await removeFolder(folder);
     },
   };
   try {
-    await execute(greeting(marker), jobDone(), { ...self, timeoutMs: START_TIMEOUT_MS });
+    await execute(handshake(marker), jobDone(), { ...self, timeoutMs: START_TIMEOUT_MS });
     processes = usageOf(child.pid).processes;
     return worker;
   } catch (error) {
@@ -134,10 +140,11 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
   }
 }
 
+/** Reads the output of a worker. */
 interface OutputReader {
-  /** True when the process has said that its job is done. */
+  /** Resolves to true when the process prints the marker. */
   done(): Promise<boolean>;
-  /** What it has printed since the last time. */
+  /** Returns the output since the last call. */
   take(): Output;
 }
 
@@ -145,8 +152,8 @@ function readOutput(child: Launched, marker: string): OutputReader {
   let stdout = '';
   let stderr = '';
   let tail = '';
-  let tell: (done: boolean) => void = () => {};
-  child.stdin?.on('error', () => {}); // that it has ended is told by itself
+  let resolveDone: (done: boolean) => void = () => {};
+  child.stdin?.on('error', () => {}); // `child.ended` reports that the process has ended
   child.stderr.on('data', (chunk: Buffer) => {
     if (stderr.length < MAX_OUTPUT_BYTES)
       stderr += chunk.toString('utf8').slice(0, MAX_OUTPUT_BYTES - stderr.length);
@@ -155,13 +162,13 @@ function readOutput(child: Launched, marker: string): OutputReader {
     if (stdout.length < MAX_OUTPUT_BYTES)
       stdout += chunk.toString('utf8').slice(0, MAX_OUTPUT_BYTES - stdout.length);
     tail = (tail + chunk.toString('latin1')).slice(-marker.length);
-    // What it printed to standard error before is there by now, and is read in this turn of the loop.
-    if (tail === marker) setImmediate(tell, true);
+    // Standard error that was printed before the marker has already arrived, and is read in this turn of the event loop.
+    if (tail === marker) setImmediate(resolveDone, true);
   });
   return {
     done: () => {
       const { promise, resolve } = Promise.withResolvers<boolean>();
-      tell = resolve;
+      resolveDone = resolve;
       return promise;
     },
     take() {
@@ -173,8 +180,12 @@ function readOutput(child: Launched, marker: string): OutputReader {
 }
 
 /**
- * A link costs nothing, whatever the size, and shows the worker no more than the one file. Such calls touch nothing
- * but names in memory: to wait for other threads would take three times as long (38 and 119 µs a job).
+ * Links the files of a job into the folder of the worker. A hard link is cheap for any file size, and exposes only that
+ * file. The calls are synchronous, because they only change names in memory: through the thread pool, a job would take 119
+ * instead of 38 µs.
+ *
+ * @returns the names of the files
+ * @throws Error when the folder of the worker is not empty
  */
 function linkInputs(from: string, to: string): string[] {
   if (readdirSync(to).length > 0) throw new Error('the worker has left or made something after its last job');
@@ -183,11 +194,15 @@ function linkInputs(from: string, to: string): string[] {
   return names;
 }
 
-/** All that is new is the job's, if it is a file: tools make nothing else. */
-function collectOutputs(from: string, to: string, brought: readonly string[]): void {
+/**
+ * Removes the links to the inputs, and moves all other files to the folder of the job.
+ *
+ * @throws Error for an entry that is not a file, since the tools create only files
+ */
+function collectOutputs(from: string, to: string, inputs: readonly string[]): void {
   for (const entry of readdirSync(from, { withFileTypes: true })) {
     const path = join(from, entry.name);
-    if (brought.includes(entry.name)) unlinkSync(path);
+    if (inputs.includes(entry.name)) unlinkSync(path);
     else if (entry.isFile()) renameSync(path, join(to, entry.name));
     else throw new Error(`the worker has made what is no file: ${entry.name}`);
   }

@@ -21,15 +21,15 @@ const BY_FILTER = [1, 38];
 /** Of files: EPERM, ENOENT, EACCES, EXDEV, EROFS. */
 const BY_FILES = [1, 2, 13, 18, 30];
 
-/** What is tried, and the errors that it may end with. */
+/** An attempt of the codec, and the errors that it can end with. */
 interface Attempt {
   readonly name: string;
   readonly errors: readonly number[];
-  /** The file or folder that it is about: a key of {@link Targets}, or a path. */
+  /** File or folder that the attempt is directed at: a key of {@link Targets}, or a path. */
   readonly target?: keyof Targets | `/${string}`;
 }
 
-/** Paths that only the running server decides. */
+/** Paths that depend on the running server. */
 interface Targets {
   readonly home: string;
   readonly victim: string;
@@ -101,7 +101,7 @@ const ATTEMPTS: readonly Attempt[] = [
   ...refused(['sethostname', 'settimeofday', 'init_module', 'reboot', 'sync']),
 ];
 
-/** What the allow-list refuses and the deny-list does not. */
+/** Attempts that only the allow-list denies. */
 const ALLOW_LIST_ALONE = refused(['exec-memory', 'exec-later']);
 
 /** Folders that are partly there in a file system of bubblewrap's own, and a name in each that must not be. */
@@ -128,7 +128,7 @@ function keptByKernel(): string {
   return lines.filter((line) => /evil|\b52428800\b/.test(line)).join('\n');
 }
 
-/** The processes of this machine that run a program. */
+/** Returns the processes of this machine that run a program. */
 function processesOf(program: string): string[] {
   return readdirSync('/proc').filter((pid) => {
     try {
@@ -143,7 +143,7 @@ for (const { name, list } of [
   { name: 'broken-codec', list: 'allow-list' },
   { name: 'broken-codec-unusual', list: 'deny-list' },
 ] as const) {
-  describe(`a broken codec, held by the ${list}`, () => {
+  describe(`compromised codec under the ${list}`, () => {
     let program: string | undefined;
     let service: ServiceProcess;
     let base: string;
@@ -175,7 +175,7 @@ for (const { name, list } of [
       await service?.ended();
     });
 
-    /** What holds only where there is a stand-in. */
+    /** Adds a test that is skipped without the stand-in for the codec. */
     const proven = (what: string, prove: () => Promise<void>): void => {
       it(what, async function () {
         requires(this, 'compiler', program !== undefined);
@@ -183,14 +183,14 @@ for (const { name, list } of [
       });
     };
 
-    /** Has the stand-in try something, with the server as its victim. */
+    /** Runs an attempt of the stand-in against the server. */
     const tryOut = (what: string, target = '/'): Promise<Answer> => {
       const comment = `<!--attempt ${what} ${service.pid} ${target} -->`;
       const drawing = `<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8">${comment}</svg>`;
       return convert(base, Buffer.from(drawing), { format: 'png' }, 'drawing.svg');
     };
 
-    /** The server is well, serves others, and nothing is left of the attempt. */
+    /** Checks that the server is healthy and serves other clients, and that the attempt left no trace. */
     const unharmed = async (): Promise<void> => {
       const origin = base.replace('/api/v1', '');
       expect((await sendForm(`${origin}/livez`)).status, 'livez').to.equal(200);
@@ -208,7 +208,7 @@ for (const { name, list } of [
       expect(keptByKernel()).to.equal('');
     };
 
-    proven('is held by it, as /readyz and the log say', async () => {
+    proven('runs under the layers that /readyz and the log report', async () => {
       const ready = await sendForm(base.replace('/api/v1', '/readyz'));
       const { sandbox } = JSON.parse(ready.body.toString());
       expect(sandbox).to.include({ syscalls: list, network: 'seccomp' });
@@ -219,7 +219,7 @@ for (const { name, list } of [
       );
     });
 
-    proven('draws, and tells what it has tried', async () => {
+    proven('renders an image, and reports its attempt', async () => {
       const answer = await tryOut('none');
       expect(answer.status, answer.message).to.equal(200);
       expect(answer.body.toString('latin1')).to.match(/RESULT 0 0 $/);
@@ -230,7 +230,7 @@ for (const { name, list } of [
       ...ATTEMPTS,
       ...(list === 'allow-list' ? ALLOW_LIST_ALONE : []),
     ]) {
-      proven(`gets nowhere with ${name}${target ? ` on ${target}` : ''}`, async () => {
+      proven(`is denied ${name}${target ? ` on ${target}` : ''}`, async () => {
         const path = target?.startsWith('/') ? target : targets[target as keyof Targets];
         const answer = await tryOut(name, path);
         expect(answer.status, answer.message).to.equal(200);
@@ -254,7 +254,7 @@ for (const { name, list } of [
     }
 
     for (const { name, status, target } of ENDS) {
-      proven(`that ends with ${name} gets ${status}`, async () => {
+      proven(`gets ${status} when it ends with ${name}`, async () => {
         const answer = await tryOut(name, target);
         expect(answer.status, answer.message).to.equal(status);
         expect(answer.body.toString('latin1')).to.not.include('root:');
@@ -262,15 +262,15 @@ for (const { name, list } of [
       });
     }
 
-    proven('takes its threads along when its job ends', async () => {
+    proven('leaves no thread after its job', async () => {
       expect((await tryOut('threads')).body.toString('latin1')).to.match(/RESULT 20 0 $/);
       await unharmed();
     });
   });
 }
 
-describe('the standard input of rsvg-convert', () => {
-  it('is not in the folder that the tool can change, and the tool runs once, whatever it prints', async () => {
+describe('standard input of rsvg-convert', () => {
+  it('is outside the folder that the tool can write to, and the tool runs only once', async () => {
     const folder = await makeTempDir('stdin');
     const RSVG_BIN = await writeScript(
       'rsvg',

@@ -11,7 +11,7 @@ import { makeTempDir } from '../../helpers/hooks.ts';
 import { testConfig } from '../../helpers/service.ts';
 import { writeScript } from '../../helpers/util.ts';
 
-describe('launchers in namespaces', () => {
+describe('isolateLaunchers', () => {
   const isolate = async (home: string, body: string): Promise<Launchers | undefined> => {
     const rsvg = { path: await writeScript('rsvg-convert', body), version: '2.60.0' };
     const toolchain: Toolchain = { magick: undefined, rsvg, heif: undefined, img2webp: undefined };
@@ -20,7 +20,7 @@ describe('launchers in namespaces', () => {
     return isolateLaunchers(async () => home, home, toolchain, createOwnRun);
   };
 
-  it('are used where the kernel gives namespaces and every tool answers in them', async () => {
+  it('returns launchers when the kernel permits namespaces and every tool responds in them', async () => {
     const home = await makeTempDir('isolate');
     // The launcher is the first process of its namespace, and the parent of the tool.
     const launchers = await isolate(home, '[ $PPID = 1 ] && echo "rsvg-convert version 2.60.0"');
@@ -29,13 +29,13 @@ describe('launchers in namespaces', () => {
     expect(await readdir(home)).to.deep.equal([]);
   });
 
-  it('are given up, and leave nothing behind, when a tool does not answer in them', async () => {
+  it('returns undefined and leaves no process or folder when a tool does not respond', async () => {
     const home = await makeTempDir('isolate');
     expect(await isolate(home, 'exit 1')).to.equal(undefined);
     expect(await readdir(home)).to.deep.equal([]);
   });
 
-  it('are reported as the layer "processes", as those of bubblewrap are', async () => {
+  it('adds the layer "processes", as bubblewrap does', async () => {
     const mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
     const { files, processes } = mill.layers;
     await mill.close();

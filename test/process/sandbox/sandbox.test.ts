@@ -17,7 +17,7 @@ import { launchers } from '../../helpers/launchers.ts';
 import { requires } from '../../helpers/skips.ts';
 import { eventually } from '../../helpers/util.ts';
 
-/** What a broken codec could do from inside: Python stands in for it, since it can try everything. */
+/** @module Attempts of a compromised codec. Python stands in for it, since it can make any system call. */
 
 const PYTHON = realpathSync('/usr/bin/python3');
 const MIB = 1024 ** 2;
@@ -28,7 +28,7 @@ const CAN_HIDE =
   spawnSync('bwrap', ['--unshare-all', '--ro-bind', '/', '/', 'true']).status === 0 ||
   /landlock/.test(spawnSync('setpriv', ['--help'], { encoding: 'utf8' }).stdout ?? '');
 
-/** A folder with the filters of one list, so that no other can be chosen. */
+/** Creates a folder with the filters of one list, so that no other can be chosen. */
 async function filtersOf(list: string): Promise<string> {
   const folder = await makeTempDir('filters');
   for (const name of (await readdir(`${ASSETS}/seccomp`)).filter((file) => file.startsWith(`${list}.`))) {
@@ -37,7 +37,7 @@ async function filtersOf(list: string): Promise<string> {
   return folder;
 }
 
-/** What Python must do under the allow-list. */
+/** Trial that Python must pass under the allow-list. */
 const WRITES = {
   files: {},
   args: ['-I', '-S', '-c', 'open("out", "w").write("picture")'],
@@ -45,7 +45,7 @@ const WRITES = {
 };
 
 for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
-  describe(`inside the confinement with the filter of system calls "${syscalls}"`, () => {
+  describe(`sandbox with seccomp filter "${syscalls}"`, () => {
     let run: RunCommand;
     let layers: SandboxLayers;
     let confine: Confine;
@@ -71,7 +71,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       await mkdir(folder);
     });
 
-    /** What the program printed, or how it ended. */
+    /** Returns the output of the program, or how it ended. */
     const attempt = async (program: string, timeoutMs = 10_000): Promise<string> => {
       const isolated = ['-I', '-S', '-c', program];
       return run({ file: PYTHON, args: isolated, cwd: folder, timeoutMs }).then(
@@ -80,7 +80,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       );
     };
 
-    it('is everything that this machine can do: limits, privileges, and mostly files and network', () => {
+    it('has every layer that this machine supports', () => {
       expect([layers.limits, layers.privileges]).to.not.include('none');
       expect(layers.files === 'none').to.equal(!CAN_HIDE);
       expect(layers.syscalls).to.equal(CAN_HIDE ? syscalls : 'none');
@@ -89,7 +89,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       expect(layers.network === 'none').to.equal(network === 'none');
     });
 
-    /** What holds only where files and network can be hidden; elsewhere it is skipped. */
+    /** Adds a test that is skipped if files and network cannot be hidden. */
     const hidden = (what: string, prove: (test: Context) => Promise<void>): void => {
       it(what, async function () {
         requires(this, 'hidden-files', CAN_HIDE);
@@ -97,19 +97,19 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       });
     };
 
-    /** What holds only where a filter is on. */
+    /** Adds a test only if a filter is active. */
     const filtered = (what: string, prove: () => Promise<void>): void => {
       if (syscalls !== 'none') hidden(what, prove);
     };
 
-    /** What holds where a filter is on, or where bubblewrap has made a namespace of processes. */
+    /** Adds a test that is skipped without a filter and without the PID namespace of bubblewrap. */
     const contained = (what: string, prove: () => Promise<void>): void =>
       hidden(what, async (test) => {
         requires(test, 'process-namespace', syscalls !== 'none' || layers.files === 'bwrap');
         await prove();
       });
 
-    it('work in the own folder goes on as ever', async () => {
+    it('permits reading and writing in the folder of the job', async () => {
       await writeFile(join(folder, 'in'), 'picture');
       expect(await attempt('open("out", "w").write(open("in").read()); print(open("out").read())')).to.equal(
         'picture',
@@ -117,7 +117,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       expect(await readdir(folder)).to.have.members(['in', 'out']);
     });
 
-    hidden('no shell and no other program can be run', async () => {
+    hidden('denies running a shell or another program', async () => {
       for (const program of ['/bin/sh', '/usr/bin/env', '/usr/bin/id']) {
         const tried = await attempt(
           `import os; os.execv(${JSON.stringify(program)}, ["x", "-c", "echo ran"])`,
@@ -126,14 +126,14 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       }
     });
 
-    hidden('no program that was written there can be run', async () => {
+    hidden('denies running a program that the job has written', async () => {
       const tried = await attempt(
         'import os; open("evil", "w").write("#!/bin/sh\\necho ran"); os.chmod("evil", 0o755); os.execv("./evil", ["evil"])',
       );
       expect(tried).to.match(/^exit: .*(PermissionError|FileNotFoundError)/);
     });
 
-    hidden('nothing outside the own folder can be read: not the machine’s, not another job’s', async () => {
+    hidden('denies reading files of the machine and of other jobs', async () => {
       const neighbour = join(folder, '..', 'neighbour');
       await mkdir(neighbour);
       await writeFile(join(neighbour, 'in'), 'secret');
@@ -154,7 +154,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       }
     });
 
-    hidden('nothing outside the own folder can be written or removed', async () => {
+    hidden('denies writing and removing files outside the folder of the job', async () => {
       const neighbour = join(folder, '..', 'neighbour');
       await mkdir(neighbour);
       await writeFile(join(neighbour, 'in'), 'picture');
@@ -172,7 +172,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       expect(await readdir(neighbour)).to.deep.equal(['in']);
     });
 
-    contained('no socket of any family can be opened, and nobody be reached', async () => {
+    contained('denies sockets of every family, and all network connections', async () => {
       for (const family of ['AF_INET', 'AF_INET6', 'AF_UNIX', 'AF_NETLINK']) {
         const tried = await attempt(`import socket; socket.socket(socket.${family}, socket.SOCK_DGRAM)`);
         if (layers.network === 'seccomp') expect(tried, family).to.match(/^exit: .*PermissionError/);
@@ -188,13 +188,13 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       }
     });
 
-    it('nothing is open but the three streams that every program has', async () => {
+    it('opens no file descriptor except the standard streams', async () => {
       const open =
         'import os\nfor fd in range(3, 20):\n  try: os.fstat(fd); print(fd)\n  except OSError: pass';
       expect(await attempt(open)).to.equal('');
     });
 
-    contained('no process outside can be signalled, not the service’s and not any other', async () => {
+    contained('denies signals to the service and to other processes', async () => {
       for (const pid of [process.pid, process.ppid]) {
         // A signal of number 0 is only asked for: kill(2).
         expect(await attempt(`import os; os.kill(${pid}, 0)`)).to.match(
@@ -203,12 +203,12 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       }
     });
 
-    it('memory ends where it should', async () => {
+    it('limits memory', async () => {
       expect(await attempt(`x = bytearray(${700 * MIB}); print("got it")`)).to.equal('exit: MemoryError');
       expect(await attempt(`x = bytearray(${100 * MIB}); print("got it")`)).to.equal('got it');
     });
 
-    it('processor time ends where it should, whatever the clock says', async () => {
+    it('limits CPU time independently of wall-clock time', async () => {
       const { reason } = (await run({
         file: PYTHON,
         args: ['-I', '-S', '-c', 'import resource; print(resource.getrlimit(resource.RLIMIT_CPU))'],
@@ -219,14 +219,14 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       expect(reason).to.equal('(6, 7)');
     });
 
-    it('a file grows no larger than it should, and leaves no core behind', async () => {
+    it('limits the size of a file, and writes no core dump', async () => {
       await attempt(`f = open("big", "wb")\nfor _ in range(100): f.write(b"x" * ${MIB / 16})`);
       expect(await attempt('import os; print(os.path.getsize("big"))')).to.equal(String(MIB));
       await attempt('import os; os.abort()');
       expect(await readdir(folder)).to.deep.equal(['big']);
     });
 
-    it('no new privileges are to be had', async () => {
+    it('denies new privileges', async () => {
       const PR_GET_NO_NEW_PRIVS = 39;
       const asked = await attempt(
         `import ctypes; print(ctypes.CDLL(None).prctl(${PR_GET_NO_NEW_PRIVS}, 0, 0, 0, 0))`,
@@ -234,7 +234,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       expect(asked).to.equal('1');
     });
 
-    /** The processes of this machine whose command line has the words. */
+    /** Returns the processes of this machine whose command line contains the words. */
     const processesWith = (words: string): string[] =>
       readdirSync('/proc').filter((pid) => {
         try {
@@ -249,7 +249,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       ['a fork in a session of its own', 'if os.fork() == 0: os.setsid(); time.sleep(60)'],
       ['a double fork', 'if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0: time.sleep(60)'],
     ] as const) {
-      contained(`${how} is refused, or ends with its job`, async () => {
+      contained(`denies ${how}, or kills it at the end of the job`, async () => {
         const marker = `marker${process.hrtime.bigint()}`;
         const tried = await attempt(`import os, time # ${marker}\n${program}\nprint("forked")`);
         if (syscalls === 'none') expect(tried).to.match(/^forked/);
@@ -258,7 +258,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       });
     }
 
-    contained('no new namespace can be made', async () => {
+    contained('denies new namespaces', async () => {
       for (const [what, flag] of [
         ['users', 0x1000_0000],
         ['mounts', 0x0002_0000],
@@ -270,7 +270,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       }
     });
 
-    contained('the number of processes is limited', async () => {
+    contained('limits the number of processes', async () => {
       const program = [
         'import os, time',
         'try:',
@@ -294,7 +294,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       expect(stdout).to.match(/^5\d\d BlockingIOError/);
     });
 
-    filtered('no other process can be slowed down, limited or given a signal by way of a file', async () => {
+    filtered('denies changing the priority of other processes, and signals through files', async () => {
       for (const [what, program] of [
         ['limits', `import resource; resource.prlimit(${process.pid}, resource.RLIMIT_NOFILE, (9, 9))`],
         ['its own limits', 'import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9))'],
@@ -308,7 +308,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       }
     });
 
-    filtered('no file can be given other rights, times or names', async () => {
+    filtered('denies changing the permissions, times or names of files', async () => {
       await writeFile(join(folder, 'in'), 'picture');
       for (const program of [
         'os.chmod("in", 0)',
@@ -323,7 +323,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       }
     });
 
-    it('a command that takes too long is told from one that fails', async () => {
+    it('reports a timeout as different from a failure', async () => {
       const error = await run({
         file: PYTHON,
         args: ['-c', 'while True: pass'],
@@ -335,7 +335,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
   });
 }
 
-describe('the choice between the filters of system calls', () => {
+describe('choice of the seccomp filter', () => {
   const layersFor = async (...trials: readonly string[]): Promise<SandboxLayers> => {
     const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
     const sandbox = await findSandbox({
@@ -355,12 +355,12 @@ describe('the choice between the filters of system calls', () => {
   };
   const PICTURE = 'open("out", "w").write("picture")';
 
-  it('takes the deny-list when one tool makes a call that the allow-list lacks', async () => {
+  it('selects the deny-list when a tool makes a system call that is not on the allow-list', async () => {
     const waits = `import signal; signal.setitimer(signal.ITIMER_REAL, 60); ${PICTURE}`;
     expect((await layersFor(PICTURE, waits)).syscalls).to.equal(CAN_HIDE ? 'deny-list' : 'none');
   });
 
-  it('stays with the allow-list when one tool fails without any filter, too', async () => {
+  it('keeps the allow-list when a tool also fails without a filter', async () => {
     expect((await layersFor(PICTURE, 'raise SystemExit(1)')).syscalls).to.equal(
       CAN_HIDE ? 'allow-list' : 'none',
     );

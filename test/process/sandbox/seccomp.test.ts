@@ -14,7 +14,7 @@ import { DENY_LIST } from '../../../scripts/seccomp/deny-list.ts';
 import type { Condition, Rule } from '../../../scripts/seccomp/rules.ts';
 import { requires } from '../../helpers/skips.ts';
 
-/** The filters of system calls, for both architectures, run by an interpreter of classic BPF. */
+/** @module Runs the seccomp filters of both architectures in an interpreter of classic BPF. */
 
 const FILTERS = { 'allow-list': ALLOW_LIST, 'deny-list': DENY_LIST };
 type List = keyof typeof FILTERS;
@@ -56,7 +56,7 @@ function interpret(program: Buffer, data: Buffer): number {
 const nameOf = (action: number): string =>
   Object.entries(ACTIONS).find(([, value]) => value === action)?.[0] ?? action.toString(16);
 
-/** What the filter of a list does about a call: allow, refuse, absent or kill. */
+/** Returns the action of a list's filter for a system call: allow, refuse, absent or kill. */
 function actionOf(
   list: List,
   architecture: Architecture,
@@ -69,7 +69,7 @@ function actionOf(
   return nameOf(interpret(programIn(list, architecture), callData(audit, number, args.map(BigInt))));
 }
 
-/** The same by the table, without a program. */
+/** Returns the same action from the table, without a BPF program. */
 function byTable(rule: Rule, args: readonly bigint[]): string {
   if (typeof rule === 'string') return rule;
   const holds = (condition: Condition): boolean => {
@@ -83,7 +83,7 @@ function byTable(rule: Rule, args: readonly bigint[]): string {
   return rule.action === 'allow' ? 'refuse' : 'allow';
 }
 
-/** Values around everything that a rule compares with. */
+/** Values around each value that a rule compares with. */
 function telling(rule: Rule): bigint[][] {
   if (typeof rule === 'string') return [[]];
   const conditions = rule.when.flat();
@@ -104,7 +104,7 @@ function telling(rule: Rule): bigint[][] {
   return combinations;
 }
 
-/** Calls that a broken codec must never get through, whichever list is on. */
+/** System calls that both lists must deny to a compromised codec. */
 const NEVER: readonly CallName[] = [
   ...(['fork', 'vfork', 'setsid', 'setpgid', 'unshare', 'setns', 'execveat', 'memfd_create'] as const),
   ...(['kill', 'tkill', 'tgkill', 'rt_sigqueueinfo', 'rt_tgsigqueueinfo', 'pidfd_send_signal'] as const),
@@ -122,7 +122,7 @@ const NEVER: readonly CallName[] = [
   ...(['setuid', 'setresuid', 'setgroups', 'init_module', 'kexec_load', 'reboot'] as const),
 ];
 
-/** Arguments that decide, as they stand in the kernel's headers and not in the tables. */
+/** Decisive arguments, from the kernel headers and not from the tables. */
 const BY_ARGUMENTS: readonly [
   what: string,
   call: CallName,
@@ -159,7 +159,7 @@ const BY_ARGUMENTS: readonly [
   ['no end with the parent', 'prctl', [1, 0], 'refuse'],
 ];
 
-/** Of the allow-list alone: what was written can never be run. */
+/** System calls that only the allow-list denies: a written file can never be executed. */
 const WRITTEN_OR_RUN: readonly [what: string, call: CallName, args: readonly number[], action: string][] = [
   ['a library', 'mmap', [0, 4096, 0x5, 0x812, 3, 0], 'allow'],
   ['memory', 'mmap', [0, 4096, 0x3, 0x22, -1, 0], 'allow'],
@@ -170,8 +170,8 @@ const WRITTEN_OR_RUN: readonly [what: string, call: CallName, args: readonly num
   ['memory that becomes a program', 'mprotect', [0, 4096, 0x5], 'refuse'],
 ];
 
-describe('the filters of system calls', () => {
-  it('are in assets/seccomp as scripts/make-seccomp.ts makes them', () => {
+describe('seccomp filters', () => {
+  it('in assets/seccomp match the output of scripts/make-seccomp.ts', () => {
     for (const list of LISTS) {
       for (const architecture of BOTH) {
         const made = encode(compile(FILTERS[list], architecture));
@@ -182,7 +182,7 @@ describe('the filters of system calls', () => {
 
   for (const architecture of BOTH) {
     for (const list of LISTS) {
-      it(`do on ${architecture} what the ${list} says about every call and every argument that matters`, () => {
+      it(`implement the ${list} for every call and every relevant argument on ${architecture}`, () => {
         const { audit } = ARCHITECTURES[architecture];
         const program = programIn(list, architecture);
         const numbers = [...Array(600).keys(), 0x3fff_ffff, 0x4000_0000, 0x4000_0029, 0xffff_ffff];
@@ -196,13 +196,13 @@ describe('the filters of system calls', () => {
         }
       });
 
-      it(`refuse with the ${list} on ${architecture} everything that reaches processes and files of others`, () => {
+      it(`with the ${list} deny all access to other processes and files on ${architecture}`, () => {
         for (const call of NEVER) {
           expect(actionOf(list, architecture, call), call).to.be.oneOf(['refuse', undefined]);
         }
       });
 
-      it(`tell harmless arguments from harmful ones with the ${list} on ${architecture}`, () => {
+      it(`with the ${list} distinguish harmless from harmful arguments on ${architecture}`, () => {
         const rows = [...BY_ARGUMENTS, ...(list === 'allow-list' ? WRITTEN_OR_RUN : [])];
         for (const [what, call, args, action] of rows) {
           expect(actionOf(list, architecture, call, args), `${call}: ${what}`).to.equal(action);
@@ -210,14 +210,14 @@ describe('the filters of system calls', () => {
       });
     }
 
-    it(`end a program of another architecture than ${architecture}`, () => {
+    it(`kill a program of another architecture than ${architecture}`, () => {
       for (const list of LISTS) {
         const i386 = callData(0x4000_0003, 20, []);
         expect(nameOf(interpret(programIn(list, architecture), i386))).to.equal('kill');
       }
     });
 
-    it(`say of calls that are newer than the allow-list on ${architecture} that there are none`, () => {
+    it(`return ENOSYS for calls newer than the allow-list on ${architecture}`, () => {
       const { audit } = ARCHITECTURES[architecture];
       const program = programIn('allow-list', architecture);
       expect(nameOf(interpret(program, callData(audit, 500, [])))).to.equal('absent');
@@ -246,7 +246,7 @@ describe('the filters of system calls', () => {
     ['x64', '/usr/include/x86_64-linux-gnu/asm/unistd_64.h', 300],
     ['arm64', '/usr/include/asm-generic/unistd.h', 250],
   ] as const) {
-    it(`have the numbers of ${architecture} that the kernel's header on this machine has`, function () {
+    it(`use the system call numbers of the kernel headers for ${architecture}`, function () {
       requires(this, 'kernel-headers', existsSync(header));
       const { column } = ARCHITECTURES[architecture];
       const text = readFileSync(header, 'utf8').replaceAll('__NR3264_fstatat', '__NR3264_newfstatat');

@@ -18,7 +18,7 @@ import { eventually, isRunning, writeScript } from '../../helpers/util.ts';
 const SEARCH = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
 const alone = createRunner(SEARCH);
 
-describe('warm workers', () => {
+describe('worker pool', () => {
   let workers: WorkerPool | undefined;
   let home = '';
   /** In the order they were started. */
@@ -80,14 +80,14 @@ describe('warm workers', () => {
     return Number((await perform(client, `echo $$ > output; ${body}`)).wrote);
   };
 
-  it('does the work of one client in one process, and of another in another', async () => {
+  it('runs all jobs of one client in one worker, and those of another client in another worker', async () => {
     await create();
     const [one, other, again] = [await served('a'), await served('b'), await served('a')];
     expect(again).to.equal(one);
     expect(other).not.to.equal(one);
   });
 
-  it('is replaced after as many images as it may do', async () => {
+  it('replaces a worker after its maximum number of jobs', async () => {
     await create({ maxJobs: 2 });
     const pids = [await served('a'), await served('a'), await served('a')];
     expect(pids[1]).to.equal(pids[0]);
@@ -95,26 +95,26 @@ describe('warm workers', () => {
     await eventually(() => !isRunning(pids[0] as number));
   });
 
-  it('sees one image only when it may be used once', async () => {
+  it('runs a single job per worker when the maximum is one', async () => {
     await create({ maxJobs: 1 });
     const pids = [await served('a'), await served('a'), await served('a')];
     expect(new Set(pids).size).to.equal(3);
   });
 
-  it('is replaced after a warning, whose words are told, and the result stands', async () => {
+  it('returns the result and the warning of a job, and replaces the worker', async () => {
     await create();
     const first = await perform('a', 'echo $$ > output; echo careful >&2');
     expect(first.stderr).to.equal('careful\n');
     expect(await served('a')).not.to.equal(Number(first.wrote));
   });
 
-  it('is replaced when it has grown beyond its bound', async () => {
+  it('replaces a worker that exceeds the memory limit', async () => {
     await create();
     const grow = 'big=$(head -c 250000000 /dev/zero | tr "\\0" x)';
     expect(await served('a', grow)).not.to.equal(await served('a'));
   });
 
-  it('is replaced after a job that leaves a process behind, which ends with it', async () => {
+  it('replaces a worker after a job that leaves a process, and kills that process', async () => {
     await create();
     const first = await perform('a', 'sleep 60 > /dev/null 2>&1 & echo $! > stray; echo $$ > output');
     const stray = Number(await readFile(join(first.cwd, 'stray'), 'utf8'));
@@ -122,7 +122,7 @@ describe('warm workers', () => {
     await eventually(() => !isRunning(stray));
   });
 
-  it('that fails has its work done again by a process of its own', async () => {
+  it('repeats a failed job in a new process', async () => {
     await create();
     expect((await perform('a', 'echo broken >&2; exit 1')).wrote).to.match(/^alone \d+\n$/);
     await served('a');
@@ -142,7 +142,7 @@ describe('warm workers', () => {
     expect(fallbacks).to.deep.equal(['failed']);
   });
 
-  it('removes the folder of a worker that cannot be started', async () => {
+  it('removes the folder of a worker that does not start', async () => {
     home = await makeTempDir('home');
     const launchers = { spawn: () => Promise.reject(new Error('EAGAIN')), close: async () => {} };
     const magick = await fakeWorker();
@@ -151,13 +151,13 @@ describe('warm workers', () => {
     expect(await readdir(home)).to.deep.equal([]);
   });
 
-  it('does not take what a job prints for the marker of its end', async () => {
+  it('does not mistake output of a job for the marker of its end', async () => {
     await create();
     const { wrote, stdout } = await perform('a', 'echo "imagemill: done"; sleep 0.3; echo late > output');
     expect({ wrote, stdout }).to.deep.equal({ wrote: 'late\n', stdout: 'imagemill: done\n' });
   });
 
-  it('does not try again what took too long or whose client left', async () => {
+  it('does not repeat a job that timed out or whose client disconnected', async () => {
     await create();
     await served('a');
     const late = await perform('a', 'sleep 60', { timeoutMs: 300 }).catch((error) => error);
@@ -168,7 +168,7 @@ describe('warm workers', () => {
     expect(left.reason).to.equal('cancelled');
   });
 
-  it('that dies while it rests is not given work', async () => {
+  it('gives no job to an idle worker that has died', async () => {
     await create();
     const pid = await served('a');
     process.kill(pid, 'SIGKILL');
@@ -176,7 +176,7 @@ describe('warm workers', () => {
     expect(await served('a')).not.to.equal(pid);
   });
 
-  it('makes way when its client does not come back, and the oldest when others need the place', async () => {
+  it('ends an idle worker after the idle timeout, and the longest idle one when there are too many', async () => {
     await create({ idleMs: 100 });
     const pid = await served('a');
     await eventually(() => !isRunning(pid));
@@ -188,14 +188,14 @@ describe('warm workers', () => {
     expect(isRunning(second)).to.equal(true);
   });
 
-  it('is ready before there is work, as many as work at once, and again when one was taken', async () => {
+  it('keeps as many spare workers as jobs run at once, and replaces each that is used', async () => {
     await create({ size: 2 });
     await eventually(() => started.length === 2);
     await served('a');
     await eventually(() => started.length === 3);
   });
 
-  it('shows a job its own files, gives it what came of them, and keeps nothing', async () => {
+  it('links the files of a job, moves its results to the folder of the job, and keeps no file', async () => {
     await create();
     const cwd = await makeTempDir('files');
     await writeFile(join(cwd, 'in'), 'input');
@@ -206,7 +206,7 @@ describe('warm workers', () => {
     expect((await perform('a', 'ls > output')).wrote).to.equal('output\n');
   });
 
-  it('that cannot be started is told of, and is not tried again at once', async () => {
+  it('reports a worker that does not start, and backs off before starting another', async () => {
     let starts = 0;
     await create({
       start: () => {
@@ -219,7 +219,7 @@ describe('warm workers', () => {
     expect(reported.map(String)).to.deep.equal(Array(2).fill('Error: no more processes'));
   });
 
-  it('gets no more work when its folder holds something after its last job', async () => {
+  it('replaces a worker whose folder is not empty after a job', async () => {
     await create();
     const { wrote } = await perform('a', 'pwd > output');
     await writeFile(join(wrote.trim(), 'later'), '');
@@ -227,14 +227,14 @@ describe('warm workers', () => {
     expect(String(reported[0])).to.include('after its last job');
   });
 
-  it('hands over files only', async () => {
+  it('rejects results that are not files', async () => {
     await create();
     expect((await perform('a', 'mkfifo output')).wrote).to.match(/^alone/);
     expect((await perform('a', 'ln -s /etc/passwd output')).wrote).to.match(/^alone/);
     expect(reported).to.have.length(2);
   });
 
-  it('leaves work for another program, or that names no client, or that no worker starts for, to a process of its own', async () => {
+  it('uses a new process for another program, for a command without a client, and when no worker starts', async () => {
     await create();
     const file = await writeScript('other.sh', 'echo other > output');
     expect((await perform('a', '', { file })).wrote).to.equal('other\n');
@@ -244,7 +244,7 @@ describe('warm workers', () => {
     expect((await perform('a', 'echo $$ > output')).wrote).to.match(/^alone/);
   });
 
-  it('whose folder somebody has removed leaves its work to a process of its own', async () => {
+  it('uses a new process when the folder of the worker was removed', async () => {
     await create();
     expect((await perform('a', 'rm -r "$PWD"')).wrote).to.match(/^alone/);
   });

@@ -27,7 +27,7 @@ interface Job {
   readonly options: ConvertOptions;
 }
 
-describe('conversions of all kinds, mixed', () => {
+describe('conversions by workers', () => {
   let mill: ConversionEngine;
   let started = 0;
   /** Jobs of workers that were repeated, by the outcome of the repetition. */
@@ -59,7 +59,7 @@ describe('conversions of all kinds, mixed', () => {
     expect(fallbacks).to.deep.equal({ ok: 0, failed: 0 });
   });
 
-  it('come out of processes that were there before byte for byte as out of others', async function () {
+  it('produce byte for byte the same results as new processes', async function () {
     this.timeout(300_000);
     const images = (await Promise.all([IMAGES, TRAPS].map(filesIn))).flat();
     const kinds = Array.from({ length: 400 }, () => ({ path: pick(images), options: someOptions() }));
