@@ -5,7 +5,7 @@ import { toMatrix } from '../../src/regress/matrix.ts';
 import type { Recording, Row } from '../../src/regress/recording.ts';
 import { original, shifted } from './pictures.ts';
 
-/** Two recordings without any tool, and with names that nobody would give a file but to do harm. */
+/** Two recordings that need no tools, with malicious file names. */
 
 export const HOSTILE = [
   `"><img src=x onerror=alert(1)>.png`,

@@ -2,11 +2,11 @@ import sharp from 'sharp';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import type { DecodedImage, Raster } from '../../src/regress/image/image.ts';
 
-/** Pictures for the tests of regress: the scene of the fixtures, and what can happen to it. */
+/** Images for the tests of regress: the scene of the fixtures, and modifications of it. */
 
 export const original = (): Raster => scene();
 
-/** Each pixel made anew from its place. */
+/** Recomputes each pixel from its coordinates. */
 export function redrawn(raster: Raster, colour: (x: number, y: number) => readonly number[]): Raster {
   const data = new Uint8Array(raster.data.length);
   for (let y = 0; y < raster.height; y += 1) {
@@ -28,14 +28,14 @@ export async function blurred(raster: Raster, sigma: number): Promise<Raster> {
   return { width, height, data: await image.blur(sigma).raw().toBuffer() };
 }
 
-/** A part of it made transparent by `alpha`. */
+/** Sets the alpha of a part of an image. */
 export const seeThrough = (raster: Raster, alpha: number, side = 40): Raster =>
   redrawn(raster, (x, y) => [...pixel(raster, x, y).slice(0, 3), x < side && y < side ? alpha : 255]);
 
 export const uniform = (value: number, width = 64, height = 64): Raster =>
   redrawn({ width, height, data: new Uint8Array(width * height * 4) }, () => [value, value, value, 255]);
 
-/** As decoders give it. */
+/** Wraps frames as the result of a decoder. */
 export function picture(frames: readonly Raster[], facts: Partial<DecodedImage['facts']> = {}): DecodedImage {
   const [{ width, height }] = frames as [Raster];
   return { frames, facts: { width, height, frames: frames.length, alpha: false, ...facts } };
