@@ -26,6 +26,7 @@ const row = (image: string, more: Partial<Row> = {}): Row => ({
 
 const result = (digest: string, ms = 10) => ({ result: { bytes: 1000, digest, ms, notes: [] } });
 
+/** Creates both recordings and their findings. */
 export async function hostileFindings() {
   const png = async ({ width, height, data }: Raster): Promise<Buffer> =>
     sharp(data, { raw: { width, height, channels: 4 } })

@@ -72,12 +72,12 @@ describe('the fingerprint of an image', () => {
         async (quality) => (await decode(await raw.clone().jpeg({ quality }).toBuffer(), 'jpg')).frames[0],
       ),
     );
-    const apart = distance(of(one as ReturnType<typeof original>), of(other as ReturnType<typeof original>));
+    const delta = distance(of(one as ReturnType<typeof original>), of(other as ReturnType<typeof original>));
     expect(digestOf(picture([one as ReturnType<typeof original>]))).not.to.equal(
       digestOf(picture([other as ReturnType<typeof original>])),
     );
-    expect(apart.means).to.be.at.most(2);
-    expect(apart.sharpness).to.be.at.most(0.05);
+    expect(delta.means).to.be.at.most(2);
+    expect(delta.sharpness).to.be.at.most(0.05);
   });
 
   it('differs when an image is slightly blurred, rotated or recoloured', async () => {
@@ -86,9 +86,9 @@ describe('the fingerprint of an image', () => {
       const at = ((height - 1 - y) * width + (width - 1 - x)) * 4;
       return [...data.subarray(at, at + 4)];
     });
-    const apart = async (raster: ReturnType<typeof original>) => distance(of(original()), of(raster));
-    expect((await apart(await blurred(original(), 0.6))).sharpness).to.be.above(0.05);
-    expect((await apart(turned)).means).to.be.above(20);
+    const delta = async (raster: ReturnType<typeof original>) => distance(of(original()), of(raster));
+    expect((await delta(await blurred(original(), 0.6))).sharpness).to.be.above(0.05);
+    expect((await delta(turned)).means).to.be.above(20);
   });
 
   it('exists for an image of one pixel, and covers three frames of an animation', () => {

@@ -1,9 +1,10 @@
+/** @module Images for the tests of regress: the scene of the fixtures, and modifications of it. */
+
 import sharp from 'sharp';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import type { DecodedImage, Raster } from '../../src/regress/image/image.ts';
 
-/** Images for the tests of regress: the scene of the fixtures, and modifications of it. */
-
+/** Returns the scene of the fixtures. */
 export const original = (): Raster => scene();
 
 /** Recomputes each pixel from its coordinates. */
@@ -15,13 +16,16 @@ export function redrawn(raster: Raster, colour: (x: number, y: number) => readon
   return { ...raster, data };
 }
 
+/** Returns the RGBA values of a pixel. */
 export function pixel({ width, data }: Raster, x: number, y: number): number[] {
   return [...data.subarray((y * width + x) * 4, (y * width + x) * 4 + 4)];
 }
 
+/** Shifts an image to the right by some pixels. */
 export const shifted = (raster: Raster, by = 1): Raster =>
   redrawn(raster, (x, y) => pixel(raster, Math.max(0, x - by), y));
 
+/** Blurs an image. `sigma` is in pixels. */
 export async function blurred(raster: Raster, sigma: number): Promise<Raster> {
   const { width, height, data } = raster;
   const image = sharp(data, { raw: { width, height, channels: 4 } });
@@ -32,6 +36,7 @@ export async function blurred(raster: Raster, sigma: number): Promise<Raster> {
 export const seeThrough = (raster: Raster, alpha: number, side = 40): Raster =>
   redrawn(raster, (x, y) => [...pixel(raster, x, y).slice(0, 3), x < side && y < side ? alpha : 255]);
 
+/** Creates an opaque image of one grey, 0 to 255. */
 export const uniform = (value: number, width = 64, height = 64): Raster =>
   redrawn({ width, height, data: new Uint8Array(width * height * 4) }, () => [value, value, value, 255]);
 

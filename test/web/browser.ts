@@ -1,3 +1,5 @@
+/** @module Controls the system's Chromium with the page of a service. */
+
 import { expect } from 'chai';
 import {
   type Browser,
@@ -8,8 +10,6 @@ import {
 } from 'playwright-core';
 import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
 import type { OwnService } from '../helpers/service.ts';
-
-/** The system's Chromium, with the page of a service. */
 
 const TRACES = new URL('../../traces/', import.meta.url).pathname;
 

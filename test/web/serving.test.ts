@@ -103,10 +103,10 @@ describe('serving the page', () => {
  */
 function onTheWire(url: string, headers: Record<string, string>): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const asked = request(url, { headers, agent: false }, (res) => {
+    const req = request(url, { headers, agent: false }, (res) => {
       res.resume();
       res.once('end', () => resolve(res));
     });
-    asked.once('error', reject).end();
+    req.once('error', reject).end();
   });
 }
