@@ -1,3 +1,8 @@
+/**
+ * @module Reads and writes recordings: a folder with baseline.json and the result files, or one JSON file with
+ * fingerprints.
+ */
+
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
@@ -6,25 +11,23 @@ import { type MatrixSource, toMatrix } from './matrix.ts';
 import { RESULTS, resultPath } from './record.ts';
 import type { Recording, Row } from './recording.ts';
 
-/** A recording on disk: a folder with baseline.json and the results, or one JSON file with figures alone. */
-
-const FILE = 'baseline.json';
-/** Begins the name of a folder for results, of which there is no baseline yet. */
+const BASELINE_FILE = 'baseline.json';
+/** Name prefix of a folder with the results of an unfinished baseline. */
 const STAGING_PREFIX = 'unfinished-';
-/** Changes when older files cannot be read any more. */
-const LAYOUT = 1;
+/** Version of the file format. Increment it when older files become unreadable. */
+const FORMAT_VERSION = 1;
 
-/** A baseline cannot be read; the message says which and why. */
+/** A baseline cannot be read or written. The message names the path and the cause. */
 export class BaselineError extends Error {
   override readonly name = 'BaselineError';
 }
 
-/** Names lead into the baseline's own folder, whoever wrote them. */
-const below = z
+/** Relative name that stays inside the baseline's folder (prevents path traversal by a crafted file). */
+const safeName = z
   .string()
   .refine((name) => name.split(/[/\\]/).every((part) => !['', '.', '..'].includes(part)));
 
-const facts = z.object({
+const imageMetadata = z.object({
   width: z.number(),
   height: z.number(),
   frames: z.number(),
@@ -37,16 +40,16 @@ const facts = z.object({
 });
 
 const schema = z.object({
-  layout: z.literal(LAYOUT, 'it was written by another version of imagemill: record anew'),
+  layout: z.literal(FORMAT_VERSION, 'it was written by another version of imagemill: record anew'),
   tools: z.record(z.string(), z.string()),
   at: z.string().optional(),
   matrix: z.unknown(),
-  /** Each once: most images are converted by the same commands as another. */
+  /** Distinct commands; rows refer to them by index, since most images share their commands. */
   commands: z.array(z.string()),
   rows: z.array(
     z.object({
-      image: below,
-      case: below,
+      image: safeName,
+      case: safeName,
       format: z.enum(OUTPUT_TYPES),
       input: z.string(),
       commands: z.array(z.number()),
@@ -57,7 +60,9 @@ const schema = z.object({
           digest: z.string().optional(),
           ms: z.number().optional(),
           notes: z.array(z.string()),
-          figures: z.object({ facts, pixels: z.string(), fingerprints: z.array(z.string()) }).optional(),
+          figures: z
+            .object({ facts: imageMetadata, pixels: z.string(), fingerprints: z.array(z.string()) })
+            .optional(),
         })
         .optional(),
     }),
@@ -65,32 +70,34 @@ const schema = z.object({
 });
 
 /**
- * Makes room for the results of a new baseline, beside those of an older one, which stays until this one is whole.
+ * Creates a staging folder for a new baseline. An older baseline stays until {@link commitBaseline}.
  *
- * @returns a folder in it, to be removed when nothing comes of it
- * @throws BaselineError when something else is there
+ * @returns the staging folder, which the caller removes
+ * @throws BaselineError if the folder contains other files and no baseline
  */
 export async function stageBaseline(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   const found = (await readdir(folder)).filter((name) => !name.startsWith(STAGING_PREFIX));
-  if (found.length > 0 && !found.includes(FILE)) {
+  if (found.length > 0 && !found.includes(BASELINE_FILE)) {
     throw new BaselineError(`${folder} holds something that is no baseline: it is left alone`);
   }
-  const room = await mkdtemp(join(folder, STAGING_PREFIX));
-  await mkdir(join(room, RESULTS));
-  return room;
+  const staging = await mkdtemp(join(folder, STAGING_PREFIX));
+  await mkdir(join(staging, RESULTS));
+  return staging;
 }
 
-/** Puts the results that are in such a room in the place of what an older baseline left. */
-export async function commitBaseline(folder: string, room: string): Promise<void> {
-  await rm(join(folder, FILE), { force: true });
+/** Replaces the results of an older baseline by those of a staging folder. */
+export async function commitBaseline(folder: string, staging: string): Promise<void> {
+  await rm(join(folder, BASELINE_FILE), { force: true });
   await rm(join(folder, RESULTS), { recursive: true, force: true });
-  await rename(join(room, RESULTS), join(folder, RESULTS));
+  await rename(join(staging, RESULTS), join(folder, RESULTS));
 }
 
 /**
- * @param path a folder, which has the results already; or for figures a file
- * @param withPictures whether it is the former
+ * Writes the JSON file of a baseline.
+ *
+ * @param path the folder with the result files, or the file for a baseline of fingerprints
+ * @param withPictures whether `path` is a folder with result files
  */
 export async function writeBaseline(
   path: string,
@@ -103,34 +110,43 @@ export async function writeBaseline(
     ...(withPictures ? row : withoutVolatile(row)),
     commands: row.commands.map((command) => commands.indexOf(command)),
   }));
-  // A line a row, so that a review shows what changed.
+  // Write one row per line, so that a diff shows what changed.
   const lines = (items: readonly unknown[]) =>
     `[\n${items.map((item) => JSON.stringify(item)).join(',\n')}\n]`;
-  const head = JSON.stringify({ layout: LAYOUT, tools, at, matrix: matrix.source }, null, 1).slice(0, -2);
+  const head = JSON.stringify({ layout: FORMAT_VERSION, tools, at, matrix: matrix.source }, null, 1).slice(
+    0,
+    -2,
+  );
   const text = `${head},\n "commands": ${lines(commands)},\n "rows": ${lines(rows)}\n}\n`;
-  const file = withPictures ? join(path, FILE) : path;
+  const file = withPictures ? join(path, BASELINE_FILE) : path;
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, text);
 }
 
-/** Formats whose files hold the time when they were made: their digest is another one each time. */
-const VOLATILE_KEYS: readonly string[] = ['pdf'];
+/** Formats that contain their creation time, so that the digest changes with each conversion. */
+const VOLATILE_FORMATS: readonly string[] = ['pdf'];
 
-/** Without what is another each time, so that a file in version control changes only when a result does. */
+/** Removes time and volatile digests, so that a file in version control changes only if a result does. */
 function withoutVolatile({ result, ...row }: Row): Row {
   if (!result) return row;
   const { ms: _, digest, ...rest } = result;
-  return { ...row, result: { ...rest, ...(!VOLATILE_KEYS.includes(row.format) && { digest }) } };
+  return { ...row, result: { ...rest, ...(!VOLATILE_FORMATS.includes(row.format) && { digest }) } };
 }
 
-/** @throws BaselineError when there is none, or it makes no sense */
+/**
+ * Reads a baseline from a folder or a file.
+ *
+ * @throws BaselineError if it does not exist or is invalid
+ */
 export async function readBaseline(path: string): Promise<Recording> {
   const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() ?? false;
   try {
-    const read = schema.parse(JSON.parse(await readFile(isFolder ? join(path, FILE) : path, 'utf8')));
+    const read = schema.parse(
+      JSON.parse(await readFile(isFolder ? join(path, BASELINE_FILE) : path, 'utf8')),
+    );
     const rows = read.rows.map((row) => ({
       ...row,
-      commands: row.commands.map((at) => read.commands[at] ?? ''),
+      commands: row.commands.map((index) => read.commands[index] ?? ''),
     }));
     return {
       tools: read.tools,
@@ -140,11 +156,11 @@ export async function readBaseline(path: string): Promise<Recording> {
       open: (row) => (isFolder && row.result ? readFile(resultPath(path, row)) : undefined),
     };
   } catch (cause) {
-    throw new BaselineError(`${path} is no baseline: ${reason(cause)}`, { cause });
+    throw new BaselineError(`${path} is no baseline: ${formatCause(cause)}`, { cause });
   }
 }
 
-function reason(error: unknown): string {
+function formatCause(error: unknown): string {
   if (!(error instanceof z.ZodError)) return (error as Error).message;
   const [{ path, message }] = error.issues as [z.core.$ZodIssue];
   return `${path.join('.')}: ${message}`;

@@ -1,3 +1,5 @@
+/** @module Compares two images, decoded or as fingerprints, and lists what exceeds the thresholds. Pure functions. */
+
 import { type Difference, measureDifference } from './image/difference.ts';
 import { digestOf, distance } from './image/fingerprint.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';
@@ -5,17 +7,15 @@ import type { Figures } from './recording.ts';
 import type { Thresholds } from './thresholds.ts';
 import { describeReason, type Outcome, type Reason, type ReasonKind } from './verdict.ts';
 
-/** Two pictures, decoded or in figures → what differs by more than is allowed. Pure. */
-
-/** Every fact that is another one, in words. */
+/** Lists the metadata that differ, as `before → after`. */
 export function factReasons(before: ImageMetadata, after: ImageMetadata): Reason[] {
-  return FACTS.flatMap(([kind, say]) => {
-    const [one, other] = [say(before), say(after)];
+  return METADATA_FIELDS.flatMap(([kind, format]) => {
+    const [one, other] = [format(before), format(after)];
     return one === other ? [] : describeReason(kind, `${one} → ${other}`);
   });
 }
 
-const FACTS: readonly (readonly [ReasonKind, (facts: ImageMetadata) => string])[] = [
+const METADATA_FIELDS: readonly (readonly [ReasonKind, (metadata: ImageMetadata) => string])[] = [
   ['size', ({ width, height }) => `${width} × ${height}`],
   ['frames', ({ frames }) => `${frames} ${frames === 1 ? 'frame or page' : 'frames or pages'}`],
   ['timing', ({ delays }) => (delays ? `delays ${delays.join(' ')} ms` : 'no delays')],
@@ -29,17 +29,18 @@ const FACTS: readonly (readonly [ReasonKind, (facts: ImageMetadata) => string])[
   ['metadata', ({ metadata }) => (metadata ? `metadata ${metadata.join(', ')}` : 'no metadata')],
 ];
 
-/** Reasons after which there is no use in laying one picture over the other. */
-const SHAPE: readonly ReasonKind[] = ['size', 'frames'];
+/** Kinds of change after which the pixels cannot be compared. */
+const SHAPE_KINDS: readonly ReasonKind[] = ['size', 'frames'];
 
-/** Verdict on two decoded pictures. */
+/** Compares two decoded images pixel by pixel. */
 export function comparePixels(
   before: DecodedImage,
   after: DecodedImage,
   reasons: readonly Reason[],
   allowed: Thresholds,
 ): Outcome {
-  if (reasons.some(({ kind }) => SHAPE.includes(kind))) return { verdict: 'changed', reasons, remarks: [] };
+  if (reasons.some(({ kind }) => SHAPE_KINDS.includes(kind)))
+    return { verdict: 'changed', reasons, remarks: [] };
   if (digestOf(before) === digestOf(after)) {
     return { verdict: reasons.length > 0 ? 'changed' : 'same', reasons, remarks: [] };
   }
@@ -50,24 +51,29 @@ export function comparePixels(
   return { verdict: all.length > 0 ? 'changed' : 'alike', reasons: all, remarks: [], difference: worst };
 }
 
-/** The frame or page that differs most: by more than is allowed, if any does; nothing when one has another size, as only pages can. */
+/**
+ * Finds the frame or page that differs most. Frames that exceed a threshold rank before all others.
+ *
+ * @returns undefined if two pages differ in size; frames of an animation cannot
+ */
 function worstFrame(
   before: DecodedImage,
   after: DecodedImage,
   allowed: Thresholds,
 ): (Difference & { frame: number }) | undefined {
-  const tooFar = (one: Difference) => Number(pixelReasons(one, allowed).length > 0);
+  const exceeds = (one: Difference) => Number(pixelReasons(one, allowed).length > 0);
   let worst: (Difference & { frame: number }) | undefined;
   for (const [frame, raster] of before.frames.entries()) {
     const other = after.frames[frame];
     if (other?.width !== raster.width || other.height !== raster.height) return undefined;
     const found = measureDifference(raster, other);
-    const further = worst ? tooFar(found) - tooFar(worst) || worst.psnr - found.psnr : 1;
-    if (further > 0) worst = { ...found, frame };
+    const order = worst ? exceeds(found) - exceeds(worst) || worst.psnr - found.psnr : 1;
+    if (order > 0) worst = { ...found, frame };
   }
   return worst;
 }
 
+/** Lists the thresholds that a difference exceeds. */
 function pixelReasons({ psnr, ssim, patch }: Difference, allowed: Thresholds): Reason[] {
   return [
     ...(psnr < allowed.psnr
@@ -82,31 +88,32 @@ function pixelReasons({ psnr, ssim, patch }: Difference, allowed: Thresholds): R
   ];
 }
 
-/** Verdict on two pictures of which only figures were kept. */
+/** Compares two images by their fingerprints, if a baseline holds no result files. */
 export function compareFigures(
   before: Figures,
   after: Figures,
   reasons: readonly Reason[],
   allowed: Thresholds,
 ): Outcome {
-  if (reasons.some(({ kind }) => SHAPE.includes(kind))) return { verdict: 'changed', reasons, remarks: [] };
+  if (reasons.some(({ kind }) => SHAPE_KINDS.includes(kind)))
+    return { verdict: 'changed', reasons, remarks: [] };
   if (before.pixels === after.pixels) {
     return { verdict: reasons.length > 0 ? 'changed' : 'same', reasons, remarks: [] };
   }
-  const apart = distance(before.fingerprints, after.fingerprints);
+  const delta = distance(before.fingerprints, after.fingerprints);
   const all = [
     ...reasons,
-    ...(apart.means > allowed.means
-      ? describeReason('pixels', `mean colour of a part ${apart.means} of 255 off, at most ${allowed.means}`)
+    ...(delta.means > allowed.means
+      ? describeReason('pixels', `mean colour of a part ${delta.means} of 255 off, at most ${allowed.means}`)
       : []),
-    ...(apart.sharpness > allowed.sharpness
+    ...(delta.sharpness > allowed.sharpness
       ? describeReason(
           'pixels',
-          `sharpness of a part ${percent(apart.sharpness)} off, at most ${percent(allowed.sharpness)}`,
+          `sharpness of a part ${percent(delta.sharpness)} off, at most ${percent(allowed.sharpness)}`,
         )
       : []),
   ];
-  return { verdict: all.length > 0 ? 'changed' : 'alike', reasons: all, remarks: [], distance: apart };
+  return { verdict: all.length > 0 ? 'changed' : 'alike', reasons: all, remarks: [], distance: delta };
 }
 
 const percent = (share: number): string => `${(share * 100).toFixed(1)}%`;

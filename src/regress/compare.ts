@@ -6,11 +6,11 @@ import { type Figures, keyOf, type Recording, type Result, type Row } from './re
 import type { Thresholds } from './thresholds.ts';
 import { describeReason, type Finding, isFailure, type Outcome } from './verdict.ts';
 
-/** Two recordings → what became of each image in each case. */
-
 /**
- * @param before whose matrix says which thresholds count
- * @param progress is told how many are done
+ * Compares two recordings row by row.
+ *
+ * @param before the baseline; its matrix sets the thresholds
+ * @param progress called after each row with the number of rows done
  */
 export async function compare(
   before: Recording,
@@ -18,16 +18,16 @@ export async function compare(
   { thresholds } = before.matrix,
   progress: (done: number, all: number) => void = () => {},
 ): Promise<Finding[]> {
-  const old = new Map(before.rows.map((row) => [keyOf(row), row]));
-  const fresh = new Map(after.rows.map((row) => [keyOf(row), row]));
-  const keys = [...new Set([...old.keys(), ...fresh.keys()])];
+  const previous = new Map(before.rows.map((row) => [keyOf(row), row]));
+  const current = new Map(after.rows.map((row) => [keyOf(row), row]));
+  const keys = [...new Set([...previous.keys(), ...current.keys()])];
   const findings: Finding[] = [];
   for (const [done, key] of keys.entries()) {
-    const [one, other] = [old.get(key), fresh.get(key)];
+    const [one, other] = [previous.get(key), current.get(key)];
     const { image, case: name } = (one ?? other) as Row;
     const allowed = thresholds(image, name);
     if (!allowed) continue;
-    // One after the other: pictures are large.
+    // Compare sequentially: decoded images are large.
     const outcome = one && other ? await compareRows(one, other, { before, after, allowed }) : unmatched(one);
     findings.push({ image, case: name, before: one, after: other, ...outcome });
     progress(done + 1, keys.length);
@@ -35,7 +35,7 @@ export async function compare(
   return findings;
 }
 
-interface Sides {
+interface CompareContext {
   readonly before: Recording;
   readonly after: Recording;
   readonly allowed: Thresholds;
@@ -46,29 +46,33 @@ function unmatched(before: Row | undefined): Outcome {
   return { verdict: 'unmatched', reasons: describeReason('set', text), remarks: [] };
 }
 
-async function compareRows(before: Row, after: Row, sides: Sides): Promise<Outcome> {
+async function compareRows(before: Row, after: Row, context: CompareContext): Promise<Outcome> {
   if (before.input !== after.input || before.format !== after.format) {
-    const what =
+    const difference =
       before.input === after.input ? 'the case has another format' : 'the image itself is another one';
-    return { verdict: 'unmatched', reasons: describeReason('set', `${what}: record it anew`), remarks: [] };
+    return {
+      verdict: 'unmatched',
+      reasons: describeReason('set', `${difference}: record it anew`),
+      remarks: [],
+    };
   }
   if (!before.result || !after.result) return compareErrors(before, after);
-  const beside = compareMetadata(before.result, after.result, sides.allowed);
+  const fileChanges = compareMetadata(before.result, after.result, context.allowed);
   const sameBytes = before.result.digest !== undefined && before.result.digest === after.result.digest;
-  const seen: Outcome = sameBytes
+  const outcome: Outcome = sameBytes
     ? { verdict: 'identical', reasons: [], remarks: [] }
-    : await comparePictures(before, after, sides);
-  const reasons = [...seen.reasons, ...beside.reasons];
+    : await compareResults(before, after, context);
+  const reasons = [...outcome.reasons, ...fileChanges.reasons];
   return {
-    ...seen,
-    verdict: reasons.length > 0 && !isFailure(seen) ? 'changed' : seen.verdict,
+    ...outcome,
+    verdict: reasons.length > 0 && !isFailure(outcome) ? 'changed' : outcome.verdict,
     reasons,
-    remarks: [...seen.remarks, ...beside.remarks],
+    remarks: [...outcome.remarks, ...fileChanges.remarks],
   };
 }
 
 function compareErrors({ refused: before }: Row, { refused: after }: Row): Outcome {
-  const text = `${sentence(before)} → ${sentence(after)}`;
+  const text = `${formatStatus(before)} → ${formatStatus(after)}`;
   if (!before) return { verdict: 'broken', reasons: describeReason('error', text), remarks: [] };
   if (!after) return { verdict: 'mended', reasons: describeReason('error', text), remarks: [] };
   if (before.status !== after.status) {
@@ -78,26 +82,26 @@ function compareErrors({ refused: before }: Row, { refused: after }: Row): Outco
   return { verdict: 'identical', reasons: [], remarks };
 }
 
-const sentence = (refused: Row['refused']): string =>
+const formatStatus = (refused: Row['refused']): string =>
   refused ? `${refused.status} ${refused.message}` : 'worked';
 
-/** Slower than this, in times and in milliseconds, is worth a word. */
-const SLOW = { times: 2, ms: 100 };
+/** A conversion that takes more than both limits, as a factor and in ms, gets a remark. */
+const SLOW_REMARK = { times: 2, ms: 100 };
 
-/** What does not show in the picture: its size in bytes, the time that it took, what was told of it. */
+/** Compares what is not visible in the image: file size, conversion time and notes. */
 function compareMetadata(
   before: Result,
   after: Result,
   allowed: Thresholds,
 ): Pick<Outcome, 'reasons' | 'remarks'> {
-  const grown = after.bytes - before.bytes;
-  const share = grown / Math.max(1, before.bytes);
-  const resized = Math.abs(share) > allowed.bytes && Math.abs(grown) > allowed.bytesFloor;
-  const [old, fresh] = [before.ms, after.ms];
-  const times = old && fresh ? fresh / old : 1;
+  const growth = after.bytes - before.bytes;
+  const share = growth / Math.max(1, before.bytes);
+  const resized = Math.abs(share) > allowed.bytes && Math.abs(growth) > allowed.bytesFloor;
+  const [previousMs, currentMs] = [before.ms, after.ms];
+  const times = previousMs && currentMs ? currentMs / previousMs : 1;
   const late = allowed.time !== undefined && times > allowed.time;
-  const slow = !late && times > SLOW.times && (fresh ?? 0) - (old ?? 0) > SLOW.ms;
-  const took = `took ${fresh} ms instead of ${old}`;
+  const slow = !late && times > SLOW_REMARK.times && (currentMs ?? 0) - (previousMs ?? 0) > SLOW_REMARK.ms;
+  const took = `took ${currentMs} ms instead of ${previousMs}`;
   const notes = [before.notes, after.notes].map((list) => list.join(', ') || 'none');
   const percent = `${share > 0 ? '+' : ''}${(share * 100).toFixed(0)}%`;
   return {
@@ -112,8 +116,12 @@ function compareMetadata(
   };
 }
 
-async function comparePictures(before: Row, after: Row, sides: Sides): Promise<Outcome> {
-  const [one, other] = await Promise.all([loadResult(before, sides.before), loadResult(after, sides.after)]);
+/** Compares two results of which the bytes differ. */
+async function compareResults(before: Row, after: Row, context: CompareContext): Promise<Outcome> {
+  const [one, other] = await Promise.all([
+    loadResult(before, context.before),
+    loadResult(after, context.after),
+  ]);
   if (!one && !other)
     return {
       verdict: 'changed',
@@ -133,19 +141,24 @@ async function comparePictures(before: Row, after: Row, sides: Sides): Promise<O
       remarks: [],
     };
   const reasons = factReasons(one.facts, other.facts);
-  if (one.picture && other.picture) return comparePixels(one.picture, other.picture, reasons, sides.allowed);
-  return compareFigures(inFigures(one), inFigures(other), reasons, sides.allowed);
+  if (one.picture && other.picture)
+    return comparePixels(one.picture, other.picture, reasons, context.allowed);
+  return compareFigures(toFingerprints(one), toFingerprints(other), reasons, context.allowed);
 }
 
-/** A result, by its file or by its figures. */
+/** A result, as its decoded file or as its fingerprints. */
 type LoadedResult = { readonly facts: ImageMetadata } & (
   | { readonly picture: DecodedImage; readonly figures?: never }
   | { readonly figures: Figures; readonly picture?: never }
 );
 
-const inFigures = ({ figures, picture }: LoadedResult): Figures => figures ?? figuresOf(picture);
+const toFingerprints = ({ figures, picture }: LoadedResult): Figures => figures ?? figuresOf(picture);
 
-/** A result by its file, or by its figures where that was not kept; nothing when no decoder reads it. */
+/**
+ * Decodes the result file, or returns the fingerprints if the file was not kept.
+ *
+ * @returns undefined if no decoder reads the file
+ */
 async function loadResult(row: Row, recording: Recording): Promise<LoadedResult | undefined> {
   const file = recording.open(row);
   const figures = row.result?.figures;

@@ -1,3 +1,8 @@
+/**
+ * @module The matrix of a regression check: the conversions of each image, and the thresholds of a change. Options have
+ * the names and checks of the API.
+ */
+
 import { readFile } from 'node:fs/promises';
 import { parse, YAMLError } from 'yaml';
 import { z } from 'zod';
@@ -7,31 +12,31 @@ import { ServiceError } from '../errors.ts';
 import { OUTPUT_TYPES } from '../formats.ts';
 import { defaultThresholds, type Thresholds, thresholdFields } from './thresholds.ts';
 
-/** What every image is converted to, and how much of a change is one. Its options have the API's own names and checks. */
-
+/** One conversion that is applied to every image. */
 export interface Case {
-  /** Unique; also the name of the result's file. */
+  /** Unique name, also the name of the result file. */
   readonly name: string;
   readonly options: ConvertOptions;
-  /** The same as the API's form fields. */
+  /** {@link options} as form fields of the API. */
   readonly fields: readonly (readonly [name: string, value: string])[];
 }
 
+/** Cases and thresholds of a regression check. */
 export interface Matrix {
   readonly cases: readonly Case[];
-  /** Undefined when there is no such case, or it is to be left out for this image. */
+  /** Returns the thresholds of a case for an image; undefined if the case does not exist or skips the image. */
   thresholds(image: string, name: string): Thresholds | undefined;
-  /** As it was written, to be kept with a baseline. */
+  /** Source of the matrix, stored with a baseline. */
   readonly source: MatrixSource;
 }
 
-/** A matrix makes no sense; the message says where and why. */
+/** The matrix is invalid. The message names the field and the cause. */
 export class MatrixError extends Error {
   override readonly name = 'MatrixError';
 }
 
-const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
-/** What YAML makes of `background: #fff` is nothing: the rest of the line is a comment. */
+const CASE_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
+/** YAML parses `background: #fff` as null, since `#` starts a comment. */
 const NO_VALUE = 'expected a text, a number, true or false; what has a # needs quotes';
 const thresholds = z.strictObject(thresholdFields).partial();
 
@@ -41,7 +46,7 @@ const schema = z.strictObject({
     .array(
       z
         .object({
-          name: z.string().regex(NAME, 'expected letters, digits, dots, dashes and underscores'),
+          name: z.string().regex(CASE_NAME, 'expected letters, digits, dots, dashes and underscores'),
           thresholds: thresholds.optional(),
         })
         .catchall(z.union([z.string(), z.number(), z.boolean()], { error: NO_VALUE })),
@@ -59,21 +64,25 @@ const schema = z.strictObject({
     .optional(),
 });
 
-/** As it was written; {@link toMatrix} says whether it makes sense. */
+/** Parsed YAML or JSON, not validated. {@link toMatrix} validates it. */
 export type MatrixSource = Readonly<Record<string, unknown>>;
 
-/** Each output as it is by default, and what most services do besides: thumbnails, small files, kept metadata. */
+/** Each output format with default options, and three common cases: a thumbnail, a small file, kept metadata. */
 export const DEFAULT_MATRIX: MatrixSource = {
   cases: [
     ...OUTPUT_TYPES.map((format) => ({ name: format, format })),
     { name: 'png-300', format: 'png', width: 300, height: 300 },
-    // The more is left out, the more two encoders differ in what.
+    // At a lower quality, two encoders differ more.
     { name: 'webp-1000-q60', format: 'webp', width: 1000, quality: 60, thresholds: { psnr: 33, patch: 10 } },
     { name: 'jpg-kept', format: 'jpg', strip_metadata: false },
   ],
 };
 
-/** @throws MatrixError naming the place and what was expected */
+/**
+ * Validates a matrix.
+ *
+ * @throws MatrixError that names the field and the expected value
+ */
 export function toMatrix(source: unknown): Matrix {
   const result = schema.safeParse(source);
   if (!result.success) {
@@ -85,36 +94,42 @@ export function toMatrix(source: unknown): Matrix {
   }
   const { data } = result;
   const cases = data.cases.map(({ name, thresholds: _, ...fields }) => toCase(name, fields));
-  for (const [at, { name }] of cases.entries()) {
-    if (cases.findIndex((one) => one.name === name) < at)
+  for (const [index, { name }] of cases.entries()) {
+    if (cases.findIndex((one) => one.name === name) < index)
       throw new MatrixError(`two cases are called ${name}`);
   }
   for (const name of data.overrides?.flatMap((rule) => rule.cases ?? []) ?? []) {
     if (!cases.some((one) => one.name === name))
       throw new MatrixError(`overrides: no case is called ${name}`);
   }
-  const rules = (data.overrides ?? []).map((rule) => ({ ...rule, fits: glob(rule.images) }));
+  const rules = (data.overrides ?? []).map((rule) => ({ ...rule, matches: glob(rule.images) }));
   return {
     cases,
     source: source as MatrixSource,
     thresholds(image, name) {
       const { options } = cases.find((one) => one.name === name) ?? {};
       if (!options) return undefined;
-      const own = data.cases.find((one) => one.name === name)?.thresholds;
-      const meant = rules.filter(({ fits, cases: only }) => fits(image) && (only?.includes(name) ?? true));
-      if (meant.some(({ skip }) => skip)) return undefined;
+      const ownThresholds = data.cases.find((one) => one.name === name)?.thresholds;
+      const matching = rules.filter(
+        ({ matches, cases: only }) => matches(image) && (only?.includes(name) ?? true),
+      );
+      if (matching.some(({ skip }) => skip)) return undefined;
       return Object.assign(
         {},
         defaultThresholds(options.format),
         data.thresholds,
-        own,
-        ...meant.map((rule) => rule.thresholds ?? {}),
+        ownThresholds,
+        ...matching.map((rule) => rule.thresholds ?? {}),
       );
     },
   };
 }
 
-/** A matrix in YAML or JSON, which is YAML, too. @throws MatrixError */
+/**
+ * Reads a matrix from a YAML file. JSON is a subset of YAML.
+ *
+ * @throws MatrixError if the file cannot be read or is invalid
+ */
 export async function readMatrix(path: string): Promise<Matrix> {
   const text = await readFile(path, 'utf8').catch((error: Error) => {
     throw new MatrixError(error.message);
@@ -130,14 +145,14 @@ export async function readMatrix(path: string): Promise<Matrix> {
 }
 
 const parseFields = createParsers(OUTPUT_TYPES).convert;
-const KNOWN = Object.keys(formFields(OUTPUT_TYPES).convert.shape);
+const FIELD_NAMES = Object.keys(formFields(OUTPUT_TYPES).convert.shape);
 
 function toCase(name: string, given: Readonly<Record<string, string | number | boolean>>): Case {
   const fields = Object.entries(given).map(([field, value]) => [field, String(value)] as const);
   for (const [field] of fields) {
-    if (!KNOWN.includes(field)) {
+    if (!FIELD_NAMES.includes(field)) {
       throw new MatrixError(
-        `case ${name}: there is no option "${field}"; the options are ${KNOWN.join(', ')}`,
+        `case ${name}: there is no option "${field}"; the options are ${FIELD_NAMES.join(', ')}`,
       );
     }
   }
@@ -149,12 +164,15 @@ function toCase(name: string, given: Readonly<Record<string, string | number | b
   }
 }
 
-/** `*` is any text, `?` one character; a pattern without a slash is about names, whatever their folder. */
+/**
+ * Compiles a glob pattern. `*` matches any text, `?` one character. A pattern without a slash matches the file name in
+ * any folder.
+ */
 function glob(pattern: string): (image: string) => boolean {
   const escaped = pattern
     .replace(/[.+^${}()|[\]\\]/g, '\\$&')
     .replace(/\*+/g, '.*')
     .replace(/\?/g, '.');
-  const whole = new RegExp(`^${escaped}$`, 's');
-  return (image) => whole.test(pattern.includes('/') ? image : (image.split('/').at(-1) ?? image));
+  const expression = new RegExp(`^${escaped}$`, 's');
+  return (image) => expression.test(pattern.includes('/') ? image : (image.split('/').at(-1) ?? image));
 }

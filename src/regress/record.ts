@@ -10,70 +10,70 @@ import type { DecodedImage } from './image/image.ts';
 import type { Case, Matrix } from './matrix.ts';
 import type { Figures, Recording, Row } from './recording.ts';
 
-/** Converts every image of a folder in every case of a matrix. */
-
+/** Options of {@link record}. */
 export interface RecordOptions {
   readonly images: readonly Image[];
   readonly matrix: Matrix;
   readonly converter: Backend;
-  /** Where results are kept; without one there are figures instead. */
+  /** Folder for the result files. If undefined, the recording holds fingerprints instead. */
   readonly folder?: string | undefined;
-  /** How often each is converted, for the time that it takes. */
+  /** Number of conversions per image and case, for the median of the time. */
   readonly repeat: number;
-  /** Ends it before its time. */
+  /** Aborts the recording. */
   readonly signal: AbortSignal;
-  /** Is told how many are done. */
+  /** Called after each conversion with the number of conversions done. */
   readonly progress: (done: number, all: number) => void;
 }
 
 /**
- * All images below a folder, in order, whatever they are called; what is no image is passed over.
+ * Lists the images below a folder, sorted by name. Detects images by content, not by extension, and skips other files.
  *
- * @param baseline may be in that folder, and is passed over, too
+ * @param baseline skipped if it is below the folder
  */
 export async function imagesIn(folder: string, baseline?: string): Promise<Image[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'));
-  const own = baseline && relative(folder, baseline) + sep;
+  const baselinePrefix = baseline && relative(folder, baseline) + sep;
   const images: Image[] = [];
   for (const { parentPath, name } of files) {
     const path = join(parentPath, name);
-    const below = relative(folder, path);
-    if (own && below.startsWith(own)) continue;
-    if (await typeOf(path)) images.push({ name: below.split(sep).join('/'), path });
+    const subpath = relative(folder, path);
+    if (baselinePrefix && subpath.startsWith(baselinePrefix)) continue;
+    if (await typeOf(path)) images.push({ name: subpath.split(sep).join('/'), path });
   }
   return images.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /**
- * When it throws, nothing of it is under way any more.
+ * Converts every image in every case of the matrix. All conversions have ended when this function returns or throws.
  *
- * @throws NoConverter when the converter is lost on the way; the signal's reason when it fires
+ * @throws BackendError if the backend fails
+ * @throws the signal's reason if it aborts
  */
 export async function record(options: RecordOptions): Promise<Recording> {
   const { images, matrix, converter, folder } = options;
   const jobs = images.flatMap((image) =>
     matrix.cases
       .filter(({ name }) => matrix.thresholds(image.name, name) !== undefined)
-      .map((how) => ({ image, how })),
+      .map((testCase) => ({ image, testCase })),
   );
   const rows: Row[] = [];
-  const lost = new AbortController();
-  const signal = AbortSignal.any([options.signal, lost.signal]);
+  const failed = new AbortController();
+  const signal = AbortSignal.any([options.signal, failed.signal]);
   let next = 0;
   let done = 0;
-  const work = async (): Promise<void> => {
-    for (let at = next++; at < jobs.length && !signal.aborted; at = next++) {
-      const { image, how } = jobs[at] as (typeof jobs)[number];
+  const worker = async (): Promise<void> => {
+    for (let index = next++; index < jobs.length && !signal.aborted; index = next++) {
+      const { image, testCase } = jobs[index] as (typeof jobs)[number];
       try {
-        rows[at] = await recordOne(image, how, { ...options, signal });
+        rows[index] = await recordOne(image, testCase, { ...options, signal });
         options.progress(++done, jobs.length);
       } catch (error) {
-        lost.abort(error);
+        failed.abort(error);
       }
     }
   };
-  await Promise.all(Array.from({ length: converter.concurrency }, work));
+  await Promise.all(Array.from({ length: converter.concurrency }, worker));
   signal.throwIfAborted();
   return {
     tools: converter.tools,
@@ -84,15 +84,16 @@ export async function record(options: RecordOptions): Promise<Recording> {
   };
 }
 
-async function recordOne(image: Image, how: Case, options: RecordOptions): Promise<Row> {
+async function recordOne(image: Image, testCase: Case, options: RecordOptions): Promise<Row> {
   const { converter, folder, repeat, signal } = options;
   const attempts: Attempt[] = [];
-  for (let time = 0; time < repeat; time += 1) attempts.push(await converter.convert(image, how, signal));
+  for (let time = 0; time < repeat; time += 1)
+    attempts.push(await converter.convert(image, testCase, signal));
   const attempt = attempts[0] as Attempt;
   const row = {
     image: image.name,
-    case: how.name,
-    format: how.options.format,
+    case: testCase.name,
+    format: testCase.options.format,
     input: digest(await readFile(image.path)),
     commands: attempt.commands,
   };
@@ -101,9 +102,9 @@ async function recordOne(image: Image, how: Case, options: RecordOptions): Promi
   const times = attempts.flatMap((one) => ('made' in one ? [one.made.ms] : []));
   const result = { bytes: bytes.length, digest: digest(bytes), ms: median(times), notes };
   if (!folder) {
-    // What no independent decoder reads has no figures.
-    const picture = await decode(bytes, row.format).catch(() => undefined);
-    return { ...row, result: { ...result, ...(picture && { figures: figuresOf(picture) }) } };
+    // A result that no independent decoder reads has no fingerprints.
+    const decoded = await decode(bytes, row.format).catch(() => undefined);
+    return { ...row, result: { ...result, ...(decoded && { figures: figuresOf(decoded) }) } };
   }
   const path = resultPath(folder, row);
   await mkdir(dirname(path), { recursive: true });
@@ -111,15 +112,15 @@ async function recordOne(image: Image, how: Case, options: RecordOptions): Promi
   return { ...row, result };
 }
 
-/** What a baseline without pictures keeps of one. */
-export function figuresOf(picture: DecodedImage): Figures {
-  return { facts: picture.facts, pixels: digestOf(picture), fingerprints: fingerprintsOf(picture) };
+/** Summarizes an image for a baseline of fingerprints. */
+export function figuresOf(image: DecodedImage): Figures {
+  return { facts: image.facts, pixels: digestOf(image), fingerprints: fingerprintsOf(image) };
 }
 
-/** The folder of the results in that of a baseline. */
+/** Name of the folder for result files in a baseline. */
 export const RESULTS = 'results';
 
-/** Where a baseline keeps a result: a folder an image, a file a case. */
+/** Returns the path of a result file in a baseline: one folder per image, one file per case. */
 export function resultPath(folder: string, { image, case: name, format }: Row): string {
   return join(folder, RESULTS, image, `${name}.${OUTPUTS[format].extension}`);
 }

@@ -3,47 +3,50 @@ import type { Refusal } from './backends/backend.ts';
 import type { ImageMetadata } from './image/image.ts';
 import type { Matrix } from './matrix.ts';
 
-/** What became of every image in every case, with pictures or with figures instead of them. */
-
+/** Results of every image in every case, with the result files or with fingerprints. */
 export interface Recording {
-  /** Who converted: versions of tools, or the address of a server. */
+  /** Versions of the tools, or the address and version of a server. */
   readonly tools: Readonly<Record<string, string>>;
-  /** When, as ISO 8601 has it; a baseline of figures has no time, so that it changes only when something does. */
+  /** Time in ISO 8601. Undefined for a baseline of fingerprints, so that its file changes only if a result does. */
   readonly at?: string | undefined;
   readonly matrix: Matrix;
   readonly rows: readonly Row[];
-  /** The result of a row; undefined when it was not kept. */
+  /** Reads the result file of a row; undefined if it was not kept. */
   open(row: Row): Promise<Buffer> | undefined;
 }
 
-/** One image in one case. */
+/** Result of one image in one case. */
 export interface Row {
   readonly image: string;
   readonly case: string;
   readonly format: OutputType;
-  /** Digest of the image itself: 128 bits of SHA-256, as of the results. */
+  /** Digest of the input image: the first 128 bits of SHA-256, in hex. */
   readonly input: string;
   readonly commands: readonly string[];
   readonly result?: Result | undefined;
   readonly refused?: Refusal | undefined;
 }
 
+/** A successful conversion. */
 export interface Result {
+  /** File size in bytes. */
   readonly bytes: number;
-  /** Undefined in a baseline of figures where a file holds the time when it was made. */
+  /** Digest of the file. Undefined in a baseline of fingerprints for formats that contain their creation time. */
   readonly digest?: string | undefined;
-  /** What the conversion took, the median when there were several. */
+  /** Conversion time in ms, the median if repeated. */
   readonly ms?: number | undefined;
   readonly notes: readonly string[];
   readonly figures?: Figures | undefined;
 }
 
+/** What a baseline of fingerprints keeps of a result. */
 export interface Figures {
   readonly facts: ImageMetadata;
-  /** Digest of the decoded pixels. */
+  /** Digest of the decoded pixels: the first 128 bits of SHA-256, in hex. */
   readonly pixels: string;
-  /** See picture/fingerprint.ts. */
+  /** Base64, one per frame; see image/fingerprint.ts. */
   readonly fingerprints: readonly string[];
 }
 
+/** Returns the key by which rows of two recordings are matched. */
 export const keyOf = ({ image, case: name }: Pick<Row, 'image' | 'case'>): string => `${image}\0${name}`;

@@ -1,19 +1,21 @@
 import type { Recording } from './recording.ts';
 import { bySeverity, type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict } from './verdict.ts';
 
-/** The findings counted, and in words for a terminal. */
-
+/** Number of findings per verdict. */
 export type Counts = Readonly<Record<Verdict, number>>;
 
+/** Totals of a comparison. */
 export interface Summary {
   readonly total: number;
   readonly failures: number;
   readonly counts: Counts;
-  /** Of all results that both have, of the same image. */
+  /** Total file size in bytes of the results that exist in both recordings, of the same input. */
   readonly bytes: readonly [before: number, after: number];
+  /** Total conversion time in ms of the same results. */
   readonly ms: readonly [before: number, after: number];
 }
 
+/** Sums up findings. */
 export function summaryOf(findings: readonly Finding[]): Summary {
   const both = findings.flatMap(({ before, after, verdict }) =>
     verdict !== 'unmatched' && before?.result && after?.result
@@ -31,31 +33,33 @@ export function summaryOf(findings: readonly Finding[]): Summary {
   };
 }
 
+/** Counts findings per verdict. */
 export function countsOf(findings: readonly Finding[]): Counts {
   const count = (verdict: Verdict) => findings.filter((one) => one.verdict === verdict).length;
   return Object.fromEntries(VERDICT_NAMES.map((verdict) => [verdict, count(verdict)])) as Counts;
 }
 
-/** What `imagemill regress` says of itself. */
+/** Formats the names and versions of a recording's tools. */
 export function formatTools({ tools }: Pick<Recording, 'tools'>): string {
   return Object.entries(tools)
     .map(([name, version]) => `${name} ${version}`)
     .join(', ');
 }
 
+/** Maximum number of failures that are printed. */
 const MAX_LINES = 25;
 
-/** For a terminal: the worst, then the counts. */
+/** Formats findings for a terminal: the worst failures, then the counts. */
 export function formatSummary(findings: readonly Finding[], before: Recording, after: Recording): string {
   const failures = bySeverity(findings).filter(isFailure);
   const width = Math.max(0, ...failures.slice(0, MAX_LINES).map((one) => one.case.length));
   const lines = failures.slice(0, MAX_LINES).map(({ verdict, case: name, image, reasons }) => {
-    const why = reasons.map(({ text }) => text).join('; ');
-    return `${verdict.padEnd(10)} ${name.padEnd(width)}  ${printable(image)}: ${printable(why)}`;
+    const reason = reasons.map(({ text }) => text).join('; ');
+    return `${verdict.padEnd(10)} ${name.padEnd(width)}  ${printable(image)}: ${printable(reason)}`;
   });
   const more = failures.length - lines.length;
   const { total, counts } = summaryOf(findings);
-  const counted = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0).map(
+  const countLines = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0).map(
     (verdict) => `  ${String(counts[verdict]).padStart(6)} ${verdict.padEnd(10)} ${VERDICTS[verdict].means}`,
   );
   return [
@@ -65,11 +69,11 @@ export function formatSummary(findings: readonly Finding[], before: Recording, a
     `before: ${formatTools(before)}`,
     `after:  ${formatTools(after)}`,
     `${total} results:`,
-    ...counted,
+    ...countLines,
   ].join('\n');
 }
 
-/** Names of files may hold anything, also what moves a terminal's cursor. */
+/** Replaces control characters, which file names can contain and terminals interpret. */
 function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, '�');
 }

@@ -1,35 +1,34 @@
 import { z } from 'zod';
 import type { OutputType } from '../formats.ts';
 
-/** How much may differ before it counts as a change; the README has a table of them, with where each is from. */
-
+/** Limits above which a difference counts as a change. */
 export interface Thresholds {
-  /** Least PSNR, in dB. */
+  /** Minimum PSNR, in dB. */
   readonly psnr: number;
-  /** Least SSIM, up to 1. */
+  /** Minimum SSIM, at most 1. */
   readonly ssim: number;
-  /** Largest mean difference of 16 by 16 pixels, 0 to 255. */
+  /** Maximum mean difference of a block of 16 by 16 pixels, 0 to 255. */
   readonly patch: number;
-  /** Largest change of the size in bytes, as a share of what it was. */
+  /** Maximum change of the file size, as a fraction of the size before. */
   readonly bytes: number;
-  /** Bytes that are never too many: small files change by large shares. */
+  /** Change of the file size in bytes that never counts, since small files change by large fractions. */
   readonly bytesFloor: number;
-  /** Most times as long as before; without it, time is only warned of. */
+  /** Maximum factor of the conversion time. If undefined, slow conversions only get a remark. */
   readonly time?: number | undefined;
-  /** Of a baseline without pictures: the largest difference of a mean colour, 0 to 255. */
+  /** For fingerprints: maximum difference of a mean colour, 0 to 255. */
   readonly means: number;
-  /** Of a baseline without pictures: the largest change of sharpness, as a share. */
+  /** For fingerprints: maximum change of sharpness, as a fraction. */
   readonly sharpness: number;
 }
 
-/** Of two codings with loss, each at some 40 dB to the picture, one is at 37 to the other. */
+/** Two lossy encodings with a PSNR of 40 dB each to the original have 37 dB to each other. */
 const LOSSY = { psnr: 36, ssim: 0.97, patch: 8 };
-/** Where no value is off by more than its last bit, it is 48 dB. */
+/** PSNR is 48 dB if every value differs in its last bit. */
 const LOSSLESS = { psnr: 48, ssim: 0.995, patch: 4 };
-/** Tables of 256 colours are chosen in many ways. */
+/** Encoders choose palettes of 256 colours in different ways. */
 const PALETTE = { psnr: 38, ssim: 0.98, patch: 10 };
 
-const PICTURE: Readonly<Record<OutputType, typeof LOSSY>> = {
+const BY_FORMAT: Readonly<Record<OutputType, typeof LOSSY>> = {
   webp: LOSSY,
   png: LOSSLESS,
   jpg: LOSSY,
@@ -38,16 +37,17 @@ const PICTURE: Readonly<Record<OutputType, typeof LOSSY>> = {
   pdf: LOSSY,
 };
 
-/** What counts where nothing else is said. */
+/** Returns the thresholds of an output format that a matrix does not override. */
 export function defaultThresholds(format: OutputType): Thresholds {
-  return { ...PICTURE[format], bytes: 0.15, bytesFloor: 4096, means: 2, sharpness: 0.05 };
+  return { ...BY_FORMAT[format], bytes: 0.15, bytesFloor: 4096, means: 2, sharpness: 0.05 };
 }
 
-const number = (least: number, most: number) => {
-  const expected = `expected a number from ${least} to ${most}`;
-  return z.number(expected).min(least, expected).max(most, expected);
+const number = (min: number, max: number) => {
+  const expected = `expected a number from ${min} to ${max}`;
+  return z.number(expected).min(min, expected).max(max, expected);
 };
 
+/** Schema of the thresholds in a matrix. */
 export const thresholdFields = {
   psnr: number(0, 200),
   ssim: number(-1, 1),

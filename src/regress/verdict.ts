@@ -2,29 +2,30 @@ import type { Difference } from './image/difference.ts';
 import type { Distance } from './image/fingerprint.ts';
 import type { Row } from './recording.ts';
 
-/** What became of one image in one case, from the one recording to the other. */
-
+/** The comparison of one image in one case between two recordings. */
 export interface Finding {
   readonly image: string;
   readonly case: string;
   readonly before: Row | undefined;
   readonly after: Row | undefined;
   readonly verdict: Verdict;
-  /** Why it counts as a change. */
+  /** Why the result counts as a change; empty if it does not. */
   readonly reasons: readonly Reason[];
-  /** What is worth a word, and no change. */
+  /** Differences that are reported, but do not count as a change. */
   readonly remarks: readonly string[];
-  /** Of the frame or page that differs most, counted from 0. */
+  /** Difference of the frame or page that differs most. `frame` counts from 0. */
   readonly difference?: (Difference & { readonly frame: number }) | undefined;
-  /** Where the baseline has figures instead of pictures. */
+  /** Distance of the fingerprints, if the baseline holds fingerprints instead of result files. */
   readonly distance?: Distance | undefined;
 }
 
+/** One difference that counts as a change. */
 export interface Reason {
   readonly kind: ReasonKind;
   readonly text: string;
 }
 
+/** What differs. Reports group and filter by it. */
 export type ReasonKind =
   | 'error'
   | 'set'
@@ -39,9 +40,10 @@ export type ReasonKind =
   | 'bytes'
   | 'time';
 
+/** Result of a comparison; {@link VERDICTS} describes each. */
 export type Verdict = 'broken' | 'changed' | 'mended' | 'unmatched' | 'alike' | 'same' | 'identical';
 
-/** Worst first. What `fails` ends the run with 1. */
+/** All verdicts, worst first. `imagemill regress check` exits with status 1 if any verdict has `fails`. */
 export const VERDICTS: Readonly<Record<Verdict, { readonly fails: boolean; readonly means: string }>> = {
   broken: { fails: true, means: 'worked before, and fails now or cannot be read' },
   changed: { fails: true, means: 'differs by more than a threshold' },
@@ -52,11 +54,16 @@ export const VERDICTS: Readonly<Record<Verdict, { readonly fails: boolean; reado
   identical: { fails: false, means: 'the same bytes, or the same error' },
 };
 
+/** Names of all verdicts, worst first. */
 export const VERDICT_NAMES = Object.keys(VERDICTS) as Verdict[];
 
+/** Returns whether the finding makes the run exit with status 1. */
 export const isFailure = ({ verdict }: Pick<Finding, 'verdict'>): boolean => VERDICTS[verdict].fails;
 
-/** Worst first: by verdict, then what is another picture altogether, then by how far the pixels are apart. */
+/**
+ * Sorts findings, worst first: by verdict, then changes of shape before changes of pixels, then by distance of the
+ * pixels.
+ */
 export function bySeverity(findings: readonly Finding[]): Finding[] {
   return [...findings].sort(
     (a, b) =>
@@ -66,8 +73,9 @@ export function bySeverity(findings: readonly Finding[]): Finding[] {
   );
 }
 
-/** Kinds of change that need no measure. */
+/** Kinds of change that rank before every change of pixels. */
 const MAX_SEVERITY: readonly ReasonKind[] = ['error', 'size', 'frames', 'timing', 'alpha', 'profile'];
+/** Upper bound of a PSNR in the ranking, in dB. */
 const MAX_DB = 200;
 
 function severity({ reasons, difference, distance }: Finding): number {
@@ -76,7 +84,8 @@ function severity({ reasons, difference, distance }: Finding): number {
   return distance ? distance.means + 100 * distance.sharpness : 0;
 }
 
-/** What a comparison finds out. */
+/** Result of comparing two rows: a {@link Finding} without the rows. */
 export type Outcome = Pick<Finding, 'verdict' | 'reasons' | 'remarks' | 'difference' | 'distance'>;
 
+/** Returns a list of one reason. */
 export const describeReason = (kind: ReasonKind, text: string): Reason[] => [{ kind, text }];

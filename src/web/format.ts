@@ -1,11 +1,9 @@
 import type { Note } from '../conversion/plan/types.ts';
 import { INPUTS } from '../formats.ts';
 
-/** Numbers, types and notes as people say them. */
-
 const UNITS = ['B', 'KB', 'MB', 'GB'];
 
-/** Bytes with three digits that count, in units of 1024. */
+/** Formats a number of bytes with three significant digits, in units of 1024. */
 export function formatSize(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -17,25 +15,26 @@ export function formatSize(bytes: number): string {
   return `${value.toFixed(digits)} ${UNITS[unit]}`;
 }
 
-/** What a conversion did to the size, in whole per cent. */
+/** Formats the change of the file size in whole per cent. */
 export function formatChange(before: number, after: number): string {
   const percent = Math.round((1 - after / before) * 100);
   if (percent === 0) return 'same size';
-  // Something is always left.
+  // A result is never empty, so do not round up to 100%.
   return percent > 0 ? `${Math.min(percent, 99)}% saved` : `${-percent}% larger`;
 }
 
+/** Formats a count with its noun in the singular or plural. */
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** What the name or the browser says a file is; the server looks at its bytes. */
+/** Returns a label for the type of a file, from its extension or media type. The server detects the type by content. */
 export function kindOf({ name, type }: File): string {
   const extension = /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase();
-  const word = extension ?? type.split('/')[1] ?? '';
-  const known = Object.values(INPUTS).find(({ names }) => names.includes(word));
-  return known?.label ?? (word === 'tif' ? INPUTS.tiff.label : word.toUpperCase() || 'File');
+  const token = extension ?? type.split('/')[1] ?? '';
+  const known = Object.values(INPUTS).find(({ names }) => names.includes(token));
+  return known?.label ?? (token === 'tif' ? INPUTS.tiff.label : token.toUpperCase() || 'File');
 }
 
-/** What a result lacks, as the server says it. */
+/** Sentences for the notes in the response header X-Conversion-Notes. */
 export const NOTES: Readonly<Record<Note, string>> = {
   'first-frame-only': 'Only the first frame of the animation.',
   'first-page-only': 'Only the first of several pages.',

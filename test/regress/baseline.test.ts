@@ -9,7 +9,7 @@ import { testConfig } from '../helpers/service.ts';
 
 const FIXTURES = new URL('../../fixtures', import.meta.url).pathname;
 
-/** What a person who reads the failure is to do. */
+/** Printed when the test fails. */
 const ADVICE = `A result of the fixtures is not what it was. If that is meant, run
 
   npm run baseline
@@ -17,12 +17,12 @@ const ADVICE = `A result of the fixtures is not what it was. If that is meant, r
 look at the HTML report that it names, and commit fixtures/baseline/ together with the change.
 `;
 
-describe('the fixtures', () => {
-  it('still become what fixtures/baseline says, as far as anybody can see', async function () {
+describe('the baseline of the fixtures', () => {
+  it('matches the current results of all fixtures', async function () {
     this.timeout(180_000);
-    const mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
-    const major = mill.toolchain.magick?.major;
-    await mill.close();
+    const engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    const major = engine.toolchain.magick?.major;
+    await engine.close();
     const before = await readBaseline(`${FIXTURES}/baseline/imagemagick-${major}.json`);
     const converter = await createLocalBackend(testConfig());
     try {

@@ -52,7 +52,7 @@ describe('imagemill regress', () => {
     await runCli(['regress', 'record', images, '--matrix', matrix, '--to', figures, '--figures-only']);
   });
 
-  /** Checks, and reads what was found. */
+  /** Runs `regress check` and parses its JSON report. */
   async function check(
     against: string,
     words: string[] = [],
@@ -70,7 +70,7 @@ describe('imagemill regress', () => {
     return { ...ended, findings, changed, names: changed.map((one) => `${one.image} ${one.case}`).sort() };
   }
 
-  it('ends with 0 when nothing changed, says what converted, and leaves nothing', async () => {
+  it('exits with 0, prints the tools and removes its temporary files when nothing changed', async () => {
     const TMPDIR = await makeTempDir('nothing-left');
     const { status, stdout, stderr } = await check(baseline, [], { TMPDIR, TEMP_DIR: TMPDIR });
     expect(status, stderr).to.equal(0);
@@ -82,7 +82,7 @@ describe('imagemill regress', () => {
     ['pictures', () => baseline],
     ['figures', () => figures],
   ] as const) {
-    it(`finds another resize filter by ${kind}, where pictures are resized and nowhere else`, async () => {
+    it(`detects a changed resize filter by ${kind}, only in cases that resize`, async () => {
       for (const filter of ['Triangle', 'Catrom']) {
         const { status, names } = await check(path(), [], {
           MAGICK_BIN: await patchedMagick(otherFilter(filter)),
@@ -92,7 +92,7 @@ describe('imagemill regress', () => {
       }
     });
 
-    it(`finds by ${kind} that a profile is stripped instead of used, in the picture that has one`, async () => {
+    it(`detects by ${kind} that a colour profile is stripped instead of applied, only in the image that has one`, async () => {
       const { status, names, findings } = await check(path(), [], {
         MAGICK_BIN: await patchedMagick(STRIP_ALONE),
       });
@@ -104,13 +104,13 @@ describe('imagemill regress', () => {
     });
   }
 
-  it('records figures that are the same to the byte the next time', async () => {
+  it('writes a byte-identical baseline of figures when recording twice', async () => {
     const again = join(await makeTempDir('again'), 'figures.json');
     await runCli(['regress', 'record', images, '--matrix', matrix, '--to', again, '--figures-only']);
     expect(await readFile(again, 'utf8')).to.equal(await readFile(figures, 'utf8'));
   });
 
-  it('tells new errors from vanished ones, and both from a change', async () => {
+  it('distinguishes new errors, fixed errors and changes', async () => {
     const MAGICK_BIN = await patchedMagick('WEBP:image.webp) echo trouble >&2; exit 1 ;;');
     const broken = await check(baseline, [], { MAGICK_BIN });
     expect(broken.status).to.equal(1);
@@ -124,7 +124,7 @@ describe('imagemill regress', () => {
     expect(mended.stdout).to.match(/3 mended/);
   });
 
-  it('finds files that have grown', async () => {
+  it('detects files that have grown', async () => {
     const noise = await makeTempDir('noise');
     await copyFile(fixturePath('private.jpg'), join(noise, 'private.jpg'));
     const strict = join(noise, 'strict.yaml');
@@ -139,7 +139,7 @@ describe('imagemill regress', () => {
     expect(changed.flatMap(({ reasons }) => reasons.map(({ kind }) => kind))).to.deep.equal(['bytes']);
   });
 
-  it('takes other thresholds from a matrix, for one case', async () => {
+  it('applies the thresholds of a matrix to a single case', async () => {
     const loose = join(await makeTempDir('loose'), 'matrix.yaml');
     const small = { name: 'small', format: 'png', width: 70, thresholds: { psnr: 10, ssim: 0, patch: 255 } };
     await writeFile(loose, JSON.stringify({ cases: [...MATRIX.cases.slice(0, 2), small] }));
@@ -153,7 +153,7 @@ describe('imagemill regress', () => {
     ]);
   });
 
-  it('says of images that came, went or are others that they cannot be compared', async () => {
+  it('reports added, removed and replaced images as unmatched', async () => {
     const other = await makeTempDir('other-images');
     await copyFile(fixturePath('scene.png'), join(other, 'p3.jpg'));
     await copyFile(fixturePath('scene.png'), join(other, 'scene.png'));
@@ -168,7 +168,7 @@ describe('imagemill regress', () => {
     ]);
   });
 
-  it('lets a server convert, with the same results, and gives the curl command for each', async () => {
+  it('gets the same results from a server and reports the curl command of each', async () => {
     const service = await startService();
     try {
       const { status, findings, stderr } = await check(baseline, [
@@ -186,7 +186,7 @@ describe('imagemill regress', () => {
     }
   });
 
-  it('waits when a server counts requests, and asks again', async () => {
+  it('waits and retries when a server responds 429', async () => {
     let asked = 0;
     const png = await readFile(fixturePath('scene.png'));
     const server = createServer((req, res) => {
@@ -220,7 +220,7 @@ describe('imagemill regress', () => {
     }
   });
 
-  it('ends with 2 and says why when it could not be found out', async () => {
+  it('exits with 2 and prints the cause when the comparison fails', async () => {
     const wrong = join(await makeTempDir('wrong'), 'matrix.yaml');
     await writeFile(wrong, 'cases: [{ name: a, quality: 200 }]');
     const empty = await makeTempDir('empty');
@@ -248,7 +248,7 @@ describe('imagemill regress', () => {
     expect(await readdir(images), 'what was no baseline is left alone').to.include.members(IMAGES);
   });
 
-  it('is no burden to the server, which loads none of its decoders', async function () {
+  it('does not make the server load its decoders', async function () {
     const service = startProcess({ TEMP_DIR: await makeTempDir('light') });
     try {
       await service.base();
@@ -262,7 +262,7 @@ describe('imagemill regress', () => {
     }
   });
 
-  it('replaces an older baseline, and keeps nothing of it', async () => {
+  it('replaces an existing baseline completely', async () => {
     const to = join(await makeTempDir('older'), 'baseline');
     await runCli(['regress', 'record', images, '--matrix', matrix, '--to', to]);
     const fewer = await makeTempDir('fewer');
@@ -272,7 +272,7 @@ describe('imagemill regress', () => {
     await rm(to, { recursive: true });
   });
 
-  it('keeps the older baseline when a new one cannot be recorded', async () => {
+  it('keeps the existing baseline when recording a new one fails', async () => {
     const to = join(await makeTempDir('kept'), 'baseline');
     const words = ['regress', 'record', images, '--matrix', matrix, '--to', to];
     await runCli(words);
@@ -291,7 +291,7 @@ describe('imagemill regress', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const) {
-    it(`at ${signal} stops the tools, leaves nothing behind and ends with ${status}`, async () => {
+    it(`stops the tools, removes its files and exits with ${status} on ${signal}`, async () => {
       const to = join(await makeTempDir('stopped'), 'baseline');
       for (const words of [
         ['check', images, '--against', baseline],
@@ -317,7 +317,7 @@ describe('imagemill regress', () => {
     });
   }
 
-  it('passes over a baseline that is among the images', async () => {
+  it('ignores a baseline in the folder of images', async () => {
     const among = await makeTempDir('among');
     await copyFile(fixturePath('scene.png'), join(among, 'scene.png'));
     const to = join(among, 'baseline');
@@ -328,7 +328,7 @@ describe('imagemill regress', () => {
     expect([status, findings.length]).to.deep.equal([0, 3]);
   });
 
-  it('ends with 2, not with 0, when nothing was compared at all', async () => {
+  it('exits with 2, not 0, when nothing was compared', async () => {
     const nothing = join(await makeTempDir('nothing'), 'matrix.json');
     await writeFile(nothing, JSON.stringify({ ...MATRIX, overrides: [{ skip: true }] }));
     const { status, stderr } = await runCli(['regress', 'compare', baseline, baseline, '--matrix', nothing]);
@@ -340,9 +340,13 @@ describe('imagemill regress', () => {
 
   for (const [what, answer, message] of [
     ['stays busy', { status: 429, 'retry-after': '0.01' }, /asked 20 times, and is still busy: 429 wait/],
-    ['goes away in an answer', { status: 200, 'content-length': '99999' }, /does not answer any more/],
+    [
+      'closes the connection during a response',
+      { status: 200, 'content-length': '99999' },
+      /does not answer any more/,
+    ],
   ] as const) {
-    it(`ends with 2 and leaves nothing when a server ${what}`, async () => {
+    it(`exits with 2 and removes its files when a server ${what}`, async () => {
       const server = createServer((req, res) => {
         if (req.url?.endsWith('/health')) return res.end('{"version":"1"}');
         const { status, ...headers } = answer;

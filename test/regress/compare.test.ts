@@ -16,13 +16,13 @@ function verdictOn(before: DecodedImage, after: DecodedImage, allowed = STRICT) 
   return { verdict, kinds: [...new Set(reasons.map(({ kind }) => kind))] };
 }
 
-describe('two pictures compared', () => {
-  it('are the same when every pixel is', () => {
+describe('comparing two images', () => {
+  it('returns same for equal pixels', () => {
     const same = { verdict: 'same', kinds: [] };
     expect(verdictOn(picture([original()]), picture([original()]))).to.deep.equal(same);
   });
 
-  it('are alike when the last bit of a colour is another', () => {
+  it('returns alike when colours differ in the last bit', () => {
     const raster = original();
     const rounded = redrawn(raster, (x, y) => {
       const [red = 0, ...rest] = pixel(raster, x, y);
@@ -31,14 +31,14 @@ describe('two pictures compared', () => {
     expect(verdictOn(picture([raster]), picture([rounded]))).to.deep.equal({ verdict: 'alike', kinds: [] });
   });
 
-  it('have changed when one is shifted by a pixel, or blurred', async () => {
+  it('returns changed when an image is shifted by a pixel or blurred', async () => {
     for (const other of [shifted(original()), await blurred(original(), 0.6)]) {
       const changed = { verdict: 'changed', kinds: ['pixels'] };
       expect(verdictOn(picture([original()]), picture([other]))).to.deep.equal(changed);
     }
   });
 
-  it('have changed when a small spot of a large picture has, which no mean would show', () => {
+  it('returns changed for a small spot in a large image, although the PSNR is high', () => {
     const large = uniform(120, 1500, 1500);
     const spot = redrawn(large, (x, y) =>
       x >= 700 && x < 708 && y >= 300 && y < 308 ? [200, 120, 120, 255] : [120, 120, 120, 255],
@@ -52,7 +52,7 @@ describe('two pictures compared', () => {
     expect(verdictOn(picture([large]), picture([spot])).verdict).to.equal('changed');
   });
 
-  it('have changed when transparency came, went or is another', () => {
+  it('returns changed when transparency is added, removed or changed', () => {
     const window = seeThrough(original(), 0);
     const alpha = { alpha: true };
     expect(verdictOn(picture([original()]), picture([window], alpha)).kinds).to.deep.equal([
@@ -63,7 +63,7 @@ describe('two pictures compared', () => {
     expect(verdictOn(picture([window], alpha), half).kinds).to.deep.equal(['pixels']);
   });
 
-  it('are the same when only colour differs that is fully transparent', () => {
+  it('returns same when only the colour of fully transparent pixels differs', () => {
     const hide = (colour: readonly number[]): Raster => {
       const raster = redrawn(original(), (x, y) => (x < 40 ? [...colour, 0] : pixel(original(), x, y)));
       expect(clearHidden(raster.data)).to.equal(true);
@@ -75,7 +75,7 @@ describe('two pictures compared', () => {
     );
   });
 
-  it('have changed in size, frames, timing, profile, metadata or depth, whatever the pixels are', () => {
+  it('returns changed when size, frames, timing, profile, metadata or depth differ, even with equal pixels', () => {
     const frames = [original(), shifted(original())];
     const moving = (facts: Partial<DecodedImage['facts']>, shown = frames) =>
       picture(shown, { delays: [100, 40], plays: 0, ...facts });
@@ -94,14 +94,14 @@ describe('two pictures compared', () => {
     }
   });
 
-  it('tells which frame of an animation differs most', () => {
+  it('reports the frame of an animation that differs most', () => {
     const frames = [original(), original(), original()];
     const other = [original(), shifted(original(), 3), shifted(original())];
     const found = comparePixels(picture(frames), picture(other), [], STRICT);
     expect(found.difference?.frame).to.equal(1);
   });
 
-  it('have changed when one frame has in one place, though another differs more on the whole, but little', () => {
+  it('returns changed when one frame differs in one place, even if another has a lower PSNR within the thresholds', () => {
     const plain = uniform(120, 128, 128);
     const little = redrawn(plain, (x) => (x % 2 ? [126, 126, 126, 255] : [120, 120, 120, 255]));
     const spot = redrawn(plain, (x, y) => (x < 8 && y < 8 ? [180, 120, 120, 255] : [120, 120, 120, 255]));
@@ -117,8 +117,8 @@ describe('two pictures compared', () => {
     }
   });
 
-  it('have an SSIM as its formula gives it for plain areas, and 1 only when equal', () => {
-    // With nothing but lightness a and b it is (2ab + C) / (a² + b² + C), C = (0.01 × 255)².
+  it('computes the SSIM of plain areas by its formula, and 1 only for equal images', () => {
+    // For plain areas of luminance a and b, the SSIM is (2ab + C) / (a² + b² + C), C = (0.01 × 255)².
     const C = 2.55 ** 2;
     for (const [a, b] of [
       [100, 120],
@@ -132,7 +132,7 @@ describe('two pictures compared', () => {
     expect(measureDifference(uniform(9, 8, 8), uniform(8, 8, 8)).ssim, 'of 8 pixels').to.equal(undefined);
   });
 
-  it('have the PSNR that their mean square error gives', () => {
+  it('computes the PSNR from the mean squared error', () => {
     expect(measureDifference(uniform(100), uniform(110)).psnr).to.be.closeTo(
       10 * Math.log10(255 ** 2 / 100),
       1e-9,
@@ -140,7 +140,7 @@ describe('two pictures compared', () => {
   });
 });
 
-describe('two results of which a decoder cannot read all', () => {
+describe('comparing results that no decoder reads', () => {
   const matrix = toMatrix({ cases: [{ name: 'png', format: 'png' }] });
   const recording = (bytes: Buffer): Recording => {
     const result = { bytes: bytes.length, digest: bytes.toString('hex'), ms: 1, notes: [] };
@@ -154,7 +154,7 @@ describe('two results of which a decoder cannot read all', () => {
   const verdict = async (before: Buffer, after: Buffer) =>
     (await compare(recording(before), recording(after), matrix))[0]?.verdict;
 
-  it('are broken when that is new, mended when it is over, and changed when it was and is so', async () => {
+  it('returns broken for a new decoding failure, mended for a fixed one and changed for a persistent one', async () => {
     const png = await image(9);
     const [one, other] = [Buffer.from('neither'), Buffer.from('nor')];
     const large = Buffer.concat([one, Buffer.alloc(20_000)]);

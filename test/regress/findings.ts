@@ -5,7 +5,7 @@ import { toMatrix } from '../../src/regress/matrix.ts';
 import type { Recording, Row } from '../../src/regress/recording.ts';
 import { original, shifted } from './pictures.ts';
 
-/** Two recordings without any tool, and with names that nobody would give a file but to do harm. */
+/** Two recordings that need no tools, with malicious file names. */
 
 export const HOSTILE = [
   `"><img src=x onerror=alert(1)>.png`,
@@ -26,6 +26,7 @@ const row = (image: string, more: Partial<Row> = {}): Row => ({
 
 const result = (digest: string, ms = 10) => ({ result: { bytes: 1000, digest, ms, notes: [] } });
 
+/** Creates both recordings and their findings. */
 export async function hostileFindings() {
   const png = async ({ width, height, data }: Raster): Promise<Buffer> =>
     sharp(data, { raw: { width, height, channels: 4 } })

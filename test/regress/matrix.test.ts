@@ -4,13 +4,13 @@ import { expect } from 'chai';
 import { DEFAULT_MATRIX, MatrixError, readMatrix, toMatrix } from '../../src/regress/matrix.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 
-describe('a matrix of regress', () => {
-  it('has a default with every output format', () => {
+describe('the matrix of a regression check', () => {
+  it('includes every output format by default', () => {
     const formats = toMatrix(DEFAULT_MATRIX).cases.map(({ options }) => options.format);
     expect(formats).to.include.members(['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf']);
   });
 
-  it('is read from YAML and from JSON, with the names of the API', async () => {
+  it('accepts YAML and JSON with the option names of the API', async () => {
     const folder = await makeTempDir('matrix');
     const [yaml, json] = [join(folder, 'matrix.yaml'), join(folder, 'matrix.json')];
     await writeFile(yaml, 'cases:\n  - { name: small, format: JPEG, width: 300, strip_metadata: no }\n');
@@ -21,7 +21,7 @@ describe('a matrix of regress', () => {
     }
   });
 
-  it('may set thresholds for all, for a case, and for a case of some images, the nearest of which counts', () => {
+  it('applies the most specific thresholds: for images of a case, for a case, for all', () => {
     const matrix = toMatrix({
       thresholds: { psnr: 50, ssim: 0.9 },
       cases: [
@@ -82,12 +82,12 @@ describe('a matrix of regress', () => {
       /no case is called b/,
     ],
   ] as const) {
-    it(`${what} is refused, with the place`, () => {
+    it(`rejects an invalid matrix and names the field: ${what}`, () => {
       expect(() => toMatrix(source)).to.throw(MatrixError, message);
     });
   }
 
-  it('that is no YAML, or not there, is refused with its name', async () => {
+  it('rejects a missing file and invalid YAML, and names the file', async () => {
     const path = join(await makeTempDir('matrix'), 'broken.yaml');
     await writeFile(path, 'cases: [');
     for (const [file, message] of [

@@ -12,20 +12,20 @@ describe('the decoders of regress', () => {
   const service = useService();
 
   for (const format of ['bmp', 'pdf'] as const) {
-    it(`see in a ${format} what others see`, async () => {
+    it(`decode ${format} like an independent decoder`, async () => {
       for (const name of ['scene.jpg', 'window.png']) {
         const { body } = await convert(service.base, await fixture(name), { format });
         const { frames } = await decode(body, format);
         const [raster] = frames;
         const same = { ...raster, data: Buffer.from(raster?.data ?? []) } as Parameters<typeof difference>[0];
-        // Poppler and PDFium scale the colour of a JPEG up in different ways.
+        // Poppler and PDFium upsample the chroma of a JPEG differently.
         const least = format === 'bmp' ? Number.POSITIVE_INFINITY : 36;
         expect(difference(same, await decodeOtherwise(body, format)).psnr).to.be.at.least(least);
       }
     });
   }
 
-  it('see every page of a PDF, and every frame of an animation with its time', async () => {
+  it('decode every page of a PDF, and every frame of an animation with its delay', async () => {
     const pages = await convert(service.base, await fixture('pages.tiff'), { format: 'pdf' });
     expect((await decode(pages.body, 'pdf')).facts.frames).to.equal(3);
     const { facts, frames } = await decode(await fixture('moving.gif'), 'gif');
@@ -34,7 +34,7 @@ describe('the decoders of regress', () => {
     expect(frames.map(({ height }) => height)).to.deep.equal([facts.height, facts.height, facts.height]);
   });
 
-  it('see a profile, and which metadata there is', async () => {
+  it('detect the colour profile and the kinds of metadata', async () => {
     const kept = await decode(await fixture('private.jpg'), 'jpg');
     expect(kept.facts.metadata).to.include.members(['exif', 'xmp']);
     expect((await decode(await fixture('p3.png'), 'png')).facts.profile).to.match(/^[\da-f]{8}$/);
@@ -44,7 +44,7 @@ describe('the decoders of regress', () => {
     );
   });
 
-  it('say so of a file that is none', async () => {
+  it('throw for a file that is not an image', async () => {
     for (const format of ['webp', 'bmp', 'pdf'] as const) {
       const error = await decode(
         Buffer.from('BM nothing of a picture, and not long at all either'),
@@ -55,16 +55,16 @@ describe('the decoders of regress', () => {
   });
 });
 
-describe('a fingerprint', () => {
+describe('the fingerprint of an image', () => {
   const of = (raster: ReturnType<typeof original>) => fingerprintsOf(picture([raster]));
 
-  it('is short, and the same for the same picture', () => {
+  it('is short, and equal for equal images', () => {
     expect(of(original())).to.deep.equal(of(original()));
     expect(of(original())[0]).to.have.lengthOf.at.most(120);
     expect(distance(of(original()), of(original()))).to.deep.equal({ means: 0, sharpness: 0 });
   });
 
-  it('stays near when a codec codes a little differently', async () => {
+  it('differs little between two settings of an encoder', async () => {
     const { width, height, data } = original();
     const raw = sharp(data, { raw: { width, height, channels: 4 } });
     const [one, other] = await Promise.all(
@@ -72,26 +72,26 @@ describe('a fingerprint', () => {
         async (quality) => (await decode(await raw.clone().jpeg({ quality }).toBuffer(), 'jpg')).frames[0],
       ),
     );
-    const apart = distance(of(one as ReturnType<typeof original>), of(other as ReturnType<typeof original>));
+    const delta = distance(of(one as ReturnType<typeof original>), of(other as ReturnType<typeof original>));
     expect(digestOf(picture([one as ReturnType<typeof original>]))).not.to.equal(
       digestOf(picture([other as ReturnType<typeof original>])),
     );
-    expect(apart.means).to.be.at.most(2);
-    expect(apart.sharpness).to.be.at.most(0.05);
+    expect(delta.means).to.be.at.most(2);
+    expect(delta.sharpness).to.be.at.most(0.05);
   });
 
-  it('is another when the picture is a little less sharp, turned, or of another colour', async () => {
+  it('differs when an image is slightly blurred, rotated or recoloured', async () => {
     const turned = redrawn(original(), (x, y) => {
       const { width, height, data } = original();
       const at = ((height - 1 - y) * width + (width - 1 - x)) * 4;
       return [...data.subarray(at, at + 4)];
     });
-    const apart = async (raster: ReturnType<typeof original>) => distance(of(original()), of(raster));
-    expect((await apart(await blurred(original(), 0.6))).sharpness).to.be.above(0.05);
-    expect((await apart(turned)).means).to.be.above(20);
+    const delta = async (raster: ReturnType<typeof original>) => distance(of(original()), of(raster));
+    expect((await delta(await blurred(original(), 0.6))).sharpness).to.be.above(0.05);
+    expect((await delta(turned)).means).to.be.above(20);
   });
 
-  it('is there for a picture of one pixel, and has three frames of many', () => {
+  it('exists for an image of one pixel, and covers three frames of an animation', () => {
     expect(
       fingerprintsOf(picture([{ width: 1, height: 1, data: new Uint8Array([1, 2, 3, 255]) }])),
     ).to.have.length(1);

@@ -1,12 +1,13 @@
+/** @module Images for the tests of regress: the scene of the fixtures, and modifications of it. */
+
 import sharp from 'sharp';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import type { DecodedImage, Raster } from '../../src/regress/image/image.ts';
 
-/** Pictures for the tests of regress: the scene of the fixtures, and what can happen to it. */
-
+/** Returns the scene of the fixtures. */
 export const original = (): Raster => scene();
 
-/** Each pixel made anew from its place. */
+/** Recomputes each pixel from its coordinates. */
 export function redrawn(raster: Raster, colour: (x: number, y: number) => readonly number[]): Raster {
   const data = new Uint8Array(raster.data.length);
   for (let y = 0; y < raster.height; y += 1) {
@@ -15,27 +16,31 @@ export function redrawn(raster: Raster, colour: (x: number, y: number) => readon
   return { ...raster, data };
 }
 
+/** Returns the RGBA values of a pixel. */
 export function pixel({ width, data }: Raster, x: number, y: number): number[] {
   return [...data.subarray((y * width + x) * 4, (y * width + x) * 4 + 4)];
 }
 
+/** Shifts an image to the right by some pixels. */
 export const shifted = (raster: Raster, by = 1): Raster =>
   redrawn(raster, (x, y) => pixel(raster, Math.max(0, x - by), y));
 
+/** Blurs an image. `sigma` is in pixels. */
 export async function blurred(raster: Raster, sigma: number): Promise<Raster> {
   const { width, height, data } = raster;
   const image = sharp(data, { raw: { width, height, channels: 4 } });
   return { width, height, data: await image.blur(sigma).raw().toBuffer() };
 }
 
-/** A part of it made transparent by `alpha`. */
+/** Sets the alpha of a part of an image. */
 export const seeThrough = (raster: Raster, alpha: number, side = 40): Raster =>
   redrawn(raster, (x, y) => [...pixel(raster, x, y).slice(0, 3), x < side && y < side ? alpha : 255]);
 
+/** Creates an opaque image of one grey, 0 to 255. */
 export const uniform = (value: number, width = 64, height = 64): Raster =>
   redrawn({ width, height, data: new Uint8Array(width * height * 4) }, () => [value, value, value, 255]);
 
-/** As decoders give it. */
+/** Wraps frames as the result of a decoder. */
 export function picture(frames: readonly Raster[], facts: Partial<DecodedImage['facts']> = {}): DecodedImage {
   const [{ width, height }] = frames as [Raster];
   return { frames, facts: { width, height, frames: frames.length, alpha: false, ...facts } };

@@ -8,7 +8,7 @@ import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { hostileFindings } from './findings.ts';
 
-describe('the report of regress in a browser', () => {
+describe('the HTML report of regress in a browser', () => {
   let browser: Browser;
   let page: Page;
   const troubles: string[] = [];
@@ -36,7 +36,7 @@ describe('the report of regress in a browser', () => {
 
   const shown = () => page.locator('.finding:visible').count();
 
-  it('shows what changed first, and the rest when asked', async () => {
+  it('shows changed results first, and the others on request', async () => {
     expect(await page.getByRole('heading', { level: 1 }).textContent()).to.equal('4 of 5 results changed');
     expect(await shown()).to.equal(4);
     await page.getByRole('button', { name: /^identical/ }).click();
@@ -61,7 +61,7 @@ describe('the report of regress in a browser', () => {
     await page.getByLabel('kinds').selectOption('');
   });
 
-  it('moves the slider by keyboard and by pointer, and shows as much of each picture', async () => {
+  it('moves the slider by keyboard and pointer, and divides the images accordingly', async () => {
     const figure = page.locator('.slide').first();
     const slider = figure.getByRole('slider');
     const split = () => figure.locator('.stage').evaluate((stage) => stage.style.getPropertyValue('--split'));
@@ -72,12 +72,12 @@ describe('the report of regress in a browser', () => {
     const { width = 0, height = 0 } = (await stage.boundingBox()) ?? {};
     await stage.click({ position: { x: width / 4, y: height / 2 } });
     expect(Number.parseFloat(await split())).to.be.closeTo(25, 2);
-    // Of the picture before, three quarters are cut off.
+    // Three quarters of the image before are clipped.
     const clip = await page.evaluate<string>(`getComputedStyle(document.querySelector('.before')).clipPath`);
     expect(clip).to.match(/inset\(0px 7\d|inset\(0px calc\(100% - 2\d/);
   });
 
-  it('goes from one to the next by j and k', async () => {
+  it('moves between findings with j and k', async () => {
     await page.locator('h1').click();
     await page.keyboard.press('j');
     const focused = () => page.locator('.finding:focus').getAttribute('data-verdict');
@@ -88,7 +88,7 @@ describe('the report of regress in a browser', () => {
     expect(await focused()).to.equal('broken');
   });
 
-  it('fits a narrow screen', async () => {
+  it('fits a narrow screen without horizontal scrolling', async () => {
     await page.setViewportSize({ width: 360, height: 800 });
     const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
     expect(await page.evaluate(overflow)).to.equal(0);

@@ -10,7 +10,7 @@ import type { Finding } from '../../src/regress/verdict.ts';
 import { pipe } from '../helpers/process.ts';
 import { HOSTILE, hostileFindings } from './findings.ts';
 
-/** What a strict XML parser makes of it. */
+/** Parses a document with a strict XML parser. */
 const PARSE = `
 import json, sys, xml.etree.ElementTree as tree
 top = tree.fromstring(sys.stdin.buffer.read())
@@ -20,7 +20,7 @@ print(json.dumps({
 }))`;
 
 describe('the reports of regress', () => {
-  it('as JUnit XML hold every result, whatever its name', async () => {
+  it('JUnit: contains every result, also with control characters and markup in names', async () => {
     const { findings, before, after } = await hostileFindings();
     const xml = junitReport(findings, before, after);
     const { suites, cases } = JSON.parse(
@@ -36,7 +36,7 @@ describe('the reports of regress', () => {
     expect(cases.find(({ name }) => name === 'fails.gif')?.failure).to.include('<i>damaged</i>');
   });
 
-  it('as JSON are sorted worst first, with what counts and what not', async () => {
+  it('JSON: sorts findings worst first and marks failures', async () => {
     const { findings, before, after } = await hostileFindings();
     const report = JSON.parse(jsonReport(findings, before, after)) as {
       summary: { failures: number };
@@ -55,7 +55,7 @@ describe('the reports of regress', () => {
     expect(slow?.remarks).to.deep.equal(['took 5000 ms instead of 10']);
   });
 
-  it('fail for time only where a threshold is set', async () => {
+  it('all: count slow conversions as a failure only with a threshold for time', async () => {
     const { before, after } = await hostileFindings();
     const timed = toMatrix({ thresholds: { time: 3 }, cases: [{ name: 'png', format: 'png' }] });
     const only = (recording: Recording) => ({
@@ -67,12 +67,12 @@ describe('the reports of regress', () => {
     expect(finding?.reasons).to.deep.equal([{ kind: 'time', text: 'took 5000 ms instead of 10' }]);
   });
 
-  it('on a terminal do not move its cursor', async () => {
+  it('terminal: replaces control characters', async () => {
     const { findings, before, after } = await hostileFindings();
     expect(formatSummary(findings, before, after)).not.to.match(/[^\P{Cc}\n]/u);
   });
 
-  it('as HTML have no markup of a name, a message or a version', async () => {
+  it('HTML: escapes names, messages and versions', async () => {
     const { findings, before, after } = await hostileFindings();
     const page = await htmlReport(findings, before, after);
     expect(page).not.to.match(/<img src=x|<script>alert|<i>damaged|<b>bold/);
@@ -81,7 +81,7 @@ describe('the reports of regress', () => {
     expect(page).not.to.match(/(?:src|href)="(?!data:)/);
   });
 
-  it('as HTML say of how many they have the pictures whole, and are right', async () => {
+  it('HTML: states the correct number of findings with full-size images', async () => {
     const { findings, before, after } = await hostileFindings();
     const count = (page: string) => page.split('class="finding whole"').length - 1;
     const few = await htmlReport(findings, before, after);
@@ -96,7 +96,7 @@ describe('the reports of regress', () => {
     expect(page).to.include('50 have their pictures');
   });
 
-  it('add up what is of the same image alone, and times as JUnit has them one by one', async () => {
+  it('all: sum up sizes only of equal inputs, and times as JUnit lists them', async () => {
     const { findings, before, after } = await hostileFindings();
     const [changed] = findings.filter(({ verdict }) => verdict === 'changed') as [Finding];
     const { summary } = JSON.parse(jsonReport(findings, before, after));

@@ -10,7 +10,7 @@ import { convertAll, made, pick, row, settled, useBrowser } from './browser.ts';
 
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true };
 
-/** A list with a bit of everything in it. */
+/** Fills the list with files in every state. */
 const fill = async (page: Page) => {
   await page.getByRole('radio', { name: 'JPEG' }).check();
   await pick(page, [
@@ -26,7 +26,7 @@ const fill = async (page: Page) => {
   await page.getByText('As curl').click();
 };
 
-describe('the page is for everybody:', () => {
+describe('accessibility of the page', () => {
   const { open } = useBrowser();
   let service: OwnService;
   before(async () => {
@@ -34,7 +34,7 @@ describe('the page is for everybody:', () => {
   });
   after(() => service.stop());
 
-  /** What axe-core finds wrong, by every rule that it has switched on. */
+  /** Returns the violations that axe-core finds with its default rules. */
   const faults = async (page: Page): Promise<string[]> => {
     await page.evaluate(axe.source);
     const { violations, passes } = await page.evaluate(() =>
@@ -45,7 +45,7 @@ describe('the page is for everybody:', () => {
   };
 
   for (const colorScheme of ['light', 'dark'] as const) {
-    it(`axe finds nothing in ${colorScheme}, empty, with files in every state, or in the comparison`, async () => {
+    it(`has no axe violations in ${colorScheme} mode: empty, with files in every state, in the comparison`, async () => {
       const page = await open(service, { colorScheme });
       expect(await faults(page)).to.deep.equal([]);
       await fill(page);
@@ -64,7 +64,7 @@ describe('the page is for everybody:', () => {
     });
   }
 
-  it('dark where the system is dark, light where it is light', async () => {
+  it('follows the colour scheme of the system', async () => {
     const page = await open(service);
     const brightness = async (colorScheme: 'dark' | 'light') => {
       await page.emulateMedia({ colorScheme });
@@ -75,7 +75,7 @@ describe('the page is for everybody:', () => {
     expect(await brightness('light')).to.be.above(200);
   });
 
-  it('nothing is wider than a screen of 360 pixels', async () => {
+  it('fits a screen of 360 pixels without horizontal scrolling', async () => {
     const page = await open(service, PHONE);
     const width = () => page.evaluate(() => document.documentElement.scrollWidth);
     expect(await width()).to.equal(360);
@@ -86,7 +86,7 @@ describe('the page is for everybody:', () => {
     expect(await page.getByRole('button', { name: 'Zoom to 100%' }).isVisible()).to.equal(true);
   });
 
-  it('the keyboard alone does everything', async () => {
+  it('supports all actions by keyboard alone', async () => {
     const page = await open(service);
     const name = () =>
       page.evaluate(() => {
@@ -139,7 +139,7 @@ describe('the page is for everybody:', () => {
     expect(await name()).to.equal('Choose files');
   });
 
-  it('whatever of a long list has the focus is in sight', async () => {
+  it('keeps the focused element of a long list in view', async () => {
     const page = await open(service);
     const picture = await fixture('grey.jpg');
     await pick(
@@ -168,7 +168,7 @@ describe('the page is for everybody:', () => {
     expect(all).to.deep.equal([]);
   });
 
-  it('those who hear it are told what happens', async () => {
+  it('announces changes to screen readers', async () => {
     const page = await open(service);
     const status = page.getByRole('status');
     const told = (text: string) => status.filter({ hasText: text }).waitFor({ state: 'attached' });
@@ -182,7 +182,7 @@ describe('the page is for everybody:', () => {
   });
 });
 
-describe('while something is converted', () => {
+describe('the logo during a conversion', () => {
   const { open } = useBrowser();
   const { start, current } = useOwnServices();
 
@@ -190,7 +190,7 @@ describe('while something is converted', () => {
     ['reduce', false],
     ['no-preference', true],
   ] as const) {
-    it(`${moves ? 'the stone turns' : 'nothing moves for those who asked for less motion'}`, async () => {
+    it(`${moves ? 'turns' : 'does not move if reduced motion is preferred'}`, async () => {
       await start({ MAGICK_BIN: await fakeMagick('sleep 60') });
       const page = await open(current(), { reducedMotion });
       await pick(page, [fixturePath('scene.png')]);

@@ -8,7 +8,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { made, pick, row, useBrowser } from './browser.ts';
 
-describe('files come onto the page', () => {
+describe('adding files to the page', () => {
   const { open } = useBrowser();
   let service: OwnService;
   before(async () => {
@@ -21,7 +21,7 @@ describe('files come onto the page', () => {
     await page.getByRole('button', { name: new RegExp(`^Convert ${count} file`) }).waitFor();
     return names(page);
   };
-  /** As the system does it: the browser itself reads what the paths lead to. */
+  /** Drops files by path, as the system does: the browser reads them itself. */
   const drop = async (page: Page, paths: readonly string[]) => {
     const session = await page.context().newCDPSession(page);
     const data = { items: [], files: [...paths], dragOperationsMask: 1 };
@@ -31,7 +31,7 @@ describe('files come onto the page', () => {
     }
   };
 
-  it('and give back their memory when they are removed before their thumbnails are made', async () => {
+  it('frees the memory of files that are removed before their thumbnails exist', async () => {
     const page = await open(service);
     await page.evaluate(() => {
       const held = new Set<string>();
@@ -56,12 +56,12 @@ describe('files come onto the page', () => {
     await pick(page, [fixturePath('scene.jpg'), fixturePath('scene.png')]);
     await page.getByRole('button', { name: 'Remove scene.jpg' }).click();
     await page.evaluate(() => Reflect.get(window, 'decodeNow')());
-    // Pictures are looked at one after another: when the second has its thumbnail the first is done with.
+    // Previews are created sequentially: once the second has its thumbnail, the first is done.
     await page.locator('.thumbnail img').waitFor();
     expect(await page.evaluate(() => (Reflect.get(window, 'held') as Set<string>).size)).to.equal(1);
   });
 
-  it('when they are dropped anywhere, with type, size, dimensions and a thumbnail', async () => {
+  it('accepts files dropped anywhere, and shows type, size, dimensions and a thumbnail', async () => {
     const page = await open(service);
     await drop(page, [fixturePath('scene.jpg'), fixturePath('scene.svg')]);
     expect(await listed(page, 2)).to.deep.equal(['scene.jpg', 'scene.svg']);
@@ -71,7 +71,7 @@ describe('files come onto the page', () => {
     expect(await page.locator('.thumbnail img').count()).to.equal(2);
   });
 
-  it('when a folder is dropped: the images in it, however deep, and it is said how much was left out', async () => {
+  it('adds the images of a dropped folder at any depth, and states how many files were skipped', async () => {
     const folder = join(await makeTempDir('folder'), 'album');
     await mkdir(join(folder, 'deep', 'deeper'), { recursive: true });
     await writeFile(join(folder, 'one.png'), await fixture('scene.png'));
@@ -84,7 +84,7 @@ describe('files come onto the page', () => {
     await page.locator('.left-out').getByText('1 left out').waitFor();
   });
 
-  it('none of a folder without images; it is said, and forgotten with the next file', async () => {
+  it('adds nothing from a folder without images, states so, and clears the message with the next file', async () => {
     const folder = await makeTempDir('none');
     for (const name of ['a.txt', 'b.txt']) await writeFile(join(folder, name), 'text');
     const page = await open(service);
@@ -95,7 +95,7 @@ describe('files come onto the page', () => {
     await said.waitFor({ state: 'detached' });
   });
 
-  it('when a folder is chosen', async () => {
+  it('adds the images of a picked folder', async () => {
     const folder = await makeTempDir('chosen');
     await writeFile(join(folder, 'a.gif'), await fixture('scene.gif'));
     await writeFile(join(folder, 'b.txt'), 'text');
@@ -104,7 +104,7 @@ describe('files come onto the page', () => {
     expect(await listed(page, 1)).to.deep.equal(['a.gif']);
   });
 
-  it('when one is pasted', async () => {
+  it('adds a pasted image', async () => {
     const page = await open(service, { permissions: ['clipboard-read', 'clipboard-write'] });
     await page.evaluate(
       async (bytes) => {
@@ -118,7 +118,7 @@ describe('files come onto the page', () => {
     await row(page, 'image.png').getByText('120 × 80').waitFor();
   });
 
-  it('when they are chosen, also the same one twice; and one can be taken away again', async () => {
+  it('adds picked files, even the same one twice, and removes one', async () => {
     const page = await open(service);
     await pick(page, [fixturePath('scene.png')]);
     await pick(page, [fixturePath('scene.png')]);
@@ -127,7 +127,7 @@ describe('files come onto the page', () => {
     expect(await listed(page, 1)).to.deep.equal(['scene.png']);
   });
 
-  it('of a type that no browser shows: with its name instead of a picture, but its dimensions', async () => {
+  it('shows type and dimensions of a file that no browser decodes', async () => {
     const page = await open(service);
     const lying = await sharp(await fixture('scene.png'))
       .withMetadata({ orientation: 6 })

@@ -1,3 +1,5 @@
+/** @module Controls the system's Chromium with the page of a service. */
+
 import { expect } from 'chai';
 import {
   type Browser,
@@ -9,21 +11,18 @@ import {
 import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
 import type { OwnService } from '../helpers/service.ts';
 
-/** The machine's Chromium, with the page of a service open in it. */
-
 const TRACES = new URL('../../traces/', import.meta.url).pathname;
 
-/** What is no trouble of the page's: an answer of 4xx or 5xx; and the trace's own look into pictures. */
+/** Console messages that do not fail a test: responses with 4xx or 5xx, and requests of the trace recorder. */
 const EXPECTED = /^Failed to load resource|^Connecting to 'blob:/;
 
-/** One for all suites; it is closed after the last. */
+/** Shared by all suites, closed after the last. */
 let browser: Promise<Browser> | undefined;
 after(async () => (await browser)?.close());
 
 /**
- * For each test a window as it is on the first visit. What goes wrong in it fails the test: errors,
- * requests to other hosts, and whatever the Content-Security-Policy had to stop. Of a test that
- * failed a trace is kept.
+ * Creates a browser context without stored data for each test. Errors, requests to other hosts and violations of the
+ * Content-Security-Policy fail the test. Keeps a trace of failed tests.
  */
 export function useBrowser(): {
   open(service: Pick<OwnService, 'base'>, options?: BrowserContextOptions, query?: string): Promise<Page>;
@@ -73,12 +72,12 @@ export function useBrowser(): {
 
 const fileName = (title = 'test'): string => title.replace(/\W+/g, '-').slice(0, 120);
 
-/** Picks files as a person does with the button. */
+/** Picks files with the button. */
 export async function pick(page: Page, files: readonly string[] | readonly Made[]): Promise<void> {
   await page.getByLabel('Choose files').setInputFiles(files as string[]);
 }
 
-/** A file that is nowhere on disk. */
+/** A file that exists only in memory. */
 export interface Made {
   readonly name: string;
   readonly mimeType: string;
@@ -86,17 +85,17 @@ export interface Made {
 }
 export const made = (name: string, buffer: Buffer): Made => ({ name, mimeType: '', buffer });
 
-/** Converts everything, and waits until it is done or has failed. */
+/** Converts all files and waits until each is done or has failed. */
 export async function convertAll(page: Page): Promise<void> {
   await page.getByRole('button', { name: /^Convert \d+ files?$/ }).click();
   await settled(page);
 }
 
-/** Waits until nothing is under way. */
+/** Waits until no conversion is in progress. */
 export async function settled(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Clear list', disabled: false }).waitFor();
 }
 
-/** The row of a file. */
+/** Finds the row of a file. */
 export const row = (page: Page, name: string) =>
   page.getByRole('region', { name: 'Files', exact: true }).getByRole('listitem').filter({ hasText: name });

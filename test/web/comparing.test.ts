@@ -6,7 +6,7 @@ import { type OwnService, startService } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 import { convertAll, made, pick, useBrowser } from './browser.ts';
 
-describe('the comparison', () => {
+describe('the comparison dialog', () => {
   const { open } = useBrowser();
   let service: OwnService;
   before(async () => {
@@ -14,7 +14,7 @@ describe('the comparison', () => {
   });
   after(() => service.stop());
 
-  /** Nothing but transparency: the page has squares behind it, a JPEG white. */
+  /** A fully transparent image: the page shows a checkerboard, a JPEG white. */
   const clear = (width: number, height: number) =>
     sharp({ create: { width, height, channels: 4, background: '#0000' } })
       .png()
@@ -26,7 +26,7 @@ describe('the comparison', () => {
     await page.getByRole('button', { name: 'Compare picture.png' }).click();
     return page;
   };
-  /** Which halves of the picture show the original. */
+  /** Returns which halves of the image show the original. */
   const originals = async (page: Page) => {
     const { width, height, data } = await decode(await page.locator('.pair').screenshot());
     const squares = { left: 0, right: 0 };
@@ -38,7 +38,7 @@ describe('the comparison', () => {
     return [squares.left / most > 0.3, squares.right / most > 0.3];
   };
 
-  it('shows the original, the result, or some of each, as the slider says', async () => {
+  it('divides the original and the result at the slider', async () => {
     const page = await compare(await clear(400, 300));
     const slider = page.getByRole('slider', { name: 'How much of the original is shown' });
     await slider.focus();
@@ -51,7 +51,7 @@ describe('the comparison', () => {
     expect(await slider.inputValue()).to.equal('1');
   });
 
-  it('follows a finger or the mouse on the picture', async () => {
+  it('moves the divider by touch and mouse on the image', async () => {
     const page = await compare(await clear(400, 300));
     const { x, y } = (await page.locator('.pair').boundingBox()) ?? { x: 0, y: 0 };
     await page.mouse.move(x + 200, y + 100);
@@ -62,7 +62,7 @@ describe('the comparison', () => {
     expect(await page.getByRole('slider').last().inputValue()).to.equal('25');
   });
 
-  it('fits a large picture in, and zooms to a pixel a pixel', async () => {
+  it('scales a large image to fit, and zooms to 100%', async () => {
     const page = await compare(await clear(3000, 2000));
     const width = async () => (await page.locator('.after').boundingBox())?.width ?? 0;
     await eventually(async () => (await width()) > 500);
@@ -70,7 +70,7 @@ describe('the comparison', () => {
     await page.getByRole('button', { name: 'Zoom to 100%' }).click();
     expect(await width()).to.equal(3000);
     expect(await page.locator('.stage').evaluate((stage) => stage.scrollWidth)).to.equal(3000);
-    // The middle of the picture is still the middle.
+    // The centre of the image is still in the centre.
     const middle = async (selector: string) => {
       const { x, y, width, height } = (await page.locator(selector).boundingBox()) ?? {
         x: 0,
@@ -85,7 +85,7 @@ describe('the comparison', () => {
     expect(divider.y).to.be.closeTo(stage.y, 2);
   });
 
-  it('closes with Escape, and the focus is where it was', async () => {
+  it('closes with Escape and restores the focus', async () => {
     const page = await compare(await clear(40, 30));
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });

@@ -13,7 +13,7 @@ import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 import { convertAll, made, pick, row, useBrowser } from './browser.ts';
 
-describe('the page converts', () => {
+describe('converting on the page', () => {
   const { open } = useBrowser();
   let service: OwnService;
   before(async () => {
@@ -28,7 +28,7 @@ describe('the page converts', () => {
   const save = (page: Page, name: string) =>
     downloaded(page, page.getByRole('link', { name: `Save ${name}` }));
 
-  it('ten photos to webp, and has the ZIP, in three actions', async () => {
+  it('converts ten photos to WebP and downloads the ZIP in three actions', async () => {
     const page = await open(service);
     const photos = await Promise.all(
       Array.from({ length: 10 }, async (_, at) =>
@@ -44,7 +44,7 @@ describe('the page converts', () => {
     for (const entry of entries) expect((await sharp(entry.content).metadata()).format).to.equal('webp');
   });
 
-  it('a JPEG as the choices say, and shows what that saved', async () => {
+  it('converts a JPEG with the selected options and shows the saved bytes', async () => {
     const page = await open(service);
     await page.getByLabel('Quality').fill('40');
     await page.getByLabel('Max width').fill('60');
@@ -63,7 +63,7 @@ describe('the page converts', () => {
     await row(page, 'scene.jpg').getByText('60 × 40').waitFor();
   });
 
-  it('what gets far smaller without saying that nothing is left', async () => {
+  it('shows at most 99% saved for a result that is far smaller', async () => {
     const page = await open(service);
     const flat = { width: 1000, height: 1000, channels: 3 as const, background: '#808080' };
     await pick(page, [
@@ -73,7 +73,7 @@ describe('the page converts', () => {
     await row(page, 'flat.png').getByText('99% saved').waitFor();
   });
 
-  it('an SVG at the size that is asked for', async () => {
+  it('renders an SVG at the requested size', async () => {
     const page = await open(service, {}, '?output_format=png&width=600');
     await pick(page, [fixturePath('scene.svg')]);
     await convertAll(page);
@@ -82,7 +82,7 @@ describe('the page converts', () => {
     expect([format, width]).to.deep.equal(['png', 600]);
   });
 
-  it('an animation, which plays in the comparison, too', async () => {
+  it('converts an animation, which also plays in the comparison', async () => {
     const page = await open(service);
     await pick(page, [fixturePath('moving.gif')]);
     await convertAll(page);
@@ -98,7 +98,7 @@ describe('the page converts', () => {
     });
   });
 
-  it('what it can, and says beside a damaged file what is wrong; a retry is one press away', async () => {
+  it('converts the other files, shows the error beside a damaged one and offers a retry', async () => {
     const page = await open(service);
     await pick(page, [
       made('broken.png', (await fixture('scene.png')).subarray(0, 300)),
@@ -114,7 +114,7 @@ describe('the page converts', () => {
     await page.getByText('1 of 2 files').waitFor();
   });
 
-  it('nothing that is too large, and says so', async () => {
+  it('shows the error for a file that is too large', async () => {
     const page = await open(service);
     const large = Buffer.concat([await fixture('scene.jpg'), Buffer.alloc(10 * 1024 * 1024)]);
     await pick(page, [made('large.jpg', large)]);
@@ -124,7 +124,7 @@ describe('the page converts', () => {
       .waitFor();
   });
 
-  it('a TIFF, whose picture is then that of the result; and says in words what got lost', async () => {
+  it('shows the thumbnail of the result for a TIFF, and explains the notes', async () => {
     const page = await open(service, {}, '?output_format=jpg');
     await pick(page, [fixturePath('window.tiff')]);
     await convertAll(page);
@@ -135,7 +135,7 @@ describe('the page converts', () => {
     expect(await page.getByRole('dialog').locator('img').count()).to.equal(1);
   });
 
-  it('again, when the choices are others since', async () => {
+  it('converts again after the options changed', async () => {
     const page = await open(service);
     await pick(page, [fixturePath('scene.png')]);
     await convertAll(page);
@@ -146,7 +146,7 @@ describe('the page converts', () => {
     expect([name, (await sharp(content).metadata()).format]).to.deep.equal(['scene.gif', 'gif']);
   });
 
-  it('one of several alone', async () => {
+  it('converts a single file of the list', async () => {
     const page = await open(service);
     await pick(page, [fixturePath('scene.png'), fixturePath('scene.jpg')]);
     await page.getByRole('button', { name: 'Convert scene.jpg', exact: true }).click();
@@ -154,13 +154,13 @@ describe('the page converts', () => {
     await row(page, 'scene.png').getByText('Ready').waitFor();
   });
 
-  it('and shows a PDF as pages', async () => {
+  it('shows the pages of a PDF in the comparison', async () => {
     const page = await open(service, {}, '?output_format=pdf');
     await pick(page, [fixturePath('scene.png')]);
     await convertAll(page);
     await page.getByRole('button', { name: 'Compare scene.png' }).click();
     const frame = page.locator('iframe');
-    // The disc of the scene is orange; nothing else here is.
+    // Only the disc of the scene is orange.
     await eventually(async () => {
       const { data } = await decode(await frame.screenshot());
       let orange = 0;
@@ -172,7 +172,7 @@ describe('the page converts', () => {
     });
   });
 
-  it('nothing while a limit is no number of pixels', async () => {
+  it('sends nothing while a size limit is invalid', async () => {
     const page = await open(service);
     await pick(page, [fixturePath('scene.png')]);
     await page.getByLabel('Max width').fill('20000');
@@ -184,7 +184,7 @@ describe('the page converts', () => {
   });
 });
 
-describe('the choices', () => {
+describe('the options on the page', () => {
   const { open } = useBrowser();
   let service: OwnService;
   before(async () => {
@@ -192,7 +192,7 @@ describe('the choices', () => {
   });
   after(() => service.stop());
 
-  it('are those that the server has, and quality is there where it acts', async () => {
+  it('offer the formats of the server, and quality only for formats that support it', async () => {
     const page = await open(service);
     const formats = page.getByRole('group', { name: 'Convert to' }).getByRole('radio');
     const all = await formats.evaluateAll((inputs) =>
@@ -207,7 +207,7 @@ describe('the choices', () => {
     expect(withQuality).to.deep.equal(['webp', 'jpg', 'pdf']);
   });
 
-  it('are in the address, and remembered for the next visit', async () => {
+  it('are stored in the address and for the next visit', async () => {
     const page = await open(service);
     await page.getByRole('radio', { name: 'JPEG' }).check();
     await page.getByLabel('Quality').fill('55');
@@ -222,7 +222,7 @@ describe('the choices', () => {
     expect(await page.getByLabel('Keep metadata').isChecked()).to.equal(true);
   });
 
-  it('come from the address when it has some, and nonsense in it counts for nothing', async () => {
+  it('are read from the address, and invalid values are ignored', async () => {
     const page = await open(service, {}, '?output_format=exe&quality=900&width=12&height=-3');
     expect(await page.getByRole('radio', { name: 'WebP' }).isChecked()).to.equal(true);
     expect(await page.getByLabel('Quality').inputValue()).to.equal('80');
@@ -230,7 +230,7 @@ describe('the choices', () => {
     expect(await page.getByLabel('Max height').inputValue()).to.equal('');
   });
 
-  it('keep the metadata when they should', async () => {
+  it('keep the metadata if selected', async () => {
     const page = await open(service, {}, '?output_format=jpg&strip_metadata=false');
     await pick(page, [fixturePath('private.jpg')]);
     await convertAll(page);
@@ -241,7 +241,7 @@ describe('the choices', () => {
     expect((await sharp(await download.path()).metadata()).exif).to.be.instanceOf(Buffer);
   });
 
-  it('as a curl command do the same thing, whatever a file is called', async () => {
+  it('as a curl command give the same result, also with special characters in file names', async () => {
     const folder = await makeTempDir('curl');
     const names = ["it's a, b; c.png", 'plain.png'];
     for (const name of names) await copyFile(fixturePath('scene.png'), join(folder, name));
@@ -269,14 +269,14 @@ describe('the choices', () => {
     expect(entries.map(({ name }) => name)).to.deep.equal(["it's a, b; c.gif", 'plain.gif']);
   });
 
-  /** Runs the command that is shown. */
+  /** Runs the command that the page shows. */
   const runShown = async (page: Page, folder: string) => {
     await page.getByText('As curl').click();
     const text = await page.getByLabel('The command').inputValue();
     await promisify(execFile)('sh', ['-ec', text], { cwd: folder });
   };
 
-  it('as a curl command replace no file with its own result', async () => {
+  it('as a curl command do not overwrite the input with its result', async () => {
     const folder = await makeTempDir('curl-same');
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
     const page = await open(service, {}, '?output_format=png&width=50');
@@ -286,7 +286,7 @@ describe('the choices', () => {
     expect((await sharp(join(folder, 'scene.png')).metadata()).width).to.equal(120);
   });
 
-  it('as curl commands make as many archives as are needed, of files in a folder, too', async () => {
+  it('as curl commands create one archive per batch, also for files in folders', async () => {
     const folder = await makeTempDir('curl-many');
     await mkdir(join(folder, 'album'));
     for (let at = 0; at < 21; at += 1)
@@ -301,7 +301,7 @@ describe('the choices', () => {
     expect(await Promise.all(counts)).to.deep.equal([20, 1]);
   });
 
-  it('as a curl command say by their exit status that something is wrong, and save nothing then', async () => {
+  it('as a curl command exit with an error status and save nothing when the conversion fails', async () => {
     const folder = await makeTempDir('curl-wrong');
     await writeFile(join(folder, 'text.png'), 'text');
     const page = await open(service);

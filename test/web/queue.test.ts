@@ -18,7 +18,7 @@ const icons = async (count: number) => {
   return Array.from({ length: count }, (_, at) => made(`${at}.jpg`, picture));
 };
 
-/** A tool that waits until `open` is called. */
+/** Creates a tool that waits until `open` is called. */
 const gate = async () => {
   const folder = await makeTempDir('gate');
   const body = `echo > ${folder}/$$; while [ ! -e ${folder}/open ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
@@ -36,11 +36,11 @@ const stopListening = async (server: Server) => {
   await closed;
 };
 
-describe('many files', () => {
+describe('many files on the page', () => {
   const { open } = useBrowser();
   const { start, current, openRequests } = useOwnServices();
 
-  it('of 25, go to the server a few at a time, and come back in two archives', async () => {
+  it('sends 25 files with limited concurrency and downloads them in two archives', async () => {
     await start({});
     const page = await open(current());
     let [underWay, most] = [0, 0];
@@ -74,7 +74,7 @@ describe('many files', () => {
     await page.getByRole('link', { name: 'Save converted-2-of-2.zip' }).waitFor();
   });
 
-  it('come back in as many archives as the server’s own limit needs', async () => {
+  it('splits archives by the server’s own limit of files', async () => {
     await start({ MAX_BATCH_FILES: '2' });
     const page = await open(current());
     await pick(page, await icons(3));
@@ -86,7 +86,7 @@ describe('many files', () => {
     expect(names.sort()).to.deep.equal(['converted-1-of-2.zip', 'converted-2-of-2.zip']);
   });
 
-  it('of different choices come back each as it was converted', async () => {
+  it('downloads each file with the options of its own conversion', async () => {
     await start({});
     const page = await open(current(), {}, '?output_format=png&width=20');
     await pick(page, await icons(2));
@@ -108,7 +108,7 @@ describe('many files', () => {
     ]);
   });
 
-  it('are all cancelled at once, and the server stops its work', async () => {
+  it('cancels all files, and the server stops converting', async () => {
     const { MAGICK_BIN, pids } = await gate();
     await start({ MAGICK_BIN, CONCURRENCY: '2' });
     const page = await open(current());
@@ -122,13 +122,13 @@ describe('many files', () => {
     await row(page, '4.jpg').getByText('Waiting').waitFor();
     await page.getByRole('button', { name: 'Cancel all' }).click();
     await eventually(async () => (await openRequests()).length === 0);
-    // The server may hear of the first before the last, and have begun with what waited.
+    // The server may notice the first cancellation before the last one arrives, and start a waiting conversion.
     await eventually(async () => (await pids()).every((pid) => !isRunning(pid)));
     expect(await pids()).to.include.members(running);
     await page.getByRole('button', { name: 'Convert 5 files' }).waitFor();
   });
 
-  it('are converted also by those who press twice, and cancelled likewise, and stay in the list', async () => {
+  it('ignores the second click of a double click on Convert and on Cancel all', async () => {
     const { MAGICK_BIN, pids, open: letGo } = await gate();
     await start({ MAGICK_BIN, CONCURRENCY: '3' });
     const page = await open(current());
@@ -143,7 +143,7 @@ describe('many files', () => {
     await page.getByText('3 of 3 files').waitFor();
   });
 
-  it('can be cancelled one by one, and removed while they are under way', async () => {
+  it('cancels single files and removes files during conversion', async () => {
     const { MAGICK_BIN, pids, open: letGo } = await gate();
     await start({ MAGICK_BIN, CONCURRENCY: '3' });
     const page = await open(current());
@@ -159,7 +159,7 @@ describe('many files', () => {
     await page.getByText('1 of 2 files').waitFor();
   });
 
-  it('show how much of each has been sent', async () => {
+  it('shows the upload progress of each file', async () => {
     await start({});
     const page = await open(current());
     const session = await page.context().newCDPSession(page);
@@ -187,7 +187,7 @@ describe('many files', () => {
     await row(page, 'noise.png').getByText('Ready').waitFor();
   });
 
-  it('wait while the server is away, and go on by themselves when it is back', async () => {
+  it('waits while the server is away, and resumes when it is back', async () => {
     const { MAGICK_BIN, pids, open: letGo } = await gate();
     await start({ MAGICK_BIN });
     const page = await open(current());
@@ -207,7 +207,7 @@ describe('many files', () => {
     expect(await page.getByText('The server cannot be reached.', { exact: true }).count()).to.equal(0);
   });
 
-  it('wait while the server restarts: first it takes none, then it is away, then there is another', async () => {
+  it('waits while the server restarts: draining, away, then replaced', async () => {
     await start({});
     const page = await open(current());
     await page.clock.install();
@@ -233,7 +233,7 @@ describe('many files', () => {
     }
   });
 
-  it('wait while a proxy says that the server behind it is away', async () => {
+  it('waits while a proxy responds that the server is away', async () => {
     await start({});
     const behind = current().server.address() as AddressInfo;
     let away = false;
@@ -260,7 +260,7 @@ describe('many files', () => {
     }
   });
 
-  it('do not wait for what would only fail again: a conversion over its time', async () => {
+  it('does not retry a conversion that exceeded its time limit', async () => {
     await start({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '500' });
     const page = await open(current());
     await pick(page, await icons(1));
@@ -269,7 +269,7 @@ describe('many files', () => {
   });
 });
 
-describe('more requests than a minute may have', () => {
+describe('more requests than the rate limit on the page', () => {
   const { open } = useBrowser();
   let service: OwnService;
   let now = 0;
@@ -282,11 +282,11 @@ describe('more requests than a minute may have', () => {
   };
   afterEach(() => service.stop());
 
-  it('are counted down, and go on by themselves, 61 files and one question in all', async () => {
+  it('shows a countdown and resumes, with 61 files and one other request in total', async () => {
     const page = await startWith(60);
     await pick(page, await icons(61));
     await page.getByRole('button', { name: 'Convert 61 files' }).click();
-    // The question was for the formats.
+    // The other request loaded the formats.
     await page.getByText('59 of 61 files').waitFor();
     const left = page.locator('.notice .number');
     const before = Number.parseInt((await left.textContent()) ?? '', 10);
@@ -300,7 +300,7 @@ describe('more requests than a minute may have', () => {
     expect(await left.count()).to.equal(0);
   });
 
-  it('hold the ZIP up, too', async () => {
+  it('delays the ZIP, too', async () => {
     const page = await startWith(2);
     await pick(page, await icons(1));
     await convertAll(page);

@@ -5,7 +5,7 @@ import { useOwnServices } from '../helpers/service.ts';
 
 const BUDGET = 60 * 1024;
 
-describe('the page is served', () => {
+describe('serving the page', () => {
   const { start, current } = useOwnServices();
   const url = (path: string) => new URL(path, current().base).href;
   const asset = async (end: string) => {
@@ -13,7 +13,7 @@ describe('the page is served', () => {
     return new RegExp(`"(/assets/[^"]+\\.${end})"`).exec(html)?.[1] ?? '';
   };
 
-  it('at / with a policy that lets nothing run but its own script', async () => {
+  it('serves / with a Content-Security-Policy that allows only its own script', async () => {
     await start({});
     const { status, headers } = await sendForm(url('/'));
     expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=UTF-8']);
@@ -30,7 +30,7 @@ describe('the page is served', () => {
     expect(policy?.join()).to.not.include('unsafe');
   });
 
-  it('with an HTML that is asked for anew each time, and other files that are kept for a year', async () => {
+  it('makes clients revalidate the HTML, and cache other files for a year', async () => {
     await start({});
     const { headers } = await onTheWire(url('/'), {});
     expect(headers['cache-control']).to.equal('no-cache');
@@ -45,7 +45,7 @@ describe('the page is served', () => {
     }
   });
 
-  it('compressed as the client likes it, and the same thing each way', async () => {
+  it('compresses with the encoding that the client prefers, to the same content', async () => {
     await start({});
     const path = await asset('js');
     const plain = await sendForm(url(path), { headers: { 'accept-encoding': 'identity' } });
@@ -61,7 +61,7 @@ describe('the page is served', () => {
     }
   });
 
-  it('in less than 60 KB at the first visit, even by gzip', async () => {
+  it('transfers less than 60 KB on the first visit, even with gzip', async () => {
     await start({});
     const html = (await sendForm(url('/'))).body.toString();
     const paths = [
@@ -75,7 +75,7 @@ describe('the page is served', () => {
     expect(sizes.reduce((sum, size) => sum + size)).to.be.within(10_000, BUDGET);
   });
 
-  it('to GET and HEAD; other methods are refused in the error shape', async () => {
+  it('serves GET and HEAD, and rejects other methods with a JSON error', async () => {
     await start({});
     const head = await sendForm(url('/'), { method: 'HEAD' });
     expect([head.status, head.body.length]).to.deep.equal([200, 0]);
@@ -88,7 +88,7 @@ describe('the page is served', () => {
     expect([missing.status, missing.message]).to.deep.equal([404, 'There is nothing at this path.']);
   });
 
-  it('without counting toward the rate limit', async () => {
+  it('does not count toward the rate limit', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '1' });
     for (const path of ['/', await asset('css'), '/']) {
       const { status, headers } = await sendForm(url(path));
@@ -98,13 +98,15 @@ describe('the page is served', () => {
   });
 });
 
-/** An answer that was read to its end, with nothing done by a client that knows better (fetch asks caches to step aside). */
+/**
+ * Sends a request with node:http and reads the whole response. fetch would decompress it and add headers for caches.
+ */
 function onTheWire(url: string, headers: Record<string, string>): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const asked = request(url, { headers, agent: false }, (res) => {
+    const req = request(url, { headers, agent: false }, (res) => {
       res.resume();
       res.once('end', () => resolve(res));
     });
-    asked.once('error', reject).end();
+    req.once('error', reject).end();
   });
 }

@@ -1,42 +1,51 @@
 import type { Case } from '../matrix.ts';
 
-/** What converts: the mill of this process, or a server somewhere. */
-
+/** An input image. */
 export interface Image {
-  /** Its path below the folder of images, with slashes. */
+  /** Path relative to the folder of images, with slashes. */
   readonly name: string;
+  /** Path in the file system. */
   readonly path: string;
 }
 
-interface Made {
+/** A successful conversion. */
+interface ConvertedFile {
   readonly bytes: Buffer;
-  /** What the tools took, without waiting. */
+  /** Conversion time in ms, without the time in the queue. */
   readonly ms: number;
   readonly notes: readonly string[];
 }
 
-/** Why there is no result: a status as the service has it, and its sentence. */
+/** A failed conversion: HTTP status and message, as the service would respond. */
 export interface Refusal {
   readonly status: number;
   readonly message: string;
 }
 
-export type Attempt = ({ readonly made: Made } | { readonly refused: Refusal }) & {
-  /** What one could paste into a shell to do the same, a line each. */
+/** Outcome of one conversion. */
+export type Attempt = ({ readonly made: ConvertedFile } | { readonly refused: Refusal }) & {
+  /** Shell commands that repeat the conversion, one per line. */
   readonly commands: readonly string[];
 };
 
+/** Converts images: the engine in this process, or a server. */
 export interface Backend {
-  /** Who converts, by name: versions of tools, or the address of a server. */
+  /** Versions of the tools, or the address and version of a server, by name. */
   readonly tools: Readonly<Record<string, string>>;
-  /** How many conversions it does at once. */
+  /** Maximum number of concurrent conversions. */
   readonly concurrency: number;
-  /** @throws the signal's reason when it fires meanwhile */
-  convert(image: Image, how: Case, signal: AbortSignal): Promise<Attempt>;
+  /**
+   * Converts an image.
+   *
+   * @throws BackendError if the backend is unavailable
+   * @throws the signal's reason if it aborts
+   */
+  convert(image: Image, testCase: Case, signal: AbortSignal): Promise<Attempt>;
+  /** Releases all resources. */
   close(): Promise<void>;
 }
 
-/** There is nothing to convert with; the message says what and why. */
+/** The backend is unavailable. The message names the backend and the cause. */
 export class BackendError extends Error {
   override readonly name = 'NoConverter';
 }

@@ -1,3 +1,7 @@
+/**
+ * @module A backend that uses the tools of this machine as the service does: sandboxed, with warm workers if available.
+ */
+
 import { copyFile, open, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pino } from 'pino';
@@ -12,45 +16,48 @@ import type { Case } from '../matrix.ts';
 import { type Attempt, type Backend, BackendError, type Image, type Refusal } from './backend.ts';
 import { shellWords } from './shell.ts';
 
-/** Converts here, by the tools of this machine, as the service does: shut in, by warm workers where there are any. */
-
-/** All images are of one client, so that a worker may do one after the other. */
+/** Client name of all images, so that one worker can convert them in sequence. */
 const CLIENT = 'regress';
 
-const NAMES: Readonly<Record<keyof Toolchain, string>> = {
+/** Display names of the tools. */
+const TOOL_NAMES: Readonly<Record<keyof Toolchain, string>> = {
   magick: 'ImageMagick',
   rsvg: 'librsvg',
   heif: 'libheif',
   img2webp: 'libwebp',
 };
 
-/** @throws NoConverter when this machine cannot convert */
+/**
+ * Creates a backend that converts in this process.
+ *
+ * @throws BackendError if this machine cannot convert
+ */
 export async function createLocalBackend(config: Config): Promise<Backend> {
   const log = pino({ level: 'error' }, pino.destination(2));
-  const mill = await createConversionEngine(config, log).catch((error) => {
+  const engine = await createConversionEngine(config, log).catch((error) => {
     throw error instanceof StartupError ? new BackendError(error.message, { cause: error }) : error;
   });
-  const tools = Object.entries(mill.toolchain).flatMap(([name, tool]) =>
-    tool ? [[NAMES[name as keyof Toolchain], tool.version] as const] : [],
+  const tools = Object.entries(engine.toolchain).flatMap(([name, tool]) =>
+    tool ? [[TOOL_NAMES[name as keyof Toolchain], tool.version] as const] : [],
   );
   return {
     tools: Object.fromEntries(tools),
     concurrency: config.CONCURRENCY,
-    convert: (image, how, signal) => convertOne(mill, image, how, signal),
-    close: () => mill.close(),
+    convert: (image, testCase, signal) => convertOne(engine, image, testCase, signal),
+    close: () => engine.close(),
   };
 }
 
 async function convertOne(
-  mill: ConversionEngine,
+  engine: ConversionEngine,
   image: Image,
-  how: Case,
+  testCase: Case,
   signal: AbortSignal,
 ): Promise<Attempt> {
   const type = await typeOf(image.path);
   if (!type)
     return { refused: { status: 415, message: 'It is not an image of a supported format.' }, commands: [] };
-  const workspace = await mill.workspaces.open();
+  const workspace = await engine.workspaces.open();
   const steps: Step[] = [];
   try {
     const folder = await workspace.folder('file');
@@ -62,25 +69,25 @@ async function convertOne(
       client: CLIENT,
       onStep: (step: Step) => steps.push(step),
     };
-    const { path, convertedMs, notes } = await mill.convert(source, how.options, signal);
+    const { path, convertedMs, notes } = await engine.convert(source, testCase.options, signal);
     return {
       made: { bytes: await readFile(path), ms: Math.round(convertedMs), notes },
-      commands: commandsOf(mill, steps),
+      commands: formatCommands(engine, steps),
     };
   } catch (error) {
     signal.throwIfAborted();
-    return { refused: refusal(error), commands: commandsOf(mill, steps) };
+    return { refused: toRefusal(error), commands: formatCommands(engine, steps) };
   } finally {
     await workspace.remove();
   }
 }
 
-function refusal(error: unknown): Refusal {
+function toRefusal(error: unknown): Refusal {
   if (error instanceof ServiceError) return { status: error.status, message: error.message };
   throw error;
 }
 
-/** What a file is; nothing when it is no image of ours. */
+/** Detects the type of a file by its content; undefined if it is not a supported image. */
 export async function typeOf(path: string): Promise<InputType | undefined> {
   const file = await open(path);
   try {
@@ -97,15 +104,15 @@ export async function typeOf(path: string): Promise<InputType | undefined> {
   }
 }
 
-/** What was run, with names as they are beside the file. */
-function commandsOf({ toolchain }: ConversionEngine, steps: readonly Step[]): string[] {
+/** Formats the commands of a conversion, with file names relative to its folder. */
+function formatCommands({ toolchain }: ConversionEngine, steps: readonly Step[]): string[] {
   return steps.map(({ tool, args, stdin }) => {
-    const words = [basename(toolchain[tool]?.path ?? tool), ...args.map(relative)];
-    return shellWords(words) + (stdin === undefined ? '' : ` < ${stdin}`);
+    const argv = [basename(toolchain[tool]?.path ?? tool), ...args.map(shortenAssetPath)];
+    return shellWords(argv) + (stdin === undefined ? '' : ` < ${stdin}`);
   });
 }
 
-/** Our own files are named from the top of the checkout. */
-function relative(argument: string): string {
+/** Makes the paths of imagemill's own assets relative to the repository. */
+function shortenAssetPath(argument: string): string {
   return argument.startsWith('/') ? argument.replace(/^.*\/(?=assets\/)/, '') : argument;
 }

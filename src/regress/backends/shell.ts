@@ -1,7 +1,7 @@
-/** Words as a shell takes them. */
+/** Arguments that need no quotes in a POSIX shell. */
+const UNQUOTED = /^[\w@%+=:,./-]+$/;
 
-const PLAIN = /^[\w@%+=:,./-]+$/;
-
-export function shellWords(words: readonly string[]): string {
-  return words.map((word) => (PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
+/** Formats arguments as a command line for a POSIX shell. */
+export function shellWords(args: readonly string[]): string {
+  return args.map((arg) => (UNQUOTED.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`)).join(' ');
 }

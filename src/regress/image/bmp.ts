@@ -1,10 +1,15 @@
+/** @module Decodes the BMPs that imagemill writes: uncompressed, with 24 bits per pixel or with a palette. */
+
 import type { Raster } from './image.ts';
 
-/** Reads the one kind of BMP that is written here: 24 bits a pixel or 8 with a table, not compressed. */
+/** Length of the file header in bytes. */
+const FILE_HEADER_BYTES = 14;
 
-const HEADER = 14;
-
-/** @throws Error when it is of another kind, or cut off */
+/**
+ * Decodes a BMP.
+ *
+ * @throws Error if the BMP is of another kind or truncated
+ */
 export function decodeBmp(file: Buffer): Raster {
   const bits = file.readUInt16LE(28);
   const compression = file.readUInt32LE(30);
@@ -12,7 +17,7 @@ export function decodeBmp(file: Buffer): Raster {
     throw new Error(`a BMP of ${bits} bits and compression ${compression}, which is not read here`);
   }
   const start = file.readUInt32LE(10);
-  const table = file.subarray(HEADER + file.readUInt32LE(HEADER), start);
+  const palette = file.subarray(FILE_HEADER_BYTES + file.readUInt32LE(FILE_HEADER_BYTES), start);
   const width = file.readInt32LE(18);
   const signedHeight = file.readInt32LE(22);
   const height = Math.abs(signedHeight);
@@ -22,7 +27,7 @@ export function decodeBmp(file: Buffer): Raster {
   for (let y = 0; y < height; y += 1) {
     const row = start + stride * (signedHeight > 0 ? height - 1 - y : y);
     for (let x = 0; x < width; x += 1) {
-      const [colours, from] = bits === 24 ? [file, row + x * 3] : [table, indexAt(file, row, x, bits) * 4];
+      const [colours, from] = bits === 24 ? [file, row + x * 3] : [palette, indexAt(file, row, x, bits) * 4];
       const to = (y * width + x) * 4;
       for (let channel = 0; channel < 3; channel += 1) data[to + channel] = colours[from + 2 - channel] ?? 0;
     }
@@ -30,6 +35,7 @@ export function decodeBmp(file: Buffer): Raster {
   return { width, height, data };
 }
 
+/** Returns the palette index of a pixel. */
 function indexAt(file: Buffer, row: number, x: number, bits: number): number {
   const perByte = 8 / bits;
   const byte = file[row + Math.floor(x / perByte)] as number;

@@ -1,11 +1,14 @@
+/**
+ * @module Decodes results with libraries that are independent of the tools under test, and encodes images for the
+ * report.
+ */
+
 import { createHash } from 'node:crypto';
 import sharp, { type Metadata } from 'sharp';
 import type { OutputType } from '../../formats.ts';
 import { decodeBmp } from './bmp.ts';
 import { clearHidden, type DecodedImage, type ImageMetadata, type Raster } from './image.ts';
 import { drawPages } from './pdf.ts';
-
-/** Decoders that are not the tools under test. */
 
 type Decode = (file: Buffer) => Promise<DecodedImage>;
 
@@ -14,14 +17,14 @@ const DECODERS: Readonly<Record<OutputType, Decode>> = {
   png: decodeWithSharp,
   jpg: decodeWithSharp,
   gif: decodeWithSharp,
-  bmp: async (file) => plain([decodeBmp(file)]),
-  pdf: async (file) => plain(await drawPages(file)),
+  bmp: async (file) => withoutMetadata([decodeBmp(file)]),
+  pdf: async (file) => withoutMetadata(await drawPages(file)),
 };
 
 /**
- * The picture in a converted file, with all its frames or pages.
+ * Decodes a converted file with all frames or pages.
  *
- * @throws Error with what the decoder says of a file that it cannot read
+ * @throws Error with the decoder's message if the file cannot be decoded
  */
 export function decode(file: Buffer, type: OutputType): Promise<DecodedImage> {
   return DECODERS[type](file);
@@ -46,7 +49,7 @@ async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {
   return { frames, facts: { width: info.width, height, frames: count, alpha, ...toMetadata(metadata) } };
 }
 
-/** What the file says of itself besides its pixels. */
+/** Converts sharp's metadata; absent properties stay undefined. */
 function toMetadata({
   pages = 1,
   delay = [],
@@ -66,11 +69,12 @@ function toMetadata({
   };
 }
 
-function plain(frames: readonly Raster[]): DecodedImage {
+function withoutMetadata(frames: readonly Raster[]): DecodedImage {
   const [{ width, height }] = frames as [Raster];
   return { frames, facts: { width, height, frames: frames.length, alpha: false } };
 }
 
+/** A WebP file and its size in pixels. */
 export interface EncodedImage {
   readonly bytes: Buffer;
   readonly width: number;
@@ -78,13 +82,14 @@ export interface EncodedImage {
 }
 
 /**
- * A raster as WebP for people to look at, at most `most` pixels a side; without loss where that is small.
+ * Encodes a raster as WebP for display: lossless up to 200 × 200 pixels, lossy with quality 82 above.
  *
- * @param enlarge makes small ones larger by this whole factor, each pixel a square
+ * @param maxSide maximum width and height in pixels, if not enlarged
+ * @param enlarge integer factor of nearest-neighbour scaling; 1 does not enlarge
  */
-export async function encode(raster: Raster, most: number, enlarge = 1): Promise<EncodedImage> {
+export async function encode(raster: Raster, maxSide: number, enlarge = 1): Promise<EncodedImage> {
   const { width, height, data } = raster;
-  const side = (pixels: number) => (enlarge > 1 ? pixels * enlarge : Math.min(pixels, most));
+  const side = (pixels: number) => (enlarge > 1 ? pixels * enlarge : Math.min(pixels, maxSide));
   const kernel = enlarge > 1 ? 'nearest' : 'lanczos3';
   const { data: bytes, info } = await sharp(data, { raw: { width, height, channels: 4 } })
     .resize(side(width), side(height), { fit: 'inside', kernel })

@@ -1,40 +1,43 @@
+/** @module Measures and renders the difference of two rasters of equal size. Pure functions. */
+
 import type { Raster } from './image.ts';
 import { similarity } from './similarity.ts';
 
-/** How far two pictures of one size are apart. Pure. */
-
+/** Difference of two rasters of equal size. */
 export interface Difference {
-  /** Peak signal-to-noise ratio in dB; Infinity when equal. */
+  /** Peak signal-to-noise ratio in dB; Infinity if equal. */
   readonly psnr: number;
-  /** Structural similarity, up to 1; undefined for pictures of less than 11 pixels a side. */
+  /** Structural similarity, at most 1; undefined if a side has fewer than 11 pixels. */
   readonly ssim: number | undefined;
-  /** Mean difference, 0 to 255, of the 16 by 16 pixels that differ most: what is wrong in one place only. */
+  /** Mean difference of the worst block of 16 by 16 pixels, 0 to 255. Shows local errors that averages hide. */
   readonly patch: number;
-  /** The largest difference of one channel of one pixel, 0 to 255. */
+  /** Maximum difference of a channel of a pixel, 0 to 255. */
   readonly max: number;
-  /** Where the patch is: its left upper corner. */
+  /** Upper left corner of the worst block, in pixels. */
   readonly at: { readonly x: number; readonly y: number };
 }
 
 const BLOCK_PIXELS = 16;
+/** Distance of overlapping blocks, in pixels. */
 const STEP = 8;
-/** What lies behind transparency is not known: so it is looked at on both. */
+/** Greys, 0 to 255, on which images with transparency are compared. */
 const BACKGROUNDS = [255, 0] as const;
 
 /**
- * The larger difference of those on white and on black, so that transparency counts, and hidden colour does not.
+ * Measures the difference of two rasters. Composites images with transparency over white and over black and returns the
+ * larger difference, so that transparency counts and the colour of transparent pixels does not.
  *
- * @throws Error when the sizes differ
+ * @throws Error if the sizes differ
  */
 export function measureDifference(one: Raster, other: Raster): Difference {
   if (one.width !== other.width || one.height !== other.height) {
     throw new Error(`sizes differ: ${one.width}x${one.height} and ${other.width}x${other.height}`);
   }
   const opaque = isOpaque(one) && isOpaque(other);
-  const seen = BACKGROUNDS.slice(0, opaque ? 1 : 2).map((grey) =>
+  const differences = BACKGROUNDS.slice(0, opaque ? 1 : 2).map((grey) =>
     opaque ? measure(one, other) : measure(compositeOver(one, grey), compositeOver(other, grey)),
   );
-  return seen.reduce((a, b) => ({
+  return differences.reduce((a, b) => ({
     ...(a.psnr <= b.psnr ? a : b),
     ssim: a.ssim === undefined || b.ssim === undefined ? undefined : Math.min(a.ssim, b.ssim),
     max: Math.max(a.max, b.max),
@@ -47,7 +50,7 @@ function isOpaque({ data }: Raster): boolean {
   return true;
 }
 
-/** The picture as it looks on a background of one grey. */
+/** Composites a raster over a grey background. */
 export function compositeOver({ width, height, data }: Raster, grey: number): Raster {
   const result = new Uint8Array(data.length);
   for (let at = 0; at < data.length; at += 4) {
@@ -90,7 +93,7 @@ function measure(one: Raster, other: Raster): Difference {
   };
 }
 
-/** Of all patches that begin at a step, so that what is smaller than a step is whole in one of them. */
+/** Finds the worst of all overlapping blocks. A spot smaller than {@link STEP} lies entirely within one of them. */
 function worstBlock(
   sums: Float64Array,
   columns: number,
@@ -100,29 +103,29 @@ function worstBlock(
   let at = { x: 0, y: 0 };
   for (let block = 0; block < sums.length; block += 1) {
     const [column, row] = [block % columns, Math.floor(block / columns)];
-    const beside = column + 1 < columns;
+    const hasRight = column + 1 < columns;
     const sum = [block, block + columns].reduce(
-      (total, left) => total + (sums[left] ?? 0) + (beside ? (sums[left + 1] ?? 0) : 0),
+      (total, left) => total + (sums[left] ?? 0) + (hasRight ? (sums[left + 1] ?? 0) : 0),
       0,
     );
     const [x, y] = [column * STEP, row * STEP];
     const area = Math.min(BLOCK_PIXELS, width - x) * Math.min(BLOCK_PIXELS, height - y);
-    // What is left of a patch at the edge counts for no more than a quarter of one would.
+    // A narrow block at the edge is averaged over at least a quarter of a full block.
     const mean = sum / (Math.max(area, STEP * STEP) * 3);
     if (mean > patch) [patch, at] = [mean, { x, y }];
   }
   return { patch, at };
 }
 
-/** The difference made visible: black where nothing differs, times `factor` elsewhere. */
+/** Renders the difference: black if equal, otherwise multiplied by `factor`. */
 export function renderDifference(one: Raster, other: Raster, factor: number): Raster {
   const data = new Uint8Array(one.data.length).fill(255);
   const [a, b] = [compositeOver(one, 127), compositeOver(other, 127)];
   for (let at = 0; at < data.length; at += 4) {
-    const shift = Math.abs((one.data[at + 3] as number) - (other.data[at + 3] as number));
+    const alphaDelta = Math.abs((one.data[at + 3] as number) - (other.data[at + 3] as number));
     for (let channel = at; channel < at + 3; channel += 1) {
       const delta = Math.abs((a.data[channel] as number) - (b.data[channel] as number));
-      data[channel] = Math.min(255, Math.max(delta, shift) * factor);
+      data[channel] = Math.min(255, Math.max(delta, alphaDelta) * factor);
     }
   }
   return { width: one.width, height: one.height, data };

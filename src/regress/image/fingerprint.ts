@@ -1,46 +1,49 @@
+/**
+ * @module Fingerprints: an image in about a hundred characters, for baselines without result files. Each cell of a grid
+ * has the mean of each colour over white, the mean of alpha, and the sharpness, which shows a change of the resize
+ * filter.
+ */
+
 import { createHash } from 'node:crypto';
 import { compositeOver } from './difference.ts';
 import type { DecodedImage, Raster } from './image.ts';
 
-/**
- * A picture in about a hundred characters, for a baseline without pictures. Of each part of a grid: the mean of each
- * colour on white, the mean of transparency, and how sharp it is, which is where another way to resize shows.
- */
-
+/** Cells per side of the grid. */
 const GRID = 4;
-/** Red, green, blue, alpha, sharpness. */
+/** Values per cell: red, green, blue, alpha, sharpness. */
 const VALUES = 5;
-/** Sharpness is kept as a logarithm: one step is 2.2%. */
+/** Steps per doubling of sharpness, which is stored as a logarithm: one step is 2.2%. */
 const STEPS = 32;
-/** Of many frames these stand for all. */
+/** Maximum number of fingerprints of an animation or PDF. */
 const MAX_FRAMES = 3;
 
+/** Distance of two images by their fingerprints. */
 export interface Distance {
-  /** The largest difference of a mean, 0 to 255. */
+  /** Maximum difference of a mean colour, 0 to 255. */
   readonly means: number;
-  /** The largest change of sharpness, as a share: 0.1 is 10% more or less. */
+  /** Maximum change of sharpness, as a fraction: 0.1 is 10% more or less. */
   readonly sharpness: number;
 }
 
-/** A digest of all pixels, 128 bits. */
+/** Returns a digest of all pixels: the first 128 bits of SHA-256, in hex. */
 export function digestOf({ frames }: DecodedImage): string {
   const hash = createHash('sha256');
   for (const { width, height, data } of frames) hash.update(`${width}x${height}`).update(data);
   return hash.digest('hex').slice(0, 32);
 }
 
-/** Of the first frame, the one in the middle and the last. */
+/** Returns the fingerprints of the first, the middle and the last frame, in base64. */
 export function fingerprintsOf({ frames }: DecodedImage): string[] {
-  const places = Array.from({ length: MAX_FRAMES }, (_, at) => Math.floor((at * (frames.length - 1)) / 2));
-  return [...new Set(places)].map((at) => fingerprint(frames[at] as Raster));
+  const indexes = Array.from({ length: MAX_FRAMES }, (_, at) => Math.floor((at * (frames.length - 1)) / 2));
+  return [...new Set(indexes)].map((at) => fingerprint(frames[at] as Raster));
 }
 
 function fingerprint(raster: Raster): string {
   const { width, height, data } = compositeOver(raster, 255);
   const values = Buffer.alloc(GRID * GRID * VALUES);
-  for (let part = 0; part < GRID * GRID; part += 1) {
-    const [left, right] = span(part % GRID, width);
-    const [top, bottom] = span(Math.floor(part / GRID), height);
+  for (let cell = 0; cell < GRID * GRID; cell += 1) {
+    const [left, right] = span(cell % GRID, width);
+    const [top, bottom] = span(Math.floor(cell / GRID), height);
     const sums = [0, 0, 0, 0];
     let squares = 0;
     for (let y = top; y < bottom; y += 1) {
@@ -59,19 +62,19 @@ function fingerprint(raster: Raster): string {
     const sharpness = Math.log2(1 + Math.sqrt(squares / pixels)) * STEPS;
     values.set(
       [...sums.map((sum) => Math.round(sum / pixels)), Math.min(255, Math.round(sharpness))],
-      part * VALUES,
+      cell * VALUES,
     );
   }
   return values.toString('base64');
 }
 
-/** Where a part of the grid begins and ends; at least one pixel, so that tiny pictures have parts, too. */
-function span(part: number, side: number): [number, number] {
-  const from = Math.min(side - 1, Math.floor((part * side) / GRID));
-  return [from, Math.max(from + 1, Math.floor(((part + 1) * side) / GRID))];
+/** Returns the first pixel of a cell and the one after its last. A cell has at least one pixel, even in tiny images. */
+function span(cell: number, side: number): [number, number] {
+  const from = Math.min(side - 1, Math.floor((cell * side) / GRID));
+  return [from, Math.max(from + 1, Math.floor(((cell + 1) * side) / GRID))];
 }
 
-/** How far two pictures are apart as far as their fingerprints tell. */
+/** Measures the distance of two images by their fingerprints. */
 export function distance(one: readonly string[], other: readonly string[]): Distance {
   let means = 0;
   let steps = 0;

@@ -1,41 +1,41 @@
-/** A result as it is to look at, whatever its format. */
-
-/** RGBA, 8 bits a channel, in sRGB; what is not there at all has no colour either. */
+/** RGBA pixels, 8 bits per channel, in sRGB. Fully transparent pixels are black. */
 export interface Raster {
   readonly width: number;
   readonly height: number;
   readonly data: Uint8Array;
 }
 
+/** A decoded file, independent of its format. */
 export interface DecodedImage {
   /** The frames of an animation, or the pages of a PDF; at least one. */
   readonly frames: readonly Raster[];
   readonly facts: ImageMetadata;
 }
 
-/** What can be told of a picture without looking at its pixels one by one. */
+/** Properties of an image other than its pixels. */
 export interface ImageMetadata {
-  /** Of the first frame or page, in pixels or points. */
+  /** Size of the first frame or page, in pixels or, for PDF, points. */
   readonly width: number;
   readonly height: number;
   readonly frames: number;
-  /** How long each frame stays, in milliseconds; and how often all of them play, 0 for ever. */
+  /** Duration of each frame in ms. */
   readonly delays?: readonly number[];
+  /** Loop count; 0 is infinite. */
   readonly plays?: number;
-  /** Whether anything shows through. */
+  /** Whether any pixel is not opaque. */
   readonly alpha: boolean;
-  /** Bits a channel, when there are more than 8. */
+  /** Bits per channel, if more than 8. */
   readonly depth?: number;
-  /** A digest of the embedded colour profile. */
+  /** Digest of the embedded colour profile: the first 32 bits of SHA-256, in hex. */
   readonly profile?: string;
-  /** EXIF, IPTC and XMP, which of them there are. */
+  /** Kinds of metadata in the file: `exif`, `iptc`, `xmp`. */
   readonly metadata?: readonly string[];
 }
 
 /**
- * Takes the colour out of what is fully transparent: nobody can see it.
+ * Sets the colour of fully transparent pixels to black in place, since it is invisible.
  *
- * @returns whether anything shows through at all
+ * @returns whether any pixel is not opaque
  */
 export function clearHidden(data: Uint8Array): boolean {
   let alpha = false;

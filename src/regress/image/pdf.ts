@@ -1,12 +1,16 @@
+/** @module Renders PDFs with PDFium, Chromium's PDF library. */
+
 import { PDFiumLibrary } from '@hyzyla/pdfium';
 import type { Raster } from './image.ts';
 
-/** Draws the pages of a PDF by PDFium, the library of Chromium, one pixel a point, on white. */
-
-/** It is loaded when the first PDF comes, and kept. */
+/** PDFium, loaded for the first PDF and then reused. */
 let library: ReturnType<typeof PDFiumLibrary.init> | undefined;
 
-/** @throws Error when PDFium cannot read it */
+/**
+ * Renders all pages of a PDF at one pixel per point, on white.
+ *
+ * @throws Error if PDFium cannot read the file or it has no pages
+ */
 export async function drawPages(file: Uint8Array): Promise<Raster[]> {
   library ??= PDFiumLibrary.init();
   const document = await (await library).loadDocument(file);
@@ -14,7 +18,7 @@ export async function drawPages(file: Uint8Array): Promise<Raster[]> {
     const pages: Raster[] = [];
     for (const page of document.pages()) {
       const { width, height, data } = await page.render({ scale: 1, render: 'bitmap' });
-      pages.push({ width, height, data }); // on white, RGBA
+      pages.push({ width, height, data });
     }
     if (pages.length === 0) throw new Error('a PDF without pages');
     return pages;

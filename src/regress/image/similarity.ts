@@ -1,12 +1,14 @@
 import { ssim } from '@blazediff/ssim';
 import type { Raster } from './image.ts';
 
-/** How alike two pictures look to people: SSIM of their lightness, as MATLAB's ssim.m has it. */
-
-/** The window of the measure, in pixels; what is smaller has no SSIM. */
+/** Side of the SSIM window, in pixels. Smaller images have no SSIM. */
 const WINDOW = 11;
 
-/** @returns up to 1, which is the same; undefined where a side is shorter than 11 pixels */
+/**
+ * Computes the structural similarity (SSIM) of the luminance, as MATLAB's ssim.m does.
+ *
+ * @returns at most 1, for equal images; undefined if a side has fewer than 11 pixels
+ */
 export function similarity(one: Raster, other: Raster): number | undefined {
   const { width, height } = one;
   if (width < WINDOW || height < WINDOW) return undefined;

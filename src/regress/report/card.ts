@@ -6,8 +6,7 @@ import { formatBytes, formatNumber } from './format.ts';
 import type { Pictures, Shown } from './images.ts';
 import { html, type Markup } from './markup.ts';
 
-/** One finding: what it is, why, its pictures and its commands. */
-
+/** Renders a finding: verdict, reasons, measurements, images and commands. */
 export function findingCard(finding: Finding, pictures: Pictures | undefined): Markup {
   const { image, case: name, verdict, reasons, remarks, before, after } = finding;
   const kinds = [...new Set(reasons.map(({ kind }) => kind))].join(' ');
@@ -18,7 +17,7 @@ export function findingCard(finding: Finding, pictures: Pictures | undefined): M
 <div class="body">
 ${reasons.length > 0 && html`<ul class="reasons">${reasons.map(({ kind, text }) => html`<li><b>${kind}</b> ${text}</li>`)}</ul>`}
 ${remarks.length > 0 && html`<ul class="remarks">${remarks.map((remark) => html`<li>${remark}</li>`)}</ul>`}
-${figures(finding)}
+${measurements(finding)}
 ${pictures && view(pictures, finding)}
 ${commands(before, after)}
 </div>
@@ -26,7 +25,8 @@ ${commands(before, after)}
 `;
 }
 
-function figures({ before, after, difference, distance }: Finding): Markup {
+/** Lists file sizes, times and differences. */
+function measurements({ before, after, difference, distance }: Finding): Markup {
   const [one, other] = [before?.result, after?.result];
   const rows: (readonly [string, string])[] = [
     ...(one && other ? [['bytes', `${formatBytes(one.bytes)} → ${formatBytes(other.bytes)}`] as const] : []),
@@ -49,6 +49,7 @@ function figures({ before, after, difference, distance }: Finding): Markup {
   return html`<dl class="figures">${rows.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
+/** Renders the images: with slider and difference if both are full-size, otherwise side by side. */
 function view({ before, after, difference, factor, frames, spot }: Pictures, finding: Finding): Markup {
   const { image, difference: measured } = finding;
   if (difference && before && after) {
@@ -76,21 +77,24 @@ ${
   ]}</div>`;
 }
 
-/** Why there is no picture on one side. */
+/** Renders a placeholder that states why an image is missing. */
 function missing(row: Row | undefined, side: string): Markup {
-  const why = !row
+  const reason = !row
     ? 'not there'
     : row.refused
       ? `${row.refused.status}: ${row.refused.message}`
       : 'kept as figures, without the picture';
-  return html`<figure class="none"><p>${why}</p><figcaption>${side}</figcaption></figure>`;
+  return html`<figure class="none"><p>${reason}</p><figcaption>${side}</figcaption></figure>`;
 }
 
 function picture({ src, width, height }: Shown, kind: string, alt: string): Markup {
   return html`<img class="${kind}" src="${src}" width="${width}" height="${height}" alt="${alt}" draggable="false">`;
 }
 
-/** What was run, as one could paste it into a shell in the folder of images; `assets/` is in imagemill's. */
+/**
+ * Renders the shell commands of the conversion. They run in the folder of images; `assets/` is relative to imagemill's
+ * repository.
+ */
 function commands(before: Row | undefined, after: Row | undefined): Markup {
   const [one, other] = [before, after].map((row) => script(row));
   if (!one && !other) return html``;
@@ -100,6 +104,7 @@ ${changed && one && html`<p>before</p><pre><code>${one}</code></pre>`}
 ${changed && one && other && html`<p>after</p>`}<pre><code>${other || one}</code></pre></details>`;
 }
 
+/** Formats the commands of a row as a shell script. */
 function script(row: Row | undefined): string {
   if (!row || row.commands.length === 0) return '';
   if (row.commands[0]?.startsWith('curl ')) return row.commands.join('\n');

@@ -1,3 +1,5 @@
+/** @module The HTML report: one self-contained file that loads nothing from other files or hosts. */
+
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Recording } from '../recording.ts';
@@ -7,34 +9,37 @@ import { picturesOf } from './images.ts';
 import { html, Markup } from './markup.ts';
 import { overview } from './overview.ts';
 
-/** The findings as one HTML file for people: nothing in it asks for another file or host. */
-
-const ASSETS = new URL('../../../assets/report/', import.meta.url);
+const ASSETS_DIR = new URL('../../../assets/report/', import.meta.url);
 
 /**
- * So many of those that changed have their pictures whole, and so many of those that are alike; of the others that
- * differ there are thumbnails. 93 photos in 9 cases made 8 MB by that.
+ * Maximum number of findings with full-size images. The others that differ have thumbnails. With these limits, the
+ * report of 93 photos in 9 cases has 8 MB.
  */
-const WHOLE = { changed: 40, alike: 10 };
-const THUMBNAILS = 400;
+const MAX_FULL_SIZE = { changed: 40, alike: 10 };
+/** Maximum number of findings with images. */
+const MAX_WITH_IMAGES = 400;
 
+/** Renders findings as an HTML page. */
 export async function htmlReport(
   findings: readonly Finding[],
   before: Recording,
   after: Recording,
 ): Promise<string> {
   const [style, script] = await Promise.all(
-    ['style.css', 'script.js'].map((name) => readFile(new URL(name, ASSETS), 'utf8')),
+    ['style.css', 'script.js'].map((name) => readFile(new URL(name, ASSETS_DIR), 'utf8')),
   );
   const sorted = bySeverity(findings);
   const [changed, alike] = [sorted.filter(isFailure), sorted.filter(({ verdict }) => verdict === 'alike')];
-  const whole = new Set([...changed.slice(0, WHOLE.changed), ...alike.slice(0, WHOLE.alike)]);
+  const fullSize = new Set([
+    ...changed.slice(0, MAX_FULL_SIZE.changed),
+    ...alike.slice(0, MAX_FULL_SIZE.alike),
+  ]);
   const cards: Markup[] = [];
-  for (const [place, finding] of sorted.entries()) {
+  for (const [index, finding] of sorted.entries()) {
     const differs = isFailure(finding) || finding.verdict === 'alike';
     const pictures =
-      differs && place < THUMBNAILS
-        ? await picturesOf(finding, { before, after }, whole.has(finding))
+      differs && index < MAX_WITH_IMAGES
+        ? await picturesOf(finding, { before, after }, fullSize.has(finding))
         : undefined;
     cards.push(findingCard(finding, pictures));
   }
@@ -50,7 +55,7 @@ export async function htmlReport(
 <style>${new Markup(style ?? '')}</style>
 </head>
 <body>
-${overview(sorted, before, after, whole.size)}
+${overview(sorted, before, after, fullSize.size)}
 <main id="findings">
 ${cards}
 <p class="nothing" hidden>Nothing fits these filters.</p>

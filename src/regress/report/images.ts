@@ -1,56 +1,65 @@
+/** @module Renders the images of a finding as data URLs, small enough for one page with all findings. */
+
 import { decode, encode } from '../image/codec.ts';
 import { compositeOver, renderDifference } from '../image/difference.ts';
 import type { DecodedImage, Raster } from '../image/image.ts';
 import type { Recording, Row } from '../recording.ts';
 import type { Finding } from '../verdict.ts';
 
-/** The pictures of one finding, made small enough for a page that holds all of them. */
-
+/** An image of the report. */
 export interface Shown {
+  /** Data URL. */
   readonly src: string;
   readonly width: number;
   readonly height: number;
 }
 
+/** The images of one finding. */
 export interface Pictures {
   readonly before?: Shown | undefined;
   readonly after?: Shown | undefined;
-  /** Times {@link factor}, where both have the same size. */
+  /** Difference, multiplied by {@link factor}, if both images have the same size. */
   readonly difference?: Shown | undefined;
   readonly factor: number;
+  /** Number of frames or pages after the change. */
   readonly frames: number;
-  /** The place that differs most, pixel by pixel. */
+  /** Enlarged detail around the worst block. */
   readonly spot?: { readonly before: Shown; readonly after: Shown; readonly difference: Shown } | undefined;
 }
 
-/** Pixels a side of the pictures of the page. */
-const WHOLE = 640;
-const THUMBNAIL = 160;
-/** Up to this many they are enlarged. */
-const SMALL = 280;
-/** Pixels a side of the place that differs most, and how much each is enlarged. */
-const SPOT = { side: 48, factor: 4 };
+/** Maximum side of a full-size image, in pixels. */
+const FULL_SIZE_PX = 640;
+/** Maximum side of a thumbnail, in pixels. */
+const THUMBNAIL_PX = 160;
+/** Maximum side to which small images are enlarged, in pixels. */
+const ENLARGED_PX = 280;
+/** Side of the detail in pixels, and the factor of its enlargement. */
+const DETAIL = { side: 48, factor: 4 };
 
-/** @param whole whether all are wanted, or a thumbnail of each side */
+/**
+ * Renders the images of a finding.
+ *
+ * @param fullSize true for full-size images with the difference, false for thumbnails
+ */
 export async function picturesOf(
   { before, after, difference }: Finding,
   recordings: { readonly before: Recording; readonly after: Recording },
-  whole: boolean,
+  fullSize: boolean,
 ): Promise<Pictures> {
   const [one, other] = [await load(before, recordings.before), await load(after, recordings.after)];
   const at = difference?.frame ?? 0;
   const [a, b] = [one?.frames[at] ?? one?.frames[0], other?.frames[at] ?? other?.frames[0]];
-  const side = whole ? WHOLE : THUMBNAIL;
+  const side = fullSize ? FULL_SIZE_PX : THUMBNAIL_PX;
   const factor = factorFor(difference?.max ?? 255);
-  const both = whole && a && b && a.width === b.width && a.height === b.height && difference;
+  const both = fullSize && a && b && a.width === b.width && a.height === b.height && difference;
   return {
-    before: a && (await show(a, side)),
-    after: b && (await show(b, side)),
+    before: a && (await toDataUrl(a, side)),
+    after: b && (await toDataUrl(b, side)),
     factor,
     frames: other?.frames.length ?? 0,
     ...(both && {
-      difference: await show(renderDifference(a, b, factor), side),
-      ...(enlargement(a) < SPOT.factor && { spot: await spotOf(a, b, difference.at, factor) }),
+      difference: await toDataUrl(renderDifference(a, b, factor), side),
+      ...(enlargement(a) < DETAIL.factor && { spot: await renderDetail(a, b, difference.at, factor) }),
     }),
   };
 }
@@ -60,36 +69,36 @@ async function load(row: Row | undefined, recording: Recording): Promise<Decoded
   return file && decode(await file, row.format).catch(() => undefined);
 }
 
-/** So much that the largest difference is bright, and small ones are to be seen. */
+/** Returns the power of two, 1 to 64, by which the largest difference becomes bright. */
 function factorFor(max: number): number {
   return 2 ** Math.min(6, Math.max(0, Math.floor(Math.log2(255 / Math.max(1, max))) + 1));
 }
 
-/** Small pictures are shown larger, each pixel as a square: whole times, so that all of them have one size. */
+/** Returns the integer factor, 1 to 8, by which small images are enlarged. */
 function enlargement({ width, height }: Raster): number {
-  return Math.max(1, Math.min(8, Math.floor(SMALL / Math.max(width, height))));
+  return Math.max(1, Math.min(8, Math.floor(ENLARGED_PX / Math.max(width, height))));
 }
 
-/** Around the patch that differs most. */
-async function spotOf(one: Raster, other: Raster, at: { x: number; y: number }, factor: number) {
-  const margin = (SPOT.side - 16) / 2;
-  const [x, y] = [within(at.x - margin, one.width), within(at.y - margin, one.height)];
-  return spots(cut(one, x, y), cut(other, x, y), factor);
+/** Renders the detail around the worst block. */
+async function renderDetail(one: Raster, other: Raster, at: { x: number; y: number }, factor: number) {
+  const margin = (DETAIL.side - 16) / 2;
+  const [x, y] = [clampToImage(at.x - margin, one.width), clampToImage(at.y - margin, one.height)];
+  return encodeDetail(crop(one, x, y), crop(other, x, y), factor);
 }
 
-async function spots(one: Raster, other: Raster, factor: number) {
+async function encodeDetail(one: Raster, other: Raster, factor: number) {
   const [before, after, difference] = await Promise.all(
     [compositeOver(one, 255), compositeOver(other, 255), renderDifference(one, other, factor)].map((raster) =>
-      show(raster, WHOLE, SPOT.factor),
+      toDataUrl(raster, FULL_SIZE_PX, DETAIL.factor),
     ),
   );
   return { before, after, difference } as { before: Shown; after: Shown; difference: Shown };
 }
 
-const within = (from: number, side: number): number => Math.max(0, Math.min(from, side - SPOT.side));
+const clampToImage = (from: number, side: number): number => Math.max(0, Math.min(from, side - DETAIL.side));
 
-function cut({ width, height, data }: Raster, x: number, y: number): Raster {
-  const [w, h] = [Math.min(SPOT.side, width), Math.min(SPOT.side, height)];
+function crop({ width, height, data }: Raster, x: number, y: number): Raster {
+  const [w, h] = [Math.min(DETAIL.side, width), Math.min(DETAIL.side, height)];
   const piece = new Uint8Array(w * h * 4);
   for (let row = 0; row < h; row += 1) {
     const from = ((y + row) * width + x) * 4;
@@ -98,11 +107,12 @@ function cut({ width, height, data }: Raster, x: number, y: number): Raster {
   return { width: w, height: h, data: piece };
 }
 
-async function show(
+/** Encodes a raster as a data URL. */
+async function toDataUrl(
   raster: Raster,
-  most: number,
-  enlarge = most < WHOLE ? 1 : enlargement(raster),
+  maxSide: number,
+  enlarge = maxSide < FULL_SIZE_PX ? 1 : enlargement(raster),
 ): Promise<Shown> {
-  const { bytes, width, height } = await encode(raster, most, enlarge);
+  const { bytes, width, height } = await encode(raster, maxSide, enlarge);
   return { src: `data:image/webp;base64,${bytes.toString('base64')}`, width, height };
 }

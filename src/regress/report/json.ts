@@ -2,8 +2,7 @@ import type { Recording, Row } from '../recording.ts';
 import { summaryOf } from '../summary.ts';
 import { bySeverity, type Finding, isFailure } from '../verdict.ts';
 
-/** The findings for programs. */
-
+/** Formats findings as JSON, worst first. */
 export function jsonReport(findings: readonly Finding[], before: Recording, after: Recording): string {
   const report = {
     summary: summaryOf(findings),

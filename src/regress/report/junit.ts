@@ -2,8 +2,7 @@ import type { Recording } from '../recording.ts';
 import { formatTools, summaryOf } from '../summary.ts';
 import { type Finding, isFailure } from '../verdict.ts';
 
-/** The findings as JUnit XML, which most CI systems show: a suite a case, a test an image. */
-
+/** Formats findings as JUnit XML for CI systems: one test suite per case, one test per image. */
 export function junitReport(findings: readonly Finding[], before: Recording, after: Recording): string {
   const cases = [...new Set(findings.map((one) => one.case))];
   const { total, failures } = summaryOf(findings);
@@ -33,25 +32,26 @@ const msOf = ({ after }: Finding): number => after?.result?.ms ?? 0;
 function testcase(finding: Finding): string {
   const { image, case: name, verdict, reasons, remarks, before, after } = finding;
   const attributes = { classname: name, name: image, time: msOf(finding) / 1000 };
-  const why = reasons.map(({ text }) => text).join('; ');
+  const message = reasons.map(({ text }) => text).join('; ');
   const commands = (after ?? before)?.commands.join('\n') ?? '';
   const failure = isFailure(finding)
-    ? element('failure', { type: verdict, message: why }, escapeXml(`${why}\n${commands}`))
+    ? element('failure', { type: verdict, message }, escapeXml(`${message}\n${commands}`))
     : '';
-  const told = remarks.length > 0 ? element('system-out', {}, escapeXml(remarks.join('\n'))) : '';
-  return element('testcase', attributes, failure + told);
+  const output = remarks.length > 0 ? element('system-out', {}, escapeXml(remarks.join('\n'))) : '';
+  return element('testcase', attributes, failure + output);
 }
 
+/** Formats an XML element. Escapes attributes; `content` is XML. */
 function element(
   name: string,
   attributes: Readonly<Record<string, string | number>>,
   content: string,
 ): string {
-  const written = Object.entries(attributes).map(([key, value]) => ` ${key}="${escapeXml(String(value))}"`);
-  return `<${name}${written.join('')}>${content}</${name}>`;
+  const formatted = Object.entries(attributes).map(([key, value]) => ` ${key}="${escapeXml(String(value))}"`);
+  return `<${name}${formatted.join('')}>${content}</${name}>`;
 }
 
-/** Characters that XML cannot hold even when escaped (XML 1.0, section 2.2), lone halves of a pair among them. */
+/** Characters that XML excludes even when escaped, such as lone surrogates (XML 1.0, section 2.2). */
 const FORBIDDEN = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/gu;
 
 const ENTITIES: Readonly<Record<string, string>> = {

@@ -1,5 +1,4 @@
-/** HTML by template: what is put in is escaped, unless it is markup itself. */
-
+/** Text that is valid HTML and is not escaped again. */
 export class Markup {
   readonly text: string;
   constructor(text: string) {
@@ -17,12 +16,15 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** A tag for templates: names of files and what tools say may hold anything at all. */
+/**
+ * Template tag that escapes every value except {@link Markup}, since file names and tool output can contain HTML.
+ * Renders `undefined` and `false` as nothing.
+ */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Markup {
-  return new Markup(texts.map((text, at) => text + written(parts[at])).join(''));
+  return new Markup(texts.map((text, at) => text + toHtml(parts[at])).join(''));
 }
 
-function written(part: Part): string {
+function toHtml(part: Part): string {
   if (part === undefined || part === false) return '';
   if (part instanceof Markup) return part.text;
   if (typeof part === 'object') return part.map(({ text }) => text).join('');

@@ -4,11 +4,14 @@ import { type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } fro
 import { formatBytes, formatChange } from './format.ts';
 import { html, type Markup } from './markup.ts';
 
-/** Kinds of change that nobody sees in a picture. */
-const UNSEEN: readonly ReasonKind[] = ['bytes', 'time', 'metadata', 'set'];
+/** Kinds of change that are not visible in the image. */
+const INVISIBLE: readonly ReasonKind[] = ['bytes', 'time', 'metadata', 'set'];
 
-/** What a person reads first: whether anything changed, by what, where; and the filters. */
-
+/**
+ * Renders the top of the report: totals, tools, tables by reason and by case, and the filters.
+ *
+ * @param whole number of findings with full-size images
+ */
 export function overview(
   findings: readonly Finding[],
   before: Recording,
@@ -16,14 +19,14 @@ export function overview(
   whole: number,
 ): Markup {
   const { total, failures, bytes, ms } = summaryOf(findings);
-  const seen = findings.filter(
-    (one) => isFailure(one) && one.reasons.some(({ kind }) => !UNSEEN.includes(kind)),
+  const visible = findings.filter(
+    (one) => isFailure(one) && one.reasons.some(({ kind }) => !INVISIBLE.includes(kind)),
   );
   const images = new Set(findings.map(({ image }) => image)).size;
   return html`<header class="top">
 <p class="brand">imagemill regress</p>
 <h1 class="${failures > 0 ? 'bad' : 'good'}">${failures > 0 ? `${failures} of ${total} results changed` : `None of ${total} results changed`}</h1>
-<p class="lead">${failures > 0 && `${seen.length === 0 ? 'None' : seen.length} of them look different or are errors. `}${images} images, each converted in up to ${new Set(findings.map((one) => one.case)).size} ways.
+<p class="lead">${failures > 0 && `${visible.length === 0 ? 'None' : visible.length} of them look different or are errors. `}${images} images, each converted in up to ${new Set(findings.map((one) => one.case)).size} ways.
 All results together: ${formatBytes(bytes[0])} → ${formatBytes(bytes[1])} (${formatChange(...bytes)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of converting (${formatChange(...ms)})`}.</p>
 <div class="tables">
 ${tools(before, after)}
@@ -36,18 +39,19 @@ ${filters(findings)}
 those that look the same have none. <kbd>j</kbd> and <kbd>k</kbd> go to the next and the one before; the arrow keys move a slider.</p>`;
 }
 
+/** Renders the versions of the tools in both recordings. */
 function tools(before: Recording, after: Recording): Markup {
   const names = [...new Set([...Object.keys(before.tools), ...Object.keys(after.tools)])];
   const row = (name: string) => {
     const [one, other] = [before.tools[name] ?? '–', after.tools[name] ?? '–'];
     return html`<tr class="${one !== other && 'differs'}"><th scope="row">${name}</th><td>${one}</td><td>${other}</td></tr>`;
   };
-  const day = ({ at }: Recording) => (at ? at.slice(0, 16).replace('T', ' ') : 'kept as figures');
+  const formatTime = ({ at }: Recording) => (at ? at.slice(0, 16).replace('T', ' ') : 'kept as figures');
   return html`<section><h2>Tools</h2><table><thead><tr><th></th><th scope="col">before</th><th scope="col">after</th></tr></thead><tbody>${names.map(row)}
-<tr><th scope="row">recorded</th><td>${day(before)}</td><td>${day(after)}</td></tr></tbody></table></section>`;
+<tr><th scope="row">recorded</th><td>${formatTime(before)}</td><td>${formatTime(after)}</td></tr></tbody></table></section>`;
 }
 
-/** Of those that changed, what it was that changed. */
+/** Renders the number of changed results per kind of reason. */
 function byReason(findings: readonly Finding[]): Markup {
   const counts = new Map<string, number>();
   for (const { reasons } of findings.filter(isFailure)) {
@@ -63,13 +67,14 @@ function byReason(findings: readonly Finding[]): Markup {
   )}</tbody></table></section>`;
 }
 
+/** Renders the number of results per case and verdict. */
 function byCase(findings: readonly Finding[]): Markup {
   const cases = [...new Set(findings.map((one) => one.case))].sort();
   const shown = VERDICT_NAMES.filter((verdict) => findings.some((one) => one.verdict === verdict));
   const row = (name: string) => {
-    const own = findings.filter((one) => one.case === name);
-    const counts = countsOf(own);
-    const { bytes } = summaryOf(own);
+    const caseFindings = findings.filter((one) => one.case === name);
+    const counts = countsOf(caseFindings);
+    const { bytes } = summaryOf(caseFindings);
     return html`<tr><th scope="row"><button type="button" class="link" data-pick-case="${name}">${name}</button></th>${shown.map(
       (verdict) =>
         html`<td class="number ${counts[verdict] > 0 && VERDICTS[verdict].fails ? 'bad' : ''}">${counts[verdict] || '·'}</td>`,
@@ -80,12 +85,13 @@ function byCase(findings: readonly Finding[]): Markup {
   )}<th scope="col" class="number">bytes</th></tr></thead><tbody>${cases.map(row)}</tbody></table></section>`;
 }
 
+/** Renders the filters. */
 function filters(findings: readonly Finding[]): Markup {
   const counts = countsOf(findings);
   const failing = findings.some(isFailure);
   const shown = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0);
-  const distinct = (of: (finding: Finding) => string) =>
-    [...new Set(findings.map(of))].filter(Boolean).sort();
+  const distinct = (toValue: (finding: Finding) => string) =>
+    [...new Set(findings.map(toValue))].filter(Boolean).sort();
   const kinds = distinct(({ reasons }) => reasons.map(({ kind }) => kind).join(' ')).flatMap((one) =>
     one.split(' '),
   );
@@ -115,6 +121,7 @@ ${choice('kinds', 'for any reason', [...new Set(kinds)].sort())}
 </search>`;
 }
 
+/** Renders a select whose first option matches all findings. */
 function choice(name: string, all: string, values: readonly string[]): Markup {
   return html`<select name="${name}" aria-label="${name}"><option value="">${all}</option>${values.map(
     (value) => html`<option>${value}</option>`,

@@ -1,16 +1,18 @@
-/** Requests to the server this page is from. */
+/** @module HTTP requests to the page's own server. */
 
-const BASE = '/api/v1';
+const API_PREFIX = '/api/v1';
 
+/** A response with status 200. */
 export interface Answer {
   readonly blob: Blob;
+  /** Returns the value of a header; empty if absent. */
   header(name: string): string;
 }
 
-/** The server said no, in words that can be shown. */
+/** The server responded with an error. The message is fit for display. */
 export class Refusal extends Error {
   readonly status: number;
-  /** Seconds to wait; 0 when the server did not say. */
+  /** Value of Retry-After in s; 0 if absent. */
   readonly retryAfter: number;
   constructor(status: number, message: string, retryAfter: number) {
     super(message);
@@ -19,12 +21,17 @@ export class Refusal extends Error {
   }
 }
 
-/** No answer came at all. */
+/** The connection failed without a response. */
 export class Unreachable extends Error {}
 
+/** Sends a GET request. Rejects as {@link request} does. */
 export const get = (path: string, signal: AbortSignal): Promise<Answer> => request('GET', path, signal);
 
-/** @param onUpload is told the share, 0 to 1, that has been sent */
+/**
+ * Sends a form. Rejects as {@link request} does.
+ *
+ * @param onUpload called with the fraction of the body that has been sent, 0 to 1
+ */
 export const post = (
   path: string,
   body: FormData,
@@ -32,7 +39,7 @@ export const post = (
   onUpload: (share: number) => void,
 ): Promise<Answer> => request('POST', path, signal, body, onUpload);
 
-/** Whether the server answers; it does not count this question. */
+/** Returns whether the server responds. This request does not count toward the rate limit. */
 export async function isAlive(): Promise<boolean> {
   try {
     return (await fetch('/livez', { cache: 'no-store' })).ok;
@@ -42,10 +49,12 @@ export async function isAlive(): Promise<boolean> {
 }
 
 /**
- * XMLHttpRequest, because fetch does not tell how much of a body has been sent. Aborting it hangs
- * up, which stops the server's work.
+ * Sends a request with XMLHttpRequest, since fetch does not report the progress of an upload. An abort closes the
+ * connection, which cancels the conversion on the server.
  *
- * Rejects with a Refusal, an Unreachable, or the signal's own reason.
+ * @throws Refusal if the status is not 200
+ * @throws Unreachable if the connection fails
+ * @throws the signal's reason if it aborts
  */
 function request(
   method: string,
@@ -57,9 +66,9 @@ function request(
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const xhr = new XMLHttpRequest();
-    const stop = () => xhr.abort();
-    signal.addEventListener('abort', stop);
-    xhr.open(method, BASE + path);
+    const abort = () => xhr.abort();
+    signal.addEventListener('abort', abort);
+    xhr.open(method, API_PREFIX + path);
     xhr.responseType = 'blob';
     xhr.upload.onprogress = ({ loaded, total }) => onUpload(loaded / total);
     xhr.onabort = () => reject(signal.reason);
@@ -67,15 +76,15 @@ function request(
     xhr.onload = () => {
       const header = (name: string) => xhr.getResponseHeader(name) ?? '';
       if (xhr.status === 200) resolve({ blob: xhr.response, header });
-      else refusal(xhr.status, xhr.response, Number(header('Retry-After')) || 0).then(reject);
+      else toRefusal(xhr.status, xhr.response, Number(header('Retry-After')) || 0).then(reject);
     };
-    xhr.onloadend = () => signal.removeEventListener('abort', stop);
+    xhr.onloadend = () => signal.removeEventListener('abort', abort);
     xhr.send(body ?? null);
   });
 }
 
-/** A proxy in front of the server may refuse in a shape of its own. */
-async function refusal(status: number, body: Blob, retryAfter: number): Promise<Refusal> {
+/** Parses an error response. Responses of a reverse proxy can have any body. */
+async function toRefusal(status: number, body: Blob, retryAfter: number): Promise<Refusal> {
   try {
     const { error } = JSON.parse(await body.text()) as { error: { message: string } };
     return new Refusal(status, error.message, retryAfter);

@@ -1,3 +1,5 @@
+/** @module Downloads all results as ZIP archives, with as many files each as `POST /batch` accepts. */
+
 import { computed, signal } from '@preact/signals';
 import { mostFiles } from '../state/batch-size.ts';
 import { announcement, done } from '../state/items.ts';
@@ -5,39 +7,41 @@ import { post } from './api.ts';
 import { formOf } from './convert.ts';
 import { queued } from './queue.ts';
 
-/** All results as ZIP archives, of as many files each as `POST /batch` takes. */
-
+/** One archive. */
 export interface Part {
-  /** What its archive is called when it is saved. */
+  /** File name of the archive. */
   readonly name: string;
   readonly files: readonly File[];
+  /** Conversion options as a query string. */
   readonly query: string;
   readonly at: 'waiting' | 'uploading' | 'converting' | 'done' | 'failed';
-  /** Of the upload, 0 to 1. */
+  /** Progress of the upload, 0 to 1. */
   readonly share: number;
-  /** Why it failed. */
+  /** Error message, if it failed. */
   readonly message: string;
-  /** The address of the archive, when it is done. */
+  /** Object URL of the archive, if it is done. */
   readonly url: string;
 }
 
+/** The archives of the last {@link pack}. */
 export const parts = signal<readonly Part[]>([]);
+/** Whether any archive is unfinished. */
 export const packing = computed(() => parts.value.some(({ at }) => at !== 'done' && at !== 'failed'));
 
 let controller = new AbortController();
 
-/** Has everything that is converted packed, with the choices it was converted with, and saves the archives. */
+/** Requests archives of all converted files, with the options of their conversion, and saves them. */
 export async function pack(): Promise<void> {
   forgetArchives();
   announcement.value = 'Making the ZIP.';
   const { signal } = controller;
-  const most = done.value.length > 1 ? await mostFiles() : 1;
+  const maxFiles = done.value.length > 1 ? await mostFiles() : 1;
   if (signal.aborted) return;
-  parts.value = named(planned(most));
+  parts.value = toParts(groupFiles(maxFiles));
   await Promise.all(parts.value.map((_, at) => packPart(at, signal)));
 }
 
-/** Stops what is being packed, and gives back the memory of what was. */
+/** Cancels unfinished archives and revokes the object URLs of all others. */
 export function forgetArchives(): void {
   controller.abort();
   controller = new AbortController();
@@ -45,10 +49,11 @@ export function forgetArchives(): void {
   parts.value = [];
 }
 
+/** Requests one archive and saves it. */
 async function packPart(at: number, signal: AbortSignal): Promise<void> {
   const part = parts.value[at] as Part;
   const update = (changed: Partial<Part>): void => {
-    parts.value = parts.value.map((one, place) => (place === at ? { ...one, ...changed } : one));
+    parts.value = parts.value.map((one, index) => (index === at ? { ...one, ...changed } : one));
   };
   try {
     const { blob } = await queued(() => {
@@ -71,28 +76,28 @@ async function packPart(at: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-type Planned = Pick<Part, 'files' | 'query'>;
+type FileGroup = Pick<Part, 'files' | 'query'>;
 
-/** Files of the same choices together, as many as one request may have. */
-function planned(most: number): Planned[] {
+/** Groups converted files by their options, with at most `maxFiles` per request. */
+function groupFiles(maxFiles: number): FileGroup[] {
   const byQuery = Map.groupBy(done.value, ({ query }) => query);
   return [...byQuery].flatMap(([query, results]) => {
     const files = results.map(({ file }) => file);
-    return inParts(files, most).map((part) => ({ query, files: part }));
+    return inParts(files, maxFiles).map((part) => ({ query, files: part }));
   });
 }
 
-/** A list as several, of at most so many each. */
-export function inParts<T>(all: readonly T[], most: number): T[][] {
-  const count = Math.ceil(all.length / most);
-  return Array.from({ length: count }, (_, at) => all.slice(at * most, (at + 1) * most));
+/** Splits a list into chunks of at most `size` items. */
+export function inParts<T>(all: readonly T[], size: number): T[][] {
+  const count = Math.ceil(all.length / size);
+  return Array.from({ length: count }, (_, at) => all.slice(at * size, (at + 1) * size));
 }
 
-/** What the archive at a place is called, of so many. */
+/** Returns the file name of an archive, by its index and the number of archives. */
 export const nameOfArchive = (at: number, count: number): string =>
   count === 1 ? 'converted.zip' : `converted-${at + 1}-of-${count}.zip`;
 
-function named(all: readonly Planned[]): Part[] {
+function toParts(all: readonly FileGroup[]): Part[] {
   return all.map((one, at) => ({
     ...one,
     name: nameOfArchive(at, all.length),

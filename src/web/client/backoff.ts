@@ -1,27 +1,34 @@
+/** @module Backoff of all requests: after the rate limit, while the server is busy, or while it is away. */
+
 import { signal } from '@preact/signals';
 import { isAlive, Refusal, Unreachable } from './api.ts';
 
-/** What holds all requests up: too many of them, a server that has no time, or none at all. All end by themselves. */
-
-/** The seconds that are left are whole ones. */
+/**
+ * Why requests wait: the rate limit is reached, the server is busy, or the server is away. `seconds` is the remaining
+ * time as an integer.
+ */
 export type Backoff = { readonly why: 'limit' | 'busy'; readonly seconds: number } | { readonly why: 'away' };
 
+/** The current backoff; undefined while requests can be sent. */
 export const backoff = signal<Backoff | undefined>(undefined);
 
-/** Milliseconds between two looks whether the server is back. */
-const LOOK_AGAIN_MS = 1_000;
+/** Interval of checks whether the server is back, in ms. */
+const LIVENESS_POLL_MS = 1_000;
 const TOO_MANY_REQUESTS = 429;
 const BAD_GATEWAY = 502;
 const UNAVAILABLE = 503;
-/** What a proxy says while the server behind it is away. */
-const FROM_A_PROXY = [BAD_GATEWAY, UNAVAILABLE, 504];
-/** A server that is full or restarts asks for so many seconds or fewer; for more, when it is no use to wait in line. */
+/** Statuses of a reverse proxy while the server behind it is away. */
+const PROXY_STATUSES = [BAD_GATEWAY, UNAVAILABLE, 504];
+/**
+ * Maximum Retry-After of a 503 that is retried, in s. A full or restarting server sends less; a larger value means that
+ * a retry would fail again.
+ */
 const MAX_BACKOFF_S = 10;
 
 /**
- * Whether a request that failed like this should be sent again, once nothing holds it up any more.
+ * Decides whether to retry a failed request after the backoff, and starts the backoff.
  *
- * @param attempt how often it was tried
+ * @param attempt number of attempts so far
  */
 export async function shouldRetry(error: unknown, attempt: number): Promise<boolean> {
   if (error instanceof Refusal) {
@@ -29,17 +36,17 @@ export async function shouldRetry(error: unknown, attempt: number): Promise<bool
     if (status === TOO_MANY_REQUESTS) return countDown('limit', Math.max(1, retryAfter));
     if (status === UNAVAILABLE && retryAfter > 0 && retryAfter <= MAX_BACKOFF_S)
       return countDown('busy', retryAfter);
-    if (!FROM_A_PROXY.includes(status)) return false;
+    if (!PROXY_STATUSES.includes(status)) return false;
   } else if (!(error instanceof Unreachable)) return false;
-  // A file that cannot be read any more looks like a server that is away.
-  // And one of several that restarts is back, or another answers, before it is asked.
-  const cutOff = error instanceof Unreachable || error.status === BAD_GATEWAY;
-  if (await isAlive()) return cutOff && attempt === 1;
+  // If the server is alive, either the file has become unreadable, or the server has restarted or a replica took over.
+  // Retry once to tell them apart.
+  const connectionLost = error instanceof Unreachable || error.status === BAD_GATEWAY;
+  if (await isAlive()) return connectionLost && attempt === 1;
   waitForServer();
   return true;
 }
 
-/** Everybody who is refused at once is refused for the same reason: one of them counts. */
+/** Starts a countdown. Requests that fail together share the first one's countdown. */
 function countDown(why: 'limit' | 'busy', seconds: number): true {
   if (backoff.value) return true;
   const end = Date.now() + seconds * 1000;
@@ -52,12 +59,13 @@ function countDown(why: 'limit' | 'busy', seconds: number): true {
   return true;
 }
 
+/** Polls the server until it responds. */
 function waitForServer(): void {
   if (backoff.value) return;
   backoff.value = { why: 'away' };
-  const lookAgain = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     if (await isAlive()) backoff.value = undefined;
-    else setTimeout(lookAgain, LOOK_AGAIN_MS);
+    else setTimeout(poll, LIVENESS_POLL_MS);
   };
-  setTimeout(lookAgain, LOOK_AGAIN_MS);
+  setTimeout(poll, LIVENESS_POLL_MS);
 }

@@ -7,7 +7,7 @@ import { type Answer, post } from './api.ts';
 import { lookInto } from './preview.ts';
 import { queued } from './queue.ts';
 
-/** Converts every one of `items` with the choices of this moment. */
+/** Converts items with the current options. */
 export function convert(items: readonly Item[]): void {
   for (const item of items) convertOne(item);
 }
@@ -20,7 +20,7 @@ async function convertOne({ file, state }: Item): Promise<void> {
   forgetResult(state.value);
   state.value = { at: 'waiting', cancel };
   try {
-    const answer = await queued((signal) => {
+    const response = await queued((signal) => {
       state.value = { at: 'uploading', cancel, share: 0 };
       const onUpload = (share: number) => {
         state.value = share < 1 ? { at: 'uploading', cancel, share } : { at: 'converting', cancel };
@@ -30,7 +30,7 @@ async function convertOne({ file, state }: Item): Promise<void> {
         throw error;
       });
     }, controller.signal);
-    state.value = { at: 'done', query, result: resultOf(answer, name) };
+    state.value = { at: 'done', query, result: toResult(response, name) };
   } catch (error) {
     if (controller.signal.aborted) {
       state.value = { at: 'ready' };
@@ -42,7 +42,7 @@ async function convertOne({ file, state }: Item): Promise<void> {
   }
 }
 
-/** A form with the choices first, so that the server knows them while the files arrive. */
+/** Creates a form with the options before the files, so that the server knows them while it receives the files. */
 export function formOf(query: string, field: string, files: readonly File[]): FormData {
   const form = new FormData();
   for (const [name, value] of new URLSearchParams(query)) form.append(name, value);
@@ -50,17 +50,17 @@ export function formOf(query: string, field: string, files: readonly File[]): Fo
   return form;
 }
 
-/** The file's own name with the new extension. */
+/** Returns the file name with the extension of the output format. */
 export function nameOfResult(name: string): string {
   return `${name.replace(/(?<=.)\.[^.]*$/su, '')}.${OUTPUTS[options.value.format].extension}`;
 }
 
-function resultOf({ blob, header }: Answer, name: string): Result {
+function toResult({ blob, header }: Answer, name: string): Result {
   const seen: Result['seen'] = signal(undefined);
   if (!isPdf(blob)) lookInto(seen, blob);
   const notes = header('X-Conversion-Notes').split(', ').filter(Boolean) as Note[];
   return { blob, url: URL.createObjectURL(blob), name, notes, seen };
 }
 
-/** The one kind of result that is no picture to a browser. */
+/** Returns whether a result is a PDF, the only output that `<img>` cannot show. */
 export const isPdf = (blob: Blob): boolean => blob.type === OUTPUTS.pdf.mediaType;

@@ -1,38 +1,41 @@
+/** @module Previews: the size and a thumbnail of an image, decoded by the browser. */
+
 import type { Signal } from '@preact/signals';
 import { sizeOfTiff } from './tiff.ts';
 
-/** Looks at pictures: how large they are, and what they are like at the size of a thumb. */
-
+/** Size of an image in pixels, and its thumbnail. */
 export interface Preview {
   readonly width: number;
   readonly height: number;
-  /** The address of a small copy; none when the browser cannot show the picture. */
+  /** Object URL of the thumbnail; undefined if the browser cannot decode the image. */
   readonly thumbnail?: string;
 }
 
-/** Pixels a side: the thumbnails of the page, on screens of two dots a pixel. */
-const THUMBNAIL = 128;
+/** Side of a thumbnail in pixels, for screens with two device pixels per CSS pixel. */
+const THUMBNAIL_PX = 128;
 
 let last: Promise<unknown> = Promise.resolve();
 
-/** What a picture is like: undefined while it is not looked at yet, null when nobody here can tell, or any more. */
+/**
+ * Preview of an image: undefined until it is created, null if the browser cannot decode the image or it was revoked.
+ */
 export type Seen = Signal<Preview | null | undefined>;
 
-/** Looks at a picture and puts what it is like into `seen`, unless that was forgotten meanwhile. */
-export async function lookInto(seen: Seen, picture: Blob): Promise<void> {
-  const found = await createPreview(picture);
+/** Creates a preview and stores it in `seen`, unless {@link revokePreview} was called in the meantime. */
+export async function lookInto(seen: Seen, file: Blob): Promise<void> {
+  const found = await createPreview(file);
   if (seen.peek() === undefined) seen.value = found;
   else revoke(found);
 }
 
-/** What a picture is like, or null when nobody here can tell. One at a time: a large one takes 200 MB while it is decoded. */
-function createPreview(picture: Blob): Promise<Preview | null> {
-  const mine = last.then(() => lookAt(picture)).catch(() => sizeOfTiff(picture).catch(() => null));
-  last = mine;
-  return mine;
+/** Creates a preview, or returns null. Runs one at a time, since decoding a large image takes 200 MB. */
+function createPreview(file: Blob): Promise<Preview | null> {
+  const preview = last.then(() => decodePreview(file)).catch(() => sizeOfTiff(file).catch(() => null));
+  last = preview;
+  return preview;
 }
 
-/** Gives the small copy's memory back, now or once there is one. */
+/** Revokes the thumbnail's object URL, now or as soon as it exists. */
 export function revokePreview(seen: Seen): void {
   const found = seen.peek();
   seen.value = null;
@@ -43,31 +46,35 @@ function revoke(found: Preview | null | undefined): void {
   if (found?.thumbnail) URL.revokeObjectURL(found.thumbnail);
 }
 
-/** @throws DOMException when it cannot be decoded */
-async function lookAt(picture: Blob): Promise<Preview> {
-  const url = URL.createObjectURL(picture);
+/**
+ * Decodes an image and draws its thumbnail.
+ *
+ * @throws DOMException if the browser cannot decode the image
+ */
+async function decodePreview(file: Blob): Promise<Preview> {
+  const url = URL.createObjectURL(file);
   const image = new Image();
   try {
     image.src = url;
     await image.decode();
     const { naturalWidth: width, naturalHeight: height } = image;
-    return { width, height, thumbnail: await smallCopy(image, width, height) };
+    return { width, height, thumbnail: await createThumbnail(image, width, height) };
   } finally {
     image.src = '';
     URL.revokeObjectURL(url);
   }
 }
 
-/** A square from the middle. */
-async function smallCopy(image: HTMLImageElement, width: number, height: number): Promise<string> {
-  const canvas = new OffscreenCanvas(THUMBNAIL, THUMBNAIL);
+/** Draws the central square of an image as WebP and returns an object URL. */
+async function createThumbnail(image: HTMLImageElement, width: number, height: number): Promise<string> {
+  const canvas = new OffscreenCanvas(THUMBNAIL_PX, THUMBNAIL_PX);
   const context = canvas.getContext('2d') as OffscreenCanvasRenderingContext2D;
   const side = Math.min(width, height);
   context.imageSmoothingQuality = 'high';
   context.drawImage(
     image,
     ...([(width - side) / 2, (height - side) / 2, side, side] as const),
-    ...([0, 0, THUMBNAIL, THUMBNAIL] as const),
+    ...([0, 0, THUMBNAIL_PX, THUMBNAIL_PX] as const),
   );
   return URL.createObjectURL(await canvas.convertToBlob({ type: 'image/webp', quality: 0.8 }));
 }

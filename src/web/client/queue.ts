@@ -1,9 +1,14 @@
+/**
+ * @module The request queue: a few requests run concurrently, the others wait in order, and none starts during a
+ * backoff.
+ */
+
 import { effect } from '@preact/signals';
 import { backoff, shouldRetry } from './backoff.ts';
 
-/** Which request goes when: a few side by side, the others in order, none while something holds them up. */
-
-/** A browser opens six connections to a server; some stay free for the page itself. */
+/**
+ * Maximum number of concurrent requests. Browsers open six connections per server; the others stay free for the page.
+ */
 const MAX_CONCURRENT = 3;
 
 let free = MAX_CONCURRENT;
@@ -14,9 +19,9 @@ effect(() => {
 });
 
 /**
- * Runs `task` when it is its turn. What fails because of a hold is tried again after it, before others.
+ * Runs a task when a slot is free. Retries a task that failed because of a backoff, before other waiting tasks.
  *
- * Rejects with the task's own error, or the signal's reason.
+ * @throws the task's error, or the signal's reason if it aborts
  */
 export async function queued<T>(task: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -32,6 +37,11 @@ export async function queued<T>(task: (signal: AbortSignal) => Promise<T>, signa
   }
 }
 
+/**
+ * Waits for a free slot.
+ *
+ * @param first whether to wait at the front of the queue
+ */
 function acquireSlot(signal: AbortSignal, first: boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -50,6 +60,7 @@ function acquireSlot(signal: AbortSignal, first: boolean): Promise<void> {
   });
 }
 
+/** Starts waiting tasks while slots are free and there is no backoff. */
 function dequeue(): void {
   while (free > 0 && !backoff.value) {
     const enter = waiting.shift();

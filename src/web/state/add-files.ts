@@ -1,17 +1,18 @@
+/** @module Adds files that are dropped, pasted or picked. */
+
 import { signal } from '@preact/signals';
 import { formats } from './formats.ts';
 import { add, announcement } from './items.ts';
 
-/** Where files come from: dropped anywhere on the page, pasted, or picked. */
-
 /** Whether files are being dragged over the page. */
 export const dragged = signal(false);
-/** How many files of the last folders were left out. */
+/** Number of files that were skipped in the last added folders. */
 export const skipped = signal(0);
+/** Formats the number of skipped files. */
 export const leftOutWords = (): string =>
   `${skipped.value} left out: no images of a type that can be converted.`;
 
-/** From now on the whole page takes files that are dropped or pasted. */
+/** Listens for files that are dropped or pasted anywhere on the page. */
 export function listenForFiles(): void {
   addEventListener('dragover', (event) => {
     if (!event.dataTransfer?.types.includes('Files')) return;
@@ -19,7 +20,7 @@ export function listenForFiles(): void {
     dragged.value = true;
   });
   addEventListener('dragleave', ({ relatedTarget }) => {
-    if (!relatedTarget) dragged.value = false; // it left the window
+    if (!relatedTarget) dragged.value = false; // left the window
   });
   addEventListener('drop', async (event) => {
     if (!event.dataTransfer?.types.includes('Files')) return;
@@ -33,7 +34,7 @@ export function listenForFiles(): void {
   });
 }
 
-/** Adds files, and the images in folders; the other things that folders have are passed over, which is said. */
+/** Adds files and the images in folders. Skips other files in folders and announces their number. */
 export function addFiles(files: readonly File[], inFolders: readonly File[] = []): void {
   const images = inFolders.filter(looksLikeImage);
   const added = [...files, ...images];
@@ -48,32 +49,34 @@ function looksLikeImage({ name, type }: File): boolean {
   return type.startsWith('image/') || (formats.value?.input.includes(extension) ?? false);
 }
 
-/** Everything must be asked for at once: after the first wait the browser takes the items away. */
+/**
+ * Adds dropped files and folders. Reads all entries synchronously, since the browser clears the list after an await.
+ */
 async function addDropped(dropped: readonly DataTransferItem[]): Promise<void> {
   const entries = dropped.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
   const files = entries.flatMap(({ entry, file }) => (file && !entry?.isDirectory ? file : []));
   const inFolders: File[] = [];
   for (const { entry } of entries) {
-    if (entry?.isDirectory) inFolders.push(...(await filesBelow(entry as FileSystemDirectoryEntry)));
+    if (entry?.isDirectory) inFolders.push(...(await collectFiles(entry as FileSystemDirectoryEntry)));
   }
   addFiles(files, inFolders);
 }
 
-async function filesBelow(folder: FileSystemDirectoryEntry): Promise<File[]> {
+async function collectFiles(folder: FileSystemDirectoryEntry): Promise<File[]> {
   const reader = folder.createReader();
-  const found: File[] = [];
-  // A reader gives some at a time, and none when there are no more.
+  const files: File[] = [];
+  // readEntries returns a batch at a time, and an empty one at the end.
   for (;;) {
-    const some = await new Promise<FileSystemEntry[]>((resolve, reject) =>
+    const batch = await new Promise<FileSystemEntry[]>((resolve, reject) =>
       reader.readEntries(resolve, reject),
     );
-    if (some.length === 0) return found;
-    for (const entry of some) found.push(...(await filesOf(entry)));
+    if (batch.length === 0) return files;
+    for (const entry of batch) files.push(...(await readEntry(entry)));
   }
 }
 
-function filesOf(entry: FileSystemEntry): Promise<File[]> {
-  if (entry.isDirectory) return filesBelow(entry as FileSystemDirectoryEntry);
+function readEntry(entry: FileSystemEntry): Promise<File[]> {
+  if (entry.isDirectory) return collectFiles(entry as FileSystemDirectoryEntry);
   return new Promise((resolve, reject) =>
     (entry as FileSystemFileEntry).file((file) => resolve([file]), reject),
   );

@@ -2,23 +2,21 @@ import { signal } from '@preact/signals';
 import { get } from '../client/api.ts';
 import { queued } from '../client/queue.ts';
 
-/** How many files one request to this server may have, as its API reference says. */
-
-/** As far as is known: the usual number, unless an operator has said otherwise. */
+/** Maximum number of files per batch request: the server's default until {@link mostFiles} has loaded its value. */
 export const most = signal(20);
 
-let learnt: Promise<number> | undefined;
+let loaded: Promise<number> | undefined;
 
-/** Asks once, when it matters for the first time: the question counts toward the rate limit. */
+/** Loads the limit from the API reference once, on first use, since the request counts toward the rate limit. */
 export function mostFiles(): Promise<number> {
-  learnt ??= learn().catch(() => {
-    learnt = undefined;
+  loaded ??= load().catch(() => {
+    loaded = undefined;
     return most.value;
   });
-  return learnt;
+  return loaded;
 }
 
-async function learn(): Promise<number> {
+async function load(): Promise<number> {
   const { blob } = await queued((signal) => get('/openapi.json', signal), new AbortController().signal);
   const { components } = JSON.parse(await blob.text());
   most.value = components.schemas.BatchForm.properties.files.maxItems;

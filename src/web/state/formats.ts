@@ -4,37 +4,37 @@ import { type Answer, get, type Refusal } from '../client/api.ts';
 import { queued } from '../client/queue.ts';
 import { options, setOptions } from './options.ts';
 
-/** What this server converts, as `GET /formats` says. */
-
+/** Response of `GET /formats`. */
 interface Formats {
-  /** Names of types and extensions. */
+  /** Input types and file extensions. */
   readonly input: readonly string[];
   readonly output: readonly OutputType[];
 }
 
+/** Formats of this server; undefined until loaded. */
 export const formats = signal<Formats | undefined>(undefined);
 
-/** What a file picker is to offer: the server's types, and whatever else the system takes for an image. */
+/** The `accept` attribute of file pickers: the server's types, and all others that the system considers images. */
 export const accepted = computed(() =>
   ['image/*', ...(formats.value?.input ?? []).map((name) => `.${name}`)].join(),
 );
 
-/** Milliseconds until the question is asked again, when the server does not say how many. */
-const ASK_AGAIN_MS = 5_000;
+/** Delay before a retry if the response has no Retry-After, in ms. */
+const DEFAULT_RETRY_MS = 5_000;
 
-/** Asks until there is an answer: a server that shuts down has none. */
+/** Loads the formats. Retries until the server responds; it does not while it shuts down. */
 export async function learnFormats(): Promise<void> {
-  const answer = await queued((signal) => get('/formats', signal), new AbortController().signal).catch(
+  const response = await queued((signal) => get('/formats', signal), new AbortController().signal).catch(
     ({ retryAfter }: Refusal) => {
-      setTimeout(learnFormats, retryAfter * 1000 || ASK_AGAIN_MS);
+      setTimeout(learnFormats, retryAfter * 1000 || DEFAULT_RETRY_MS);
     },
   );
-  if (answer) await learn(answer);
+  if (response) await applyFormats(response);
 }
 
-async function learn(answer: Answer): Promise<void> {
-  const learnt = JSON.parse(await answer.blob.text()) as Formats;
-  formats.value = learnt;
-  const [first] = learnt.output;
-  if (first && !learnt.output.includes(options.value.format)) setOptions({ format: first });
+async function applyFormats(response: Answer): Promise<void> {
+  const loaded = JSON.parse(await response.blob.text()) as Formats;
+  formats.value = loaded;
+  const [first] = loaded.output;
+  if (first && !loaded.output.includes(options.value.format)) setOptions({ format: first });
 }

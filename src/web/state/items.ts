@@ -3,8 +3,7 @@ import type { Note } from '../../conversion/plan/types.ts';
 import { lookInto, revokePreview, type Seen } from '../client/preview.ts';
 import { fields } from './options.ts';
 
-/** The files on the page, and how far each has come. */
-
+/** A file in the list. */
 export interface Item {
   readonly id: number;
   readonly file: File;
@@ -12,6 +11,7 @@ export interface Item {
   readonly state: Signal<State>;
 }
 
+/** State of a file. `query` holds the options of its conversion. */
 export type State =
   | { readonly at: 'ready' }
   | { readonly at: 'waiting' | 'converting'; readonly cancel: () => void }
@@ -19,39 +19,47 @@ export type State =
   | { readonly at: 'done'; readonly query: string; readonly result: Result }
   | { readonly at: 'failed'; readonly query: string; readonly message: string };
 
+/** A converted file. */
 export interface Result {
   readonly blob: Blob;
+  /** Object URL of the blob. */
   readonly url: string;
-  /** What it is called when it is saved. */
+  /** File name for saving. */
   readonly name: string;
   readonly notes: readonly Note[];
   readonly seen: Seen;
 }
 
+/** State of a converted file. */
 export type Done = Extract<State, { at: 'done' }>;
 
+/** The list of files. */
 export const items = signal<readonly Item[]>([]);
-/** Which item's result is looked at. */
+/** The item in the comparison dialog. */
 export const compared = signal<Item | undefined>(undefined);
-/** What happened to the list, for those who cannot see it. */
+/** Last change of the list, announced to screen readers. */
 export const announcement = signal('');
 
-/** How many are in each state; and those that the current choices have something to do for. */
+/** Number of items per state; `busy` sums up those in progress. */
 export const counts = computed(() => {
   const count = { ready: 0, waiting: 0, uploading: 0, converting: 0, done: 0, failed: 0 };
   for (const { state } of items.value) count[state.value.at] += 1;
   return { ...count, busy: count.waiting + count.uploading + count.converting };
 });
+/** Whether any item is in progress. */
 export const busy = computed(() => counts.value.busy > 0);
+/** Items that are not converted with the current options. */
 export const pending = computed(() => items.value.filter(isPending));
+/** Items that failed. */
 export const failed = computed(() => items.value.filter(({ state }) => state.value.at === 'failed'));
+/** Converted files with their results. */
 export const done = computed(() =>
   items.value.flatMap(({ file, state }) => (state.value.at === 'done' ? [{ file, ...state.value }] : [])),
 );
 
 let lastId = 0;
 
-/** Puts files at the end of the list. */
+/** Appends files to the list. */
 export function add(files: readonly File[]): void {
   const added = files.map((file): Item => {
     lastId += 1;
@@ -62,26 +70,26 @@ export function add(files: readonly File[]): void {
   for (const { file, seen } of added) lookInto(seen, file);
 }
 
-/** Takes items away, with all that is under way for them. */
-export function remove(gone: readonly Item[]): void {
-  for (const item of gone) {
+/** Removes items, cancels their requests and frees their results. */
+export function remove(removed: readonly Item[]): void {
+  for (const item of removed) {
     const state = item.state.value;
     if ('cancel' in state) state.cancel();
     revokePreview(item.seen);
     forgetResult(state);
   }
-  items.value = items.value.filter((item) => !gone.includes(item));
-  announcement.value = `${gone.length} ${gone.length === 1 ? 'file' : 'files'} removed.`;
+  items.value = items.value.filter((item) => !removed.includes(item));
+  announcement.value = `${removed.length} ${removed.length === 1 ? 'file' : 'files'} removed.`;
 }
 
-/** Gives back what a result takes of the browser's memory. */
+/** Revokes the object URLs of a result to free its memory. */
 export function forgetResult(state: State): void {
   if (state.at !== 'done') return;
   URL.revokeObjectURL(state.result.url);
   revokePreview(state.result.seen);
 }
 
-/** Not converted yet, or not with these choices. */
+/** Returns whether an item has not been converted with the current options. */
 function isPending({ state: { value } }: Item): boolean {
   if (value.at === 'ready') return true;
   return 'query' in value && value.query !== fields.value.toString();

@@ -10,12 +10,12 @@ import { FORM_ID } from './options-form.tsx';
 import { useFocusFallback } from './use-focus-fallback.ts';
 
 /**
- * What can be done with all files together, and what came of it so far. Nothing that stops or clears ever takes the place
- * of "Convert": whoever presses that twice would undo it.
+ * Totals and actions for all files. "Cancel all" and "Clear list" never appear where "Convert" was, so that a
+ * second click does not undo the first.
  */
 export function ActionBar() {
   const bar = useFocusFallback<HTMLElement>();
-  const todo = pending.value.length;
+  const pendingCount = pending.value.length;
   return (
     <section ref={bar} class="action-bar" aria-label="All files" tabIndex={-1}>
       <Totals />
@@ -35,16 +35,16 @@ export function ActionBar() {
         )}
         <button
           type="button"
-          class={todo > 0 || busy.value ? 'button plain' : 'button'}
+          class={pendingCount > 0 || busy.value ? 'button plain' : 'button'}
           disabled={done.value.length === 0 || packing.value || busy.value}
           onClick={pack}
         >
           <Icon name="save" />
           Download ZIP
         </button>
-        {todo > 0 && (
+        {pendingCount > 0 && (
           <button type="submit" form={FORM_ID} class="button">
-            Convert {plural(todo, 'file')}
+            Convert {plural(pendingCount, 'file')}
           </button>
         )}
       </div>
@@ -52,23 +52,24 @@ export function ActionBar() {
   );
 }
 
+/** Progress, sizes before and after, and the number of failures. */
 function Totals() {
-  const { done: count, failed: bad } = counts.value;
+  const { done: count, failed: failedCount } = counts.value;
   const before = sum(done.value.map(({ file }) => file));
   const after = sum(done.value.map(({ result }) => result.blob));
-  const all = items.value.length;
+  const total = items.value.length;
   return (
     <div class="totals">
-      <progress class="share" value={count} max={all} aria-label="Files converted" />
+      <progress class="share" value={count} max={total} aria-label="Files converted" />
       <p class="number">
-        <strong>{count === 0 ? plural(all, 'file') : `${count} of ${plural(all, 'file')}`}</strong>
+        <strong>{count === 0 ? plural(total, 'file') : `${count} of ${plural(total, 'file')}`}</strong>
         {count > 0 && (
           <span class="quiet">
             {' · '}
             {formatSize(before)} → {formatSize(after)}, {formatChange(before, after)}
           </span>
         )}
-        {bad > 0 && <span class="trouble"> · {bad} failed</span>}
+        {failedCount > 0 && <span class="trouble"> · {failedCount} failed</span>}
       </p>
     </div>
   );
@@ -76,11 +77,12 @@ function Totals() {
 
 const sum = (blobs: readonly Blob[]): number => blobs.reduce((total, { size: bytes }) => total + bytes, 0);
 
-/** The last first: nothing that waits may take the place of what is cancelled. */
+/** Cancels all items, last first, so that no waiting item starts in a slot that becomes free. */
 function cancelAll(): void {
   for (const { state } of items.value.toReversed()) if ('cancel' in state.value) state.value.cancel();
 }
 
+/** Removes all items and archives. */
 function clear(): void {
   forgetArchives();
   skipped.value = 0;

@@ -3,15 +3,15 @@ import { forgetArchives, type Part, packing, parts } from '../client/archive.ts'
 import { plural } from '../format.ts';
 import { Icon } from './icons.tsx';
 
-/** The archives that are being made, or were; a browser that saved only the first of them has the others here. */
+/** Lists the archives with links, since some browsers save only the first of several downloads. */
 export function Archives() {
-  const box = useRef<HTMLElement>(null);
-  const there = parts.value.length > 0;
-  // Below a long list nobody would see them.
-  useEffect(() => box.current?.scrollIntoView({ block: 'nearest' }), [there]);
-  if (!there) return null;
+  const section = useRef<HTMLElement>(null);
+  const visible = parts.value.length > 0;
+  // Archives below a long list are out of view.
+  useEffect(() => section.current?.scrollIntoView({ block: 'nearest' }), [visible]);
+  if (!visible) return null;
   return (
-    <section ref={box} class="archives" aria-label="ZIP archives">
+    <section ref={section} class="archives" aria-label="ZIP archives">
       <ul>
         {parts.value.map((part) => (
           <li key={part.name} class="archive">
@@ -29,14 +29,15 @@ export function Archives() {
   );
 }
 
-/** The focus goes to the bar that the archives were asked of. */
+/** Removes the archives and focuses the action bar. */
 function dismiss(): void {
   forgetArchives();
   document.querySelector<HTMLElement>('.action-bar')?.focus({ preventScroll: true });
 }
 
-const WORDS = { waiting: 'Waiting', uploading: 'Uploading', converting: 'Converting' };
+const LABELS = { waiting: 'Waiting', uploading: 'Uploading', converting: 'Converting' };
 
+/** Progress, error or link of an archive. */
 function ArchiveState({ part: { at, name, message, share, url } }: { part: Part }) {
   if (at === 'failed') return <span class="trouble">{message}</span>;
   if (at === 'done') {
@@ -49,7 +50,7 @@ function ArchiveState({ part: { at, name, message, share, url } }: { part: Part 
   }
   return (
     <span class="archive-progress">
-      <span class="quiet">{WORDS[at]}</span>
+      <span class="quiet">{LABELS[at]}</span>
       <progress {...(at === 'uploading' && { value: share })} aria-label={`Making ${name}`} />
     </span>
   );

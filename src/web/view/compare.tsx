@@ -5,11 +5,11 @@ import { formatChange, formatSize } from '../format.ts';
 import { compared, type Done, type Item } from '../state/items.ts';
 import { Icon } from './icons.tsx';
 
-/** The result beside what it was made of, in a dialog. */
+/** Dialog that compares a result with its original. */
 export function Compare({ item }: { item: Item }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const { file, state, seen } = item;
-  const shown = useMemo(() => (state.peek() as Done).result, [state]);
+  const result = useMemo(() => (state.peek() as Done).result, [state]);
   useEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog
@@ -22,13 +22,13 @@ export function Compare({ item }: { item: Item }) {
     >
       <div class="compare-head">
         <div>
-          <h2 id="compare-title">{shown.name}</h2>
+          <h2 id="compare-title">{result.name}</h2>
           <p class="quiet number">
-            {formatSize(file.size)} → {formatSize(shown.blob.size)},{' '}
-            {formatChange(file.size, shown.blob.size)}
+            {formatSize(file.size)} → {formatSize(result.blob.size)},{' '}
+            {formatChange(file.size, result.blob.size)}
           </p>
         </div>
-        <a class="button" href={shown.url} download={shown.name}>
+        <a class="button" href={result.url} download={result.name}>
           <Icon name="save" />
           Save
         </a>
@@ -36,42 +36,46 @@ export function Compare({ item }: { item: Item }) {
           <Icon name="remove" />
         </button>
       </div>
-      {isPdf(shown.blob) ? (
-        <iframe class="sheet" src={`${shown.url}#navpanes=0`} title={`The PDF ${shown.name}`} />
+      {isPdf(result.blob) ? (
+        <iframe class="sheet" src={`${result.url}#navpanes=0`} title={`The PDF ${result.name}`} />
       ) : (
-        <Pictures file={file} result={shown.url} both={Boolean(seen.value?.thumbnail)} />
+        <Pictures file={file} result={result.url} both={Boolean(seen.value?.thumbnail)} />
       )}
     </dialog>
   );
 }
 
-/** Both pictures one over the other; the slider says where the one ends and the other begins. */
+/**
+ * The original over the result, divided by a slider.
+ *
+ * @param both whether the browser can show the original
+ */
 function Pictures({ file, result, both }: { file: File; result: string; both: boolean }) {
   const original = useMemo(() => URL.createObjectURL(file), [file]);
   useEffect(() => () => URL.revokeObjectURL(original), [original]);
   const split = useSignal(50);
-  const whole = useSignal(false);
+  const zoomed = useSignal(false);
   const stage = useRef<HTMLElement>(null);
-  // What was in the middle, and the divider with it, is in sight after the zoom, too.
+  // Keep the divider and the vertical centre in view after zooming.
   useLayoutEffect(() => {
     if (!stage.current) return;
     const { scrollWidth, scrollHeight, clientWidth, clientHeight } = stage.current;
     const left = (split.peek() / 100) * scrollWidth - clientWidth / 2;
     stage.current.scrollTo(left, (scrollHeight - clientHeight) / 2);
-  }, [whole.value]);
-  const follow = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
+  }, [zoomed.value]);
+  const moveDivider = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
     if (event.type === 'pointermove' && event.buttons !== 1) return;
     const { left, width } = event.currentTarget.getBoundingClientRect();
     split.value = Math.round(Math.min(100, Math.max(0, ((event.clientX - left) / width) * 100)));
   };
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
-      <section ref={stage} class={whole.value ? 'stage whole' : 'stage'} tabIndex={0} aria-label="Picture">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard */}
+      <section ref={stage} class={zoomed.value ? 'stage whole' : 'stage'} tabIndex={0} aria-label="Picture">
         <div
           class="pair"
           style={{ '--split': `${split.value}%` }}
-          {...(both && { onPointerDown: follow, onPointerMove: follow })}
+          {...(both && { onPointerDown: moveDivider, onPointerMove: moveDivider })}
         >
           <img class="after" src={result} alt="The result" draggable={false} />
           {both && <img class="before" src={original} alt="The original" draggable={false} />}
@@ -103,9 +107,9 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
         <button
           type="button"
           class="button plain"
-          aria-pressed={whole.value}
+          aria-pressed={zoomed.value}
           onClick={() => {
-            whole.value = !whole.value;
+            zoomed.value = !zoomed.value;
           }}
         >
           Zoom to 100%

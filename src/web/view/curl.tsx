@@ -3,7 +3,7 @@ import { mostFiles } from '../state/batch-size.ts';
 import { command } from '../state/curl.ts';
 import { announcement } from '../state/items.ts';
 
-/** The same thing as a command. */
+/** The curl command for the current options and files. */
 export function Curl() {
   const copied = useSignal('');
   const copy = async (): Promise<void> => {
@@ -15,7 +15,7 @@ export function Curl() {
     <details class="curl" onToggle={({ currentTarget }) => currentTarget.open && mostFiles()}>
       <summary>As curl</summary>
       <textarea readOnly rows={6} aria-label="The command" value={command} />
-      {/* Browsers give the clipboard to pages that came by HTTPS or from the machine itself. */}
+      {/* Browsers provide the clipboard only over HTTPS and on localhost. */}
       {navigator.clipboard && (
         <button type="button" class="button plain" onClick={copy}>
           {copied.value === command.value ? 'Copied' : 'Copy'}

@@ -4,7 +4,7 @@ import { accepted, formats } from '../state/formats.ts';
 import { items } from '../state/items.ts';
 import { Icon, Millstone } from './icons.tsx';
 
-/** Where files are dropped, though anywhere on the page will do; and two ways to pick them. */
+/** Shows where to drop files, which works anywhere on the page, and has pickers for files and folders. */
 export function DropZone() {
   return (
     <section class={dragged.value ? 'drop over' : 'drop'} aria-label="Add files">
@@ -13,7 +13,7 @@ export function DropZone() {
         <h2>{dragged.value ? 'Let go to add them' : 'Drop images here'}</h2>
         <p>
           or paste one, or choose them.
-          {items.value.length === 0 && <span class="kinds"> {kinds()}</span>}
+          {items.value.length === 0 && <span class="kinds"> {formatInputs()}</span>}
         </p>
         {skipped.value > 0 && <p class="left-out">{leftOutWords()}</p>}
       </div>
@@ -32,7 +32,7 @@ interface PickerProps {
   onFiles: (files: File[]) => void;
 }
 
-/** A file input that looks like a button: the input is there, unseen, and takes the focus. */
+/** A file input that looks like a button. The input is visually hidden, but focusable. */
 function Picker({ label, icon, folder = false, onFiles }: PickerProps) {
   return (
     <label class={folder ? 'button plain picker' : 'button picker'}>
@@ -44,7 +44,7 @@ function Picker({ label, icon, folder = false, onFiles }: PickerProps) {
         {...(folder && { webkitdirectory: true })}
         onChange={({ currentTarget }) => {
           const files = [...(currentTarget.files ?? [])];
-          currentTarget.value = ''; // so that the same files can be picked again
+          currentTarget.value = ''; // lets the user pick the same files again
           if (files.length > 0) onFiles(files);
         }}
       />
@@ -54,12 +54,13 @@ function Picker({ label, icon, folder = false, onFiles }: PickerProps) {
   );
 }
 
-/** For when what had the focus is gone with the list. */
+/** Focuses the file picker, for use when the focused element is removed with the list. */
 export function focusPicker(): void {
   document.querySelector<HTMLElement>('.picker input')?.focus();
 }
 
-function kinds(): string {
+/** Lists the labels of the server's input formats. */
+function formatInputs(): string {
   const inputs = formats.value?.input ?? [];
   const labels = Object.values(INPUTS).filter(({ names }) => names.some((name) => inputs.includes(name)));
   return labels.map(({ label }) => label).join(', ');

@@ -7,7 +7,7 @@ import { Icon } from './icons.tsx';
 import { ignoreDoubleClick } from './ignore-double-click.ts';
 import { useFocusFallback } from './use-focus-fallback.ts';
 
-/** One file: what it is, how far it has come, and what can be done with it. */
+/** A file with its preview, state and actions. */
 export function FileRow({ item }: { item: Item }) {
   const { file, seen, state } = item;
   const row = useFocusFallback<HTMLLIElement>();
@@ -51,21 +51,22 @@ export function FileRow({ item }: { item: Item }) {
   );
 }
 
-/** The focus goes to the same button of the next row, or to where files come from, instead of nowhere. */
+/** Focuses the same button of the next or previous row, or the file picker if there is none. */
 function focusNeighbour(button: HTMLElement): void {
-  const gone = button.closest('li');
-  const neighbour = gone?.nextElementSibling ?? gone?.previousElementSibling;
+  const row = button.closest('li');
+  const neighbour = row?.nextElementSibling ?? row?.previousElementSibling;
   if (neighbour) neighbour.querySelector<HTMLElement>('.file-remove')?.focus();
   else focusPicker();
 }
 
-/** The picture, or what kind of file it is where the browser cannot show it. */
+/** The thumbnail, or the type of the file if the browser cannot decode it. */
 function Thumbnail({ src, kind }: { src: string | undefined; kind: string }) {
   return (
     <div class="thumbnail">{src ? <img src={src} alt="" /> : <span aria-hidden="true">{kind}</span>}</div>
   );
 }
 
+/** State, progress or result of a file. */
 function FileState({ item: { file, state } }: { item: Item }) {
   const { value } = state;
   switch (value.at) {
@@ -94,6 +95,7 @@ function FileState({ item: { file, state } }: { item: Item }) {
   }
 }
 
+/** Sizes of a file before and after its conversion. */
 function Outcome({ file, result: { blob, name, seen } }: { file: File; result: Result }) {
   return (
     <>
@@ -112,6 +114,7 @@ function Outcome({ file, result: { blob, name, seen } }: { file: File; result: R
   );
 }
 
+/** Buttons for the actions that a file's state allows. */
 function Actions({ item }: { item: Item }) {
   const { file, state } = item;
   const { value } = state;
@@ -154,6 +157,7 @@ interface ActionProps {
   onClick: () => void;
 }
 
+/** A button that names its file for screen readers. */
 function Action({ label, icon, of, onClick }: ActionProps) {
   return (
     <button

@@ -1,13 +1,12 @@
-/** The few drawings of the page; each is beside words that say the same. */
+/** Angles of the millstone's furrows, in degrees. */
+const FURROW_ANGLES = [0, 60, 120, 180, 240, 300];
 
-const GROOVES = [0, 60, 120, 180, 240, 300];
-
-/** The mark: a millstone, which turns while something is converted. */
+/** The logo, a millstone. It turns while files are converted. */
 export function Millstone({ turning }: { turning: boolean }) {
   return (
     <svg class={turning ? 'millstone turning' : 'millstone'} viewBox="0 0 32 32" aria-hidden="true">
       <circle class="stone" cx="16" cy="16" r="15" />
-      {GROOVES.map((angle) => (
+      {FURROW_ANGLES.map((angle) => (
         <path
           key={angle}
           class="furrow"
@@ -30,6 +29,7 @@ const PATHS = {
   arrow: 'M3 8h10M9.5 4.5 13 8l-3.5 3.5',
 };
 
+/** An icon. Decorative: every icon stands beside a text label. */
 export function Icon({ name }: { name: keyof typeof PATHS }) {
   return (
     <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">

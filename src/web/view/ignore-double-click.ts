@@ -1,6 +1,6 @@
-/** What a press does, unless it is the second of a double click: by then the button may mean the opposite. */
+/** Wraps a click handler to ignore the second click of a double click, since the button may have changed its action. */
 export const ignoreDoubleClick =
-  (act: () => void) =>
+  (handler: () => void) =>
   ({ detail }: { readonly detail: number }): void => {
-    if (detail < 2) act();
+    if (detail < 2) handler();
   };

@@ -9,6 +9,7 @@ import { FileRow } from './file-row.tsx';
 import { Millstone } from './icons.tsx';
 import { OptionsForm } from './options-form.tsx';
 
+/** The whole page. */
 export function Page() {
   return (
     <>
@@ -19,7 +20,7 @@ export function Page() {
         </p>
         <h1>Convert images</h1>
       </header>
-      <HoldNotice />
+      <BackoffNotice />
       <main class={items.value.length > 0 ? 'desk' : 'desk empty'}>
         <DropZone />
         <aside class="side" aria-label="Choices">
@@ -50,39 +51,39 @@ export function Page() {
   );
 }
 
-/** Why nothing goes on, for those who see the notice and for those who hear it. */
-const WHY = {
+/** Reasons of a backoff, for the notice and for screen readers. */
+const BACKOFF_MESSAGES = {
   limit: 'The server takes so many requests a minute and no more.',
   busy: 'The server takes no files at the moment.',
   away: 'The server cannot be reached.',
 };
 
-/** Why nothing goes on at the moment, and when it will. */
-function HoldNotice() {
-  const held = backoff.value;
-  if (!held) return null;
+/** Notice of the current backoff and its remaining time. */
+function BackoffNotice() {
+  const current = backoff.value;
+  if (!current) return null;
   return (
     <section class="notice" aria-label="Waiting">
-      <strong>{WHY[held.why]}</strong> It goes on by itself{' '}
-      {held.why === 'away' ? (
+      <strong>{BACKOFF_MESSAGES[current.why]}</strong> It goes on by itself{' '}
+      {current.why === 'away' ? (
         'as soon as the server is back.'
       ) : (
         <>
-          in <span class="number">{held.seconds} s</span>.
+          in <span class="number">{current.seconds} s</span>.
         </>
       )}
     </section>
   );
 }
 
-/** The progress of all together, for those who hear the page; without the seconds, which would be read one by one. */
+/** Progress of all files for screen readers. Omits the countdown, which would be read out every second. */
 function Progress() {
   const { done, failed, busy } = counts.value;
   if (done + failed + busy === 0) return null;
   return (
     <>
       {done} of {items.value.length} converted{failed > 0 && `, ${failed} failed`}.{' '}
-      {backoff.value && busy > 0 && WHY[backoff.value.why]}
+      {backoff.value && busy > 0 && BACKOFF_MESSAGES[backoff.value.why]}
     </>
   );
 }
