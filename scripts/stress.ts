@@ -24,8 +24,8 @@ const seconds = Number(values.seconds);
 const seed = Number(values.seed);
 const MIB = 1024 ** 2;
 /**
- * Maximum growth in bytes of the median memory of the server process between the first and last sixth of the run, after
- * warm-up. The margin allows for garbage that is not collected yet.
+ * Maximum growth in bytes of the median memory of the server process from the second to the last sixth of the run. The
+ * margin allows for garbage that is not collected yet.
  */
 const MAX_GROWTH = 40 * MIB;
 

@@ -1,9 +1,10 @@
+/** @module Filter that refuses dangerous system calls and allows all others. */
 import type { CallName } from './call-numbers.ts';
 import { FCNTL, IOCTL, O_ASYNC, PRCTL, SIGKILL } from './flags.ts';
 import type { Filter, Rule } from './rules.ts';
 import { OWN_LIMITS_READ, THREADS_ONLY } from './shared-rules.ts';
 
-/** What no converter of pictures needs, by what could be done with it. */
+/** Calls that an image converter does not need, by what an attacker could do with them. */
 const REFUSED: Readonly<Record<string, readonly CallName[]>> = {
   'talks to others, or has the kernel do it': [
     ...(['socket', 'socketpair', 'connect', 'bind', 'listen', 'accept', 'accept4'] as const),
@@ -65,7 +66,7 @@ const REFUSED: Readonly<Record<string, readonly CallName[]>> = {
 
 const BY_ARGUMENTS: Readonly<Partial<Record<CallName, Rule>>> = {
   clone: THREADS_ONLY,
-  // Its flags are in memory, where a filter cannot look. C libraries then call clone.
+  // The flags of clone3 are in memory, which a filter cannot read. After ENOSYS, C libraries call clone.
   clone3: 'absent',
   fcntl: {
     action: 'refuse',
@@ -94,7 +95,7 @@ const BY_ARGUMENTS: Readonly<Partial<Record<CallName, Rule>>> = {
     ],
   },
   prlimit64: OWN_LIMITS_READ,
-  // setpriv sets this after it has loaded the filter.
+  // setpriv sets PR_SET_PDEATHSIG to SIGKILL after loading the filter.
   prctl: {
     action: 'refuse',
     when: [
@@ -106,7 +107,10 @@ const BY_ARGUMENTS: Readonly<Partial<Record<CallName, Rule>>> = {
   },
 };
 
-/** Everything but what reaches other processes, other files or the kernel: for tools that the allow-list does not fit. */
+/**
+ * Refuses calls that reach other processes, other files or privileged parts of the kernel. For systems on which the
+ * tools make calls that the allow-list lacks.
+ */
 export const DENY_LIST: Filter = {
   calls: {
     ...Object.fromEntries(
