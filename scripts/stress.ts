@@ -78,7 +78,7 @@ try {
     ...filesLeft(server.tempDir),
     ...processesLeft(server.tempDir).map((pid) => `process ${pid}`),
   ];
-  rows.unshift({ name: 'no runFault, all the time', tally, left: leftovers });
+  rows.unshift({ name: 'no fault, all the time', tally, left: leftovers });
 
   report(samples, server.loopDelay());
 } finally {
@@ -88,7 +88,7 @@ process.exitCode = problems.length > 0 ? 1 : 0;
 
 function report(samples: readonly { own: number; tree: number }[], loopDelay: number | undefined): void {
   const total = emptyTally();
-  console.log('\nrequests    right   wrong    left  runFault and answers');
+  console.log('\nrequests    right   wrong    left  fault and answers');
   for (const { name, tally, left, notRun } of rows) {
     if (notRun) {
       console.log(`${' '.repeat(32)}  ${name}: NOT RUN, ${notRun}`);
