@@ -21,11 +21,11 @@ install_tools() {
   [ -n "$missing" ] || return 0
   case $(package_manager) in
     apt)  install_with_apt "$missing" ;;
-    brew) run_or_tell brew install $(brew_names "$missing") ;;
-    *)    tell "$missing (Debian's names); install them with your system's package manager" ;;
+    brew) run_or_fail brew install $(brew_names "$missing") ;;
+    *)    fail_missing "$missing (Debian's names); install them with your system's package manager" ;;
   esac
   still=$(missing_packages)
-  [ -z "$still" ] || tell "$still"
+  [ -z "$still" ] || fail_missing "$still"
 }
 
 # Prints the Debian names of the packages whose programs are missing.
@@ -96,11 +96,11 @@ brew_names() {
 
 install_with_apt() {
   if [ "$(id -u)" = 0 ]; then
-    apt_install '' "$1" || tell_command "$(apt_command '' "$1")"
+    apt_install '' "$1" || fail_with_command "$(apt_command '' "$1")"
   elif has sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
-    apt_install sudo "$1" || tell_command "$(apt_command 'sudo ' "$1")"
+    apt_install sudo "$1" || fail_with_command "$(apt_command 'sudo ' "$1")"
   else
-    tell_command "$(apt_command 'sudo ' "$1")"
+    fail_with_command "$(apt_command 'sudo ' "$1")"
   fi
 }
 
@@ -129,9 +129,9 @@ apt_command() {
   echo "$1apt-get update && $1apt-get install -y --no-install-recommends $2"
 }
 
-run_or_tell() {
+run_or_fail() {
   say "$*"
-  "$@" || tell_command "$*"
+  "$@" || fail_with_command "$*"
 }
 
 # --- npm packages and the build ----------------------------------------------
@@ -167,8 +167,8 @@ build() {
 
 say() { echo "imagemill: $*"; }
 fail() { say "$*" >&2; exit 1; }
-tell() { fail "these are missing: $1"; }
-tell_command() { fail "these are missing: $missing. Install them with:
+fail_missing() { fail "these are missing: $1"; }
+fail_with_command() { fail "these are missing: $missing. Install them with:
   $1"; }
 
 main

@@ -394,4 +394,5 @@ export const CALL_NUMBERS = {
   writev: [20, 66],
 } as const satisfies Readonly<Record<string, Numbers>>;
 
+/** Name of a system call. */
 export type CallName = keyof typeof CALL_NUMBERS;
