@@ -1,7 +1,9 @@
 /**
- * Accepts what the fixtures become now as what they are to become: `npm run baseline`. Writes the figures of this
- * machine's ImageMagick, and of version 7 by a Debian 13 where this machine has 6 and can make one. Before that it
- * says what changed; `git diff` shows the commands that did it.
+ * @module Records the current conversion results of the fixtures as the new baseline: `npm run baseline`.
+ *
+ * First prints what changed since the last baseline. Then writes the fingerprints for the ImageMagick of this machine.
+ * If that is version 6, repeats both steps for version 7 in a Debian 13 chroot, where `scripts/debian-13.sh` can make
+ * one. To see which commands caused a change, run `git diff` on the baseline.
  */
 import { spawnSync } from 'node:child_process';
 import { pino } from 'pino';
@@ -11,13 +13,13 @@ import { createConversionEngine } from '../src/conversion/engine.ts';
 
 const root = new URL('..', import.meta.url).pathname;
 process.chdir(root);
-const HERE_ALONE = process.argv.includes('--here');
-/** What scripts/debian-13.sh ends with where it cannot make one. */
+const THIS_MACHINE_ONLY = process.argv.includes('--here');
+/** Exit status of `scripts/debian-13.sh` when it cannot create the chroot (`EX_TEMPFAIL` of sysexits.h). */
 const NO_DEBIAN_13 = 75;
 
-const mill = await createConversionEngine(loadConfig(process.env), pino({ level: 'error' }));
-const major = mill.toolchain.magick?.major;
-await mill.close();
+const engine = await createConversionEngine(loadConfig(process.env), pino({ level: 'error' }));
+const major = engine.toolchain.magick?.major;
+await engine.close();
 const file = `fixtures/baseline/imagemagick-${major}.json`;
 const run = (...words: string[]) => runProgram(['regress', ...words], { env: process.env, version: '' });
 
@@ -26,7 +28,7 @@ await run('check', 'fixtures', '--against', file, '--report', `baseline-${major}
 const matrix = ['--matrix', 'fixtures/baseline/matrix.yaml'];
 process.exitCode = await run('record', 'fixtures', ...matrix, '--to', file, '--figures-only');
 
-if (major === 6 && !HERE_ALONE && process.exitCode === 0) {
+if (major === 6 && !THIS_MACHINE_ONLY && process.exitCode === 0) {
   const { status } = spawnSync('sh', ['scripts/debian-13.sh', 'node', 'scripts/baseline.ts', '--here'], {
     stdio: 'inherit',
   });

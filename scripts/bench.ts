@@ -1,6 +1,7 @@
 /**
- * Measures the service beside a plain sharp server, the bare command line and an echo, in turns in one run:
- * `npm run bench -- [--quick] [--only PART] [--out NAME] [--reuse N]`. It writes bench/NAME.md and .svg.
+ * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
+ * -- [--quick] [--only PART] [--out NAME] [--reuse N]`. Alternates between them in one run. Writes `bench/NAME.md` and
+ * `bench/NAME.svg`.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, tmpdir } from 'node:os';
@@ -23,16 +24,16 @@ import { summary } from './bench/summary.ts';
 const { values: flags } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
-    /** Only pairs whose name this regular expression finds, as in "photo 0.75 MP → webp 300". */
+    /** Regular expression that selects the pairs to run by name, such as "photo 0.75 MP → webp 300". */
     only: { type: 'string', default: '' },
     clients: { type: 'string' },
     seconds: { type: 'string' },
     rounds: { type: 'string' },
     reuse: { type: 'string', default: '' },
     out: { type: 'string', default: 'report' },
-    /** Instead: so many conversions of a small photo, and the memory meanwhile. */
+    /** Runs only this: the given number of conversions of a small photo, while sampling memory. */
     soak: { type: 'string' },
-    /** Instead: a thousand conversions of the pictures in this folder. */
+    /** Runs only this: 1000 conversions of the images in the given folder. */
     photos: { type: 'string' },
   },
 });
@@ -92,7 +93,9 @@ function jobs(images: readonly Image[]): Job[] {
   });
 }
 
-/** Everybody in turns, as often as there are rounds, so that a slow moment of the machine hits all. */
+/**
+ * Measures all servers and tools in turns, once per round, so that a slow moment of the machine affects all of them.
+ */
 async function compare(
   job: Job,
   count: number,
@@ -100,16 +103,16 @@ async function compare(
   tools: Tools,
 ): Promise<Row | undefined> {
   const measured: Record<'ours' | 'sharp' | 'echo', Measured[]> = { ours: [], sharp: [], echo: [] };
-  const lines: number[] = [];
+  const commandLine: number[] = [];
   const xargs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
     for (const name of ['ours', 'sharp', 'echo'] as const) {
       if (name === 'sharp' && !(job.format in SHARP_OPTIONS)) continue;
       const length = { seconds: name === 'echo' ? seconds / 4 : seconds };
-      const one = await measure(servers[name], job, count, length);
-      if (one) measured[name].push(one);
+      const measurement = await measure(servers[name], job, count, length);
+      if (measurement) measured[name].push(measurement);
     }
-    if (count === 1) push(lines, await commandLineMs(job, tools, seconds));
+    if (count === 1) push(commandLine, await commandLineMs(job, tools, seconds));
     if (count === 8) {
       const expected = measured.ours.at(-1)?.perSecond ?? 1;
       push(xargs, await xargsPerSecond(job, tools, availableParallelism(), seconds, expected));
@@ -120,7 +123,7 @@ async function compare(
   return {
     ...{ image: image.name, pixels: image.pixels, format, side, clients: count },
     ...measured,
-    ...{ commandLineMs: lines, xargsPerSecond: xargs },
+    ...{ commandLineMs: commandLine, xargsPerSecond: xargs },
   };
 }
 
@@ -128,12 +131,12 @@ function push(values: number[], value: number | undefined): void {
   if (value !== undefined) values.push(value);
 }
 
-/** Those that the service finds. */
+/** Finds the tools that the service would use. */
 async function findTools(): Promise<Tools & { readonly versions: string }> {
   const config = loadConfig({ PATH: process.env.PATH, TEMP_DIR: folder, SANDBOX: 'off', CONCURRENCY: '1' });
-  const mill = await createConversionEngine(config, pino({ level: 'error' }));
-  await mill.close();
-  const { magick, rsvg } = mill.toolchain;
+  const engine = await createConversionEngine(config, pino({ level: 'error' }));
+  await engine.close();
+  const { magick, rsvg } = engine.toolchain;
   if (!magick || !rsvg) throw new Error('ImageMagick or librsvg is missing');
   const versions = `ImageMagick ${magick.version}, librsvg ${rsvg.version}`;
   return { magick: { path: magick.path, major: magick.major }, rsvg: rsvg.path, versions };

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes this checkout ready: the tools, the npm packages, the build. Runs before `npm start`
-# and `npm test`, does only what is missing, and is over in a moment when nothing is.
+# Prepares this checkout: installs the tools and the npm packages, and builds. Runs before
+# `npm start` and `npm test`. Skips steps that are already done.
 #
 #   sh scripts/bootstrap.sh serve|test|docker
 set -eu
@@ -21,28 +21,28 @@ install_tools() {
   [ -n "$missing" ] || return 0
   case $(package_manager) in
     apt)  install_with_apt "$missing" ;;
-    brew) run_or_tell brew install $(brew_names "$missing") ;;
-    *)    tell "$missing (Debian's names); install them with your system's package manager" ;;
+    brew) run_or_fail brew install $(brew_names "$missing") ;;
+    *)    fail_missing "$missing (Debian's names); install them with your system's package manager" ;;
   esac
   still=$(missing_packages)
-  [ -z "$still" ] || tell "$still"
+  [ -z "$still" ] || fail_missing "$still"
 }
 
-# Debian's names of the packages whose programs are not here.
+# Prints the Debian names of the packages whose programs are missing.
 missing_packages() {
   magick=$(magick_version)
   [ -n "$magick" ] || printf 'imagemagick '
   [ -n "${RSVG_BIN:-}" ] || has rsvg-convert || printf 'librsvg2-bin '
-  # Version 6, which Debian 12 has, needs help with WebP that moves and AVIF that is transparent.
+  # ImageMagick 6 (Debian 12) needs separate tools for animated WebP and transparent AVIF.
   if [ "$magick" != 7 ] && [ "$(package_manager)" = apt ]; then
     has img2webp || printf 'webp '
     has heif-convert || printf 'libheif-examples '
   fi
-  # What hides files from the tools: newer versions of setpriv do, where they are not bubblewrap does.
+  # The sandbox hides files with Landlock (newer versions of setpriv) or else with bubblewrap.
   if [ "$(package_manager)" = apt ]; then
     setpriv --help 2>/dev/null | grep -q landlock || has bwrap || printf 'bubblewrap '
   fi
-  # The tests look at results with other pairs of eyes, and at the service as a browser and as curl.
+  # The tests check results with independent decoders, and the service with a browser and curl.
   if [ "$purpose" != serve ]; then
     has pdftoppm || printf 'poppler-utils '
     has curl || printf 'curl '
@@ -53,12 +53,12 @@ missing_packages() {
     has_daemon nginx || printf 'nginx-light '
     has qpdf || printf 'qpdf '
     has exiftool || printf 'libimage-exiftool-perl '
-    # The system's own Python, which may not be the first on the path, is the one that packages are for.
+    # Debian packages are for /usr/bin/python3, which may not be the first Python on the PATH.
     /usr/bin/python3 -c 'import PIL' 2>/dev/null || python3 -c 'import PIL' 2>/dev/null || printf 'python3-pil '
     has chromium || has chromium-browser || has google-chrome || [ -d /Applications/Chromium.app ] ||
       [ -d '/Applications/Google Chrome.app' ] || printf 'chromium '
   fi
-  # The tests of the image make one, and what it is based on. Newer Debians have the command in a package of its own.
+  # The container tests build the image and its base image. Newer Debian versions package the docker command separately.
   if [ "$purpose" = docker ]; then
     has_daemon debootstrap || printf 'debootstrap '
     has_daemon dockerd || printf 'docker.io '
@@ -66,7 +66,7 @@ missing_packages() {
   fi
 }
 
-# 6 or 7, or nothing. Other programs are called convert, too: only the version text counts.
+# Prints 6, 7 or nothing. Checks the version text, because other programs are also called convert.
 magick_version() {
   for candidate in ${MAGICK_BIN:-} $(on_path magick) $(on_path convert); do
     version=$("$candidate" -version 2>/dev/null </dev/null | sed -n 's/^Version: ImageMagick \([67]\)\..*/\1/p' | head -n 1)
@@ -83,7 +83,7 @@ on_path() {
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# Programs that not every user has on the path.
+# Finds programs in /usr/sbin, which is not on the PATH of every user.
 has_daemon() { has "$1" || [ -x "/usr/sbin/$1" ]; }
 
 package_manager() {
@@ -96,11 +96,11 @@ brew_names() {
 
 install_with_apt() {
   if [ "$(id -u)" = 0 ]; then
-    apt_install '' "$1" || tell_command "$(apt_command '' "$1")"
+    apt_install '' "$1" || fail_with_command "$(apt_command '' "$1")"
   elif has sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
-    apt_install sudo "$1" || tell_command "$(apt_command 'sudo ' "$1")"
+    apt_install sudo "$1" || fail_with_command "$(apt_command 'sudo ' "$1")"
   else
-    tell_command "$(apt_command 'sudo ' "$1")"
+    fail_with_command "$(apt_command 'sudo ' "$1")"
   fi
 }
 
@@ -115,7 +115,7 @@ apt_install() {
   return $status
 }
 
-# Nothing that is installed for the tests may start by itself: Debian's packages ask this script first.
+# Prevents installed services from starting: Debian packages run policy-rc.d before they start a service.
 without_daemons() {
   policy=/usr/sbin/policy-rc.d
   if [ -n "$2" ]; then
@@ -129,9 +129,9 @@ apt_command() {
   echo "$1apt-get update && $1apt-get install -y --no-install-recommends $2"
 }
 
-run_or_tell() {
+run_or_fail() {
   say "$*"
-  "$@" || tell_command "$*"
+  "$@" || fail_with_command "$*"
 }
 
 # --- npm packages and the build ----------------------------------------------
@@ -139,16 +139,16 @@ run_or_tell() {
 install_packages() {
   stamp=node_modules/.installed-from
   sum=$(cksum package.json package-lock.json)
-  # Somebody may have taken the development packages away since.
+  # Reinstall if development packages were removed since (npm prune).
   [ "$(cat $stamp 2>/dev/null)" != "$sum" ] || [ ! -x node_modules/.bin/mocha ] || [ ! -x node_modules/.bin/node ] || return 0
   say 'installing npm packages'
   npm ci --include=dev --no-audit --no-fund --loglevel=error
-  # Where install scripts are switched off, the packaged Node is not in place yet.
+  # If install scripts are disabled, the packaged Node.js is not in place yet.
   node_modules/.bin/node --version >/dev/null 2>&1 || npm rebuild node --ignore-scripts=false --loglevel=error
   printf '%s\n' "$sum" >$stamp
 }
 
-# npm puts node_modules/.bin first on the PATH of its scripts, so that is the Node they get.
+# Scripts of npm run with node_modules/.bin first on the PATH, so check the version found there.
 check_node() {
   PATH=$PWD/node_modules/.bin:$PATH
   node -e 'const [major, minor] = process.versions.node.split("."); process.exit(+major > 22 || (+major === 22 && +minor >= 17) ? 0 : 1)' ||
@@ -163,12 +163,12 @@ build() {
   npm run --silent build
 }
 
-# --- words -------------------------------------------------------------------
+# --- messages ----------------------------------------------------------------
 
 say() { echo "imagemill: $*"; }
 fail() { say "$*" >&2; exit 1; }
-tell() { fail "these are missing: $1"; }
-tell_command() { fail "these are missing: $missing. Install them with:
+fail_missing() { fail "these are missing: $1"; }
+fail_with_command() { fail "these are missing: $missing. Install them with:
   $1"; }
 
 main

@@ -1,12 +1,11 @@
 #!/bin/sh
-# Runs a command of this checkout in a Debian 13, whose ImageMagick is 7, on a machine that has another:
+# Runs a command of this checkout in a Debian 13 chroot with ImageMagick 7, on a machine with another version:
 #
 #   sudo sh scripts/debian-13.sh mocha 'test/process/**/*.test.ts'
 #
-# The system is made once, by debootstrap, in DEBIAN_13 (by default below the temporary folder), and has what the
-# tests need but a browser. The command runs in a chroot with mounts of its own, which end with it; it can make none, so
-# that tests which mount something are skipped. Status 75, as
-# sysexits has it, when that cannot be done here.
+# debootstrap creates the system once, in DEBIAN_13 (by default below the temporary folder), with everything that the tests
+# need except a browser. The command runs with its own mounts, which are removed when it ends. It cannot mount anything
+# itself, so tests that need mounts are skipped. Exits with 75 (EX_TEMPFAIL of sysexits.h) if this machine cannot do that.
 set -eu
 cd "$(dirname "$0")/.."
 root=${DEBIAN_13:-${TMPDIR:-/tmp}/imagemill-debian-13}
@@ -25,7 +24,7 @@ if [ ! -e "$root/.made" ]; then
   touch "$root/.made"
 fi
 mkdir -p "$root/checkout"
-# test/process/sandbox/broken-codec.test.ts needs it; a compiler would double the size of the system.
+# Compile the program for test/process/sandbox/broken-codec.test.ts here: a compiler would double the size of the system.
 if command -v cc >/dev/null; then
   cc -static -O1 -pthread -o "$root/usr/local/bin/imagemill-broken-codec" test/helpers/broken-codec.c ||
     echo 'imagemill: no stand-in for a broken codec in the Debian 13' >&2

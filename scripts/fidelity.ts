@@ -1,7 +1,7 @@
 /**
- * Runs every image of a folder through all outputs and compares each result with the picture that
- * independent decoders see: `npm run fidelity -- FOLDER`. Prints what differs, worst first, and a
- * summary. Ends with 1 when anything is on the list.
+ * @module Converts every image of a folder to all output formats and compares each result with what independent
+ * decoders (sharp and Pillow) show: `npm run fidelity -- FOLDER`. Prints the differences, worst first, and a summary.
+ * Exits with 1 if there are differences.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -22,7 +22,7 @@ if (!folder) {
 }
 const log = pino({ level: 'warn' });
 const config = loadConfig(process.env);
-const mill = await createConversionEngine(config, log);
+const engine = await createConversionEngine(config, log);
 try {
   const verdicts: Verdict[] = [];
   for (const name of (await readdir(folder)).sort()) {
@@ -33,15 +33,15 @@ try {
     );
     if (!INPUT_TYPES.includes(type as InputType)) continue;
     const source = { name, bytes, type: type as InputType };
-    const attempts = await convertFile(mill, source);
-    const shown = await referenceFrom(source);
-    verdicts.push(...(await Promise.all(attempts.map((attempt) => judge(source, shown, attempt)))));
+    const attempts = await convertFile(engine, source);
+    const references = await referenceFrom(source);
+    verdicts.push(...(await Promise.all(attempts.map((attempt) => judge(source, references, attempt)))));
     process.stderr.write('.');
   }
   process.stderr.write('\n');
-  const { text, differences } = report(verdicts, mill.toolchain.magick?.version ?? 'none');
+  const { text, differences } = report(verdicts, engine.toolchain.magick?.version ?? 'none');
   console.log(text);
   process.exitCode = differences > 0 ? 1 : 0;
 } finally {
-  await mill.close();
+  await engine.close();
 }

@@ -1,7 +1,7 @@
 /**
- * Writes assets/srgb.icc: sRGB as a small ICC v4 profile (three primaries and one
- * parametric curve). Figures: IEC 61966-2-1, its primaries adapted to D50 by the
- * Bradford method as ICC.1:2022 asks; layout: ICC.1:2022, sections 7 to 10.
+ * @module Writes `assets/srgb.icc`: sRGB as a small ICC v4 profile with three primaries and one parametric curve.
+ * Values: IEC 61966-2-1, with the primaries adapted to D50 by the Bradford method, as ICC.1:2022 requires. Layout:
+ * ICC.1:2022, sections 7 to 10.
  */
 import { writeFileSync } from 'node:fs';
 
@@ -14,7 +14,7 @@ const PRIMARIES = {
 const BRADFORD_D65_TO_D50 = [
   1.04788, 0.02292, -0.05022, 0.02959, 0.99048, -0.01707, -0.00925, 0.01508, 0.75168,
 ];
-/** Y = (aX+b)^g from X = d on, Y = cX below. */
+/** Parameters g, a, b, c, d of the curve: Y = (aX + b)^g for X ≥ d, and Y = cX below. */
 const CURVE = [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045];
 
 const u16 = (value: number) => Buffer.from([value >> 8, value & 255]);
@@ -36,15 +36,15 @@ const element = (type: string, ...body: Buffer[]) => {
   return Buffer.concat([data, Buffer.alloc(-data.length & 3)]);
 };
 const text = (content: string) => {
-  const letters = Buffer.from(content, 'utf16le').swap16();
+  const encoded = Buffer.from(content, 'utf16le').swap16();
   return element(
     'mluc',
     u32(1),
     u32(12),
     Buffer.from('enUS', 'latin1'),
-    u32(letters.length),
+    u32(encoded.length),
     u32(28),
-    letters,
+    encoded,
   );
 };
 
@@ -60,12 +60,12 @@ const tags: [string, Buffer][] = [
   ['bTRC', curve],
 ];
 
-const HEADER = 128;
+const HEADER_BYTES = 128;
 const blocks: Buffer[] = [];
 const offsets = new Map<Buffer, number>();
-let end = HEADER + 4 + tags.length * 12;
+let end = HEADER_BYTES + 4 + tags.length * 12;
 for (const [, data] of tags) {
-  if (offsets.has(data)) continue; // the three curves are one
+  if (offsets.has(data)) continue; // the three channels share one curve
   offsets.set(data, end);
   blocks.push(data);
   end += data.length;
@@ -74,7 +74,7 @@ const table = tags.map(([name, data]) =>
   Buffer.concat([Buffer.from(name, 'latin1'), u32(offsets.get(data) as number), u32(data.length)]),
 );
 
-const header = Buffer.alloc(HEADER);
+const header = Buffer.alloc(HEADER_BYTES);
 header.writeUInt32BE(end, 0);
 header.writeUInt32BE(0x04400000, 8); // version 4.4
 header.write('mntrRGB XYZ ', 12, 'latin1');

@@ -1,10 +1,11 @@
 /**
- * Makes the filters in `assets/seccomp/`: `node scripts/make-seccomp.ts`. What they allow is in `scripts/seccomp/`:
- * `allow-list.ts` has the calls that the tools were seen to make, `deny-list.ts` what no tool may do, for systems whose
- * tools make other calls.
+ * @module Generates the seccomp filters in `assets/seccomp/`: `node scripts/make-seccomp.ts`. The rules are in
+ * `scripts/seccomp/`: `allow-list.ts` has the system calls that the tools were recorded to make; `deny-list.ts` has the
+ * calls that no tool may make, for systems whose tools make other calls.
  *
- * Under either a tool opens no socket, starts no process, signals none and changes none. So abort(3), which signals the
- * process itself, ends by an instruction, or with status 127 where a handler of ImageMagick aborts once more.
+ * Under either filter, a tool cannot open sockets, start processes, send signals or change other processes. abort(3)
+ * signals the process itself, so it ends with an illegal instruction instead, or with status 127 if an ImageMagick
+ * signal handler aborts again.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { ALLOW_LIST } from './seccomp/allow-list.ts';

@@ -1,6 +1,6 @@
 /**
- * Measures batches on a server process of its own and prints the figures that bench/README.md
- * quotes: `npm run build && node scripts/measure-batch.ts [folder of images]`.
+ * @module Measures `POST /batch` on a server process of its own and prints the figures in bench/README.md: `npm run
+ * build && node scripts/measure-batch.ts [folder of images]`.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -10,8 +10,8 @@ import sharp from 'sharp';
 
 const MIB = 1024 * 1024;
 const RUNS = 5;
-/** Clock ticks a second in /proc, on every Linux that Node runs on. */
-const TICKS = 100;
+/** Clock ticks per second in /proc: 100 on every Linux that Node supports. */
+const TICKS_PER_SECOND = 100;
 
 const folder = process.argv[2] ?? new URL('../fixtures/images', import.meta.url).pathname;
 const tempDir = mkdtempSync(join(tmpdir(), 'measure-batch-'));
@@ -39,12 +39,12 @@ try {
     .map((name) => readFileSync(join(folder, name)));
   const ratios: number[] = [];
   for (let run = 0; run < RUNS; run += 1) {
-    const [before, ownBefore] = [processorSeconds('children'), processorSeconds('own')];
+    const [before, ownCpuBefore] = [cpuSeconds('children'), cpuSeconds('own')];
     const started = performance.now();
     const bytes = await send(base, images, 'webp');
     const wall = (performance.now() - started) / 1000;
-    const cpu = processorSeconds('children') - before;
-    const own = processorSeconds('own') - ownBefore;
+    const cpu = cpuSeconds('children') - before;
+    const own = cpuSeconds('own') - ownCpuBefore;
     ratios.push(wall / (cpu / 2));
     console.log(
       `${images.length} images of ${folder} to webp, ${bytes} bytes: wall ${wall.toFixed(2)} s, ` +
@@ -60,6 +60,7 @@ try {
   rmSync(tempDir, { recursive: true, force: true });
 }
 
+/** Resolves to the base URL of the API once the server has printed its address. */
 function listening(): Promise<string> {
   return new Promise((resolve, reject) => {
     let output = '';
@@ -72,7 +73,7 @@ function listening(): Promise<string> {
   });
 }
 
-/** Noise that compresses badly, 3 MP, filled up to exactly 10 MiB behind its end. */
+/** Creates a 3 MP JPEG of noise, which compresses badly, padded to exactly 10 MiB after its end marker. */
 async function largePhoto(): Promise<Buffer> {
   const noise = { type: 'gaussian', mean: 128, sigma: 50 } as const;
   const jpeg = await sharp({ create: { width: 2000, height: 1500, channels: 3, background: 'grey', noise } })
@@ -81,7 +82,11 @@ async function largePhoto(): Promise<Buffer> {
   return Buffer.concat([jpeg, Buffer.alloc(10 * MIB)], 10 * MIB);
 }
 
-/** Sends a batch and reads the whole answer; returns its size in bytes. */
+/**
+ * Sends a batch and reads the whole response.
+ *
+ * @returns the size of the response in bytes
+ */
 async function send(base: string, files: readonly Buffer[], format: string): Promise<number> {
   const form = new FormData();
   form.append('format', format);
@@ -95,15 +100,16 @@ async function send(base: string, files: readonly Buffer[], format: string): Pro
   return bytes;
 }
 
+/** Returns the peak resident memory of the server in bytes (`VmHWM`). */
 function peakRss(): number {
   const status = readFileSync(`/proc/${server.pid}/status`, 'utf8');
   return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) * 1024;
 }
 
-/** Processor time of the server's children that have ended, or its own: fields 14 to 17 of proc(5). */
-function processorSeconds(whose: 'own' | 'children'): number {
+/** Returns the CPU time in seconds of the server itself, or of its terminated children: fields 14 to 17 of proc(5). */
+function cpuSeconds(whose: 'own' | 'children'): number {
   const stat = readFileSync(`/proc/${server.pid}/stat`, 'latin1');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const at = whose === 'own' ? 11 : 13;
-  return (Number(fields[at]) + Number(fields[at + 1])) / TICKS;
+  return (Number(fields[at]) + Number(fields[at + 1])) / TICKS_PER_SECOND;
 }

@@ -1,12 +1,12 @@
 /**
- * Records which system calls the tools make: every fixture to every output, with several options, each as a command
- * of its own and through a process that waits for images.
+ * @module Records the system calls that the tools make: converts every fixture to every output with several options,
+ * both with a new process for each command and through pre-started workers.
  *
  *     node scripts/record-syscalls.ts [FOLDER]
  *     sh scripts/debian-13.sh node scripts/record-syscalls.ts
  *
- * Needs strace. FOLDER holds more images. Prints one line per call: the name, the arguments that the filter may look at,
- * and how many times the call was made. `scripts/seccomp/allow-list.ts` is made from the lines of Debian 12 and 13.
+ * Requires strace. FOLDER holds additional images. Prints one line per call: the name, the arguments that a filter can
+ * check, and the number of calls. `scripts/seccomp/allow-list.ts` is derived from the output on Debian 12 and 13.
  */
 import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -20,7 +20,7 @@ import { detectType } from '../src/conversion/input/detect.ts';
 import type { ConvertOptions } from '../src/conversion/plan/types.ts';
 import { INPUT_TYPES, type InputType, OUTPUT_TYPES } from '../src/formats.ts';
 
-/** The tools, at the places where Debian has them. */
+/** Paths of the tools on Debian. */
 const TOOLS = [
   '/usr/bin/magick',
   '/usr/bin/convert',
@@ -30,14 +30,14 @@ const TOOLS = [
 ];
 const FIXTURES = ['images', 'traps'].map((name) => new URL(`../fixtures/${name}`, import.meta.url).pathname);
 
-/** How the fixtures are converted to each output. A `client` has a process that waits for images do it. */
+/** Options for each conversion. With `client`, a pre-started worker runs the conversion. */
 const VARIANTS: readonly (Omit<ConvertOptions, 'format'> & { readonly client?: string })[] = [
   { quality: 80, stripMetadata: true },
   { quality: 100, stripMetadata: false, width: 17, background: '#336699', client: 'recording' },
   { quality: 30, stripMetadata: true, height: 4000, frames: 'first', pages: 'first', client: 'recording' },
 ];
 
-/** Which arguments of a call to record, as strace prints them, by their places. */
+/** Positions of the arguments to record for each call, in the order that strace prints them. */
 const RECORDED: Readonly<Record<string, readonly number[]>> = {
   ...{ fcntl: [1], ioctl: [1], prctl: [0], arch_prctl: [0], prlimit64: [0, 1], madvise: [2], socket: [0, 1] },
   ...{ mmap: [2, 3], mprotect: [2], clone: [0, 1, 2], futex: [1], seccomp: [0], mremap: [3], openat: [2] },
@@ -48,12 +48,12 @@ const [traces, tracedTools] = [join(folder, 'traces'), join(folder, 'tools')];
 try {
   await makeTracedTools();
   await convertEverything([...FIXTURES, ...process.argv.slice(2)]);
-  for (const [call, times] of [...(await countCalls())].sort()) console.log(`${call}\t${times}`);
+  for (const [call, count] of [...(await countCalls())].sort()) console.log(`${call}\t${count}`);
 } finally {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Makes a folder of scripts that are named as the tools, and run each of them under strace. */
+/** Creates a folder of scripts named after the tools. Each runs its tool under strace. */
 async function makeTracedTools(): Promise<void> {
   await Promise.all([mkdir(traces), mkdir(tracedTools)]);
   for (const tool of TOOLS.filter((path) => existsSync(path))) {
@@ -64,16 +64,17 @@ async function makeTracedTools(): Promise<void> {
   }
 }
 
+/** Converts every image in `folders` with the traced tools, with all formats and variants. */
 async function convertEverything(folders: readonly string[]): Promise<void> {
   const settings = { PATH: tracedTools, TEMP_DIR: join(folder, 'work'), SANDBOX: 'off', CONCURRENCY: '1' };
   const config = loadConfig({ ...settings, CONVERT_TIMEOUT_MS: '120000' });
-  const mill = await createConversionEngine(config, pino({ level: 'fatal' }, pino.destination(2)));
+  const engine = await createConversionEngine(config, pino({ level: 'fatal' }, pino.destination(2)));
   for (const path of folders.flatMap((from) => readdirSync(from).map((name) => join(from, name)))) {
     const verdict = path.endsWith('.json') ? 'unknown' : await detectType(readFileSync(path), true);
     if (!INPUT_TYPES.includes(verdict as InputType)) continue;
     for (const format of OUTPUT_TYPES) {
       for (const { client, ...options } of VARIANTS) {
-        const workspace = await mill.workspaces.open();
+        const workspace = await engine.workspaces.open();
         const job = await workspace.folder('image');
         await copyFile(path, join(job, 'in'));
         const source = {
@@ -82,16 +83,16 @@ async function convertEverything(folders: readonly string[]): Promise<void> {
           label: path,
           ...(client && { client }),
         };
-        // A fixture that is refused has shown what the tools call all the same.
-        await mill.convert(source, { format, ...options }, new AbortController().signal).catch(() => {});
+        // A rejected fixture still produces a trace.
+        await engine.convert(source, { format, ...options }, new AbortController().signal).catch(() => {});
         await workspace.remove();
       }
     }
   }
-  await mill.close();
+  await engine.close();
 }
 
-/** Counts the calls in all traces, by name and recorded arguments. */
+/** Counts the calls in all traces by name and recorded arguments. */
 async function countCalls(): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (const name of readdirSync(traces)) {
@@ -103,11 +104,11 @@ async function countCalls(): Promise<Map<string, number>> {
   return counts;
 }
 
-/** A line of strace such as `1234 fcntl(3, F_GETFL) = 0`, as `fcntl F_GETFL`. */
+/** Formats a line of strace output such as `1234 fcntl(3, F_GETFL) = 0` as `fcntl F_GETFL`. */
 function describe(line: string): string | undefined {
   const [, name, rest = ''] = /^\d+ +(\w+)\((.*)/.exec(line) ?? [];
   if (!name) return undefined;
   const places = RECORDED[name] ?? [];
-  const words = rest.split(/, |\)/);
-  return [name, ...places.map((place) => words[place] ?? '')].join(' ');
+  const args = rest.split(/, |\)/);
+  return [name, ...places.map((place) => args[place] ?? '')].join(' ');
 }

@@ -1,6 +1,6 @@
 /**
- * Makes the README's pictures of the page and of a report anew, on a server of its own:
- * `npm run build && node scripts/screenshots.ts [folder]`.
+ * @module Takes the screenshots of the web page and of a regression report for the README, on a server of its own: `npm
+ * run build && node scripts/screenshots.ts [folder]`.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -66,12 +66,14 @@ try {
   server.kill();
 }
 
+/** Saves a screenshot as `NAME.webp`. */
 async function save(name: string, png: Buffer): Promise<void> {
   await sharp(png)
     .webp({ quality: 82 })
     .toFile(join(folder, `${name}.webp`));
 }
 
+/** Uploads the files on the page, converts them and waits until each has a result or an error. */
 async function convertAll(page: Page, files: readonly Picture[]): Promise<void> {
   const payload = files.map(({ name, content }) => ({ name, mimeType: '', buffer: content }));
   await page.getByLabel('Choose files').setInputFiles(payload);
@@ -82,7 +84,7 @@ async function convertAll(page: Page, files: readonly Picture[]): Promise<void> 
     .waitFor();
 }
 
-/** The address, once the server says it. */
+/** Resolves to the URL of the server once it has printed its address. */
 async function listening(): Promise<string> {
   const lines = createInterface(server.stdout);
   for (;;) {

@@ -1,7 +1,8 @@
 /**
- * Load and faults on a real server: `npm run test:stress -- [--seconds 600] [--seed 1]`. A crowd of
- * good, bad and hostile clients is served by one server all the time, while others are put through
- * one fault after another. Prints a table and ends with 1 when anything went wrong.
+ * @module Stress test: load and faults on a real server. `npm run test:stress -- [--seconds 600] [--seed 1]`.
+ *
+ * One server handles good, bad and hostile clients for the whole run, while other servers go through one runFault after
+ * another. Prints a table. Exits with 1 if an answer was wrong, files or processes were left behind, or memory grew.
  */
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,7 +23,10 @@ const { values } = parseArgs({
 const seconds = Number(values.seconds);
 const seed = Number(values.seed);
 const MIB = 1024 ** 2;
-/** Of the server's own memory, between its first and its last sixth; the collector is not called on the hour. */
+/**
+ * Maximum growth in bytes of the median memory of the server process from the second to the last sixth of the run. The
+ * margin allows for garbage that is not collected yet.
+ */
 const MAX_GROWTH = 40 * MIB;
 
 const search = process.env.PATH ?? '';
@@ -45,15 +49,15 @@ try {
 
   const samples: { own: number; tree: number }[] = [];
   const sampler = setInterval(() => samples.push(memoryOf(server.pid)), 500);
-  const over = new AbortController();
-  const calm = runClients(
+  const stop = new AbortController();
+  const baseLoad = runClients(
     { base: server.base, random: seeded(seed), clients: 4, good, others, excused: [503] },
-    over.signal,
+    stop.signal,
   );
 
   const started = performance.now();
   const share = Math.floor(seconds / Object.keys(FAULTS).length);
-  for (const [at, [name, fault]] of Object.entries(FAULTS).entries()) {
+  for (const [at, [name, runFault]] of Object.entries(FAULTS).entries()) {
     const parts = {
       seconds: Math.max(2, share - 2),
       random: seeded(seed + at + 1),
@@ -61,20 +65,20 @@ try {
       others: quickOthers,
       magick,
     };
-    rows.push({ name, ...(await fault(parts)) });
+    rows.push({ name, ...(await runFault(parts)) });
   }
   const left = seconds * 1000 - (performance.now() - started);
   if (left > 0) await new Promise((resolve) => setTimeout(resolve, left));
-  over.abort();
-  const tally = await calm;
+  stop.abort();
+  const tally = await baseLoad;
   clearInterval(sampler);
   const { code } = await server.end('SIGTERM');
   if (code !== 0) tally.wrong.push(`ended with status ${code}`);
-  const remains = [
+  const leftovers = [
     ...filesLeft(server.tempDir),
     ...processesLeft(server.tempDir).map((pid) => `process ${pid}`),
   ];
-  rows.unshift({ name: 'no fault, all the time', tally, left: remains });
+  rows.unshift({ name: 'no fault, all the time', tally, left: leftovers });
 
   report(samples, server.loopDelay());
 } finally {

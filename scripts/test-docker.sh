@@ -1,11 +1,10 @@
 #!/bin/sh
-# Builds docker/Dockerfile and has test/container/ try the image, by a Docker of its own:
+# Builds docker/Dockerfile and runs test/container/ on the image, with a separate Docker daemon:
 #
-#   sudo sh scripts/test-docker.sh [more words for mocha]
+#   sudo sh scripts/test-docker.sh [arguments for mocha]
 #
-# The image that it is based on is made by debootstrap, once; it and Docker's images stay in DOCKER_CACHE (by default
-# below the temporary folder), everything else ends with the script. Status 75, as sysexits has it, when that cannot be
-# done here.
+# debootstrap creates the base image once. The images are kept in DOCKER_CACHE (by default below the temporary folder);
+# everything else is removed when the script ends. Exits with 75 (EX_TEMPFAIL of sysexits.h) if this machine cannot do that.
 set -eu
 cd "$(dirname "$0")/.."
 cache=${DOCKER_CACHE:-${TMPDIR:-/tmp}/imagemill-docker}
@@ -14,13 +13,13 @@ base=$(sed -n 's/^ARG NODE_IMAGE=//p' docker/Dockerfile)
 PATH=$PWD/node_modules/.bin:$PATH
 export DOCKER_HOST="unix://$cache/socket"
 export DOCKER_CONFIG="$cache/config"
-# The builder that comes with Docker wherever it is from; the other one is a package of its own.
+# Use the classic builder, which every Docker package includes. BuildKit is a separate package in some.
 export DOCKER_BUILDKIT=0
 
 main() {
   [ "$(id -u)" = 0 ] || cannot 'only root can start a Docker of its own'
   unshare --mount true 2>/dev/null || cannot 'this machine allows no mounts'
-  # Again where that fails: which package has Docker's command may only be known when apt has been updated.
+  # Try twice: which package has the docker command may be unknown until apt-get update has run.
   sh scripts/bootstrap.sh docker || sh scripts/bootstrap.sh docker ||
     { command -v dockerd >/dev/null && exit 1 || cannot 'it could not be installed'; }
   mkdir -p -m 700 "$cache" "$DOCKER_CONFIG"
@@ -40,8 +39,8 @@ main() {
 
 # --- Docker ------------------------------------------------------------------
 
-# In a view of the mounts of its own, which goes with it; nothing of the machine's network is changed but for the
-# bridges of compose, which are gone before it ends.
+# Starts dockerd in its own mount namespace. The only changes to the network of the machine are the bridges of compose, which
+# are removed before the daemon stops.
 start_docker() {
   say 'starting a Docker'
   unshare --mount --propagation private dockerd --host "$DOCKER_HOST" --data-root "$cache/data" \
@@ -59,7 +58,7 @@ start_docker() {
     cannot "no networks: $(tail -n 1 "$log")"
 }
 
-# What an earlier run left, or this one.
+# Removes the containers and networks of this run or an earlier one.
 remove_all() {
   containers=$(docker ps --all --quiet)
   [ -z "$containers" ] || docker rm --force --volumes $containers >>"$log"
@@ -84,9 +83,10 @@ build() {
   docker build --network host --file "$file" "$@" . >>"$log" 2>&1 || fail "$(tail -n 20 "$log")"
 }
 
-# --- the image it is based on ------------------------------------------------
+# --- the base image ----------------------------------------------------------
 
-# Stands for the official one: Debian, Node.js and npm. How this machine reaches Debian and npm is in it, too.
+# Creates a stand-in for the official image, with Debian, Node.js and npm. It also gets the apt and npm settings of this
+# machine, so that it can reach its package sources.
 make_base() {
   say "making $base"
   root=$cache/base
@@ -112,7 +112,7 @@ host_npm() {
   [ ! -f "$authorities" ] || install -D -m 644 "$authorities" "$root$authorities"
 }
 
-# --- words -------------------------------------------------------------------
+# --- messages ----------------------------------------------------------------
 
 say() { echo "imagemill: $*" >&2; }
 fail() { say "$*"; exit 1; }

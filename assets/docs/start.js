@@ -1,14 +1,14 @@
 /* global SwaggerUIBundle */
 
-/** Dark where the system is. */
+/** Follows the colour scheme of the system. */
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
 dark.addEventListener('change', follow);
 follow();
 
 /**
- * A field that has no default starts empty, where the viewer would make a value up: a width of 1, for one. And what
- * is empty is not sent.
+ * Plugin that leaves fields without a default empty, where Swagger UI would invent a value (such as a width of 1), and
+ * does not send empty fields.
  */
 const startEmpty = ({ React }) => ({
   wrapComponents: {
@@ -29,6 +29,6 @@ SwaggerUIBundle({
   displayRequestDuration: true,
   tryItOutEnabled: true,
   defaultModelsExpandDepth: 0,
-  // Otherwise it would ask a server of its makers what it thinks of the document.
+  // By default, Swagger UI sends the document to validator.swagger.io.
   validatorUrl: null,
 });

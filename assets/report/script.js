@@ -1,4 +1,4 @@
-// The filters and sliders of a regression report. Without it, everything is shown.
+// Filters and sliders of a regression report. Without JavaScript, the report shows all findings.
 (() => {
   const findings = [...document.querySelectorAll('.finding')];
   const chips = [...document.querySelectorAll('.chip')];

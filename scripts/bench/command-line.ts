@@ -1,3 +1,4 @@
+/** @module Runs the commands of the service from a shell, without the service around them. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,8 +9,7 @@ import type { InputType, OutputType } from '../../src/formats.ts';
 import { type Job, percentile } from './load.ts';
 import { QUALITY } from './settings.ts';
 
-/** The same commands as the service runs, by a shell and with nothing around them. */
-
+/** Paths and versions of the tools. */
 export interface Tools {
   readonly magick: { readonly path: string; readonly major: 6 | 7 };
   readonly rsvg: string;
@@ -17,7 +17,12 @@ export interface Tools {
 
 const TYPES: Readonly<Record<string, InputType>> = { tiff: 'tiff', ico: 'ico' };
 
-async function commandsOf(job: Job, folder: string, tools: Tools): Promise<string[]> {
+/**
+ * Plans the conversion as the service does.
+ *
+ * @returns the command lines, one for each step
+ */
+async function commandLines(job: Job, folder: string, tools: Tools): Promise<string[]> {
   const { image, format, side } = job;
   writeFileSync(join(folder, 'in'), image.bytes);
   const extension = image.file.split('.').at(-1) as string;
@@ -30,8 +35,8 @@ async function commandsOf(job: Job, folder: string, tools: Tools): Promise<strin
     height: side,
   };
   const srgbProfile = new URL('../../assets/srgb.icc', import.meta.url).pathname;
-  const picture = await inspect(join(folder, 'in'), type);
-  const { steps } = plan(picture, options, { magick: tools.magick.major, srgbProfile });
+  const info = await inspect(join(folder, 'in'), type);
+  const { steps } = plan(info, options, { magick: tools.magick.major, srgbProfile });
   const programs = {
     magick: tools.magick.path,
     rsvg: tools.rsvg,
@@ -43,10 +48,14 @@ async function commandsOf(job: Job, folder: string, tools: Tools): Promise<strin
   );
 }
 
-/** Milliseconds from start to end, one after another: the median. Undefined when they fail. */
+/**
+ * Measures the command line with one conversion after another.
+ *
+ * @returns the median wall time in ms; undefined if a command fails
+ */
 export async function commandLineMs(job: Job, tools: Tools, seconds: number): Promise<number | undefined> {
-  return inFolder(async (folder) => {
-    const commands = (await commandsOf(job, folder, tools)).join(' && ');
+  return inTempFolder(async (folder) => {
+    const commands = (await commandLines(job, folder, tools)).join(' && ');
     const script = `${commands} >/dev/null || exit 1
       end=$(( \${EPOCHREALTIME/./} + ${Math.round(seconds * 1_000_000)} )); after=0
       while [ \${after/./} -lt $end ]; do
@@ -66,31 +75,35 @@ export async function commandLineMs(job: Job, tools: Tools, seconds: number): Pr
   });
 }
 
-/** Conversions a second by `xargs -P`, which starts the tool itself. Undefined where it takes two tools, or a file on standard input. */
+/**
+ * Measures `xargs -P`, which starts the tool itself.
+ *
+ * @returns conversions per second; undefined if the conversion takes two tools or reads from stdin
+ */
 export async function xargsPerSecond(
   job: Job,
   tools: Tools,
-  ways: number,
+  processes: number,
   seconds: number,
   expectedPerSecond: number,
 ): Promise<number | undefined> {
-  return inFolder(async (folder) => {
-    const [command, second] = await commandsOf(job, folder, tools);
+  return inTempFolder(async (folder) => {
+    const [command, second] = await commandLines(job, folder, tools);
     if (!command || second || command.includes('<')) return undefined;
-    const count = Math.max(2 * ways, Math.round(seconds * expectedPerSecond));
+    const count = Math.max(2 * processes, Math.round(seconds * expectedPerSecond));
     const numbered = command.replace(/:image\.(\w+)'$/, ":image-{}.$1'");
     const started = performance.now();
-    execFileSync('sh', ['-c', `seq ${count} | xargs -P ${ways} -I{} ${numbered} >/dev/null`], {
+    execFileSync('sh', ['-c', `seq ${count} | xargs -P ${processes} -I{} ${numbered} >/dev/null`], {
       cwd: folder,
     });
     return (count / (performance.now() - started)) * 1000;
   });
 }
 
-async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+async function inTempFolder<T>(action: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
   try {
-    return await work(folder);
+    return await action(folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -1,4 +1,6 @@
-/** The floor of any service that takes uploads: it reads the body and sends as many bytes back. */
+/**
+ * @module Echo server: reads the request body and sends it back. The lower bound for any service that takes uploads.
+ */
 import { createServer } from 'node:http';
 
 const server = createServer(async (req, res) => {

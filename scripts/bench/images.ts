@@ -1,46 +1,47 @@
+/** @module Generates the benchmark images, identical on every machine. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
 import { type Random, seeded } from '../stress/random.ts';
 
-/** The pictures that are measured: made here, the same on every machine. */
-
+/** A benchmark image. */
 export interface Image {
-  /** What the report calls it. */
+  /** Name in the report. */
   readonly name: string;
-  /** Its file's name. */
+  /** File name. */
   readonly file: string;
   readonly bytes: Buffer;
-  /** Of one frame. */
+  /** Pixels of one frame. */
   readonly pixels: number;
 }
 
-type Maker = () => Promise<Buffer>;
+type Generator = () => Promise<Buffer>;
 
-const MAKERS: Readonly<Record<string, readonly [file: string, width: number, height: number, make: Maker]>> =
-  {
-    'photo 12 MP': ['photo-12.jpg', 4000, 3000, () => photo(4000, 3000).then(jpeg)],
-    'photo 3 MP': ['photo-3.jpg', 2000, 1500, () => photo(2000, 1500).then(jpeg)],
-    'photo 0.75 MP': ['photo-0.75.jpg', 1000, 750, () => photo(1000, 750).then(jpeg)],
-    'photo 320×240': ['photo-320.jpg', 320, 240, () => photo(320, 240).then(jpeg)],
-    'png photo': ['photo.png', 1000, 750, async () => (await photo(1000, 750)).png().toBuffer()],
-    'png screen': ['screen.png', 1600, 1200, () => sharp(screen()).flatten().png().toBuffer()],
-    'gif animation': ['moving.gif', 320, 240, animation],
-    tiff: [
-      'photo.tiff',
-      1000,
-      750,
-      async () => (await photo(1000, 750)).tiff({ compression: 'lzw' }).toBuffer(),
-    ],
-    avif: ['photo.avif', 1000, 750, async () => (await photo(1000, 750)).avif({ effort: 2 }).toBuffer()],
-    svg: ['drawing.svg', 800, 600, async () => drawing()],
-    ico: ['icon.ico', 256, 256, icon],
-  };
+const GENERATORS: Readonly<
+  Record<string, readonly [file: string, width: number, height: number, make: Generator]>
+> = {
+  'photo 12 MP': ['photo-12.jpg', 4000, 3000, () => photo(4000, 3000).then(jpeg)],
+  'photo 3 MP': ['photo-3.jpg', 2000, 1500, () => photo(2000, 1500).then(jpeg)],
+  'photo 0.75 MP': ['photo-0.75.jpg', 1000, 750, () => photo(1000, 750).then(jpeg)],
+  'photo 320×240': ['photo-320.jpg', 320, 240, () => photo(320, 240).then(jpeg)],
+  'png photo': ['photo.png', 1000, 750, async () => (await photo(1000, 750)).png().toBuffer()],
+  'png screen': ['screen.png', 1600, 1200, () => sharp(screen()).flatten().png().toBuffer()],
+  'gif animation': ['moving.gif', 320, 240, animation],
+  tiff: [
+    'photo.tiff',
+    1000,
+    750,
+    async () => (await photo(1000, 750)).tiff({ compression: 'lzw' }).toBuffer(),
+  ],
+  avif: ['photo.avif', 1000, 750, async () => (await photo(1000, 750)).avif({ effort: 2 }).toBuffer()],
+  svg: ['drawing.svg', 800, 600, async () => drawing()],
+  ico: ['icon.ico', 256, 256, icon],
+};
 
-/** Makes them below `folder`. */
+/** Generates all images and writes them to `folder`. */
 export async function makeImages(folder: string): Promise<Image[]> {
   const images: Image[] = [];
-  for (const [name, [file, width, height, make]] of Object.entries(MAKERS)) {
+  for (const [name, [file, width, height, make]] of Object.entries(GENERATORS)) {
     const bytes = await make();
     writeFileSync(join(folder, file), bytes);
     images.push({ name, file, bytes, pixels: width * height });
@@ -51,8 +52,8 @@ export async function makeImages(folder: string): Promise<Image[]> {
 const jpeg = (picture: Sharp): Promise<Buffer> => picture.jpeg({ quality: 90 }).toBuffer();
 
 /**
- * Clouds of noise over smooth light, in octaves that grow fainter as they grow finer: its bits a pixel as JPEG
- * (about 1.8 at quality 90) are those of a photo.
+ * Generates noise in octaves; finer octaves are fainter. As JPEG it takes about as many bits per pixel as a photo: 1.8
+ * at quality 90.
  */
 async function photo(width: number, height: number): Promise<Sharp> {
   const random = seeded(width);
@@ -80,13 +81,13 @@ async function noise(random: Random, cells: number, width: number, height: numbe
     .toBuffer();
 }
 
-/** A window with text, a dark side bar and coloured tiles. */
+/** Draws a screenshot: a window with text, a dark sidebar and coloured tiles. */
 function screen(): Buffer {
-  const words = 'The quick brown fox jumps over 1234567890 lazy dogs. '.repeat(3);
+  const sentence = 'The quick brown fox jumps over 1234567890 lazy dogs. '.repeat(3);
   const lines = Array.from(
     { length: 58 },
     (_, row) =>
-      `<text x="290" y="${60 + row * 19}" font-size="14">${words.slice(row % 17, 110 + (row % 17))}</text>`,
+      `<text x="290" y="${60 + row * 19}" font-size="14">${sentence.slice(row % 17, 110 + (row % 17))}</text>`,
   );
   const tiles = Array.from(
     { length: 40 },
@@ -134,7 +135,7 @@ function drawing(): Buffer {
   );
 }
 
-/** One image of 256 pixels as PNG inside, as browsers' icons are. */
+/** Creates an icon with one PNG-compressed image of 256×256 pixels, as browser icons have. */
 async function icon(): Promise<Buffer> {
   const png = await (await photo(256, 256)).ensureAlpha().png().toBuffer();
   const head = Buffer.alloc(22);

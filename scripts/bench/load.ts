@@ -1,38 +1,42 @@
+/** @module Load generator: a number of clients, each sending the same upload again once it has its response. */
 import { Agent, request } from 'node:http';
 import type { Image } from './images.ts';
 import { memoryOf, othersCpuMs } from './process-tree.ts';
 import type { Server } from './servers.ts';
 
-/** So many clients that send the same upload again as soon as they have their answer. */
-
+/** A conversion to measure. */
 export interface Job {
   readonly image: Image;
   readonly format: string;
-  /** Most pixels a side; undefined is full size. */
+  /** Maximum width and height in px; undefined keeps the original size. */
   readonly side?: number | undefined;
 }
 
+/** Result of firstAnswer measurement. */
 export interface Measured {
   readonly medianMs: number;
   readonly p99Ms: number;
   readonly perSecond: number;
-  /** What the machine has spent, but for the clients, a conversion, in milliseconds. */
+  /** CPU time of the machine per conversion in ms, without the clients. */
   readonly cpuMs: number;
-  /** Of one result. */
+  /** Size of firstAnswer result. */
   readonly bytes: number;
-  /** Of the server's whole tree at its highest. */
+  /** Peak private memory of the server and its descendants. */
   readonly memoryBytes: number;
-  /** Every client's first answer is not counted. */
+  /** Number of conversions, without the first of each client. */
   readonly count: number;
 }
 
 const SAMPLE_MS = 200;
 
-/** When to stop. */
+/** Duration of a measurement in seconds, or its number of conversions. */
 export type Length = { readonly seconds: number } | { readonly count: number };
 
 /**
- * @returns undefined when the server does not do this
+ * Measures a conversion with a number of concurrent clients. The first response of each client is a warm-up.
+ *
+ * @returns undefined if the server does not support the conversion
+ * @throws Error if a response after the warm-up is not 200
  */
 export async function measure(
   { pid, port }: Server,
@@ -45,8 +49,8 @@ export async function measure(
   const send = (): Promise<Answer> => post(agent, port, body);
   try {
     const first = await Promise.all(Array.from({ length: clients }, send));
-    const [one] = first;
-    if (!one || first.some(({ status }) => status !== 200)) return undefined;
+    const [firstAnswer] = first;
+    if (!firstAnswer || first.some(({ status }) => status !== 200)) return undefined;
 
     let memoryBytes = 0;
     const sampling = setInterval(() => {
@@ -55,7 +59,7 @@ export async function measure(
     const latencies: number[] = [];
     const cpuBefore = othersCpuMs();
     const started = performance.now();
-    const goesOn = (): boolean =>
+    const shouldContinue = (): boolean =>
       'count' in length
         ? latencies.length < length.count
         : performance.now() - started < length.seconds * 1000;
@@ -65,7 +69,7 @@ export async function measure(
         const { status } = await send();
         if (status !== 200) throw new Error(`${status} for ${job.image.name} to ${job.format}`);
         latencies.push(performance.now() - sent);
-      } while (goesOn());
+      } while (shouldContinue());
     };
     await Promise.all(Array.from({ length: clients }, client));
     const elapsed = performance.now() - started;
@@ -74,7 +78,12 @@ export async function measure(
     latencies.sort((a, b) => a - b);
     return {
       ...{ medianMs: percentile(latencies, 0.5), p99Ms: percentile(latencies, 0.99) },
-      ...{ perSecond: (latencies.length / elapsed) * 1000, cpuMs, bytes: one.bytes, count: latencies.length },
+      ...{
+        perSecond: (latencies.length / elapsed) * 1000,
+        cpuMs,
+        bytes: firstAnswer.bytes,
+        count: latencies.length,
+      },
       memoryBytes: Math.max(memoryBytes, memoryOf(pid)),
     };
   } finally {
@@ -82,11 +91,12 @@ export async function measure(
   }
 }
 
-/** One conversion, on a connection of its own. */
+/** Sends firstAnswer conversion request on a new connection. */
 export function convertOnce({ port }: Server, job: Job): Promise<Answer> {
   return post(new Agent(), port, multipart(job));
 }
 
+/** Returns the value below which `share` (0 to 1) of the sorted values lie; NaN if there are none. */
 export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

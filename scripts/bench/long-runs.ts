@@ -1,3 +1,4 @@
+/** @module Long-running measurements: memory growth and rare slow conversions. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Image } from './images.ts';
@@ -5,29 +6,35 @@ import { convertOnce, measure, percentile } from './load.ts';
 import { cpuMsOf, privateBytes, residentBytes } from './process-tree.ts';
 import { startService } from './servers.ts';
 
-/** What shows only after a while: memory that grows, and the photo in a hundred that takes long. */
-
 const MIB = 1024 ** 2;
 
-/** Memory and processor time of the server's own process in so many conversions of one small photo by 8 clients. */
+/**
+ * Converts a small photo `conversions` times with 8 clients.
+ *
+ * @returns a sentence with the CPU time per conversion and the memory of the Node.js process at cpuMsEach tenth of the run
+ */
 export async function measureMemory(image: Image, conversions: number): Promise<string> {
   const server = await startService();
-  const seen: string[] = [];
+  const samples: string[] = [];
   let done = 0;
   const before = cpuMsOf(server.pid);
   while (done < conversions) {
     const measured = await measure(server, { image, format: 'jpg' }, 8, { count: conversions / 10 });
     done += measured?.count ?? conversions;
-    seen.push(
+    samples.push(
       `${(residentBytes(server.pid) / MIB).toFixed(0)} (${(privateBytes(server.pid) / MIB).toFixed(0)})`,
     );
   }
-  const each = (cpuMsOf(server.pid) - before) / done;
+  const cpuMsEach = (cpuMsOf(server.pid) - before) / done;
   server.end();
-  return `${each.toFixed(2)} ms of processor time of the Node.js process a conversion. Resident memory of the Node.js process (what no file stands behind) at every tenth of ${done} conversions: ${seen.join(', ')} MiB.`;
+  return `${cpuMsEach.toFixed(2)} ms of processor time of the Node.js process a conversion. Resident memory of the Node.js process (what no file stands behind) at every tenth of ${done} conversions: ${samples.join(', ')} MiB.`;
 }
 
-/** One after another, all pictures of a folder again and again, to webp. */
+/**
+ * Converts the images of a folder to WebP, one after another and repeatedly, until `conversions` are done.
+ *
+ * @returns a sentence with the share below one second, median, p99 and maximum
+ */
 export async function photos(folder: string, conversions: number): Promise<string> {
   const images = readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.(jpe?g|png|tiff?|webp|avif)$/i.test(entry.name))

@@ -1,56 +1,58 @@
+/** @module Reads CPU time and memory of the machine, a process or a process tree from /proc: see proc(5). */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Processor time of the machine and of a process, memory of a process and all its descendants: see proc(5). */
-
-/** Clock ticks a second in /proc, on every Linux that Node runs on. */
-const TICKS = 100;
+/** Clock ticks per second in /proc: 100 on every Linux that Node supports. */
+const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4096;
 
 interface Entry {
   readonly pid: number;
   readonly parent: number;
-  /** Its own, in milliseconds. */
+  /** CPU time of the process itself in ms. */
   readonly cpuMs: number;
 }
 
-function treeOf(root: number): Entry[] {
+function readTree(root: number): Entry[] {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .flatMap(entryOf);
+    .flatMap(readEntry);
   const tree = all.filter(({ pid }) => pid === root);
   for (const entry of tree) tree.push(...all.filter(({ parent }) => parent === entry.pid));
   return tree;
 }
 
 /**
- * What everybody but this process has taken of the machine since it started, in milliseconds: the tree of processes alone
- * does not tell, since nobody waits for what bubblewrap starts, and the kernel tidies up after it by itself.
+ * Returns the CPU time in ms since boot of everything but this process. The process tree alone would be incomplete: the
+ * parent does not wait for the children of bubblewrap, and the kernel cleans up after them.
  */
 export function othersCpuMs(): number {
-  const [user = 0, nice = 0, system = 0, , , interrupts = 0, softly = 0] = readFileSync(
+  const [user = 0, nice = 0, system = 0, , , interrupts = 0, softInterrupts = 0] = readFileSync(
     '/proc/stat',
     'latin1',
   )
     .split('\n', 1)
     .flatMap((line) => line.split(/\s+/).slice(1).map(Number));
   const own = process.cpuUsage();
-  const all = ((user + nice + system + interrupts + softly) * 1000) / TICKS;
+  const all = ((user + nice + system + interrupts + softInterrupts) * 1000) / TICKS_PER_SECOND;
   return all - (own.user + own.system) / 1000;
 }
 
-/** Of the process alone, in milliseconds. */
-export const cpuMsOf = (pid: number): number => entryOf(String(pid))[0]?.cpuMs ?? 0;
+/** Returns the CPU time of one process in ms; 0 if it has ended. */
+export const cpuMsOf = (pid: number): number => readEntry(String(pid))[0]?.cpuMs ?? 0;
 
-/** What would be free if the tree were not there, nearly: pages that no file stands behind, in bytes. */
+/**
+ * Returns the private memory in bytes of a process and its descendants: pages without a file behind them. This is
+ * nearly what would be free without the tree.
+ */
 export const memoryOf = (root: number): number =>
-  treeOf(root).reduce((sum, { pid }) => sum + privateBytes(pid), 0);
+  readTree(root).reduce((sum, { pid }) => sum + privateBytes(pid), 0);
 
-/** What one process holds, in bytes. */
+/** Returns the resident memory of one process in bytes. */
 export function residentBytes(pid: number): number {
   return (statm(pid)[1] ?? 0) * PAGE_BYTES;
 }
 
-function entryOf(name: string): Entry[] {
+function readEntry(name: string): Entry[] {
   try {
     const stat = readFileSync(`/proc/${name}/stat`, 'latin1');
     const fields = stat
@@ -58,13 +60,13 @@ function entryOf(name: string): Entry[] {
       .split(' ')
       .map(Number);
     const [parent = 0, user = 0, system = 0] = [1, 11, 12].map((at) => fields[at]);
-    return [{ pid: Number(name), parent, cpuMs: ((user + system) * 1000) / TICKS }];
+    return [{ pid: Number(name), parent, cpuMs: ((user + system) * 1000) / TICKS_PER_SECOND }];
   } catch {
     return []; // it has ended meanwhile
   }
 }
 
-/** What no file stands behind of what one process holds, in bytes. */
+/** Returns the private memory of one process in bytes: resident pages without a file behind them. */
 export function privateBytes(pid: number): number {
   const [, resident = 0, shared = 0] = statm(pid);
   return (resident - shared) * PAGE_BYTES;

@@ -1,8 +1,7 @@
+/** @module Formats the measurements as a Markdown table. */
 import type { Measured } from './load.ts';
 
-/** What was measured, as tables for people. */
-
-/** One pair of formats at one size with so many clients; several rounds of everybody in turns. */
+/** All rounds of one conversion (image, format and size) with one number of clients. */
 export interface Row {
   readonly image: string;
   readonly pixels: number;
@@ -10,30 +9,32 @@ export interface Row {
   readonly side?: number | undefined;
   readonly clients: number;
   readonly ours: readonly Measured[];
-  /** Empty where sharp does not do this. */
+  /** Empty if sharp does not support the conversion. */
   readonly sharp: readonly Measured[];
   readonly echo: readonly Measured[];
-  /** Of one after another, in milliseconds a round; only with one client. */
+  /** Median wall time in ms of one command after another, for ratiosByRound round. Only with one client. */
   readonly commandLineMs: readonly number[];
-  /** By two-way xargs; only with the most clients per processor that make sense. */
+  /** Conversions per second with `xargs -P`, for ratiosByRound round. Only with 8 clients. */
   readonly xargsPerSecond: readonly number[];
 }
 
+/** Median, minimum and maximum. */
 export interface Spread {
   readonly median: number;
   readonly least: number;
   readonly most: number;
 }
 
-/** Of each round's ratio, since rounds are what can be compared. */
+/** Divides the values of ratiosByRound round. Only values of the same round are comparable. */
 function ratios(ours: readonly number[], others: readonly number[]): Spread | undefined {
-  const each = ours.flatMap((value, round) => {
+  const ratiosByRound = ours.flatMap((value, round) => {
     const other = others[round];
     return other === undefined ? [] : [value / other];
   });
-  return each.length === 0 ? undefined : spread(each);
+  return ratiosByRound.length === 0 ? undefined : spread(ratiosByRound);
 }
 
+/** Returns median, minimum and maximum of the values, of which there must be at least one. */
 export function spread(values: readonly number[]): Spread {
   const sorted = [...values].sort((a, b) => a - b);
   return {
@@ -45,16 +46,18 @@ export function spread(values: readonly number[]): Spread {
 
 const perSecond = (rounds: readonly Measured[]): number[] => rounds.map((round) => round.perSecond);
 
-/** Of conversions a second, over the sharp server's. */
+/** Returns the conversions per second relative to the sharp server. */
 export const overSharp = ({ ours, sharp }: Row): Spread | undefined =>
   ratios(perSecond(ours), perSecond(sharp));
 
+/** Returns the median latency relative to the command line. */
 export const overCommandLine = ({ ours, commandLineMs }: Row): Spread | undefined =>
   ratios(
     ours.map(({ medianMs }) => medianMs),
     commandLineMs,
   );
 
+/** Returns the geometric mean of positive values. */
 export function geometricMean(values: readonly number[]): number {
   return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 }
@@ -69,6 +72,7 @@ const HEAD = [
   ],
 ];
 
+/** Formats the rows as a Markdown table with a header. */
 export function table(rows: readonly Row[]): string {
   const lines = [HEAD, HEAD.map(() => '---'), ...rows.map(cells)];
   return lines.map((line) => `| ${line.join(' | ')} |`).join('\n');

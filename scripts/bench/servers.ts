@@ -1,38 +1,45 @@
+/** @module Starts the servers to compare, each in a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The servers that are compared, each a process of its own. */
-
+/** A running server. */
 export interface Server {
   readonly pid: number;
   readonly port: number;
   end(): void;
 }
 
-const here = (path: string): string => new URL(path, import.meta.url).pathname;
+const resolvePath = (path: string): string => new URL(path, import.meta.url).pathname;
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
-// Otherwise a benchmark that is stopped would leave them running.
+// Run the exit handler on a signal, too: an interrupted benchmark must not leave servers running.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
-/** The service as it is shipped, but for the rate limit. */
+/** Starts the built service with default settings, but without a rate limit. */
 export function startService(settings: Readonly<Record<string, string>> = {}): Promise<Server> {
   const TEMP_DIR = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
-  return start(['--optimize-for-size', here('../../dist/main.js')], {
+  return start(['--optimize-for-size', resolvePath('../../dist/main.js')], {
     ...{ PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '0', TEMP_DIR },
     ...settings,
   });
 }
 
+/** Starts the sharp server with one libuv thread per processor. */
 export const startSharp = (): Promise<Server> =>
-  start([here('./sharp-server.ts')], { UV_THREADPOOL_SIZE: String(availableParallelism()) });
+  start([resolvePath('./sharp-server.ts')], { UV_THREADPOOL_SIZE: String(availableParallelism()) });
 
-export const startEcho = (): Promise<Server> => start([here('./echo-server.ts')], {});
+/** Starts the echo server. */
+export const startEcho = (): Promise<Server> => start([resolvePath('./echo-server.ts')], {});
 
+/**
+ * Starts a Node.js script and waits until it listens.
+ *
+ * @throws Error if the process exits first
+ */
 async function start(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
@@ -42,15 +49,15 @@ async function start(
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   running.add(child);
-  let said = '';
+  let output = '';
   const port = await new Promise<number>((resolve, reject) => {
     child.stdout.on('data', (chunk) => {
-      if (said.length > 10_000) return;
-      said += chunk;
-      const found = /listening on (?:http:\/\/\S+:)?(\d+)/.exec(said);
-      if (found) resolve(Number(found[1]));
+      if (output.length > 10_000) return;
+      output += chunk;
+      const match = /listening on (?:http:\/\/\S+:)?(\d+)/.exec(output);
+      if (match) resolve(Number(match[1]));
     });
-    child.once('exit', () => reject(new Error(`it ended: ${said}`)));
+    child.once('exit', () => reject(new Error(`it ended: ${output}`)));
   });
   return {
     pid: child.pid as number,

@@ -1,10 +1,11 @@
-/** What both are to do, so that their results can be compared. */
+/** @module Settings shared by both servers, so that their results are comparable. */
 
+/** Quality of lossy results, 1 to 100. */
 export const QUALITY = 80;
 
 /**
- * For sharp, what makes results of the same quality and about the same bytes: its defaults for WebP and JPEG, which
- * are ours; for PNG the filters and level that come nearest to ours in size; for GIF no dithering.
+ * Encoder options for sharp that give the same quality and about the same size as the service. WebP and JPEG: the
+ * defaults of sharp, which the service also uses. PNG: the filters and level nearest in size. GIF: no dithering.
  */
 export const SHARP_OPTIONS: Readonly<Record<string, object>> = {
   webp: { quality: QUALITY, effort: 4 },

@@ -1,6 +1,7 @@
 /**
- * What a developer writes in an afternoon: Express, multer and sharp. Set up for throughput as sharp's documentation
- * says (performance, concurrency): as many pictures at once as there are processors, one thread each, no cache.
+ * @module Reference server with Express, multer and sharp, as written in an afternoon. Configured for throughput as the
+ * sharp documentation recommends (performance, concurrency): as many images in parallel as there are processors, one
+ * thread each, no cache.
  */
 import { availableParallelism } from 'node:os';
 import express from 'express';

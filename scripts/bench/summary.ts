@@ -1,9 +1,10 @@
+/** @module Summarizes all rows in the figures that the README quotes. */
 import { geometricMean, overCommandLine, overSharp, type Row, spread } from './report.ts';
 
-/** The few figures that the README quotes, from all rows. */
-
+/** Pixels from which a full-size image counts as large. */
 const LARGE = 700_000;
 
+/** Returns the Markdown paragraphs of the summary. */
 export function summary(rows: readonly Row[]): string[] {
   const at8 = rows.filter(({ clients }) => clients === 8);
   const full = at8.filter(({ side, pixels }) => !side && pixels >= LARGE);
@@ -35,17 +36,17 @@ export function summary(rows: readonly Row[]): string[] {
 
 const list = (lines: readonly string[]): string => lines.map((line) => `- ${line}`).join('\n');
 
-function sharpLines(what: string, rows: readonly Row[]): string[] {
-  return line(what, rows, (row) => overSharp(row)?.median);
+function sharpLines(label: string, rows: readonly Row[]): string[] {
+  return line(label, rows, (row) => overSharp(row)?.median);
 }
 
-function lineLines(what: string, rows: readonly Row[]): string[] {
-  return line(what, rows, (row) => overCommandLine(row)?.median);
+function lineLines(label: string, rows: readonly Row[]): string[] {
+  return line(label, rows, (row) => overCommandLine(row)?.median);
 }
 
-function line(what: string, rows: readonly Row[], ratioOf: (row: Row) => number | undefined): string[] {
+function line(label: string, rows: readonly Row[], getRatio: (row: Row) => number | undefined): string[] {
   const found = rows.flatMap((row) => {
-    const ratio = ratioOf(row);
+    const ratio = getRatio(row);
     return ratio === undefined
       ? []
       : [{ ratio, name: `${row.image} → ${row.format}${row.side ? ` ${row.side} px` : ''}` }];
@@ -55,6 +56,6 @@ function line(what: string, rows: readonly Row[], ratioOf: (row: Row) => number 
   const nameOf = (value: number): string => found.find(({ ratio }) => ratio === value)?.name ?? '';
   const mean = geometricMean(found.map(({ ratio }) => ratio)).toFixed(2);
   return [
-    `${what}: geometric mean ${mean} of ${found.length} pairs, from ${least.toFixed(2)} (${nameOf(least)}) to ${most.toFixed(2)} (${nameOf(most)}).`,
+    `${label}: geometric mean ${mean} of ${found.length} pairs, from ${least.toFixed(2)} (${nameOf(least)}) to ${most.toFixed(2)} (${nameOf(most)}).`,
   ];
 }

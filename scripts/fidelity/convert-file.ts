@@ -1,3 +1,4 @@
+/** @module Converts one file with the engine of the service and default options. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
@@ -5,42 +6,42 @@ import { type ConvertOptions, INPUT_FILE, type Note } from '../../src/conversion
 import { type InputType, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
 import { readTags, remainingMetadata } from '../../test/helpers/exif.ts';
 
-/** One file through the service's own way of converting, as a client without wishes would have it. */
-
+/** A file to convert. */
 export interface Source {
   readonly name: string;
   readonly bytes: Buffer;
   readonly type: InputType;
 }
 
+/** Result or error of one conversion. `leaked` lists metadata that should have been stripped. */
 export type FileConversion = { readonly format: OutputType } & (
   | { readonly error: string }
   | { readonly result: Buffer; readonly notes: readonly Note[]; readonly leaked: readonly string[] }
 );
 
-/** The file in every format, side by side. */
-export async function convertFile(mill: ConversionEngine, source: Source): Promise<FileConversion[]> {
-  const workspace = await mill.workspaces.open();
+/** Converts the file to every output format in parallel. */
+export async function convertFile(engine: ConversionEngine, source: Source): Promise<FileConversion[]> {
+  const workspace = await engine.workspaces.open();
   try {
-    const made = await Promise.all(
+    const results = await Promise.all(
       OUTPUT_TYPES.map(async (format) => {
         const folder = await workspace.folder(format);
         await writeFile(join(folder, INPUT_FILE), source.bytes);
         const options: ConvertOptions = { format, quality: 80, stripMetadata: true };
         const file = { folder, type: source.type, label: source.name };
-        return mill.convert(file, options, new AbortController().signal).then(
+        return engine.convert(file, options, new AbortController().signal).then(
           ({ path, notes }) => ({ format, path, notes }),
           (error: Error) => ({ format, error: error.message }),
         );
       }),
     );
-    const tags = await readTags(made.flatMap((one) => ('path' in one ? [one.path] : [])));
+    const tags = await readTags(results.flatMap((one) => ('path' in one ? [one.path] : [])));
     return await Promise.all(
-      made.map(async (one) => {
+      results.map(async (one) => {
         if ('error' in one) return one;
-        const ofThis = tags.find(({ SourceFile }) => SourceFile === one.path) ?? {};
+        const fileTags = tags.find(({ SourceFile }) => SourceFile === one.path) ?? {};
         const { format, notes } = one;
-        return { format, notes, leaked: remainingMetadata(ofThis), result: await readFile(one.path) };
+        return { format, notes, leaked: remainingMetadata(fileTags), result: await readFile(one.path) };
       }),
     );
   } finally {

@@ -1,33 +1,36 @@
+/** @module Compares a result with what the independent decoders show. */
 import sharp from 'sharp';
 import { OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { type Difference, decode, difference, onGrey, type Pixels } from '../../test/helpers/pixels.ts';
 import type { FileConversion, Source } from './convert-file.ts';
 import { type Reference, withoutRepeats } from './reference.ts';
 
-/** Whether a result is the picture that the independent decoders see, and how far from it. */
-
+/** Outcome of one comparison. */
 export interface Verdict {
   readonly name: string;
   readonly format: OutputType;
-  /** In the words of the report; undefined when all is well. */
+  /** Kind of problem, as printed in the report; undefined if the result is correct. */
   readonly trouble?: 'failed' | 'unreadable' | 'size' | 'frames' | 'timing' | 'leaked' | 'differs';
   readonly detail: string;
   readonly measured?: Difference;
-  /** PSNR of sharp's own encoder at the same settings, where the format loses something. */
+  /** PSNR in dB of the sharp encoder with the same settings. Only for isLossy formats. */
   readonly sharps?: number;
-  /** Nobody else could read the file either. */
+  /** True if no independent decoder could read the file either. */
   readonly hopeless?: boolean;
 }
 
-/** In dB, how far a lossy result may stay behind sharp's own. Other code and defaults explain that much. */
-const LESS_THAN_SHARP = 1;
-/** A table of 256 colours is chosen in as many ways as there are programs. */
-const LESS_IN_GIF = 3;
-/** Nobody sees what is nearer than this, in dB; sharp's encoder may have been lucky. */
-const INVISIBLE = 43;
-/** Lossless formats may differ by the rounding of a colour transform: mean of all channels, of 255. */
-const ROUNDING = 1;
+/**
+ * Maximum PSNR difference in dB between a isLossy result and that of sharp, explained by different encoders and defaults.
+ */
+const MAX_PSNR_LOSS = 1;
+/** The same for GIF, where each program chooses the 256 colours differently. */
+const MAX_PSNR_LOSS_GIF = 3;
+/** PSNR in dB from which a difference is invisible, whatever sharp achieves. */
+const INVISIBLE_PSNR = 43;
+/** Maximum mean absolute error of lossless formats over all channels (0 to 255), from rounding in colour transforms. */
+const MAX_ROUNDING_ERROR = 1;
 
+/** Compares a conversion with all references and returns the verdict for the nearest one. */
 export async function judge(
   source: Source,
   shown: readonly Reference[],
@@ -39,43 +42,50 @@ export async function judge(
   }
   if (shown.length === 0)
     return { ...about, trouble: 'unreadable', detail: 'by the independent decoders', hopeless: true };
-  const opinions = await Promise.all(shown.map((one) => compare(one, attempt.result, attempt.format)));
-  const best = opinions.reduce((a, b) => (a.trouble && (!b.trouble || worse(a) > worse(b)) ? b : a));
+  const comparisons = await Promise.all(shown.map((one) => compare(one, attempt.result, attempt.format)));
+  const best = comparisons.reduce((a, b) =>
+    a.trouble && (!b.trouble || meanError(a) > meanError(b)) ? b : a,
+  );
   if (!best.trouble && attempt.leaked.length > 0) {
     return { ...about, ...best, trouble: 'leaked', detail: attempt.leaked.join(' ') };
   }
   return { ...about, ...best, detail: [best.detail, ...attempt.notes].filter(Boolean).join(', ') };
 }
 
-type ReferencePixels = Pick<Verdict, 'trouble' | 'detail' | 'measured' | 'sharps'>;
+type Comparison = Pick<Verdict, 'trouble' | 'detail' | 'measured' | 'sharps'>;
 
-const worse = ({ measured }: ReferencePixels): number => measured?.mae ?? Number.POSITIVE_INFINITY;
+const meanError = ({ measured }: Comparison): number => measured?.mae ?? Number.POSITIVE_INFINITY;
 
-async function compare(shown: Reference, result: Buffer, format: OutputType): Promise<ReferencePixels> {
-  const moves = OUTPUTS[format].animation && shown.moving !== undefined;
-  const frames = moves ? await framesOf(result) : undefined;
-  const same = frames === shown.delays.length || !moves ? shown : withoutRepeats(shown);
-  const expected = flattened(moves ? (same.moving as Pixels) : same.still, format);
+async function compare(shown: Reference, result: Buffer, format: OutputType): Promise<Comparison> {
+  const animated = OUTPUTS[format].animation && shown.moving !== undefined;
+  const frames = animated ? await countFrames(result) : undefined;
+  const same = frames === shown.delays.length || !animated ? shown : withoutRepeats(shown);
+  const expected = flattened(animated ? (same.moving as Pixels) : same.still, format);
   const actual = await decode(result, format);
   const detail = shown.by === 'sharp' ? '' : 'as Pillow shows it';
   if (actual.width !== expected.width || actual.height !== expected.height) {
     const sizes = `${actual.width}x${actual.height} instead of ${expected.width}x${expected.height}`;
-    return { trouble: moves && actual.width === expected.width ? 'frames' : 'size', detail: sizes };
+    return { trouble: animated && actual.width === expected.width ? 'frames' : 'size', detail: sizes };
   }
-  if (moves && same.delays.length > 1) {
-    const timing = await timingOf(result);
+  if (animated && same.delays.length > 1) {
+    const timing = await readTiming(result);
     const wanted = `${same.delays} x${same.plays}`;
     if (timing !== wanted) return { trouble: 'timing', detail: `${timing} instead of ${wanted}` };
   }
   const measured = difference(actual, expected);
-  const sharps = lossy(format)
-    ? await sharpsOwn(expected, format, moves ? shown.still.height : undefined)
+  const sharps = isLossy(format)
+    ? await sharpPsnr(expected, format, animated ? shown.still.height : undefined)
     : undefined;
-  const fine =
+  const acceptable =
     sharps === undefined
-      ? measured.mae <= ROUNDING
-      : measured.psnr >= Math.min(sharps - allowed(format), INVISIBLE);
-  return { ...(!fine && { trouble: 'differs' }), detail, measured, ...(sharps !== undefined && { sharps }) };
+      ? measured.mae <= MAX_ROUNDING_ERROR
+      : measured.psnr >= Math.min(sharps - maxPsnrLoss(format), INVISIBLE_PSNR);
+  return {
+    ...(!acceptable && { trouble: 'differs' }),
+    detail,
+    measured,
+    ...(sharps !== undefined && { sharps }),
+  };
 }
 
 function flattened(pixels: Pixels, format: OutputType): Pixels {
@@ -87,21 +97,25 @@ function flattened(pixels: Pixels, format: OutputType): Pixels {
   return { ...pixels, data };
 }
 
-async function framesOf(result: Buffer): Promise<number> {
+async function countFrames(result: Buffer): Promise<number> {
   return (await sharp(result, { animated: true }).metadata()).pages ?? 1;
 }
 
-async function timingOf(result: Buffer): Promise<string> {
+async function readTiming(result: Buffer): Promise<string> {
   const { delay = [], loop = 0 } = await sharp(result, { animated: true }).metadata();
   return `${delay} x${loop}`;
 }
 
-const lossy = (format: OutputType): boolean => format !== 'png' && format !== 'bmp';
+const isLossy = (format: OutputType): boolean => format !== 'png' && format !== 'bmp';
 
-const allowed = (format: OutputType): number => (format === 'gif' ? LESS_IN_GIF : LESS_THAN_SHARP);
+const maxPsnrLoss = (format: OutputType): number => (format === 'gif' ? MAX_PSNR_LOSS_GIF : MAX_PSNR_LOSS);
 
-/** PSNR of the same picture by sharp's encoder, decoded again; undefined where that does not hold such a picture. */
-async function sharpsOwn(
+/**
+ * Encodes the image with sharp and decodes it again.
+ *
+ * @returns the PSNR in dB; undefined if the format cannot hold the image
+ */
+async function sharpPsnr(
   picture: Pixels,
   format: OutputType,
   pageHeight?: number,

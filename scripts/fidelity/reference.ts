@@ -1,28 +1,28 @@
+/** @module Decodes a source with independent decoders: upright, in sRGB, 8 bits per channel. */
 import sharp, { type Sharp } from 'sharp';
 import { decodeByPillow } from '../../test/helpers/pillow.ts';
 import type { Pixels } from '../../test/helpers/pixels.ts';
 import type { Source } from './convert-file.ts';
 
-/** A source as independent decoders show it: upright, in sRGB, 8 bits a channel. */
-
+/** A source as one decoder shows it. */
 export interface Reference {
   readonly by: 'sharp' | 'Pillow';
-  /** What stands for the file where the output cannot move. */
+  /** The image for outputs without animation. */
   readonly still: Pixels;
-  /** All frames one below the other, when there are several. */
+  /** All frames of an animation, stacked vertically. */
   readonly moving?: Pixels;
   readonly delays: readonly number[];
-  /** How often it plays, 0 for ever. */
+  /** Loop count; 0 is forever. */
   readonly plays: number;
 }
 
-/** What viewers make of a frame that says nothing. */
+/** Duration in ms that viewers use for a frame without one. */
 const DEFAULT_DELAY_MS = 100;
 
-/** The same to look at: frames that are like the one before only make it stay longer. */
-export function withoutRepeats(shown: Reference): Reference {
-  const { moving, delays, still } = shown;
-  if (!moving) return shown;
+/** Merges consecutive identical frames and adds up their durations. */
+export function withoutRepeats(reference: Reference): Reference {
+  const { moving, delays, still } = reference;
+  if (!moving) return reference;
   const size = moving.width * still.height * 4;
   const frames: Buffer[] = [];
   const times: number[] = [];
@@ -33,19 +33,19 @@ export function withoutRepeats(shown: Reference): Reference {
     if (times.length > frames.length) frames.push(frame);
   }
   return {
-    ...shown,
+    ...reference,
     delays: times,
     moving: { ...moving, height: still.height * frames.length, data: Buffer.concat(frames) },
   };
 }
 
-/** What each decoder that can read the file makes of it, sharp first. */
+/** Decodes the source with each decoder that can read it, sharp first. */
 export async function referenceFrom(source: Source): Promise<Reference[]> {
-  const found = await Promise.allSettled([bySharp(source), byPillow(source)]);
-  return found.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const settled = await Promise.allSettled([decodeWithSharp(source), decodeWithPillow(source)]);
+  return settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 }
 
-async function bySharp({ bytes }: Source): Promise<Reference> {
+async function decodeWithSharp({ bytes }: Source): Promise<Reference> {
   const { pages = 1, delay = [], loop = 0, format } = await sharp(bytes).metadata();
   const moves = pages > 1 && (format === 'gif' || format === 'webp');
   return {
@@ -66,7 +66,7 @@ async function pixels(image: Sharp): Promise<Pixels> {
   return { width: info.width, height: info.height, data };
 }
 
-async function byPillow({ bytes }: Source): Promise<Reference> {
+async function decodeWithPillow({ bytes }: Source): Promise<Reference> {
   const [still, all] = await Promise.all([decodeByPillow(bytes, 'first'), decodeByPillow(bytes, 'all')]);
   return { by: 'Pillow', still, ...(all.height > still.height && { moving: all }), delays: [], plays: 0 };
 }

@@ -1,10 +1,15 @@
+/** @module Formats the verdicts as text: a table, worst first, and a summary line. */
 import { OUTPUT_TYPES } from '../../src/formats.ts';
 import type { Verdict } from './judge.ts';
 
-/** The verdicts as a table that a person can decide from: worst first, then a line that sums up. */
-
 const ORDER = ['failed', 'unreadable', 'size', 'frames', 'timing', 'leaked', 'differs'] as const;
 
+/**
+ * Formats the report.
+ *
+ * @param version version of ImageMagick
+ * @returns the text and the number of differences
+ */
 export function report(verdicts: readonly Verdict[], version: string): { text: string; differences: number } {
   const listed = verdicts
     .filter(({ trouble }) => trouble)

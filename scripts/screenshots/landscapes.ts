@@ -1,7 +1,7 @@
+/** @module Draws images for the screenshots: hills under a sky, in a few colours. */
 import sharp from 'sharp';
 
-/** Pictures for the screenshots: hills under a sky, drawn from a few colours each. */
-
+/** An image file. */
 export interface Picture {
   readonly name: string;
   readonly content: Buffer;
@@ -28,7 +28,7 @@ const SCENES = [
   { name: 'orchard.jpg', sky: ['#cfe8ff', '#fff6e5'], hills: ['#a8c686', '#6d9f58', '#3c6b3a'], sun: 0.84 },
 ];
 
-/** One file a scene, each of the type that its name says. */
+/** Returns one file per scene, in the format of its file name. */
 export function landscapes(): Promise<Picture[]> {
   return Promise.all(
     SCENES.map(async ({ name, ...scene }) => {
@@ -43,7 +43,7 @@ export function landscapes(): Promise<Picture[]> {
   );
 }
 
-/** The same picture, drawn. */
+/** Returns one of the scenes as SVG. */
 export function drawing(): Picture {
   const { name: _, ...scene } = SCENES[1] as (typeof SCENES)[number];
   return { name: 'emblem.svg', content: Buffer.from(draw(scene)) };

@@ -1,3 +1,7 @@
+/**
+ * @module Generates the regression report for the screenshot, with two deliberate changes: another resize filter, and
+ * profiles that are stripped without a conversion.
+ */
 import { rmSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,8 +12,6 @@ import { mochaGlobalTeardown } from '../../test/helpers/hooks.ts';
 import { launchers } from '../../test/helpers/launchers.ts';
 import { otherFilter, patchedMagick, STRIP_ALONE } from '../../test/helpers/patched-magick.ts';
 import { landscapes } from './landscapes.ts';
-
-/** A report on two deliberate changes: another resize filter, and profiles that are stripped instead of used. */
 
 const MATRIX = {
   cases: [

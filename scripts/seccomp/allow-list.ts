@@ -1,3 +1,4 @@
+/** @module Filter that allows the system calls of the tools in Debian 12 and 13, and no others. */
 import type { CallName } from './call-numbers.ts';
 import {
   FCNTL,
@@ -15,18 +16,18 @@ import type { Filter, Rule } from './rules.ts';
 import { OWN_LIMITS_READ, THREADS_ONLY } from './shared-rules.ts';
 
 /**
- * Calls that the tools made when they were recorded (`scripts/record-syscalls.ts`), and why. Two more were recorded and are
- * refused: fchmod, by which ImageMagick gives a temporary file the rights that it has already, and tgkill of abort(3).
+ * Calls recorded by `scripts/record-syscalls.ts`, and their purpose. Two recorded calls are refused: fchmod, with which
+ * ImageMagick sets permissions that a temporary file already has, and tgkill of abort(3).
  */
 const RECORDED: Readonly<Partial<Record<CallName, string>>> = {
   execve: 'setpriv starts the tool; Landlock or bubblewrap leaves nothing else to start',
   brk: 'glibc: memory',
   munmap: 'glibc: memory',
-  openat: 'pictures, libraries, fonts, configuration',
+  openat: 'images, libraries, fonts, configuration',
   close: 'files',
   read: 'files',
   pread64: 'the loader: headers of libraries; librsvg: fonts',
-  write: 'pictures, messages',
+  write: 'images, messages',
   lseek: 'files',
   fstat: 'files, of arm64 and of glibc 2.39 and newer',
   newfstatat: 'files',
@@ -61,7 +62,7 @@ const RECORDED: Readonly<Partial<Record<CallName, string>>> = {
   epoll_ctl: 'GLib: files',
 };
 
-/** Calls that other versions of the same libraries, or the other architecture, make for the same things. */
+/** Calls that other versions of the same libraries, or the other architecture, use for the same purposes. */
 const HEADROOM: Readonly<Partial<Record<CallName, string>>> = {
   open: 'openat of other C libraries',
   stat: 'newfstatat of other C libraries',
@@ -81,23 +82,23 @@ const HEADROOM: Readonly<Partial<Record<CallName, string>>> = {
   pwrite64: 'libtiff, libheif: output that is completed later',
   ftruncate: 'output that gets shorter',
   fadvise64: 'advice about reading a file',
-  umask: 'the mode of the own new files',
+  umask: 'the mode of new files of the process itself',
   dup: 'descriptors of the process itself',
   dup2: 'descriptors of the process itself',
   dup3: 'descriptors of the process itself',
   close_range: 'descriptors of the process itself',
-  pipe: 'between the own threads',
-  pipe2: 'between the own threads',
-  eventfd2: 'between the own threads',
-  select: 'waiting for own descriptors',
-  pselect6: 'waiting for own descriptors',
+  pipe: 'between threads of the process itself',
+  pipe2: 'between threads of the process itself',
+  eventfd2: 'between threads of the process itself',
+  select: 'waiting for descriptors of the process itself',
+  pselect6: 'waiting for descriptors of the process itself',
   ppoll: 'poll of arm64',
-  epoll_wait: 'waiting for own descriptors',
-  epoll_pwait: 'waiting for own descriptors',
+  epoll_wait: 'waiting for descriptors of the process itself',
+  epoll_pwait: 'waiting for descriptors of the process itself',
   mremap: 'glibc: realloc',
   mincore: 'memory of the process itself',
   msync: 'output that is mapped',
-  membarrier: 'memory of the own threads',
+  membarrier: 'memory of threads of the process itself',
   futex_waitv: 'threads: locks of newer libraries',
   futex_wake: 'threads: locks of newer libraries',
   futex_wait: 'threads: locks of newer libraries',
@@ -115,19 +116,19 @@ const HEADROOM: Readonly<Partial<Record<CallName, string>>> = {
   time: 'the time, where the kernel gives no vDSO',
   getrlimit: 'limits of the process itself',
   uname: 'the version of the kernel',
-  getppid: 'a number only',
-  getuid: 'a number only',
-  geteuid: 'a number only',
-  getgid: 'a number only',
-  getegid: 'a number only',
+  getppid: 'returns a number only',
+  getuid: 'returns a number only',
+  geteuid: 'returns a number only',
+  getgid: 'returns a number only',
+  getegid: 'returns a number only',
   mseal: 'the loader of newer C libraries',
 };
 
 /**
- * Calls that setpriv of util-linux 2.41 makes between the filter and the tool: it loads the filter first. They take rights
- * away from the process itself, and give none.
+ * Calls of setpriv (util-linux 2.41) between loading the filter and starting the tool. They only take privileges away
+ * from the process itself.
  */
-const OF_SETPRIV: Readonly<Partial<Record<CallName, string>>> = {
+const SETPRIV_CALLS: Readonly<Partial<Record<CallName, string>>> = {
   capget: 'reads the capabilities of the process',
   capset: 'lowers the capabilities of the process',
   landlock_create_ruleset: 'Landlock',
@@ -135,10 +136,10 @@ const OF_SETPRIV: Readonly<Partial<Record<CallName, string>>> = {
   landlock_restrict_self: 'Landlock',
 };
 
-/** Calls that do what a tool needs with some arguments, and something else with others. */
+/** Calls that a tool needs with some arguments and that are refused with others. */
 const BY_ARGUMENTS: Readonly<Partial<Record<CallName, Rule>>> = {
   clone: THREADS_ONLY,
-  // Libraries are mapped from files. No memory is writable and executable, and none that was written becomes executable.
+  // Only files (libraries) can be mapped executable. No memory is both writable and executable, and mprotect(2) cannot make it executable.
   mmap: {
     action: 'allow',
     when: [
@@ -149,7 +150,7 @@ const BY_ARGUMENTS: Readonly<Partial<Record<CallName, Rule>>> = {
       ],
     ],
   },
-  // On arm64 the loader protects the jumps of libraries that are mapped already; x64 does not know PROT_BTI.
+  // On arm64, the loader adds branch protection (PROT_BTI) to mapped libraries. x64 has no PROT_BTI.
   mprotect: {
     action: 'allow',
     when: [
@@ -158,7 +159,7 @@ const BY_ARGUMENTS: Readonly<Partial<Record<CallName, Rule>>> = {
     ],
   },
   madvise: { action: 'allow', when: [[{ argument: 2, oneOf: Object.values(MADVICE) }]] },
-  // No owner and no signal of a descriptor (F_SETOWN, F_SETSIG, O_ASYNC), no lease, no notification, no lock.
+  // Refuses signals from descriptors (F_SETOWN, F_SETSIG, O_ASYNC), leases, notifications and locks.
   fcntl: {
     action: 'allow',
     when: [
@@ -174,13 +175,14 @@ const BY_ARGUMENTS: Readonly<Partial<Record<CallName, Rule>>> = {
       ],
     ],
   },
-  // Whether a descriptor is a terminal, and how much waits in it.
+  // Allows the terminal check (isatty) and the number of bytes available to read.
   ioctl: {
     action: 'allow',
     when: [[{ argument: 1, oneOf: [IOCTL.TCGETS, IOCTL.TCGETS2, IOCTL.TIOCGWINSZ, IOCTL.FIONREAD] }]],
   },
   prlimit64: OWN_LIMITS_READ,
-  // Names of threads and of memory; and what setpriv does. Another PR_SET_PDEATHSIG would let a tool outlive the server.
+  // Allows names of threads and of memory, and the requests of setpriv. A PR_SET_PDEATHSIG other than SIGKILL would let a tool
+  // outlive the server.
   prctl: {
     action: 'allow',
     when: [
@@ -199,11 +201,14 @@ const BY_ARGUMENTS: Readonly<Partial<Record<CallName, Rule>>> = {
       ],
     ],
   },
-  // The address of thread-local memory, and what the processor can do, for the process itself.
+  // Sets the address of thread-local storage and enables CPU features, for the process itself.
   arch_prctl: 'allow',
 };
 
-/** Calls that a C library or the Rust runtime probes for, and does without after ENOSYS. EPERM would be an error there. */
+/**
+ * Calls that a C library or the Rust runtime probes for. After ENOSYS it falls back to another call; EPERM would be
+ * reported as an error.
+ */
 const PROBED: Readonly<Partial<Record<CallName, string>>> = {
   clone3: 'glibc then calls clone, whose flags a filter can see',
   copy_file_range: 'the Rust runtime then reads and writes',
@@ -218,12 +223,12 @@ const all = (names: object, rule: Rule): Partial<Record<CallName, Rule>> =>
   Object.fromEntries(Object.keys(names).map((name) => [name, rule]));
 
 /**
- * The calls of the tools of Debian 12 and 13, and no others. All others fail with EPERM, which is what libraries expect
- * of a system that forbids something: ENOSYS would have them look for another way.
+ * Allows the calls of the tools in Debian 12 and 13. All other calls fail with EPERM, which libraries expect from a
+ * system that forbids something. ENOSYS would make them try alternatives.
  */
 export const ALLOW_LIST: Filter = {
   calls: {
-    ...all({ ...RECORDED, ...HEADROOM, ...OF_SETPRIV }, 'allow'),
+    ...all({ ...RECORDED, ...HEADROOM, ...SETPRIV_CALLS }, 'allow'),
     ...all(PROBED, 'absent'),
     ...BY_ARGUMENTS,
   },

@@ -1,12 +1,14 @@
-/** A number on each architecture, or `none` where it has no such call. */
+/** @module Numbers of the system calls on each architecture. */
+
+/** Number of a call on each architecture; undefined if the architecture lacks it. */
 export type Numbers = readonly [x64: number | undefined, arm64: number | undefined];
 
 const none = undefined;
 
 /**
- * The numbers of all system calls of Linux 6.18, from `arch/x86/entry/syscalls/syscall_64.tbl` and
- * `include/uapi/asm-generic/unistd.h` (with what `arch/arm64/include/uapi/asm/unistd.h` selects). From 424 on the two
- * architectures have the same numbers.
+ * Numbers of all system calls of Linux 6.18, from `arch/x86/entry/syscalls/syscall_64.tbl` and
+ * `include/uapi/asm-generic/unistd.h` (with the options that `arch/arm64/include/uapi/asm/unistd.h` selects). From 424
+ * on, both architectures use the same numbers.
  */
 export const CALL_NUMBERS = {
   _sysctl: [156, none],
@@ -392,4 +394,5 @@ export const CALL_NUMBERS = {
   writev: [20, 66],
 } as const satisfies Readonly<Record<string, Numbers>>;
 
+/** Name of a system call. */
 export type CallName = keyof typeof CALL_NUMBERS;

@@ -1,11 +1,15 @@
-/** Flags and commands of system calls, from the kernel's include/uapi. They are the same on x64 and arm64. */
+/**
+ * @module Flags and commands of system calls, from include/uapi of the kernel. They are identical on x64 and arm64,
+ * except where noted.
+ */
 
-/** sched.h: the flags of clone(2) that ask for a new namespace. */
+/** Flags of clone(2) that create a namespace: sched.h. */
 export const CLONE_NEW_NAMESPACES =
   0x0002_0000 | 0x0200_0000 | 0x0400_0000 | 0x0800_0000 | 0x1000_0000 | 0x2000_0000 | 0x4000_0000;
+/** Flag of clone(2) that starts a thread: sched.h. */
 export const CLONE_THREAD = 0x0001_0000;
 
-/** asm-generic/fcntl.h, fcntl.h: commands of fcntl(2). */
+/** Commands of fcntl(2): asm-generic/fcntl.h, fcntl.h. */
 export const FCNTL = {
   F_DUPFD: 0,
   F_GETFD: 1,
@@ -19,9 +23,10 @@ export const FCNTL = {
   F_NOTIFY: 1026,
   F_DUPFD_CLOEXEC: 1030,
 } as const;
+/** File status flag that requests signals: asm-generic/fcntl.h. */
 export const O_ASYNC = 0x2000;
 
-/** asm-generic/ioctls.h, sockios.h: requests of ioctl(2). */
+/** Requests of ioctl(2): asm-generic/ioctls.h, sockios.h. */
 export const IOCTL = {
   TCGETS: 0x5401,
   TIOCSTI: 0x5412,
@@ -34,14 +39,16 @@ export const IOCTL = {
   SIOCSPGRP: 0x8902,
 } as const;
 
-/** mman-common.h. */
+/** Memory protection of mmap(2) and mprotect(2), writable: mman-common.h. */
 export const PROT_WRITE = 0x2;
+/** Memory protection, executable: mman-common.h. */
 export const PROT_EXEC = 0x4;
-/** arm64 only. */
+/** Memory protection, branch targets checked: asm/mman.h, arm64 only. */
 export const PROT_BTI = 0x10;
+/** Flag of mmap(2) for memory without a file: mman-common.h. */
 export const MAP_ANONYMOUS = 0x20;
 
-/** mman-common.h: advice to madvise(2). */
+/** Advice of madvise(2): mman-common.h. */
 export const MADVICE = {
   MADV_NORMAL: 0,
   MADV_RANDOM: 1,
@@ -54,7 +61,7 @@ export const MADVICE = {
   MADV_DONTDUMP: 16,
 } as const;
 
-/** prctl.h. */
+/** Operations of prctl(2): prctl.h. */
 export const PRCTL = {
   PR_SET_PDEATHSIG: 1,
   PR_GET_DUMPABLE: 3,
@@ -66,5 +73,5 @@ export const PRCTL = {
   PR_SET_VMA: 0x5356_4d41,
 } as const;
 
-/** asm-generic/signal.h. */
+/** Number of SIGKILL: asm-generic/signal.h. */
 export const SIGKILL = 9;

@@ -1,17 +1,19 @@
+/** @module Types of seccomp filters. */
 import type { CallName } from './call-numbers.ts';
 
-/** One comparison of an argument: its low 32 bits, or its high ones, after `mask`. */
+/** Comparison of one half of an argument (low 32 bits by default) after applying `mask`. */
 export type Condition = {
-  /** The place of the argument, from 0. */
+  /** Index of the argument, from 0. */
   readonly argument: 0 | 1 | 2 | 3 | 4 | 5;
   readonly half?: 'low' | 'high';
-  /** By default all bits. */
+  /** Bits to compare; all by default. */
   readonly mask?: number;
 } & ({ readonly oneOf: readonly number[] } | { readonly noneOf: readonly number[] });
 
 /**
- * What becomes of a call: `allow`; `refuse`, with EPERM; `absent`, with ENOSYS; or one of the first two by its arguments,
- * where `when` has alternatives, each of which is a list of conditions that all must be true.
+ * What happens to a call. `allow` runs it, `refuse` fails with EPERM, `absent` fails with ENOSYS. An object applies
+ * `action` if any of the alternatives in `when` matches, and the opposite otherwise. An alternative matches if all of
+ * its conditions are true.
  */
 export type Rule =
   | 'allow'
@@ -22,14 +24,15 @@ export type Rule =
       readonly when: readonly (readonly Condition[])[];
     };
 
-/** A filter: a rule for each call that it names, and one for all others. */
+/** Rules for system calls. */
 export interface Filter {
+  /** Rules by call name. */
   readonly calls: Readonly<Partial<Record<CallName, Rule>>>;
-  /** For calls up to {@link LAST_COMMON_CALL} that have no rule. */
+  /** Rule for calls up to {@link LAST_COMMON_CALL} that are not in `calls`. */
   readonly others: 'allow' | 'refuse';
-  /** For calls after {@link LAST_COMMON_CALL} that have no rule. */
+  /** Rule for calls after {@link LAST_COMMON_CALL} that are not in `calls`. */
   readonly newer: 'allow' | 'absent';
 }
 
-/** The last call of Linux 6.1, which Debian 12 has. A C library that probes a later one expects ENOSYS there. */
+/** Last call of Linux 6.1, the kernel of Debian 12. A C library that probes a later call expects ENOSYS. */
 export const LAST_COMMON_CALL = 450;

@@ -1,13 +1,17 @@
+/** @module Rules that both filters use. */
 import { CLONE_NEW_NAMESPACES, CLONE_THREAD } from './flags.ts';
 import type { Rule } from './rules.ts';
 
-/** For clone(2): starts a thread, and neither a process nor a namespace. */
+/** Allows clone(2) to start threads, but not processes or namespaces. */
 export const THREADS_ONLY: Rule = {
   action: 'allow',
   when: [[{ argument: 0, mask: CLONE_THREAD | CLONE_NEW_NAMESPACES, oneOf: [CLONE_THREAD] }]],
 };
 
-/** For prlimit64(2): reads limits of the process itself, and sets none. The new limits are a null pointer. */
+/**
+ * Allows prlimit64(2) to read the limits of the process itself, but not to set any: the pointer to new limits must be
+ * null.
+ */
 export const OWN_LIMITS_READ: Rule = {
   action: 'allow',
   when: [

@@ -1,44 +1,46 @@
+/** @module Concurrent clients, some of them misbehaving, and a tally of the responses. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { decode, difference } from '../../test/helpers/pixels.ts';
 import type { Random } from './random.ts';
 import { batch, mutant, type Request } from './requests.ts';
 
-/** Many clients at once, some of them no good, and a tally of what they were answered. */
-
+/** Counts of requests and responses. */
 export interface Tally {
   requests: number;
-  /** By status; `cut` are those whose client left on purpose, `lost` those that got no answer. */
+  /** Number of responses by status. `cut`: the client disconnected on purpose. `lost`: no response. */
   readonly answers: Record<string, number>;
-  /** Good images that came back as they should, byte for byte. */
+  /** Valid images converted to the expected bytes. */
   right: number;
-  /** Answers that should not have been, in words. */
+  /** Descriptions of unexpected responses. */
   readonly wrong: string[];
 }
 
+/** Creates a tally without requests. */
 export const emptyTally = (): Tally => ({ requests: 0, answers: {}, right: 0, wrong: [] });
 
+/** Options of a run. */
 export interface ClientRun {
   readonly base: string;
   readonly random: Random;
   readonly clients: number;
   readonly good: readonly Request[];
   readonly others: readonly Request[];
-  /** Statuses that are right for anybody while a fault is about. */
+  /** Statuses that are acceptable for every request during a fault. */
   readonly excused?: readonly number[];
-  /** Whether a connection may fail without an answer. */
+  /** True if a connection may fail without a response. */
   readonly mayLose?: boolean;
-  /** The share of clients that leave in the middle, of 1. */
+  /** Fraction of clients that disconnect early, from 0 to 1. */
   readonly leaving?: number;
 }
 
-/** Lets the crowd in until `until` fires, and waits until the last of them has been served. */
-export async function runClients(crowd: ClientRun, until: AbortSignal): Promise<Tally> {
+/** Runs the clients until `until` aborts and all pending responses have arrived. */
+export async function runClients(run: ClientRun, until: AbortSignal): Promise<Tally> {
   const tally = emptyTally();
   await Promise.all(
-    Array.from({ length: crowd.clients }, async () => {
+    Array.from({ length: run.clients }, async () => {
       while (!until.aborted) {
-        await once(crowd, choose(crowd), tally);
-        if (crowd.mayLose) await pause(20); // or refused connections would make it a busy loop
+        await once(run, choose(run), tally);
+        if (run.mayLose) await pause(20); // avoids a busy loop when connections are refused
       }
     }),
   );
@@ -46,16 +48,16 @@ export async function runClients(crowd: ClientRun, until: AbortSignal): Promise<
 }
 
 function choose({ random, good, others }: ClientRun): Request {
-  const dice = random.next();
-  if (dice < 0.55 || others.length === 0) return random.pick(good);
-  if (dice < 0.8) return random.pick(others);
-  return dice < 0.9 ? mutant(random) : batch(random);
+  const roll = random.next();
+  if (roll < 0.55 || others.length === 0) return random.pick(good);
+  if (roll < 0.8) return random.pick(others);
+  return roll < 0.9 ? mutant(random) : batch(random);
 }
 
-/** Sends one request and judges its answer. */
-export async function once(crowd: ClientRun, request: Request, tally: Tally): Promise<void> {
-  const { base, random, excused = [], mayLose = false, leaving = 0.05 } = crowd;
-  const leave = random.next() < leaving ? AbortSignal.timeout(random.below(400)) : undefined;
+/** Sends one request and records in `tally` whether the response is as expected. */
+export async function once(run: ClientRun, request: Request, tally: Tally): Promise<void> {
+  const { base, random, excused = [], mayLose = false, leaving = 0.05 } = run;
+  const disconnect = random.next() < leaving ? AbortSignal.timeout(random.below(400)) : undefined;
   tally.requests += 1;
   const count = (answer: string): void => {
     tally.answers[answer] = (tally.answers[answer] ?? 0) + 1;
@@ -63,23 +65,23 @@ export async function once(crowd: ClientRun, request: Request, tally: Tally): Pr
   let status: number;
   let body: Buffer;
   try {
-    // Encoded beforehand: a form that is still being written when its client is refused takes Node's fetch down.
+    // Encode the form first: fetch of Node.js crashes if the server rejects a form that is still being written.
     const form = new Response(request.form());
     const headers = { 'content-type': form.headers.get('content-type') ?? '' };
     const encoded = new Uint8Array(await form.arrayBuffer());
-    const init = { method: 'POST', headers, body: encoded, ...(leave && { signal: leave }) };
+    const init = { method: 'POST', headers, body: encoded, ...(disconnect && { signal: disconnect }) };
     const answer = await fetch(base + request.path, init);
     status = answer.status;
     body = Buffer.from(await answer.arrayBuffer());
   } catch (error) {
-    count(leave?.aborted ? 'cut' : 'lost');
-    if (!leave?.aborted && !mayLose)
+    count(disconnect?.aborted ? 'cut' : 'lost');
+    if (!disconnect?.aborted && !mayLose)
       tally.wrong.push(`${request.what}: no answer (${(error as Error).cause ?? error})`);
     return;
   }
   count(String(status));
-  const trouble = await judge(request, status, body, excused);
-  if (trouble) tally.wrong.push(`${request.what}: ${trouble}`);
+  const problem = await judge(request, status, body, excused);
+  if (problem) tally.wrong.push(`${request.what}: ${problem}`);
   else if (request.result && status === 200) tally.right += 1;
 }
 
@@ -97,7 +99,7 @@ async function judge(
   return request.result && !(await isSame(body, request.result)) ? '200 with another picture' : undefined;
 }
 
-/** The same bytes; or of a PDF, in which the time of its making stands, the same page. */
+/** Compares bytes or, for PDFs, which contain their creation time, the rendered page. */
 async function isSame(result: Buffer, expected: Buffer): Promise<boolean> {
   if (result.equals(expected)) return true;
   if (result.subarray(0, 5).toString() !== '%PDF-') return false;
@@ -113,6 +115,7 @@ function isErrorShape(body: Buffer, status: number): boolean {
   }
 }
 
+/** Adds the counts of `more` to `sum`. */
 export function add(sum: Tally, more: Tally): void {
   sum.requests += more.requests;
   sum.right += more.right;

@@ -1,3 +1,4 @@
+/** @module Faults, each on a server of its own, while clients send requests. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,28 +9,29 @@ import type { Random } from './random.ts';
 import type { Request } from './requests.ts';
 import { filesLeft, processesLeft, type Server, scratch, startServer } from './server.ts';
 
-/** Faults, one after another, each on a server of its own, while a crowd is served or refused. */
-
+/** Options of a fault. */
 interface FaultParts {
-  /** For each fault. */
+  /** Duration of each fault. */
   readonly seconds: number;
   readonly random: Random;
   readonly good: readonly Request[];
   readonly others: readonly Request[];
-  /** The real ImageMagick. */
+  /** Path of the real ImageMagick. */
   readonly magick: string;
 }
 
+/** Outcome of a fault. */
 export interface Outcome {
-  /** Why the fault could not be had on this machine. */
+  /** Why the fault could not run on this machine. */
   readonly notRun?: string;
   readonly tally: Tally;
-  /** What was there after the server had ended. */
+  /** Files and processes left after the server exited. */
   readonly left: readonly string[];
 }
 
 type Fault = (parts: FaultParts) => Promise<Outcome>;
 
+/** Faults by the name that the report prints. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
   'the tool hangs and ignores SIGTERM': (parts) =>
     withTool(parts, "trap '' TERM; while :; do sleep 1; done", [413, 503]),
@@ -37,11 +39,11 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'the tool is gone for a while': toolGone,
   'the disk of 64 MB fills': diskFull,
   'open files run out': filesRunOut,
-  'SIGTERM with work in flight': drained,
-  'kill -9 and a start over the same folder': killed,
+  'SIGTERM with work in flight': drainOnSigterm,
+  'kill -9 and a start over the same folder': killAndRestart,
 };
 
-const clientsOf = (
+const clientRun = (
   { random, good, others }: FaultParts,
   { base }: Server,
   more: Partial<ClientRun> = {},
@@ -50,24 +52,28 @@ const clientsOf = (
   ...more,
 });
 
-/** Half the time the tool does as `body` says, then it is the real one again: then all must be well. */
+/**
+ * Replaces ImageMagick by a script that runs `body` for the first half of the time and the real tool afterwards. Then
+ * all requests must succeed again.
+ */
 async function withTool(parts: FaultParts, body: string, excused: readonly number[]): Promise<Outcome> {
   const folder = join(scratch, `tool-${parts.random.below(1e9)}`);
   mkdirSync(folder);
   const [tool, bad] = [join(folder, 'magick'), join(folder, 'bad')];
-  // Of version 6 none waits for images: one that was started in bad times would go on as it is in good ones.
+  // The script rejects worker mode of version 6 ("@-"): a worker that started during the fault would keep failing after it.
   const script = `#!/bin/sh\ncase "$*" in *" @-") exit 1;; *-version*|*-list*|xc:*|"PNG:in PDF:allowed.pdf") exec ${parts.magick} "$@";; esac\nif [ -e ${bad} ]; then ${body}; fi\nexec ${parts.magick} "$@"\n`;
   writeFileSync(tool, script, { mode: 0o755 });
   const server = await startServer({ MAGICK_BIN: tool, SANDBOX: 'off', CONVERT_TIMEOUT_MS: '4000' });
   writeFileSync(bad, '');
   const tally = await runClients(
-    clientsOf(parts, server, { excused }),
+    clientRun(parts, server, { excused }),
     AbortSignal.timeout(parts.seconds * 500),
   );
   renameSync(bad, `${bad}.not`);
   return finish(parts, server, tally);
 }
 
+/** Removes the tool for a while. */
 async function toolGone(parts: FaultParts): Promise<Outcome> {
   const folder = join(scratch, 'gone');
   mkdirSync(folder);
@@ -76,14 +82,14 @@ async function toolGone(parts: FaultParts): Promise<Outcome> {
   const server = await startServer({ MAGICK_BIN: tool, SANDBOX: 'off' });
   renameSync(tool, `${tool}.away`);
   const tally = await runClients(
-    clientsOf(parts, server, { excused: [503] }),
+    clientRun(parts, server, { excused: [503] }),
     AbortSignal.timeout(parts.seconds * 500),
   );
   renameSync(`${tool}.away`, tool);
   return finish(parts, server, tally);
 }
 
-/** A real disk, as small as that; it takes root to mount one. */
+/** Fills a 64 MB tmpfs, which requires root to mount. */
 async function diskFull(parts: FaultParts): Promise<Outcome> {
   const folder = join(scratch, 'small-disk');
   mkdirSync(folder);
@@ -118,30 +124,31 @@ async function diskFull(parts: FaultParts): Promise<Outcome> {
       form,
       expected: [200, 503],
     };
-    const crowd = clientsOf(parts, server, {
+    const run = clientRun(parts, server, {
       good: [...parts.good.slice(0, 3), large],
       clients: 16,
       excused: [503],
     });
-    const tally = await runClients(crowd, AbortSignal.timeout(parts.seconds * 1000));
+    const tally = await runClients(run, AbortSignal.timeout(parts.seconds * 1000));
     return await finish(parts, server, tally);
   } finally {
     execFileSync('umount', [folder]);
   }
 }
 
+/** Limits the open files of the server to 64. */
 async function filesRunOut(parts: FaultParts): Promise<Outcome> {
   const server = await startServer({}, ['prlimit', '--nofile=64']);
-  const crowd = clientsOf(parts, server, { clients: 60, excused: [503], mayLose: true });
-  const tally = await runClients(crowd, AbortSignal.timeout(parts.seconds * 1000));
-  // A connection that was kept may be hung up on at the moment it is used again.
+  const run = clientRun(parts, server, { clients: 60, excused: [503], mayLose: true });
+  const tally = await runClients(run, AbortSignal.timeout(parts.seconds * 1000));
+  // The server may close an idle keep-alive connection at the moment a client reuses it.
   return finish(parts, server, tally, { mayLose: true });
 }
 
 const IN_FLIGHT = 12;
 
-/** Requests that take a while, and a server that is asked to end when all of them are being worked on. */
-async function drained(parts: FaultParts): Promise<Outcome> {
+/** Sends SIGTERM while {@link IN_FLIGHT} slow requests are in progress. All must be answered. */
+async function drainOnSigterm(parts: FaultParts): Promise<Outcome> {
   const server = await startServer({ SHUTDOWN_GRACE_MS: '120000', CONVERT_TIMEOUT_MS: '120000' });
   const { tally, answered } = await inFlight(parts, server, { leaving: 0 });
   const { code } = await server.end('SIGTERM');
@@ -149,22 +156,26 @@ async function drained(parts: FaultParts): Promise<Outcome> {
   if (code !== 0) tally.wrong.push(`ended with status ${code}`);
   if ((tally.answers[200] ?? 0) !== IN_FLIGHT)
     tally.wrong.push(`${IN_FLIGHT} in flight, answers ${JSON.stringify(tally.answers)}`);
-  return { tally, left: leftBy(server) };
+  return { tally, left: listLeftovers(server) };
 }
 
-async function killed(parts: FaultParts): Promise<Outcome> {
+/**
+ * Sends SIGKILL while requests are in progress and starts another server with the same folder, which must remove the
+ * leftovers.
+ */
+async function killAndRestart(parts: FaultParts): Promise<Outcome> {
   const server = await startServer();
   const { tally, answered } = await inFlight(parts, server, { leaving: 0, mayLose: true });
   await server.end('SIGKILL');
   await answered;
-  await until(() => processesLeft(server.tempDir).length === 0);
+  await waitUntil(() => processesLeft(server.tempDir).length === 0);
   if (processesLeft(server.tempDir).length > 0) tally.wrong.push('tools outlived their server');
   const next = await startServer({ TEMP_DIR: server.tempDir });
-  const after = await runClients(clientsOf(parts, next), AbortSignal.timeout(parts.seconds * 500));
-  return finish(parts, next, merged(tally, after));
+  const after = await runClients(clientRun(parts, next), AbortSignal.timeout(parts.seconds * 500));
+  return finish(parts, next, mergeTallies(tally, after));
 }
 
-/** Waits until the server works on {@link IN_FLIGHT} requests, none of which is answered yet. */
+/** Sends {@link IN_FLIGHT} requests and waits waitUntil the server has received all of them and answered none. */
 async function inFlight(parts: FaultParts, server: Server, more: Partial<ClientRun>) {
   const photo = await sharp({
     create: {
@@ -184,16 +195,16 @@ async function inFlight(parts: FaultParts, server: Server, more: Partial<ClientR
   };
   const request: Request = { kind: 'good', what: 'a photo', path: '/convert', form, expected: [200] };
   const tally = emptyTally();
-  const crowd = clientsOf(parts, server, more);
-  const answered = Promise.all(Array.from({ length: IN_FLIGHT }, () => once(crowd, request, tally)));
-  await until(() => receivedFiles(server) >= IN_FLIGHT);
+  const run = clientRun(parts, server, more);
+  const answered = Promise.all(Array.from({ length: IN_FLIGHT }, () => once(run, request, tally)));
+  await waitUntil(() => receivedFiles(server) >= IN_FLIGHT);
   return { tally, answered };
 }
 
 const receivedFiles = ({ tempDir }: Server): number =>
   readdirSync(tempDir, { recursive: true }).filter((path) => /request-[^/]+\/1$/.test(String(path))).length;
 
-/** The fault is over: from now on everything good must be right again; then the server ends and leaves nothing. */
+/** Ends a fault: valid requests must succeed again, and the server must exit with 0 and leave nothing behind. */
 async function finish(
   parts: FaultParts,
   server: Server,
@@ -201,19 +212,19 @@ async function finish(
   more: Partial<ClientRun> = {},
 ): Promise<Outcome> {
   const after = emptyTally();
-  const calm = clientsOf(parts, server, { leaving: 0, ...more });
-  for (const request of parts.good.slice(0, 12)) await once(calm, request, after);
+  const withoutFault = clientRun(parts, server, { leaving: 0, ...more });
+  for (const request of parts.good.slice(0, 12)) await once(withoutFault, request, after);
   if (after.right === 0) after.wrong.push('nothing is right again');
   const { code } = await server.end('SIGTERM');
   if (code !== 0) after.wrong.push(`ended with status ${code}`);
-  return { tally: merged(tally, after), left: leftBy(server) };
+  return { tally: mergeTallies(tally, after), left: listLeftovers(server) };
 }
 
-function leftBy({ tempDir }: Server): string[] {
+function listLeftovers({ tempDir }: Server): string[] {
   return [...filesLeft(tempDir), ...processesLeft(tempDir).map((pid) => `process ${pid}`)];
 }
 
-function merged(one: Tally, other: Tally): Tally {
+function mergeTallies(one: Tally, other: Tally): Tally {
   const answers = { ...one.answers };
   for (const [answer, count] of Object.entries(other.answers))
     answers[answer] = (answers[answer] ?? 0) + count;
@@ -225,6 +236,6 @@ function merged(one: Tally, other: Tally): Tally {
   };
 }
 
-async function until(check: () => boolean): Promise<void> {
+async function waitUntil(check: () => boolean): Promise<void> {
   for (let round = 0; round < 500 && !check(); round += 1) await pause(20);
 }

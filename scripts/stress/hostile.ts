@@ -1,16 +1,16 @@
+/** @module Small files crafted to cause harm. SECURITY.md describes the defences. */
 import { readFileSync } from 'node:fs';
 import { deflateSync } from 'node:zlib';
 import { tiff, withChunk } from '../fixtures/writers.ts';
 
-/** Files that were made to hurt, small as they are; `../../SECURITY.md` says what they meet. */
-
+/** A hostile file. */
 export interface Hostile {
   readonly what: string;
   readonly file: () => Buffer;
   readonly format?: string;
-  /** It takes as long as it is let. */
+  /** True if the conversion runs until the timeout. */
   readonly slow?: boolean;
-  /** Statuses that are right; 413 is one where a picture may take too long. */
+  /** Acceptable statuses; 413 also stands for exceeding a time limit. */
   readonly expected: readonly number[];
 }
 
@@ -20,14 +20,15 @@ const svg = (body: string, attributes = 'width="100" height="100"', before = '')
     `${before}<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" ${attributes}>${body}</svg>`,
   );
 
-function sized(width: number, height: number): Buffer {
+/** Builds a PNG whose header declares the given size. */
+function withDeclaredSize(width: number, height: number): Buffer {
   const file = Buffer.from(png());
   file.writeUInt32BE(width, 16);
   file.writeUInt32BE(height, 20);
   return file;
 }
 
-/** A GIF of `frames` frames of one pixel on a canvas of `side`. */
+/** Builds a GIF with `frames` frames of one pixel on a canvas of `side` × `side` px. */
 function longGif(frames: number, side: number): Buffer {
   const head = Buffer.from([
     ...Buffer.from('GIF89a'),
@@ -51,7 +52,7 @@ function longGif(frames: number, side: number): Buffer {
   return Buffer.concat([head, ...Array.from({ length: frames }, () => frame), Buffer.from(';')]);
 }
 
-/** A lossless WebP of 16383 by 16383 pixels that says so and no more. */
+/** Builds a header that declares a lossless WebP of 16383×16383 pixels, without image data. */
 function emptyWebp(): Buffer {
   const file = Buffer.alloc(32);
   file.write('RIFF', 0);
@@ -63,7 +64,8 @@ function emptyWebp(): Buffer {
   return file;
 }
 
-const lies =
+/** Doctype with nested entities that expand exponentially (billion laughs). */
+const billionLaughs =
   '<!DOCTYPE svg [<!ENTITY a "aaaaaaaaaa">' +
   Array.from(
     { length: 12 },
@@ -72,9 +74,10 @@ const lies =
   ).join('') +
   ']>';
 
+/** Hostile files and acceptable statuses. */
 export const HOSTILE: readonly Hostile[] = [
-  { what: 'a PNG of 60000 by 60000', file: () => sized(60_000, 60_000), expected: [413] },
-  { what: 'a PNG of 0 by 0', file: () => sized(0, 0), expected: [400] },
+  { what: 'a PNG of 60000 by 60000', file: () => withDeclaredSize(60_000, 60_000), expected: [413] },
+  { what: 'a PNG of 0 by 0', file: () => withDeclaredSize(0, 0), expected: [400] },
   {
     what: 'a PNG with 20 MB of text in it',
     file: () =>
@@ -122,7 +125,7 @@ export const HOSTILE: readonly Hostile[] = [
   { what: 'an SVG of 20000 by 20000', file: () => svg('', 'width="20000" height="20000"'), expected: [413] },
   {
     what: 'an SVG that multiplies its words',
-    file: () => svg('<text>&m;</text>', '', lies),
+    file: () => svg('<text>&m;</text>', '', billionLaughs),
     expected: [400, 413],
   },
   {
@@ -163,7 +166,7 @@ export const HOSTILE: readonly Hostile[] = [
   { what: 'PostScript', file: () => Buffer.from('%!PS\n(/etc/passwd) (r) file\n'), expected: [415] },
 ];
 
-/** The second page's next one is the first. */
+/** Builds a TIFF whose second directory links back to the first. */
 function circularTiff(): Buffer {
   const page = { tags: { 256: 4, 257: 4, 258: 8, 262: 1, 278: 4 }, strip: Buffer.alloc(16, 200) };
   const file = tiff([page, page]);

@@ -1,7 +1,10 @@
+/**
+ * @module Module for `node --import`: on exit, writes the 99th percentile of the event loop delay in ms to the file in
+ * TORTURE_LOOP_FILE.
+ */
 import { writeFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-/** Loaded into the server with --import: leaves the 99th percentile of the event loop's delay, in ms, in a file. */
 const path = process.env.TORTURE_LOOP_FILE;
 if (path) {
   const histogram = monitorEventLoopDelay({ resolution: 10 });

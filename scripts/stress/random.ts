@@ -1,12 +1,16 @@
-/** Numbers that only look random: the same seed gives the same run. mulberry32. */
+/** @module Reproducible pseudorandom numbers (mulberry32). */
+
+/** Pseudorandom number generator. The same seed gives the same sequence. */
 export interface Random {
-  /** From 0 up to 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   next(): number;
-  /** A whole number from 0 up to `end`, without it. */
+  /** Returns an integer from 0 (inclusive) to `end` (exclusive). */
   below(end: number): number;
+  /** Returns a random item. */
   pick<T>(items: readonly T[]): T;
 }
 
+/** Creates a generator (mulberry32) from a 32-bit seed. */
 export function seeded(seed: number): Random {
   let state = seed | 0;
   const next = (): number => {

@@ -1,3 +1,4 @@
+/** @module Requests of the stress test and their expected statuses. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { INPUT_TYPES, type InputType, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
 import { decode, difference, onGrey } from '../../test/helpers/pixels.ts';
@@ -6,16 +7,15 @@ import { scene, square } from '../fixtures/scene.ts';
 import { HOSTILE } from './hostile.ts';
 import type { Random } from './random.ts';
 
-/** What the crowd sends, and which answers are right. */
-
+/** A request and its expected response. */
 export interface Request {
   readonly kind: 'good' | 'batch' | 'bad' | 'hostile' | 'mutant';
   readonly what: string;
   readonly path: string;
   readonly form: () => FormData;
-  /** The statuses that are right; 503 besides is right wherever a fault is about. */
+  /** Expected statuses. During a fault, 503 is acceptable as well. */
   readonly expected: readonly number[];
-  /** Of a good one: what the result must be, byte for byte. */
+  /** Expected result of a valid request. */
   readonly result?: Buffer;
 }
 
@@ -33,12 +33,14 @@ const formOf = (
   return form;
 };
 
-/** In dB, for a lossy picture of the scene; turned, mirrored or miscoloured it is below 20. */
+/** Minimum PSNR in dB of a lossy result. Rotated, mirrored or discoloured images are below 20. */
 const MIN_PSNR = 25;
 
 /**
- * Every pair of formats, converted once by a server that nothing troubles. Each result is compared with the
- * picture it was made from before it counts as right.
+ * Converts every pair of formats once on a server without faults, verifies each result against its source image, and
+ * returns requests that expect the same bytes.
+ *
+ * @throws Error if a conversion fails or a result does not match its source
  */
 export async function goodRequests(base: string): Promise<Request[]> {
   const requests: Request[] = [];
@@ -72,7 +74,7 @@ async function checkPicture(input: InputType, format: OutputType, result: Buffer
 
 const ONE_FILE = { path: '/convert', field: 'file' } as const;
 
-/** Mistakes that people make. */
+/** Common mistakes of users. */
 const BAD: readonly {
   what: string;
   file: () => Uint8Array;
@@ -96,6 +98,7 @@ const BAD: readonly {
   },
 ];
 
+/** Returns requests with common mistakes. */
 export function badRequests(): Request[] {
   return BAD.map(({ what, file, fields = {}, expected }) => ({
     ...{ kind: 'bad', what, path: ONE_FILE.path, expected: [expected] },
@@ -103,7 +106,11 @@ export function badRequests(): Request[] {
   }));
 }
 
-/** @param patient whether those may be among them that take as long as they are let */
+/**
+ * Returns requests with hostile files.
+ *
+ * @param patient includes files that take until the timeout
+ */
 export function hostileRequests(patient: boolean): Request[] {
   return HOSTILE.filter(({ slow }) => patient || !slow).map(({ what, file, format = 'png', expected }) => {
     const bytes = file();
@@ -121,7 +128,9 @@ const MUTABLE = readdirSync(FOLDER).filter((name) =>
   /\.(png|jpg|gif|bmp|tiff|avif|ico|webp|svg)$/.test(name),
 );
 
-/** A fixture with some bytes changed: whatever becomes of it, the answer is one of those that a picture can get. */
+/**
+ * Returns a request with a fixture in which some bytes are changed. Any status that an image can cause is acceptable.
+ */
 export function mutant(random: Random): Request {
   const name = random.pick(MUTABLE);
   const bytes = fixture(name);
@@ -139,6 +148,7 @@ export function mutant(random: Random): Request {
   };
 }
 
+/** Returns a batch of 1 to 6 random fixtures, in some cases as a ZIP archive. */
 export function batch(random: Random): Request {
   const names = Array.from({ length: 1 + random.below(6) }, () => random.pick(MUTABLE));
   const files = names.map(fixture);

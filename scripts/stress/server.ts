@@ -1,32 +1,35 @@
+/** @module Starts the service as a process of its own, and reads its memory and leftovers from /proc and the disk. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The service as a process of its own, and what the machine knows of it. */
-
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const LOOP_DELAY = new URL('./loop-delay.ts', import.meta.url).pathname;
 
-/** As `npm start` gives them. */
+/** Flags of Node.js in `npm start`. */
 const FLAGS = ['--optimize-for-size'];
 
+/** A running server. */
 export interface Server {
   readonly base: string;
   readonly pid: number;
   readonly tempDir: string;
-  /** Sends the signal and waits for the end. */
+  /** Sends the signal and waits until the process exits. */
   end(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  /** The 99th percentile of the event loop's delay in ms, once it has ended by itself. */
+  /**
+   * Returns the 99th percentile of the event loop delay in ms, or undefined if the process has not exited by itself.
+   */
   loopDelay(): number | undefined;
 }
 
-/** All that is put on disk is below this folder, which goes in the end. */
+/** Folder for all files of the run, removed at the end. */
 export const scratch = mkdtempSync(join(tmpdir(), 'imagemill-stress-'));
+/** Removes {@link scratch}. */
 export const tidyUp = (): void => rmSync(scratch, { recursive: true, force: true });
 
-/** Whatever ends this run ends the servers that it started, too. */
+/** Running servers, killed when this process exits. */
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
@@ -34,7 +37,12 @@ process.on('exit', () => {
 
 let servers = 0;
 
-/** @param prefix a program and its arguments that the server is started with */
+/**
+ * Starts a server and waits until it listens.
+ *
+ * @param prefix program and arguments that start the server, such as prlimit
+ * @throws Error with its output if the server exits first
+ */
 export async function startServer(
   settings: Readonly<Record<string, string>> = {},
   prefix: readonly string[] = [],
@@ -78,13 +86,14 @@ export async function startServer(
   };
 }
 
+/** Resolves to the URL of the server once it has printed its address. */
 async function address(child: ChildProcess, ended: Promise<unknown>): Promise<string> {
   let output = '';
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   child.stdout?.on('data', (chunk) => {
     if (output.length < 1e5) output += chunk;
-    const found = /listening on (http:\/\/[\d.]+:\d+)/.exec(output)?.[1];
-    if (found) resolve(found);
+    const url = /listening on (http:\/\/[\d.]+:\d+)/.exec(output)?.[1];
+    if (url) resolve(url);
   });
   child.stderr?.on('data', (chunk) => {
     if (output.length < 1e5) output += chunk;
@@ -93,14 +102,14 @@ async function address(child: ChildProcess, ended: Promise<unknown>): Promise<st
   return promise;
 }
 
-/** Everything that is left below a folder for working files. */
+/** Lists the files below the folder for working files. */
 export function filesLeft(tempDir: string): string[] {
   return readdirSync(tempDir, { recursive: true }).map(String);
 }
 
-/** Processes that work in such a folder. */
+/** Lists processes whose working directory is below the folder. */
 export function processesLeft(tempDir: string): number[] {
-  return everyProcess().filter((pid) => {
+  return listProcesses().filter((pid) => {
     try {
       return readlinkSync(`/proc/${pid}/cwd`).startsWith(tempDir);
     } catch {
@@ -109,20 +118,20 @@ export function processesLeft(tempDir: string): number[] {
   });
 }
 
-/** Resident memory of a process, and of it with all its descendants, in bytes. */
+/** Returns the resident memory in bytes of a process (`own`), and including all its descendants (`tree`). */
 export function memoryOf(pid: number): { own: number; tree: number } {
-  const parents = new Map(everyProcess().map((one) => [one, status(one, 'PPid')]));
-  const isBelow = (one: number): boolean =>
-    one === pid || (parents.has(one) && isBelow(parents.get(one) ?? 0));
-  const sizes = [...parents.keys()].filter(isBelow).map((one) => status(one, 'VmRSS') * 1024);
-  return { own: status(pid, 'VmRSS') * 1024, tree: sizes.reduce((sum, size) => sum + size, 0) };
+  const parents = new Map(listProcesses().map((one) => [one, readStatus(one, 'PPid')]));
+  const isInTree = (one: number): boolean =>
+    one === pid || (parents.has(one) && isInTree(parents.get(one) ?? 0));
+  const sizes = [...parents.keys()].filter(isInTree).map((one) => readStatus(one, 'VmRSS') * 1024);
+  return { own: readStatus(pid, 'VmRSS') * 1024, tree: sizes.reduce((sum, size) => sum + size, 0) };
 }
 
-function everyProcess(): number[] {
+function listProcesses(): number[] {
   return readdirSync('/proc').map(Number).filter(Number.isInteger);
 }
 
-function status(pid: number, field: string): number {
+function readStatus(pid: number, field: string): number {
   try {
     return Number(
       new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0,

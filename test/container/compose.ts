@@ -1,3 +1,4 @@
+/** @module Tests of `docker/compose.yaml` with a real Docker Compose. */
 import { randomInt } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -17,7 +18,7 @@ describe('docker/compose.yaml', function () {
   let ports: number[] = [];
   let limit = '';
 
-  /** Debian's Docker Compose, in a container; the images that it would fetch are stand-ins. */
+  /** Runs Docker Compose of Debian in a container. Local stand-ins replace the images that it would pull. */
   const compose = (...args: string[]): Promise<string> => {
     const settings = {
       COMPOSE_PROJECT_NAME: project,
@@ -33,7 +34,7 @@ describe('docker/compose.yaml', function () {
     return docker('run', ...options, 'imagemill-test-compose', '--file', 'docker/compose.yaml', ...args);
   };
   const scaled = (...args: string[]) => compose('--profile', 'scale', ...args);
-  /** The containers of a service. */
+  /** Lists the containers of a service. */
   const containers = async (service: string): Promise<string[]> =>
     (await scaled('ps', '--quiet', service)).split('\n').filter(Boolean);
 
@@ -42,14 +43,14 @@ describe('docker/compose.yaml', function () {
   });
   afterEach(() => scaled('down', '--timeout', '20', '--volumes'));
 
-  it('has one service, and with the profile several instances, a proxy and the counters', async () => {
+  it('defines one service by default, and instances, proxy and valkey with the scale profile', async () => {
     expect(await compose('config', '--services')).to.equal('imagemill');
     const { services } = parse(await scaled('config'));
     expect(services).to.have.all.keys('imagemill', 'instances', 'proxy', 'valkey');
     expect(services.instances.deploy.replicas).to.be.above(1);
   });
 
-  it('runs one, which converts, with nothing that it does not need', async () => {
+  it('starts one hardened container that converts images', async () => {
     await compose('up', '--detach', '--no-build');
     const names = (
       await docker('ps', '--quiet', '--filter', `label=com.docker.compose.project=${project}`)
@@ -79,7 +80,7 @@ describe('docker/compose.yaml', function () {
       await eventually(ready, START_TIMEOUT_MS);
     };
 
-    it('runs several instances behind a proxy, which count requests together and reach nothing else', async () => {
+    it('starts three hardened instances behind a proxy, with a shared rate limit and no outside network', async () => {
       limit = '';
       await up();
       const instances = await containers('instances');
@@ -107,7 +108,7 @@ describe('docker/compose.yaml', function () {
         expect((await sendForm(new URL(path, base).href)).status).to.equal(404);
     });
 
-    it('loses nothing while one instance is stopped under load, and goes on with the rest', async () => {
+    it('answers every request with 200 while one instance is stopped under load', async () => {
       limit = '0';
       await up();
       const [victim = ''] = await containers('instances');

@@ -1,14 +1,15 @@
+/** @module Tests of the content and metadata of the container image. */
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { docker, IMAGE, inspect } from '../helpers/docker.ts';
 
 const MB = 1e6;
-/** Beyond the image it is based on. */
+/** Maximum size of the layers above the base image. */
 const MAX_IMAGE_BYTES = 450 * MB;
 const ROOT = new URL('../../', import.meta.url);
 
 const read = (path: string): Promise<string> => readFile(new URL(path, ROOT), 'utf8');
-/** What a shell in a fresh container prints, as the image's user. */
+/** Runs a shell command in a fresh container as the user of the image and returns its stdout. */
 const sh = (command: string, ...args: string[]): Promise<string> =>
   docker('run', '--rm', '--network', 'none', '--entrypoint', 'sh', IMAGE, '-c', command, 'sh', ...args);
 
@@ -23,7 +24,7 @@ describe('the image', function () {
     console.log(`    ${Math.round(bytes / MB)} MB`);
   });
 
-  it('is of a user without rights, and says what it is', async () => {
+  it('runs as an unprivileged user and has labels and a port', async () => {
     const { Config } = await inspect(IMAGE);
     const { version, description } = JSON.parse(await read('package.json'));
     expect(Config.User).to.equal('10001:10001');
@@ -36,7 +37,7 @@ describe('the image', function () {
     expect(Config.ExposedPorts).to.have.all.keys('3000/tcp');
   });
 
-  it('has the tools, and no compiler, Ghostscript, package manager of npm or program with rights of its own', async () => {
+  it('contains the tools, and no compiler, Ghostscript, npm, downloader, or setuid or setgid program', async () => {
     const which = (names: string[]) =>
       sh('for name; do command -v "$name" >/dev/null && echo "$name"; done; true', ...names);
     const needed = ['magick', 'rsvg-convert', 'setpriv', 'tini', 'node', 'fc-cache'];
@@ -49,7 +50,7 @@ describe('the image', function () {
     expect(await docker('run', '--rm', ...asRoot, '/', '-xdev', '-perm', '/6000', '-type', 'f')).to.equal('');
   });
 
-  it('has the packages of production, and no others', async () => {
+  it('contains the production npm packages, and no development packages', async () => {
     const { packages } = JSON.parse(await read('package-lock.json')) as {
       packages: Record<string, { dev?: boolean; optional?: boolean; devOptional?: boolean; peer?: boolean }>;
     };
@@ -66,7 +67,7 @@ describe('the image', function () {
     expect((await there(needed)).split('\n')).to.deep.equal(needed);
   });
 
-  it('lets its user write nowhere but to the folders for temporary files', async () => {
+  it('has no writable folders except those for temporary files', async () => {
     const places = await sh(
       "find / -xdev -writable ! -type l ! -path '/proc/*' ! -path '/dev/*' 2>/dev/null; true",
     );

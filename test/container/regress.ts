@@ -1,31 +1,32 @@
+/** @module Tests of the command line in the container image. */
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { docker, HARDENED, IMAGE } from '../helpers/docker.ts';
 
 const FIXTURES = fileURLToPath(new URL('../../fixtures', import.meta.url));
-/** Whoever has the checkout may read it; root without capabilities may read what is root's. */
+/** User that can read the checkout. Root without capabilities can only read files that root owns. */
 const USER = `${process.getuid?.() ?? 0}:0`;
 
 describe('the image on the command line', function () {
   this.timeout(180_000);
 
-  const run = (...words: string[]): Promise<string> => {
-    const place = ['--user', USER, '--network', 'none', '--volume', `${FIXTURES}:/fixtures:ro`];
-    return docker('run', '--rm', ...HARDENED, ...place, IMAGE, ...words);
+  const run = (...args: string[]): Promise<string> => {
+    const options = ['--user', USER, '--network', 'none', '--volume', `${FIXTURES}:/fixtures:ro`];
+    return docker('run', '--rm', ...HARDENED, ...options, IMAGE, ...args);
   };
 
-  it('makes of the fixtures what fixtures/baseline says, as far as anybody can see', async () => {
-    const said = await run(
+  it('converts the fixtures to the results in fixtures/baseline, without visible differences', async () => {
+    const output = await run(
       'regress',
       'check',
       '/fixtures',
       '--against',
       '/fixtures/baseline/imagemagick-7.json',
     ).catch((error) => expect.fail(`regress ended with ${error.code}:\n${error.stdout}${error.stderr}`));
-    expect(Number(/^(\d+) results:$/m.exec(said)?.[1])).to.be.above(300);
+    expect(Number(/^(\d+) results:$/m.exec(output)?.[1])).to.be.above(300);
   });
 
-  it('has nothing that the doctor complains of', async () => {
+  it('passes all checks of imagemill doctor', async () => {
     const checks = JSON.parse(await run('doctor', '--json'));
     expect(JSON.stringify(checks)).to.not.match(/"(warn|fail)"/);
   });

@@ -1,3 +1,4 @@
+/** @module Tests of the service in a running container. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
@@ -7,10 +8,10 @@ import { docker, HARDENED, inspect, START_TIMEOUT_MS, TMPFS, useContainers } fro
 import { eventually } from '../helpers/util.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** Those files that say nothing about settings. */
+/** Command that runs the test files that do not depend on settings. */
 const SUITE = 'exec mocha $(grep -l "useService()" test/service/*.test.ts)';
-/** How the tools are shut in: by what needs no rights. */
-const SHUT_IN = {
+/** Expected layers of the sandbox: those that need no privileges. */
+const SANDBOX_LAYERS = {
   limits: 'ulimit',
   privileges: 'setpriv',
   files: 'landlock',
@@ -18,47 +19,47 @@ const SHUT_IN = {
   syscalls: 'allow-list',
   processes: 'none',
 };
-/** Of what must stop by itself. */
-const SECONDS_TO_STOP = '30';
+/** Timeout of `docker stop`; the container must exit by itself before. */
+const STOP_TIMEOUT_S = '30';
 
-describe('a container with nothing but its port and its folder for temporary files', function () {
+describe('a hardened container', function () {
   this.timeout(120_000);
   const start = useContainers();
-  const statusOf = async (base: string, name: string, format: string): Promise<number> =>
+  const convertStatus = async (base: string, name: string, format: string): Promise<number> =>
     (await convert(base, await fixture(name), { format })).status;
   const readyz = async (base: string) =>
     JSON.parse((await sendForm(new URL('/readyz', base).href)).body.toString());
 
-  describe("of the image's own user", () => {
+  describe("as the image's own user", () => {
     let container: Awaited<ReturnType<typeof start>>;
     before(async () => {
       container = await start(HARDENED, { SANDBOX: 'on' });
     });
 
-    it('shuts its tools in, by Landlock and seccomp', async () => {
-      expect((await readyz(container.base)).sandbox).to.deep.equal(SHUT_IN);
+    it('sandboxes the tools with Landlock and seccomp', async () => {
+      expect((await readyz(container.base)).sandbox).to.deep.equal(SANDBOX_LAYERS);
     });
 
-    it('has no rights, few processes, and nothing that it can write to', async () => {
+    it('has no capabilities, at most 256 processes and a read-only file system', async () => {
       const status = await container.sh('cat /proc/1/status');
       expect(status).to.match(/^Uid:\s+10001\s+10001\s+10001\s+10001$/m);
       for (const fact of [/^CapBnd:\s+0+$/m, /^CapEff:\s+0+$/m, /^NoNewPrivs:\s+1$/m, /^Seccomp:\s+2$/m])
         expect(status).to.match(fact);
-      const most = await container.sh(
+      const maxProcesses = await container.sh(
         'cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max',
       );
-      expect(most).to.equal('256');
+      expect(maxProcesses).to.equal('256');
       const refused = await container.sh('touch /app/x /var/tmp/x 2>&1 || true');
       expect(refused.match(/Read-only file system/g)).to.have.length(2);
     });
 
-    it('has an init that reaps what loses its parent', async () => {
+    it('runs tini, which reaps orphaned processes', async () => {
       const pid = await container.sh('sleep 0.2 >/dev/null & echo $!');
       await eventually(async () => (await container.sh(`[ -e /proc/${pid} ] || echo gone`)) === 'gone');
       expect(await container.sh('cat /proc/1/comm')).to.equal('tini');
     });
 
-    it('is healthy by its own check, which fails when nothing answers', async () => {
+    it('becomes healthy, and its health check exits with 1 when nothing listens', async () => {
       const { Config } = await inspect(container.name);
       const [, ...check] = Config.Healthcheck.Test;
       await docker('exec', container.name, ...check);
@@ -71,12 +72,12 @@ describe('a container with nothing but its port and its folder for temporary fil
     });
   });
 
-  it('passes the whole-service suite, without a network', async function () {
+  it('passes the service tests without a network', async function () {
     this.timeout(300_000);
     const container = await start([...HARDENED, '--network', 'none'], { SANDBOX: 'on' });
     const interfaces = (await container.sh('cat /proc/net/dev')).split('\n').slice(2);
     expect(interfaces.map((line) => line.split(':')[0]?.trim())).to.deep.equal(['lo']);
-    // The port is there alone, so that is where the suite has to be.
+    // Run the suite in the network namespace of the container: the port is not reachable from outside.
     const { Pid } = (await inspect(container.name)).State;
     const inside = ['--target', String(Pid), '--net', 'sh', '-c'];
     const { status, stdout, stderr } = spawnSync('nsenter', [...inside, SUITE], {
@@ -89,37 +90,37 @@ describe('a container with nothing but its port and its folder for temporary fil
   });
 
   for (const user of ['12345:0', '4711:4711']) {
-    it(`works as the user ${user}, too`, async () => {
+    it(`converts images and sandboxes the tools as user ${user}`, async () => {
       const container = await start([...HARDENED, '--user', user], { SANDBOX: 'on' });
       expect(await container.sh('id -u')).to.equal(user.split(':')[0]);
-      expect((await readyz(container.base)).sandbox).to.deep.equal(SHUT_IN);
+      expect((await readyz(container.base)).sandbox).to.deep.equal(SANDBOX_LAYERS);
       for (const [name, format] of [
         ['scene.avif', 'webp'],
         ['scene.svg', 'pdf'],
         ['scene.gif', 'jpg'],
       ] as const)
-        expect(await statusOf(container.base, name, format), name).to.equal(200);
+        expect(await convertStatus(container.base, name, format), name).to.equal(200);
     });
   }
 
-  it('writes nothing outside that folder, even where it could', async () => {
+  it('writes nothing outside /tmp on a writable file system', async () => {
     const container = await start(TMPFS);
     for (const name of ['scene.svg', 'scene.jpg', 'scene.tiff'])
-      expect(await statusOf(container.base, name, 'png')).to.equal(200);
+      expect(await convertStatus(container.base, name, 'png')).to.equal(200);
     await container.sh('true');
     expect(await docker('diff', container.name)).to.equal('');
     await container.sh('touch /var/tmp/x');
     expect(await docker('diff', container.name), 'what it says of a file').to.include('/var/tmp/x');
   });
 
-  it('finishes what is under way when it is stopped, and ends with 0', async () => {
+  it('finishes running conversions and exits with 0 when it is stopped', async () => {
     const container = await start(HARDENED);
-    const slow = convert(container.base, await large(), { format: 'webp', quality: '100' });
+    const slow = convert(container.base, await slowImage(), { format: 'webp', quality: '100' });
     await eventually(async () => {
       const { body } = await sendForm(new URL('/metrics', container.base).href);
       return /^imagemill_conversions_running 1$/m.test(body.toString());
     });
-    await docker('stop', '--time', SECONDS_TO_STOP, container.name);
+    await docker('stop', '--time', STOP_TIMEOUT_S, container.name);
     expect((await slow).status).to.equal(200);
     expect((await inspect(container.name)).State).to.include({ ExitCode: 0, OOMKilled: false });
     const lines = (await container.log()).map(({ msg, route }) => route ?? msg);
@@ -127,8 +128,8 @@ describe('a container with nothing but its port and its folder for temporary fil
   });
 });
 
-/** A picture that takes seconds: noise, in 24 megapixels. */
-function large(): Promise<Buffer> {
+/** Creates a noisy JPEG of 24 megapixels, which takes seconds to convert. */
+function slowImage(): Promise<Buffer> {
   const noise = { type: 'gaussian', mean: 128, sigma: 12 } as const;
   return sharp({ create: { width: 6000, height: 4000, channels: 3, background: '#888', noise } })
     .jpeg({ quality: 60 })

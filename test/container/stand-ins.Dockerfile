@@ -1,4 +1,4 @@
-# What docker/compose.yaml takes from elsewhere, made of Debian's packages, and a Docker Compose.
+# Stand-ins from Debian packages for the images that docker/compose.yaml pulls, and an image with Docker Compose.
 ARG NODE_IMAGE=node:24-trixie-slim
 
 FROM ${NODE_IMAGE} AS nginx

@@ -1,3 +1,4 @@
+/** @module Static checks of `docker/Dockerfile`, `docker/compose.yaml` and `docker/nginx.conf`. */
 import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,14 +11,14 @@ const ROOT = new URL('../../', import.meta.url);
 const MIB = 1024 ** 2;
 const read = (path: string): Promise<string> => readFile(new URL(path, ROOT), 'utf8');
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the file holds; Docker Compose checks it in test/container/
+// biome-ignore lint/suspicious/noExplicitAny: untyped YAML; Docker Compose checks it in test/container/
 const compose = async (): Promise<any> => parse(await read('docker/compose.yaml'), { merge: true });
 
-/** What a variable is when nobody sets it. */
-const byDefault = (value: string): string => value.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
+/** Replaces variables by their defaults. */
+const withDefaults = (value: string): string => value.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
 
 describe('the files for Docker', () => {
-  it('are of the version of the package', async () => {
+  it('use the version of package.json', async () => {
     const { version } = JSON.parse(await read('package.json'));
     const { services } = await compose();
     expect(services.imagemill.image).to.equal(`imagemill:${version}`);
@@ -27,7 +28,7 @@ describe('the files for Docker', () => {
     );
   });
 
-  it('start one service, and what the profile names besides', async () => {
+  it('start only imagemill without the scale profile', async () => {
     const { services } = await compose();
     const always = Object.keys(services).filter((name) => services[name].profiles === undefined);
     expect(always).to.deep.equal(['imagemill']);
@@ -35,7 +36,7 @@ describe('the files for Docker', () => {
       expect(services[name].profiles, name).to.deep.equal(['scale']);
   });
 
-  it('give every service a read-only system, no capability, no new privileges, few processes and a user', async () => {
+  it('give every service a read-only file system, no capabilities, no new privileges, a process limit and a non-root user', async () => {
     const { services } = await compose();
     const dockerfile = await read('docker/Dockerfile');
     for (const [name, service] of Object.entries<typeof services>(services)) {
@@ -51,14 +52,14 @@ describe('the files for Docker', () => {
     }
   });
 
-  it('set what the service takes, and fit it: ports, folders, counters, times', async () => {
+  it('set valid settings that match the ports, folders, Redis URL and timeouts of the containers', async () => {
     const { services, networks } = await compose();
     const [, image = ''] = /^ENV (.*)$/m.exec(await read('docker/Dockerfile')) ?? [];
-    const ofImage = Object.fromEntries(image.split(' ').map((pair) => pair.split('=', 2)));
+    const imageEnvironment = Object.fromEntries(image.split(' ').map((pair) => pair.split('=', 2)));
     for (const name of ['imagemill', 'instances']) {
       const { environment, tmpfs, stop_grace_period } = services[name];
-      const own = Object.entries(environment).map(([key, value]) => [key, byDefault(String(value))]);
-      const config = loadConfig({ ...ofImage, ...Object.fromEntries(own) });
+      const own = Object.entries(environment).map(([key, value]) => [key, withDefaults(String(value))]);
+      const config = loadConfig({ ...imageEnvironment, ...Object.fromEntries(own) });
       expect(tmpfs[0].split(':')[0]).to.equal(config.TEMP_DIR);
       expect(Number.parseInt(stop_grace_period, 10) * 1000).to.be.above(config.SHUTDOWN_GRACE_MS);
       expect(config.PORT).to.equal(3000);
@@ -68,13 +69,13 @@ describe('the files for Docker', () => {
         expect(services).to.have.property(new URL(config.REDIS_URL ?? '').hostname);
       }
     }
-    expect(byDefault(services.imagemill.ports[0])).to.equal('127.0.0.1:3000:3000');
+    expect(withDefaults(services.imagemill.ports[0])).to.equal('127.0.0.1:3000:3000');
     expect(services.instances.ports, 'only the proxy is published').to.equal(undefined);
     expect(services.instances.networks).to.deep.equal(['back']);
     expect(networks.back.internal).to.equal(true);
   });
 
-  it('agree with the resources for Kubernetes: user and folder', async () => {
+  it('use the same user and temporary folder as the Kubernetes resources', async () => {
     const deployment = parse(await read('docker/kubernetes/deployment.yaml')).spec.template.spec;
     const dockerfile = await read('docker/Dockerfile');
     const { runAsUser, runAsGroup } = deployment.securityContext;
@@ -84,11 +85,11 @@ describe('the files for Docker', () => {
     );
   });
 
-  it('have a configuration that nginx takes, with room and time for the largest request', async () => {
+  it('have a valid nginx configuration whose limits fit the largest request', async () => {
     const conf = await read('docker/nginx.conf');
     const folder = await makeTempDir('nginx');
     const check = async (text: string) => {
-      // It makes the folders that it names.
+      // nginx -t creates the folders in its configuration.
       await writeFile(
         join(folder, 'nginx.conf'),
         text.replaceAll(/\/(?:tmp|var\/cache\/nginx)\//g, `${folder}/`),
@@ -108,8 +109,8 @@ describe('the files for Docker', () => {
     expect(value('client_max_body_size') * MIB).to.be.above(MAX_BATCH_FILES * MAX_FILE_BYTES + MIB);
     expect(value('proxy_read_timeout') * 1000).to.be.above(UPLOAD_TIMEOUT_MS + CONVERT_TIMEOUT_MS);
     const { services } = await compose();
-    const disks: string[] = services.proxy.tmpfs;
-    const uploads = disks.find((disk) => disk.startsWith('/var/cache/nginx:')) ?? '';
+    const mounts: string[] = services.proxy.tmpfs;
+    const uploads = mounts.find((disk) => disk.startsWith('/var/cache/nginx:')) ?? '';
     expect(conf).to.include('client_body_temp_path /var/cache/nginx/');
     const gibibytes = Number(/size=(\d+)g/.exec(uploads)?.[1]);
     expect(value('limit_conn uploads') * value('client_max_body_size')).to.be.below(gibibytes * 1024);

@@ -1,3 +1,4 @@
+/** @module Static checks of the Kubernetes resources in `docker/kubernetes/`. */
 import { spawnSync } from 'node:child_process';
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,10 +12,10 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDER = join(ROOT, 'docker/kubernetes');
 const MIB = 1024 ** 2;
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the files hold, which is checked against the schemas
+// biome-ignore lint/suspicious/noExplicitAny: untyped YAML, checked against the schemas
 type Resource = any;
 
-/** What kustomize would find, resource by resource. */
+/** Parses all resources that kustomization.yaml lists. */
 async function resources(): Promise<Resource[]> {
   const { resources: names } = await kustomization();
   const texts = await Promise.all(names.map((name) => readFile(join(FOLDER, name), 'utf8')));
@@ -36,8 +37,11 @@ interface Kustomization {
 const kustomization = async (): Promise<Kustomization> =>
   parse(await readFile(join(FOLDER, 'kustomization.yaml'), 'utf8'));
 
-/** Kubernetes' own schemas, as the package has them: a folder an API group, a file a kind. */
-const modelOf = ({ apiVersion, kind }: Resource): string => {
+/**
+ * Returns the module of kubernetes-models with the schema of a resource: a folder for each API group, a file for each
+ * kind.
+ */
+const modelFor = ({ apiVersion, kind }: Resource): string => {
   const [group, version] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
   return ['kubernetes-models', group, version, kind].filter(Boolean).join('/');
 };
@@ -56,7 +60,7 @@ describe('the resources for Kubernetes', () => {
   };
   const pod = async () => (await find('Deployment', 'imagemill')).spec.template.spec;
 
-  it('are all listed for kustomize, and all that is listed is there', async () => {
+  it('are listed in kustomization.yaml, which lists no missing files', async () => {
     const { resources: listed, configMapGenerator } = await kustomization();
     const files = await readdir(FOLDER);
     const named = [...listed, ...configMapGenerator.flatMap(({ envs }) => envs), 'kustomization.yaml'];
@@ -70,9 +74,9 @@ describe('the resources for Kubernetes', () => {
     ]);
   });
 
-  it('are valid by the published schemas', async () => {
+  it('conform to the published schemas', async () => {
     const validate = async (resource: Resource): Promise<void> => {
-      const model = await import(modelOf(resource));
+      const model = await import(modelFor(resource));
       new model[resource.kind](resource).validate();
     };
     for (const resource of await resources()) await validate(resource);
@@ -82,14 +86,14 @@ describe('the resources for Kubernetes', () => {
     expect(String(mistake)).to.include('containerPort');
   });
 
-  it('have no field that Kubernetes does not know', async () => {
+  it('have no fields that Kubernetes does not define', async () => {
     const folder = await makeTempDir('kubernetes');
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     await writeFile(join(folder, 'package.json'), '{"type":"module"}');
     const typed = (all: Resource[]) =>
       all.map(
         (one, at) =>
-          `import { I${one.kind} as T${at} } from '${modelOf(one)}';\nexport const r${at}: T${at} = ${JSON.stringify(one)};`,
+          `import { I${one.kind} as T${at} } from '${modelFor(one)}';\nexport const r${at}: T${at} = ${JSON.stringify(one)};`,
       );
     const check = async (all: Resource[]): Promise<string> => {
       const path = join(folder, 'resources.ts');
@@ -106,16 +110,16 @@ describe('the resources for Kubernetes', () => {
     expect(await check([wrong])).to.include('readyProbe');
   });
 
-  it('belong together: every name and every selector leads to something', async () => {
+  it('have names and selectors that resolve to other resources', async () => {
     const { configMapGenerator, images } = await kustomization();
     const all = await resources();
     const templates = all.flatMap((one) => one.spec?.template?.metadata?.labels ?? []);
-    const meets = (labels: Record<string, string>) =>
+    const matchesTemplate = (labels: Record<string, string>) =>
       templates.some((template) => Object.entries(labels).every(([key, value]) => template[key] === value));
     for (const { kind, metadata, spec } of all) {
       const selector = { Service: spec?.selector, NetworkPolicy: spec?.podSelector?.matchLabels };
       const labels = selector[kind as keyof typeof selector] ?? spec?.selector?.matchLabels;
-      if (labels) expect(meets(labels), `${kind} ${metadata.name}`).to.equal(true);
+      if (labels) expect(matchesTemplate(labels), `${kind} ${metadata.name}`).to.equal(true);
     }
     const [container] = (await pod()).containers;
     expect(container.envFrom[0].configMapRef.name).to.equal(configMapGenerator[0]?.name);
@@ -130,7 +134,7 @@ describe('the resources for Kubernetes', () => {
     }
   });
 
-  it('set what the service takes, and fit it: ports, folders, counters, times and sizes', async () => {
+  it('set valid settings that match the ports, folders, Redis URL, timeouts and sizes of the resources', async () => {
     const config = await settings();
     const { containers, volumes, terminationGracePeriodSeconds } = await pod();
     const [container] = containers;
@@ -154,7 +158,7 @@ describe('the resources for Kubernetes', () => {
     expect(Number(of('limit-connections'))).to.be.within(10, 100);
   });
 
-  it('let every container run without root, capabilities, a disk to write to, or new privileges', async () => {
+  it('run every container without root, capabilities, a writable file system or new privileges', async () => {
     const pods = (await resources()).filter(({ kind }) => kind === 'Deployment');
     expect(pods).to.have.length(2);
     for (const { spec } of pods) {

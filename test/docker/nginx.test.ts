@@ -1,3 +1,4 @@
+/** @module Tests of `docker/nginx.conf` with a real nginx in front of an instance. */
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
@@ -12,7 +13,7 @@ import { eventually } from '../helpers/util.ts';
 
 const CONF = new URL('../../docker/nginx.conf', import.meta.url);
 
-/** An upload that announces 200 MB. */
+/** Request headers of an upload that announces 200 MB. */
 const upload = 'POST /api/v1/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 200000000\r\n\r\n';
 const plain = (path: string, method = 'GET') =>
   `${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
@@ -25,7 +26,7 @@ describe('docker/nginx.conf in front of an instance', function () {
   let folder: string;
   const open: Socket[] = [];
 
-  /** Starts nginx with the shipped configuration, which `changes` adapts. */
+  /** Starts nginx with the shipped configuration and `changes` to it. */
   const startProxy = async (
     upstream: string,
     changes: Readonly<Record<string, string>> = {},
@@ -36,7 +37,7 @@ describe('docker/nginx.conf in front of an instance', function () {
     await mkdir(join(folder, 'cache'));
     let conf = await readFile(CONF, 'utf8');
     for (const [from, to] of Object.entries({
-      '/tmp/': `${folder}/`, // first, since the folder itself may be below /tmp
+      '/tmp/': `${folder}/`, // first, because the folder itself may be below /tmp
       'listen 8080;': `listen 127.0.0.1:${port};`,
       'http://instances:3000': upstream,
       '/var/cache/nginx/': `${folder}/cache/`,
@@ -48,7 +49,7 @@ describe('docker/nginx.conf in front of an instance', function () {
     nginx = await startNginxFile(port, folder, conf, before);
     origin = `http://127.0.0.1:${port}`;
   };
-  /** How many uploads nginx holds on its disk: open files without a name. */
+  /** Counts the uploads that nginx buffers on disk: its open files without a name. */
   const heldUploads = async (): Promise<number> => {
     const fds = `/proc/${nginx?.child.pid}/fd`;
     const targets = await Promise.all(
@@ -90,7 +91,7 @@ describe('docker/nginx.conf in front of an instance', function () {
   const startShipped = async (changes?: Record<string, string>, before?: readonly string[]) =>
     startProxy(new URL(await instance.base()).origin, changes, before);
 
-  it('passes requests on, with the address of the client, also for HTTP/1.0 without a Host', async () => {
+  it('forwards requests with the client address, including HTTP/1.0 without Host', async () => {
     await startShipped();
     const { status, headers } = await convert(`${origin}/api/v1`, await fixture('scene.jpg'));
     expect([status, headers.get('content-type')]).to.deep.equal([200, 'image/webp']);
@@ -105,7 +106,7 @@ describe('docker/nginx.conf in front of an instance', function () {
     expect([other.status, other.headers.get('x-ratelimit-remaining')]).to.deep.equal([200, '59']);
   });
 
-  it('hides probes and metrics in every spelling, in the error shape', async () => {
+  it('returns 404 for probes and metrics in every spelling of the path', async () => {
     await startShipped();
     for (const path of [
       ...[
@@ -136,23 +137,23 @@ describe('docker/nginx.conf in front of an instance', function () {
     [501, 'a coding that cannot be decoded', 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n'],
     [505, 'HTTP/3.0 as text', 'GET / HTTP/3.0\r\nHost: x\r\n\r\n'],
   ] as const) {
-    it(`answers ${what} with ${status} in the error shape`, async () => {
+    it(`returns ${status} as a JSON error for ${what}`, async () => {
       await startShipped();
       expectShape(await send(text), status);
     });
   }
 
-  it('passes the errors of an instance on as they are', async () => {
+  it('forwards errors of an instance unchanged', async () => {
     await startShipped();
     const { status, message, headers } = await sendForm(`${origin}/api/v1/convert`, { method: 'PUT' });
     expect([status, message]).to.deep.equal([405, 'PUT is not allowed here: use POST, OPTIONS.']);
     expect(headers.get('x-ratelimit-remaining')).not.to.equal(null);
   });
 
-  it('passes a refusal on that the instance sends before the upload has arrived', async () => {
+  it('forwards an error that the instance sends before the upload is complete', async () => {
     await startShipped();
     const statuses: number[] = [];
-    // When the instance closed the connection, about half of these would be 502.
+    // If the instance closed the connection, about half of the responses would be 502.
     for (let upload = 0; upload < 10; upload += 1)
       statuses.push(
         (await sendForm(`${origin}/nothing`, { method: 'POST', body: new Uint8Array(11_000_000) })).status,
@@ -160,7 +161,7 @@ describe('docker/nginx.conf in front of an instance', function () {
     expect(statuses).to.deep.equal(Array(10).fill(404));
   });
 
-  it('lets one address have 6 uploads at once, which fit on their disk, and refuses more with 429', async () => {
+  it('returns 429 for the seventh concurrent upload of an address', async () => {
     await startShipped();
     const uploads = await Promise.all(Array.from({ length: 6 }, () => dial(origin, '127.0.3.1')));
     open.push(...uploads);
@@ -184,7 +185,7 @@ describe('docker/nginx.conf in front of an instance', function () {
     ).to.equal(200);
   });
 
-  it('gives up a body or a head that stops', async () => {
+  it('closes connections whose body or headers stall', async () => {
     await startShipped({
       'client_body_timeout 10s': 'client_body_timeout 1s',
       'client_header_timeout 10s': 'client_header_timeout 1s',
@@ -200,7 +201,7 @@ describe('docker/nginx.conf in front of an instance', function () {
     await eventually(async () => (await heldUploads()) === 0);
   });
 
-  it('answers 502 with Retry-After in the error shape when no instance is there', async () => {
+  it('returns 502 with Retry-After as a JSON error when no instance is running', async () => {
     const [unused] = await freePorts(1);
     await startProxy(`http://127.0.0.1:${unused}`);
     const answer = await send(plain('/api/v1/health'));
@@ -208,8 +209,8 @@ describe('docker/nginx.conf in front of an instance', function () {
     expect(answer.headers.get('retry-after')).to.equal('5');
   });
 
-  it('answers 503 in the error shape when its disk cannot take an upload', async () => {
-    // A limit on the size of files fails a write as a full disk does.
+  it('returns 503 with Retry-After as a JSON error when the disk for uploads is full', async () => {
+    // A file size limit makes a write fail as a full disk does.
     await startShipped({}, ['sh', '-c', 'trap "" XFSZ; ulimit -f 100; exec "$0" "$@"']);
     const socket = await dial(origin);
     open.push(socket);
@@ -220,7 +221,7 @@ describe('docker/nginx.conf in front of an instance', function () {
     expect(answer.headers.get('retry-after')).to.equal('5');
   });
 
-  describe('whose instance never answers', () => {
+  describe('with an instance that never responds', () => {
     let silent: Server;
     beforeEach(async () => {
       silent = createServer((socket) => void open.push(socket)).listen(0, '127.0.0.1');
@@ -228,7 +229,7 @@ describe('docker/nginx.conf in front of an instance', function () {
     });
     afterEach(() => void silent.close());
 
-    it('answers 504 in the error shape', async () => {
+    it('returns 504 as a JSON error', async () => {
       const { port } = silent.address() as AddressInfo;
       await startProxy(`http://127.0.0.1:${port}`, { 'proxy_read_timeout 150s': 'proxy_read_timeout 1s' });
       expectShape(await send(plain('/api/v1/health')), 504);

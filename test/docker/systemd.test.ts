@@ -1,3 +1,4 @@
+/** @module Tests of the systemd unit with systemd-analyze and with its system call filter. */
 import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,11 +10,18 @@ import { startProcess } from '../helpers/process.ts';
 
 const FOLDER = new URL('../../docker/systemd/', import.meta.url).pathname;
 const UNIT = join(FOLDER, 'imagemill.service');
-/** systemd's own scale: from 0 to 10, where up to 4.9 reads OK. On Debian 12 it is 2.4; newer versions ask for more. */
+/**
+ * Maximum exposure level of `systemd-analyze security`, which rates 0 to 10 and reads OK up to 4.9. The unit has 2.4 on
+ * Debian 12; newer versions check more.
+ */
 const MAX_EXPOSURE = 3;
 
-/** What a command prints; a test fails aloud where there is no such command. */
-function printed(
+/**
+ * Runs a command and returns its status and output.
+ *
+ * @throws Error if the command is not installed
+ */
+function runTool(
   command: string,
   ...args: string[]
 ): { readonly status: number | null; readonly text: string } {
@@ -22,19 +30,22 @@ function printed(
   return { status, text: stdout + stderr };
 }
 
-/** To be nobody, without a capability: also for root, where the kernel lets it, with root's rights on files. */
+/**
+ * Returns a command prefix that runs a program as nobody without capabilities. As root, it uses a user namespace where
+ * the kernel allows one; the program then keeps the file access of root.
+ */
 function asNobody(): string[] {
   const nobody = ['unshare', '--user', '--map-user=65534', '--map-group=65534'];
-  const possible = process.getuid?.() === 0 && printed('unshare', ...nobody.slice(1), 'true').status === 0;
+  const possible = process.getuid?.() === 0 && runTool('unshare', ...nobody.slice(1), 'true').status === 0;
   return [...(possible ? nobody : []), 'setpriv', '--no-new-privs'];
 }
 
 /**
- * What systemd does with SystemCallFilter, by libseccomp: those calls and no others, for the program and all that
- * it starts.
+ * Returns a command prefix that applies SystemCallFilter with libseccomp, as systemd does: only the given calls are
+ * allowed, for the program and its descendants.
  */
 function filteredTo(calls: string): string[] {
-  const groups = printed('systemd-analyze', '--no-pager', 'syscall-filter').text;
+  const groups = runTool('systemd-analyze', '--no-pager', 'syscall-filter').text;
   const program = `
 import errno, os, sys
 try: import seccomp
@@ -53,7 +64,7 @@ os.execvp(sys.argv[3], sys.argv[3:])`;
   return [...asNobody(), '/usr/bin/python3', '-c', program, groups, calls];
 }
 
-/** Starts the service behind these words, and has it convert something with each tool. */
+/** Starts the service with a command prefix and runs one conversion with each tool. */
 async function tryService(before: readonly string[]) {
   const service = startProcess({ TEMP_DIR: await makeTempDir('filtered') }, before);
   try {
@@ -72,25 +83,25 @@ async function tryService(before: readonly string[]) {
 }
 
 describe("systemd's unit", () => {
-  it('is right by systemd-analyze verify', async () => {
+  it('passes systemd-analyze verify', async () => {
     const path = join(await makeTempDir('unit'), 'imagemill.service');
-    // Nobody has installed it: another program stands for the one it starts.
+    // The service is not installed: verify the unit with another executable.
     const unit = (await readFile(UNIT, 'utf8')).replace('/opt/imagemill/node', process.execPath);
     await writeFile(path, unit);
-    expect(printed('systemd-analyze', '--man=no', 'verify', path)).to.deep.equal({ status: 0, text: '' });
+    expect(runTool('systemd-analyze', '--man=no', 'verify', path)).to.deep.equal({ status: 0, text: '' });
     await writeFile(path, unit.replace('ProtectHome=yes', 'ProtectHouse=yes'));
-    const { text } = printed('systemd-analyze', '--man=no', 'verify', path);
+    const { text } = runTool('systemd-analyze', '--man=no', 'verify', path);
     expect(text, 'what it says of mistakes').to.include('ProtectHouse');
   });
 
-  it(`reads OK by systemd-analyze security, at most ${MAX_EXPOSURE}`, () => {
-    const { text } = printed('systemd-analyze', 'security', '--no-pager', '--offline=true', UNIT);
+  it(`has an exposure level of at most ${MAX_EXPOSURE} in systemd-analyze security`, () => {
+    const { text } = runTool('systemd-analyze', 'security', '--no-pager', '--offline=true', UNIT);
     const [, exposure, verdict] = /Overall exposure level for \S+: ([\d.]+) (\w+)/.exec(text) ?? [];
     expect(verdict, text).to.equal('OK');
     expect(Number(exposure)).to.be.at.most(MAX_EXPOSURE);
   });
 
-  it('starts what the build makes, waits longer than a drain, and has room where it may write', async () => {
+  it('starts the built program, outwaits a graceful shutdown and writes to its runtime folder', async () => {
     const unit = await readFile(UNIT, 'utf8');
     const value = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? '';
     expect(value('ExecStart')).to.match(/ \/opt\/imagemill\/dist\/main\.js$/);
@@ -99,7 +110,7 @@ describe("systemd's unit", () => {
     expect(value('Environment')).to.include(`TEMP_DIR=/run/${value('RuntimeDirectory')}`);
   });
 
-  it('gives the service memory, keys and addresses that no other service has, and settings that only it can read', async () => {
+  it('isolates IPC, keys and addresses of the service, and restricts access to its settings', async () => {
     const unit = await readFile(UNIT, 'utf8');
     for (const line of [
       'PrivateIPC=yes',
@@ -116,7 +127,7 @@ describe("systemd's unit", () => {
     );
   });
 
-  it('lets the service shut its tools in as it would without, by its system calls and without a capability', async function () {
+  it('allows all layers of the sandbox under the system call filter and without capabilities', async function () {
     this.timeout(60_000);
     const calls = /^SystemCallFilter=(.*)$/m.exec(await readFile(UNIT, 'utf8'))?.[1] ?? '';
     const plain = await tryService(asNobody());
@@ -127,7 +138,7 @@ describe("systemd's unit", () => {
     expect(without.sandbox, 'what it is when calls are missing').not.to.deep.equal(plain.sandbox);
   });
 
-  it('has an example of its settings that the service takes', async () => {
+  it('has example settings that are valid', async () => {
     const lines = (await readFile(join(FOLDER, 'imagemill.env'), 'utf8')).split('\n');
     const settings = lines.filter((line) => line !== '' && !line.startsWith('#'));
     const environment = Object.fromEntries(settings.map((line) => line.split('=', 2)));

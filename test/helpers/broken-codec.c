@@ -1,10 +1,9 @@
 /*
- * Stands in for rsvg-convert, as a decoder that runs the code of an attacker. It answers `--version` as rsvg-convert does,
- * and draws one pixel. A comment in the drawing names something to try: <!--attempt NAME PID PATH-->. What came of it stands
- * behind the end of the PNG, as the result and the number of an error: errno(3). On a machine that stops nothing, an attempt
- * harms the server that runs it, and nothing else.
+ * Stands in for rsvg-convert as a decoder that runs the code of an attacker. It answers `--version` as rsvg-convert does and
+ * draws one pixel. A comment in the SVG names an attack: <!--attempt NAME PID PATH-->. The program appends its outcome to the
+ * PNG, as the return value and the error number: errno(3). Without a sandbox, an attack harms only the server that runs it.
  *
- * Under a name that ends in "-unusual" it needs a system call that no converter of pictures needs.
+ * If the name of the program ends in "-unusual", it requires a system call that no image converter needs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,7 +36,7 @@ static const unsigned char PIXEL[] = {
 
 static char report[8192];
 
-static void say(const char *text) { strncat(report, text, sizeof report - strlen(report) - 1); }
+static void report_text(const char *text) { strncat(report, text, sizeof report - strlen(report) - 1); }
 
 static long open_and_read(const char *path) {
   int fd = open(path, O_RDONLY | O_NONBLOCK);
@@ -46,12 +45,12 @@ static long open_and_read(const char *path) {
   ssize_t length = read(fd, bytes, sizeof bytes - 1);
   if (length < 0) return -1;
   bytes[length] = 0;
-  say("READ ");
-  say(bytes);
+  report_text("READ ");
+  report_text(bytes);
   return length;
 }
 
-/* Has the kernel send the server SIGKILL when there is something to read. */
+/* Makes the kernel send SIGKILL to the server when a pipe becomes readable. */
 static long own_a_pipe(long pid, int command) {
   int ends[2];
   if (pipe(ends) < 0) return -1;
@@ -82,12 +81,12 @@ static long async(void) {
   return pipe(ends) < 0 ? -1 : syscall(SYS_fcntl, ends[0], F_SETFL, O_ASYNC);
 }
 
-static long limit(long pid, int resource, rlim_t most) {
-  struct rlimit limits = {most, most};
+static long limit(long pid, int resource, rlim_t maximum) {
+  struct rlimit limits = {maximum, maximum};
   return syscall(SYS_prlimit64, pid, resource, &limits, NULL);
 }
 
-/* What stays behind does nothing for a minute. */
+/* Detaches a child that sleeps for a minute. */
 static long stay(long child) {
   if (child != 0) return child;
   close(0), close(1), close(2);
@@ -153,7 +152,7 @@ static long read_memory_of(long pid, int write_it) {
   return syscall(write_it ? SYS_process_vm_writev : SYS_process_vm_readv, pid, &here, 1, &there, 1, 0);
 }
 
-/* Puts a link in the place of the input, and fails so that the service might try again. */
+/* Replaces the input by a link and fails with an error that the service may retry. */
 static long swap_input(const char *path) {
   unlink("in");
   unlink("../1.in");
@@ -167,11 +166,11 @@ static long list(const char *path) {
   int fd = open(path, O_RDONLY | O_DIRECTORY);
   char entries[4096];
   long length = fd < 0 ? -1 : syscall(SYS_getdents64, fd, entries, sizeof entries);
-  /* linux_dirent64 has its length at byte 16, and the name from byte 19 on. */
+  /* linux_dirent64: the length is at byte 16, the name at byte 19. */
   for (long at = 0; at < length; at += *(uint16_t *)(entries + at + 16)) {
-    say("LISTED ");
-    say(entries + at + 19);
-    say(" ");
+    report_text("LISTED ");
+    report_text(entries + at + 19);
+    report_text(" ");
   }
   return length;
 }
@@ -181,7 +180,7 @@ static long make(const char *folder, const char *name) {
   return fd < 0 ? -1 : openat(fd, name, O_CREAT | O_WRONLY, 0600);
 }
 
-/* Names of what this C library may not have yet. */
+/* Call numbers that an older C library may lack. */
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #define SYS_pidfd_send_signal 424
@@ -217,7 +216,7 @@ static long attempt(const char *what, long pid, const char *path) {
   TRY("lease", syscall(SYS_fcntl, open("mine", O_CREAT | O_RDWR, 0600), F_SETLEASE, F_WRLCK))
   TRY("tiocsti", syscall(SYS_ioctl, 0, 0x5412, "x"))
   TRY("no-pdeathsig", prctl(PR_SET_PDEATHSIG, 0))
-  /* Limits and scheduling of others. */
+  /* Limits and scheduling of other processes. */
   TRY("prlimit-fsize", limit(pid, RLIMIT_FSIZE, 0))
   TRY("prlimit-nofile", limit(pid, RLIMIT_NOFILE, 24))
   TRY("prlimit-own", limit(0, RLIMIT_AS, RLIM_INFINITY))
@@ -227,7 +226,7 @@ static long attempt(const char *what, long pid, const char *path) {
   TRY("setpriority", syscall(SYS_setpriority, PRIO_PROCESS, pid, 19))
   TRY("setpriority-user", syscall(SYS_setpriority, PRIO_USER, 0, 0))
   TRY("ioprio_set", syscall(SYS_ioprio_set, 1, pid, 3 << 13))
-  /* Processes that stay. */
+  /* Processes that outlive the job. */
   TRY("fork", fork_by_clone(SIGCHLD))
   TRY("vfork", fork_by_clone(CLONE_VFORK | SIGCHLD))
   TRY("clone3", fork_by_clone3())
@@ -244,7 +243,7 @@ static long attempt(const char *what, long pid, const char *path) {
   TRY("kcmp", syscall(SYS_kcmp, pid, pid, 0, 0, 0))
   TRY("get_robust_list", syscall(SYS_get_robust_list, pid, buffer, buffer + 64))
   TRY("migrate_pages", syscall(SYS_migrate_pages, pid, 1, &one_processor, &one_processor))
-  /* Files of others. */
+  /* Files outside of the job. */
   TRY("chmod", fchmodat(AT_FDCWD, path, 0, 0))
   TRY("fchmod", fchmod(open(".", O_RDONLY), 0))
   TRY("chown", fchownat(AT_FDCWD, path, 65534, 65534, 0))
@@ -268,7 +267,7 @@ static long attempt(const char *what, long pid, const char *path) {
   TRY("fanotify", syscall(SYS_fanotify_init, 0, 0))
   TRY("name_to_handle_at", syscall(SYS_name_to_handle_at, AT_FDCWD, path, buffer, buffer + 64, 0))
   TRY("flock", syscall(SYS_flock, open("mine", O_CREAT | O_RDWR, 0600), 2))
-  /* What stays in the kernel. */
+  /* Objects that stay in the kernel. */
   TRY("shmget", keep_memory())
   TRY("semget", syscall(SYS_semget, 0, 8, 01600))
   TRY("msgget", syscall(SYS_msgget, 0, 01600))
@@ -276,7 +275,7 @@ static long attempt(const char *what, long pid, const char *path) {
   TRY("add_key", syscall(SYS_add_key, "user", "evil", "x", 1, -3))
   TRY("request_key", syscall(SYS_request_key, "user", "evil", NULL, -3))
   TRY("keyctl", syscall(SYS_keyctl, 0, -3, 0))
-  /* Programs that come along. */
+  /* Execution of other code. */
   TRY("execve", execve("/bin/sh", arguments, NULL))
   TRY("memfd_create", syscall(SYS_memfd_create, "evil", 0))
   TRY("execveat", syscall(SYS_execveat, 0, "", arguments, NULL, AT_EMPTY_PATH))
@@ -310,7 +309,7 @@ static long attempt(const char *what, long pid, const char *path) {
   TRY("init_module", syscall(SYS_init_module, NULL, 0, ""))
   TRY("reboot", syscall(SYS_reboot, 0, 0, 0, NULL))
   TRY("sync", syscall(SYS_syncfs, 1))
-  /* Ways to end. */
+  /* Abnormal ends. */
   TRY("abort", (abort(), 0))
   TRY("hang", (sleep(60), 0))
   TRY("fill", ({
@@ -330,33 +329,33 @@ static void draw(const char *path) {
   close(fd);
 }
 
-int main(int count, char **words) {
-  size_t length = strlen(words[0]);
-  int unusual = length > 8 && strcmp(words[0] + length - 8, "-unusual") == 0;
-  if (count > 1 && strcmp(words[1], "--version") == 0) {
+int main(int count, char **args) {
+  size_t length = strlen(args[0]);
+  int unusual = length > 8 && strcmp(args[0] + length - 8, "-unusual") == 0;
+  if (count > 1 && strcmp(args[1], "--version") == 0) {
     puts("rsvg-convert version 2.54.7");
     return 0;
   }
   if (unusual && syscall(SYS_ioprio_get, 1, 0) < 0) return 4;
 
   static char drawing[65536];
-  size_t got = fread(drawing, 1, sizeof drawing - 1, stdin);
-  drawing[got] = 0;
+  size_t length_read = fread(drawing, 1, sizeof drawing - 1, stdin);
+  drawing[length_read] = 0;
   char what[64] = "", path[4096] = "";
   long pid = 0;
-  const char *asked = strstr(drawing, "<!--attempt ");
-  if (asked) {
-    sscanf(asked, "<!--attempt %63s %ld %4095s", what, &pid, path);
+  const char *requested = strstr(drawing, "<!--attempt ");
+  if (requested) {
+    sscanf(requested, "<!--attempt %63s %ld %4095s", what, &pid, path);
     char found[96];
     errno = 0;
     long result = attempt(what, pid, path);
     snprintf(found, sizeof found, "RESULT %ld %d ", result, result < 0 ? errno : 0);
-    say(found);
+    report_text(found);
   } else if (!strstr(drawing, "<svg")) {
-    say("OTHER INPUT ");
-    say(drawing);
+    report_text("OTHER INPUT ");
+    report_text(drawing);
   }
   for (int i = 1; i + 1 < count; i++)
-    if (strcmp(words[i], "-o") == 0) draw(words[i + 1]);
+    if (strcmp(args[i], "-o") == 0) draw(args[i + 1]);
   return 0;
 }

@@ -1,7 +1,8 @@
+/** @module Detects whether launchers can be isolated by namespaces. */
 import { spawnSync } from 'node:child_process';
 import { launcherCommand } from '../../src/process/launcher/isolation.ts';
 
-const [shell = '', ...words] = launcherCommand('namespace');
+const [shell = '', ...args] = launcherCommand('namespace');
 
-/** Whether the kernel gives namespaces here, which it does not in most containers. */
-export const CAN_ISOLATE = spawnSync(shell, words, { input: '' }).status === 0;
+/** True if the kernel allows namespaces, which it does not in most containers. */
+export const CAN_ISOLATE = spawnSync(shell, args, { input: '' }).status === 0;

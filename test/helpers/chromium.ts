@@ -1,17 +1,22 @@
+/** @module Finds Chromium for the browser tests. */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 const FOLDERS = (process.env.PATH ?? '').split(delimiter);
-const PLACES = [
+const CANDIDATES = [
   ...NAMES.flatMap((name) => FOLDERS.map((folder) => join(folder, name))),
   '/Applications/Chromium.app/Contents/MacOS/Chromium',
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
 
-/** Where the machine's Chromium is; the bootstrap installs Debian's. */
+/**
+ * Returns the path of Chromium or Chrome on this machine. `scripts/bootstrap.sh` installs the Debian package.
+ *
+ * @throws Error if there is none
+ */
 export function chromiumPath(): string {
-  const found = PLACES.find((path) => {
+  const found = CANDIDATES.find((path) => {
     try {
       accessSync(path, constants.X_OK);
       return true;
@@ -23,7 +28,7 @@ export function chromiumPath(): string {
   return found;
 }
 
-/** For a machine where the tests run as root, and where nothing is to be asked of hosts elsewhere. */
+/** Flags that allow Chromium to run as root and prevent requests to other hosts. */
 export const CHROMIUM_FLAGS = [
   '--no-sandbox',
   '--disable-gpu',

@@ -1,7 +1,7 @@
+/** @module HTTP client for tests, and the requests that most tests send. */
 import { readFile } from 'node:fs/promises';
 
-/** A client as a developer would write one, and the requests that most tests send. */
-
+/** A response, read completely. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -10,13 +10,18 @@ export interface Answer {
   readonly message: string;
 }
 
+/** Returns the path of a file in `fixtures/images/`. */
 export const fixturePath = (name: string): string =>
   new URL(`../../fixtures/images/${name}`, import.meta.url).pathname;
+/** Returns the path of a file in `fixtures/traps/`. */
 export const edgeCasePath = (name: string): string =>
   new URL(`../../fixtures/traps/${name}`, import.meta.url).pathname;
+/** Reads a file in `fixtures/traps/`. */
 export const edgeCase = (name: string): Promise<Buffer> => readFile(edgeCasePath(name));
+/** Reads a file in `fixtures/images/`. */
 export const fixture = (name: string): Promise<Buffer> => readFile(fixturePath(name));
 
+/** Sends a request and reads the whole response. */
 export async function sendForm(url: string, init: RequestInit = {}): Promise<Answer> {
   const response = await fetch(url, init);
   const body = Buffer.from(await response.arrayBuffer());
@@ -28,7 +33,7 @@ export async function sendForm(url: string, init: RequestInit = {}): Promise<Ans
   return { status: response.status, headers: response.headers, body, message: message ?? '' };
 }
 
-/** `POST /convert` with one file and text fields. */
+/** Sends `POST /convert` with one file and text fields. */
 export function convert(
   base: string,
   file: Uint8Array,
@@ -41,7 +46,7 @@ export function convert(
   return sendForm(`${base}/convert`, { method: 'POST', body: form });
 }
 
-/** `POST /convert` with a body written by hand. */
+/** Sends `POST /convert` with a hand-written multipart body, encoded as Latin-1. */
 export function convertRaw(base: string, parts: readonly string[], boundary = 'xyz'): Promise<Answer> {
   return sendForm(`${base}/convert`, {
     method: 'POST',

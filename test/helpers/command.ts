@@ -1,28 +1,32 @@
+/** @module Runs the command line with standard input, and with actions during the run. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** The program as people type it. */
-
+/** Path of the entry point. */
 export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
+/** Result of a command. */
 export interface CommandRun {
-  /** Its exit status, or the signal that ended it. */
+  /** Exit status, or the signal that ended the process. */
   readonly status: number | NodeJS.Signals;
   readonly stdout: Buffer;
-  /** Both as lines, without the last line's end. */
+  /** Lines of stdout, without line ends. */
   readonly lines: readonly string[];
+  /** Lines of stderr, without line ends. */
   readonly complaints: readonly string[];
 }
 
+/** Environment, working directory and input of a command. */
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
-  /** `never` is one that does not come. */
+  /** Standard input; `never` leaves it open without data. */
   readonly input?: Uint8Array | 'never';
-  /** Is given the process as soon as it runs. */
+  /** Called with the process ID as soon as the command runs. */
   readonly meanwhile?: (pid: number) => Promise<void>;
 }
 
+/** Runs `imagemill` with arguments and waits until it exits. */
 export async function runCommand(
   args: readonly string[],
   { env = {}, cwd, input, meanwhile }: CommandOptions = {},
@@ -31,23 +35,23 @@ export async function runCommand(
     env: { PATH: process.env.PATH, ...env },
     ...(cwd && { cwd }),
   });
-  const printed = [child.stdout, child.stderr].map((stream) => {
+  const outputs = [child.stdout, child.stderr].map((stream) => {
     const chunks: Buffer[] = [];
     stream.on('data', (chunk: Buffer) => chunks.push(chunk));
     return chunks;
   });
-  child.stdin.on('error', () => {}); // it may want nothing of it
+  child.stdin.on('error', () => {}); // the command may not read its input
   if (input !== 'never') child.stdin.end(input);
   const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
   await meanwhile?.(child.pid as number);
   const [code, signal] = await closed;
-  const [stdout, stderr] = printed.map((chunks) => Buffer.concat(chunks)) as [Buffer, Buffer];
+  const [stdout, stderr] = outputs.map((chunks) => Buffer.concat(chunks)) as [Buffer, Buffer];
   return {
     status: code ?? (signal as NodeJS.Signals),
     stdout,
-    lines: linesOf(stdout),
-    complaints: linesOf(stderr),
+    lines: splitLines(stdout),
+    complaints: splitLines(stderr),
   };
 }
 
-const linesOf = (text: Buffer): string[] => text.toString().split('\n').slice(0, -1);
+const splitLines = (text: Buffer): string[] => text.toString().split('\n').slice(0, -1);

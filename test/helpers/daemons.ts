@@ -1,3 +1,4 @@
+/** @module Starts Redis and nginx as child processes of a test. Services of the system are not touched. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
@@ -7,15 +8,14 @@ import { join } from 'node:path';
 import { makeTempDir } from './hooks.ts';
 import { eventually } from './util.ts';
 
-/** Other people's servers, as processes of a test's own: nothing of the system's is started or touched. */
-
+/** A running server. */
 export interface Daemon {
   readonly child: ChildProcess;
   readonly port: number;
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
-/** Ports that nobody listens on now. */
+/** Returns TCP ports that are free at the moment. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
   await Promise.all(servers.map((server) => once(server, 'listening')));
@@ -24,31 +24,31 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** Redis that keeps nothing on disk. */
+/** Starts Redis without persistence. */
 export async function startRedis(port: number): Promise<Daemon> {
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  return started(spawn('redis-server', args, { cwd: await makeTempDir('redis'), ...QUIET }), port);
+  return waitUntilListening(spawn('redis-server', args, { cwd: await makeTempDir('redis'), ...QUIET }), port);
 }
 
-/** nginx with this configuration of its `http` part. */
+/** Starts nginx with the given content of the `http` block. */
 export async function startNginx(port: number, http: string): Promise<Daemon> {
   const folder = await makeTempDir('nginx');
-  const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+  const tempPaths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   );
-  // One process, so that whoever ends it has ended all of it.
+  // A single process: killing it ends all of nginx.
   const conf = `daemon off; master_process off; pid ${folder}/pid; error_log ${folder}/error.log;
 events { worker_connections 512; }
-http { access_log off; ${own.join(' ')}
+http { access_log off; ${tempPaths.join(' ')}
 ${http}
 }`;
   return startNginxFile(port, folder, conf);
 }
 
 /**
- * nginx in a folder of its own with a whole configuration.
+ * Starts nginx with a complete configuration in its tempPaths folder.
  *
- * @param before a program and arguments that start it in their turn
+ * @param before program and arguments that start nginx, such as unshare
  */
 export async function startNginxFile(
   port: number,
@@ -57,11 +57,19 @@ export async function startNginxFile(
   before: readonly string[] = [],
 ): Promise<Daemon> {
   await writeFile(join(folder, 'nginx.conf'), conf);
-  // One process: ending it ends all of nginx.
-  const alone = conf.includes('daemon off;') ? [] : ['-g', 'daemon off; master_process off;'];
-  const args = ['-p', folder, '-e', `${folder}/error.log`, '-c', join(folder, 'nginx.conf'), ...alone];
+  // A single process: killing it ends all of nginx.
+  const singleProcess = conf.includes('daemon off;') ? [] : ['-g', 'daemon off; master_process off;'];
+  const args = [
+    '-p',
+    folder,
+    '-e',
+    `${folder}/error.log`,
+    '-c',
+    join(folder, 'nginx.conf'),
+    ...singleProcess,
+  ];
   const [program = 'nginx', ...rest] = [...before, 'nginx', ...args];
-  return started(spawn(program, rest, QUIET), port);
+  return waitUntilListening(spawn(program, rest, QUIET), port);
 }
 
 const QUIET = {
@@ -69,7 +77,7 @@ const QUIET = {
   env: { PATH: `${process.env.PATH}:/usr/sbin` },
 } as const;
 
-async function started(child: ChildProcess, port: number): Promise<Daemon> {
+async function waitUntilListening(child: ChildProcess, port: number): Promise<Daemon> {
   const end = once(child, 'exit');
   await eventually(async () => {
     if (child.exitCode !== null) throw new Error(`${child.spawnfile} ended with ${child.exitCode}`);

@@ -1,14 +1,13 @@
+/** @module Reads metadata with ExifTool: every group of tags, including unknown ones. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
-/** What ExifTool finds in files: every group of tags, so that nothing hides under a name nobody asked for. */
-
 const run = promisify(execFile);
 
-/** Groups that describe the file on disk, or are worked out from the others. */
+/** Groups that describe the file on disk or are derived from other tags. */
 const NOT_IN_THE_FILE = ['SourceFile', 'ExifTool', 'System', 'File', 'Composite'];
 
-/** Tags that are the format itself: how it is laid out, not what it was made of or by whom. */
+/** Tags that describe the structure of the format, not the origin of the image. */
 const STRUCTURE: Readonly<Record<string, RegExp>> = {
   PNG: /^(ImageWidth|ImageHeight|BitDepth|ColorType|Compression|Filter|Interlace|Gamma|SRGBRendering|Palette|Transparency|BackgroundColor|WhitePoint[XY]|(Red|Green|Blue)[XY]|SignificantBits)$/,
   'PNG-pHYs': /^Pixel/,
@@ -18,7 +17,7 @@ const STRUCTURE: Readonly<Record<string, RegExp>> = {
   GIF: /^(GIFVersion|ImageWidth|ImageHeight|HasColorMap|ColorResolutionDepth|BitsPerPixel|BackgroundColor|AnimationIterations|FrameCount|Duration|TransparentColor)$/,
   PDF: /^(PDFVersion|Linearized|PageCount|CreateDate|ModifyDate)$/,
 };
-/** What our tools sign a PDF with, and the title that keeps the working file's name out of it. */
+/** Signatures of the tools in PDFs, and the title that replaces the name of the working file. */
 const SIGNATURES: Readonly<Record<string, RegExp>> = {
   'PDF:Title': /^(image|i\0? ?m\0? ?a\0? ?g\0? ?e\0? ?)$/,
   'PDF:Producer': /^(https:\/\/imagemagick\.org|cairo [\d.]+ \(https:\/\/cairographics\.org\))$/,
@@ -26,12 +25,13 @@ const SIGNATURES: Readonly<Record<string, RegExp>> = {
   'PDF:Author': /^https:\/\/imagemagick\.org$/,
 };
 
+/** Tags of a file as `Group:Name`. */
 export type Tags = Readonly<Record<string, unknown>>;
 
-/** All tags of each file, as `Group:Name`, in the order of the paths. */
+/** Reads all tags of each file, in the order of the paths. */
 export async function readTags(paths: readonly string[]): Promise<Tags[]> {
   if (paths.length === 0) return [];
-  // It ends with 1 when it finds nothing to say of one of them.
+  // ExifTool exits with 1 if one of the files has no tags.
   const { stdout } = await run('exiftool', ['-json', '-G1', '-a', '-struct', '-u', ...paths], {
     maxBuffer: 2 ** 28,
   });
@@ -39,7 +39,7 @@ export async function readTags(paths: readonly string[]): Promise<Tags[]> {
   return paths.map((path) => found.find(({ SourceFile }) => SourceFile === path) ?? {});
 }
 
-/** The tags that have no business in a picture whose metadata was removed. */
+/** Returns the tags that must not remain after metadata was stripped. */
 export function remainingMetadata(tags: Tags): string[] {
   return Object.entries(tags)
     .filter(([tag, value]) => {

@@ -1,7 +1,8 @@
+/** @module Expects a command to fail. */
 import { expect } from 'chai';
 import type { CommandError } from '../../src/process/command.ts';
 
-/** What a command fails with; a failure of the test when it succeeds. */
+/** Returns the error of a command. Fails the test if the command succeeds. */
 export const failure = (promise: Promise<unknown>): Promise<CommandError> =>
   promise.then(
     () => expect.fail('it succeeded'),

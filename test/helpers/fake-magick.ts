@@ -1,11 +1,15 @@
+/** @module Shell scripts that stand in for ImageMagick. */
 import { loadConfig } from '../../src/config.ts';
 import { listLength } from '../../src/process/environment.ts';
 import { writeScript } from './util.ts';
 
-/** What `-list resource` prints of the limit that the service's own default for MAX_FRAMES asks for. */
+/** Line that `-list resource` prints for the limit that the default of MAX_FRAMES requests. */
 export const LIST_LIMIT = `List length: ${listLength({ frames: loadConfig({}).MAX_FRAMES })}B`;
 
-/** A tool that passes for ImageMagick until it has to convert something; then it does `body`. It does not wait for images. */
+/**
+ * Writes a script that answers probes as ImageMagick does and runs `body` for conversions. It refuses to run as a
+ * worker.
+ */
 export function fakeMagick(body: string, version = '7.1.1-43'): Promise<string> {
   return writeScript(
     'magick',
@@ -20,10 +24,10 @@ esac`,
   );
 }
 
-/** ImageMagick's message when its policy forbids something. */
+/** Message of ImageMagick when its policy forbids an operation. */
 export const NOT_ALLOWED =
   "attempt to perform an operation not allowed by the security policy `WEBP' @ error/constitute.c/IsCoderAuthorized/426.";
 
-/** The shell's command that prints a message as ImageMagick does. */
+/** Returns a shell command that prints a message to stderr in the format of ImageMagick. */
 export const printMessage = (message: string): string =>
   `echo "magick: ${message.replaceAll('`', '\\`')}" >&2`;

@@ -1,11 +1,13 @@
+/** @module Shell script that stands in for an ImageMagick worker. */
 import type { WorkerDeps } from '../../src/process/workers/worker.ts';
 import { writeScript } from './util.ts';
 
-/** Version 6 begins when it has read all that it is told. */
+/** Shell code that reads all of stdin before running it, as version 6 does. */
 const READ_ALL = 'exec <<END\n$(cat)\nEND\n';
 
 /**
- * Passes for ImageMagick that waits: it takes arguments from standard input; one that starts with a dot is a shell script.
+ * Writes a script that reads arguments from stdin, as an ImageMagick worker does. It evaluates lines that start with a
+ * dot as shell code.
  */
 export async function fakeWorker(major: 6 | 7 = 7): Promise<WorkerDeps['magick']> {
   const path = await writeScript(

@@ -1,14 +1,17 @@
+/**
+ * @module Sends requests from loopback addresses (127.0.0.1 to 127.255.255.254), so that each counts as a different
+ * client.
+ */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 
-/** Requests from addresses of this machine's own, 127.0.0.1 to 127.255.255.254, each of which is another client. */
-
+/** Response headers of a request; the body is not read yet. */
 export interface Sent {
   readonly status: number;
   readonly response: IncomingMessage;
 }
 
-/** Sends a form from `address`, and waits for the head of the answer. */
+/** Sends a form from `address` and waits for the response headers. */
 export async function sendFrom(
   address: string,
   url: string,
@@ -29,7 +32,7 @@ export async function sendFrom(
   return { status: response.statusCode ?? 0, response };
 }
 
-/** A form with one file. */
+/** Creates a form with one file. */
 export function formWith(
   file: Uint8Array,
   field = 'file',
@@ -41,21 +44,26 @@ export function formWith(
   return form;
 }
 
-/** The bytes of an answer. */
+/** Reads the body of a response. */
 export async function readBody(response: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
 }
 
+/** Controls a slow reader. */
 export interface SlowReader {
-  /** Reads what remains as fast as it comes, and tells whether the answer was whole. */
+  /**
+   * Reads the rest at full speed.
+   *
+   * @returns true if the response is complete
+   */
   readRest(): Promise<boolean>;
 }
 
-/** Reads an answer slowly. */
+/** Reads a response at a limited rate. */
 export function readSlowly(response: IncomingMessage, bytesPerSecond: number): SlowReader {
-  response.on('error', () => {}); // told by what it lacks
+  response.on('error', () => {}); // readRest reports an incomplete response
   const timer = setInterval(() => response.read(Math.ceil(bytesPerSecond / 10)), 100);
   response.once('close', () => clearInterval(timer));
   return {

@@ -1,3 +1,4 @@
+/** @module Root hooks of mocha, and temporary folders of the tests. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,22 +7,26 @@ import { expect } from 'chai';
 import type { Context, Suite } from 'mocha';
 import { unexpectedSkips } from './skips.ts';
 
-/** Everything the suite puts on disk is below this folder, which all processes of a parallel run share. */
+/** Folder for all files of the test run, shared by all processes of a parallel run. */
 process.env.IMAGEMILL_SUITE ??= mkdtempSync(join(tmpdir(), 'imagemill-suite-'));
 const suiteFolder = process.env.IMAGEMILL_SUITE;
 
-/** The temporary folders of the services of this process, which must be empty after the tests of each file. */
+/** Parent of the temporary folders of all services in this process. They must be empty after each test file. */
 export const servicesFolder = join(suiteFolder, `services-${process.pid}`);
 
-/** Makes a folder for one test's own files. */
+/** Creates a folder for the files of one test. */
 export async function makeTempDir(name: string): Promise<string> {
   const folder = join(suiteFolder, 'scratch', `${name}-${process.pid}-${process.hrtime.bigint()}`);
   await mkdir(folder, { recursive: true });
   return folder;
 }
 
+/** Hooks that mocha runs in every process. */
 export const mochaHooks = {
-  /** Runs after all tests; of a parallel run, after the tests of each file. */
+  /**
+   * Runs after all tests or, in a parallel run, after each test file. Closes the launchers and fails on unexpected
+   * skips and leftover files.
+   */
   async afterAll(this: Context): Promise<void> {
     await (await import('./launchers.ts')).launchers.close();
     const suite = this.test?.parent as Suite;
@@ -30,12 +35,12 @@ export const mochaHooks = {
   },
 };
 
-/** Runs once, in the process that mocha was started as. */
+/** Runs once in the main process of mocha. */
 export function mochaGlobalTeardown(): void {
   rmSync(suiteFolder, { recursive: true, force: true });
 }
 
-/** What is in the folders of the services, each of which had one. */
+/** Lists the leftovers in the folders of all services. */
 function remainingFiles(folder: string): string[] {
   try {
     return readdirSync(folder).flatMap((service) => readdirSync(join(folder, service)));

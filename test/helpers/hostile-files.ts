@@ -1,14 +1,13 @@
+/** @module Files of at most 10 MiB whose headers or names take as long as possible to parse. */
 import { crc32, deflateSync } from 'node:zlib';
 import { ONE_PIXEL } from '../../src/process/policy-check.ts';
 import { makeZip } from './zip.ts';
-
-/** Files of at most 10 MiB that are made so that reading their headers or names takes as long as possible. */
 
 const MIB = 1024 ** 2;
 
 const repeat = (piece: Buffer, count: number): Buffer => Buffer.alloc(piece.length * count, piece);
 
-/** 32000 combining marks in the wrong order: to normalize them takes a second. */
+/** 32,000 combining marks in the wrong order. Normalizing them takes a second. */
 export const MARKS = `${'\u0300'.repeat(16_000)}${'\u0323'.repeat(16_000)}`;
 
 function pngWith(chunks: readonly Buffer[]): Buffer {
@@ -24,7 +23,7 @@ function pngChunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, content, checksum]);
 }
 
-/** Many profiles that inflate to `bytes`. */
+/** Builds a PNG with 9990 iCCP chunks that each inflate to `bytes` bytes. */
 function iccBomb(bytes: number): Buffer {
   const profile = Buffer.concat([
     Buffer.from('x\0\0', 'latin1'),
@@ -33,7 +32,7 @@ function iccBomb(bytes: number): Buffer {
   return pngWith([repeat(pngChunk('iCCP', profile), 9_990)]);
 }
 
-/** A profile that does not compress well, so that it takes the longest to inflate. */
+/** Builds a PNG of profiles that compress badly, which take longest to inflate. */
 function noisyIccBomb(): Buffer {
   const noise = Buffer.from(Array.from({ length: 65_536 }, (_, at) => ((at * at * 7919) >> 7) & 3));
   const chunk = pngChunk('iCCP', Buffer.concat([Buffer.from('x\0\0', 'latin1'), deflateSync(noise)]));
@@ -50,7 +49,7 @@ function webpOf(name: string, data: Buffer, count: number): Buffer {
   return Buffer.concat([Buffer.from('RIFF'), length, Buffer.from('WEBP'), chunks]);
 }
 
-/** A directory of one tag after the other. */
+/** Builds a TIFF with a chain of directories. */
 function tiffOf(directories: number, entries: number): Buffer {
   const size = 2 + entries * 12 + 4;
   const file = Buffer.alloc(8 + directories * size);
@@ -60,7 +59,7 @@ function tiffOf(directories: number, entries: number): Buffer {
     file.writeUInt16LE(entries, start);
     for (let entry = 0; entry < entries; entry += 1) {
       const place = start + 2 + entry * 12;
-      // An ICC profile that is said to be anywhere.
+      // An ICC profile at an arbitrary offset.
       file.writeUInt16LE(entry === 0 ? 34_675 : 256 + entry, place);
       file.writeUInt16LE(4, place + 2);
       file.writeUInt32LE(entry === 0 ? 60_000 : 1, place + 4);
@@ -97,6 +96,7 @@ function iconOf(entries: number): Buffer {
 const padded = (start: Buffer | string): Buffer =>
   Buffer.concat([Buffer.from(start as string, 'latin1'), Buffer.alloc(9 * MIB)]);
 
+/** Hostile images by description. */
 export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
   'a PNG of 10000 profiles that inflate to 64 KiB': () => iccBomb(65_536),
   'a PNG of 10000 profiles that inflate to a byte more': () => iccBomb(65_537),
@@ -131,6 +131,7 @@ export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
   'blanks in front of an SVG': () => Buffer.concat([Buffer.alloc(9 * MIB, ' '), Buffer.from('<svg/>')]),
 };
 
+/** Hostile ZIP archives by description. */
 export const HOSTILE_ARCHIVES: Readonly<Record<string, () => Buffer>> = {
   'a ZIP of 20 files with names of 32000 combining marks': () =>
     makeZip(

@@ -1,23 +1,24 @@
+/** @module Reference implementation of Lanczos resizing. */
 import type { Pixels } from './pixels.ts';
 
 /**
- * What resizing by Lanczos gives when nothing is saved on the way: every pixel weighs in, in double precision. (sharp
- * averages before it resizes, as the service does, and so cannot judge it.)
+ * Resizes with a Lanczos filter over all source pixels in double precision, without shortcuts. (sharp shrinks before it
+ * resizes, as the service does, so it cannot be the reference.)
  */
 export function resizeWithLanczos(
   { width, height, data }: Pixels,
   to: Pick<Pixels, 'width' | 'height'>,
 ): Pixels {
-  const columns = resizeLines(weighed(data), width, height, to.width);
-  const both = resizeLines(columns, height, to.width, to.height);
-  return { ...to, data: unweighed(both) };
+  const columns = resizeLines(premultiply(data), width, height, to.width);
+  const resized = resizeLines(columns, height, to.width, to.height);
+  return { ...to, data: unpremultiply(resized) };
 }
 
-/** Resizes each line, and turns lines into columns: done twice, they are lines again. */
+/** Resizes each line and transposes the result. A second call restores the orientation. */
 function resizeLines(from: Float64Array, length: number, lines: number, wanted: number): Float64Array {
   const result = new Float64Array(wanted * lines * 4);
   for (let at = 0; at < wanted; at += 1) {
-    const { first, weights } = window(at, length / wanted, length);
+    const { first, weights } = tapsFor(at, length / wanted, length);
     for (let line = 0; line < lines; line += 1) {
       const start = (line * length + first) * 4;
       for (let channel = 0; channel < 4; channel += 1) {
@@ -33,8 +34,8 @@ function resizeLines(from: Float64Array, length: number, lines: number, wanted: 
 
 const LOBES = 3;
 
-/** Which pixels of a line one of the result is made of, and how much each weighs. */
-function window(at: number, reduction: number, length: number): { first: number; weights: number[] } {
+/** Returns the source pixels that contribute to one pixel of the result, and their weights. */
+function tapsFor(at: number, reduction: number, length: number): { first: number; weights: number[] } {
   const centre = (at + 0.5) * reduction - 0.5;
   const first = Math.max(0, Math.ceil(centre - LOBES * reduction));
   const last = Math.min(length - 1, Math.floor(centre + LOBES * reduction));
@@ -53,14 +54,14 @@ function sinc(x: number): number {
   return x === 0 ? 1 : Math.sin(Math.PI * x) / (Math.PI * x);
 }
 
-/** A colour counts for as much as it covers. */
-function weighed(data: Buffer): Float64Array {
+/** Premultiplies the colours by alpha. */
+function premultiply(data: Buffer): Float64Array {
   return new Float64Array(data).map((value, at) =>
     at % 4 === 3 ? value : (value * alphaAt(data, at)) / 255,
   );
 }
 
-function unweighed(samples: Float64Array): Buffer {
+function unpremultiply(samples: Float64Array): Buffer {
   const colours = samples.map((value, at) =>
     at % 4 === 3 ? value : (value * 255) / Math.max(1, alphaAt(samples, at)),
   );

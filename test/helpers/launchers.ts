@@ -1,9 +1,10 @@
+/** @module Launchers for tests of the process layer. */
 import { createLaunchers, type Launchers } from '../../src/process/launcher/pool.ts';
 import { makeTempDir } from './hooks.ts';
 
 let current: Launchers | undefined;
 
-/** The launchers that tests of the process layer share. After they are closed, the next program starts new ones. */
+/** Launchers shared by the tests of the process layer. After `close`, the next program starts new ones. */
 export const launchers: Launchers = {
   spawn(...program) {
     current ??= createLaunchers(() => makeTempDir('launchers'));

@@ -1,41 +1,43 @@
+/** @module Reads the Markdown files of the project. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The folder of the project, with a slash at its end. */
+/** Root folder of the project, with a trailing slash. */
 export const PROJECT = new URL('../../', import.meta.url).pathname;
 
-const NOT_OURS = ['node_modules', 'dist', 'traces', '.git'];
+const EXCLUDED_FOLDERS = ['node_modules', 'dist', 'traces', '.git'];
 
 interface CodeBlock {
-  /** The word after the opening fence, or an empty string. */
+  /** Word after the opening fence, or an empty string. */
   readonly language: string;
   readonly text: string;
 }
 
+/** A parsed Markdown file. */
 export interface MarkdownFile {
-  /** Relative to the project. */
+  /** Path relative to the project. */
   readonly path: string;
   readonly text: string;
   readonly blocks: readonly CodeBlock[];
-  /** The text of code spans, such as `npm start`. */
+  /** Text of code spans, such as `npm start`. */
   readonly spans: readonly string[];
-  /** The targets of links and images. */
+  /** Targets of links and images. */
   readonly links: readonly string[];
-  /** The anchors of headings, as GitHub makes them. */
+  /** Anchors of headings, as GitHub generates them. */
   readonly anchors: ReadonlySet<string>;
 }
 
-/** Reads every Markdown file of the project, without those of packages and builds. */
+/** Reads every Markdown file of the project, except those of packages and builds. */
 export function readDocuments(): readonly MarkdownFile[] {
-  return globSync('**/*.md', { cwd: PROJECT, exclude: (name) => NOT_OURS.includes(name) })
+  return globSync('**/*.md', { cwd: PROJECT, exclude: (name) => EXCLUDED_FOLDERS.includes(name) })
     .sort()
     .map((path) => parseMarkdown(path, readFileSync(join(PROJECT, path), 'utf8')));
 }
 
-/** Reads what the tests need of a Markdown file, as far as these documents use Markdown. */
+/** Parses the parts of a file that the tests need. Supports the Markdown that the documents use. */
 function parseMarkdown(path: string, text: string): MarkdownFile {
   const blocks: CodeBlock[] = [];
-  // A list item indents its blocks.
+  // Blocks in list items are indented.
   const prose = text.replace(
     /^( *)```(\w*)\n([\s\S]*?)^ *```$/gm,
     (_, indent: string, language: string, body: string) => {
@@ -54,20 +56,20 @@ function parseMarkdown(path: string, text: string): MarkdownFile {
       ...[...withoutCode.matchAll(/^\[[^\]]+\]: (\S+)/gm)],
       ...[...withoutCode.matchAll(/<(https?:[^>]*)>/g)],
     ].map(([, target = '']) => target),
-    anchors: anchorsOf(prose),
+    anchors: collectAnchors(prose),
   };
 }
 
-/** The commands of a block: all lines of a shell block, and those after a prompt in a console block. */
+/** Returns the commands of a block: all lines of a shell block, or the lines after a prompt in a console block. */
 export function commandsIn({ language, text }: CodeBlock): readonly string[] {
   const lines = text.replaceAll('\\\n', '').split('\n');
   if (language === 'sh') return lines;
   return lines.filter((line) => line.startsWith('$ ')).map((line) => line.slice(2));
 }
 
-/** The cells of the table rows of a section, which ends at the next heading of the same or a higher level. */
+/** Returns the cells of all table rows in a section, which ends at the next heading of the same or a higher level. */
 export function tableRows(text: string, heading?: string): readonly (readonly string[])[] {
-  const section = heading === undefined ? text : sectionOf(text, heading);
+  const section = heading === undefined ? text : findSection(text, heading);
   return section
     .split('\n')
     .filter((line) => line.startsWith('|') && !/^\|[-|\s]+\|$/.test(line))
@@ -79,13 +81,13 @@ export function tableRows(text: string, heading?: string): readonly (readonly st
     );
 }
 
-function sectionOf(text: string, heading: string): string {
+function findSection(text: string, heading: string): string {
   const [, afterwards = ''] = text.split(`\n${heading}\n`);
   return afterwards.split(new RegExp(`^#{1,${heading.indexOf(' ')}} `, 'm'))[0] ?? '';
 }
 
-/** Lower case, without punctuation, with hyphens for spaces; a second one of the same name gets `-1`. */
-function anchorsOf(prose: string): Set<string> {
+/** Generates anchors: lower case, without punctuation, hyphens for spaces. Duplicates get a suffix such as `-1`. */
+function collectAnchors(prose: string): Set<string> {
   const anchors = new Set<string>();
   for (const [, title = ''] of prose.matchAll(/^#{1,6} (.+)$/gm)) {
     const slug = title

@@ -1,9 +1,9 @@
+/** @module Types of an OpenAPI document, and validation of responses against it. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import type { Answer } from './client.ts';
 
-/** An OpenAPI document as the tests read it, and the check of a real answer against it. */
-
+/** A schema. */
 export interface Schema {
   readonly type?: string;
   readonly description?: string;
@@ -29,10 +29,12 @@ interface Response {
   readonly headers: Readonly<Record<string, Header | { readonly $ref: string }>>;
   readonly content: Readonly<Record<string, Content>>;
 }
+/** An operation. */
 export interface Operation {
   readonly operationId: string;
   readonly responses: Readonly<Record<string, Response>>;
 }
+/** An OpenAPI document. */
 export interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
@@ -41,23 +43,23 @@ export interface Document {
   };
 }
 
-/** Every response that is documented, as `operation status type`. */
+/** Lists all documented responses as `operation status type`. */
 export function documentedResponses(document: Document): string[] {
-  return operationsOf(document).flatMap(({ operationId, responses }) =>
+  return listOperations(document).flatMap(({ operationId, responses }) =>
     Object.entries(responses).flatMap(([status, { content }]) =>
       Object.keys(content).map((type) => `${operationId} ${status} ${type}`),
     ),
   );
 }
 
-function operationsOf({ paths }: Document): Operation[] {
+function listOperations({ paths }: Document): Operation[] {
   return Object.values(paths).flatMap((methods) => Object.values(methods));
 }
 
-/** What belongs to the connection, or is documented as the key of a content. */
-const OF_HTTP = ['connection', 'content-type', 'date', 'keep-alive', 'transfer-encoding'];
+/** Headers that belong to the connection, or that OpenAPI documents elsewhere. */
+const IGNORED_HEADERS = ['connection', 'content-type', 'date', 'keep-alive', 'transfer-encoding'];
 
-/** Makes the check of answers: it fails for anything in one that the document does not say of it. */
+/** Returns a function that validates responses. It fails for everything that the document does not describe. */
 export function answerChecker(document: Document) {
   const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true });
   ajv.addSchema(document, 'document');
@@ -67,14 +69,19 @@ export function answerChecker(document: Document) {
     expect(valid, `${what} ${JSON.stringify(value)}: ${ajv.errorsText()}`).to.equal(true);
   };
 
-  /** @returns which documented response it is, as {@link documentedResponses} names them */
+  /**
+   * Validates one response.
+   *
+   * @returns the documented response, named as by {@link documentedResponses}
+   * @throws AssertionError or Error if the document does not describe the response
+   */
   return (operationId: string, { status, headers, body }: Answer, hasBody = true): string => {
-    const operation = operationsOf(document).find((candidate) => candidate.operationId === operationId);
+    const operation = listOperations(document).find((candidate) => candidate.operationId === operationId);
     const response = operation?.responses[status];
     if (!response) throw new Error(`${operationId} is not said to answer ${status}: ${body}`);
 
     const documented = Object.entries(response.headers).map(([name, header]) => {
-      const resolved = '$ref' in header ? document.components.headers[lastOf(header.$ref)] : header;
+      const resolved = '$ref' in header ? document.components.headers[lastSegment(header.$ref)] : header;
       return [name.toLowerCase(), resolved as Header] as const;
     });
     for (const [name, { required = false, schema }] of documented) {
@@ -82,7 +89,7 @@ export function answerChecker(document: Document) {
       if (value === null) expect(required, `${operationId} ${status} lacks ${name}`).to.equal(false);
       else validate(schema, schema.type === 'integer' ? Number(value) : value, name);
     }
-    const known = [...OF_HTTP, ...documented.map(([name]) => name)];
+    const known = [...IGNORED_HEADERS, ...documented.map(([name]) => name)];
     const unknown = [...headers.keys()].filter((name) => !known.includes(name));
     expect(unknown, `headers of ${operationId} ${status} that are not documented`).to.deep.equal([]);
 
@@ -95,4 +102,4 @@ export function answerChecker(document: Document) {
   };
 }
 
-const lastOf = (pointer: string): string => pointer.split('/').at(-1) as string;
+const lastSegment = (pointer: string): string => pointer.split('/').at(-1) as string;

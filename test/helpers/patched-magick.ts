@@ -1,18 +1,19 @@
+/** @module Runs ImageMagick with modified arguments, to test that regressions are found. */
 import { createRunner } from '../../src/process/runner.ts';
 import { findToolchain } from '../../src/process/toolchain.ts';
 import { launchers } from './launchers.ts';
 import { writeScript } from './util.ts';
 
 /**
- * The machine's own ImageMagick with other arguments, as a careless change of a plan would have them. It takes them
- * from its command line alone: no process of it waits for images.
+ * Writes a script that runs the installed ImageMagick with modified arguments, as a faulty change of a plan would. It
+ * refuses to run as a worker, so that all arguments pass through it.
  *
- * @param cases what becomes of `$word`, as branches of a shell's `case`; `drop=1` leaves out the next word, too
+ * @param cases branches of a shell `case` on `$word`; `drop=1` also removes the next argument
  */
 export async function patchedMagick(cases: string): Promise<string> {
   const { PATH = '', MAGICK_BIN } = process.env;
-  const ask = createRunner({ launchers, searchPath: PATH, policyFolder: '/nonexistent' });
-  const { magick } = await findToolchain({ path: PATH, magickBin: MAGICK_BIN }, ask);
+  const run = createRunner({ launchers, searchPath: PATH, policyFolder: '/nonexistent' });
+  const { magick } = await findToolchain({ path: PATH, magickBin: MAGICK_BIN }, run);
   return writeScript(
     'magick',
     `case "$*" in "-script -" | *" @-") exit 1 ;; esac
@@ -29,8 +30,8 @@ exec ${magick?.path} "$@"`,
   );
 }
 
-/** Instead of Lanczos. */
+/** Replaces the Lanczos filter by another one. */
 export const otherFilter = (name: string): string => `Lanczos) set -- "$@" ${name} ;;`;
 
-/** The profile goes, and the colours stay as they were. */
+/** Removes the profile without converting the colours. */
 export const STRIP_ALONE = '-profile) drop=1 ;;';

@@ -1,3 +1,4 @@
+/** @module Inspects PDFs with poppler and qpdf. */
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,17 +7,22 @@ import { makeTempDir } from './hooks.ts';
 
 const run = promisify(execFile);
 
+/** Properties of a PDF. */
 export interface PdfFacts {
   readonly pages: number;
-  /** Width and height of each page. */
+  /** Width and height of each page in points. */
   readonly points: readonly (readonly number[])[];
-  /** How each embedded picture is compressed, as poppler calls it: `jpeg`, `ccitt`, or `image` without loss. */
+  /** Compression of each embedded image, as poppler names it: `jpeg`, `ccitt`, or `image` for lossless. */
   readonly images: readonly string[];
-  /** The fonts it uses, and whether each is embedded. */
+  /** Fonts and whether they are embedded. */
   readonly fonts: readonly { readonly name: string; readonly embedded: boolean }[];
 }
 
-/** What poppler says of a PDF. @throws Error when qpdf finds anything wrong with it */
+/**
+ * Reads the properties of a PDF with poppler.
+ *
+ * @throws Error if `qpdf --check` finds a problem
+ */
 export async function pdfFacts(file: Uint8Array): Promise<PdfFacts> {
   const path = join(await makeTempDir('pdf'), 'file.pdf');
   await writeFile(path, file);
@@ -38,7 +44,7 @@ export async function pdfFacts(file: Uint8Array): Promise<PdfFacts> {
   };
 }
 
-/** What stands below the two lines of heading, in words. */
+/** Splits the lines below the two header lines into columns. */
 function rows(table = ''): string[][] {
   const lines = table.trim().split('\n').slice(2);
   return lines.map((line) => line.trim().split(/\s+/));

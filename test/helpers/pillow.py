@@ -1,6 +1,6 @@
-"""Decodes the picture on standard input: a line of JSON, then the RGBA pixels of all its frames.
+"""Decodes the image on stdin. Prints a line of JSON, then the RGBA pixels of the frames.
 
-A second pair of eyes beside sharp, for what sharp does not read or reads in a way of its own.
+A second reference decoder, for images that sharp cannot read or reads differently.
 """
 import io
 import json
@@ -12,36 +12,36 @@ SRGB = ImageCms.createProfile("sRGB")
 Image.MAX_IMAGE_PIXELS = None
 
 
-def to_srgb(picture, profile):
-    """Through the embedded profile, as colour-managed viewers do it."""
-    if not profile or picture.mode not in ("RGB", "RGBA", "CMYK", "L"):
-        return picture
-    alpha = picture.getchannel("A") if picture.mode == "RGBA" else None
-    base = picture.convert("RGB") if picture.mode == "RGBA" else picture
+def to_srgb(image, profile):
+    """Converts to sRGB with the embedded profile, as colour-managed viewers do."""
+    if not profile or image.mode not in ("RGB", "RGBA", "CMYK", "L"):
+        return image
+    alpha = image.getchannel("A") if image.mode == "RGBA" else None
+    base = image.convert("RGB") if image.mode == "RGBA" else image
     try:
-        shown = ImageCms.profileToProfile(
+        converted = ImageCms.profileToProfile(
             base, io.BytesIO(profile), SRGB, renderingIntent=1, outputMode="RGB", flags=0x2000
         )
     except ImageCms.PyCMSError:
-        return picture
+        return image
     if alpha:
-        shown.putalpha(alpha)
-    return shown
+        converted.putalpha(alpha)
+    return converted
 
 
-def to_eight_bits(picture):
-    """Pillow cuts deep greys off where they should be scaled."""
-    if picture.mode.startswith("I"):
-        return picture.point(lambda value: value / 257).convert("L")
-    return picture
+def to_eight_bits(image):
+    """Scales 16-bit greyscale to 8 bits. Pillow would clip it."""
+    if image.mode.startswith("I"):
+        return image.point(lambda value: value / 257).convert("L")
+    return image
 
 
 source = Image.open(io.BytesIO(sys.stdin.buffer.read()))
 profile = source.info.get("icc_profile")
-every = sys.argv[1:] == ["all"] and getattr(source, "is_animated", False)
+all_frames = sys.argv[1:] == ["all"] and getattr(source, "is_animated", False)
 frames = []
 delays = []
-for frame in ImageSequence.Iterator(source) if every else [source]:
+for frame in ImageSequence.Iterator(source) if all_frames else [source]:
     frame.load()
     delays.append(frame.info.get("duration", 0))
     frames.append(to_srgb(to_eight_bits(ImageOps.exif_transpose(frame) or frame), profile).convert("RGBA"))

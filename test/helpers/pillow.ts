@@ -1,19 +1,18 @@
+/** @module Decodes images with Pillow, a decoder independent of the tools under test and of sharp. */
 import { spawnSync } from 'node:child_process';
 import type { Pixels } from './pixels.ts';
 import { pipe } from './process.ts';
 
-/** Pictures as Pillow sees them: the second opinion. */
-
 const PROGRAM = new URL('pillow.py', import.meta.url).pathname;
-/** The system's own first: Debian's package is for that one. */
+/** Path of Python. Prefers /usr/bin/python3, for which Debian packages Pillow. */
 const PYTHON = ['/usr/bin/python3', 'python3'].find(
   (python) => spawnSync(python, ['-c', 'import PIL']).status === 0,
 );
 
 /**
- * The pixels of a file in sRGB, upright; of an animation the first frame, or all, one below the other.
+ * Decodes a file to sRGB, upright. For animations, decodes the first frame, or all frames stacked vertically.
  *
- * @throws Error with what Pillow says when it cannot read the file
+ * @throws Error with the message of Pillow if it cannot read the file
  */
 export async function decodeByPillow(file: Uint8Array, frames: 'all' | 'first' = 'all'): Promise<Pixels> {
   const output = await pipe(PYTHON ?? 'python3', [PROGRAM, frames], file);

@@ -1,17 +1,17 @@
+/** @module Decodes and compares images with decoders that are independent of the tools under test. */
 import sharp from 'sharp';
 import type { OutputType } from '../../src/formats.ts';
 import { pipe } from './process.ts';
 
-/** Looks at pictures with decoders that are not the tools under test. */
-
+/** An uncompressed image. */
 export interface Pixels {
   readonly width: number;
   readonly height: number;
-  /** RGBA, 8 bits a channel. */
+  /** RGBA, 8 bits per channel, rows from the top. */
   readonly data: Buffer;
 }
 
-/** The pixels of a converted file, in sRGB; of an animation, all frames one below the other. */
+/** Decodes a result to sRGB. Frames of animations are stacked vertically. */
 export async function decode(file: Uint8Array, type: OutputType | 'any' = 'any'): Promise<Pixels> {
   if (type === 'bmp') return decodeBmp(Buffer.from(file));
   if (type === 'pdf') return decode(await drawPdf(file));
@@ -20,7 +20,11 @@ export async function decode(file: Uint8Array, type: OutputType | 'any' = 'any')
   return { width: info.width, height: info.height, data };
 }
 
-/** A 24-bit BMP with a 40-byte header: the one kind that every viewer reads, and so the only one accepted here. */
+/**
+ * Decodes a 24-bit BMP with a 40-byte header, the only kind that every viewer reads.
+ *
+ * @throws Error for any other kind
+ */
 function decodeBmp(file: Buffer): Pixels {
   const facts = {
     header: file.readUInt32LE(14),
@@ -44,13 +48,16 @@ function decodeBmp(file: Buffer): Pixels {
   return { width, height, data };
 }
 
-/** A page by poppler and cairo, counted from 1, one pixel a point. (pdftoppm's own drawing is a pixel off.) */
+/**
+ * Renders a page as PNG with pdftocairo, at one pixel per point. Pages count from 1. (The renderer of pdftoppm is off
+ * by one pixel.)
+ */
 export function drawPdf(file: Uint8Array, page = 1): Promise<Buffer> {
   const only = ['-singlefile', '-f', String(page), '-l', String(page)];
   return pipe('pdftocairo', ['-r', '72', '-png', ...only, '-', '-'], file);
 }
 
-/** The picture as it looks on a background of one grey. */
+/** Flattens the image onto a grey background. */
 export function onGrey({ width, height, data }: Pixels, grey: number): Pixels {
   const result = Buffer.alloc(data.length, 255);
   for (let at = 0; at < data.length; at += 4) {
@@ -62,16 +69,21 @@ export function onGrey({ width, height, data }: Pixels, grey: number): Pixels {
   return { width, height, data: result };
 }
 
+/** Difference between two images. */
 export interface Difference {
-  /** Peak signal-to-noise ratio in dB; Infinity when equal. */
+  /** Peak signal-to-noise ratio in dB; Infinity for identical images. */
   readonly psnr: number;
-  /** The largest difference of one channel of one pixel, 0 to 255. */
+  /** Maximum difference of one channel of one pixel, 0 to 255. */
   readonly max: number;
-  /** Mean absolute difference of a channel, 0 to 255. */
+  /** Mean absolute difference per channel, 0 to 255. */
   readonly mae: number;
 }
 
-/** How much two pictures of one size differ, as they look on white and on black, whichever is worse. */
+/**
+ * Compares two images of the same size on white and on black, and returns the larger difference.
+ *
+ * @throws Error if the sizes differ
+ */
 export function difference(one: Pixels, other: Pixels): Difference {
   if (one.width !== other.width || one.height !== other.height) {
     throw new Error(`sizes differ: ${one.width}x${one.height} and ${other.width}x${other.height}`);
@@ -105,7 +117,7 @@ function compare(one: Buffer, other: Buffer, grey: number): Difference {
   return { psnr, max, mae: sum / values };
 }
 
-/** The colour of one pixel, as [red, green, blue, alpha]. */
+/** Returns the colour of one pixel as [red, green, blue, alpha]. */
 export function pixelAt({ width, data }: Pixels, x: number, y: number): number[] {
   const at = (y * width + x) * 4;
   return [...data.subarray(at, at + 4)];

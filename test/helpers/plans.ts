@@ -1,10 +1,11 @@
+/** @module Checks the arguments of plans. */
 import type { Plan } from '../../src/conversion/plan/types.ts';
 
-/** How JavaScript writes what is missing, and what is no number. */
+/** Matches strings that were built from missing values or invalid numbers. */
 const NO_VALUE = /undefined|null|NaN|Infinity|\[object/;
 
-/** The arguments of a plan that no program can be given: what is no string, or a string made of a missing value. */
+/** Returns the invalid arguments of a plan: empty, not strings, or built from missing values. */
 export function invalidArguments({ steps }: Plan): unknown[] {
-  const words: readonly unknown[] = steps.flatMap(({ args }) => args);
-  return words.filter((word) => typeof word !== 'string' || word === '' || NO_VALUE.test(word));
+  const values: readonly unknown[] = steps.flatMap(({ args }) => args);
+  return values.filter((value) => typeof value !== 'string' || value === '' || NO_VALUE.test(value));
 }

@@ -1,22 +1,27 @@
+/** @module Starts the service and other programs as child processes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { eventually } from './util.ts';
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
-/** The service as a process of its own, as an operator starts it. */
+/** The service as a process of its own, as operators run it. */
 export interface ServiceProcess {
   readonly child: ChildProcess;
   readonly pid: number;
-  /** Everything it printed so far. */
+  /** Returns all output so far. */
   output(): string;
-  /** The base address, once it listens. */
+  /** Resolves to the base URL of the API once the service listens. */
   base(): Promise<string>;
-  /** Its exit status, or the signal that ended it. */
+  /** Resolves to the exit status, or to the signal that ended the process. */
   ended(): Promise<number | NodeJS.Signals>;
 }
 
-/** @param before a program and arguments that start it in their turn */
+/**
+ * Starts the service.
+ *
+ * @param before program and arguments that start it, such as prlimit
+ */
 export function startProcess(
   environment: Readonly<Record<string, string | undefined>>,
   before: readonly string[] = [],
@@ -37,7 +42,7 @@ export function startProcess(
     pid: child.pid as number,
     output: () => output,
     async base() {
-      // A start tries every tool, which takes seconds on a busy machine.
+      // The service runs every tool at startup, which takes seconds on a busy machine.
       const match = await eventually(
         () => /listening on (http:\/\/[\d.]+:\d+)/.exec(output) ?? undefined,
         25,
@@ -52,21 +57,22 @@ export function startProcess(
 }
 
 /**
- * What a program prints when it is given `input`.
+ * Runs a program with `input` on stdin.
  *
- * @throws Error with what it says on standard error when it fails
+ * @returns stdout
+ * @throws Error with the last line of stderr if the program fails
  */
 export async function pipe(program: string, args: readonly string[], input: Uint8Array): Promise<Buffer> {
   const child = spawn(program, args, { stdio: 'pipe' });
-  const printed: Buffer[] = [];
-  let complaint = '';
-  child.stdout.on('data', (chunk: Buffer) => printed.push(chunk));
+  const chunks: Buffer[] = [];
+  let errorOutput = '';
+  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
   child.stderr.on('data', (chunk) => {
-    complaint += chunk;
+    errorOutput += chunk;
   });
-  child.stdin.on('error', () => {}); // it may have read enough
+  child.stdin.on('error', () => {}); // the program may exit before it has read everything
   child.stdin.end(input);
   const [status] = (await once(child, 'close')) as [number | null];
-  if (status !== 0) throw new Error(complaint.trim().split('\n').at(-1) ?? `status ${status}`);
-  return Buffer.concat(printed);
+  if (status !== 0) throw new Error(errorOutput.trim().split('\n').at(-1) ?? `status ${status}`);
+  return Buffer.concat(chunks);
 }

@@ -1,13 +1,12 @@
+/** @module Sends raw HTTP, including requests that no HTTP client sends. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** HTTP as bytes, for what no HTTP client sends. */
-
-/** Connects to the server at `base`, if `from` is given from that address of this machine. */
+/** Connects to the server at `base`, from the local address `from` if given. */
 export async function dial(base: string, from?: string): Promise<Socket> {
   const { hostname, port } = new URL(base);
   const socket = connect({ port: Number(port), host: hostname, ...(from && { localAddress: from }) });
-  socket.on('error', () => {}); // a test looks at what was read
+  socket.on('error', () => {}); // tests check the data that was read
   await once(socket, 'connect');
   return socket;
 }
@@ -22,25 +21,26 @@ export async function readAll(socket: Socket): Promise<string> {
   return text;
 }
 
-/** Resolves when a connection is closed, also by an error. */
+/** Resolves when a connection is closed, also after an error. */
 export const closed = (socket: Socket): Promise<void> =>
   new Promise((resolve) => socket.once('close', () => resolve()));
 
-/** Sends `text` on a connection of its own and returns all that comes back until the server closes it. */
+/** Sends `text` on a new connection and returns everything received until the server closes it. */
 export async function exchange(base: string, text: string): Promise<string> {
   const socket = await dial(base);
   socket.write(text, 'latin1');
   return readAll(socket);
 }
 
+/** A parsed response. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** What follows the head, other answers included. */
+  /** Everything after the headers, including further responses. */
   readonly rest: string;
 }
 
-/** The first answer in `text`. */
+/** Parses the first response in `text`. */
 export function parseAnswer(text: string): RawAnswer {
   const [head = '', ...rest] = text.split('\r\n\r\n');
   const [first = '', ...lines] = head.split('\r\n');
@@ -48,6 +48,6 @@ export function parseAnswer(text: string): RawAnswer {
   return { status: Number(first.split(' ')[1]), headers, rest: rest.join('\r\n\r\n') };
 }
 
-/** The statuses of all answers in `text`, in order. */
+/** Returns the statuses of all responses in `text`, in order. */
 export const statuses = (text: string): number[] =>
   [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));

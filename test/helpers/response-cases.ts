@@ -1,21 +1,24 @@
+/** @module Requests that provoke every documented response. */
 import { rm } from 'node:fs/promises';
 import { type Answer, fixture, sendForm } from './client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from './fake-magick.ts';
 import { exchange, parseAnswer } from './raw-http.ts';
 import type { OwnService } from './service.ts';
 
-/** One request, or more, for every response that the reference has. */
-
+/** A documented response and a request that provokes it. */
 export interface ResponseCase {
   readonly operation: string;
   readonly status: number;
-  /** `application/json` unless it says so. */
+  /** Media type; `application/json` by default. */
   readonly type?: string;
+  /** What provokes the response; part of the test title. */
   readonly how: string;
+  /** Settings of a service of its own; without it, the case uses the shared service. */
   readonly settings?: () => Promise<Record<string, string>> | Record<string, string>;
   readonly send: (service: OwnService) => Promise<Answer>;
 }
 
+/** Paths of the GET operations by operation ID. */
 export const READS = { listFormats: '/formats', getHealth: '/health', getReference: '/openapi.json' };
 const FORMS = {
   convert: { path: '/convert', part: 'file' },
@@ -31,7 +34,7 @@ const IMAGES = {
   pdf: 'application/pdf',
 };
 
-/** A form with files of the fixtures, or with bytes as they are. */
+/** Posts a form with fixtures (by name) or raw bytes. */
 async function post(
   { base }: OwnService,
   { path, part }: { path: string; part: string },
@@ -47,20 +50,21 @@ async function post(
   return sendForm(base + path, { method: 'POST', body });
 }
 
-/** What the server says to bytes that are never a whole request. */
-async function say({ base }: OwnService, text: string): Promise<Answer> {
+/** Sends an incomplete request and parses the response. */
+async function sendRaw({ base }: OwnService, text: string): Promise<Answer> {
   const { status, headers, rest } = parseAnswer(await exchange(base, text));
   return { status, headers, body: Buffer.from(rest), message: '' };
 }
 
-const methodOf = (operation: string) => (operation in READS ? 'GET' : 'POST');
-/** The heads of requests that go on. */
+const methodFor = (operation: string) => (operation in READS ? 'GET' : 'POST');
+/** Returns the start of a request, without the blank line that ends the headers. */
 const head = (operation: string, path: string) =>
-  `${methodOf(operation)} /api/v1${path} HTTP/1.1\r\nHost: x\r\n`;
+  `${methodFor(operation)} /api/v1${path} HTTP/1.1\r\nHost: x\r\n`;
 const formHead = (path: string) =>
   `${head('convert', path)}Content-Type: multipart/form-data; boundary=x\r\n`;
 
-const ofEvery = (operation: string, path: string): ResponseCase[] => [
+/** Cases of every operation. */
+const commonCases = (operation: string, path: string): ResponseCase[] => [
   {
     operation,
     status: 405,
@@ -72,7 +76,7 @@ const ofEvery = (operation: string, path: string): ResponseCase[] => [
     status: 408,
     how: 'a head that never ends',
     settings: () => ({ UPLOAD_TIMEOUT_MS: '300' }),
-    send: (service) => say(service, head(operation, path)),
+    send: (service) => sendRaw(service, head(operation, path)),
   },
   {
     operation,
@@ -81,14 +85,14 @@ const ofEvery = (operation: string, path: string): ResponseCase[] => [
     settings: () => ({ RATE_LIMIT_PER_MINUTE: '1' }),
     async send({ base }) {
       await sendForm(`${base}/health`);
-      return sendForm(base + path, { method: methodOf(operation) });
+      return sendForm(base + path, { method: methodFor(operation) });
     },
   },
   {
     operation,
     status: 431,
     how: 'headers without end',
-    send: (service) => say(service, `${head(operation, path)}X: ${'x'.repeat(20_000)}`),
+    send: (service) => sendRaw(service, `${head(operation, path)}X: ${'x'.repeat(20_000)}`),
   },
   {
     operation,
@@ -97,12 +101,12 @@ const ofEvery = (operation: string, path: string): ResponseCase[] => [
     settings: () => ({}),
     send({ base, service }) {
       service.drain();
-      return sendForm(base + path, { method: methodOf(operation) });
+      return sendForm(base + path, { method: methodFor(operation) });
     },
   },
 ];
 
-const ofReads = Object.entries(READS).flatMap(([operation, path]): ResponseCase[] => [
+const readCases = Object.entries(READS).flatMap(([operation, path]): ResponseCase[] => [
   { operation, status: 200, how: 'a plain request', send: ({ base }) => sendForm(base + path) },
   {
     operation,
@@ -118,20 +122,20 @@ const ofReads = Object.entries(READS).flatMap(([operation, path]): ResponseCase[
   },
 ]);
 
-const ofForms = Object.entries(FORMS).flatMap(([operation, { path, part }]): ResponseCase[] => [
+const formCases = Object.entries(FORMS).flatMap(([operation, { path, part }]): ResponseCase[] => [
   { operation, status: 400, how: 'no file', send: (service) => post(service, { path, part }, []) },
   {
     operation,
     status: 400,
     how: 'a body that is not what HTTP says it is',
-    send: (service) => say(service, `${formHead(path)}Transfer-Encoding: chunked\r\n\r\nno\r\n`),
+    send: (service) => sendRaw(service, `${formHead(path)}Transfer-Encoding: chunked\r\n\r\nno\r\n`),
   },
   {
     operation,
     status: 408,
     how: 'a body that never ends',
     settings: () => ({ UPLOAD_TIMEOUT_MS: '300' }),
-    send: (service) => say(service, `${formHead(path)}Content-Length: 9\r\n\r\n--x`),
+    send: (service) => sendRaw(service, `${formHead(path)}Content-Length: 9\r\n\r\n--x`),
   },
   {
     operation,
@@ -160,7 +164,10 @@ const ofForms = Object.entries(FORMS).flatMap(([operation, { path, part }]): Res
     status: 501,
     how: 'a body in a transfer coding that is not supported',
     send: (service) =>
-      say(service, `${formHead(path)}Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`),
+      sendRaw(
+        service,
+        `${formHead(path)}Connection: close\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+      ),
   },
   {
     operation,
@@ -181,10 +188,11 @@ const ofForms = Object.entries(FORMS).flatMap(([operation, { path, part }]): Res
   },
 ]);
 
+/** All cases. */
 export const CASES: readonly ResponseCase[] = [
-  ...Object.entries(PATHS).flatMap(([operation, path]) => ofEvery(operation, path)),
-  ...ofReads,
-  ...ofForms,
+  ...Object.entries(PATHS).flatMap(([operation, path]) => commonCases(operation, path)),
+  ...readCases,
+  ...formCases,
   ...Object.entries(IMAGES).map(
     ([format, type]): ResponseCase => ({
       operation: 'convert',

@@ -1,3 +1,4 @@
+/** @module Starts services for tests, or uses a running one with BASE_URL. */
 import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
@@ -11,24 +12,25 @@ import { createService, type Service } from '../../src/server/service.ts';
 import { makeTempDir, servicesFolder } from './hooks.ts';
 import { eventually } from './util.ts';
 
-/** A real server for tests: our own, or with BASE_URL set any that runs already. */
-
+/** A service in the process of the test. */
 export interface OwnService {
-  /** Includes the version segment. */
+  /** Base URL of the API, including the version. */
   readonly base: string;
   stop(): Promise<void>;
   readonly service: Service;
   readonly server: Server;
   readonly http: HttpServer;
   readonly tempDir: string;
-  /** What it has logged so far, an object a line. */
+  /** Log records so far. */
   readonly logged: readonly Record<string, unknown>[];
 }
 
 const EXTERNAL = process.env.BASE_URL ?? '';
 const EXTERNAL_MAGICK = ([6, 7] as const).find((major) => String(major) === process.env.MAGICK_VERSION);
 
-/** For suites that say nothing about settings: they run against any server, which is there from before to after. */
+/**
+ * Provides a service from `before` to `after` for suites that do not depend on settings and can run against any server.
+ */
 export function useService(): { readonly base: string; readonly magick: 6 | 7 | undefined } {
   let own: OwnService | undefined;
   before(async () => {
@@ -39,14 +41,14 @@ export function useService(): { readonly base: string; readonly magick: 6 | 7 | 
     get base() {
       return own?.base ?? EXTERNAL.replace(/\/$/, '');
     },
-    /** Which ImageMagick it runs. Of a server that is there already, MAGICK_VERSION of the environment says so. */
+    /** Major version of ImageMagick. For a server at BASE_URL, the environment variable MAGICK_VERSION. */
     get magick() {
       return own?.service.toolchain.magick?.major ?? EXTERNAL_MAGICK;
     },
   };
 }
 
-/** A server of the test's own, with the settings it needs; without a rate limit unless it asks for one. */
+/** Starts a service with the given settings. There is no rate limit by default. */
 export async function startService(
   settings: Readonly<Record<string, string>> = {},
   now?: () => number,
@@ -69,7 +71,7 @@ export async function startService(
     async stop() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
-      // Closing would remove them: what a request leaves must be gone before.
+      // Check before closing, which would remove the folders of requests.
       await eventually(async () => (await requestFolders(config.TEMP_DIR)).length === 0);
       await service.close();
     },
@@ -77,26 +79,29 @@ export async function startService(
 }
 
 let services = 0;
-/** A folder that must be empty of files after the tests. */
+/** Returns a new folder that must be empty after the tests. */
 function freshTempDir(): string {
   services += 1;
   return join(servicesFolder, String(services));
 }
 
+/** Loads the configuration for tests: tools of the environment, a new TEMP_DIR and no rate limit. */
 export function testConfig(settings: Readonly<Record<string, string>> = {}): Config {
   const { PATH, MAGICK_BIN, RSVG_BIN } = process.env;
   const defaults = { TEMP_DIR: freshTempDir(), RATE_LIMIT_PER_MINUTE: '0' };
   return loadConfig({ PATH, MAGICK_BIN, RSVG_BIN, ...defaults, ...settings });
 }
 
-/** The folders of requests under way, of all services that work in `tempDir`. */
+/** Lists the folders of requests in progress, of all services that use `tempDir`. */
 export async function requestFolders(tempDir: string): Promise<string[]> {
-  const homes = await readdir(tempDir).catch(() => []);
-  const requests = await Promise.all(homes.map((home) => readdir(join(tempDir, home))));
+  const serviceFolders = await readdir(tempDir).catch(() => []);
+  const requests = await Promise.all(
+    serviceFolders.map((serviceFolder) => readdir(join(tempDir, serviceFolder))),
+  );
   return requests.flat().filter((name) => name.startsWith('request-'));
 }
 
-/** For suites in which each test starts a service of its own, in a folder of its own that must be empty in the end. */
+/** Provides a service for each test of a suite, in its own folder, which must be empty after the test. */
 export function useOwnServices() {
   let own: OwnService | undefined;
   const current = (): OwnService => {

@@ -1,8 +1,9 @@
+/** @module Skips tests that need something the machine lacks, and fails if that was not expected. */
 import type { Context, Suite } from 'mocha';
 
 /**
- * What a machine may lack for some tests. A test that lacks it is reported as pending, and the run fails unless the
- * environment variable MAY_SKIP, a list with commas, says that this machine need not have it.
+ * Requirement of a test that a machine may lack. Such a test is reported as pending, and the run fails unless the
+ * environment variable MAY_SKIP, a comma-separated list, names the requirement.
  */
 export type Requirement =
   | 'compiler'
@@ -14,17 +15,17 @@ export type Requirement =
   | 'process-namespace'
   | 'root';
 
-/** By the full title of the test. */
+/** Missing requirements by full title of the test. */
 const lacking = new Map<string, Requirement>();
 
-/** Skips the test that runs, unless what it requires is here. */
+/** Skips the current test unless the requirement is available. */
 export function requires(test: Context, requirement: Requirement, isHere: boolean): void {
   if (isHere) return;
   lacking.set(test.test?.fullTitle() ?? '', requirement);
   test.skip();
 }
 
-/** The pending tests of a suite that MAY_SKIP does not allow, a line each. */
+/** Returns a line for each pending test that MAY_SKIP does not allow. */
 export function unexpectedSkips(suite: Suite, { MAY_SKIP = '' }: NodeJS.ProcessEnv): string[] {
   const allowed = MAY_SKIP.split(',').map((name) => name.trim());
   const lines: string[] = [];

@@ -1,8 +1,7 @@
+/** @module Process that runs one program through a launcher, for a test that kills this process meanwhile. */
 import type { Isolation } from '../../src/process/launcher/isolation.ts';
 import { createLaunchers } from '../../src/process/launcher/pool.ts';
 import { createRunner } from '../../src/process/runner.ts';
-
-/** @module A process that runs one program by a launcher, for a test that kills this process meanwhile. */
 
 const [isolation, home = '', file = ''] = process.argv.slice(2);
 const launchers = createLaunchers(async () => home, isolation as Isolation);

@@ -1,3 +1,8 @@
+/**
+ * @module Process that starts a program for each line on stdin, both through launchers that are already running and
+ * through launchers that it must start first. A test changes its limits meanwhile. Prints the folder of the latter
+ * first, then the outcomes.
+ */
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,12 +11,7 @@ import type { CommandError } from '../../src/process/command.ts';
 import { createLaunchers, type Launchers } from '../../src/process/launcher/pool.ts';
 import { createRunner } from '../../src/process/runner.ts';
 
-/**
- * @module A process that starts programs whenever it receives a line, while a test changes its limits, and prints how
- * that ended: by launchers that wait, and by launchers that must be started first. Before, it prints the folder of the latter.
- */
-
-/** RLIMIT_NPROC counts the processes of one user, and does not hold for root. */
+/** User to run as: RLIMIT_NPROC counts the processes of one user and does not apply to root. */
 const user = Number(process.argv[2]);
 if (process.getuid?.() === 0) {
   process.setgroups?.([]);

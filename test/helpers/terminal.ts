@@ -1,7 +1,12 @@
+/** @module Runs commands on a pseudoterminal. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** What a command prints on a terminal, by script(1) of util-linux; both streams together, with their escapes. */
+/**
+ * Runs a command on a pseudoterminal with script(1) of util-linux.
+ *
+ * @returns the exit status, and stdout and stderr together with their escape sequences
+ */
 export async function runOnTerminal(line: string, cwd: string): Promise<{ status: number; shown: string }> {
   const env = { PATH: process.env.PATH, TERM: 'xterm' };
   const child = spawn('script', ['-qec', line, '/dev/null'], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });

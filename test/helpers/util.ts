@@ -1,9 +1,10 @@
+/** @module Small helpers. */
 import { existsSync, readFileSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeTempDir } from './hooks.ts';
 
-/** An executable shell script with this body, for tests that need a tool that misbehaves. */
+/** Writes an executable shell script, for tests that need a misbehaving tool. */
 export async function writeScript(name: string, body: string, folder?: string): Promise<string> {
   const path = join(folder ?? (await makeTempDir('script')), name);
   await writeFile(path, `#!/bin/sh\n${body}\n`);
@@ -11,7 +12,7 @@ export async function writeScript(name: string, body: string, folder?: string): 
   return path;
 }
 
-/** Whether a process is there, and not only waits to be reaped. */
+/** Returns true if a process exists and is not a zombie. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -21,7 +22,11 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** Waits until `check` gives something, looking every 20 ms; fails after 10 seconds, or as many as are said. */
+/**
+ * Polls every 20 ms until `check` returns a value other than undefined and false.
+ *
+ * @throws Error after `seconds`
+ */
 export async function eventually<T>(
   check: () => Promise<T | undefined | false> | T | undefined | false,
   seconds = 10,

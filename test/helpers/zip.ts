@@ -1,3 +1,4 @@
+/** @module Reads and writes ZIP archives. */
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { makeTempDir } from './hooks.ts';
 
 const run = promisify(execFile);
 
+/** An entry of an archive. */
 export interface ZipEntry {
   readonly name: string;
   readonly content: Buffer;
@@ -15,7 +17,7 @@ export interface ZipEntry {
   readonly utf8: boolean;
 }
 
-/** The entries of an archive, by yauzl at its strictest. */
+/** Reads the entries of an archive with yauzl in its strictest mode. */
 export async function readZip(file: Buffer): Promise<ZipEntry[]> {
   const archive = await fromBufferPromise(file, {
     lazyEntries: true,
@@ -37,8 +39,10 @@ export async function readZip(file: Buffer): Promise<ZipEntry[]> {
 }
 
 /**
- * The entries of an archive as a reader sees them that goes from front to back, such as Java's ZipInputStream: by the local
- * headers alone, which must have sizes and checksums, and leave no byte over before the central directory.
+ * Reads an archive from front to back as streaming readers such as ZipInputStream of Java do: by local headers alone.
+ * The headers must have sizes and checksums, and no bytes may remain before the central directory.
+ *
+ * @throws Error otherwise
  */
 export function readZipStream(file: Buffer): { name: string; content: Buffer }[] {
   const entries: { name: string; content: Buffer }[] = [];
@@ -62,7 +66,12 @@ export function readZipStream(file: Buffer): { name: string; content: Buffer }[]
   return entries;
 }
 
-/** Fails unless Info-ZIP and Python find nothing wrong; returns the names as Python reads them. */
+/**
+ * Tests an archive with Info-ZIP and Python.
+ *
+ * @returns the names as Python reads them
+ * @throws Error if either finds a problem
+ */
 export async function namesByOthers(file: Buffer): Promise<string[]> {
   const path = join(await makeTempDir('zip'), 'file.zip');
   await writeFile(path, file);
@@ -73,23 +82,24 @@ export async function namesByOthers(file: Buffer): Promise<string[]> {
   return JSON.parse(stdout) as string[];
 }
 
+/** An entry to write. */
 export interface MadeEntry {
-  /** As bytes it is written as it is, and the UTF-8 flag is not set. */
+  /** Name; a Buffer is written as is, without the UTF-8 flag. */
   readonly name: string | Buffer;
   readonly content: Buffer;
   readonly deflate?: boolean;
-  /** Bits that are set besides UTF-8: 1 is encryption. */
+  /** Additional general-purpose flags; 1 is encryption. */
   readonly flags?: number;
-  /** The Unix mode. */
+  /** Unix mode. */
   readonly mode?: number;
-  /** What the headers say of the size, when it is a lie. */
+  /** Size in the headers, if it differs from the real one. */
   readonly declaredSize?: number;
-  /** Upper byte of "version made by"; 3, which is Unix, when absent. */
+  /** Upper byte of "version made by"; 3 (Unix) by default. */
   readonly madeBy?: number;
   readonly extraField?: Buffer;
 }
 
-/** An archive by hand, so that it can lie. */
+/** Writes an archive by hand, which allows invalid headers. */
 export function makeZip(entries: readonly MadeEntry[]): Buffer {
   const locals: Buffer[] = [];
   const central: Buffer[] = [];
@@ -103,7 +113,7 @@ export function makeZip(entries: readonly MadeEntry[]): Buffer {
     fields.writeUInt16LE(20, 0);
     fields.writeUInt16LE((typeof name === 'string' ? 0x800 : 0) | flags, 2);
     fields.writeUInt16LE(deflate ? 8 : 0, 4);
-    fields.writeUInt16LE(0x21, 8); // the first day there is: 1980-01-01
+    fields.writeUInt16LE(0x21, 8); // 1980-01-01, the earliest possible date
     fields.writeUInt32LE(crc32(content), 10);
     fields.writeUInt32LE(data.length, 14);
     fields.writeUInt32LE(declaredSize ?? content.length, 18);

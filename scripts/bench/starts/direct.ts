@@ -1,27 +1,27 @@
+/**
+ * @module Alternative to launchers for the comparison: the server itself starts every program with execa. Replaces
+ * `src/process/launcher/pool.ts`, so it has the same exports.
+ */
 import { execa } from 'execa';
 import type { LaunchedProcess } from '../../../src/process/launcher/launcher.ts';
 import type { Launchers } from '../../../src/process/launcher/pool.ts';
 import { programScript, quote, type SpawnOptions } from '../../../src/process/launcher/script.ts';
 
-/**
- * @module What launchers are compared with: the server itself starts every program, by execa. It takes the place of
- * `src/process/launcher/pool.ts`, so it exports the same.
- */
-
+/** Returns launchers that start each program with execa. */
 export function createLaunchers(): Launchers {
   return { spawn, close: async () => {} };
 }
 
 async function spawn(file: string, args: readonly string[], options: SpawnOptions): Promise<LaunchedProcess> {
-  const pipes = options.stdin === 'pipe';
-  const input = pipes ? '' : `exec <${quote(options.stdin)}; `;
+  const pipesStdin = options.stdin === 'pipe';
+  const input = pipesStdin ? '' : `exec <${quote(options.stdin)}; `;
   const script = input + programScript(file, args, options, '');
   const subprocess = execa('/bin/sh', ['-c', script], {
     ...{
       cwd: '/',
       env: {},
       extendEnv: false,
-      stdin: pipes ? 'pipe' : 'ignore',
+      stdin: pipesStdin ? 'pipe' : 'ignore',
       buffer: false,
       reject: false,
     },

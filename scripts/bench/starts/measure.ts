@@ -1,7 +1,7 @@
 /**
- * Compares the two ways to start a program: by a launcher, and by execa from the server itself. It prints the tables that
- * bench/README.md quotes: `node scripts/bench/starts/measure.ts`. Both ways take turns, so that a busy machine
- * slows down both.
+ * @module Compares two backends to start a program: through a launcher, and with execa from the server itself. Prints the
+ * tables in bench/README.md: `node scripts/bench/starts/measure.ts`. Alternates between the two, so that load on the
+ * machine affects both.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,18 +22,21 @@ const folder = mkdtempSync(join(tmpdir(), 'imagemill-starts-'));
 const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
-/** Wall time of a start, and processor time of this process, in ms: median and minimum. */
+/**
+ * Starts `/bin/true` repeatedly both backends, with this process at the given resident size. Prints wall time and CPU time
+ * of this process in ms: median and minimum.
+ */
 async function startPrograms(residentMib: number): Promise<void> {
   const ballast: Buffer[] = [];
   while (process.memoryUsage().rss < residentMib * MIB) ballast.push(Buffer.alloc(MIB, 1));
-  const ways: readonly (readonly [string, Launchers])[] = [
+  const backends: readonly (readonly [string, Launchers])[] = [
     ['launcher', createLaunchers(async () => folder)],
     ['execa', direct.createLaunchers()],
   ];
   const options = { cwd: '/', env: {}, stdin: '/dev/null', endsDescendants: true };
-  const seen = new Map(ways.map(([name]) => [name, { wall: [] as number[], cpu: [] as number[] }]));
+  const timings = new Map(backends.map(([name]) => [name, { wall: [] as number[], cpu: [] as number[] }]));
   for (let at = 0; at < STARTS; at += 1) {
-    for (const [name, launchers] of ways) {
+    for (const [name, launchers] of backends) {
       const cpuBefore = process.cpuUsage();
       const started = performance.now();
       const { stdout, stderr, exit } = await launchers.spawn('/bin/true', [], options);
@@ -41,15 +44,15 @@ async function startPrograms(residentMib: number): Promise<void> {
       stderr.resume();
       await exit;
       const { user, system } = process.cpuUsage(cpuBefore);
-      seen.get(name)?.wall.push(performance.now() - started);
-      seen.get(name)?.cpu.push((user + system) / 1000);
+      timings.get(name)?.wall.push(performance.now() - started);
+      timings.get(name)?.cpu.push((user + system) / 1000);
     }
   }
-  for (const [name, { wall, cpu }] of seen) {
+  for (const [name, { wall, cpu }] of timings) {
     const figures = [median(wall), Math.min(...wall), median(cpu), Math.min(...cpu)];
     console.log(`| ${residentMib} MiB | ${name} | ${figures.map((ms) => ms.toFixed(2)).join(' | ')} |`);
   }
-  for (const [, launchers] of ways) await launchers.close();
+  for (const [, launchers] of backends) await launchers.close();
   ballast.length = 0;
 }
 
@@ -58,6 +61,11 @@ interface Server {
   end(): Promise<void>;
 }
 
+/**
+ * Starts the service and waits until it listens.
+ *
+ * @throws Error if it exits first
+ */
 async function startServer(nodeArgs: readonly string[], reuse: number): Promise<Server> {
   const main = new URL('../../../src/main.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, ['--optimize-for-size', ...nodeArgs, main], {
@@ -86,7 +94,12 @@ async function startServer(nodeArgs: readonly string[], reuse: number): Promise<
   };
 }
 
-/** @returns conversions a second of so many clients, each with an address of its own or all with one */
+/**
+ * Sends conversions to the server for one round.
+ *
+ * @param addresses true gives each client its own address, so the server sees many clients
+ * @returns conversions per second
+ */
 async function load(port: number, body: Buffer, clients: number, addresses: boolean): Promise<number> {
   let done = 0;
   const started = performance.now();
@@ -118,6 +131,7 @@ async function load(port: number, body: Buffer, clients: number, addresses: bool
 const BOUNDARY = 'imagemill-bench';
 const HEADERS = { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` };
 
+/** Builds the multipart body: a noisy 320×240 JPEG to convert to JPEG. */
 async function upload(): Promise<Buffer> {
   const noise = { type: 'gaussian', mean: 128, sigma: 40 } as const;
   const photo = await sharp({ create: { width: 320, height: 240, channels: 3, background: '#888', noise } })
@@ -132,6 +146,7 @@ async function upload(): Promise<Buffer> {
   ]);
 }
 
+/** Measures conversions per second both backends, with and without worker reuse, and prints a table row for each case. */
 async function convert(): Promise<void> {
   const body = await upload();
   const hook = new URL('./use-direct.ts', import.meta.url).pathname;
@@ -139,13 +154,13 @@ async function convert(): Promise<void> {
     const servers = [await startServer([], reuse), await startServer(['--import', hook], reuse)] as const;
     for (const clients of [1, 8]) {
       for (const addresses of clients === 1 ? [false] : [false, true]) {
-        const seen: [number[], number[]] = [[], []];
+        const timings: [number[], number[]] = [[], []];
         for (let round = 0; round < ROUNDS; round += 1) {
           for (const [at, { port }] of servers.entries())
-            seen[at]?.push(await load(port, body, clients, addresses));
+            timings[at]?.push(await load(port, body, clients, addresses));
         }
-        const [launcher, execa] = seen.map(median) as [number, number];
-        const [best, bestExeca] = seen.map((values) => Math.max(...values)) as [number, number];
+        const [launcher, execa] = timings.map(median) as [number, number];
+        const [best, bestExeca] = timings.map((values) => Math.max(...values)) as [number, number];
         const figures = [launcher, execa, best, bestExeca].map((perSecond) => perSecond.toFixed(1));
         const where = addresses ? 'many' : 'one';
         console.log(

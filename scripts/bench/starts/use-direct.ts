@@ -1,6 +1,5 @@
+/** @module Module hook for `node --import`: makes the server load `direct.ts` instead of its launchers. */
 import { registerHooks } from 'node:module';
-
-/** @module With `node --import`, has the server load `direct.ts` in the place of its launchers. */
 
 registerHooks({
   resolve: (specifier, context, next) =>
