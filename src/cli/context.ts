@@ -65,7 +65,7 @@ export interface SignalAbort {
   status(): number;
 }
 
-/** Makes signals abort the command instead of received the process, so that the command can clean up. */
+/** Makes signals abort the command instead of ending the process, so that the command can clean up. */
 export function abortOnSignals(): SignalAbort {
   const stop = new AbortController();
   let received: NodeJS.Signals | undefined;
