@@ -1,9 +1,9 @@
 /**
  * @module Writes the service's log to a file descriptor, line by line and without a buffer.
  *
- * pino's own destination ends the process when a line cannot be written, and its exit hook retries forever. This stream
- * drops the line instead: a full disk (ENOSPC), a file at its maximum size (EFBIG), and a reader that has exited (EPIPE) or
- * is too slow (EAGAIN) must not stop the service.
+ * pino's own destination ends the process when a line cannot be written, and its exit hook retries forever. This
+ * stream drops the line instead: a full disk (ENOSPC), a file at its maximum size (EFBIG), and a reader that has
+ * exited (EPIPE) or is too slow (EAGAIN) must not stop the service.
  */
 import { writeSync } from 'node:fs';
 

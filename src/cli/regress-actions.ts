@@ -1,6 +1,6 @@
 /**
- * @module The actions of `imagemill regress`. Each returns the exit status: 0, 1 if a result has changed, 128 or more after a
- * signal.
+ * @module The actions of `imagemill regress`. Each returns the exit status: 0, 1 if a result has changed, 128 or more
+ * after a signal.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -106,8 +106,8 @@ function listenForSignals(): Signals {
 }
 
 /**
- * Waits for requests in progress to finish. After `graceMs` milliseconds, or when `cutOff` resolves, closes the remaining
- * connections, which kills their tools.
+ * Waits for requests in progress to finish. After `graceMs` milliseconds, or when `cutOff` resolves, closes the
+ * remaining connections, which kills their tools.
  */
 async function drain(
   { server, closeIdle }: HttpServer,

@@ -21,9 +21,9 @@ const ARCHIVE_NAME = 'converted.zip';
 const MAX_KNOWN_LENGTH = 0xffff_ffff;
 
 /**
- * Sends the archive, and resolves when it has been sent. All conversions are complete and all sizes are known before the
- * first byte is sent, so that the status and the length are always correct. An error after that closes the connection,
- * so that a client cannot mistake a truncated archive for a complete one.
+ * Sends the archive, and resolves when it has been sent. All conversions are complete and all sizes are known before
+ * the first byte is sent, so that the status and the length are always correct. An error after that closes the
+ * connection, so that a client cannot mistake a truncated archive for a complete one.
  *
  * @throws {ClientDisconnectedError} when the client disconnects
  */

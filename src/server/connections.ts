@@ -15,7 +15,9 @@ export interface Exchange {
   readonly res: ServerResponse;
 }
 
-/** Event of a response whose payload has been sent. The response may end later, after the request's body is discarded. */
+/**
+ * Event of a response whose payload has been sent. The response may end later, after the request's body is discarded.
+ */
 export const ANSWERED = Symbol('answered');
 
 /** Slots for probes, in addition to the regular limits. A probe needs its slot for milliseconds. */
@@ -100,8 +102,8 @@ export class Connections {
   }
 
   /**
-   * Assigns a slot to a new connection. When all regular slots are taken, it assigns one for probes only. When those are
-   * taken, too, it closes the connection.
+   * Assigns a slot to a new connection. When all regular slots are taken, it assigns one for probes only. When those
+   * are taken, too, it closes the connection.
    *
    * @param client client key of the address; undefined if the limit per client does not apply
    */

@@ -1,4 +1,7 @@
-/** @module Packs files for a ZIP archive that has sizes and checksums in its local headers (APPNOTE.TXT, section 4.3.7). */
+/**
+ * @module Packs files for a ZIP archive that has sizes and checksums in its local headers (APPNOTE.TXT, section
+ * 4.3.7).
+ */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';

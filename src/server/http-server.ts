@@ -1,4 +1,7 @@
-/** @module Creates the HTTP server: connection limits, timeouts, and handling of requests that Express does not receive. */
+/**
+ * @module Creates the HTTP server: connection limits, timeouts, and handling of requests that Express does not
+ * receive.
+ */
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * @module Rate-limit counters in Redis or Valkey, shared by several instances. While the server is unavailable, each instance
- * continues with its own counts, and only the requests that wait at that moment notice the outage.
+ * @module Rate-limit counters in Redis or Valkey, shared by several instances. While the server is unavailable, each
+ * instance continues with its own counts, and only the requests that wait at that moment notice the outage.
  */
 import type { Options, Store } from 'express-rate-limit';
 import type { Logger } from 'pino';
@@ -31,8 +31,8 @@ const RETRY_MS = 500;
 const PREFIX = 'imagemill:requests:';
 
 /**
- * Creates a store that connects to the server, and reconnects until it is closed. It never rejects: without a connection,
- * each instance counts on its own.
+ * Creates a store that connects to the server, and reconnects until it is closed. It never rejects: without a
+ * connection, each instance counts on its own.
  */
 export async function createSharedStore({ url, log, onShared }: SharedStoreOptions): Promise<SharedStore> {
   let client: RedisConnection | undefined;

@@ -1,4 +1,7 @@
-/** @module Receives multipart bodies and stores their files in the workspace. Limits are enforced while the bytes arrive. */
+/**
+ * @module Receives multipart bodies and stores their files in the workspace. Limits are enforced while the bytes
+ * arrive.
+ */
 import type { IncomingMessage } from 'node:http';
 import busboy from 'busboy';
 import type { TextField } from '../conversion/form-options.ts';
@@ -36,8 +39,8 @@ export interface Upload {
 }
 
 /**
- * Minimum rate of an upload, in bytes per second: a tenth of the rate of the slowest mobile networks. Slower uploads are
- * aborted so that they do not occupy a connection.
+ * Minimum rate of an upload, in bytes per second: a tenth of the rate of the slowest mobile networks. Slower uploads
+ * are aborted so that they do not occupy a connection.
  */
 export const MIN_BYTES_PER_SECOND = 1024;
 /** Time over which the rate of an upload is averaged, in milliseconds. */
@@ -48,8 +51,8 @@ const MAX_FIELD_BYTES = 1024;
 /** Maximum number of text fields. */
 export const MAX_FIELDS = 100;
 /**
- * Valid boundary: 1 to 70 printable ASCII characters, with no blank at the end. RFC 2046, section 5.1.1 allows fewer kinds
- * of characters.
+ * Valid boundary: 1 to 70 printable ASCII characters, with no blank at the end. RFC 2046, section 5.1.1 allows fewer
+ * kinds of characters.
  */
 const BOUNDARY = /^[ -~]{0,69}[!-~]$/;
 

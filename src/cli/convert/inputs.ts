@@ -34,8 +34,8 @@ export async function matchesMany(arg: string): Promise<boolean> {
 /**
  * Finds the input files. Each file occurs once, in the order of the arguments. Files of a folder are sorted by name.
  *
- * A file that is an argument must be an image. In folders and matches of patterns, a file with neither the extension nor
- * the content of an image is skipped. Links to folders are not followed, to avoid cycles.
+ * A file that is an argument must be an image. In folders and matches of patterns, a file with neither the extension
+ * nor the content of an image is skipped. Links to folders are not followed, to avoid cycles.
  *
  * @param output folder with results, which is skipped in other folders
  * @param signal aborts the search
@@ -135,8 +135,8 @@ const EXTENSIONS = new RegExp(
 );
 
 /**
- * Returns whether a file's extension or content is that of an image. A file with an image extension and other content is
- * kept, so that its conversion reports an error.
+ * Returns whether a file's extension or content is that of an image. A file with an image extension and other content
+ * is kept, so that its conversion reports an error.
  */
 async function isImage(path: string): Promise<boolean> {
   const info = await stat(path).catch(() => undefined);

@@ -1,4 +1,7 @@
-/** @module Collects what the checks of the `doctor` command evaluate. Invalid settings and missing tools do not stop it. */
+/**
+ * @module Collects what the checks of the `doctor` command evaluate. Invalid settings and missing tools do not stop
+ * it.
+ */
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

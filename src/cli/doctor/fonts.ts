@@ -1,6 +1,6 @@
 /**
- * @module Tests which scripts can be rendered in SVG text. Renders a letter of each, and compares it with the box that is
- * rendered for a character without a glyph.
+ * @module Tests which scripts can be rendered in SVG text. Renders a letter of each, and compares it with the box
+ * that is rendered for a character without a glyph.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

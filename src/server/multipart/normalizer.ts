@@ -1,18 +1,18 @@
 /**
- * @module Rewrites a `multipart/form-data` body to an unambiguous form. The parser behind it sees only one notation for everything
- * that RFC 2046, RFC 7578 and RFC 8187 require receivers to accept.
+ * @module Rewrites a `multipart/form-data` body to an unambiguous form. The parser behind it sees only one notation
+ * for everything that RFC 2046, RFC 7578 and RFC 8187 require receivers to accept.
  *
  * These rules ensure that the service cannot read a body differently than a proxy or filter in front of it:
  *
- * - A boundary at the start of a line is always a delimiter, also in the data of a file. `--`, or blanks and a line break,
- *   must follow it.
+ * - A boundary at the start of a line is always a delimiter, also in the data of a file. `--`, or blanks and a line
+ *   break, must follow it.
  * - A line break is CR LF.
  * - The header of a part has one `Content-Disposition: form-data` and at most one `Content-Type`. No parameter is
  *   repeated. Everything else is rejected, and nothing is ignored silently.
  * - A part is a file if it has a file name, also an empty one, or if its type is an image, an archive, or
  *   `application/octet-stream`.
- * - A part with an empty file name and no bytes is a file input without a selection. It becomes an empty text field, which
- *   counts as absent.
+ * - A part with an empty file name and no bytes is a file input without a selection. It becomes an empty text field,
+ *   which counts as absent.
  *
  * Time is linear in the size of the body. At most one header and one chunk are kept in memory.
  */

@@ -32,8 +32,8 @@ export interface ParameterizedValue {
 /**
  * Parses a header value such as `form-data; name="file"; filename=photo.jpg` (RFC 9110, section 5.6.6).
  *
- * Accepts what receivers must or should accept: empty parameters, and unquoted values with blanks, which end at the next
- * semicolon. A value that is malformed by the RFC, such as `"a\"`, is parsed by the rules of browsers.
+ * Accepts what receivers must or should accept: empty parameters, and unquoted values with blanks, which end at the
+ * next semicolon. A value that is malformed by the RFC, such as `"a\"`, is parsed by the rules of browsers.
  *
  * @returns undefined if the value is malformed by both rules, or if a parameter is repeated
  */

@@ -71,7 +71,9 @@ function filenameIn({ parameters }: ParameterizedValue): string {
   return decodeExtended(parameters.get('filename*') ?? '') ?? parameters.get('filename') ?? '';
 }
 
-/** Decodes the extended form, such as `UTF-8''%e2%82%ac` (RFC 8187, section 3.2). @returns undefined if it is invalid */
+/**
+ * Decodes the extended form, such as `UTF-8''%e2%82%ac` (RFC 8187, section 3.2). @returns undefined if it is invalid
+ */
 function decodeExtended(text: string): string | undefined {
   const [, charset, encoded] = /^([^']+)'[^']*'((?:[!-$&-~]|%[\da-f]{2})+)$/iu.exec(text) ?? [];
   if (charset === undefined || encoded === undefined) return undefined;

@@ -42,8 +42,8 @@ export function metricsRoute(render: Metrics['render']): RequestHandler {
 }
 
 /**
- * Handles `GET /readyz`: readiness, and the sandbox layers that confine the tools. Responds with 503 during shutdown, and
- * when conversions fail.
+ * Handles `GET /readyz`: readiness, and the sandbox layers that confine the tools. Responds with 503 during shutdown,
+ * and when conversions fail.
  */
 export function readyRoute(
   isHealthy: () => Promise<boolean>,
