@@ -1,19 +1,20 @@
+/**
+ * @module Parses environment variables into validated, frozen settings.
+ *
+ * The schema has one row per setting, with its default, its check and the message for an invalid value.
+ */
 import { isIP } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { z } from 'zod';
 
-/**
- * The environment as checked, frozen settings. Each setting is one row of the
- * schema: its default, its check, and the words a mistake is answered with.
- */
-
-const integer = (least: number, most: number, fallback: number) => {
-  const expected = `expected a whole number from ${least} to ${most}`;
+/** Creates a schema for a whole number from `min` to `max`. */
+const integer = (min: number, max: number, fallback: number) => {
+  const expected = `expected a whole number from ${min} to ${max}`;
   return z
     .string()
     .regex(/^\d+$/, expected)
     .transform(Number)
-    .refine((value) => value >= least && value <= most, expected)
+    .refine((value) => value >= min && value <= max, expected)
     .default(fallback);
 };
 
@@ -22,10 +23,10 @@ const path = z.string().startsWith('/', 'expected an absolute path');
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
-/** Node's largest timer, in milliseconds; a longer one would fire at once. */
+/** Maximum delay of a Node.js timer, in milliseconds. A timer with a longer delay fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** The policy in assets/ allows 16384 pixels a side and no more. */
+/** Upper bound of `MAX_PIXELS`. The policy in assets/ allows at most 16384 pixels per side. */
 const MAX_PIXELS_CEILING = 16_384 ** 2;
 
 const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
@@ -34,7 +35,7 @@ const REDIS_URL_EXPECTED =
   'expected redis://host:port, with /number behind it for another database than 0, or rediss:// for TLS';
 
 const schema = z.object({
-  /** Where the tools are looked for; the one variable that they inherit. */
+  /** Search path for the tools. It is the only environment variable that the tools inherit. */
   PATH: text('/usr/local/bin:/usr/bin:/bin'),
   PORT: integer(0, 65535, 3000),
   HOST: text('0.0.0.0'),
@@ -45,7 +46,7 @@ const schema = z.object({
   MAX_TOTAL_PIXELS: integer(1, 2 ** 31, 75_000_000),
   MAX_FRAMES: integer(1, 10_000, 500),
   RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000, 60),
-  TRUST_PROXY: z.string().transform(trustProxy).default(false),
+  TRUST_PROXY: z.string().transform(parseTrustProxy).default(false),
   REDIS_URL: z.string().refine(isRedisUrl, REDIS_URL_EXPECTED).optional(),
   CONCURRENCY: integer(1, 1024, availableParallelism()),
   QUEUE_LIMIT: integer(0, 100_000, 200),
@@ -56,14 +57,15 @@ const schema = z.object({
   RSVG_BIN: path.optional(),
   SANDBOX: z.enum(SANDBOX_MODES, `expected one of ${SANDBOX_MODES.join(', ')}`).default('auto'),
   WORKER_REUSE: integer(1, 1_000_000, 50),
-  CORS_ORIGIN: z.string().transform(corsOrigin).default('*'),
+  CORS_ORIGIN: z.string().transform(parseCorsOrigin).default('*'),
   LOG_LEVEL: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
   SHUTDOWN_GRACE_MS: integer(0, MAX_TIMER_MS, 15_000),
 });
 
+/** The validated, frozen settings. */
 export type Config = Readonly<z.output<typeof schema>>;
 
-/** Every problem of an environment, a line each. */
+/** Reports every invalid setting of an environment. The message has one line per problem. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];
@@ -74,9 +76,9 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads the settings from `environment`, where an empty value is as if unset.
+ * Parses the settings in `environment`. An empty value counts as unset.
  *
- * @throws ConfigError naming every wrong setting at once.
+ * @throws {ConfigError} naming every invalid setting
  */
 export function loadConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
@@ -89,12 +91,12 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
   );
 }
 
-/** What a message may say of a value: one of them may hold a password. */
+/** Returns the value of a setting for an error message. `REDIS_URL` is hidden, because it may contain a password. */
 function redacted(name: string, given: Readonly<Record<string, string | undefined>>): string | undefined {
   return name === 'REDIS_URL' ? '…' : given[name];
 }
 
-/** Accepts only what `@redis/client` can parse, which throws for any other path than a number when it connects. */
+/** Accepts only what `@redis/client` can parse. On connecting, it throws for any path that is not a number. */
 function isRedisUrl(value: string): boolean {
   if (!URL.canParse(value)) return false;
   const { protocol, hostname, pathname, username, password } = new URL(value);
@@ -115,16 +117,16 @@ function isPercentEncoded(text: string): boolean {
   }
 }
 
-/** Express's `trust proxy`: a hop count, a list of subnets, true or false. */
-function trustProxy(value: string, context: z.RefinementCtx): boolean | number | string[] {
+/** Parses `TRUST_PROXY` as Express's `trust proxy`: a hop count, a list of subnets, true, or false. */
+function parseTrustProxy(value: string, context: z.RefinementCtx): boolean | number | string[] {
   if (value === 'true' || value === 'false') return value === 'true';
   if (/^\d{1,3}$/.test(value)) return Number(value);
-  const subnets = list(value);
+  const subnets = parseList(value);
   if (subnets.length > 0 && subnets.every(isSubnet)) return subnets;
   return addIssue(context, 'expected true, false, a number of proxies, or a list of addresses and subnets');
 }
 
-/** Names of address ranges that Express understands by itself. */
+/** Names of address ranges that Express knows. */
 const NAMED_SUBNETS = ['loopback', 'linklocal', 'uniquelocal'];
 
 function isSubnet(value: string): boolean {
@@ -138,11 +140,11 @@ function isSubnet(value: string): boolean {
   );
 }
 
-/** `*`, a list of origins, or false when `off`. */
-function corsOrigin(value: string, context: z.RefinementCtx): '*' | string[] | false {
+/** Parses `CORS_ORIGIN`: `*`, a list of origins, or false for `off`. */
+function parseCorsOrigin(value: string, context: z.RefinementCtx): '*' | string[] | false {
   if (value === '*') return '*';
   if (value === 'off') return false;
-  const origins = list(value);
+  const origins = parseList(value);
   if (
     origins.length > 0 &&
     origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin)
@@ -151,7 +153,8 @@ function corsOrigin(value: string, context: z.RefinementCtx): '*' | string[] | f
   return addIssue(context, 'expected *, off, or a list of origins such as https://example.com');
 }
 
-const list = (value: string): string[] =>
+/** Splits a comma-separated list, and drops blanks and empty items. */
+const parseList = (value: string): string[] =>
   value
     .split(',')
     .map((item) => item.trim())

@@ -1,14 +1,13 @@
 #!/usr/bin/env -S node --optimize-for-size
+/** @module Program entry point: the only module that reads `process.env` and `process.argv`. */
 import { readFileSync } from 'node:fs';
 import { runProgram } from './cli/program.ts';
-
-/** Where the program begins: the only place that looks at its environment and its arguments. */
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string;
 };
 
-// Whoever reads what is printed may have seen enough, as head(1) has after ten lines.
+// The reader of standard output may exit early, as head(1) does after ten lines. EPIPE is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });

@@ -1,13 +1,18 @@
+/** @module Creates clients for Redis or Valkey. */
 import { createClient } from '@redis/client';
 
-/** A connection to Redis or Valkey that is made once: who has lost it makes a new one. */
-
-/** How long a connection may take to be made, and so how long it can hold up a start, in milliseconds. */
+/** Timeout for connecting, in milliseconds. A start of the service can be delayed by this time. */
 export const CONNECT_TIMEOUT_MS = 1_000;
 
+/** A Redis or Valkey client that does not reconnect. */
 export type RedisConnection = ReturnType<typeof createRedisClient>;
 
-/** @param onError is told of everything that goes wrong with it */
+/**
+ * Creates a client for Redis or Valkey, which is not connected yet. It connects once: after a lost connection, create
+ * another client.
+ *
+ * @param onError called with every error of the client
+ */
 export function createRedisClient(url: string, onError: (error: Error) => void) {
   const client = createClient({
     url,

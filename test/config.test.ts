@@ -13,22 +13,22 @@ const problemsOf = (environment: Record<string, string>): readonly string[] => {
   }
 };
 
-describe('the settings', () => {
-  it('are as if unset when empty', () => {
+describe('loadConfig', () => {
+  it('treats an empty value as unset', () => {
     expect(loadConfig({ PORT: '', CORS_ORIGIN: '', MAGICK_BIN: '', TRUST_PROXY: '' })).to.deep.equal(
       loadConfig({}),
     );
   });
 
-  it('cannot be changed afterwards', () => {
+  it('returns a frozen object', () => {
     expect(Object.isFrozen(loadConfig({}))).to.equal(true);
   });
 
-  it('are not disturbed by what else is in the environment', () => {
+  it('ignores other environment variables', () => {
     expect(problemsOf({ HOME: '/root', FOO: 'bar' })).to.deep.equal([]);
   });
 
-  it('report every problem at once, naming setting, value and what is expected', () => {
+  it('reports all problems at once, with setting, value and expectation', () => {
     expect(
       problemsOf({
         PORT: '70000',
@@ -52,18 +52,18 @@ describe('the settings', () => {
     ['2', 2],
     ['loopback, 10.0.0.0/8,2001:db8::/32', ['loopback', '10.0.0.0/8', '2001:db8::/32']],
   ] as const) {
-    it(`read TRUST_PROXY=${value} as Express does`, () => {
+    it(`parses TRUST_PROXY=${value} like Express`, () => {
       expect(loadConfig({ TRUST_PROXY: value }).TRUST_PROXY).to.deep.equal(meaning);
     });
   }
 
   for (const value of ['10.0.0.0/33', '10.0.0', 'yes', '10.0.0.1/8/8', ',', '::/129', '10.0.0.1/']) {
-    it(`refuse TRUST_PROXY=${value}`, () => {
+    it(`rejects TRUST_PROXY=${value}`, () => {
       expect(problemsOf({ TRUST_PROXY: value })).to.have.length(1);
     });
   }
 
-  it('take a REDIS_URL of Redis, and show none that is wrong: it may hold a password', () => {
+  it('accepts a valid REDIS_URL, and hides an invalid one, since it may contain a password', () => {
     expect(problemsOf({ REDIS_URL: 'rediss://user:secret@cache.example:6380' })).to.deep.equal([]);
     for (const wrong of [
       'http://user:secret@cache.example',
@@ -79,7 +79,7 @@ describe('the settings', () => {
       ]);
   });
 
-  it('take no REDIS_URL that the client of Redis refuses', () => {
+  it('accepts no REDIS_URL that the Redis client rejects', () => {
     const part = fc.constantFrom(
       '',
       '0',
@@ -108,7 +108,7 @@ describe('the settings', () => {
     );
   });
 
-  it('read CORS_ORIGIN as *, a list or off', () => {
+  it('parses CORS_ORIGIN as *, a list or off', () => {
     expect(loadConfig({ CORS_ORIGIN: '*' }).CORS_ORIGIN).to.equal('*');
     expect(loadConfig({ CORS_ORIGIN: 'off' }).CORS_ORIGIN).to.equal(false);
     expect(loadConfig({ CORS_ORIGIN: 'https://a.example, http://b.example:8080' }).CORS_ORIGIN).to.deep.equal(

@@ -12,7 +12,7 @@ import { type ServiceProcess, startProcess } from './helpers/process.ts';
 import { requires } from './helpers/skips.ts';
 import { eventually, isRunning, writeScript } from './helpers/util.ts';
 
-describe('the process', () => {
+describe('the service process', () => {
   const processes: ServiceProcess[] = [];
   const start = (environment: Record<string, string> = {}, before: string[] = []): ServiceProcess => {
     const started = startProcess(environment, before);
@@ -24,7 +24,7 @@ describe('the process', () => {
     await Promise.all(processes.splice(0).map((started) => started.ended()));
   });
 
-  /** A tool that waits until `open` is in its folder. */
+  /** Creates a tool that waits until the file `open` exists in its folder. */
   const gate = async () => {
     const folder = await makeTempDir('gate');
     const body = `echo $$ > ${folder}/pid; while [ ! -e ${folder}/open ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
@@ -32,8 +32,8 @@ describe('the process', () => {
     return { MAGICK_BIN: await fakeMagick(body), started: pid, open: () => writeScript('open', '', folder) };
   };
 
-  describe('at its start', () => {
-    it('ends with 2 and names every wrong setting', async () => {
+  describe('at startup', () => {
+    it('exits with 2 and names every invalid setting', async () => {
       const started = start({ PORT: 'x', QUEUE_LIMIT: '-1' });
       expect(await started.ended()).to.equal(2);
       expect(started.output().trim().split('\n')).to.deep.equal([
@@ -42,7 +42,7 @@ describe('the process', () => {
       ]);
     });
 
-    it('says in one line what tools it found', async () => {
+    it('logs the tools in one line', async () => {
       const started = start({ TEMP_DIR: await makeTempDir('start') });
       await started.base();
       const lines = started
@@ -56,14 +56,14 @@ describe('the process', () => {
       expect(tools[0].rsvg).to.match(/^\d\S+ \/.+/);
     });
 
-    it('with nothing usable ends with 2 and names the Debian packages', async () => {
+    it('exits with 2 and names the Debian packages when there are no tools', async () => {
       const started = start({ PATH: await makeTempDir('no-tools') });
       expect(await started.ended()).to.equal(2);
       expect(started.output()).to.include('apt install imagemagick').and.include('apt install librsvg2-bin');
       expect(started.output()).to.include('Nothing can be converted on this machine.');
     });
 
-    it('with librsvg alone serves what that can do, and lists no more', async () => {
+    it('serves and lists only SVG to PNG and PDF when librsvg is the only tool', async () => {
       const RSVG_BIN = await writeScript('rsvg', 'echo "rsvg-convert version 2.54.7"');
       const started = start({
         PATH: await makeTempDir('no-magick'),
@@ -82,7 +82,7 @@ describe('the process', () => {
       );
     });
 
-    it('with an ImageMagick that lacks a format lists and takes no such files, and says which package helps', async () => {
+    it('does not list or accept formats that ImageMagick lacks, and names the Debian package', async () => {
       const magick = await writeScript(
         'magick',
         `case "$*" in -version) echo "Version: ImageMagick 7.1.1-43 Q16";; "-list format") echo "  PNG PNG rw+ x";; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 1;; esac`,
@@ -101,8 +101,8 @@ describe('the process', () => {
       expect((await convert(base, await fixture('scene.jpg'))).message).to.include('supported format (PNG)');
     });
 
-    it('with SANDBOX=on and a tool that cannot be shut in ends with 2; with auto it says so and serves', async () => {
-      // A script needs a shell, and that is what no tool may have.
+    it('exits with 2 for SANDBOX=on when a tool cannot be sandboxed, and warns and serves for SANDBOX=auto', async () => {
+      // A script needs a shell, which the sandbox does not provide.
       const MAGICK_BIN = await fakeMagick('exit 1');
       const refused = start({ MAGICK_BIN, SANDBOX: 'on' });
       expect(await refused.ended()).to.equal(2);
@@ -114,7 +114,7 @@ describe('the process', () => {
         .and.include('"files":"none"');
     });
 
-    it('says how the tools are shut in', async () => {
+    it('logs the sandbox layers', async () => {
       const started = start({});
       await started.base();
       expect(started.output()).to.match(
@@ -124,19 +124,19 @@ describe('the process', () => {
 
     for (const [how, answers] of [
       [
-        'does what only our policy forbids',
+        'allows what the policy forbids',
         `"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 0`,
       ],
       [
-        'does not do what our policy allows',
+        'forbids what the policy allows',
         `"-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  ${LIST_LIMIT}";; *) exit 1`,
       ],
       [
-        'has other limits than ours',
+        'has other limits than the policy',
         '"PNG:in PDF:allowed.pdf") ;; "-list resource") echo "  Width: 16384P"; echo "  Disk: 0B"; echo "  List length: 99B";; *) exit 1',
       ],
     ]) {
-      it(`with an ImageMagick that ${how} ends with 2 and leaves nothing`, async () => {
+      it(`exits with 2 and leaves no files when ImageMagick ${how}`, async () => {
         const formats = 'for f in PNG PDF; do echo "  $f $f rw+ x"; done';
         const version = 'echo "Version: ImageMagick 7.1.1-43 Q16"';
         const MAGICK_BIN = await writeScript(
@@ -151,13 +151,13 @@ describe('the process', () => {
       });
     }
 
-    it('with a TEMP_DIR that cannot be written ends with 2', async () => {
+    it('exits with 2 when TEMP_DIR is not writable', async () => {
       const started = start({ TEMP_DIR: '/etc/hosts/nowhere' });
       expect(await started.ended()).to.equal(2);
       expect(started.output()).to.include('TEMP_DIR /etc/hosts/nowhere cannot be written');
     });
 
-    it('with a TEMP_DIR that can hold no pipes ends with 2 and says so, instead of missing the tools', async function () {
+    it('exits with 2 and names TEMP_DIR, not missing tools, when no named pipes can be created', async function () {
       const broken = 'mount --bind /bin/false "$(command -v mkfifo)"; exec "$@"';
       const apart = ['--user', '--map-root-user', '--mount', 'sh', '-ec', broken, 'sh'];
       requires(this, 'mounts', spawnSync('unshare', [...apart, 'true']).status === 0);
@@ -169,7 +169,7 @@ describe('the process', () => {
       expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
 
-    it('on a port that is taken ends with 1 and says so', async () => {
+    it('exits with 1 and logs EADDRINUSE when the port is in use', async () => {
       const PORT = new URL(await start({ TEMP_DIR: await makeTempDir('start') }).base()).port;
       const TEMP_DIR = await makeTempDir('start');
       const second = start({ PORT, TEMP_DIR });
@@ -180,7 +180,7 @@ describe('the process', () => {
   });
 
   describe('on SIGTERM', () => {
-    it('finishes what is under way, then ends with 0 and leaves nothing', async () => {
+    it('finishes requests in progress, exits with 0 and leaves no files', async () => {
       const { MAGICK_BIN, started: toolStarted, open } = await gate();
       const TEMP_DIR = await makeTempDir('term');
       const service = start({ MAGICK_BIN, TEMP_DIR });
@@ -194,7 +194,7 @@ describe('the process', () => {
       expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
 
-    it('refuses what comes on a connection that is still open', async () => {
+    it('rejects new requests on open connections with 503', async () => {
       const { MAGICK_BIN, started: toolStarted, open } = await gate();
       const service = start({ MAGICK_BIN, TEMP_DIR: await makeTempDir('late') });
       const socket = connect(Number(new URL(await service.base()).port), '127.0.0.1');
@@ -217,7 +217,7 @@ describe('the process', () => {
       expect(await service.ended()).to.equal(0);
     });
 
-    it('does not wait for those who are connected and ask for nothing, or for half of something', async () => {
+    it('does not wait for idle connections and incomplete requests', async () => {
       const service = start({ TEMP_DIR: await makeTempDir('idle'), SHUTDOWN_GRACE_MS: '3600000' });
       const { port } = new URL(await service.base());
       const sockets = ['', 'GET /api/v1/he'].map((text) =>
@@ -229,12 +229,12 @@ describe('the process', () => {
           }),
       );
       await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-      await sendForm(`http://127.0.0.1:${port}/api/v1/health`); // so that the others have been accepted, too
+      await sendForm(`http://127.0.0.1:${port}/api/v1/health`); // by then, the other connections have been accepted, too
       service.child.kill('SIGTERM');
       expect(await service.ended()).to.equal(0);
     });
 
-    it('does not wait longer than its grace period', async () => {
+    it('exits after the grace period with a request in progress', async () => {
       const { MAGICK_BIN, started: toolStarted } = await gate();
       const TEMP_DIR = await makeTempDir('grace');
       const service = start({ MAGICK_BIN, TEMP_DIR, SHUTDOWN_GRACE_MS: '200' });
@@ -247,7 +247,7 @@ describe('the process', () => {
     });
   });
 
-  it('needs no more memory for a larger file', async () => {
+  it('does not use more memory for a larger file', async () => {
     const SIZE = 200 * 1024 * 1024;
     const service = start({ MAX_FILE_BYTES: String(SIZE), TEMP_DIR: await makeTempDir('memory') });
     const base = await service.base();
@@ -258,7 +258,7 @@ describe('the process', () => {
     expect((await peakRss(service.pid)) - before).to.be.below(SIZE / 2);
   });
 
-  it('killed with -9 leaves its folder to the next one, which leaves that of a live one alone', async () => {
+  it('removes the folder of a process killed with SIGKILL, and keeps the folder of a running one', async () => {
     const TEMP_DIR = await makeTempDir('kill');
     const { MAGICK_BIN, started: toolStarted, open } = await gate();
     const killed = start({ MAGICK_BIN, TEMP_DIR });
@@ -281,7 +281,7 @@ describe('the process', () => {
   });
 });
 
-/** The most memory the process ever had, in bytes; nothing where there is no /proc. */
+/** Returns the peak resident memory of a process in bytes, or 0 without /proc. */
 async function peakRss(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
   return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024;

@@ -1,14 +1,16 @@
+/** @module What the commands share: settings, errors, warnings and signals. */
 import { constants } from 'node:os';
 import { type Logger, pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from '../config.ts';
-/** What a command is given besides its arguments. */
+
+/** What every command receives in addition to its arguments. */
 export interface CliContext {
-  /** The environment: the settings. */
+  /** Environment variables with the settings. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
 }
 
-/** Ends the program with a sentence for whoever typed the command. */
+/** Ends the program with a message for the user and an exit status. */
 export class CliError extends Error {
   override readonly name = 'Refused';
   readonly status: number;
@@ -19,9 +21,11 @@ export class CliError extends Error {
   }
 }
 
-/** The settings, for a command; they come from the environment whatever the command is. */
-
-/** @throws Refused naming every wrong setting, with status 2 */
+/**
+ * Loads the settings from the environment.
+ *
+ * @throws {CliError} naming every invalid setting, with status 2
+ */
 export function loadSettings(env: CliContext['env']): Config {
   try {
     return loadConfig(env);
@@ -31,15 +35,14 @@ export function loadSettings(env: CliContext['env']): Config {
   }
 }
 
-/** What the mill logs, for people: sentences instead of JSON. */
-
+/** A log that collects warnings. */
 export interface WarningCollector {
   readonly log: Logger;
-  /** What it warned of so far, each once. */
+  /** Distinct messages of level warn and above. */
   readonly warnings: ReadonlySet<string>;
 }
 
-/** Nothing is printed: whoever runs the command knows which of it matters. */
+/** Creates a log that collects warnings and prints nothing. The command decides which warnings to print. */
 export function createWarningCollector(): WarningCollector {
   const warnings = new Set<string>();
   const log = pino(
@@ -49,31 +52,31 @@ export function createWarningCollector(): WarningCollector {
   return { log, warnings };
 }
 
-/** How a command is stopped before its end, so that it can tidy up after itself. */
-
+/** Signals that abort a command. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** As shells have it, for what a signal ended. */
-const BY_SIGNAL = 128;
+/** Base of the exit status after a signal, as in shells. */
+const SIGNAL_EXIT_BASE = 128;
 
+/** The state of a command that signals abort. */
 export interface SignalAbort {
-  /** Fires at the first signal, or when nobody reads any more what is printed. */
+  /** Aborts on the first signal, or when the reader of standard output has exited. */
   readonly signal: AbortSignal;
-  /** The exit status, once it has fired. */
+  /** Returns the exit status after a signal, or 0 if there was none. */
   status(): number;
 }
 
-/** From now on a signal no longer ends the process by itself. */
+/** Makes signals abort the command instead of ending the process, so that the command can clean up. */
 export function abortOnSignals(): SignalAbort {
   const stop = new AbortController();
-  let ending: NodeJS.Signals | undefined;
+  let received: NodeJS.Signals | undefined;
   const end = (name: NodeJS.Signals): void => {
-    ending ??= name;
+    received ??= name;
     stop.abort();
   };
   for (const name of SIGNALS) process.on(name, end);
   process.stdout.on('error', () => end('SIGPIPE'));
   return {
     signal: stop.signal,
-    status: () => (ending === undefined ? 0 : BY_SIGNAL + constants.signals[ending]),
+    status: () => (received === undefined ? 0 : SIGNAL_EXIT_BASE + constants.signals[received]),
   };
 }

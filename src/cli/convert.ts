@@ -1,3 +1,4 @@
+/** @module The `convert` command. */
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
@@ -20,52 +21,52 @@ import { createReport, type Done, MAX_LABEL_LENGTH, type Report } from './conver
 import { type Job, type OutputJob, resolveOutputs, resolveTarget, STDOUT } from './convert/targets.ts';
 import { assertWritable, writeOutput } from './convert/write-output.ts';
 
-/** `imagemill convert`: words → files → the mill → results in their places. */
-
-/** Nobody else's images are worked on by this process. */
+/** Client key of all conversions. The process has only one client. */
 const CLIENT = 'command line';
 
 /**
- * @param words files, folders, patterns, or `-`
- * @returns the exit status: 0 when all were converted, 1 when some were not, 128 and more when a signal ended it
- * @throws Refused, with status 2, when the command makes no sense or nothing can be converted here
+ * Runs `imagemill convert`: finds the inputs, converts them, and writes the results.
+ *
+ * @param args files, folders, patterns, or `-`
+ * @returns the exit status: 0 if all files were converted, 1 if some were not, 128 or more after a signal
+ * @throws {CliError} with status 2, if the arguments are invalid or this machine cannot convert
  */
-export async function convert(words: readonly string[], flags: Flags, { env }: CliContext): Promise<number> {
+export async function convert(args: readonly string[], flags: Flags, { env }: CliContext): Promise<number> {
   const config = loadSettings(env);
   const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags);
-  const target = await resolveTarget(flags.output, words, format);
+  const target = await resolveTarget(flags.output, args, format);
   const { json = false, quiet = false, force = false } = flags;
-  refuseTerminals(words, target.kind === 'stdout', json);
+  rejectTerminals(args, target.kind === 'stdout', json);
 
   const stop = abortOnSignals();
   const results = target.kind === 'folder' ? target.path : undefined;
-  const inputs = await findInputs(words, results, stop.signal);
+  const inputs = await findInputs(args, results, stop.signal);
   const planned = resolveOutputs(inputs, target);
   const { log, warnings } = createWarningCollector();
-  // One more is under way than converts, so that a result is put in its place meanwhile.
+  // One job more than conversions: one result can be written while `jobs` others are converted.
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
-  const mill = await createConversionEngine(settings, log).catch((error) => {
+  const engine = await createConversionEngine(settings, log).catch((error) => {
     if (!(error instanceof StartupError)) throw error;
     throw new CliError([...warnings, error.message, 'See "imagemill doctor".'].join('\n'), 2);
   });
   try {
-    if (!mill.capabilities.outputs.includes(target.format))
+    if (!engine.capabilities.outputs.includes(target.format))
       throw new CliError([...warnings, `Nothing here can write ${target.format}.`].join('\n'), 2);
     const report = createReport(planned.length, { json, quiet: quiet || target.kind === 'stdout' });
     const convertJob = createJobs({
-      ...{ mill, report, force, signal: stop.signal, maxFileBytes: config.MAX_FILE_BYTES },
+      ...{ engine, report, force, signal: stop.signal, maxFileBytes: config.MAX_FILE_BYTES },
       options: { ...options, format: target.format },
     });
     await mapConcurrently(planned, jobs + 1, stop.signal, convertJob);
     const failures = report.end();
     return stop.status() || (failures > 0 ? 1 : 0);
   } finally {
-    await mill.close();
+    await engine.close();
   }
 }
 
 interface JobDeps {
-  readonly mill: ConversionEngine;
+  readonly engine: ConversionEngine;
   readonly options: ConvertOptions;
   readonly maxFileBytes: number;
   readonly force: boolean;
@@ -73,7 +74,7 @@ interface JobDeps {
   readonly signal: AbortSignal;
 }
 
-/** Makes the function that takes care of one file, whatever becomes of it. */
+/** Creates the function that converts one file and reports its result or error. */
 function createJobs(deps: JobDeps): (job: OutputJob) => Promise<void> {
   const { report, signal } = deps;
   return async (job) => {
@@ -88,25 +89,25 @@ function createJobs(deps: JobDeps): (job: OutputJob) => Promise<void> {
 }
 
 async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> {
-  const { mill, options, maxFileBytes, force, signal } = deps;
+  const { engine, options, maxFileBytes, force, signal } = deps;
   await assertWritable(output, force);
   const { stream, bytes } = await openInput(input);
-  addAbortSignal(signal, stream); // nobody knows when standard input has its next byte
+  addAbortSignal(signal, stream); // a read from standard input may block indefinitely
   try {
-    const workspace = await mill.workspaces.open({ bytes: Math.min(bytes ?? maxFileBytes, maxFileBytes) });
+    const workspace = await engine.workspaces.open({ bytes: Math.min(bytes ?? maxFileBytes, maxFileBytes) });
     try {
       const folder = await workspace.folder('image');
       const { room } = workspace;
       const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
       const rules = {
         label,
-        types: mill.capabilities.inputs,
+        types: engine.capabilities.inputs,
         maxBytes: () => maxFileBytes,
         signal,
         room,
       };
       const { type, length } = await storeInput(stream, join(folder, INPUT_FILE), rules);
-      const result = await mill.convert({ folder, room, type, label, client: CLIENT }, options, signal);
+      const result = await engine.convert({ folder, room, type, label, client: CLIENT }, options, signal);
       signal.throwIfAborted();
       await writeOutput(result.path, output, force);
       const ms = Math.round(result.convertedMs);
@@ -121,7 +122,7 @@ async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> 
 
 interface Input {
   readonly stream: Readable;
-  /** As many as it says that it has. */
+  /** Size of the file; undefined for standard input. */
   readonly bytes?: number;
 }
 
@@ -135,26 +136,30 @@ async function openInput(input: string): Promise<Input> {
   }
 }
 
-/** So many at once, each as soon as there is a place for it. */
+/** Calls `work` for each item, for at most `concurrency` items at a time. */
 async function mapConcurrently<T>(
   items: readonly T[],
-  lanes: number,
+  concurrency: number,
   signal: AbortSignal,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
   const waiting = items.values();
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     for (const item of waiting) {
       if (signal.aborted) return;
       await work(item);
     }
   };
-  await Promise.all(Array.from({ length: lanes }, lane));
+  await Promise.all(Array.from({ length: concurrency }, worker));
 }
 
-/** An image on a terminal helps nobody, and nobody types one. */
-function refuseTerminals(words: readonly string[], toStdout: boolean, json: boolean): void {
-  if (words.includes(STDIN) && process.stdin.isTTY) throw new CliError('Standard input is a terminal.', 2);
+/**
+ * Rejects reading an image from a terminal, and writing one to a terminal.
+ *
+ * @throws {CliError} with status 2
+ */
+function rejectTerminals(args: readonly string[], toStdout: boolean, json: boolean): void {
+  if (args.includes(STDIN) && process.stdin.isTTY) throw new CliError('Standard input is a terminal.', 2);
   if (!toStdout) return;
   if (process.stdout.isTTY)
     throw new CliError('Standard output is a terminal: -o names a file or folder.', 2);

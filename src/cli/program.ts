@@ -1,12 +1,11 @@
+/** @module The command line: commands, options and help. Each command loads its modules when it is called. */
 import { Command, CommanderError } from 'commander';
 import { type CliContext, CliError } from './context.ts';
 import type { Flags } from './convert/options.ts';
 import { addRegress } from './regress.ts';
 
-/** The commands, and what becomes of their arguments. Each loads what it needs when it is called. */
-
-/** When the arguments make no sense, as shells and most programs have it. */
-const MISUSED = 2;
+/** Exit status for invalid arguments, as in shells and most programs. */
+const EXIT_USAGE = 2;
 
 const SERVE_HELP = `
 Examples:
@@ -44,16 +43,16 @@ Examples:
 Exit status: 0 it can serve, with warnings or without; 2 it cannot.`;
 
 /**
- * Does what the arguments say.
+ * Parses the arguments and runs the command.
  *
- * @param words the arguments, without the names of Node and the program
+ * @param args command-line arguments, without the paths of Node.js and the program
  * @returns the exit status
  */
-export async function runProgram(words: readonly string[], surroundings: CliContext): Promise<number> {
+export async function runProgram(args: readonly string[], context: CliContext): Promise<number> {
   let status = 0;
   const program = new Command('imagemill')
     .description('Converts images with ImageMagick and librsvg: as a service, or here and now.')
-    .version(surroundings.version)
+    .version(context.version)
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'imagemill: ')) })
     .addHelpText('after', '\nSettings come from the environment; the README has a table of them.');
@@ -64,11 +63,11 @@ export async function runProgram(words: readonly string[], surroundings: CliCont
     .addHelpText('after', SERVE_HELP)
     .allowExcessArguments()
     .action(async (_flags, { args: [word] }: Command) => {
-      // Being the default, it gets every word that is no command.
+      // As the default command, it receives every argument that is not a command.
       if (word !== undefined)
-        throw new CliError(`There is no command "${word}": see imagemill --help.`, MISUSED);
+        throw new CliError(`There is no command "${word}": see imagemill --help.`, EXIT_USAGE);
       const { serve } = await import('./serve.ts');
-      status = await serve(surroundings);
+      status = await serve(context);
     });
 
   program
@@ -92,9 +91,9 @@ export async function runProgram(words: readonly string[], surroundings: CliCont
     .option('--quiet', 'say nothing but what went wrong')
     .option('--json', 'one JSON object a line and file')
     .addHelpText('after', CONVERT_HELP)
-    .action(async (words: string[], flags: Flags) => {
+    .action(async (inputs: string[], flags: Flags) => {
       const { convert } = await import('./convert.ts');
-      status = await convert(words, flags, surroundings);
+      status = await convert(inputs, flags, context);
     });
 
   program
@@ -104,18 +103,18 @@ export async function runProgram(words: readonly string[], surroundings: CliCont
     .addHelpText('after', DOCTOR_HELP)
     .action(async (flags: { json?: boolean }) => {
       const { doctor } = await import('./doctor.ts');
-      status = await doctor(flags, surroundings);
+      status = await doctor(flags, context);
     });
 
-  addRegress(program, surroundings, (ended) => {
-    status = ended;
+  addRegress(program, context, (exitStatus) => {
+    status = exitStatus;
   });
 
   try {
-    await program.parseAsync(words, { from: 'user' });
+    await program.parseAsync(args, { from: 'user' });
     return status;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : MISUSED; // it has said why
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE; // commander has printed the error
     if (!(error instanceof CliError)) throw error;
     for (const line of error.message.split('\n')) console.error(`imagemill: ${line}`);
     return error.status;

@@ -1,3 +1,7 @@
+/**
+ * @module The actions of `imagemill regress`. Each returns the exit status: 0, 1 if a result has changed, 128 or more
+ * after a signal.
+ */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -21,8 +25,6 @@ import { junitReport } from '../regress/report/junit.ts';
 import { formatSummary, formatTools, summaryOf } from '../regress/summary.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 
-/** What the commands of `imagemill regress` do. Each gives the exit status: 0, 1 when something changed, 128 and more when a signal ended it. */
-
 type Environment = CliContext['env'];
 
 interface ConvertFlags {
@@ -31,6 +33,7 @@ interface ConvertFlags {
   readonly repeat: string;
 }
 
+/** Paths of the report files to write, and of the matrix to use. */
 export interface ReportFiles {
   readonly matrix?: string;
   readonly report?: string;
@@ -38,10 +41,14 @@ export interface ReportFiles {
   readonly json?: string;
 }
 
-/** Something was asked for that cannot be done, as shells and most programs have it. */
+/** Exit status if the command cannot run, as in shells and most programs. */
 const EXIT_CANNOT_RUN = 2;
 
-/** @throws Refused with status 2 when it cannot be done */
+/**
+ * Runs `regress record`.
+ *
+ * @throws {CliError} with status 2, if it cannot run
+ */
 export function recordBaseline(
   folder: string,
   options: ConvertFlags & { readonly to: string; readonly figuresOnly?: boolean },
@@ -50,11 +57,11 @@ export function recordBaseline(
   return orCliError(async (signal) => {
     const { to, figuresOnly = false } = options;
     const matrix = options.matrix ? await readMatrix(options.matrix) : toMatrix(DEFAULT_MATRIX);
-    const images = await imagesOf(folder, to);
+    const images = await findImages(folder, to);
     const room = figuresOnly ? undefined : await stageBaseline(to);
     let recording: Recording;
     try {
-      recording = await converted(images, matrix, options, { env, folder: room, signal });
+      recording = await recordImages(images, matrix, options, { env, folder: room, signal });
       if (room) await commitBaseline(to, room);
     } finally {
       if (room) await rm(room, { recursive: true, force: true });
@@ -69,7 +76,11 @@ export function recordBaseline(
   });
 }
 
-/** @throws Refused with status 2 when it cannot be done */
+/**
+ * Runs `regress check`.
+ *
+ * @throws {CliError} with status 2, if it cannot run
+ */
 export function checkImages(
   folder: string,
   options: ConvertFlags & ReportFiles & { readonly against: string },
@@ -78,10 +89,10 @@ export function checkImages(
   return orCliError(async (signal) => {
     const before = await readBaseline(options.against);
     const matrix = options.matrix ? await readMatrix(options.matrix) : before.matrix;
-    const images = await imagesOf(folder, options.against);
+    const images = await findImages(folder, options.against);
     const results = await mkdtemp(join(tmpdir(), 'imagemill-regress-'));
     try {
-      const after = await converted(images, matrix, options, { env, folder: results, signal });
+      const after = await recordImages(images, matrix, options, { env, folder: results, signal });
       return await report(before, after, matrix, options, signal);
     } finally {
       await rm(results, { recursive: true, force: true });
@@ -89,7 +100,11 @@ export function checkImages(
   });
 }
 
-/** @throws Refused with status 2 when it cannot be done */
+/**
+ * Runs `regress compare`.
+ *
+ * @throws {CliError} with status 2, if it cannot run
+ */
 export function compareBaselines(one: string, other: string, options: ReportFiles): Promise<number> {
   return orCliError(async (signal) => {
     const [before, after] = [await readBaseline(one), await readBaseline(other)];
@@ -98,7 +113,7 @@ export function compareBaselines(one: string, other: string, options: ReportFile
   });
 }
 
-async function imagesOf(folder: string, baseline: string): Promise<Image[]> {
+async function findImages(folder: string, baseline: string): Promise<Image[]> {
   const images = await imagesIn(folder, baseline).catch((error: Error) => {
     throw new CliError(error.message, EXIT_CANNOT_RUN);
   });
@@ -106,7 +121,7 @@ async function imagesOf(folder: string, baseline: string): Promise<Image[]> {
   return images;
 }
 
-async function converted(
+async function recordImages(
   images: readonly Image[],
   matrix: Matrix,
   { url, repeat }: ConvertFlags,
@@ -114,7 +129,7 @@ async function converted(
 ): Promise<Recording> {
   if (!/^[1-9]\d?$/.test(repeat)) throw new CliError(`--repeat ${repeat}: expected 1 to 99`, EXIT_CANNOT_RUN);
   const converter: Backend = await (url ? createHttpBackend(url) : createLocalBackend(loadSettings(env)));
-  const progress = progressOf('converted');
+  const progress = createProgress('converted');
   try {
     return await record({ images, matrix, converter, folder, repeat: Number(repeat), signal, progress });
   } finally {
@@ -129,14 +144,14 @@ async function report(
   files: ReportFiles,
   signal: AbortSignal,
 ): Promise<number> {
-  const progress = progressOf('compared');
+  const progress = createProgress('compared');
   const findings = await compare(before, after, matrix, (done, all) => {
     signal.throwIfAborted();
     progress(done, all);
   });
-  const passedOver = before.rows.filter((row) => !matrix.thresholds(row.image, row.case)).length;
-  if (passedOver > 0)
-    console.error(`imagemill: ${passedOver} results of the baseline were passed over, as the matrix has it`);
+  const skipped = before.rows.filter((row) => !matrix.thresholds(row.image, row.case)).length;
+  if (skipped > 0)
+    console.error(`imagemill: ${skipped} results of the baseline were passed over, as the matrix has it`);
   if (findings.length === 0)
     throw new CliError('There is nothing to compare: the matrix fits no image', EXIT_CANNOT_RUN);
   if (files.report) await write(files.report, await htmlReport(findings, before, after));
@@ -151,25 +166,27 @@ async function write(path: string, text: string): Promise<void> {
   await writeFile(path, text);
 }
 
-/** On a terminal, a line that counts. */
-function progressOf(what: string): (done: number, all: number) => void {
+/** Returns a function that prints the progress, if standard error is a terminal. */
+function createProgress(what: string): (done: number, all: number) => void {
   if (!process.stderr.isTTY) return () => {};
   return (done, all) => process.stderr.write(`\r${what} ${done} of ${all}${done === all ? '\n' : ''}`);
 }
 
-const EXPECTED = [MatrixError, BaselineError, BackendError];
+/** Errors whose message is sufficient for the user. Other errors are printed with their stack. */
+const EXPECTED_ERRORS = [MatrixError, BaselineError, BackendError];
 
-/** What stands in the way of an answer ends with 2, never with the 1 of a change. */
+/** Runs an action, and converts its errors to CliError with status 2. Status 1 is reserved for changed results. */
 async function orCliError(action: (signal: AbortSignal) => Promise<number>): Promise<number> {
-  const stop = abortOnSignals();
+  const abort = abortOnSignals();
   try {
-    const status = await action(stop.signal);
-    return stop.status() || status;
+    const status = await action(abort.signal);
+    return abort.status() || status;
   } catch (error) {
-    if (stop.signal.aborted) return stop.status();
+    if (abort.signal.aborted) return abort.status();
     if (error instanceof CliError) throw error;
     const { message, stack } = error as Error;
-    const known = EXPECTED.some((kind) => error instanceof kind) || (error as NodeJS.ErrnoException).code;
+    const known =
+      EXPECTED_ERRORS.some((kind) => error instanceof kind) || (error as NodeJS.ErrnoException).code;
     throw new CliError(known ? message : (stack ?? message), EXIT_CANNOT_RUN);
   }
 }

@@ -1,3 +1,4 @@
+/** @module The `serve` command. */
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,15 +10,18 @@ import type { CliContext } from './context.ts';
 import { loadSettings } from './context.ts';
 import { createLogStream } from './log-stream.ts';
 
-/** `imagemill serve`: settings → tools → app → listen → drain. */
+/** File descriptor of standard output (stdout(3)). */
+const STDOUT_FD = 1;
 
-/** The number of its descriptor (stdout(3)). */
-const STANDARD_OUTPUT = 1;
-
-/** @returns the exit status: 2 when this machine cannot serve, 1 when something went wrong, 0 after a drain */
+/**
+ * Runs `imagemill serve`: loads the settings, starts the service, listens, and drains on SIGTERM or SIGINT.
+ *
+ * @returns the exit status: 0 after draining, 1 after an error, 2 if this machine cannot serve
+ * @throws {CliError} with status 2, for invalid settings
+ */
 export async function serve({ env, version }: CliContext): Promise<number> {
   const config = loadSettings(env);
-  const stream = createLogStream(STANDARD_OUTPUT);
+  const stream = createLogStream(STDOUT_FD);
   const log = pino({ level: config.LOG_LEVEL }, stream);
   const signals = listenForSignals();
   let service: Service | undefined;
@@ -74,8 +78,8 @@ function reportStart(
 }
 
 /**
- * When a signal counts as another one, in milliseconds after the first. Ctrl-C reaches all processes of a terminal at
- * once, and npm passes it on to its child a second time.
+ * Time after the first signal when another signal counts as the second one, in milliseconds. Ctrl-C reaches all
+ * processes of a terminal at once, and npm forwards it to its child a second time.
  */
 const SECOND_SIGNAL_MS = 1_000;
 
@@ -86,8 +90,8 @@ interface Signals {
 }
 
 /**
- * Listens for SIGTERM and SIGINT. The listeners stay: a process whose last one goes dies of the signal, and its tools
- * with it, before it has drained.
+ * Listens for SIGTERM and SIGINT. The listeners are never removed: without a listener, a signal would kill the process
+ * and its tools before it has drained.
  */
 function listenForSignals(): Signals {
   const [first, second] = [Promise.withResolvers<NodeJS.Signals>(), Promise.withResolvers<NodeJS.Signals>()];
@@ -102,8 +106,8 @@ function listenForSignals(): Signals {
 }
 
 /**
- * Finishes what is under way. After the grace period, or earlier once `cutOff` resolves, the rest is cut off, its
- * processes with it.
+ * Waits for requests in progress to finish. After `graceMs` milliseconds, or when `cutOff` resolves, closes the
+ * remaining connections, which kills their tools.
  */
 async function drain(
   { server, closeIdle }: HttpServer,
@@ -112,7 +116,7 @@ async function drain(
 ): Promise<void> {
   const closed = once(server, 'close');
   server.close();
-  // Clients keep a connection open after their last answer, or open one before their first request.
+  // Clients keep connections open after their last response, or open them before their first request.
   const idle = setInterval(closeIdle, 50);
   const deadline = setTimeout(() => server.closeAllConnections(), graceMs);
   cutOff.then(() => server.closeAllConnections());

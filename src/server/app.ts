@@ -1,3 +1,4 @@
+/** @module Assembles the Express app. */
 import express, { type Express, type RequestHandler, type Router } from 'express';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
@@ -34,7 +35,7 @@ import type { WebApp } from './routes/web-app.ts';
 
 const API_PREFIX = '/api/v1';
 const PROBES = ['/livez', '/readyz', '/metrics'];
-/** The paths that logs and metrics tell apart. */
+/** The routes that logs and metrics distinguish. */
 const ROUTES = [
   ...OPERATIONS.map(({ path }) => `${API_PREFIX}${path}`),
   ...PROBES,
@@ -43,7 +44,7 @@ const ROUTES = [
   '/',
   '/assets/',
 ];
-/** A proxy hides a path by its spelling, so no other spelling may lead to it. */
+/** A proxy blocks a path by its exact spelling, so no other spelling may reach the same route. */
 const ROUTING = { caseSensitive: true, strict: true };
 
 type Settings = Pick<
@@ -61,6 +62,7 @@ type Settings = Pick<
   | 'UPLOAD_TIMEOUT_MS'
 >;
 
+/** Everything that the app is created from. */
 export interface AppDeps {
   readonly config: Settings;
   readonly version: string;
@@ -70,20 +72,20 @@ export interface AppDeps {
   readonly workspaces: Workspaces;
   /** Whether conversions still work. */
   readonly isHealthy: () => Promise<boolean>;
-  /** How the tools are shut in. */
+  /** The sandbox layers that confine the tools. */
   readonly sandboxLayers: SandboxLayers;
   readonly metrics: Pick<Metrics, 'request' | 'render'>;
-  /** The web page, when it has been built. */
+  /** The web app; undefined if it has not been built. */
   readonly page?: WebApp | undefined;
-  /** Whether new work is refused because the process is about to end. */
+  /** Whether the process is shutting down and rejects new requests. */
   readonly draining?: () => boolean;
-  /** Milliseconds of a clock that never goes back, for the rate limit. */
+  /** Monotonic clock for the rate limit, in milliseconds. */
   readonly now?: () => number;
-  /** Counters that the rate limit shares with other instances. */
+  /** Rate-limit counters that are shared with other instances. */
   readonly sharedStore?: Pick<SharedStore, 'withFallback'> | undefined;
 }
 
-/** The whole service as an Express app: middleware and routes, in order. It does not listen. */
+/** Creates the Express app with all middleware and routes, in order. The app does not listen. */
 export function createApp(deps: AppDeps): Express {
   const { config, log, metrics } = deps;
   const app = express();

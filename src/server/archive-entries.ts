@@ -1,3 +1,4 @@
+/** @module Builds the entries of a batch archive: the results, and a list of the failed conversions. */
 import type { BatchItemResult } from '../conversion/batch.ts';
 import { createUniqueNamer } from '../conversion/filename.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
@@ -5,21 +6,24 @@ import { archiveBaseName } from './archive-name.ts';
 import { deflateFile, type PackedFile, type PackOptions, packData, storeFile } from './deflate-file.ts';
 import { errorBody } from './error-handler.ts';
 
-/** What the archive of a batch holds: its results, and what was wrong with the other files. */
-
+/** The outcome for one file of a batch. */
 export interface Result {
-  /** What the client called the file. */
+  /** The file name that the client sent. */
   readonly name: string | undefined;
   readonly outcome: BatchItemResult;
 }
 
+/** A packed file with its name in the archive. */
 export interface ArchiveEntry extends PackedFile {
   readonly name: string;
 }
 
 const ERRORS_NAME = 'errors.json';
 
-/** Packs one result after the other. Those of files that are the same are one file on the disk, which is packed once. */
+/**
+ * Packs the results one after the other. Results of identical files share one file on disk, which is packed once. If
+ * conversions failed, `errors.json` describes them.
+ */
 export async function packResults(
   results: readonly Result[],
   format: OutputType,
@@ -27,7 +31,7 @@ export async function packResults(
 ): Promise<ArchiveEntry[]> {
   const { extension, compressed } = OUTPUTS[format];
   const pack = compressed ? storeFile : deflateFile;
-  const nameOf = createUniqueNamer(extension);
+  const uniqueName = createUniqueNamer(extension);
   const packed = new Map<string, PackedFile>();
   const entries: ArchiveEntry[] = [];
   for (const { name, outcome } of results) {
@@ -35,13 +39,14 @@ export async function packResults(
     const { path, bytes } = outcome.converted;
     const file = packed.get(path) ?? (await pack(path, bytes, options));
     packed.set(path, file);
-    entries.push({ ...file, name: nameOf(archiveBaseName(name)) });
+    entries.push({ ...file, name: uniqueName(archiveBaseName(name)) });
   }
-  const errors = errorsOf(results);
+  const errors = formatErrors(results);
   return errors ? [...entries, { ...packData(errors), name: ERRORS_NAME }] : entries;
 }
 
-function errorsOf(results: readonly Result[]): Buffer | undefined {
+/** Returns the content of `errors.json`, or undefined if no conversion failed. */
+function formatErrors(results: readonly Result[]): Buffer | undefined {
   const errors = results.flatMap(({ name, outcome }, index) =>
     'error' in outcome
       ? [{ index, file: name ?? null, ...errorBody(outcome.error.status, outcome.error.message) }]
@@ -51,8 +56,8 @@ function errorsOf(results: readonly Result[]): Buffer | undefined {
 }
 
 /**
- * The bytes of an archive without ZIP64: each entry with its local header and its header in the central directory, and
- * the end of that directory (APPNOTE.TXT, sections 4.3.7, 4.3.12 and 4.3.16).
+ * Returns the length of an archive without ZIP64, in bytes: for each entry its data, its local header and its header in
+ * the central directory, and the end of that directory (APPNOTE.TXT, sections 4.3.7, 4.3.12 and 4.3.16).
  */
 export function archiveLength(entries: readonly ArchiveEntry[]): number {
   const lengths = entries.map(({ name, storedBytes }) => 30 + 46 + 2 * Buffer.byteLength(name) + storedBytes);

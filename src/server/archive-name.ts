@@ -1,21 +1,22 @@
+/** @module Derives file names for archives that every operating system can extract. */
 import { baseNameOf } from '../conversion/filename.ts';
 
-/** Names of files in an archive, which every system can extract. */
-
+/** Base name when nothing of the client's name is left. */
 const FALLBACK = 'image';
 
 /**
- * What Windows allows in no name, and `:` behind a letter, which the library that writes the archive would take for a
- * drive: https://learn.microsoft.com/windows/win32/fileio/naming-a-file
+ * Characters that Windows forbids in file names:
+ * https://learn.microsoft.com/windows/win32/fileio/naming-a-file. The library that writes the archive would also take a
+ * letter with a colon for a drive.
  */
 const FORBIDDEN = /[<>:"|?*\\/]/g;
-/** Devices, also with an extension behind them. Digits may be written small, as ISO 8859-1 has them. */
-const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\.|$)/i;
+/** Device names of Windows, also with an extension. The digit may be one of the superscripts of ISO 8859-1. */
+const RESERVED_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\.|$)/i;
 
-/** The base name for the result of a file that the client calls `clientName`, without its extension. */
+/** Returns the base name, without an extension, for the result of a file that the client calls `clientName`. */
 export function archiveBaseName(clientName: string | undefined): string {
   const name = baseNameOf(clientName).replace(FORBIDDEN, '_');
-  // Windows drops blanks and dots at the end of a name, and Explorer drops blanks before it.
+  // Windows drops spaces and dots at the end of a name, and Explorer drops spaces at its start.
   const trimmed = name.trimStart().replace(/[\s.]+$/u, '') || FALLBACK;
-  return DEVICE.test(trimmed) ? `_${trimmed}` : trimmed;
+  return RESERVED_NAME.test(trimmed) ? `_${trimmed}` : trimmed;
 }

@@ -1,3 +1,4 @@
+/** @module Sends the results of a batch as a ZIP archive, which is written while it is sent. */
 import { once } from 'node:events';
 import { open, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -15,16 +16,16 @@ import type { SendOptions } from './response.ts';
 import { toSendError } from './response.ts';
 import { watchAnswer } from './response-rate.ts';
 
-/** Sends the results of a batch as a ZIP archive that is made while it flows. */
-
 const ARCHIVE_NAME = 'converted.zip';
-/** A larger archive has headers of another kind, ZIP64, and is sent without a length. */
+/** Maximum length of an archive without ZIP64, in bytes. A larger archive is sent without `Content-Length`. */
 const MAX_KNOWN_LENGTH = 0xffff_ffff;
 
 /**
- * Sends the archive, and waits until it is out. Every conversion is done and every size known before the first byte goes
- * out, so that neither the status nor the length is ever wrong. What goes wrong after that cuts the connection, so that
- * no client takes half an archive for a whole one.
+ * Sends the archive, and resolves when it has been sent. All conversions are complete and all sizes are known before
+ * the first byte is sent, so that the status and the length are always correct. An error after that closes the
+ * connection, so that a client cannot mistake a truncated archive for a complete one.
+ *
+ * @throws {ClientDisconnectedError} when the client disconnects
  */
 export async function sendArchive(
   res: Response,
@@ -38,9 +39,9 @@ export async function sendArchive(
     if (length <= MAX_KNOWN_LENGTH) res.setHeader('Content-Length', length);
     res.setHeader('Content-Disposition', `attachment; filename=${ARCHIVE_NAME}`);
     res.setHeader('Cache-Control', 'no-store');
-    const answer = watchAnswer(res, options.stallMs);
-    options.room.sending(answer);
-    await send(res, entries, options).finally(answer.end);
+    const watch = watchAnswer(res, options.stallMs);
+    options.room.sending(watch);
+    await send(res, entries, options).finally(watch.end);
   } catch (cause) {
     throw toSendError(cause);
   }
@@ -53,17 +54,17 @@ async function send(
 ): Promise<void> {
   const { archive, add } = createArchive();
   const sending = pipeline(archive, res);
-  sending.catch(() => {}); // it is looked at below, but may fail before
+  sending.catch(() => {}); // awaited below, but may reject earlier
   try {
-    for (const [at, entry] of entries.entries()) {
+    for (const [index, entry] of entries.entries()) {
       const { stored } = entry;
       if ('data' in stored) {
         await add(entry, Readable.from([stored.data]), sending);
         continue;
       }
-      // Only one file is open at a time, and none when the sending has failed.
+      // At most one file is open at a time, and none after sending has failed.
       const file = await open(stored.path);
-      const isLast = !entries.slice(at + 1).some((other) => other.stored === stored);
+      const isLast = !entries.slice(index + 1).some((other) => other.stored === stored);
       try {
         if (isLast) await rm(stored.path);
         await add(entry, file.createReadStream(), sending);
@@ -80,7 +81,7 @@ async function send(
   }
 }
 
-/** The parts of archiver's ZIP engine that put one entry into the archive (compress-commons 7). */
+/** The methods of archiver's ZIP engine (compress-commons 7) that add one entry. */
 interface ZipEngine {
   _appendStream(
     header: EntryHeader,
@@ -99,9 +100,9 @@ interface EntryHeader {
 }
 
 /**
- * An archive whose entries have their sizes and checksums in front of their data. archiver puts them behind the data of a
- * stream, which readers that go from front to back refuse for a stored entry, Java's ZipInputStream for one. It has no
- * option for sizes that are known, and only its engine has a place for them.
+ * Creates an archive that has sizes and checksums in front of the data of each entry. For streams, archiver writes them
+ * behind the data. Sequential readers such as Java's ZipInputStream reject that for a stored entry. archiver has no
+ * option for known sizes, so this function replaces a method of its engine.
  */
 function createArchive() {
   const archive = new ZipArchive();
@@ -122,7 +123,7 @@ function createArchive() {
     source.pipe(engine, { end: false });
   };
 
-  /** Adds an entry. It fails when the archive cannot be sent any more, or when the source has not as much as it should. */
+  /** Adds an entry. Rejects if sending fails, or if the source does not have the announced number of bytes. */
   async function add(entry: ArchiveEntry, source: Readable, sending: Promise<void>): Promise<void> {
     current = entry;
     let bytes = 0;

@@ -1,44 +1,50 @@
+/** @module Limits the number of open connections, and tracks the requests on each. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** The open connections: how many there may be, what is under way on each, and which makes room for a new one. */
-
+/** Maximum numbers of open connections. */
 export interface ConnectionLimits {
   readonly max: number;
-  /** For connections with the same client key. */
+  /** Maximum for connections with the same client key. */
   readonly maxPerClient: number;
 }
 
-/** A request and its answer. */
+/** A request and its response. */
 export interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
 }
 
-/** The event of a response whose answer is out, although it ends only when the request's body has been discarded. */
+/**
+ * Event of a response whose payload has been sent. The response may end later, after the request's body is discarded.
+ */
 export const ANSWERED = Symbol('answered');
 
-/** Connections beyond the regular limits. Each is replaced soon: a probe needs its place for milliseconds. */
+/** Slots for probes, in addition to the regular limits. A probe needs its slot for milliseconds. */
 const RESERVE: ConnectionLimits = { max: 64, maxPerClient: 4 };
 
 const reserved = new WeakSet<Socket>();
 
-/** Returns whether a connection has a place for probes only, because the regular ones were taken. */
+/** Returns whether a connection has a slot for probes only, because all regular slots were taken. */
 export const isReserved = (socket: Socket): boolean => reserved.has(socket);
 
-/** Connections within limits. When they are full, one without a request under way is closed for a new one. */
-class Places {
+/** A set of connection slots. When all are taken, an idle connection is closed to make room for a new one. */
+class ConnectionSlots {
   readonly #limits: ConnectionLimits;
   readonly #clients = new Map<Socket, string | undefined>();
   readonly #ofClient = new Map<string, Set<Socket>>();
-  /** The longest idle first. */
+  /** Idle connections, the longest idle first. */
   readonly #idle = new Set<Socket>();
 
   constructor(limits: ConnectionLimits) {
     this.#limits = limits;
   }
 
-  /** @returns false when there is no place and none can be made */
+  /**
+   * Assigns a slot to a connection.
+   *
+   * @returns false if no slot is free and none can be freed
+   */
   take(socket: Socket, client: string | undefined): boolean {
     const { max, maxPerClient } = this.#limits;
     const own = client === undefined ? undefined : (this.#ofClient.get(client) ?? new Set());
@@ -51,6 +57,7 @@ class Places {
     return true;
   }
 
+  /** Marks a connection as idle or busy. Only idle connections are closed to free a slot. */
   setIdle(socket: Socket, idle: boolean): void {
     this.#idle.delete(socket);
     if (idle && this.#clients.has(socket)) this.#idle.add(socket);
@@ -78,47 +85,49 @@ class Places {
 }
 
 interface Connection {
-  readonly places: Places;
-  /** Those under way, in order. More than one: the client pipelines. */
+  readonly slots: ConnectionSlots;
+  /** The requests in progress, in order. There is more than one if the client pipelines. */
   readonly exchanges: Exchange[];
   unanswered: number;
 }
 
+/** Tracks open connections and the requests on them, and enforces the limits. */
 export class Connections {
-  readonly #regular: Places;
-  readonly #reserve = new Places(RESERVE);
+  readonly #regular: ConnectionSlots;
+  readonly #reserve = new ConnectionSlots(RESERVE);
   readonly #open = new Map<Socket, Connection>();
 
   constructor(limits: ConnectionLimits) {
-    this.#regular = new Places(limits);
+    this.#regular = new ConnectionSlots(limits);
   }
 
   /**
-   * Gives a new connection a place, one for probes only when the regular places are taken, or closes it.
+   * Assigns a slot to a new connection. When all regular slots are taken, it assigns one for probes only. When those
+   * are taken, too, it closes the connection.
    *
-   * @param client the key that its address counts for; undefined when the limit per client does not apply
+   * @param client client key of the address; undefined if the limit per client does not apply
    */
   open(socket: Socket, client: string | undefined): void {
-    const places = [this.#regular, this.#reserve].find((some) => some.take(socket, client));
-    if (!places) return void socket.destroy();
-    if (places === this.#reserve) reserved.add(socket);
-    this.#open.set(socket, { places, exchanges: [], unanswered: 0 });
+    const slots = [this.#regular, this.#reserve].find((group) => group.take(socket, client));
+    if (!slots) return void socket.destroy();
+    if (slots === this.#reserve) reserved.add(socket);
+    this.#open.set(socket, { slots, exchanges: [], unanswered: 0 });
     socket.once('close', () => this.#open.delete(socket));
   }
 
-  /** Counts a request as under way until its answer is out. */
+  /** Counts a request as in progress until its response has been sent. */
   begin(req: IncomingMessage, res: ServerResponse): void {
     const { socket } = req;
     const connection = this.#open.get(socket);
     if (!connection) return;
-    const { places, exchanges } = connection;
+    const { slots, exchanges } = connection;
     const exchange = { req, res };
     exchanges.push(exchange);
     connection.unanswered += 1;
-    places.setIdle(socket, false);
+    slots.setIdle(socket, false);
     res.once(ANSWERED, () => {
       connection.unanswered -= 1;
-      if (connection.unanswered === 0) places.setIdle(socket, true);
+      if (connection.unanswered === 0) slots.setIdle(socket, true);
     });
     res.once('close', () => {
       exchanges.splice(exchanges.indexOf(exchange), 1);
@@ -126,12 +135,12 @@ export class Connections {
     });
   }
 
-  /** Returns what is under way on a connection, in order. */
+  /** Returns the requests in progress on a connection, in order. */
   exchangesOn(socket: Socket): readonly Exchange[] {
     return [...(this.#open.get(socket)?.exchanges ?? [])];
   }
 
-  /** Closes every connection without a request under way, including those that never sent one. */
+  /** Closes every connection without a request in progress, including those that never sent one. */
   closeIdle(): void {
     for (const [socket, { exchanges }] of this.#open) if (exchanges.length === 0) socket.destroy();
   }

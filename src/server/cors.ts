@@ -1,7 +1,8 @@
+/** @module Cross-origin resource sharing. */
 import cors from 'cors';
 import type { RequestHandler } from 'express';
 
-/** What scripts of other sites may read of an answer. */
+/** Response headers that scripts of other sites may read. */
 export const EXPOSED_HEADERS = [
   'Content-Disposition',
   'Retry-After',
@@ -14,8 +15,8 @@ export const EXPOSED_HEADERS = [
 ];
 
 /**
- * Lets pages of other sites use the API. `preflightContinue`, so that a preflight is counted and answered like any
- * other request.
+ * Creates middleware that lets pages of other sites use the API. With `preflightContinue`, a preflight is counted and
+ * answered like any other request.
  */
 export function corsHeaders(origin: '*' | string[]): RequestHandler {
   return cors({ origin, exposedHeaders: EXPOSED_HEADERS, preflightContinue: true, maxAge: 86400 });

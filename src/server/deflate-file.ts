@@ -1,3 +1,7 @@
+/**
+ * @module Packs files for a ZIP archive that has sizes and checksums in its local headers (APPNOTE.TXT, section
+ * 4.3.7).
+ */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
@@ -5,31 +9,29 @@ import { crc32, createDeflateRaw } from 'node:zlib';
 import { ServiceError } from '../errors.ts';
 import type { RequestRoom } from '../files/disk-room.ts';
 
-/** Prepares files for a ZIP archive whose local headers have their sizes and checksums (APPNOTE.TXT, section 4.3.7). */
-
-/** A file as it is going to be in an archive. */
+/** A file, packed for an archive. */
 export interface PackedFile {
   readonly isDeflated: boolean;
-  /** Of the content. */
+  /** Size of the content. */
   readonly bytes: number;
   readonly crc32: number;
-  /** What the archive holds of it: deflated, or the content itself. */
+  /** The entry's data in the archive: deflated, or the content itself. */
   readonly stored: { readonly path: string } | { readonly data: Buffer };
   readonly storedBytes: number;
 }
 
-/** zlib's own default: more takes much longer for next to nothing. */
+/** zlib's default. Higher levels take much longer and save next to nothing. */
 const DEFLATE_LEVEL = 6;
 const CHUNK_BYTES = 256 * 1024;
 
-/** Where the files of a request are. */
+/** Options for packing a file of a request. */
 export interface PackOptions {
   readonly room: RequestRoom;
-  /** Fires when the client has left. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** Reads the file at `path` once, for its checksum. */
+/** Packs the file at `path` uncompressed. Reads it once, for its checksum. */
 export async function storeFile(
   path: string,
   bytes: number,
@@ -42,8 +44,9 @@ export async function storeFile(
 }
 
 /**
- * Deflates the file at `path` into another one, which takes its place: the size must be known before the first byte is
- * sent, and memory must not grow with it. A file that has no room beside it for that is stored as it is.
+ * Deflates the file at `path` to a new file and removes the original. A file is used because the size must be known
+ * before the first byte is sent, and memory use must not depend on it. Without room on disk for the new file, the
+ * original is stored uncompressed.
  */
 export async function deflateFile(path: string, bytes: number, options: PackOptions): Promise<PackedFile> {
   const { room, signal } = options;
@@ -53,7 +56,7 @@ export async function deflateFile(path: string, bytes: number, options: PackOpti
   let storedBytes = 0;
   try {
     let checksum = 0;
-    const addUp = async function* (chunks: AsyncIterable<Buffer>) {
+    const computeChecksum = async function* (chunks: AsyncIterable<Buffer>) {
       for await (const chunk of chunks) {
         checksum = crc32(chunk, checksum);
         yield chunk;
@@ -61,7 +64,7 @@ export async function deflateFile(path: string, bytes: number, options: PackOpti
     };
     const source = createReadStream(path, { highWaterMark: CHUNK_BYTES });
     const deflate = createDeflateRaw({ level: DEFLATE_LEVEL });
-    await pipeline(source, addUp, deflate, createWriteStream(target), { signal });
+    await pipeline(source, computeChecksum, deflate, createWriteStream(target), { signal });
     storedBytes = (await stat(target)).size;
     await rm(path);
     room.release(bytes);
@@ -71,7 +74,7 @@ export async function deflateFile(path: string, bytes: number, options: PackOpti
   }
 }
 
-/** @returns undefined when there is no room */
+/** Reserves room on disk. @returns undefined if there is no room */
 function reserve(room: RequestRoom, bytes: number): Promise<((stored: number) => void) | undefined> {
   return room.reserve(bytes).catch((error) => {
     if (error instanceof ServiceError && error.code === 'DISK_FULL') return undefined;
@@ -79,7 +82,7 @@ function reserve(room: RequestRoom, bytes: number): Promise<((stored: number) =>
   });
 }
 
-/** Prepares what is in memory. */
+/** Packs data in memory, uncompressed. */
 export function packData(data: Buffer): PackedFile {
   return {
     isDeflated: false,

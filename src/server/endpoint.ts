@@ -1,12 +1,17 @@
+/** @module Adds routes with exactly one method. */
 import type { RequestHandler, Router } from 'express';
 import { serviceError } from '../errors.ts';
 
+/** A method that a route can have. */
 export type Method = 'GET' | 'POST';
 
-/** The methods of a path, as `Allow` lists them. */
+/** Value of the `Allow` header for a route's method. */
 export const ALLOWED: Readonly<Record<Method, string>> = { GET: 'GET, HEAD, OPTIONS', POST: 'POST, OPTIONS' };
 
-/** Adds a path with its one method. OPTIONS names the method in `Allow`, and so does the refusal of every other. */
+/**
+ * Adds a route with one method to the router. Responses to OPTIONS, and 405 responses to other methods, name the method
+ * in `Allow`.
+ */
 export function endpoint(router: Router, method: Method, path: string, ...handlers: RequestHandler[]): void {
   const allowed = ALLOWED[method];
   const route = router.route(path);

@@ -1,10 +1,11 @@
+/** @module Converts errors to error responses. This is the only place that does so for requests that reach the app. */
 import type { ErrorRequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { ClientDisconnectedError, ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
 import { sendRefusal } from './rejection.ts';
 import { setLogFields } from './request-log.ts';
 
-/** The one place where errors become answers: the public sentence to the client, the cause to the log. */
+/** Creates the error handler, which sends the public message to the client and logs the cause. */
 export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHandler {
   return (error: unknown, req, res, _next) => {
     const requestId = String(res.getHeader('X-Request-Id'));
@@ -14,24 +15,25 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
       res.destroy();
       return;
     }
-    const answer = toServiceError(error) ?? serviceErrorFrom(error, 'INTERNAL', supportEmail, requestId);
-    setLogFields(res, { outcome: answer.code });
-    // The message may name a file, and what a client did wrong is in the line of its request.
-    const about = { requestId, code: answer.code, err: answer.cause };
-    if (answer.status >= 500) log.error(about, 'a request failed');
-    else log.debug({ ...about, message: answer.message }, 'a request was refused');
+    const serviceFailure =
+      toServiceError(error) ?? serviceErrorFrom(error, 'INTERNAL', supportEmail, requestId);
+    setLogFields(res, { outcome: serviceFailure.code });
+    // The message may contain a file name, so it is logged at debug level only. The request's log line has the code.
+    const fields = { requestId, code: serviceFailure.code, err: serviceFailure.cause };
+    if (serviceFailure.status >= 500) log.error(fields, 'a request failed');
+    else log.debug({ ...fields, message: serviceFailure.message }, 'a request was refused');
     if (res.headersSent) {
-      // Part of a file is out: cutting the connection is the only way left to say that it is not whole.
+      // Part of the body has been sent. Closing the connection is the only way to signal that it is incomplete.
       res.destroy();
       return;
     }
-    if (answer.retryAfter !== undefined) res.setHeader('Retry-After', answer.retryAfter);
+    if (serviceFailure.retryAfter !== undefined) res.setHeader('Retry-After', serviceFailure.retryAfter);
     for (const name of RESULT_HEADERS) res.removeHeader(name);
-    sendRefusal(req, res, answer.status, errorBody(answer.status, answer.message));
+    sendRefusal(req, res, serviceFailure.status, errorBody(serviceFailure.status, serviceFailure.message));
   };
 }
 
-/** Headers of a result that did not come to be. */
+/** Headers of a result, which an error response must not have. */
 const RESULT_HEADERS = [
   'Cache-Control',
   'Content-Disposition',
@@ -40,12 +42,12 @@ const RESULT_HEADERS = [
   'X-Conversion-Notes',
 ];
 
-/** The shape of every error response. */
+/** Returns the body of an error response. */
 export function errorBody(code: number, message: string): { error: { code: number; message: string } } {
   return { error: { code, message } };
 }
 
-/** Our own errors, and those that Node gives for a machine in need. */
+/** Converts errors about exhausted disk space or file descriptors to service errors. Unknown errors are undefined. */
 function toServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   const { code } = error as { code?: unknown };
@@ -54,7 +56,11 @@ function toServiceError(error: unknown): ServiceError | undefined {
   return undefined;
 }
 
-/** For paths that lead nowhere. */
+/**
+ * Handles requests for unknown paths.
+ *
+ * @throws {ServiceError} NOT_FOUND
+ */
 export function notFound(): never {
   throw serviceError('NOT_FOUND');
 }

@@ -1,3 +1,4 @@
+/** @module Handles `Expect: 100-continue`. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**

@@ -1,25 +1,25 @@
+/** @module Rejects form requests by their request line and headers. */
 import type { RequestHandler } from 'express';
 import { serviceError } from '../errors.ts';
 
-/** Refusals by the head of a request that should bring a form. */
-
+/** Names and limits of a form. */
 export interface FormRules {
   /** Names of the form's text fields. */
   readonly fields: readonly string[];
   readonly maxFiles: number;
-  /** Per file. */
+  /** Maximum size of each file. */
   readonly maxFileBytes: number;
 }
 
-/** Names that the forms have for files. */
+/** Names of the file fields. */
 const FILE_PARTS = ['file', 'files', 'files[]'];
 
-/** Bytes that a body may have besides its files: far more than the fields that mean anything here can take. */
+/** Bytes allowed in a body in addition to its files: far more than all known fields together can have. */
 const MAX_OVERHEAD_BYTES = 10 * 1024 ** 2;
 
 /**
- * Refuses fields in the query, which would be ignored there. Refuses a client that asks whether to send a body
- * (`Expect: 100-continue`) when that body is longer than one with the most and largest files.
+ * Creates middleware that rejects form fields in the query string, where they would be ignored. It also rejects a body
+ * that is announced with `Expect: 100-continue` and is longer than the largest possible form.
  */
 export function checkFormHead({ fields, maxFiles, maxFileBytes }: FormRules): RequestHandler {
   const names = [...FILE_PARTS, ...fields];

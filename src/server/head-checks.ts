@@ -1,32 +1,31 @@
+/** @module Rejects requests by their request line and headers, on every path. */
 import type { Request, RequestHandler } from 'express';
 import { type ServiceError, serviceError } from '../errors.ts';
 import { isReserved } from './connections.ts';
 
-/** Refusals by a request's head alone, which hold for every path. */
-
 type Check = (req: Request) => ServiceError | undefined;
 
-/** What RFC 9112, section 3.2 takes for a host: characters of RFC 3986, or nothing. */
+/** A valid `Host` value by RFC 9112, section 3.2: characters of RFC 3986, or nothing. */
 const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
 
 const CHECKS: readonly Check[] = [
   function host({ httpVersion, headersDistinct: { host: hosts = [] } }) {
-    const fits =
+    const valid =
       hosts.length === 1 ? HOST.test(hosts[0] as string) : hosts.length === 0 && httpVersion === '1.0';
-    return fits ? undefined : serviceError('HOST_INVALID');
+    return valid ? undefined : serviceError('HOST_INVALID');
   },
   function transferCoding({ headers: { 'transfer-encoding': coding } }) {
     return coding === undefined || coding.toLowerCase() === 'chunked'
       ? undefined
       : serviceError('TRANSFER_CODING');
   },
-  // RFC 9112, section 3.2 has no fragments; with one, proxies and this app may disagree about the path.
+  // RFC 9112, section 3.2 allows no fragment. Proxies and this app might disagree about a path that has one.
   function target({ url }) {
     return url.includes('#') ? serviceError('NOT_HTTP') : undefined;
   },
 ];
 
-/** Refuses requests that HTTP does not allow, or whose body has an unsupported coding. */
+/** Rejects requests that violate HTTP, or whose body has an unsupported transfer coding. */
 export const checkHead: RequestHandler = (req, _res, next) => {
   for (const check of CHECKS) {
     const error = check(req);
@@ -35,7 +34,7 @@ export const checkHead: RequestHandler = (req, _res, next) => {
   next();
 };
 
-/** Refuses requests on connections that have a place for probes only. */
+/** Rejects requests on connections that have a slot for probes only. */
 export const refuseReserved: RequestHandler = (req, res, next) => {
   if (!isReserved(req.socket)) return next();
   res.setHeader('Connection', 'close');

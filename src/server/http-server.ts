@@ -1,3 +1,7 @@
+/**
+ * @module Creates the HTTP server: connection limits, timeouts, and handling of requests that Express does not
+ * receive.
+ */
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -9,9 +13,10 @@ import { askForBodyWhenRead } from './expectation.ts';
 import { afterAnswer, createMalformedHandler } from './malformed-request.ts';
 import { sendRawError } from './raw-response.ts';
 
-/** How much longer than an upload may take a connection lives on, in milliseconds, so that the answer gets out. */
+/** Time after the upload timeout in which the error response can still be sent, in milliseconds. */
 const RESPONSE_GRACE_MS = 5_000;
 
+/** An HTTP server whose connections are tracked. */
 export interface HttpServer {
   readonly server: Server;
   /** See {@link Connections.closeIdle}. */
@@ -19,10 +24,9 @@ export interface HttpServer {
 }
 
 /**
- * Creates an HTTP server for the app, which does not listen yet: with limits on connections, and with deadlines for
- * clients that send too slowly.
+ * Creates an HTTP server for the app, with limits on connections and timeouts for slow clients. It does not listen yet.
  *
- * @param uploadTimeoutMs the most that a client may take to send a request, in milliseconds
+ * @param uploadTimeoutMs maximum time in which a client may send a request, in milliseconds
  */
 export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpServer {
   const connections = new Connections(connectionLimits());
@@ -34,8 +38,8 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
     requestTimeout: uploadTimeoutMs + RESPONSE_GRACE_MS,
     headersTimeout: Math.min(uploadTimeoutMs, 30_000),
     connectionsCheckingInterval: 1_000,
-    keepAliveTimeout: 65_000, // longer than the 60 s after which common proxies reuse no connection
-    requireHostHeader: false, // Node would answer in a shape of its own: see checkHead
+    keepAliveTimeout: 65_000, // longer than the 60 s for which common proxies reuse a connection
+    requireHostHeader: false, // Node.js would send its own error format; see checkHead
   });
   server.on('connection', (socket) => connections.open(socket, connectionKey(app, socket)));
   server.on('request', onRequest);
@@ -46,7 +50,7 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
   // RFC 9110, section 10.1.1: an expectation that is not 100-continue may be ignored.
   server.on('checkExpectation', onRequest);
   server.on('connect', (req, socket: Socket) => {
-    socket.on('error', () => {}); // Node has removed its own listeners
+    socket.on('error', () => {}); // Node.js has removed its listeners
     const rejectRequest = () => sendRawError(socket, serviceError('METHOD_UNKNOWN', String(req.method)));
     afterAnswer(connections.exchangesOn(socket).at(-1), rejectRequest);
   });
@@ -55,15 +59,16 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
 }
 
 /**
- * A third of the files that this process may open are for connections; the others are for images and for talking to
- * tools. One client gets a quarter of those, and at most 1000: an idle connection takes about 19 kB of memory.
+ * Derives the connection limits from the maximum number of open files. A third is for connections; the others are for
+ * images and for the pipes of tools. One client may use a quarter of the connections and at most 1000, since an idle
+ * connection takes about 19 kB of memory.
  */
 function connectionLimits(): ConnectionLimits {
   const max = Math.floor(maxOpenFiles() / 3);
   return { max, maxPerClient: Math.min(Math.ceil(max / 4), 1000) };
 }
 
-/** RLIMIT_NOFILE by proc(5), or what is usual on systems without it. */
+/** Reads RLIMIT_NOFILE from proc(5). Without /proc, returns a common value. */
 function maxOpenFiles(): number {
   try {
     return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 10_240);

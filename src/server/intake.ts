@@ -1,3 +1,4 @@
+/** @module Stores each file of a request in its own folder while its bytes arrive, and enforces the limits. */
 import { join } from 'node:path';
 import { type FileType, storeInput } from '../conversion/input/store.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
@@ -6,92 +7,102 @@ import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';
 import type { InputType } from '../formats.ts';
 
-/** Puts each file of a request into a folder of its own, while its bytes arrive and limits are kept. */
-
+/** Limits for the files of a request, and how to label the files. */
 export interface FileCollectorOptions {
   readonly maxFiles: number;
-  /** Per file. */
+  /** Maximum size of each file. */
   readonly maxFileBytes: number;
   readonly accepts: readonly InputType[];
-  /** Whether the files of a ZIP archive count as files of the request. */
+  /** Whether ZIP archives are unpacked, so that their files count as files of the request. */
   readonly acceptsArchives: boolean;
-  /** How messages name the file at `position` (from 1), which the client calls `name`. */
+  /** Returns how messages refer to the file at `position` (from 1), which the client calls `name`. */
   readonly label: (position: number, name: string | undefined) => string;
 }
 
+/** A file that was stored in the workspace. */
 export interface ReceivedFile {
-  /** What the client called it: any text at all. */
+  /** The file name that the client sent: any text. */
   readonly name: string | undefined;
   readonly label: string;
   readonly type: InputType;
   readonly folder: string;
 }
 
-/** A file that was no good, in a request that goes on without it. */
+/** An invalid file that was skipped. */
 export interface RefusedFile {
   readonly name: string | undefined;
   readonly error: ServiceError;
 }
 
+/** Stores the files of one request. */
 export interface FileCollector {
-  /** In the order they came. */
+  /** All files in the order of the request. */
   readonly files: readonly (ReceivedFile | RefusedFile)[];
   /**
-   * Takes one file, or all files of an archive.
+   * Stores one file, or all files of an archive.
    *
-   * @param goesOn whether what is wrong with one file is to be noted instead of thrown
+   * @param skipInvalid whether to record an invalid file in `files` instead of throwing its error
+   * @throws {ServiceError} for an invalid file, or for a request or archive that exceeds a limit
    */
-  take(name: string | undefined, bytes: AsyncIterable<Buffer>, goesOn: boolean): Promise<void>;
+  take(name: string | undefined, bytes: AsyncIterable<Buffer>, skipInvalid: boolean): Promise<void>;
 }
 
-/** An archive of as many files as are allowed may have this much of its own besides them. */
+/** Bytes that an archive may have in addition to the content of its files. */
 const ARCHIVE_OVERHEAD = 1024 * 1024;
 
-/** Entries that an archive may have at least, folders and entries that are passed over included. */
+/** Lower bound of the limit on an archive's entries, including folders and skipped entries. */
 const MIN_ENTRY_LIMIT = 1000;
-/** An image may have a folder of its own, and come with a resource fork. */
+/** Entries per file: the image, its folder, and a resource fork of macOS. */
 const ENTRIES_PER_FILE = 3;
 
-/** What may be wrong with one file, while the request is sound. */
+/** Codes of errors that concern one file only. The request can continue without the file. */
 const PER_FILE_ERRORS = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
 
-/** What a file may be, and how large by what it is; undefined is what is not known yet. */
+/** The types that a file may have, and the maximum size of each. */
 interface Allowance {
   readonly types: readonly FileType[];
-  /** In bytes; throws for what is not allowed here. */
-  readonly most: (type: FileType | undefined) => number;
+  /**
+   * Returns the maximum size in bytes. The type is undefined until it has been detected.
+   *
+   * @throws {ServiceError} BAD_ARCHIVE for a type that is not allowed here
+   */
+  readonly maxBytes: (type: FileType | undefined) => number;
 }
 
-/** @param halted fires when nothing more is wanted of the request */
+/**
+ * Creates a collector that stores the files of a request in the workspace and enforces the limits.
+ *
+ * @param signal aborts when the request has failed
+ */
 export function createFileCollector(
   workspace: Workspace,
   rules: FileCollectorOptions,
-  halted: AbortSignal,
+  signal: AbortSignal,
 ): FileCollector {
-  const { maxFiles, maxFileBytes, accepts, acceptsArchives: unpacks } = rules;
+  const { maxFiles, maxFileBytes, accepts, acceptsArchives } = rules;
   const files: (ReceivedFile | RefusedFile)[] = [];
   let folders = 0;
-  /** What all archives of the request may still have. */
+  /** Bytes that the remaining archives of the request may have. */
   let archiveBytes = maxFiles * maxFileBytes + ARCHIVE_OVERHEAD;
 
-  const ofRequest: Allowance = {
-    types: unpacks ? [...accepts, 'zip'] : accepts,
-    most: (type) => (type === 'zip' ? archiveBytes : maxFileBytes),
+  const requestAllowance: Allowance = {
+    types: acceptsArchives ? [...accepts, 'zip'] : accepts,
+    maxBytes: (type) => (type === 'zip' ? archiveBytes : maxFileBytes),
   };
-  const ofArchive = (archive: string): Allowance => ({
+  const archiveAllowance = (archive: string): Allowance => ({
     types: [...accepts, 'zip', 'archive'],
-    most(type) {
+    maxBytes(type) {
       if (type === 'zip' || type === 'archive')
         throw serviceError('BAD_ARCHIVE', archive, 'contains another archive');
       return maxFileBytes;
     },
   });
 
-  /** Notes an image as a file of the request, and tells what it was; nothing when it was refused. */
-  async function takeOne(
+  /** Stores one file. An image is added to `files`. @returns undefined if the file was skipped */
+  async function storeFile(
     name: string | undefined,
     bytes: AsyncIterable<Buffer>,
-    goesOn: boolean,
+    skipInvalid: boolean,
     allowance: Allowance,
   ): Promise<{ type: FileType; folder: string; label: string } | undefined> {
     if (files.length >= maxFiles) throw serviceError('TOO_MANY_FILES', maxFiles);
@@ -103,7 +114,8 @@ export function createFileCollector(
       if (type !== 'zip' && type !== 'archive') files.push({ name, label, type, folder });
       return { type, folder, label };
     } catch (error) {
-      if (!goesOn || !(error instanceof ServiceError) || !PER_FILE_ERRORS.includes(error.code)) throw error;
+      if (!skipInvalid || !(error instanceof ServiceError) || !PER_FILE_ERRORS.includes(error.code))
+        throw error;
       files.push({ name, error });
       await workspace.discard(folder);
       return undefined;
@@ -114,20 +126,20 @@ export function createFileCollector(
     bytes: AsyncIterable<Buffer>,
     folder: string,
     label: string,
-    { types, most }: Allowance,
+    { types, maxBytes }: Allowance,
   ): Promise<FileType> {
-    const rules = { label, types, maxBytes: most, signal: halted, room: workspace.room };
-    const { type, length } = await storeInput(bytes, join(folder, INPUT_FILE), rules);
+    const options = { label, types, maxBytes, signal, room: workspace.room };
+    const { type, length } = await storeInput(bytes, join(folder, INPUT_FILE), options);
     if (type === 'zip') archiveBytes -= length;
     return type;
   }
 
-  async function unpack(folder: string, label: string, goesOn: boolean): Promise<void> {
+  async function unpack(folder: string, label: string, skipInvalid: boolean): Promise<void> {
     const before = files.length;
     const maxEntries = Math.max(MIN_ENTRY_LIMIT, maxFiles * ENTRIES_PER_FILE);
     for await (const { name, read } of unzip(join(folder, INPUT_FILE), label, maxEntries)) {
-      halted.throwIfAborted();
-      await takeOne(name, read(), goesOn, ofArchive(label));
+      signal.throwIfAborted();
+      await storeFile(name, read(), skipInvalid, archiveAllowance(label));
     }
     if (files.length === before) throw serviceError('BAD_ARCHIVE', label, 'contains no files');
     await workspace.discard(folder);
@@ -135,9 +147,9 @@ export function createFileCollector(
 
   return {
     files,
-    async take(name, bytes, goesOn) {
-      const taken = await takeOne(name, bytes, goesOn, ofRequest);
-      if (taken?.type === 'zip') await unpack(taken.folder, taken.label, goesOn);
+    async take(name, bytes, skipInvalid) {
+      const stored = await storeFile(name, bytes, skipInvalid, requestAllowance);
+      if (stored?.type === 'zip') await unpack(stored.folder, stored.label, skipInvalid);
     },
   };
 }

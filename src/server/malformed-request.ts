@@ -1,55 +1,58 @@
+/** @module Responds to requests that Node's HTTP parser rejects. */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ServiceError, serviceError } from '../errors.ts';
 import type { Connections, Exchange } from './connections.ts';
 import { sendRawError } from './raw-response.ts';
 
-/** Answers for what never becomes a whole request. */
-
-/** What Node's parser reports. */
+/** Error of Node's HTTP parser. */
 interface ClientError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer;
-  /** How much of the packet the parser took. */
+  /** Bytes of the packet that the parser has consumed. */
   readonly bytesParsed?: number;
 }
 
 type Listener = (error: ClientError, socket: Socket) => void;
 
-/** What Node's codes mean for the client; every other code means `NOT_HTTP`. */
-const REFUSALS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'BODY_ENDED'>> = {
+/** Service error for each code of Node's parser. Every other code means `NOT_HTTP`. */
+const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'BODY_ENDED'>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
   HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
   HPE_INVALID_EOF_STATE: 'BODY_ENDED',
 };
 
 /**
- * Creates the listener for `clientError`. It answers in the error shape and closes the connection, after the requests
- * before the malformed one have their own answers.
+ * Creates the listener for `clientError`. When the responses to earlier requests have been sent, the listener sends an
+ * error response and closes the connection.
  */
 export function createMalformedHandler(connections: Connections): Listener {
-  const refused = new WeakSet<Socket>();
+  const rejected = new WeakSet<Socket>();
   return (error, socket) => {
     if (error.code === 'ECONNRESET') return void socket.destroy();
-    if (refused.has(socket)) return;
-    refused.add(socket);
-    // A request of the same packet is only beginning: its handlers set the headers that the answer needs.
+    if (rejected.has(socket)) return;
+    rejected.add(socket);
+    // Let the handlers of a request in the same packet start first: they set headers that the response needs.
     setImmediate(() => {
       const exchanges = connections.exchangesOn(socket);
       const last = exchanges.at(-1);
       const broken = last?.req.complete ? undefined : last;
       const earlier = broken ? exchanges.at(-2) : last;
-      afterAnswer(earlier, () => answer(error, socket, broken?.res));
+      afterAnswer(earlier, () => respond(error, socket, broken?.res));
     });
   };
 }
 
-/** @param res the answer to the request whose body is malformed, if it is a body */
-function answer(error: ClientError, socket: Socket, res: ServerResponse | undefined): void {
+/**
+ * Sends the error response and closes the connection.
+ *
+ * @param res the response to the request with the malformed body, if it is the body that is malformed
+ */
+function respond(error: ClientError, socket: Socket, res: ServerResponse | undefined): void {
   if (socket.writable && !res?.headersSent) sendRawError(socket, toServiceError(error), res?.getHeaders());
   else socket.destroySoon();
 }
 
-/** Calls `then` when an exchange is over, or at once when there is none. */
+/** Calls `then` when the exchange has ended, or at once if there is none. */
 export function afterAnswer(exchange: Exchange | undefined, then: () => void): void {
   if (exchange) exchange.res.once('close', then);
   else then();
@@ -58,10 +61,10 @@ export function afterAnswer(exchange: Exchange | undefined, then: () => void): v
 function toServiceError(error: ClientError): ServiceError {
   const method = error.code === 'HPE_INVALID_METHOD' && unknownMethod(error);
   if (method) return serviceError('METHOD_UNKNOWN', method);
-  return serviceError(REFUSALS[error.code ?? ''] ?? 'NOT_HTTP');
+  return serviceError(PARSER_ERRORS[error.code ?? ''] ?? 'NOT_HTTP');
 }
 
-/** Returns the method of a request line that is well-formed, which RFC 9110, section 9.1 has answered with 501. */
+/** Returns the unknown method of a well-formed request line, to be answered with 501 (RFC 9110, section 9.1). */
 function unknownMethod({ rawPacket, bytesParsed = 0 }: ClientError): string | undefined {
   const packet = rawPacket?.toString('latin1') ?? '';
   const line = packet.slice(packet.lastIndexOf('\n', bytesParsed - 1) + 1);

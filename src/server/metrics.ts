@@ -1,3 +1,4 @@
+/** @module Prometheus metrics of the service. No label contains text from a client. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { ConversionEvent } from '../conversion/convert.ts';
 import {
@@ -9,63 +10,59 @@ import {
 import { ClientDisconnectedError, ServiceError } from '../errors.ts';
 import type { FinishedRequest } from './request-log.ts';
 
-/** What the service counts and measures, for Prometheus. No label ever holds a word of a client's. */
-
+/** Records events of the service, and renders all metrics. */
 export interface Metrics {
-  /** A request is over. */
+  /** Records a finished request. */
   request(finished: FinishedRequest): void;
-  /** A conversion is over, also one that was refused. */
+  /** Records a finished conversion, including a rejected one. */
   conversion(conversion: ConversionEvent): void;
-  /** A tool was ended before it was done. */
+  /** Records that a tool was killed. */
   toolKilled(reason: KillReason): void;
-  /** A warm worker was started. */
+  /** Records the start of a worker. */
   workerStarted(): void;
-  /** A job that failed in a warm worker was repeated in a process of its own. */
+  /** Records that a job failed in a worker and was repeated in a new process. */
   workerFellBack(outcome: FallbackOutcome): void;
-  /** Where requests are counted from now on: for all instances together, or each for itself. */
+  /** Records whether the rate limit is shared with other instances from now on. */
   rateLimitShared(shared: boolean): void;
-  /** All of it as text, and the media type of that. */
+  /** Returns all metrics as text, with the media type. */
   render(): Promise<{ readonly type: string; readonly text: string }>;
 }
 
-/** What is looked up at the moment when somebody asks. */
+/** Values that are read on each scrape. */
 interface GaugeReadings {
   readonly waiting: number;
   readonly running: number;
   readonly workersSpare: number;
   readonly workersIdle: number;
-  /** What requests under way have put into the temp folder, and may still put there. */
+  /** Bytes in the temp folder that requests in progress use or may still use. */
   readonly reservedBytes: number;
-  /** What the disk of the temp folder has left; nothing when it cannot be asked. */
+  /** Free bytes on the disk of the temp folder; undefined if unknown. */
   readonly freeBytes: number | undefined;
-  /** How many lines of the log could not be written so far. */
+  /** Number of log lines dropped since the start. */
   readonly droppedLogLines: number;
 }
 
+/** What the metrics are created from. */
 export interface MetricsDeps {
   readonly version: string;
   readonly readGauges: () => Promise<GaugeReadings>;
-  /** Whether the process is this service's alone, so that its memory, processor time and event loop are its, too. */
+  /** Whether to add metrics of the process, such as memory, CPU time and event loop lag. */
   readonly collectProcessMetrics: boolean;
 }
 
-/** Refusals that are about us: what to look at when there are any. */
+/** Codes of errors that mean an overloaded or unavailable service. */
 const OVERLOAD_CODES = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOO_MANY_CONNECTIONS', 'TOOLS_FAILING'];
 
-/** In seconds: from a small picture by a warm worker to the default time limit. */
+/** In seconds: from a small image in a worker (5 ms) to the default of CONVERT_TIMEOUT_MS (30 s). */
 const CONVERSION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const REQUEST_BUCKETS = [...CONVERSION_BUCKETS, 60];
 const WAIT_BUCKETS = [0.001, ...CONVERSION_BUCKETS];
 
-/** Names and units as https://prometheus.io/docs/practices/naming/ has them. */
-export function createMetrics({
-  version,
-  readGauges: levels,
-  collectProcessMetrics: wholeProcess,
-}: MetricsDeps): Metrics {
+/** Creates the metrics. Names and units follow https://prometheus.io/docs/practices/naming/. */
+export function createMetrics({ version, readGauges, collectProcessMetrics }: MetricsDeps): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  if (wholeProcess) collectDefaultMetrics({ register: registry });
+  if (collectProcessMetrics) collectDefaultMetrics({ register: registry });
 
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
     new Counter({ name: `imagemill_${name}`, help, labelNames, registers });
@@ -110,8 +107,8 @@ export function createMetrics({
     'Jobs that failed in a warm worker, by the outcome of their repetition in a process of its own.',
     ['outcome'],
   );
-  // Those that may never happen are told from those that nobody counts.
-  for (const reason of OVERLOAD_CODES) refused.inc({ reason: labelOf(reason) }, 0);
+  // Initialize each counter with 0, so that a scrape includes counters of events that have not happened yet.
+  for (const reason of OVERLOAD_CODES) refused.inc({ reason: formatLabel(reason) }, 0);
   for (const reason of KILL_REASONS) killed.inc({ reason }, 0);
   for (const outcome of FALLBACK_OUTCOMES) fallbacks.inc({ outcome }, 0);
 
@@ -137,10 +134,10 @@ export function createMetrics({
       received.inc(bytesIn);
       sent.inc(bytesOut);
       if (outcome === 'RATE_LIMITED') rateLimited.inc();
-      if (OVERLOAD_CODES.includes(outcome)) refused.inc({ reason: labelOf(outcome) });
+      if (OVERLOAD_CODES.includes(outcome)) refused.inc({ reason: formatLabel(outcome) });
     },
     conversion({ input, output, error, queuedMs, ranMs }) {
-      const labels = { input, output, result: resultOf(error) };
+      const labels = { input, output, result: formatResult(error) };
       conversions.inc(labels);
       if (ranMs !== undefined) conversionSeconds.observe(labels, ranMs / 1000);
       if (queuedMs !== undefined) waitSeconds.observe(queuedMs / 1000);
@@ -150,7 +147,7 @@ export function createMetrics({
     workerFellBack: (outcome) => fallbacks.inc({ outcome }),
     rateLimitShared: (now) => shared.set(now ? 1 : 0),
     async render() {
-      const now = await levels();
+      const now = await readGauges();
       waiting.set(now.waiting);
       running.set(now.running);
       workers.set({ state: 'ready' }, now.workersSpare);
@@ -164,11 +161,11 @@ export function createMetrics({
   };
 }
 
-/** How a conversion ended: `ok`, or the row of the error table in small letters. */
-function resultOf(error: unknown): string {
+/** Returns the `result` label of a conversion: `ok`, or the error code in lower case. */
+function formatResult(error: unknown): string {
   if (error === undefined) return 'ok';
   if (error instanceof ClientDisconnectedError) return 'client_gone';
-  return labelOf(error instanceof ServiceError ? error.code : 'INTERNAL');
+  return formatLabel(error instanceof ServiceError ? error.code : 'INTERNAL');
 }
 
-const labelOf = (code: string): string => code.toLowerCase();
+const formatLabel = (code: string): string => code.toLowerCase();

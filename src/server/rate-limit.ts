@@ -1,30 +1,32 @@
+/** @module Limits requests per client and minute. A fixed window starts with the first request of a client. */
 import type { Request, RequestHandler } from 'express';
 import { rateLimit, type Store } from 'express-rate-limit';
 import { serviceError } from '../errors.ts';
 import { clientKey } from './client-key.ts';
 
-/** Requests a minute from one client: a fixed window that starts with its first request. */
-
+/** Length of the window, in milliseconds. */
 export const WINDOW_MS = 60_000;
 
 /**
- * @param perMinute requests that one client may send
- * @param now milliseconds of a clock that never goes back
- * @param over puts shared counters in front of those of this process
+ * Creates the rate-limit middleware.
+ *
+ * @param perMinute maximum requests per client and minute
+ * @param now monotonic clock in milliseconds
+ * @param withFallback returns a shared store that falls back to the local store
  */
 export function rateLimiter(
   perMinute: number,
   now: () => number,
-  over: (own: Store) => Store = (own) => own,
+  withFallback: (local: Store) => Store = (local) => local,
 ): RequestHandler {
   return rateLimit({
     windowMs: WINDOW_MS,
     limit: perMinute,
-    store: over(FixedWindowStore(now)),
+    store: withFallback(createFixedWindowStore(now)),
     keyGenerator: clientKey,
     legacyHeaders: true, // X-RateLimit-Limit, -Remaining, -Reset (Unix seconds) and Retry-After
     standardHeaders: false,
-    validate: false, // its warnings are about settings that ours check at start
+    validate: false, // its warnings concern settings that config.ts validates at startup
     handler(req, res, next) {
       const wait = Number(res.getHeader('Retry-After'));
       if (!isPreflight(req)) return next(serviceError('RATE_LIMITED', perMinute, wait));
@@ -35,8 +37,8 @@ export function rateLimiter(
 }
 
 /**
- * Returns whether a browser asks for permission to send another request. Such a request counts, but is never refused:
- * after a refusal, the page could not read the error of the request that it wants to send.
+ * Returns whether the request is a CORS preflight. A preflight is counted but never rejected: otherwise, the page could
+ * not read the error of its actual request.
  */
 function isPreflight(req: Request): boolean {
   return (
@@ -46,11 +48,11 @@ function isPreflight(req: Request): boolean {
   );
 }
 
-/** Counts in memory. Windows all last the same, so the oldest is first in the map and first to end. */
-function FixedWindowStore(now: () => number): Store {
+/** Creates an in-memory store. All windows have the same length, so the first one in the map ends first. */
+function createFixedWindowStore(now: () => number): Store {
   const windows = new Map<string, { hits: number; readonly endsAt: number; readonly resetTime: Date }>();
 
-  const forgetEnded = (): void => {
+  const removeEnded = (): void => {
     for (const [key, { endsAt }] of windows) {
       if (endsAt > now()) return;
       windows.delete(key);
@@ -59,7 +61,7 @@ function FixedWindowStore(now: () => number): Store {
   return {
     localKeys: true,
     increment(key) {
-      forgetEnded();
+      removeEnded();
       const window = windows.get(key) ?? {
         hits: 0,
         endsAt: now() + WINDOW_MS,

@@ -1,39 +1,43 @@
+/**
+ * @module Rate-limit counters in Redis or Valkey, shared by several instances. While the server is unavailable, each
+ * instance continues with its own counts, and only the requests that wait at that moment notice the outage.
+ */
 import type { Options, Store } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import { RedisStore } from 'rate-limit-redis';
 import { CONNECT_TIMEOUT_MS, createRedisClient, type RedisConnection } from '../redis-client.ts';
 import { WINDOW_MS } from './rate-limit.ts';
 
-/**
- * Counters that several instances share, in Redis or Valkey. While it is not there, each instance goes on with
- * what it has counted itself, and no request waits to find that out more than once.
- */
-
+/** Rate-limit counters that several instances share. */
 export interface SharedStore {
-  /** The store of the rate limit, in front of one that counts here. */
-  withFallback(own: Store): Store;
-  /** Hangs up. */
+  /** Returns a store that uses the shared counters, and the local store when they are unavailable. */
+  withFallback(local: Store): Store;
+  /** Disconnects, and stops reconnecting. */
   close(): void;
 }
 
+/** Options of {@link createSharedStore}. */
 export interface SharedStoreOptions {
   readonly url: string;
   readonly log: Logger;
-  /** Is told whenever it changes whether all instances count together. */
+  /** Called when the shared counters become available or unavailable. */
   readonly onShared: (shared: boolean) => void;
 }
 
-/** How long a request waits for its count, in milliseconds. In one data centre it takes less than one. */
+/** Timeout of a command, in milliseconds. Within a data centre, a command takes less than 1 ms. */
 const COMMAND_TIMEOUT_MS = 250;
-/** From one attempt to connect to the next, in milliseconds. */
+/** Delay between attempts to connect, in milliseconds. */
 const RETRY_MS = 500;
 const PREFIX = 'imagemill:requests:';
 
-/** Connects, and goes on trying for ever. It never fails: without a connection, everybody counts alone. */
+/**
+ * Creates a store that connects to the server, and reconnects until it is closed. It never rejects: without a
+ * connection, each instance counts on its own.
+ */
 export async function createSharedStore({ url, log, onShared }: SharedStoreOptions): Promise<SharedStore> {
   let client: RedisConnection | undefined;
   let shared: boolean | undefined;
-  let again: NodeJS.Timeout | undefined;
+  let retryTimer: NodeJS.Timeout | undefined;
   let closed = false;
   const store = new RedisStore({
     prefix: PREFIX,
@@ -55,16 +59,16 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
   const disconnect = (cause: unknown): void => {
     setShared(false, cause);
     hangUp();
-    clearTimeout(again);
-    if (!closed) again = setTimeout(connect, RETRY_MS).unref();
+    clearTimeout(retryTimer);
+    if (!closed) retryTimer = setTimeout(connect, RETRY_MS).unref();
   };
-  /** Anew from the ground, since a server that answers no more may hold what was sent to it for ever. */
+  /** Connects with a new client, since an unresponsive server may never answer commands that were sent to it. */
   async function connect(): Promise<void> {
     const fresh = createRedisClient(url, (error) => fresh === client && disconnect(error));
     client = fresh;
     try {
       await withTimeout(fresh.connect(), CONNECT_TIMEOUT_MS);
-      await store.init({ windowMs: WINDOW_MS } as Options); // the rest of the options is not its business
+      await store.init({ windowMs: WINDOW_MS } as Options); // init() uses no other option
       setShared(true);
     } catch (error) {
       if (fresh === client) disconnect(error);
@@ -73,38 +77,38 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
 
   await connect();
   return {
-    withFallback: (own) => ({
+    withFallback: (local) => ({
       localKeys: false,
       async increment(key) {
-        // Counted here in any case, so that nobody starts anew when the others are lost.
-        const alone = await own.increment(key);
-        if (!shared) return alone;
-        const counting = client;
+        // Always count locally too, so that counts survive the loss of the connection.
+        const localCount = await local.increment(key);
+        if (!shared) return localCount;
+        const current = client;
         try {
           return await store.increment(key);
         } catch (error) {
-          if (counting === client) disconnect(error);
-          return alone;
+          if (current === client) disconnect(error);
+          return localCount;
         }
       },
-      decrement: (key) => own.decrement(key),
-      resetKey: (key) => own.resetKey(key),
+      decrement: (key) => local.decrement(key),
+      resetKey: (key) => local.resetKey(key),
     }),
     close() {
       closed = true;
-      clearTimeout(again);
+      clearTimeout(retryTimer);
       hangUp();
     },
   };
 }
 
-/** What is not there in time is not waited for. */
+/** Rejects if the promise does not settle within `ms` milliseconds. */
 async function withTimeout<T>(promise: Promise<T>, ms: number = COMMAND_TIMEOUT_MS): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
+  const { promise: timeout, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
-  promise.catch(() => {}); // it may fail when nobody looks any more
+  promise.catch(() => {}); // may reject after the timeout
   try {
-    return await Promise.race([promise, late]);
+    return await Promise.race([promise, timeout]);
   } finally {
     clearTimeout(timer);
   }

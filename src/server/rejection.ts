@@ -1,16 +1,17 @@
+/** @module Sends error responses while a request's body is still arriving. */
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import { ANSWERED } from './connections.ts';
 
 /**
- * How long a connection stays open to discard the rest of a refused request, in milliseconds. Many clients and proxies
- * read the answer only after they have sent everything, so a limit on bytes would take the answer from them.
+ * Maximum time to discard the rest of a rejected request, in milliseconds. Many clients and proxies read the response
+ * only after they have sent the entire request, so a limit on bytes would deprive them of the response.
  */
 export const MAX_DISCARD_MS = 5_000;
 
 /**
- * Sends an error, also while the request's body is still arriving. The rest of the body is discarded; when it takes
- * longer than {@link MAX_DISCARD_MS}, the connection closes. A client that was too slow gets no more time.
+ * Sends an error response, also while the request's body is still arriving. The rest of the body is discarded. If that
+ * takes longer than {@link MAX_DISCARD_MS}, the connection is closed. After 408, it is closed at once.
  */
 export function sendRefusal(req: Request, res: Response, status: number, body: object): void {
   const payload = JSON.stringify(body);
@@ -27,7 +28,7 @@ export function sendRefusal(req: Request, res: Response, status: number, body: o
     res.end(payload);
     return;
   }
-  // Ending an answer with Connection: close would close the connection at once.
+  // Ending a response with Connection: close would close the connection at once.
   req.once('close', () => res.end());
   res.write(payload, () => {
     res.emit(ANSWERED);

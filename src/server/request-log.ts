@@ -1,3 +1,4 @@
+/** @module Request ids, and one log line per request. */
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -5,10 +6,10 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 import type { ErrorCode } from '../errors.ts';
 
-/** A request id from elsewhere is taken over when it can do no harm in a log or a header. */
+/** Valid `X-Request-Id` of a request: safe in a log and in a header. */
 export const REQUEST_ID_PATTERN = /^[\w.:-]{1,128}$/;
 
-/** What every response has: its `X-Request-Id`, and that its type is not to be guessed. */
+/** Returns the headers of every response: `X-Request-Id`, the client's if it is valid, and `nosniff`. */
 export function baseHeaders(givenId = ''): Readonly<Record<string, string>> {
   return {
     'X-Request-Id': REQUEST_ID_PATTERN.test(givenId) ? givenId : randomUUID(),
@@ -16,81 +17,80 @@ export function baseHeaders(givenId = ''): Readonly<Record<string, string>> {
   };
 }
 
-/** Gives every response its {@link baseHeaders}. */
+/** Sets the {@link baseHeaders} of every response. */
 export const commonHeaders: RequestHandler = (req, res, next) => {
   res.set(baseHeaders(req.get('x-request-id')));
   next();
 };
 
-/** How a request ended: well, by a row of the error table, or because the client left. */
+/** How a request ended: successfully, with an error, or because the client disconnected. */
 type RequestOutcome = 'OK' | 'CLIENT_GONE' | ErrorCode;
 
-/** What only the handlers of a request know about it; no name of a file is among it. */
+/** Log fields that only the handlers of a request know. None contains a file name. */
 interface LogFields {
   outcome?: RequestOutcome;
-  /** Types of the images, each once, and how many there were. */
+  /** Distinct types of the input files, comma-separated. */
   input?: string;
   output?: string;
+  /** Number of input files. */
   files?: number;
   uploadMs?: number;
   queueMs?: number;
   convertMs?: number;
 }
 
+/** A finished request, for metrics. */
 export interface FinishedRequest {
-  /** A path of ours, or {@link OTHER_ROUTE}. */
+  /** A known route, or {@link OTHER_ROUTE}. */
   readonly route: string;
   readonly status: number;
   readonly outcome: RequestOutcome;
   readonly seconds: number;
-  /** Of the connection, headers included. */
+  /** Bytes received on the connection, including headers. */
   readonly bytesIn: number;
+  /** Bytes sent on the connection, including headers. */
   readonly bytesOut: number;
 }
 
+/** Options of {@link recordRequests}. */
 export interface RequestRecording {
   readonly log: Logger;
-  /** The paths that are told apart; one with a slash at its end, but for the root, is for all that lies below it. */
+  /** Known routes. A route with a slash at its end, except the root, includes all paths below it. */
   readonly routes: readonly string[];
-  /** Those that somebody asks for all the time, whose lines are of level debug. */
+  /** Routes that are logged at level debug, such as probes. */
   readonly debugRoutes: readonly string[];
   readonly onFinished: (request: FinishedRequest) => void;
 }
 
-/** Where a request went that is for no path of ours: what a client writes there is no label. */
+/** Route of a request for an unknown path. The path is not used, because a label must not contain a client's text. */
 const OTHER_ROUTE = 'other';
-/** nginx's number for a client that left before there was an answer. */
-const CLIENT_LEFT = 499;
+/** Status in logs and metrics for a client that disconnected before the response, as in nginx. */
+const CLIENT_CLOSED_REQUEST = 499;
 
-/** Notes what a handler knows for the line of its request. */
-export function setLogFields(res: Response, facts: LogFields): void {
-  Object.assign(res.locals, facts);
+/** Adds fields to the log line of the request. */
+export function setLogFields(res: Response, fields: LogFields): void {
+  Object.assign(res.locals, fields);
 }
 
-/** One line and one event a request, when it is over. */
-export function recordRequests({
-  log,
-  routes,
-  debugRoutes: quiet,
-  onFinished,
-}: RequestRecording): RequestHandler {
-  const routeOf = ({ path }: Request): string => {
-    return routes.find((route) => path === route || below(route, path)) ?? OTHER_ROUTE;
+/** Creates middleware that logs one line and emits one event per finished request. */
+export function recordRequests({ log, routes, debugRoutes, onFinished }: RequestRecording): RequestHandler {
+  const matchRoute = ({ path }: Request): string => {
+    return routes.find((route) => path === route || isBelow(route, path)) ?? OTHER_ROUTE;
   };
   return (req, res, next) => {
     const started = performance.now();
     const { socket } = req;
-    const route = routeOf(req);
+    const route = matchRoute(req);
     res.once('close', () => {
       const ms = performance.now() - started;
-      const status = res.headersSent ? res.statusCode : CLIENT_LEFT;
-      const { outcome = outcomeOf(res), ...facts } = res.locals as LogFields;
+      const status = res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST;
+      const { outcome = defaultOutcome(res), ...fields } = res.locals as LogFields;
       const bytes = bytesSince(socket);
-      log[quiet.includes(route) ? 'debug' : 'info'](
+      log[debugRoutes.includes(route) ? 'debug' : 'info'](
         {
           requestId: res.getHeader('X-Request-Id'),
           ...{ method: req.method, route, status, outcome },
-          ...facts,
+          ...fields,
           ...bytes,
           ms: Math.round(ms),
         },
@@ -102,11 +102,12 @@ export function recordRequests({
   };
 }
 
-const below = (route: string, path: string): boolean =>
+/** Returns whether the path is below a route that ends with a slash. */
+const isBelow = (route: string, path: string): boolean =>
   route.length > 1 && route.endsWith('/') && path.startsWith(route);
 
-/** An answer that was begun and not finished has lost its reader, unless an error said otherwise. */
-function outcomeOf(res: ServerResponse): RequestOutcome {
+/** Returns the outcome of a request that had no error. An unfinished response means that the client disconnected. */
+function defaultOutcome(res: ServerResponse): RequestOutcome {
   return res.writableFinished ? 'OK' : 'CLIENT_GONE';
 }
 
@@ -115,10 +116,10 @@ interface Bytes {
   readonly bytesOut: number;
 }
 
-/** What each connection had moved when its last request was over. */
+/** Bytes that each connection had transferred at the end of its previous request. */
 const byteCounters = new WeakMap<Socket, Bytes>();
 
-/** What the connection has moved since then. */
+/** Returns the bytes that the connection has transferred since the previous call. */
 function bytesSince(socket: Socket): Bytes {
   const before = byteCounters.get(socket) ?? { bytesIn: 0, bytesOut: 0 };
   const now = { bytesIn: socket.bytesRead, bytesOut: socket.bytesWritten };

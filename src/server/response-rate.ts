@@ -1,29 +1,31 @@
+/** @module Minimum rate of responses. */
 import type { ServerResponse } from 'node:http';
 import type { Answer } from '../files/disk-room.ts';
 
 /**
- * Bytes a second, on average over the time that nothing at all may leave: less holds disk for too long. The kernel hands
- * a slow reader's bytes on in pieces of up to 2 MiB, so that nothing finer can be measured.
+ * Minimum rate of a response in bytes per second, averaged over one window. Slower responses occupy disk space for too
+ * long. The kernel forwards the data of a slow reader in pieces of up to 2 MiB, so shorter windows are not meaningful.
  */
 export const MIN_ANSWER_RATE = 4096;
 
+/** A response whose rate is monitored. */
 export interface WatchedAnswer extends Answer {
-  /** Ends the watch: the answer is out, or cannot be sent. */
+  /** Stops monitoring, when the response has been sent or cannot be sent. */
   end(): void;
 }
 
 /**
- * Watches how fast an answer leaves this process, and hangs up when it stalls or is read too slowly: as long as it is
- * sent, its files take room on disk.
+ * Monitors the rate of a response, and destroys the response if it stalls or is read too slowly. Its files occupy disk
+ * space until it has been sent.
  *
- * @param windowMs how long nothing may leave, and how long the rate is averaged over, in milliseconds
+ * @param windowMs stall timeout, and time over which the rate is averaged, in milliseconds
  */
 export function watchAnswer(res: ServerResponse, windowMs: number): WatchedAnswer {
   const started = performance.now();
   const sentBefore = sentBytes(res);
   const cutOff = (): void => void res.destroy();
   let sent = sentBefore;
-  const watch = setInterval(() => {
+  const timer = setInterval(() => {
     const before = sent;
     sent = sentBytes(res);
     if (sent - before < (MIN_ANSWER_RATE * windowMs) / 1000) cutOff();
@@ -31,12 +33,12 @@ export function watchAnswer(res: ServerResponse, windowMs: number): WatchedAnswe
   res.setTimeout(windowMs, cutOff);
   return {
     cutOff,
-    end: () => clearInterval(watch),
+    end: () => clearInterval(timer),
     bytesPerSecond: () => (sentBytes(res) - sentBefore) / Math.max(1, (performance.now() - started) / 1000),
   };
 }
 
-/** What the kernel has taken over. */
+/** Returns the number of bytes that the kernel has accepted. */
 function sentBytes({ socket }: ServerResponse): number {
   return socket ? socket.bytesWritten - socket.writableLength : 0;
 }

@@ -1,3 +1,4 @@
+/** @module Sends results, and sets the headers that describe them. */
 import { readFileSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
@@ -14,22 +15,24 @@ import { truncate } from '../text.ts';
 import { setLogFields } from './request-log.ts';
 import { watchAnswer } from './response-rate.ts';
 
-/** A result up to this size is still in memory, and goes out with its headers, in one piece. */
+/** Maximum size of a result that is read at once and sent together with the headers, in bytes. */
 const INLINE_MAX_BYTES = 128 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 
-/** What sending needs to know besides the result. */
+/** Options for sending a result. */
 export interface SendOptions {
   readonly format: OutputType;
-  /** How long nothing may leave; see {@link watchAnswer}. In milliseconds. */
+  /** Stall timeout in milliseconds; see {@link watchAnswer}. */
   readonly stallMs: number;
-  /** Where the bytes of the result are counted. */
+  /** Disk space accounting of the request. */
   readonly room: RequestRoom;
 }
 
 /**
- * Sends a converted file from disk, as an attachment called `name`, and waits until it is out. What takes longer to send
- * has no name on the disk meanwhile.
+ * Sends a converted file as an attachment called `name`, and resolves when it has been sent. A larger file is unlinked
+ * before it is sent.
+ *
+ * @throws {ClientDisconnectedError} when the client disconnects
  */
 export async function sendResult(
   res: Response,
@@ -41,15 +44,15 @@ export async function sendResult(
   res.setHeader('Content-Length', bytes);
   res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiFallback(name) }));
   res.setHeader('Cache-Control', 'no-store');
-  const answer = watchAnswer(res, stallMs);
-  room.sending(answer);
+  const watch = watchAnswer(res, stallMs);
+  room.sending(watch);
   try {
     if (bytes <= INLINE_MAX_BYTES) await finished(res.end(readFileSync(path)));
     else await sendStream(res, path);
   } catch (cause) {
     throw toSendError(cause);
   } finally {
-    answer.end();
+    watch.end();
   }
 }
 
@@ -63,14 +66,14 @@ async function sendStream(res: Response, path: string): Promise<void> {
   }
 }
 
-/** Where the time of a request went, in milliseconds. */
+/** Time spent in each phase of a request, in milliseconds. */
 interface Durations {
   readonly upload: number;
   readonly queue: number;
   readonly convert: number;
 }
 
-/** Says it to the client, as `Server-Timing`, and to the log. */
+/** Sets the `Server-Timing` header and the log fields for the durations. */
 export function setServerTiming(res: Response, durations: Durations): void {
   const { upload, queue, convert } = durations;
   setLogFields(res, {
@@ -82,38 +85,38 @@ export function setServerTiming(res: Response, durations: Durations): void {
   res.setHeader('Server-Timing', entries.join(', '));
 }
 
-/** `X-Conversion-Notes`: what a result lacks, as a list of tokens; absent when there is nothing to say. */
-
-const HEADER = 'X-Conversion-Notes';
-/** More numbers than this would make the header longer than some clients read. */
+/** Header with a list of tokens for what the result lacks compared with the input. Absent if the list is empty. */
+const NOTES_HEADER = 'X-Conversion-Notes';
+/** Maximum number of file indexes per token. Some clients cannot read a longer header. */
 const MAX_FILE_NUMBERS = 100;
 
+/** Sets `X-Conversion-Notes` for one file. */
 export function setNotes(res: Response, notes: readonly Note[]): void {
-  if (notes.length > 0) res.setHeader(HEADER, notes.join(', '));
+  if (notes.length > 0) res.setHeader(NOTES_HEADER, notes.join(', '));
 }
 
 /**
- * The notes of several files: each token once, with the places, from 0, of the files it is about,
- * as a parameter (RFC 9651): `first-frame-only;files="0 3", alpha-flattened;files="1"`.
+ * Sets `X-Conversion-Notes` for several files. Each token occurs once, with the indexes of its files, from 0, as a
+ * parameter (RFC 9651): `first-frame-only;files="0 3", alpha-flattened;files="1"`.
  */
 export function setNotesOfMany(res: Response, notes: readonly (readonly Note[])[]): void {
-  const places = new Map<Note, number[]>();
-  for (const [place, tokens] of notes.entries()) {
-    for (const token of tokens) places.set(token, [...(places.get(token) ?? []), place]);
+  const indexesByToken = new Map<Note, number[]>();
+  for (const [index, tokens] of notes.entries()) {
+    for (const token of tokens) indexesByToken.set(token, [...(indexesByToken.get(token) ?? []), index]);
   }
-  const items = [...places].map(([token, files]) =>
+  const items = [...indexesByToken].map(([token, files]) =>
     files.length > MAX_FILE_NUMBERS ? token : `${token};files="${files.join(' ')}"`,
   );
-  if (items.length > 0) res.setHeader(HEADER, items.join(', '));
+  if (items.length > 0) res.setHeader(NOTES_HEADER, items.join(', '));
 }
 
-/** An ASCII stand-in for clients that cannot read `filename*`. A name is cut before it is normalized. */
+/** Returns an ASCII file name for clients that do not support `filename*`. Truncates before normalizing. */
 export function asciiFallback(name: string): string {
   const plain = truncate(name, MAX_NAME_UNITS).normalize('NFKD').replace(/\p{M}/gu, '');
   return plain.replace(/[^\x20-\x7e]+/g, '_').replace(/["\\%]/g, '_');
 }
 
-/** A signal that fires when the client goes away before its answer is complete. */
+/** Returns a signal that aborts when the client disconnects before the response is complete. */
 export function disconnectSignal(res: ServerResponse): AbortSignal {
   const controller = new AbortController();
   res.once('close', () => {
@@ -122,7 +125,7 @@ export function disconnectSignal(res: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-/** What Node says when the other end of a stream is not there any more. */
+/** Node.js error codes that mean that the client has disconnected. */
 const DISCONNECT_CODES = [
   'ERR_STREAM_PREMATURE_CLOSE',
   'ERR_STREAM_UNABLE_TO_PIPE',
@@ -131,7 +134,7 @@ const DISCONNECT_CODES = [
   'EPIPE',
 ];
 
-/** Why an answer could not be sent: the client left, or something of ours that the log should tell. */
+/** Converts an error of sending to a {@link ClientDisconnectedError} if the client caused it. */
 export function toSendError(cause: unknown): unknown {
   const { code } = cause as NodeJS.ErrnoException;
   return code !== undefined && DISCONNECT_CODES.includes(code)

@@ -1,3 +1,4 @@
+/** @module Creates the service from its parts: takes the settings, and returns an app that is ready to listen. */
 import { fileURLToPath } from 'node:url';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
@@ -9,66 +10,70 @@ import { createMetrics } from './metrics.ts';
 import { createSharedStore, type SharedStore } from './redis-store.ts';
 import { loadWebApp } from './routes/web-app.ts';
 
-/** The parts put together: settings in, an app that is ready to listen out. */
+const WEB_APP_DIR = fileURLToPath(new URL('../../dist/web', import.meta.url));
 
-const PAGE = fileURLToPath(new URL('../../dist/web', import.meta.url));
-
+/** A running service. The caller listens for connections. */
 export interface Service extends Pick<ConversionEngine, 'toolchain' | 'capabilities' | 'layers' | 'close'> {
   readonly app: Express;
-  /** From now on new requests are refused. */
+  /** Rejects new requests from now on. */
   drain(): void;
 }
 
+/** Options of {@link createService}. */
 export interface ServiceOptions {
   readonly config: Config;
   readonly version: string;
   readonly log: Logger;
-  /** See {@link createApp}. */
+  /** Monotonic clock for the rate limit, in milliseconds; see {@link createApp}. */
   readonly now?: () => number;
-  /** See {@link createMetrics}; by default there may be others in this process. */
+  /** See {@link createMetrics}. Default: false, because a process may run several services. */
   readonly collectProcessMetrics?: boolean;
-  /** How many lines of the log could not be written so far. */
+  /** Returns the number of log lines dropped since the start. */
   readonly droppedLogLines?: () => number;
 }
 
 /**
- * Starts everything but the listener. Whatever it throws, nothing that it started is left.
+ * Starts everything except the HTTP server. If it throws, it first stops everything that it has started.
  *
- * @throws Unusable as {@link createConversionEngine} does
+ * @throws {StartupError} see {@link createConversionEngine}
  */
 export async function createService({
   config,
   version,
   log,
   now,
-  collectProcessMetrics: wholeProcess = false,
+  collectProcessMetrics = false,
   droppedLogLines = () => 0,
 }: ServiceOptions): Promise<Service> {
   const metrics = createMetrics({
     version,
-    collectProcessMetrics: wholeProcess,
+    collectProcessMetrics,
     readGauges: async () => ({
-      ...load(),
+      ...stats(),
       reservedBytes: workspaces.reserved(),
       freeBytes: await workspaces.free(),
       droppedLogLines: droppedLogLines(),
     }),
   });
-  const mill = await createConversionEngine(config, log, {
+  const engine = await createConversionEngine(config, log, {
     ...metrics,
-    // The trials of the probe are nobody's conversions.
+    // Do not count the conversions of the health check.
     conversion: (conversion) => conversion.client !== undefined && metrics.conversion(conversion),
   });
-  const { toolchain, capabilities, layers, convert, workspaces, stats: load } = mill;
-  let counters: SharedStore | undefined;
+  const { toolchain, capabilities, layers, convert, workspaces, stats } = engine;
+  let sharedStore: SharedStore | undefined;
   const close = async (): Promise<void> => {
-    counters?.close();
-    await mill.close();
+    sharedStore?.close();
+    await engine.close();
   };
   try {
     if (config.REDIS_URL !== undefined)
-      counters = await createSharedStore({ url: config.REDIS_URL, log, onShared: metrics.rateLimitShared });
-    const page = loadWebApp(PAGE);
+      sharedStore = await createSharedStore({
+        url: config.REDIS_URL,
+        log,
+        onShared: metrics.rateLimitShared,
+      });
+    const page = loadWebApp(WEB_APP_DIR);
     if (!page) log.warn('the web page is not built: npm run build');
     let draining = false;
     const app = createApp({
@@ -81,7 +86,7 @@ export async function createService({
         convert,
         workspaces,
         metrics,
-        sharedStore: counters,
+        sharedStore,
         page,
       },
       isHealthy: createHealthCheck(convert, workspaces),
@@ -93,7 +98,7 @@ export async function createService({
     };
     return { app, toolchain, capabilities, layers, drain, close };
   } catch (error) {
-    await close(); // its shells and workers would keep the process alive
+    await close(); // running launchers and workers would keep the process alive
     throw error;
   }
 }

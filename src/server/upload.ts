@@ -1,3 +1,7 @@
+/**
+ * @module Receives multipart bodies and stores their files in the workspace. Limits are enforced while the bytes
+ * arrive.
+ */
 import type { IncomingMessage } from 'node:http';
 import busboy from 'busboy';
 import type { TextField } from '../conversion/form-options.ts';
@@ -13,45 +17,54 @@ import {
 import { MultipartNormalizer } from './multipart/normalizer.ts';
 import { parseParameters } from './multipart/parameters.ts';
 
-/** Multipart body → files in the workspace. Limits are kept while the bytes arrive, not after. */
-
+/** Limits and field names of an upload. */
 export interface UploadOptions extends FileCollectorOptions {
-  /** The name that file parts must have; others that mean the same. */
+  /** Required name of file parts. */
   readonly fileField: string;
+  /** Other accepted names of file parts. */
   readonly fileFieldAliases: readonly string[];
-  /** For the whole body, in milliseconds. */
+  /** Timeout for the entire body, in milliseconds. */
   readonly timeoutMs: number;
-  /** How long a client may send less than {@link MIN_BYTES_PER_SECOND}, in milliseconds; by default {@link RATE_WINDOW_MS}. */
+  /** Time over which the rate of the upload is averaged, in milliseconds. Default: {@link RATE_WINDOW_MS}. */
   readonly rateWindowMs?: number;
-  /** Whether the request goes on without a file that is no good, by the fields that came before it. */
+  /** Returns whether to skip an invalid file, by the text fields in front of it. */
   readonly skipInvalid: (fields: readonly TextField[]) => boolean;
 }
 
+/** The content of a multipart body. */
 export interface Upload {
   readonly fields: readonly TextField[];
-  /** In the order they came. */
+  /** All files in the order of the request. */
   readonly files: readonly (ReceivedFile | RefusedFile)[];
 }
 
-/** Bytes a second: a tenth of what the slowest mobile networks carry. Who sends less holds a place for nothing. */
+/**
+ * Minimum rate of an upload, in bytes per second: a tenth of the rate of the slowest mobile networks. Slower uploads
+ * are aborted so that they do not occupy a connection.
+ */
 export const MIN_BYTES_PER_SECOND = 1024;
+/** Time over which the rate of an upload is averaged, in milliseconds. */
 const RATE_WINDOW_MS = 10_000;
 
-/** No field that means anything here is longer, and no form has more of them. */
+/** Maximum size of a text field, in bytes. All known fields are shorter. */
 const MAX_FIELD_BYTES = 1024;
+/** Maximum number of text fields. */
 export const MAX_FIELDS = 100;
-/** As a quoted string (RFC 2046, section 5.1.1, has 70 characters, fewer kinds of them, and no blank at the end). */
+/**
+ * Valid boundary: 1 to 70 printable ASCII characters, with no blank at the end. RFC 2046, section 5.1.1 allows fewer
+ * kinds of characters.
+ */
 const BOUNDARY = /^[ -~]{0,69}[!-~]$/;
 
 /**
- * Receives a request's body.
+ * Receives the multipart body of a request, and stores its files in the workspace.
  *
- * The first thing wrong ends it: the error is thrown once nothing is written any
- * more, while the rest of the body is read and thrown away, because most clients
- * only look at the answer when they have sent everything.
+ * The first error ends the upload. It is thrown when no file is being written any more. The rest of the body is
+ * discarded, because most clients read the response only after they have sent the entire request.
  *
- * @param signal fires when the client has left, also after it has sent everything
- * @throws ServiceError for what the client did wrong, ClientGone when it left
+ * @param signal aborts when the client disconnects, also after it has sent everything
+ * @throws {ServiceError} for an invalid request
+ * @throws {ClientDisconnectedError} when the client disconnects
  */
 export async function receiveUpload(
   req: IncomingMessage,
@@ -59,12 +72,12 @@ export async function receiveUpload(
   rules: UploadOptions,
   signal: AbortSignal,
 ): Promise<Upload> {
-  // Who left before anybody listened would otherwise be waited for until the deadline.
+  // No event follows for a client that has already disconnected: the upload would last until the timeout.
   if (req.destroyed) throw new ClientDisconnectedError();
   const { normalizer, parser } = openParser(req);
   const fields: TextField[] = [];
-  const halted = new AbortController();
-  const intake = createFileCollector(workspace, rules, halted.signal);
+  const halt = new AbortController();
+  const collector = createFileCollector(workspace, rules, halt.signal);
   let parts = 0;
   let writing: Promise<unknown> = Promise.resolve();
   let failure: Error | undefined;
@@ -72,14 +85,14 @@ export async function receiveUpload(
   const stop = (error: Error): void => {
     if (failure) return;
     failure = error;
-    halted.abort();
+    halt.abort();
     req.unpipe(normalizer);
     req.resume();
     normalizer.destroy();
     parser.destroy();
   };
   const timer = setTimeout(() => stop(serviceError('UPLOAD_TIMEOUT', rules.timeoutMs)), rules.timeoutMs);
-  const watch = monitorRate(req, rules.rateWindowMs ?? RATE_WINDOW_MS, () =>
+  const rateTimer = monitorRate(req, rules.rateWindowMs ?? RATE_WINDOW_MS, () =>
     stop(serviceError('UPLOAD_TOO_SLOW', MIN_BYTES_PER_SECOND)),
   );
   const { promise: parsed, resolve: parserClosed } = Promise.withResolvers<void>();
@@ -89,17 +102,17 @@ export async function receiveUpload(
     if (value !== '' && isFileField(name, rules)) stop(serviceError('FILE_AS_TEXT', name));
   });
   parser.on('file', (field: string | undefined, stream, { filename }) => {
-    stream.on('error', () => {}); // a body cut short is told by the parser, too
-    // The parser finishes its chunk even when it has been stopped: a file in it would never end.
+    stream.on('error', () => {}); // the parser reports an incomplete body, too
+    // The parser finishes its chunk even after it has been stopped. A file in that chunk would never end.
     if (failure) return void stream.destroy();
-    const wrong = validatePart(field, rules, parts);
-    if (wrong) return stop(wrong);
+    const error = validatePart(field, rules, parts);
+    if (error) return stop(error);
     parts += 1;
-    // Left alone when it is not read to its end, since the parser waits for it: what remains is thrown away.
+    // Do not destroy a stream that is not read to its end, since the parser waits for it. Discard the rest instead.
     const bytes = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
-    const goesOn = rules.skipInvalid(fields);
+    const skipInvalid = rules.skipInvalid(fields);
     writing = writing
-      .then(() => (failure ? undefined : intake.take(filename, bytes, goesOn)))
+      .then(() => (failure ? undefined : collector.take(filename, bytes, skipInvalid)))
       .then(() => void stream.resume(), stop);
   });
   parser.on('fieldsLimit', () => stop(serviceError('TOO_MANY_FIELDS', MAX_FIELDS)));
@@ -114,28 +127,28 @@ export async function receiveUpload(
   await parsed;
   await writing;
   clearTimeout(timer);
-  clearInterval(watch);
+  clearInterval(rateTimer);
   if (failure) throw failure;
-  if (intake.files.length === 0) throw serviceError('NO_FILE', rules.fileField);
-  return { fields, files: intake.files };
+  if (collector.files.length === 0) throw serviceError('NO_FILE', rules.fileField);
+  return { fields, files: collector.files };
 }
 
-/** Calls `tooSlow` when a client sends next to nothing for a while, and it is not we who keep it waiting. */
-function monitorRate(req: IncomingMessage, patienceMs: number, tooSlow: () => void): NodeJS.Timeout {
+/** Calls `onTooSlow` if the client sends too little within a window while the server is ready to receive. */
+function monitorRate(req: IncomingMessage, windowMs: number, onTooSlow: () => void): NodeJS.Timeout {
   let before = req.socket.bytesRead;
   return setInterval(() => {
     const received = req.socket.bytesRead - before;
     before += received;
-    const ours = req.complete || req.isPaused();
-    if (!ours && received < (MIN_BYTES_PER_SECOND * patienceMs) / 1000) tooSlow();
-  }, patienceMs);
+    const serverIsBusy = req.complete || req.isPaused();
+    if (!serverIsBusy && received < (MIN_BYTES_PER_SECOND * windowMs) / 1000) onTooSlow();
+  }, windowMs);
 }
 
-/** How much a request's body may have: what it says, or all that is allowed. */
+/** Returns the maximum size of the request's files, in bytes: its `Content-Length`, or the limit if that is less. */
 export function expectedBytes(req: IncomingMessage, { maxFiles, maxFileBytes }: UploadOptions): number {
-  const most = maxFiles * maxFileBytes;
-  const said = Number(req.headers['content-length'] ?? most);
-  return Math.min(Number.isFinite(said) ? said : most, most);
+  const limit = maxFiles * maxFileBytes;
+  const announced = Number(req.headers['content-length'] ?? limit);
+  return Math.min(Number.isFinite(announced) ? announced : limit, limit);
 }
 
 function openParser(req: IncomingMessage): { normalizer: MultipartNormalizer; parser: busboy.Busboy } {
@@ -147,7 +160,7 @@ function openParser(req: IncomingMessage): { normalizer: MultipartNormalizer; pa
   const quoted = boundary.replace(/["\\]/g, '\\$&');
   return {
     normalizer: new MultipartNormalizer(boundary),
-    // Every part is a file or a text field, so that the limits on these are limits on all parts.
+    // Every part is a file or a text field, so the limits on these are limits on all parts.
     parser: busboy({
       headers: { 'content-type': `multipart/form-data; boundary="${quoted}"` },
       defParamCharset: 'utf8',

@@ -34,7 +34,7 @@ describe('imagemill convert', () => {
   const formatOf = async (name: string) => (await sharp(join(folder, name)).metadata()).format;
   const nothingInTemp = async () => expect(await readdir(temp), 'left in TEMP_DIR').to.deep.equal([]);
 
-  it('makes what the extension of -o says, says what became of the size, and leaves nothing in TEMP_DIR', async () => {
+  it('converts to the format of the extension of -o, prints the change in size, and leaves no files in TEMP_DIR', async () => {
     await put('scene.jpg', 'photo.jpg');
     const { status, lines, complaints } = await run(['photo.jpg', '-o', 'photo.webp']);
     expect([status, complaints]).to.deep.equal([0, []]);
@@ -45,7 +45,7 @@ describe('imagemill convert', () => {
     await nothingInTemp();
   });
 
-  it('keeps the sub-folders of a folder, passes over what is no image, and names what is called one and is none', async () => {
+  it('keeps subfolders, skips files that are not images, and reports a file with an image extension and other content', async () => {
     await mkdir(join(folder, 'photos/2024/may'), { recursive: true });
     await put('scene.png', 'photos/a.png');
     await put('scene.jpg', 'photos/2024/may/b.jpg');
@@ -62,13 +62,13 @@ describe('imagemill convert', () => {
     expect(await formatOf('small/2024/may/b.png')).to.equal('png');
   });
 
-  it('does not convert its own results when they are inside of the folder', async () => {
+  it('does not convert its own results when the output folder is inside the input folder', async () => {
     await put('scene.png', 'a.png');
     for (const _ of [1, 2]) expect((await run(['.', '-o', 'out', '--force'])).status).to.equal(0);
     expect(await files()).to.deep.equal(['a.png', 'out/a.webp']);
   });
 
-  it('takes patterns, and counts sub-folders from where the pattern begins', async () => {
+  it('expands patterns, and keeps subfolders relative to the first wildcard', async () => {
     await mkdir(join(folder, 'photos/2024'), { recursive: true });
     await put('scene.jpg', 'photos/a.jpg');
     await put('scene.jpg', 'photos/2024/b.jpg');
@@ -77,7 +77,7 @@ describe('imagemill convert', () => {
     expect(await files('out')).to.deep.equal(['2024/b.webp', 'a.webp']);
   });
 
-  it('replaces nothing without --force', async () => {
+  it('replaces an existing file only with --force', async () => {
     await put('scene.jpg', 'photo.jpg');
     await writeFile(join(folder, 'photo.webp'), 'precious');
     const refused = await run(['photo.jpg', '-o', 'photo.webp']);
@@ -91,7 +91,7 @@ describe('imagemill convert', () => {
     expect(await files()).to.deep.equal(['photo.jpg', 'photo.webp']);
   });
 
-  it('replaces nothing that comes to be while it converts', async () => {
+  it('does not replace a file that is created during the conversion', async () => {
     await put('scene.jpg', 'photo.jpg');
     const late = join(folder, 'photo.webp');
     const body = `printf precious > ${late}; cp ${fixturePath('scene.webp')} image.webp`;
@@ -104,7 +104,7 @@ describe('imagemill convert', () => {
     expect(await files()).to.deep.equal(['photo.jpg', 'photo.webp']);
   });
 
-  it('says why a result cannot be put where it was wanted', async () => {
+  it('reports why a result cannot be written', async () => {
     await put('scene.jpg', 'photo.jpg');
     await writeFile(join(folder, 'file'), '');
     const { status, complaints } = await run(['photo.jpg', '-o', 'file/photo.webp']);
@@ -125,7 +125,7 @@ describe('imagemill convert', () => {
     expect(await readFile(join(folder, 'a.webp'))).to.deep.equal(await fixture('scene.webp'));
   });
 
-  it('with --json prints an object a line, and converts the rest when one file is damaged', async () => {
+  it('prints one JSON object per line with --json, and converts the other files when some fail', async () => {
     await put('scene.jpg', 'good.jpg');
     await put('moving.gif', 'moving.gif');
     await cp(edgeCasePath('cut-off.png'), join(folder, 'bad.png'));
@@ -135,23 +135,23 @@ describe('imagemill convert', () => {
       ...['--format', 'jpg', '--json'],
     ]);
     expect([status, complaints]).to.deep.equal([1, []]);
-    const said = new Map(lines.map((line) => JSON.parse(line)).map((one) => [one.input, one]));
-    const { bytesAfter, ms, ...good } = said.get('good.jpg');
+    const output = new Map(lines.map((line) => JSON.parse(line)).map((one) => [one.input, one]));
+    const { bytesAfter, ms, ...good } = output.get('good.jpg');
     expect(good).to.deep.equal({ input: 'good.jpg', output: 'out/good.jpg', bytesBefore: 3266, notes: [] });
     expect(bytesAfter).to.equal((await readFile(join(folder, 'out/good.jpg'))).length);
     expect(ms).to.be.a('number');
-    expect(said.get('moving.gif').notes).to.include('first-frame-only');
-    expect(said.get('bad.png').error).to.deep.equal({
+    expect(output.get('moving.gif').notes).to.include('first-frame-only');
+    expect(output.get('bad.png').error).to.deep.equal({
       code: 'DAMAGED',
       message: 'bad.png is damaged or not a valid PNG image.',
     });
-    expect(said.get('empty.jpg').error.code).to.equal('EMPTY_FILE');
-    expect(said.get('none.jpg').error.code).to.equal('NO_SUCH_FILE');
+    expect(output.get('empty.jpg').error.code).to.equal('EMPTY_FILE');
+    expect(output.get('none.jpg').error.code).to.equal('NO_SUCH_FILE');
     expect(await files('out')).to.deep.equal(['good.jpg', 'moving.jpg']);
     await nothingInTemp();
   });
 
-  it('gives results of the same name numbers, as the service does in a ZIP', async () => {
+  it('numbers results with the same name, as in a ZIP archive of the service', async () => {
     await put('scene.jpg', 'scene.jpg');
     await put('scene.png', 'SCENE.png');
     expect((await run(['scene.jpg', 'SCENE.png', '-o', 'out/'])).status).to.equal(0);
@@ -166,7 +166,7 @@ describe('imagemill convert', () => {
     expect([...stdout.subarray(-2)], 'nothing follows the picture').to.deep.equal([0xff, 0xd9]);
   });
 
-  it('does not mind when nobody reads what it prints', async () => {
+  it('prints no error when the reader of standard output exits early', async () => {
     const { stderr } = await promisify(execFile)('/bin/sh', [
       '-c',
       '"$0" "$1" convert --help | true',
@@ -176,7 +176,7 @@ describe('imagemill convert', () => {
     expect(stderr).to.equal('');
   });
 
-  it('keeps the limits of the service, and says which setting moves them', async () => {
+  it('enforces the limits of the service, and names the setting that raises them', async () => {
     await put('scene.jpg', 'photo.jpg');
     const env = { MAX_FILE_BYTES: '1000' };
     const { status, complaints } = await run(['photo.jpg', '-o', 'photo.webp'], { env });
@@ -186,7 +186,7 @@ describe('imagemill convert', () => {
     ]);
   });
 
-  it('gives the very bytes that the service gives', async () => {
+  it('creates the same bytes as the service', async () => {
     const own = await startService();
     try {
       for (const [name, fields, flags] of [
@@ -212,7 +212,7 @@ describe('imagemill convert', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const) {
-    it(`at ${signal} stops the tools, leaves nothing behind and ends with ${status}`, async () => {
+    it(`kills the tools on ${signal}, leaves no files, and exits with ${status}`, async () => {
       await put('scene.jpg', 'photo.jpg');
       const pidFile = join(await makeTempDir('pid'), 'pid');
       const body = `echo $$ > ${pidFile}; touch image.webp; sleep 60`;
@@ -232,7 +232,7 @@ describe('imagemill convert', () => {
     });
   }
 
-  it('does not wait for standard input when it is to end', async () => {
+  it('exits on SIGINT while it waits for standard input', async () => {
     const { status } = await run(['-', '-o', 'a.webp'], {
       input: 'never',
       async meanwhile(pid) {
@@ -246,7 +246,7 @@ describe('imagemill convert', () => {
     await nothingInTemp();
   });
 
-  it('shows a bar on a terminal, and none of it elsewhere', async () => {
+  it('shows a progress bar on a terminal only', async () => {
     await put('scene.jpg', 'a.jpg');
     await put('scene.png', 'b.png');
     const line = `TEMP_DIR=${temp} ${process.execPath} ${MAIN} convert a.jpg b.png -o out/`;
@@ -261,27 +261,27 @@ describe('imagemill convert', () => {
     expect([stdout.includes('█'), complaints]).to.deep.equal([false, []]);
   });
 
-  describe('ends with 2 when', () => {
+  describe('exits with 2 when', () => {
     for (const [why, args, complaint] of [
       [
-        'a value is wrong',
+        'the value of an option is invalid',
         ['a.jpg', '-o', 'b.webp', '-q', '0'],
         'Invalid --quality "0": expected a whole number from 1 to 100.',
       ],
       ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--fast'], "unknown option '--fast'"],
       ['-o is missing', ['a.jpg'], "required option '-o, --output <path>' not specified"],
       [
-        'the format cannot be told',
+        'the output format is unknown',
         ['a.jpg', '-o', 'b'],
         '-o b has no extension: say --format, or end it with a slash when it is a folder.',
       ],
       [
-        'format and extension differ',
+        '--format and the extension of -o differ',
         ['a.jpg', '-o', 'b.png', '-f', 'webp'],
         '-o b.png and --format webp contradict each other.',
       ],
       [
-        'several files would be one',
+        '-o is one file for several inputs',
         ['a.jpg', 'b.jpg', '-o', 'c.webp'],
         '-o c.webp is one file, for several inputs: a folder ends with a slash.',
       ],
@@ -292,7 +292,7 @@ describe('imagemill convert', () => {
       });
     }
 
-    it('there are no tools, and says what to do', async () => {
+    it('there are no tools, and names the Debian packages', async () => {
       await put('scene.jpg', 'a.jpg');
       const { status, complaints } = await run(['a.jpg', '-o', 'b.webp'], { env: { PATH: temp } });
       expect(status).to.equal(2);

@@ -30,7 +30,7 @@ describe('imagemill doctor', () => {
     return { status, row: (name: string) => checks.find((check) => check.name === name) };
   };
 
-  it('where all is well ends with 0, in lines of 80 letters, and leaves nothing behind', async () => {
+  it('exits with 0 on a complete machine, prints at most 80 columns, and leaves no files', async () => {
     const { status, lines, complaints } = await run();
     expect([status, complaints]).to.deep.equal([0, []]);
     expect(lines.filter((line) => line.length > 80)).to.deep.equal([]);
@@ -46,7 +46,7 @@ describe('imagemill doctor', () => {
     expect(await readdir(temp)).to.deep.equal([]);
   });
 
-  it('without tools ends with 2 and names the packages', async () => {
+  it('exits with 2 and names the Debian packages when there are no tools', async () => {
     const { status, row } = await rowsOf({ PATH: await makeTempDir('no-tools') });
     expect(status).to.equal(2);
     expect(row('ImageMagick')?.advice).to.deep.equal(['apt install imagemagick']);
@@ -54,7 +54,7 @@ describe('imagemill doctor', () => {
     expect(row('conversion')?.state).to.equal('fail');
   });
 
-  it('with an ImageMagick that does not obey ends with 2', async () => {
+  it('exits with 2 when ImageMagick does not enforce the policy', async () => {
     const magick = await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp`);
     await writeFile(magick, (await readFile(magick, 'utf8')).replace('@-") exit 1', '@-") exit 0'));
     const { status, row } = await rowsOf({ MAGICK_BIN: magick, SANDBOX: 'off' });
@@ -62,13 +62,13 @@ describe('imagemill doctor', () => {
     expect(row('policy')?.found).to.include('does not obey the policy');
   });
 
-  it('with a tool that cannot convert ends with 2', async () => {
+  it('exits with 2 when conversions fail', async () => {
     const { status, row } = await rowsOf({ MAGICK_BIN: await fakeMagick('exit 1'), SANDBOX: 'off' });
     expect([status, row('policy')?.state, row('conversion')?.state]).to.deep.equal([2, 'ok', 'fail']);
     expect(row('confinement')?.advice).to.deep.equal(['unset SANDBOX']);
   });
 
-  it('names every wrong setting and looks at the rest all the same', async () => {
+  it('names every invalid setting and checks everything else', async () => {
     const { status, lines } = await run({ MAX_PIXELS: 'x', PORT: '-1', TEMP_DIR: '/etc/passwd/folder' });
     expect(status).to.equal(2);
     const text = lines.join('\n');
@@ -79,7 +79,7 @@ describe('imagemill doctor', () => {
     expect(text).to.match(/^ok {4}ImageMagick/m);
   });
 
-  it('warns when there is no room for a full batch, and when the shared counters do not answer', async () => {
+  it('warns when the disk has no room for a full batch, and when Redis does not respond', async () => {
     const { status, row } = await rowsOf({
       ...{ MAX_FILE_BYTES: String(2 ** 31), MAX_BATCH_FILES: '1000' },
       REDIS_URL: 'redis://:secret@127.0.0.1:1',
@@ -89,7 +89,7 @@ describe('imagemill doctor', () => {
     expect(JSON.stringify(row('REDIS_URL'))).to.not.include('secret');
   });
 
-  it('sees by drawing which letters there are', async () => {
+  it('detects by rendering text which scripts have fonts', async () => {
     const { row } = await rowsOf({});
     expect(row('fonts')?.found).to.match(/^SVG text in Latin, Cyrillic, Greek/);
     const folder = await makeTempDir('fonts');
@@ -100,7 +100,7 @@ describe('imagemill doctor', () => {
     expect(fontless.row('fonts')?.found).to.match(/^SVG text in no script; only boxes for Latin/);
   });
 
-  it('is in colours on a terminal, unless NO_COLOR is set', async () => {
+  it('prints colours on a terminal unless NO_COLOR is set', async () => {
     const line = `TEMP_DIR=${temp} ${process.execPath} ${MAIN} doctor`;
     const green = '\u001b[32mok';
     expect((await runOnTerminal(line, temp)).shown).to.include(green);

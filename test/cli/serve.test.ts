@@ -13,7 +13,7 @@ import { eventually, isRunning } from '../helpers/util.ts';
 const ROOT = new URL('../..', import.meta.url).pathname;
 
 describe('imagemill serve', function () {
-  this.timeout(90_000); // each starts the program, some several times
+  this.timeout(90_000); // each test starts the program, some several times
 
   const processes: ServiceProcess[] = [];
   const start: typeof startProcess = (...how) => {
@@ -26,12 +26,12 @@ describe('imagemill serve', function () {
     await Promise.all(processes.splice(0).map((started) => started.ended()));
   });
 
-  /** What a shell needs to give the service a standard output of its own, as the file `log` in the folder `$0`. */
+  /** Shell command that appends the standard output of the service to the file `log` in the folder `$0`. */
   const APPEND = 'exec "$@" >>"$0/log"';
   const isAddress = (log: string) => /listening on (http:[^"]+)/.exec(log)?.[1];
 
-  /** Serves requests until lines of the log are dropped, makes room, and expects lines again and a drain on SIGTERM. */
-  async function outlivesItsLog(service: ServiceProcess, log: string, makeRoom: () => Promise<void>) {
+  /** Sends requests until log lines are dropped, makes room, and expects new log lines and a drain on SIGTERM. */
+  async function expectLogRecovery(service: ServiceProcess, log: string, makeRoom: () => Promise<void>) {
     const origin = await eventually(async () => isAddress(await readFile(log, 'utf8').catch(() => '')));
     const dropped = async (): Promise<number> => {
       const { status, body } = await sendForm(`${origin}/metrics`);
@@ -50,33 +50,33 @@ describe('imagemill serve', function () {
     expect(await service.ended()).to.equal(0);
   }
 
-  it('drops lines of its log while the disk is full, and serves, drains and logs again when there is room', async function () {
+  it('drops log lines while the disk is full, keeps serving, and logs again when there is room', async function () {
     const folder = await makeTempDir('full-disk');
-    const apart = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-ec'];
+    const inNamespace = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-ec'];
     const mount = 'mount -t tmpfs -o size=64k tmpfs "$0"';
-    const mounted = spawnSync(apart[0] as string, [...apart.slice(1), mount, folder]);
+    const mounted = spawnSync(inNamespace[0] as string, [...inNamespace.slice(1), mount, folder]);
     requires(this, 'mounts', mounted.status === 0);
     const fill = 'head -c 57344 /dev/zero >"$0/filler"';
     const service = start({ TEMP_DIR: await makeTempDir('log') }, [
-      ...apart,
+      ...inNamespace,
       `${mount}; ${fill}; ${APPEND}`,
       folder,
     ]);
-    // The disk is in the mount namespace of the service alone.
+    // The disk exists only in the mount namespace of the service.
     const disk = `/proc/${service.pid}/root${folder}`;
-    await outlivesItsLog(service, `${disk}/log`, () => rm(`${disk}/filler`));
+    await expectLogRecovery(service, `${disk}/log`, () => rm(`${disk}/filler`));
   });
 
-  it('drops lines of its log when that file may not grow, and logs again when it is emptied', async () => {
+  it('drops log lines when the log file has reached its maximum size, and logs again when it is emptied', async () => {
     const folder = await makeTempDir('largest-file');
     const service = start({ TEMP_DIR: await makeTempDir('log') }, [
       ...['sh', '-ec', `ulimit -S -f 8; ${APPEND}`, folder],
     ]);
     const log = join(folder, 'log');
-    await outlivesItsLog(service, log, () => truncate(log));
+    await expectLogRecovery(service, log, () => truncate(log));
   });
 
-  it('drops lines of its log when nobody reads them any more', async () => {
+  it('drops log lines and keeps serving when the reader of standard output has exited', async () => {
     const service = start({ TEMP_DIR: await makeTempDir('log') });
     const base = await service.base();
     service.child.stdout?.destroy();
@@ -90,21 +90,21 @@ describe('imagemill serve', function () {
     expect(await service.ended()).to.equal(0);
   });
 
-  it('ends with 2 at once for a REDIS_URL that its client would refuse, and so do the other commands', async () => {
+  it('exits with 2 for a REDIS_URL that the Redis client rejects, as do the other commands', async () => {
     const REDIS_URL = 'redis://:secret@127.0.0.1:6379/cache';
     const TEMP_DIR = await makeTempDir('redis-url');
-    for (const words of [['serve'], ['doctor'], ['convert', 'a.png', '-o', 'b.png']]) {
-      const { status, stdout, complaints } = await runCommand(words, { env: { REDIS_URL, TEMP_DIR } });
-      const said = stdout.toString() + complaints.join('\n');
-      expect(status, words[0]).to.equal(2);
-      expect(said).to.include('REDIS_URL="…": expected redis://host:port').and.not.include('secret');
-      expect(said, 'a stack').to.not.match(/^\s+at /m);
+    for (const args of [['serve'], ['doctor'], ['convert', 'a.png', '-o', 'b.png']]) {
+      const { status, stdout, complaints } = await runCommand(args, { env: { REDIS_URL, TEMP_DIR } });
+      const output = stdout.toString() + complaints.join('\n');
+      expect(status, args[0]).to.equal(2);
+      expect(output).to.include('REDIS_URL="…": expected redis://host:port').and.not.include('secret');
+      expect(output, 'a stack').to.not.match(/^\s+at /m);
     }
     expect(await readdir(TEMP_DIR)).to.deep.equal([]);
   });
 
-  it('ends all that it started when the last step of its start fails', async () => {
-    // A copy of the program that lacks the page of the API reference, which is read after the tools were started.
+  it('stops everything that it has started when the last step of the startup fails', async () => {
+    // A copy of the program without the page of the API reference, which is read after the tools have been started.
     const copy = await makeTempDir('broken-install');
     for (const name of ['src', 'assets', 'package.json'])
       await cp(join(ROOT, name), join(copy, name), { recursive: true });
@@ -115,14 +115,14 @@ describe('imagemill serve', function () {
     expect(await service.ended()).to.equal(1);
     expect(service.output()).to.include('"cannot serve"').and.include('index.html');
     expect(await readdir(TEMP_DIR)).to.deep.equal([]);
-    expect(await processesOf(TEMP_DIR)).to.deep.equal([]);
+    expect(await findProcesses(TEMP_DIR)).to.deep.equal([]);
   });
 
   for (const [setting, label] of [
     ['MAGICK_BIN', 'ImageMagick 6 or 7'],
     ['RSVG_BIN', 'rsvg-convert'],
   ] as const) {
-    it(`ends with 2 when ${setting} is not there or is another program`, async () => {
+    it(`exits with 2 when ${setting} does not exist or is another program`, async () => {
       const ends = async (path: string): Promise<void> => {
         const TEMP_DIR = await makeTempDir('no-tool');
         const service = start({ [setting]: path, TEMP_DIR });
@@ -135,7 +135,7 @@ describe('imagemill serve', function () {
       await Promise.all(['/nonexistent/tool', '/bin/true', '/etc/passwd'].map(ends));
     });
 
-    it(`is said by doctor not to serve when ${setting} is another program`, async () => {
+    it(`is reported by doctor as unable to serve when ${setting} is another program`, async () => {
       const { status, lines } = await runCommand(['doctor'], {
         env: { [setting]: '/bin/true', TEMP_DIR: await makeTempDir('no-tool') },
       });
@@ -144,7 +144,7 @@ describe('imagemill serve', function () {
     });
   }
 
-  it('cuts off what is under way at a second SIGTERM, and leaves nothing', async () => {
+  it('aborts requests in progress on a second SIGTERM, and leaves no files', async () => {
     const folder = await makeTempDir('second');
     const MAGICK_BIN = await fakeMagick(`echo $$ > ${folder}/pid; sleep 600`);
     const TEMP_DIR = await makeTempDir('second');
@@ -160,7 +160,7 @@ describe('imagemill serve', function () {
     );
     service.child.kill('SIGTERM');
     await eventually(() => service.output().includes('"draining"'));
-    // Those that come at once are the first one again, as from a terminal.
+    // A signal right after the first one counts as the same signal, as from a terminal.
     service.child.kill('SIGTERM');
     await sendForm(`${await service.base()}/health`).catch(() => {});
     expect(service.output()).to.not.include('signalled again');
@@ -175,8 +175,8 @@ describe('imagemill serve', function () {
   });
 });
 
-/** The processes that work in a folder or were started with it in their arguments. */
-async function processesOf(folder: string): Promise<string[]> {
+/** Returns the processes that have a folder in their arguments, environment or mounts. */
+async function findProcesses(folder: string): Promise<string[]> {
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   const lines = await Promise.all(
     pids.map(async (pid) => {

@@ -3,25 +3,25 @@ import { fixture, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
-describe('a setting of the app', () => {
+describe('the settings of the app', () => {
   const { start, current } = useOwnServices();
-  const allowedFor = async (origin: string) =>
+  const allowedOriginFor = async (origin: string) =>
     (await sendForm(`${current().base}/health`, { headers: { origin } })).headers.get(
       'access-control-allow-origin',
     );
 
-  it('CORS_ORIGIN as a list lets the pages of those sites read the answers, and no others', async () => {
+  it('allow the origins in CORS_ORIGIN, and no others', async () => {
     await start({ CORS_ORIGIN: 'https://a.example,https://b.example' });
-    expect(await allowedFor('https://b.example')).to.equal('https://b.example');
-    expect(await allowedFor('https://c.example')).to.equal(null);
+    expect(await allowedOriginFor('https://b.example')).to.equal('https://b.example');
+    expect(await allowedOriginFor('https://c.example')).to.equal(null);
   });
 
-  it('CORS_ORIGIN=off lets none', async () => {
+  it('allow no origin with CORS_ORIGIN=off', async () => {
     await start({ CORS_ORIGIN: 'off' });
-    expect(await allowedFor('https://a.example')).to.equal(null);
+    expect(await allowedOriginFor('https://a.example')).to.equal(null);
   });
 
-  it('MAX_FILE_BYTES and MAX_BATCH_FILES move the limits, and the messages say where they are', async () => {
+  it('set the limits MAX_FILE_BYTES and MAX_BATCH_FILES, which error messages name', async () => {
     await start({ MAX_FILE_BYTES: '4000', MAX_BATCH_FILES: '2' });
     const photo = new Uint8Array(await fixture('scene.jpg'));
     const send = async (...files: Uint8Array<ArrayBuffer>[]) => {
@@ -38,7 +38,7 @@ describe('a setting of the app', () => {
   });
 });
 
-describe('a probe', () => {
+describe('the probes', () => {
   const { start, current } = useOwnServices();
   const probe = async (path: string) => {
     const { status, headers, body } = await sendForm(`${new URL(current().base).origin}/${path}`);
@@ -48,7 +48,7 @@ describe('a probe', () => {
     return JSON.parse(body.toString()) as { status: string; sandbox?: object };
   };
 
-  it('says that the process lives and is ready, and how the tools are shut in', async () => {
+  it('report ok without counting for the rate limit, and /readyz reports the sandbox layers', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '1' });
     for (let round = 0; round < 3; round += 1) {
       expect(await probe('livez')).to.deep.equal({ status: 'ok' });
@@ -59,7 +59,7 @@ describe('a probe', () => {
     }
   });
 
-  it('says that it is not ready while it shuts down, and still lives', async () => {
+  it('report ok at /livez and 503 at /readyz during shutdown', async () => {
     await start({});
     expect((await sendForm(`${new URL(current().base).origin}/readyz`)).status).to.equal(200);
     current().service.drain();
@@ -67,7 +67,7 @@ describe('a probe', () => {
     expect((await sendForm(`${new URL(current().base).origin}/livez`)).status).to.equal(200);
   });
 
-  it('says that it is not ready when conversions fail', async () => {
+  it('report 503 at /readyz when conversions fail', async () => {
     await start({ MAGICK_BIN: await fakeMagick('exit 1') });
     const { status, body } = await sendForm(`${new URL(current().base).origin}/readyz`);
     expect([status, JSON.parse(body.toString()).status]).to.deep.equal([503, 'failing']);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { archiveBaseName } from '../../src/server/archive-name.ts';
 
-describe('the name of a file in an archive', () => {
+describe('archiveBaseName', () => {
   for (const [given, expected] of [
     ['photo.jpg', 'photo'],
     ['a*b?c<d>e|f"g:h.jpg', 'a_b_c_d_e_f_g_h'],
@@ -18,7 +18,7 @@ describe('the name of a file in an archive', () => {
     ['. . ..png', 'image'],
     [undefined, 'image'],
   ] as const) {
-    it(`is "${expected}" when the client calls it ${given === undefined ? 'nothing' : `"${given}"`}, so that Windows can extract it`, () => {
+    it(`returns "${expected}" for ${given === undefined ? 'a file without a name' : `"${given}"`}`, () => {
       expect(archiveBaseName(given)).to.equal(expected);
     });
   }

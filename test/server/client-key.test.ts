@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { parseAddress } from '../../src/server/client-key.ts';
 
-describe('the address of a client', () => {
+describe('parseAddress', () => {
   for (const [text, address] of [
     ['203.0.113.7', '203.0.113.7'],
     ['203.0.113.7:5555', '203.0.113.7'],
@@ -20,7 +20,7 @@ describe('the address of a client', () => {
     ['[203.0.113.7', undefined],
     ['a'.repeat(9000), undefined],
   ] as const) {
-    it(`in ${JSON.stringify(text.slice(0, 40))} is ${address}`, () => {
+    it(`returns ${address} for ${JSON.stringify(text.slice(0, 40))}`, () => {
       expect(parseAddress(text)).to.equal(address);
     });
   }

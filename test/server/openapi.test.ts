@@ -16,12 +16,12 @@ const documentWith = (settings: Record<string, string> = {}, outputs = OUTPUT_TY
   }) as unknown as Document;
 
 describe('the OpenAPI document', () => {
-  describe('passes every rule that Redocly recommends', () => {
+  describe('passes all recommended rules of Redocly', () => {
     const variants: Record<string, Record<string, string>> = {
-      'with the settings as they come': {},
+      'with the default settings': {},
       'without a rate limit': { RATE_LIMIT_PER_MINUTE: '0' },
       'with a list of origins': { CORS_ORIGIN: 'https://a.example,https://b.example' },
-      'for no other sites': { CORS_ORIGIN: 'off' },
+      'without CORS': { CORS_ORIGIN: 'off' },
       'with the smallest limits': { MAX_FILE_BYTES: '1', MAX_BATCH_FILES: '1', RATE_LIMIT_PER_MINUTE: '1' },
     };
     for (const [what, settings] of Object.entries(variants)) {
@@ -44,7 +44,7 @@ describe('the OpenAPI document', () => {
     ['convert', 'file'],
     ['batch', 'files'],
   ] as const) {
-    describe(`of the form of /${form}`, () => {
+    describe(`in the form of /${form}`, () => {
       const name = form === 'convert' ? 'ConvertForm' : 'BatchForm';
       const { properties = {}, required } = documentWith().components.schemas[name] as Schema;
       const fields = Object.entries(properties).filter(([field]) => field !== part);
@@ -59,7 +59,7 @@ describe('the OpenAPI document', () => {
         }
       };
 
-      it('has the file, which is required, and every field that is checked, described', () => {
+      it('describes the required file and every field of the form', () => {
         expect(required).to.deep.equal([part]);
         expect(Object.keys(properties)).to.deep.equal([
           part,
@@ -71,7 +71,7 @@ describe('the OpenAPI document', () => {
       });
 
       for (const [field, schema] of fields) {
-        it(`says of ${field} what the check takes, and no more`, () => {
+        it(`describes exactly the values of ${field} that the parser accepts`, () => {
           const right = [
             ...(schema.enum ?? []),
             ...(schema.examples ?? []),
@@ -93,13 +93,13 @@ describe('the OpenAPI document', () => {
           }
         });
 
-        it(`names the default of ${field} that is used when it is absent`, () => {
+        it(`has the default of ${field} that the parser uses`, () => {
           if (schema.default === undefined) expect(schema).to.not.have.property('default');
           else expect(parse([])).to.deep.equal(parse([[field, String(schema.default)]]));
         });
       }
 
-      it('has as an error the very sentence of the check', () => {
+      it('has an example with the error message of the parser', () => {
         const operation = documentWith().paths[`/${form}`]?.post;
         const { examples } = operation?.responses['400']?.content['application/json'] ?? {};
         expect(examples?.['field-invalid']?.value).to.deep.equal({
@@ -109,7 +109,7 @@ describe('the OpenAPI document', () => {
     });
   }
 
-  it('gives the format no default, which clients would send beside the other name of the field', () => {
+  it('has no default for the format, since clients would send it in addition to the other name of the field', () => {
     for (const name of ['ConvertForm', 'BatchForm']) {
       const { properties = {} } = documentWith().components.schemas[name] as Schema;
       for (const field of ['output_format', 'format'])
@@ -118,7 +118,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('lets a client send every default with every other value', () => {
+  it('has defaults that can be sent together with every format', () => {
     const { properties = {} } = documentWith().components.schemas.ConvertForm as Schema;
     const defaults = Object.entries(properties).flatMap(([name, field]) =>
       field.default === undefined ? [] : [[name, String(field.default)] as const],
@@ -130,7 +130,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('has as the code of every error its status', () => {
+  it('has error examples whose code equals the status', () => {
     for (const [path, methods] of Object.entries(documentWith().paths)) {
       for (const { responses } of Object.values(methods)) {
         for (const [status, { content }] of Object.entries(responses)) {
@@ -144,7 +144,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('says what this machine can write, and nothing else', () => {
+  it('lists only the output formats of this machine', () => {
     const { paths, components } = documentWith({}, ['jpg', 'pdf']);
     expect(Object.keys(paths['/convert']?.post?.responses['200']?.content ?? {})).to.deep.equal([
       'image/jpeg',
@@ -153,7 +153,7 @@ describe('the OpenAPI document', () => {
     expect(components.schemas.ConvertForm?.properties?.output_format?.enum).to.deep.equal(['jpg', 'pdf']);
   });
 
-  it('says the limits that are set', () => {
+  it('contains the configured limits', () => {
     const text = JSON.stringify(
       documentWith({
         MAX_FILE_BYTES: '1234567',
@@ -176,7 +176,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('has an address to write to only where that is one everywhere', () => {
+  it('has the contact address only if it is not the default support@localhost', () => {
     const contact = (settings: Record<string, string> = {}) =>
       (documentWith(settings) as unknown as { info: { contact: unknown } }).info.contact;
     expect(contact()).to.deep.equal({ name: 'Support' });
@@ -186,7 +186,7 @@ describe('the OpenAPI document', () => {
     });
   });
 
-  it('has no rate limit where there is none', () => {
+  it('describes no rate limit when it is off', () => {
     const { paths, components } = documentWith({ RATE_LIMIT_PER_MINUTE: '0' });
     expect(paths['/formats']?.get?.responses).to.not.have.property('429');
     expect(Object.keys(components.headers).filter((name) => name.startsWith('Rate'))).to.deep.equal([]);

@@ -11,8 +11,8 @@ const START =
   'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: 100000\r\n\r\n' +
   '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.gif"\r\n\r\nGIF89a';
 
-/** How the upload of a client ends whose manners are `behave`'s. */
-async function outcomeOf(rules: Partial<UploadOptions>, behave: (socket: Socket) => void): Promise<unknown> {
+/** Uploads the start of a body, lets `behave` continue, and returns the result or the error. */
+async function upload(rules: Partial<UploadOptions>, behave: (socket: Socket) => void): Promise<unknown> {
   const workspaces = createWorkspaces(await makeTempDir('upload'));
   const { promise, resolve } = Promise.withResolvers<unknown>();
   const server = createServer(async (req, res) => {
@@ -45,27 +45,27 @@ async function outcomeOf(rules: Partial<UploadOptions>, behave: (socket: Socket)
   }
 }
 
-describe('an upload', () => {
-  it('that stands still is ended with 408 long before the deadline', async () => {
-    const error = await outcomeOf({ rateWindowMs: 50 }, () => {});
+describe('receiveUpload', () => {
+  it('fails with 408 long before the timeout when the upload stalls', async () => {
+    const error = await upload({ rateWindowMs: 50 }, () => {});
     expect(error).to.include({ code: 'UPLOAD_TOO_SLOW', status: 408 });
     expect((error as ServiceError).message).to.equal(
       'The upload came too slowly: less than 1024 bytes a second.',
     );
   });
 
-  it('that trickles is ended, too', async () => {
+  it('fails when the upload stays below the minimum rate', async () => {
     let trickle: NodeJS.Timeout | undefined;
-    const error = await outcomeOf({ rateWindowMs: 1000 }, (socket) => {
+    const error = await upload({ rateWindowMs: 1000 }, (socket) => {
       trickle = setInterval(() => socket.write('x'), 20);
     });
     clearInterval(trickle);
     expect(error).to.include({ code: 'UPLOAD_TOO_SLOW' });
   });
 
-  it('that goes on is left alone until the deadline', async () => {
+  it('does not fail before the timeout when the upload is above the minimum rate', async () => {
     let stream: NodeJS.Timeout | undefined;
-    const error = await outcomeOf({ rateWindowMs: 100, timeoutMs: 700 }, (socket) => {
+    const error = await upload({ rateWindowMs: 100, timeoutMs: 700 }, (socket) => {
       stream = setInterval(() => socket.write(Buffer.alloc(1000)), 10);
     });
     clearInterval(stream);

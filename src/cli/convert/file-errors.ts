@@ -1,15 +1,15 @@
+/** @module Errors of the `convert` command that concern one file. */
 import { getSystemErrorMap } from 'node:util';
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 
-/** Why a file was not converted, in words for whoever typed the command. */
-
+/** The reason why a file was not converted, as reported to the user. */
 export interface FileErrorCode {
   readonly code: string;
   readonly message: string;
 }
 
-/** What only happens to files that are on this machine already. */
-const ROWS = {
+/** Messages of errors that only the command line has. */
+const MESSAGES = {
   NO_SUCH_FILE: (file: string) => `${file}: there is no such file or folder.`,
   NO_MATCH: (pattern: string) => `${pattern} matches no image.`,
   NO_IMAGES: (folder: string) => `There are no images in ${folder}.`,
@@ -20,6 +20,7 @@ const ROWS = {
   OUTPUT_UNWRITABLE: (file: string, why: string) => `${file} cannot be written: ${why}.`,
 } as const;
 
+/** Reports a file that cannot be read or written. */
 export class FileError extends Error implements FileErrorCode {
   override readonly name = 'LocalTrouble';
   readonly code: string;
@@ -29,43 +30,52 @@ export class FileError extends Error implements FileErrorCode {
   }
 }
 
-type Row = keyof typeof ROWS;
+type LocalCode = keyof typeof MESSAGES;
 
-export function fileError<C extends Row>(code: C, ...facts: Parameters<(typeof ROWS)[C]>): FileError {
-  return fileErrorFrom(undefined, code, ...facts);
+/** Creates the error with a code. */
+export function fileError<C extends LocalCode>(
+  code: C,
+  ...args: Parameters<(typeof MESSAGES)[C]>
+): FileError {
+  return fileErrorFrom(undefined, code, ...args);
 }
 
-export function fileErrorFrom<C extends Row>(
+/** Creates the error with a code and a cause. */
+export function fileErrorFrom<C extends LocalCode>(
   cause: unknown,
   code: C,
-  ...facts: Parameters<(typeof ROWS)[C]>
+  ...args: Parameters<(typeof MESSAGES)[C]>
 ): FileError {
-  const say = ROWS[code] as (...facts: string[]) => string;
-  return new FileError(code, say(...facts), cause);
+  const format = MESSAGES[code] as (...args: string[]) => string;
+  return new FileError(code, format(...args), cause);
 }
 
-/** What the system says was wrong, such as "permission denied". */
+/** Returns the system's description of an error, such as "permission denied". */
 export function systemReason(error: unknown): string {
   const { errno, message } = error as NodeJS.ErrnoException;
   return getSystemErrorMap().get(errno ?? 0)?.[1] ?? message;
 }
 
-/** Where the sentences for clients of the service make no sense. */
+/** Messages that replace those for clients of the service. */
 const CLI_MESSAGES: Partial<Record<ErrorCode, string>> = {
   BUSY: 'The machine has no processes, files or memory left for this.',
   DISK_FULL: 'There is no room for working files: TEMP_DIR says where they are.',
   TOOLS_FAILING: 'The tools cannot be started: "imagemill doctor" says what is wrong.',
 };
-/** What somebody can do who has the machine. */
+/** Sentences that are added to the messages for clients: what a user of this machine can do. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
   FILE_TOO_LARGE: 'MAX_FILE_BYTES moves the limit.',
   PAIR_UNAVAILABLE: '"imagemill doctor" says what is missing.',
 };
 
-/** No room left, errno(3). */
-const FULL = ['ENOSPC', 'EDQUOT'];
+/** Error codes for a full disk or an exceeded quota (errno(3)). */
+const DISK_FULL_CODES = ['ENOSPC', 'EDQUOT'];
 
-/** @param file what the message names when nothing else is known */
+/**
+ * Converts an error of a conversion to its code and message.
+ *
+ * @param file name of the file in the message of an unknown error
+ */
 export function toFileError(error: unknown, file: string): FileErrorCode {
   if (error instanceof FileError) return error;
   if (error instanceof ServiceError) {
@@ -73,6 +83,6 @@ export function toFileError(error: unknown, file: string): FileErrorCode {
     return { code, message: CLI_MESSAGES[code] ?? [message, HINTS[code]].filter(Boolean).join(' ') };
   }
   const { code = '', message } = error as NodeJS.ErrnoException;
-  if (FULL.includes(code)) return { code: 'DISK_FULL', message: CLI_MESSAGES.DISK_FULL as string };
+  if (DISK_FULL_CODES.includes(code)) return { code: 'DISK_FULL', message: CLI_MESSAGES.DISK_FULL as string };
   return { code: 'INTERNAL', message: `${file}: something went wrong that should not: ${message}` };
 }

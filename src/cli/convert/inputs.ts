@@ -1,21 +1,22 @@
+/** @module Resolves the arguments of the `convert` command to files: files, folders, patterns and standard input. */
 import { glob, open, readdir, stat } from 'node:fs/promises';
 import { dirname, join, normalize, relative, resolve } from 'node:path';
 import { DETECTION_BYTES, detectType } from '../../conversion/input/detect.ts';
 import { INPUT_TYPES, INPUTS } from '../../formats.ts';
 import { type FileError, fileError, fileErrorFrom, systemReason } from './file-errors.ts';
 
-/** The words of a command → files: named ones, those of folders, those that a pattern matches, standard input. */
-
+/** Argument for standard input. */
 export const STDIN = '-';
 
+/** An input file. */
 export interface Found {
-  /** As people would write it; {@link STDIN} for standard input. */
+  /** Path as a user would write it; {@link STDIN} for standard input. */
   readonly path: string;
-  /** The folders between what was named and the file, which are kept below the output folder. */
+  /** Folders between the argument and the file. They are also created in the output folder. */
   readonly within: string;
 }
 
-/** What was named and cannot be converted. */
+/** An argument that cannot be converted. */
 export interface InputError {
   readonly path: string;
   readonly error: FileError;
@@ -23,31 +24,31 @@ export interface InputError {
 
 const PATTERN = /[*?[{]/;
 
-/** Whether a word stands for any number of files. */
-export async function matchesMany(word: string): Promise<boolean> {
-  if (word === STDIN) return false;
-  const info = await stat(word).catch(() => undefined);
-  return info ? info.isDirectory() : PATTERN.test(word);
+/** Returns whether an argument may stand for several files. */
+export async function matchesMany(arg: string): Promise<boolean> {
+  if (arg === STDIN) return false;
+  const info = await stat(arg).catch(() => undefined);
+  return info ? info.isDirectory() : PATTERN.test(arg);
 }
 
 /**
- * Each file once, in the order of the words, those of a folder by their names.
+ * Finds the input files. Each file occurs once, in the order of the arguments. Files of a folder are sorted by name.
  *
- * What is named must be an image. In folders and patterns, what is neither called an image nor is one is passed
- * over in silence; links to folders are not followed, so that none leads in a circle.
+ * A file that is an argument must be an image. In folders and matches of patterns, a file with neither the extension
+ * nor the content of an image is skipped. Links to folders are not followed, to avoid cycles.
  *
- * @param output a folder whose files are results, and are passed over when it is inside of another
- * @param signal ends the search
+ * @param output folder with results, which is skipped in other folders
+ * @param signal aborts the search
  */
 export async function findInputs(
-  words: readonly string[],
+  args: readonly string[],
   output: string | undefined,
   signal: AbortSignal,
 ): Promise<(Found | InputError)[]> {
   const found = new Map<string, Found | InputError>();
   const results = output === undefined ? undefined : resolve(output);
-  for (const word of words) {
-    for await (const input of inputsOf(word, results)) {
+  for (const arg of args) {
+    for await (const input of inputsFor(arg, results)) {
       if (signal.aborted) return [];
       const key = input.path === STDIN ? STDIN : resolve(input.path);
       if (!found.has(key)) found.set(key, input);
@@ -56,23 +57,23 @@ export async function findInputs(
   return [...found.values()];
 }
 
-async function* inputsOf(word: string, results: string | undefined): AsyncGenerator<Found | InputError> {
-  if (word === STDIN) return yield { path: STDIN, within: '' };
-  const info = await stat(word).catch((error: NodeJS.ErrnoException) => error);
+async function* inputsFor(arg: string, results: string | undefined): AsyncGenerator<Found | InputError> {
+  if (arg === STDIN) return yield { path: STDIN, within: '' };
+  const info = await stat(arg).catch((error: NodeJS.ErrnoException) => error);
   if (!(info instanceof Error)) {
-    if (info.isFile()) return yield { path: word, within: '' };
-    if (!info.isDirectory()) return yield { path: word, error: fileError('NOT_A_FILE', word) };
-    return yield* orElse(imagesIn(word, word, results), {
-      path: word,
-      error: fileError('NO_IMAGES', word),
+    if (info.isFile()) return yield { path: arg, within: '' };
+    if (!info.isDirectory()) return yield { path: arg, error: fileError('NOT_A_FILE', arg) };
+    return yield* orElse(imagesIn(arg, arg, results), {
+      path: arg,
+      error: fileError('NO_IMAGES', arg),
     });
   }
-  if (PATTERN.test(word))
-    return yield* orElse(matching(word, results), { path: word, error: fileError('NO_MATCH', word) });
+  if (PATTERN.test(arg))
+    return yield* orElse(matching(arg, results), { path: arg, error: fileError('NO_MATCH', arg) });
   const error = ['ENOENT', 'ENOTDIR'].includes(info.code ?? '')
-    ? fileError('NO_SUCH_FILE', word)
-    : fileErrorFrom(info, 'UNREADABLE', word, systemReason(info));
-  yield { path: word, error };
+    ? fileError('NO_SUCH_FILE', arg)
+    : fileErrorFrom(info, 'UNREADABLE', arg, systemReason(info));
+  yield { path: arg, error };
 }
 
 async function* orElse(
@@ -107,7 +108,7 @@ async function* imagesIn(
   }
 }
 
-/** Sub-folders are counted from the last folder that is written out in the pattern. */
+/** Yields the images that match a pattern. `within` is relative to the last folder in front of the first wildcard. */
 async function* matching(pattern: string, results: string | undefined): AsyncGenerator<Found> {
   const parts = normalize(pattern).split('/');
   const root =
@@ -116,7 +117,7 @@ async function* matching(pattern: string, results: string | undefined): AsyncGen
         0,
         parts.findIndex((part) => PATTERN.test(part)),
       )
-      .join('/') || rootOf(pattern);
+      .join('/') || defaultRoot(pattern);
   const paths: string[] = [];
   for await (const path of glob(pattern)) paths.push(path);
   for (const path of paths.sort()) {
@@ -126,28 +127,31 @@ async function* matching(pattern: string, results: string | undefined): AsyncGen
   }
 }
 
-const rootOf = (pattern: string): string => (pattern.startsWith('/') ? '/' : '.');
+const defaultRoot = (pattern: string): string => (pattern.startsWith('/') ? '/' : '.');
 
 const EXTENSIONS = new RegExp(
   `\\.(?:${INPUT_TYPES.flatMap((type) => INPUTS[type].names).join('|')}|tif)$`,
   'i',
 );
 
-/** By its name, which saves a look; or else by its bytes. What is called an image and is none is for somebody to know. */
+/**
+ * Returns whether a file's extension or content is that of an image. A file with an image extension and other content
+ * is kept, so that its conversion reports an error.
+ */
 async function isImage(path: string): Promise<boolean> {
   const info = await stat(path).catch(() => undefined);
   if (!info?.isFile()) return false;
-  return EXTENSIONS.test(path) || (await holdsImage(path).catch(() => true)); // what cannot be read, too
+  return EXTENSIONS.test(path) || (await hasImageContent(path).catch(() => true)); // keep unreadable files: their conversion reports the error
 }
 
-async function holdsImage(path: string): Promise<boolean> {
+async function hasImageContent(path: string): Promise<boolean> {
   const file = await open(path);
   try {
     const head = Buffer.alloc(DETECTION_BYTES);
     const { bytesRead } = await file.read(head, 0, DETECTION_BYTES, 0);
-    const verdict = await detectType(head.subarray(0, bytesRead), bytesRead < DETECTION_BYTES);
-    // A text so long before its first element is no drawing, unless it is called one.
-    return INPUT_TYPES.some((type) => type === verdict);
+    const detected = await detectType(head.subarray(0, bytesRead), bytesRead < DETECTION_BYTES);
+    // A text without an element in its first bytes does not count as SVG, unless it has the extension.
+    return INPUT_TYPES.some((type) => type === detected);
   } finally {
     await file.close();
   }

@@ -1,3 +1,4 @@
+/** @module Validates the options of the `convert` command. */
 import { z } from 'zod';
 import { integer, OPTION_FIELDS, outputFormat } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
@@ -6,9 +7,7 @@ import { OUTPUT_TYPES, type OutputType } from '../../formats.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 
-/** What was asked for on the command line, checked as the service checks its fields. */
-
-/** As they were typed. */
+/** Options as given on the command line. */
 export interface Flags {
   readonly output: string;
   readonly format?: string;
@@ -25,10 +24,11 @@ export interface Flags {
   readonly json?: boolean;
 }
 
+/** Validated options. */
 export interface CliOptions {
   readonly format: OutputType | undefined;
   readonly options: Omit<ConvertOptions, 'format'>;
-  /** Conversions at once. */
+  /** Number of concurrent conversions. */
   readonly jobs: number | undefined;
 }
 
@@ -39,7 +39,11 @@ const schema = z.object({
   jobs: integer(1, 1024).optional(),
 });
 
-/** @throws Refused naming every wrong value, with status 2 */
+/**
+ * Validates the options with the checks of the service.
+ *
+ * @throws {CliError} naming every invalid value, with status 2
+ */
 export function parseOptions(flags: Flags): CliOptions {
   const result = schema.safeParse(flags);
   if (result.success) {

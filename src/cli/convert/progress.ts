@@ -1,18 +1,25 @@
+/** @module A progress bar in the last line of a terminal. */
 import { sanitizeForDisplay } from '../../text.ts';
 
-/** One line at the bottom of a terminal, which is gone when all is done. */
-
+/** A progress bar. */
 export interface Progress {
+  /** Records the start of a conversion. */
   starts(input: string): void;
+  /** Records the end of a conversion. */
   ended(input: string): void;
-  /** Takes the line away, so that another can be printed; the next event brings it back. */
+  /** Clears the bar, so that another line can be printed. The next event draws it again. */
   clear(): void;
 }
 
 const BAR_WIDTH = 24;
-const START_OF_EMPTY_LINE = '\r\u001b[K';
+const CLEAR_LINE = '\r\u001b[K';
 
-/** @returns undefined when standard error is no terminal: files want no bar */
+/**
+ * Creates a progress bar.
+ *
+ * @param total number of conversions
+ * @returns undefined if the stream is not a terminal
+ */
 export function createProgress(
   total: number,
   stream: NodeJS.WriteStream = process.stderr,
@@ -24,8 +31,8 @@ export function createProgress(
     const done = Math.round((BAR_WIDTH * ended) / total);
     const bar = '█'.repeat(done) + '░'.repeat(BAR_WIDTH - done);
     const [oldest = ''] = running;
-    const line = `${bar} ${ended}/${total} ${sanitizeForDisplay(oldest, MAX_WIDTH)}`;
-    stream.write(`${START_OF_EMPTY_LINE}${line.slice(0, (stream.columns || 80) - 1)}`);
+    const line = `${bar} ${ended}/${total} ${sanitizeForDisplay(oldest, MAX_NAME_LENGTH)}`;
+    stream.write(`${CLEAR_LINE}${line.slice(0, (stream.columns || 80) - 1)}`);
   };
   return {
     starts(input) {
@@ -37,8 +44,9 @@ export function createProgress(
       ended += 1;
       draw();
     },
-    clear: () => void stream.write(START_OF_EMPTY_LINE),
+    clear: () => void stream.write(CLEAR_LINE),
   };
 }
 
-const MAX_WIDTH = 200;
+/** Maximum length of the file name in the bar, in UTF-16 code units. */
+const MAX_NAME_LENGTH = 200;

@@ -1,3 +1,4 @@
+/** @module Determines the paths of the results. */
 import { stat } from 'node:fs/promises';
 import { extname, join, resolve } from 'node:path';
 import { baseNameOf, createUniqueNamer } from '../../conversion/filename.ts';
@@ -7,32 +8,33 @@ import { CliError } from '../context.ts';
 import { type FileError, fileError } from './file-errors.ts';
 import { type Found, type InputError, matchesMany, STDIN } from './inputs.ts';
 
-/** Where results go, and what they are called. */
-
+/** Value of `-o` for standard output. */
 export const STDOUT = '-';
 
+/** The value of `-o`, resolved. */
 export interface Target {
   readonly kind: 'file' | 'folder' | 'stdout';
   readonly path: string;
   readonly format: OutputType;
 }
 
-/** One file, and the path of its result, or {@link STDOUT}. */
+/** An input file, and the path of its result or {@link STDOUT}. */
 export interface Job {
   readonly input: string;
   readonly output: string;
 }
+/** A job, or the error of an input without one. */
 export type OutputJob = Job | { readonly input: string; readonly error: FileError };
 
 /**
- * `-o` is a folder when there is one, when it ends with a slash, or when there may be several results.
+ * Resolves `-o`. It is a folder if that folder exists, if it ends with a slash, or if there may be several results.
  *
- * @param format when it was asked for
- * @throws Refused, with status 2, when what is asked for contradicts itself
+ * @param format value of `--format`, if given
+ * @throws {CliError} with status 2, if the arguments contradict each other
  */
 export async function resolveTarget(
   output: string,
-  words: readonly string[],
+  args: readonly string[],
   format: OutputType | undefined,
 ): Promise<Target> {
   if (output === STDOUT) return { kind: 'stdout', path: output, format: format ?? DEFAULT_FORMAT };
@@ -40,9 +42,9 @@ export async function resolveTarget(
   const folder = { kind: 'folder', path: output, format: format ?? DEFAULT_FORMAT } as const;
   if (info?.isDirectory() || output.endsWith('/')) return folder;
 
-  const word = extname(output).slice(1);
-  const named = parseOutputType(word);
-  if (words.length > 1 || (await matchesMany(words[0] as string))) {
+  const extension = extname(output).slice(1);
+  const named = parseOutputType(extension);
+  if (args.length > 1 || (await matchesMany(args[0] as string))) {
     if (info === undefined && named === undefined) return folder;
     throw new CliError(`-o ${output} is one file, for several inputs: a folder ends with a slash.`, 2);
   }
@@ -52,16 +54,17 @@ export async function resolveTarget(
   const known = format ?? named;
   if (known === undefined) {
     const types = OUTPUT_TYPES.join(', ');
-    const what = word === '' ? 'has no extension' : `has an extension that is none of ${types}`;
+    const what = extension === '' ? 'has no extension' : `has an extension that is none of ${types}`;
     throw new CliError(`-o ${output} ${what}: say --format, or end it with a slash when it is a folder.`, 2);
   }
   return { kind: 'file', path: output, format: known };
 }
 
 /**
- * Gives each file its result's name. Of several with the same name the second gets ` (2)`, as in the service's ZIP.
+ * Determines the output path of each input. Of several results with the same name, the second gets ` (2)`, as in a ZIP
+ * archive of the service.
  *
- * @throws Refused, with status 2, when there is more than one result for one place
+ * @throws {CliError} with status 2, if several results have the same target
  */
 export function resolveOutputs(
   inputs: readonly (Found | InputError)[],
@@ -69,13 +72,13 @@ export function resolveOutputs(
 ): OutputJob[] {
   if (kind !== 'folder' && inputs.length > 1)
     throw new CliError(`-o ${path} takes one result, and there are ${inputs.length} inputs.`, 2);
-  const nameOf = createUniqueNamer(OUTPUTS[format].extension);
+  const uniqueName = createUniqueNamer(OUTPUTS[format].extension);
   const originals = new Set(inputs.map((input) => resolve(input.path)));
 
   return inputs.map((input) => {
     if ('error' in input) return { input: input.path, error: input.error };
     const base = () => join(input.within, baseNameOf(input.path === STDIN ? undefined : input.path));
-    const output = kind === 'folder' ? join(path, nameOf(base())) : path;
+    const output = kind === 'folder' ? join(path, uniqueName(base())) : path;
     const replaces = kind !== 'stdout' && resolve(output);
     if (replaces && replaces !== resolve(input.path) && originals.has(replaces))
       return { input: input.path, error: fileError('OUTPUT_IS_INPUT', output) };

@@ -1,3 +1,4 @@
+/** @module Writes results atomically. Without `--force`, no existing file is replaced. */
 import { randomUUID } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
 import { copyFile, link, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
@@ -6,9 +7,11 @@ import { pipeline } from 'node:stream/promises';
 import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
 import { STDOUT } from './targets.ts';
 
-/** Results appear whole or not at all, and take no other file's place unless that was asked for. */
-
-/** @throws LocalTrouble OUTPUT_EXISTS, so that nobody converts for nothing */
+/**
+ * Checks before the conversion that the result can be written.
+ *
+ * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE
+ */
 export async function assertWritable(target: string, force: boolean): Promise<void> {
   if (target === STDOUT) return;
   const info = await lstat(target).catch(() => undefined);
@@ -18,9 +21,9 @@ export async function assertWritable(target: string, force: boolean): Promise<vo
 }
 
 /**
- * Copies a result to where it is wanted; it may be another disk.
+ * Copies a result to its target, which may be on another disk.
  *
- * @throws LocalTrouble OUTPUT_EXISTS, OUTPUT_UNWRITABLE
+ * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE
  */
 export async function writeOutput(result: string, target: string, force: boolean): Promise<void> {
   if (target === STDOUT) return pipeline(createReadStream(result), process.stdout, { end: false });
@@ -32,22 +35,22 @@ export async function writeOutput(result: string, target: string, force: boolean
     await (force ? rename : linkExclusive)(temporary, target);
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
-    const taken = code === 'EEXIST';
-    if (taken && syscall !== 'mkdir') throw fileErrorFrom(error, 'OUTPUT_EXISTS', target);
-    const why = taken ? `${folder} is not a folder` : systemReason(error);
-    throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', target, why);
+    const exists = code === 'EEXIST';
+    if (exists && syscall !== 'mkdir') throw fileErrorFrom(error, 'OUTPUT_EXISTS', target);
+    const reason = exists ? `${folder} is not a folder` : systemReason(error);
+    throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', target, reason);
   } finally {
-    await rm(temporary, { force: true }).catch(() => {}); // what went wrong before is what is told
+    await rm(temporary, { force: true }).catch(() => {}); // report the earlier error instead
   }
 }
 
-/** A second name for the file cannot be that of another: link(2) fails where rename(2) would replace. */
+/** Moves a file without replacing another one: link(2) fails if the target exists, while rename(2) replaces it. */
 async function linkExclusive(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw error;
-    // A disk without links, such as FAT: an empty file keeps the place.
+    // File system without links, such as FAT: reserve the name with an empty file.
     await (await open(to, 'wx')).close();
     await rename(from, to);
   }

@@ -1,13 +1,13 @@
+/** @module Formats the results of the `doctor` command. */
 import { styleText } from 'node:util';
 
-/** What was looked at, and how it is told. */
-
+/** The result of one check. */
 export interface Check {
   readonly name: string;
-  /** `warn`: it serves, but not all it could; `fail`: it cannot serve. */
+  /** `warn`: the service works with restrictions; `fail`: the service does not work. */
   readonly state: 'ok' | 'warn' | 'fail';
   readonly found: string;
-  /** What to do about it. */
+  /** How to fix the problem. */
   readonly advice?: readonly string[];
 }
 
@@ -16,24 +16,24 @@ const STATE_WIDTH = 6;
 const NAME_WIDTH = 16;
 
 /**
- * A line a check, and those that its advice takes.
+ * Formats the checks as a table, with a row for each check and each advice.
  *
- * @param columns of the terminal
+ * @param columns width of the terminal
  */
 export function formatTable(checks: readonly Check[], columns: number): string {
   const indent = ' '.repeat(STATE_WIDTH + NAME_WIDTH);
   const width = Math.max(30, columns - indent.length);
   return checks
     .flatMap(({ name, state, found, advice = [] }) => {
-      const told = [...wrapped(found, width), ...advice.flatMap((line) => wrapped(`→ ${line}`, width))];
+      const lines = [...wrap(found, width), ...advice.flatMap((line) => wrap(`→ ${line}`, width))];
       const head = styleText(COLOURS[state], state.padEnd(STATE_WIDTH)) + name.padEnd(NAME_WIDTH);
-      return told.map((line, at) => (at === 0 ? head : indent) + line);
+      return lines.map((line, index) => (index === 0 ? head : indent) + line);
     })
     .join('\n');
 }
 
-/** Broken between words. */
-function wrapped(text: string, width: number): string[] {
+/** Breaks a text into lines between words. */
+function wrap(text: string, width: number): string[] {
   const lines = [''];
   for (const word of text.split(' ')) {
     const line = lines.at(-1) as string;

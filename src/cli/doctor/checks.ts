@@ -1,13 +1,12 @@
+/** @module The list of checks, and the checks that need no other module. */
 import { detectCapabilities } from '../../conversion/capabilities.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 import { conversion, counters, fonts, page, workingFiles } from './functional-checks.ts';
 import { confinement, formats, imageMagick, otherTools, policy } from './tool-checks.ts';
 
-/** What each fact means for whoever wants to serve. */
-
-/** In the order of the table; one may have nothing to say. */
-export const CHECKS: readonly ((facts: DoctorReport) => Check[] | Promise<Check[]>)[] = [
+/** All checks in the order of the table. A check may return no row. */
+export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check[]>)[] = [
   settings,
   node,
   imageMagick,
@@ -28,7 +27,7 @@ function settings({ settingProblems }: DoctorReport): Check[] {
   return settingProblems.map((found) => ({ name: 'settings', state: 'fail', found }));
 }
 
-/** As package.json has it: from 22.17 on `glob` of node:fs/promises is no experiment that warns. */
+/** Minimum Node.js version, as in package.json. Since 22.17, `glob` of node:fs/promises prints no warning. */
 const MIN_NODE = [22, 17] as const;
 
 function node(): Check[] {
@@ -40,10 +39,10 @@ function node(): Check[] {
   return [{ name: 'Node.js', state: 'fail', found, advice }];
 }
 
-/** Whatever else the mill warned of. */
+/** Returns the warnings of the engine that no other check reports. */
 function remarks({ warnings, toolchain }: DoctorReport): Check[] {
-  const told = [...detectCapabilities(toolchain).problems, 'SANDBOX=off', 'the tools can read'];
+  const reported = [...detectCapabilities(toolchain).problems, 'SANDBOX=off', 'the tools can read'];
   return warnings
-    .filter((warning) => !told.some((start) => warning.startsWith(start)))
+    .filter((warning) => !reported.some((start) => warning.startsWith(start)))
     .map((found) => ({ name: 'also', state: 'warn', found }));
 }

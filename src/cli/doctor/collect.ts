@@ -1,3 +1,7 @@
+/**
+ * @module Collects what the checks of the `doctor` command evaluate. Invalid settings and missing tools do not stop
+ * it.
+ */
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,71 +16,74 @@ import { createRunner } from '../../process/runner.ts';
 import { findToolchain, type Toolchain } from '../../process/toolchain.ts';
 import { CliError, createWarningCollector } from '../context.ts';
 
-/** What this machine has, whether or not that is enough to serve. */
-
+/** What the checks evaluate. */
 export interface DoctorReport {
-  /** Those that are wrong are as if unset. */
+  /** The settings. Invalid settings count as unset. */
   readonly config: Config;
   readonly settingProblems: readonly string[];
   readonly toolchain: Toolchain;
-  /** Whether ImageMagick obeys; undefined when there is none. */
+  /** Whether ImageMagick enforces the policy; undefined without ImageMagick. */
   readonly policyHolds: boolean | undefined;
-  /** All that converts, or why there is no such thing. */
+  /** The conversion engine, or the error that prevents it from starting. */
   readonly engine: ConversionEngine | Error;
-  /** What the mill warned of. */
+  /** Warnings of the engine. */
   readonly warnings: readonly string[];
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The caller closes the mill. */
+/** Collects the report. The caller must close its engine. */
 export async function collectReport(env: Environment): Promise<DoctorReport> {
-  const { config, settingProblems } = settingsIn(env);
+  const { config, settingProblems } = loadValidSettings(env);
   const { log, warnings } = createWarningCollector();
   const tools = await findTools(config);
-  const mill = await createConversionEngine(config, log).catch((error: Error) => error);
-  if (mill instanceof Error && !(mill instanceof StartupError)) throw mill;
-  return { config, settingProblems, ...tools, engine: mill, warnings: [...warnings] };
+  const engine = await createConversionEngine(config, log).catch((error: Error) => error);
+  if (engine instanceof Error && !(engine instanceof StartupError)) throw engine;
+  return { config, settingProblems, ...tools, engine, warnings: [...warnings] };
 }
 
-/** One wrong setting is no reason not to look at the rest. */
-function settingsIn(env: Environment): Pick<DoctorReport, 'config' | 'settingProblems'> {
+/** Loads the settings. If some are invalid, ignores them and loads the rest. */
+function loadValidSettings(env: Environment): Pick<DoctorReport, 'config' | 'settingProblems'> {
   try {
     return { config: loadConfig(env), settingProblems: [] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const wrong = error.problems.map((problem) => problem.slice(0, problem.indexOf('=')));
-    const rest = Object.entries(env).filter(([name]) => !wrong.includes(name));
+    const invalid = error.problems.map((problem) => problem.slice(0, problem.indexOf('=')));
+    const rest = Object.entries(env).filter(([name]) => !invalid.includes(name));
     return { config: loadConfig(Object.fromEntries(rest)), settingProblems: error.problems };
   }
 }
 
 const ASSETS = fileURLToPath(new URL('../../../assets', import.meta.url));
-const NO_POLICY = '/nonexistent';
-/** Such as no question comes near to. */
+/** Policy folder for ImageMagick without a policy. */
+const EMPTY_CONFIG_DIR = '/nonexistent';
+/** Limits for version probes, which need far less. */
 const LIMITS = { pixels: 10_000, memoryBytes: 1024 ** 3 };
 
-/** Programs are started from a folder, and TEMP_DIR may be what is wrong. */
+/** Finds the tools. Starting a program needs a folder, so falls back to the system's if TEMP_DIR is unusable. */
 async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain' | 'policyHolds'>> {
   const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
-  const workspaces = await workspacesIn([config.TEMP_DIR, tmpdir()]);
+  const workspaces = await openFirstUsable([config.TEMP_DIR, tmpdir()]);
   const launchers = createLaunchers(workspaces.root);
   try {
-    const ask = createRunner({ launchers, searchPath: path, policyFolder: NO_POLICY });
-    const toolchain = await findToolchain({ path, magickBin, rsvgBin }, ask);
+    const probe = createRunner({ launchers, searchPath: path, policyFolder: EMPTY_CONFIG_DIR });
+    const toolchain = await findToolchain({ path, magickBin, rsvgBin }, probe);
     const { magick } = toolchain;
     const limits = { ...LIMITS, frames: config.MAX_FRAMES };
-    const obey = createRunner({ launchers, searchPath: path, policyFolder: ASSETS, limits });
+    const runWithPolicy = createRunner({ launchers, searchPath: path, policyFolder: ASSETS, limits });
     const folder = join(await workspaces.root(), 'policy');
     await mkdir(folder);
-    return { toolchain, policyHolds: magick && (await isPolicyEnforced(magick, obey, folder, limits)) };
+    return {
+      toolchain,
+      policyHolds: magick && (await isPolicyEnforced(magick, runWithPolicy, folder, limits)),
+    };
   } finally {
     await launchers.close();
     await workspaces.close();
   }
 }
 
-async function workspacesIn(folders: readonly string[]): Promise<Workspaces> {
+async function openFirstUsable(folders: readonly string[]): Promise<Workspaces> {
   for (const folder of folders) {
     const workspaces = createWorkspaces(folder);
     const usable = await workspaces.root().catch(() => undefined);

@@ -1,3 +1,4 @@
+/** @module Checks that try something: a conversion, fonts, disk space, a connection to Redis. */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,18 +13,20 @@ import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 import { missingScripts, SCRIPTS } from './fonts.ts';
 
-/** What shows only when it is tried: a conversion, letters, room on disk, a connection. */
-
-export async function conversion({ engine: mill, policyHolds }: DoctorReport): Promise<Check[]> {
+/** Converts a pixel to every output format. */
+export async function conversion({ engine, policyHolds }: DoctorReport): Promise<Check[]> {
   const name = 'conversion';
-  if (mill instanceof Error) {
-    const told = policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN)/.test(mill.message); // in rows of their own
-    return told ? [] : [{ name, state: 'fail', found: mill.message }];
+  if (engine instanceof Error) {
+    const reported =
+      policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN)/.test(engine.message); // reported by other checks
+    return reported ? [] : [{ name, state: 'fail', found: engine.message }];
   }
-  if (!mill.toolchain.magick) return [];
+  if (!engine.toolchain.magick) return [];
   try {
-    const formats = mill.capabilities.outputs.filter((format) => mill.capabilities.supports('png', format));
-    const times = await Promise.all(formats.map((format) => convertPixel(mill, format)));
+    const formats = engine.capabilities.outputs.filter((format) =>
+      engine.capabilities.supports('png', format),
+    );
+    const times = await Promise.all(formats.map((format) => convertPixel(engine, format)));
     const ms = Math.round(Math.max(...times));
     return [{ name, state: 'ok', found: `one pixel to ${formats.join(', ')}: ${ms} ms at most` }];
   } catch (error) {
@@ -32,24 +35,25 @@ export async function conversion({ engine: mill, policyHolds }: DoctorReport): P
   }
 }
 
-/** @returns how long it took, in milliseconds */
-async function convertPixel(mill: ConversionEngine, format: OutputType): Promise<number> {
-  const workspace = await mill.workspaces.open();
+/** Converts a pixel. @returns the duration in milliseconds */
+async function convertPixel(engine: ConversionEngine, format: OutputType): Promise<number> {
+  const workspace = await engine.workspaces.open();
   try {
     const folder = await workspace.folder('pixel');
     await writeFile(join(folder, INPUT_FILE), ONE_PIXEL);
     const source = { folder, type: 'png', label: 'The pixel' } as const;
     const options = { format, quality: 80, stripMetadata: true };
-    return (await mill.convert(source, options, new AbortController().signal)).convertedMs;
+    return (await engine.convert(source, options, new AbortController().signal)).convertedMs;
   } finally {
     await workspace.remove();
   }
 }
 
-export async function fonts({ engine: mill }: DoctorReport): Promise<Check[]> {
-  if (mill instanceof Error || !mill.capabilities.supports('svg', 'bmp')) return [];
+/** Checks which scripts can be rendered in SVG text. */
+export async function fonts({ engine }: DoctorReport): Promise<Check[]> {
+  if (engine instanceof Error || !engine.capabilities.supports('svg', 'bmp')) return [];
   try {
-    const missing = await missingScripts(mill);
+    const missing = await missingScripts(engine);
     const namesOf = (scripts: typeof missing) => scripts.map(({ name }) => name).join(', ');
     const drawn = namesOf(SCRIPTS.filter((script) => !missing.includes(script)));
     if (missing.length === 0) return [{ name: 'fonts', state: 'ok', found: `SVG text in ${drawn}` }];
@@ -61,10 +65,10 @@ export async function fonts({ engine: mill }: DoctorReport): Promise<Check[]> {
   }
 }
 
-/** A file takes room once as it is received, and about as much again for its result. */
-const ROOM_FACTOR = 2;
+/** Disk space per input byte: the input, and about as much for its result. */
+const DISK_SPACE_FACTOR = 2;
 
-/** Room for one request of as many and as large files as are allowed; for a single file at the very least. */
+/** Checks for disk space for the largest possible batch (otherwise warns), and for one file (otherwise fails). */
 export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
   const { TEMP_DIR, MAX_FILE_BYTES, MAX_BATCH_FILES } = config;
   const name = 'TEMP_DIR';
@@ -73,11 +77,11 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
     await workspaces.root();
     const free = await workspaces.free();
     if (free === undefined) return [{ name, state: 'ok', found: `${TEMP_DIR}, with room that nobody tells` }];
-    const file = ROOM_FACTOR * MAX_FILE_BYTES;
+    const file = DISK_SPACE_FACTOR * MAX_FILE_BYTES;
     const batch = MAX_BATCH_FILES * file;
-    const found = `${TEMP_DIR}, ${mebibytes(free)} free`;
+    const found = `${TEMP_DIR}, ${formatMebibytes(free)} free`;
     if (free >= batch) return [{ name, state: 'ok', found }];
-    const wanted = `a full batch takes ${mebibytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${ROOM_FACTOR})`;
+    const wanted = `a full batch takes ${formatMebibytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
     return [{ name, state: free < file ? 'fail' : 'warn', found, advice: [`make room: ${wanted}`] }];
   } catch (error) {
     const found = `${TEMP_DIR} cannot be written: ${(error as Error).message}`;
@@ -87,15 +91,17 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
   }
 }
 
-const mebibytes = (bytes: number): string => `${Math.floor(bytes / 1024 ** 2)} MiB`;
+const formatMebibytes = (bytes: number): string => `${Math.floor(bytes / 1024 ** 2)} MiB`;
 
-const PAGE = fileURLToPath(new URL('../../../dist/web/index.html', import.meta.url));
+const WEB_APP_INDEX = fileURLToPath(new URL('../../../dist/web/index.html', import.meta.url));
 
+/** Checks whether the web app has been built. */
 export function page(): Check[] {
-  if (existsSync(PAGE)) return [{ name: 'web page', state: 'ok', found: 'built' }];
+  if (existsSync(WEB_APP_INDEX)) return [{ name: 'web page', state: 'ok', found: 'built' }];
   return [{ name: 'web page', state: 'warn', found: 'not built', advice: ['npm run build'] }];
 }
 
+/** Checks whether the server at REDIS_URL responds. */
 export async function counters({ config: { REDIS_URL } }: DoctorReport): Promise<Check[]> {
   if (REDIS_URL === undefined) return [];
   const name = 'REDIS_URL';

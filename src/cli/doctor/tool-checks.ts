@@ -1,43 +1,45 @@
+/** @module Checks of the tools: presence, formats, policy and sandbox. */
 import { detectCapabilities } from '../../conversion/capabilities.ts';
 import { INPUT_TYPES, OUTPUT_TYPES } from '../../formats.ts';
 import { NO_LAYERS } from '../../process/sandbox/index.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 
-/** The tools: which there are, what they can do, whether they obey, and what shuts them in. */
-
+/** Checks for ImageMagick. */
 export function imageMagick({ toolchain: { magick }, config: { MAGICK_BIN } }: DoctorReport): Check[] {
   if (magick) return [{ name: 'ImageMagick', state: 'ok', found: `${magick.version}  ${magick.path}` }];
-  if (MAGICK_BIN) return [notTheTool('ImageMagick', 'MAGICK_BIN', MAGICK_BIN)];
+  if (MAGICK_BIN) return [wrongProgram('ImageMagick', 'MAGICK_BIN', MAGICK_BIN)];
   const found = 'none: nothing but SVG to PNG and PDF';
   return [{ name: 'ImageMagick', state: 'warn', found, advice: ['apt install imagemagick'] }];
 }
 
-/** The service does not start with a setting that names another program. */
-function notTheTool(name: string, setting: string, path: string): Check {
+/** Reports a setting that names another program. The service does not start with it. */
+function wrongProgram(name: string, setting: string, path: string): Check {
   const advice = [`unset ${setting}, or set it to the path of ${name}`];
   return { name, state: 'fail', found: `${path} does not run, or does not answer as ${name}`, advice };
 }
 
-/** What they are for, and the Debian package that brings them. */
-const OTHERS = {
+/** What fails without each tool, and its Debian package. */
+const OTHER_TOOLS = {
   rsvg: { name: 'rsvg-convert', without: 'no SVG', debianPackage: 'librsvg2-bin', onlyFor6: false },
   heif: { name: 'heif-convert', without: 'no AVIF', debianPackage: 'libheif-examples', onlyFor6: true },
   img2webp: { name: 'img2webp', without: 'no animated WebP', debianPackage: 'webp', onlyFor6: true },
 } as const;
 
+/** Checks for the tools other than ImageMagick. */
 export function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): Check[] {
   return (['rsvg', 'heif', 'img2webp'] as const).map((key) => {
-    const { name, without, debianPackage, onlyFor6 } = OTHERS[key];
+    const { name, without, debianPackage, onlyFor6 } = OTHER_TOOLS[key];
     const tool = toolchain[key];
     if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
     if (onlyFor6 && toolchain.magick?.major !== 6)
       return { name, state: 'ok', found: 'none; only ImageMagick 6 needs it' };
-    if (key === 'rsvg' && RSVG_BIN) return notTheTool(name, 'RSVG_BIN', RSVG_BIN);
+    if (key === 'rsvg' && RSVG_BIN) return wrongProgram(name, 'RSVG_BIN', RSVG_BIN);
     return { name, state: 'warn', found: `none: ${without}`, advice: [`apt install ${debianPackage}`] };
   });
 }
 
+/** Checks whether ImageMagick enforces the policy. */
 export function policy({ policyHolds, toolchain: { magick } }: DoctorReport): Check[] {
   if (policyHolds === undefined) return [];
   if (policyHolds) return [{ name: 'policy', state: 'ok', found: 'ImageMagick obeys it' }];
@@ -46,8 +48,8 @@ export function policy({ policyHolds, toolchain: { magick } }: DoctorReport): Ch
   return [{ name: 'policy', state: 'fail', found, advice }];
 }
 
-/** What brings each layer. */
-const LAYERS = {
+/** How to get each sandbox layer. */
+const LAYER_ADVICE = {
   limits: 'a /bin/sh whose ulimit sets memory, time and files: apt install dash',
   privileges: 'apt install util-linux (setpriv)',
   files: 'apt install bubblewrap, or use Debian 13 (Landlock)',
@@ -55,34 +57,37 @@ const LAYERS = {
   syscalls: 'a kernel with seccomp filters, and apt install bubblewrap, or use Debian 13',
 } as const;
 
-export function confinement({ engine: mill, config: { SANDBOX } }: DoctorReport): Check[] {
-  if (mill instanceof Error) {
-    if (!mill.message.startsWith('SANDBOX')) return [];
-    return [{ name: 'confinement', state: 'fail', found: mill.message }];
+/** Checks which sandbox layers confine the tools. */
+export function confinement({ engine, config: { SANDBOX } }: DoctorReport): Check[] {
+  if (engine instanceof Error) {
+    if (!engine.message.startsWith('SANDBOX')) return [];
+    return [{ name: 'confinement', state: 'fail', found: engine.message }];
   }
-  const names = Object.keys(LAYERS) as (keyof typeof LAYERS)[];
-  const found = Object.entries(mill.layers)
+  const names = Object.keys(LAYER_ADVICE) as (keyof typeof LAYER_ADVICE)[];
+  const found = Object.entries(engine.layers)
     .map(([name, layer]) => `${name}: ${layer}`)
     .join(', ');
-  const lacking = names.filter((name) => mill.layers[name] === NO_LAYERS[name]);
-  if (lacking.length === 0) return [{ name: 'confinement', state: 'ok', found }];
-  const advice = SANDBOX === 'off' ? ['unset SANDBOX'] : [...new Set(lacking.map((name) => LAYERS[name]))];
+  const missing = names.filter((name) => engine.layers[name] === NO_LAYERS[name]);
+  if (missing.length === 0) return [{ name: 'confinement', state: 'ok', found }];
+  const advice =
+    SANDBOX === 'off' ? ['unset SANDBOX'] : [...new Set(missing.map((name) => LAYER_ADVICE[name]))];
   return [{ name: 'confinement', state: 'warn', found, advice }];
 }
 
+/** Checks which formats the tools can read and write. */
 export function formats({ toolchain }: DoctorReport): Check[] {
   const { inputs, outputs, problems } = detectCapabilities(toolchain);
-  // The tools have rows of their own.
+  // Other problems are reported by the checks for the tools.
   const advice = problems.filter((problem) => problem.startsWith('ImageMagick at'));
   const rows = [
-    { name: 'reads', all: INPUT_TYPES, works: inputs },
-    { name: 'writes', all: OUTPUT_TYPES, works: outputs },
-  ].map(({ name, all, works }): Check => {
-    const lacking = all.filter((type) => !(works as readonly string[]).includes(type));
-    if (lacking.length === 0) return { name, state: 'ok', found: works.join(', ') };
-    const found = works.length === 0 ? 'nothing' : `${works.join(', ')}; not ${lacking.join(', ')}`;
+    { name: 'reads', all: INPUT_TYPES, supported: inputs },
+    { name: 'writes', all: OUTPUT_TYPES, supported: outputs },
+  ].map(({ name, all, supported }): Check => {
+    const missing = all.filter((type) => !(supported as readonly string[]).includes(type));
+    if (missing.length === 0) return { name, state: 'ok', found: supported.join(', ') };
+    const found = supported.length === 0 ? 'nothing' : `${supported.join(', ')}; not ${missing.join(', ')}`;
     const mine = advice.filter((line) => line.includes(`cannot ${name.slice(0, -1)} `));
-    return { name, state: works.length === 0 ? 'fail' : 'warn', found, advice: mine };
+    return { name, state: supported.length === 0 ? 'fail' : 'warn', found, advice: mine };
   });
   return rows;
 }

@@ -1,48 +1,50 @@
+/**
+ * @module Rewrites a `multipart/form-data` body to an unambiguous form. The parser behind it sees only one notation
+ * for everything that RFC 2046, RFC 7578 and RFC 8187 require receivers to accept.
+ *
+ * These rules ensure that the service cannot read a body differently than a proxy or filter in front of it:
+ *
+ * - A boundary at the start of a line is always a delimiter, also in the data of a file. `--`, or blanks and a line
+ *   break, must follow it.
+ * - A line break is CR LF.
+ * - The header of a part has one `Content-Disposition: form-data` and at most one `Content-Type`. No parameter is
+ *   repeated. Everything else is rejected, and nothing is ignored silently.
+ * - A part is a file if it has a file name, also an empty one, or if its type is an image, an archive, or
+ *   `application/octet-stream`.
+ * - A part with an empty file name and no bytes is a file input without a selection. It becomes an empty text field,
+ *   which counts as absent.
+ *
+ * Time is linear in the size of the body. At most one header and one chunk are kept in memory.
+ */
 import { Transform, type TransformCallback } from 'node:stream';
 import { formatPartHeader, type PartHeader, parsePartHeader } from './part-header.ts';
 
-/**
- * Rewrites a `multipart/form-data` body so that it can be read in one way only. What stands behind it, which is the
- * library that parses, sees one form of everything that RFC 2046, RFC 7578 and RFC 8187 have receivers accept.
- *
- * The rules, which leave no second reading to a proxy or filter in front of the service:
- *
- * - A boundary at the start of a line is a delimiter wherever it is. Behind it stand `--`, or blanks and a line break.
- *   Anything else is refused, also inside of a file.
- * - A line break is CR LF.
- * - The header of a part has one `Content-Disposition: form-data` and at most one `Content-Type`. No parameter is
- *   repeated. Anything else is refused, and nothing is passed over in silence.
- * - A part is a file when it has a file name, also an empty one, or the type of an image, of an archive, or
- *   `application/octet-stream`.
- * - A part with an empty file name and no bytes is a file input in which nothing was chosen. It becomes an empty text
- *   field, which counts as absent.
- *
- * It takes time that is linear in the body, and holds at most one header and one chunk.
- */
-
-/** For the header of one part, in bytes: Node.js allows as much for that of a request. */
+/** Maximum size of a part's header, in bytes. Node.js has the same default for the header of a request. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
 const END_OF_HEADER = Buffer.from('\r\n\r\n');
 const LINE_BREAK = Buffer.from('\r\n');
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 
-/** The body is not multipart/form-data. */
+/** Reports a body that is not valid multipart/form-data. */
 export class MalformedMultipartError extends Error {
   override readonly name = 'MalformedMultipartError';
 }
 
-/** Its output has the same boundary, emits 'error' with a {@link MalformedMultipartError}, and may end too early. */
+/**
+ * Transform stream that normalizes a body. The output has the same boundary. For an invalid body, the stream emits
+ * `error` with a {@link MalformedMultipartError}. A body without a last boundary ends without one.
+ */
 export class MultipartNormalizer extends Transform {
   readonly #delimiter: Buffer;
   #reads: 'data' | 'header' | 'epilogue' = 'data';
-  /** What has come and is not passed on. The first delimiter needs no line break in front of it. */
+  /** Received bytes that are not processed yet. It starts as a line break, which the first delimiter may omit. */
   #held: Buffer = LINE_BREAK;
-  /** The part whose header has been read and not yet passed on. */
-  #announced: PartHeader | undefined;
-  /** Bytes in front of the first data of a part that are not part of them. */
-  #skipped = 0;
-  /** Whether the bytes belong to a part; else they are the preamble. */
+  /** Header of the current part that has been parsed and not yet written. */
+  #pendingHeader: PartHeader | undefined;
+  /** Bytes to skip before the data of a part. */
+  #bytesToSkip = 0;
+  /** Whether the data belongs to a part. Otherwise it is the preamble. */
   #inPart = false;
 
   constructor(boundary: string) {
@@ -64,11 +66,11 @@ export class MultipartNormalizer extends Transform {
     while (this.#reads === 'data' ? this.#readData() : this.#readHeader());
   }
 
-  /** Passes data on up to the next delimiter. @returns whether a header follows */
+  /** Writes data up to the next delimiter. @returns whether a header follows */
   #readData(): boolean {
     const end = this.#held.indexOf(this.#delimiter);
-    const passed = end < 0 ? this.#held.length - this.#beginningOfDelimiter() : end;
-    this.#passOn(this.#held.subarray(0, passed));
+    const passed = end < 0 ? this.#held.length - this.#partialDelimiterLength() : end;
+    this.#writeData(this.#held.subarray(0, passed));
     this.#held = this.#held.subarray(end < 0 ? passed : end + this.#delimiter.length);
     if (end < 0) return false;
     this.#endPart();
@@ -76,8 +78,8 @@ export class MultipartNormalizer extends Transform {
     return true;
   }
 
-  /** How many bytes at the end of what is held may be the beginning of a delimiter. */
-  #beginningOfDelimiter(): number {
+  /** Returns how many of the last held bytes may be the start of a delimiter. */
+  #partialDelimiterLength(): number {
     const longest = Math.min(this.#held.length, this.#delimiter.length - 1);
     const tail = this.#held.subarray(this.#held.length - longest);
     for (let at = tail.indexOf('\r'); at >= 0; at = tail.indexOf('\r', at + 1)) {
@@ -87,7 +89,7 @@ export class MultipartNormalizer extends Transform {
     return 0;
   }
 
-  /** Reads what follows a delimiter. @returns whether data follow */
+  /** Parses the header after a delimiter. @returns whether data follows */
   #readHeader(): boolean {
     if (this.#held.length < 2) return false;
     if (this.#held.toString('latin1', 0, 2) === '--') return this.#endBody();
@@ -95,16 +97,21 @@ export class MultipartNormalizer extends Transform {
     if ((end < 0 ? this.#held.length : end) > MAX_HEADER_BYTES)
       throw new MalformedMultipartError('header too long');
     if (end < 0) return false;
-    this.#announced = this.#parseHeader(this.#held.subarray(0, end));
+    this.#pendingHeader = this.#parseHeader(this.#held.subarray(0, end));
     this.#inPart = true;
-    // The line break in front of the data may also be that of a delimiter: then there are no data.
+    // The line break before the data may also be the start of the next delimiter. Then the part has no data.
     this.#held = this.#held.subarray(end + LINE_BREAK.length);
-    this.#skipped = LINE_BREAK.length;
+    this.#bytesToSkip = LINE_BREAK.length;
     this.#reads = 'data';
     return true;
   }
 
-  /** @param bytes from the boundary on: blanks, a line break, and the lines of the header */
+  /**
+   * Parses a part's header.
+   *
+   * @param bytes everything after the boundary: blanks, a line break, and the header lines
+   * @throws {MalformedMultipartError}
+   */
   #parseHeader(bytes: Buffer): PartHeader {
     const text = bytes.toString();
     const padding = /^[ \t]*\r\n/.exec(text)?.[0];
@@ -115,32 +122,33 @@ export class MultipartNormalizer extends Transform {
     return header;
   }
 
-  #passOn(data: Buffer): void {
+  #writeData(data: Buffer): void {
     if (!this.#inPart || data.length === 0) return;
-    const content = data.subarray(this.#skipped);
-    this.#skipped = 0;
+    const content = data.subarray(this.#bytesToSkip);
+    this.#bytesToSkip = 0;
     if (content.length === 0) return;
-    this.#announce(this.#announced?.isFile);
+    this.#writeHeader(this.#pendingHeader?.isFile);
     this.push(content);
   }
 
-  #announce(isFile = false): void {
-    if (this.#announced === undefined) return;
-    const header = formatPartHeader({ ...this.#announced, isFile });
-    this.#announced = undefined;
+  /** Writes the header of the current part, if it has not been written yet. */
+  #writeHeader(isFile = false): void {
+    if (this.#pendingHeader === undefined) return;
+    const header = formatPartHeader({ ...this.#pendingHeader, isFile });
+    this.#pendingHeader = undefined;
     this.push(Buffer.concat([this.#delimiter, LINE_BREAK, Buffer.from(header), END_OF_HEADER]));
   }
 
-  /** A part whose header has not been passed on is empty. */
+  /** Ends a part. A part whose header has not been written yet is empty. */
   #endPart(): void {
-    this.#announce(this.#announced?.isFile && !this.#announced.isEmptyInput);
+    this.#writeHeader(this.#pendingHeader?.isFile && !this.#pendingHeader.isEmptyInput);
     this.#inPart = false;
   }
 
   #endBody(): false {
     this.push(Buffer.concat([this.#delimiter, Buffer.from('--'), LINE_BREAK]));
     this.#reads = 'epilogue';
-    this.#held = NOTHING;
+    this.#held = EMPTY;
     return false;
   }
 }

@@ -1,47 +1,48 @@
-/** How the quotation marks of a header are read. */
-interface Reading {
-  /** One parameter with the semicolon behind it. No character can match in two ways, so the time is linear. */
+/** @module Parses header values with parameters. */
+/** A syntax for quoted strings in header parameters. */
+interface QuotingRules {
+  /** Matches one parameter and its semicolon. No character can match in two ways, so the time is linear. */
   readonly piece: RegExp;
   readonly quoted: RegExp;
   readonly resolveEscapes: (text: string) => string;
 }
 
-/** RFC 9110, section 5.6.4, except that a backslash is kept in front of all but `"` and `\`, as in a path of Windows. */
-const BY_RFC: Reading = {
+/** RFC 9110, section 5.6.4. A backslash is kept unless `"` or `\` follows it, as in a Windows path. */
+const RFC_RULES: QuotingRules = {
   piece: /((?:[^";]|"(?:[^"\\]|\\.)*")*)(?:;|$)/suy,
   quoted: /^"(?:[^"\\]|\\.)*"$/su,
   resolveEscapes: (text) => text.replace(/\\(["\\])/g, '$1'),
 };
 
-/** WHATWG HTML, section 4.10.21.8: browsers write a quotation mark as `%22` and leave a backslash as it is. */
-const BY_BROWSERS: Reading = {
+/** WHATWG HTML, section 4.10.21.8: browsers encode a quotation mark as `%22` and do not escape a backslash. */
+const BROWSER_RULES: QuotingRules = {
   piece: /((?:[^";]|"[^"]*")*)(?:;|$)/suy,
   quoted: /^"[^"]*"$/su,
   resolveEscapes: (text) => text,
 };
 
+/** A header value and its parameters. */
 export interface ParameterizedValue {
-  /** What stands in front of the first semicolon, in lower case. */
+  /** Text before the first semicolon, in lower case. */
   readonly value: string;
-  /** By their names in lower case. */
+  /** Parameters by name in lower case. */
   readonly parameters: ReadonlyMap<string, string>;
 }
 
 /**
  * Parses a header value such as `form-data; name="file"; filename=photo.jpg` (RFC 9110, section 5.6.6).
  *
- * It accepts what receivers must or should accept: semicolons with nothing between them or behind them, and unquoted
- * values with blanks in them, which end at the next semicolon. A value that is malformed as the RFC reads it, such as
- * `"a\"`, is read as browsers write it.
+ * Accepts what receivers must or should accept: empty parameters, and unquoted values with blanks, which end at the
+ * next semicolon. A value that is malformed by the RFC, such as `"a\"`, is parsed by the rules of browsers.
  *
- * @returns undefined for a value that is malformed in both readings, and for one with a repeated parameter
+ * @returns undefined if the value is malformed by both rules, or if a parameter is repeated
  */
 export function parseParameters(text: string): ParameterizedValue | undefined {
-  return parseAs(text, BY_RFC) ?? parseAs(text, BY_BROWSERS);
+  return parseWith(text, RFC_RULES) ?? parseWith(text, BROWSER_RULES);
 }
 
-function parseAs(text: string, reading: Reading): ParameterizedValue | undefined {
-  const pieces = split(text, reading);
+function parseWith(text: string, rules: QuotingRules): ParameterizedValue | undefined {
+  const pieces = split(text, rules);
   if (!pieces) return undefined;
   const [value = '', ...rest] = pieces;
   const parameters = new Map<string, string>();
@@ -49,15 +50,15 @@ function parseAs(text: string, reading: Reading): ParameterizedValue | undefined
     const equals = piece.indexOf('=');
     if (equals < 0) continue;
     const name = piece.slice(0, equals).trim().toLowerCase();
-    const content = unquote(piece.slice(equals + 1).trim(), reading);
+    const content = unquote(piece.slice(equals + 1).trim(), rules);
     if (content === undefined || parameters.has(name)) return undefined;
     parameters.set(name, content);
   }
   return { value: value.trim().toLowerCase(), parameters };
 }
 
-/** The pieces between the semicolons that are not in quotation marks. */
-function split(text: string, { piece }: Reading): string[] | undefined {
+/** Splits at the semicolons that are not in quotation marks. */
+function split(text: string, { piece }: QuotingRules): string[] | undefined {
   const pieces: string[] = [];
   let at = 0;
   while (at < text.length) {
@@ -70,7 +71,7 @@ function split(text: string, { piece }: Reading): string[] | undefined {
   return pieces;
 }
 
-function unquote(text: string, { quoted, resolveEscapes }: Reading): string | undefined {
+function unquote(text: string, { quoted, resolveEscapes }: QuotingRules): string | undefined {
   if (!text.startsWith('"')) return text;
   return quoted.test(text) ? resolveEscapes(text.slice(1, -1)) : undefined;
 }

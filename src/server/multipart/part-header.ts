@@ -1,32 +1,33 @@
+/** @module Parses and formats the headers of parts. */
 import { lastComponentOf, MAX_NAME_UNITS } from '../../conversion/filename.ts';
 import { truncate } from '../../text.ts';
 import { type ParameterizedValue, parseParameters } from './parameters.ts';
 
-/** What the header of a part says (RFC 7578, section 4). */
+/** The parsed header of a part (RFC 7578, section 4). */
 export interface PartHeader {
-  /** The field's name; undefined when there is none. */
+  /** Field name; undefined if absent. */
   readonly name: string | undefined;
   readonly isFile: boolean;
-  /** The file's name without folders, at most {@link MAX_NAME_UNITS} long; empty when there is none. */
+  /** File name without folders, at most {@link MAX_NAME_UNITS} long; empty if absent. */
   readonly filename: string;
-  /** A file input of a browser in which no file was chosen, as long as the part has no bytes. */
+  /** Whether this is a browser's file input without a selected file, provided that the part has no bytes. */
   readonly isEmptyInput: boolean;
-  /** Of a text field, when it says one. */
+  /** Charset of a text field; undefined if absent. */
   readonly charset: string | undefined;
 }
 
-/** Types that make a part a file although it has no file name, which is only a SHOULD (RFC 7578, section 4.2). */
+/** Types that make a part a file without a file name, which is only a SHOULD (RFC 7578, section 4.2). */
 const FILE_TYPE = /^(?:image\/.*|application\/(?:octet-stream|zip|x-zip-compressed))$/;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000a-\u001f\u007f]/;
-/** A field name (RFC 9110, section 5.6.2) and its value. */
-const FIELD = /^([\w!#$%&'*+.^`|~-]+):(.*)$/su;
+/** A header name (RFC 9110, section 5.6.2) and its value. */
+const HEADER_LINE = /^([\w!#$%&'*+.^`|~-]+):(.*)$/su;
 
-/** The fields that mean something. Each may be there once, so that no other reader can choose another one. */
-const FIELDS = ['content-disposition', 'content-type'];
+/** Headers that are interpreted. Each may occur only once, so that no other parser can choose a different one. */
+const UNIQUE_HEADERS = ['content-disposition', 'content-type'];
 
-/** @returns undefined for a header that is malformed or not that of a form field */
+/** Parses the header of a part. @returns undefined if it is malformed or is not the header of a form field */
 export function parsePartHeader(block: string): PartHeader | undefined {
   const fields = parseFields(block);
   const disposition = parseParameters(fields?.get('content-disposition') ?? '');
@@ -38,39 +39,41 @@ export function parsePartHeader(block: string): PartHeader | undefined {
   return {
     name: name === undefined ? undefined : truncate(name, MAX_NAME_UNITS),
     isFile: parameters.has('filename') || parameters.has('filename*') || FILE_TYPE.test(type?.value ?? ''),
-    // In the extended form a name may have control characters, also line breaks.
+    // A name in the extended form may contain control characters, including line breaks.
     filename: lastComponentOf(filename).replace(/\p{Cc}/gu, ''),
     isEmptyInput: parameters.has('filename') && filename === '',
     charset: type?.parameters.get('charset'),
   };
 }
 
-/** The lines of a header, with folded ones put together (RFC 5322, section 2.2.3). */
+/** Parses the lines of a header, and unfolds folded lines (RFC 5322, section 2.2.3). */
 function parseFields(block: string): ReadonlyMap<string, string> | undefined {
   const fields = new Map<string, string>();
   let name: string | undefined;
   for (const line of block.split('\r\n')) {
     if (CONTROL_CHARACTERS.test(line)) return undefined;
     const isFolded = /^[ \t]/.test(line);
-    const [, fieldName, value = ''] = (isFolded ? undefined : FIELD.exec(line)) ?? [];
+    const [, fieldName, value = ''] = (isFolded ? undefined : HEADER_LINE.exec(line)) ?? [];
     if (isFolded ? name === undefined : fieldName === undefined) return undefined;
     if (isFolded) {
       fields.set(name as string, `${fields.get(name as string)}${line}`);
       continue;
     }
     name = fieldName?.toLowerCase() as string;
-    if (fields.has(name) && FIELDS.includes(name)) return undefined;
+    if (fields.has(name) && UNIQUE_HEADERS.includes(name)) return undefined;
     fields.set(name, value);
   }
   return fields;
 }
 
-/** The extended form wins where it can be decoded (RFC 6266, section 4.3). */
+/** Returns the file name. The extended form takes precedence if it can be decoded (RFC 6266, section 4.3). */
 function filenameIn({ parameters }: ParameterizedValue): string {
   return decodeExtended(parameters.get('filename*') ?? '') ?? parameters.get('filename') ?? '';
 }
 
-/** Decodes `UTF-8''%e2%82%ac` (RFC 8187, section 3.2). What cannot be decoded is to be ignored. */
+/**
+ * Decodes the extended form, such as `UTF-8''%e2%82%ac` (RFC 8187, section 3.2). @returns undefined if it is invalid
+ */
 function decodeExtended(text: string): string | undefined {
   const [, charset, encoded] = /^([^']+)'[^']*'((?:[!-$&-~]|%[\da-f]{2})+)$/iu.exec(text) ?? [];
   if (charset === undefined || encoded === undefined) return undefined;
@@ -82,7 +85,7 @@ function decodeExtended(text: string): string | undefined {
   }
 }
 
-/** Writes a header that can be read in one way only. */
+/** Formats a part's header in the only notation that the parser receives. */
 export function formatPartHeader({ name, isFile, filename, charset }: PartHeader): string {
   const parameters = [
     ...(name === undefined ? [] : [`name=${quote(name)}`]),

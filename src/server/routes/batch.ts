@@ -1,3 +1,4 @@
+/** @module The route for converting several files. */
 import type { RequestHandler } from 'express';
 import { type BatchItemResult, convertAll } from '../../conversion/batch.ts';
 import type { Convert } from '../../conversion/convert.ts';
@@ -12,6 +13,7 @@ import { setLogFields } from '../request-log.ts';
 import { disconnectSignal, setNotesOfMany, setServerTiming } from '../response.ts';
 import { expectedBytes, receiveUpload, type UploadOptions } from '../upload.ts';
 
+/** What the route is created from. */
 export interface BatchRouteDeps {
   readonly workspaces: Workspaces;
   readonly convert: Convert;
@@ -19,7 +21,7 @@ export interface BatchRouteDeps {
   readonly limits: Pick<UploadOptions, 'maxFiles' | 'maxFileBytes' | 'timeoutMs' | 'accepts'>;
 }
 
-/** `POST /batch`: many images in, one ZIP of the converted ones out, nothing left behind. */
+/** Handles `POST /batch`: converts many images, sends one ZIP archive, and deletes all files. */
 export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDeps): RequestHandler {
   const rules: UploadOptions = {
     ...limits,
@@ -42,14 +44,16 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
       const uploadedMs = performance.now() - started;
       const { options, onError } = parse(fields);
 
-      const good = files.filter(isReceived);
-      const types = [...new Set(good.map(({ type }) => type))];
+      const received = files.filter(isReceived);
+      const types = [...new Set(received.map(({ type }) => type))];
       setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
-      const sources = good.map((file) => ({ ...file, room, client }));
+      const sources = received.map((file) => ({ ...file, room, client }));
       const outcomes = await convertAll(sources, convert, options, onError, signal);
       const results = files.map((file) => ({
         name: file.name,
-        outcome: isReceived(file) ? (outcomes[good.indexOf(file)] as BatchItemResult) : { error: file.error },
+        outcome: isReceived(file)
+          ? (outcomes[received.indexOf(file)] as BatchItemResult)
+          : { error: file.error },
       }));
       const [first] = results;
       if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
@@ -68,7 +72,10 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
   };
 }
 
-/** The field must come before a file that is to be skipped while it is received: until it does, the first refusal ends all. */
+/**
+ * Returns whether invalid files are skipped. Takes effect only for files sent after the field: until then, the first
+ * invalid file fails the request.
+ */
 function requestsSkip(fields: readonly TextField[]): boolean {
   return fields.some(([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip');
 }
@@ -77,7 +84,7 @@ function isReceived(file: ReceivedFile | RefusedFile): file is ReceivedFile {
   return 'folder' in file;
 }
 
-/** How long the batch waited for its turn: until the first of its conversions could start. */
+/** Returns how long the batch was queued, in milliseconds: until its first conversion started. */
 function queueTime(outcomes: readonly BatchItemResult[]): number {
   const waits = outcomes.flatMap((outcome) => ('converted' in outcome ? outcome.converted.queuedMs : []));
   return waits.length > 0 ? Math.min(...waits) : 0;

@@ -1,3 +1,4 @@
+/** @module The route for converting one file. */
 import type { RequestHandler } from 'express';
 import type { Convert } from '../../conversion/convert.ts';
 import { baseNameOf } from '../../conversion/filename.ts';
@@ -12,6 +13,7 @@ import { setLogFields } from '../request-log.ts';
 import { disconnectSignal, sendResult, setNotes, setServerTiming } from '../response.ts';
 import { expectedBytes, receiveUpload, type UploadOptions } from '../upload.ts';
 
+/** What the route is created from. */
 export interface ConvertRouteDeps {
   readonly workspaces: Workspaces;
   readonly convert: Convert;
@@ -19,7 +21,7 @@ export interface ConvertRouteDeps {
   readonly limits: Pick<UploadOptions, 'maxFileBytes' | 'timeoutMs' | 'accepts'>;
 }
 
-/** `POST /convert`: one image in, the converted one out, nothing left behind. */
+/** Handles `POST /convert`: converts one image, sends the result, and deletes all files. */
 export function convertRoute({ workspaces, convert, parse, limits }: ConvertRouteDeps): RequestHandler {
   const rules: UploadOptions = {
     ...limits,

@@ -1,3 +1,4 @@
+/** @module The API reference at `/docs`: a page around Swagger UI, which is served from its npm package. */
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -8,16 +9,14 @@ import { gzip } from 'node:zlib';
 import type { RequestHandler, Response, Router } from 'express';
 import { endpoint } from '../endpoint.ts';
 
-/** The API reference for people, at `/docs`: Swagger UI from its package, and a page of our own around it. */
-
 const ASSETS_DIR = fileURLToPath(new URL('../../../assets/docs', import.meta.url));
 const viewerPackage = createRequire(import.meta.url).resolve('swagger-ui-dist/package.json');
 const SWAGGER_UI_DIR = dirname(viewerPackage);
 const { version } = JSON.parse(readFileSync(viewerPackage, 'utf8')) as { version: string };
 
 /**
- * Nothing from elsewhere, no script and no style but from files of this server, no eval. The viewer shows what it
- * got from images that it makes itself (`blob:`), and its style sheet brings its icons (`data:`).
+ * Allows scripts and styles only from files of this server, and no eval. Swagger UI shows image responses as `blob:`
+ * URLs, and its style sheet contains icons as `data:` URLs.
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -30,11 +29,12 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The viewer's files never change under an address that has its version in it. */
+/** For files with the version of Swagger UI in their path. They never change. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
+/** For files whose content may change. */
 const REVALIDATE = 'no-cache';
 
-/** Adds the page and its files to the router. Their paths are absolute, so `/docs/` leads to `/docs`. */
+/** Adds the page and its files to the router. The page has absolute links, so `/docs/` redirects to `/docs`. */
 export function addDocs(router: Router): void {
   const page = readFileSync(join(ASSETS_DIR, 'index.html'), 'utf8').replaceAll('{viewer}', version);
   endpoint(router, 'GET', '/docs', (_req, res) => {
@@ -52,14 +52,14 @@ export function addDocs(router: Router): void {
   }
 }
 
-/** Serves a large file, which is compressed once, for the first client that accepts it so. */
+/** Creates a handler for a large file, which is compressed once, for the first client that accepts gzip. */
 export function viewerFile(path: string): RequestHandler {
   let packed: Promise<Buffer> | undefined;
   const pack = async (): Promise<Buffer> => {
     try {
       return await promisify(gzip)(await readFile(path));
     } catch (error) {
-      packed = undefined; // the next request tries again
+      packed = undefined; // let the next request retry
       throw error;
     }
   };
@@ -74,6 +74,6 @@ export function viewerFile(path: string): RequestHandler {
 }
 
 function sendFile(res: Response, path: string, cacheControl: string): void {
-  // The checkout may lie below a folder whose name starts with a dot.
+  // `dotfiles`: the checkout may be below a folder whose name starts with a dot.
   res.sendFile(path, { dotfiles: 'allow', cacheControl: false, headers: { 'Cache-Control': cacheControl } });
 }

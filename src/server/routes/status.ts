@@ -1,8 +1,9 @@
+/** @module Routes for the state and the capabilities of the service. */
 import type { RequestHandler } from 'express';
 import { INPUTS, type InputType, type OutputType } from '../../formats.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** `GET /formats`: what can be converted to what on this machine. */
+/** Handles `GET /formats`: the input and output formats that this machine supports. */
 export function formatsRoute(inputs: readonly InputType[], outputs: readonly OutputType[]): RequestHandler {
   const body = { input: inputs.flatMap((type) => INPUTS[type].names), output: outputs };
   return (_req, res) => {
@@ -10,7 +11,7 @@ export function formatsRoute(inputs: readonly InputType[], outputs: readonly Out
   };
 }
 
-/** `GET /health`: that it is there, which version, and what time it has. */
+/** Handles `GET /health`: status, version and current time. */
 export function healthRoute(version: string): RequestHandler {
   return (_req, res) => {
     res.setHeader('Cache-Control', 'no-store');
@@ -18,7 +19,7 @@ export function healthRoute(version: string): RequestHandler {
   };
 }
 
-/** `GET /openapi.json`: what there is, for programs. */
+/** Handles `GET /openapi.json`: the OpenAPI document. */
 export function openApiRoute(document: Readonly<Record<string, unknown>>): RequestHandler {
   return (_req, res) => {
     res.setHeader('Cache-Control', 'no-cache');
@@ -26,31 +27,31 @@ export function openApiRoute(document: Readonly<Record<string, unknown>>): Reque
   };
 }
 
-/** `GET /livez`: the process answers. It never depends on load. */
+/** Handles `GET /livez`: liveness. The response does not depend on the load. */
 export const liveRoute: RequestHandler = (_req, res) => {
   res.setHeader('Cache-Control', 'no-store');
   res.json({ status: 'ok' });
 };
 
-/** `GET /metrics`: what Prometheus asks for. */
-export function metricsRoute(expose: Metrics['render']): RequestHandler {
+/** Handles `GET /metrics`: the metrics in Prometheus format. */
+export function metricsRoute(render: Metrics['render']): RequestHandler {
   return async (_req, res) => {
-    const { type, text } = await expose();
+    const { type, text } = await render();
     res.set({ 'Cache-Control': 'no-store', 'Content-Type': type }).end(text);
   };
 }
 
 /**
- * `GET /readyz`: whether it should be sent requests, which it should not while it shuts down or when
- * conversions fail. It says how the tools are shut in, too.
+ * Handles `GET /readyz`: readiness, and the sandbox layers that confine the tools. Responds with 503 during shutdown,
+ * and when conversions fail.
  */
 export function readyRoute(
-  works: () => Promise<boolean>,
+  isHealthy: () => Promise<boolean>,
   draining: () => boolean,
   sandbox: Readonly<Record<string, string>>,
 ): RequestHandler {
   return async (_req, res) => {
-    const status = draining() ? 'draining' : (await works()) ? 'ok' : 'failing';
+    const status = draining() ? 'draining' : (await isHealthy()) ? 'ok' : 'failing';
     res.setHeader('Cache-Control', 'no-store');
     res.status(status === 'ok' ? 200 : 503).json({ status, sandbox });
   };

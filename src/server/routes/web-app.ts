@@ -1,20 +1,20 @@
+/** @module Serves the web app that Vite built: a few files, each with a Brotli and a gzip version next to it. */
 import { readdirSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { RequestHandler } from 'express';
 import expressStaticGzip from 'express-static-gzip';
 
-/** The web page, as Vite built it: a few files, each with a brotli and a gzip version beside it. */
-
+/** The built web app. */
 export interface WebApp {
-  /** Every path that has something, beginning with `/` itself. */
+  /** URL paths of all files. The index file has the path `/`. */
   readonly paths: readonly string[];
   readonly handler: RequestHandler;
 }
 
 const INDEX = '/index.html';
-const BUILT = /\.(?:html|js|css|svg)$/;
+const SERVED_EXTENSIONS = /\.(?:html|js|css|svg)$/;
 
-/** All comes from here, and nothing written into the page can run. A PDF is shown in a frame of its own. */
+/** Allows scripts and styles only from files of this server. A PDF preview is shown in a frame (`blob:`). */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -30,17 +30,19 @@ const CONTENT_SECURITY_POLICY = [
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 
 /**
- * @param folder where the built page is
- * @returns undefined when it has not been built
+ * Loads the web app.
+ *
+ * @param folder the output folder of Vite
+ * @returns undefined if the web app has not been built
  */
 export function loadWebApp(folder: string): WebApp | undefined {
-  const files = filesBelow(folder).filter((path) => BUILT.test(path));
+  const files = listFiles(folder).filter((path) => SERVED_EXTENSIONS.test(path));
   if (!files.includes(INDEX)) return undefined;
   const serve = expressStaticGzip(folder, {
     enableBrotli: true,
     orderPreference: ['br', 'gzip'],
     serveStatic: {
-      // Names of the other files change with what is in them.
+      // The names of all files except the index contain a hash of their content.
       immutable: true,
       maxAge: YEAR_MS,
       setHeaders(res, path) {
@@ -55,13 +57,13 @@ export function loadWebApp(folder: string): WebApp | undefined {
     paths: files.map((path) => (path === INDEX ? '/' : path)),
     handler: (req, res, next) =>
       serve(req, res, (error: unknown) => {
-        res.removeHeader('Content-Encoding'); // of the file that is gone since
+        res.removeHeader('Content-Encoding'); // it was set for a compressed file that has since been deleted
         next(error ?? 'route');
       }),
   };
 }
 
-function filesBelow(folder: string): string[] {
+function listFiles(folder: string): string[] {
   try {
     const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
     return entries

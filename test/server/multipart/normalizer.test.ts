@@ -6,11 +6,11 @@ import fc from 'fast-check';
 import { MalformedMultipartError, MultipartNormalizer } from '../../../src/server/multipart/normalizer.ts';
 
 const BOUNDARY = 'xyz';
-/** So that a failure can be had again. */
+/** Makes failures reproducible. */
 const SEED = 20_261_121;
 const DELIMITER = `\r\n--${BOUNDARY}`;
 
-/** What comes out for these pieces of a body; the error when it is refused. */
+/** Returns the normalized body, or the error for an invalid body. */
 async function normalize(pieces: readonly Buffer[], boundary = BOUNDARY): Promise<Buffer | Error> {
   const output: Buffer[] = [];
   const stream = Readable.from(pieces, { objectMode: false }).pipe(new MultipartNormalizer(boundary));
@@ -28,7 +28,7 @@ interface Part {
   readonly content: string;
 }
 
-/** The parts that busboy sees in a normalized body, or 'malformed'. */
+/** Returns the parts that busboy parses from the normalized body, or 'malformed'. */
 async function partsOf(body: string | Buffer, boundary = BOUNDARY): Promise<Part[] | 'malformed'> {
   const normalized = await normalize([Buffer.from(body as string, 'latin1')], boundary);
   if (normalized instanceof Error) {
@@ -61,13 +61,13 @@ const formData = (parameters: string, more = ''): string =>
 const END = '--xyz--\r\n';
 const FILE = { name: 'file', content: 'data' };
 
-describe('a multipart body', () => {
-  describe('is accepted', () => {
+describe('MultipartNormalizer', () => {
+  describe('accepts a body', () => {
     for (const [what, body, expected] of [
       ['with blanks behind a boundary', `--xyz \t \r\n${formData('name="file"').slice(7)}${END}`, FILE],
       ['with blanks behind the last boundary', `${formData('name="file"')}--xyz-- \t\r\n`, FILE],
       ['without a line break behind the last boundary', `${formData('name="file"')}--xyz--`, FILE],
-      ['with text in front and behind', `hello\r\n\r\n${formData('name="file"')}${END}--xyz\r\nbye`, FILE],
+      ['with a preamble and an epilogue', `hello\r\n\r\n${formData('name="file"')}${END}--xyz\r\nbye`, FILE],
       ['with a folded header', formData('\r\n name="file"') + END, FILE],
       ['with a header in capitals', part('CONTENT-DISPOSITION:FORM-DATA;NAME=file') + END, FILE],
       ['with unknown headers, also repeated', formData('name="file"', '\r\nX-A: 1\r\nX-A: 2') + END, FILE],
@@ -83,7 +83,7 @@ describe('a multipart body', () => {
         { ...FILE, filename: 'a;b.jpg' },
       ],
       [
-        'with semicolons that separate nothing',
+        'with empty parameters',
         formData(';name="file";; filename="a.jpg";') + END,
         { ...FILE, filename: 'a.jpg' },
       ],
@@ -98,7 +98,7 @@ describe('a multipart body', () => {
         { ...FILE, filename: 'c.jpg' },
       ],
       [
-        'with a path of Windows',
+        'with a Windows path',
         formData('name="file"; filename="C:\\dir\\a.jpg"') + END,
         { ...FILE, filename: 'a.jpg' },
       ],
@@ -128,12 +128,12 @@ describe('a multipart body', () => {
         { ...FILE, filename: 'é.jpg' },
       ],
       [
-        'with an extended file name of no known charset',
+        'with an extended file name in an unknown charset',
         formData(`name="file"; filename*=foo''x; filename="a.jpg"`) + END,
         { ...FILE, filename: 'a.jpg' },
       ],
       [
-        'with an extended file name that is cut off',
+        'with an incomplete extended file name',
         formData(`name="file"; filename*=UTF-8''%; filename="a.jpg"`) + END,
         { ...FILE, filename: 'a.jpg' },
       ],
@@ -143,7 +143,7 @@ describe('a multipart body', () => {
         { ...FILE, filename: 'a.jpg' },
       ],
       [
-        'with nothing but an unknown extended file name',
+        'with only an extended file name in an unknown charset',
         formData(`name="file"; filename*=foo''x`) + END,
         { ...FILE, filename: '' },
       ],
@@ -163,7 +163,7 @@ describe('a multipart body', () => {
         { ...FILE, filename: '' },
       ],
       [
-        'with a text type that says its charset',
+        'with a text type and a charset',
         part(
           'Content-Disposition: form-data; name=a\r\nContent-Type: text/plain; charset=iso-8859-1;',
           '\xe9',
@@ -176,12 +176,12 @@ describe('a multipart body', () => {
         { name: 'a', content: 'data' },
       ],
       [
-        'with no line for the data of a part',
+        'with no line break between a header and the next boundary',
         `--xyz\r\nContent-Disposition: form-data; name="a"\r\n\r\n--xyz--\r\n`,
         { name: 'a', content: '' },
       ],
       [
-        'with a boundary in a line but not at its start',
+        'with a boundary that is not at the start of a line',
         part('Content-Disposition: form-data; name=a', 'x--xyz--\r\n--xy\n--xyz') + END,
         { name: 'a', content: 'x--xyz--\r\n--xy\n--xyz' },
       ],
@@ -191,12 +191,12 @@ describe('a multipart body', () => {
         { name: 'a', content: '\r\n\r\n\r' },
       ],
       [
-        'with an empty file that has a name',
+        'with an empty file and a file name',
         part('Content-Disposition: form-data; name=file; filename=a', '') + END,
         { name: 'file', filename: 'a', content: '' },
       ],
       [
-        'with an empty file input, as if it were an empty field',
+        'with an empty file input, which becomes an empty field',
         part(
           'Content-Disposition: form-data; name="file"; filename=""\r\nContent-Type: application/octet-stream',
           '',
@@ -209,16 +209,16 @@ describe('a multipart body', () => {
       });
     }
 
-    it('with a file name of 15 kB, which is cut to 1024 units', async () => {
+    it('with a file name of 15 kB, which is truncated to 1024 units', async () => {
       const body = formData(`name="file"; filename="${'x'.repeat(15_000)}"`) + END;
       expect(await partsOf(body)).to.deep.equal([{ ...FILE, filename: 'x'.repeat(1024) }]);
     });
   });
 
-  describe('is refused', () => {
+  describe('rejects a body', () => {
     for (const [what, body] of [
       [
-        'with a boundary that something else begins with',
+        'with other characters after a boundary',
         `${part('Content-Disposition: form-data; name=a', 'x\r\n--xyzzy\r\n')}${END}`,
       ],
       [
@@ -227,24 +227,27 @@ describe('a multipart body', () => {
       ],
       ['with a part without a header', `--xyz\r\n\r\ndata\r\n${END}`],
       ['with a part without a Content-Disposition', `${part('Content-Type: image/png')}${END}`],
-      ['with a part that is no form field', `${part('Content-Disposition: attachment; name=file')}${END}`],
+      ['with a part that is not form-data', `${part('Content-Disposition: attachment; name=file')}${END}`],
       [
-        'with two Content-Dispositions in a part',
+        'with two Content-Disposition headers in a part',
         `${part('Content-Disposition: form-data; name=a\r\nContent-Disposition: form-data; name=b')}${END}`,
       ],
       [
-        'with two Content-Types in a part',
+        'with two Content-Type headers in a part',
         `${formData('name=a', '\r\nContent-Type: a/b\r\nContent-Type: image/png')}${END}`,
       ],
       ['with two names in a part', `${formData('name=a; name=b')}${END}`],
       ['with two file names in a part', `${formData('name=a; filename=b; filename="c"')}${END}`],
-      ['with a quotation mark that is never closed', `${formData('name="a')}${END}`],
-      ['with text behind a quoted value', `${formData('name="a"b')}${END}`],
+      ['with an unclosed quotation mark', `${formData('name="a')}${END}`],
+      ['with text after a quoted value', `${formData('name="a"b')}${END}`],
       ['with a bare line feed in a header', `${formData('name=a\n')}${END}`],
       ['with a bare carriage return in a header', `${formData('name=a\rX: y')}${END}`],
       ['with NUL in a header', `${formData('name="a\0"')}${END}`],
-      ['with a blank in front of a colon', `${part('Content-Disposition : form-data; name=a')}${END}`],
-      ['with a header that begins folded', `${part(' Content-Disposition: form-data; name=a')}${END}`],
+      ['with a blank before a colon', `${part('Content-Disposition : form-data; name=a')}${END}`],
+      [
+        'with a header that starts with a folded line',
+        `${part(' Content-Disposition: form-data; name=a')}${END}`,
+      ],
       ['with a header of more than 16 KiB', `${formData(`name=a; x=${'y'.repeat(17_000)}`)}${END}`],
       ['with a header that never ends', `--xyz\r\nX: ${'y'.repeat(100_000)}`],
       ['without a last boundary', formData('name=a')],
@@ -257,7 +260,7 @@ describe('a multipart body', () => {
     }
   });
 
-  /** Pieces of which delimiters and headers are made, so that many meet. */
+  /** Pieces of delimiters and headers, so that generated bodies contain many of them. */
   const pieces = fc.oneof(
     fc.constantFrom(
       '\r',
@@ -285,7 +288,7 @@ describe('a multipart body', () => {
   );
   const bodies = fc.array(pieces, { maxLength: 40 }).map((list) => `--xyz\r\n${list.join('')}`);
 
-  it('gives the same however it is cut into pieces', async () => {
+  it('returns the same output for every division into chunks', async () => {
     await fc.assert(
       fc.asyncProperty(
         bodies,
@@ -305,11 +308,11 @@ describe('a multipart body', () => {
     );
   });
 
-  it('that is normalized already stays as it is', async () => {
+  it('does not change a normalized body', async () => {
     await fc.assert(
       fc.asyncProperty(bodies, async (body) => {
         const once = await normalize([Buffer.from(`${body}${DELIMITER}--`, 'latin1')]);
-        // What is not whole is held back in part.
+        // An incomplete body is not written completely.
         if (once instanceof Error || !String(once).endsWith(`${DELIMITER}--\r\n`)) return;
         expect(String(await normalize([once]))).to.equal(String(once));
       }),
@@ -317,7 +320,7 @@ describe('a multipart body', () => {
     );
   });
 
-  it('of any form has the parts that another implementation put in', async () => {
+  it('keeps all parts of a body that FormData has encoded', async () => {
     const text = fc.string({ unit: 'grapheme', maxLength: 20 });
     const entry = fc.record({
       name: text,
@@ -334,7 +337,7 @@ describe('a multipart body', () => {
         const request = new Request('http://localhost', { method: 'POST', body: form });
         const boundary = /boundary=(.*)/.exec(request.headers.get('content-type') ?? '')?.[1] as string;
         const parts = await partsOf(Buffer.from(await request.arrayBuffer()).toString('latin1'), boundary);
-        // Browsers escape a quotation mark and line breaks in names, and leave all else as it is.
+        // Names are not compared: browsers escape quotation marks and line breaks in them.
         expect((parts as Part[]).map(({ content }) => content)).to.deep.equal(
           entries.map(({ filename, content }) =>
             Buffer.from(content).toString(filename === undefined ? 'hex' : 'latin1'),
