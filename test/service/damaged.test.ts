@@ -1,4 +1,5 @@
 /** @module Files with wrong metadata, and files that contain the text of the tools' own errors. */
+
 import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';

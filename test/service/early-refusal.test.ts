@@ -1,4 +1,5 @@
 /** @module Errors sent long before the client has sent the whole body must still reach the client. */
+
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';

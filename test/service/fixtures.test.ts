@@ -1,4 +1,5 @@
 /** @module Converts every file in fixtures/traps to every output format and checks the results stated beside it. */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -3,14 +3,14 @@ import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
 import { readOrientation, skipExifMarker } from './ifd.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** Chunks that are looked at; an image cut into more is not looked through to its end. */
+/** Maximum number of chunks to read; later chunks are ignored. */
 const MAX_CHUNKS = 10_000;
 const COLOUR_TYPE = { grey: 0, palette: 3 } as const;
 
-/** A pixel of a packed screenshot takes 1 to 3 bits, one of a photo 8 and more. */
+/** Maximum bits per pixel of flat images: a compressed screenshot has 1 to 3, a photo 8 and more. */
 const MAX_FLAT_BITS_PER_PIXEL = 4;
 
-/** Chunks of which libpng takes the first and passes over others. */
+/** Chunks of which libpng reads only the first. */
 const ONCE = ['iCCP', 'eXIf', 'acTL'];
 
 type PartialInfo = Omit<ImageInfo, 'type'>;
