@@ -49,14 +49,14 @@ describe('the fixture', () => {
           const { refused } = expectation;
           requires(this, 'magick-version', refused?.by === undefined || service.magick !== undefined);
           const answer = await answerIn(format);
-          const byThis = refused?.by === undefined || refused.by === service.magick;
-          if (refused && byThis) {
+          const appliesHere = refused?.by === undefined || refused.by === service.magick;
+          if (refused && appliesHere) {
             expect(answer.status, answer.message).to.equal(refused.status);
             return void expect(answer.message).to.include(refused.says);
           }
           expect(answer.status, answer.message).to.equal(200);
           expect(answer.headers.get('x-conversion-notes') ?? '').to.equal(notesFor(expectation, format));
-          await checkPicture(answer.body, expectation, format);
+          await checkImage(answer.body, expectation, format);
         });
       }
 
@@ -79,13 +79,13 @@ function notesFor({ notes = {} }: ExpectedResult, format: OutputType): string {
   return [...(notes.any ?? []), ...(notes[format] ?? [])].join(', ');
 }
 
-async function checkPicture(body: Buffer, expectation: ExpectedResult, format: OutputType): Promise<void> {
+async function checkImage(body: Buffer, expectation: ExpectedResult, format: OutputType): Promise<void> {
   const { size, pixels = [], moving, pages = 1, within = 0 } = expectation;
   const frames = moving && OUTPUTS[format].animation ? moving.delays.length : 1;
-  const picture = await decode(body, format);
-  if (size) expect([picture.width, picture.height / frames]).to.deep.equal(size);
+  const image = await decode(body, format);
+  if (size) expect([image.width, image.height / frames]).to.deep.equal(size);
 
-  const shown = OUTPUTS[format].alpha === 'none' ? onGrey(picture, 255) : picture;
+  const shown = OUTPUTS[format].alpha === 'none' ? onGrey(image, 255) : image;
   for (const [x, y, colour] of pixels) {
     const [red, green, blue, alpha = 255] = colour;
     const expected = OUTPUTS[format].alpha === 'none' && alpha === 0 ? [255, 255, 255] : [red, green, blue];

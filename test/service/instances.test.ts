@@ -151,7 +151,7 @@ describe('three instances behind a proxy, with Redis', function () {
     const sent = await underLoad(async () => {
       for (const [at, old] of instances.entries()) {
         old.child.kill('SIGTERM');
-        expect(await old.ended(), 'ended by itself').to.equal(0);
+        expect(await old.ended(), 'exit code').to.equal(0);
         instances[at] = await startInstance(at);
         await instances[at].base();
       }

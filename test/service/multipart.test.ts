@@ -32,22 +32,22 @@ describe('a multipart request', () => {
     part(`form-data; name="file"${parameters}`, IMAGE, type);
 
   for (const [what, body, type] of [
-    ['a semicolon behind the boundary of its type', file() + END, `${TYPE};`],
+    ['a semicolon after the boundary parameter', file() + END, `${TYPE};`],
     ['a quoted boundary', file() + END, 'Multipart/Form-Data; charset=utf-8; boundary="xyz"'],
-    ['blanks behind its boundaries', `--xyz \t\r\n${file().slice(7)}--xyz-- \r\n`, TYPE],
+    ['whitespace after its boundaries', `--xyz \t\r\n${file().slice(7)}--xyz-- \r\n`, TYPE],
     ['an image type and no file name', file('', 'image/png') + END, TYPE],
     ['an empty file name and bytes', file('; filename=""') + END, TYPE],
-    ['an extended file name of no known charset', file(`; filename*=foo''x`) + END, TYPE],
-    ['an extended file name that is cut off', file(`; filename*=UTF-8''%`) + END, TYPE],
-    ['an unquoted file name with blanks', file('; filename=my photo.png') + END, TYPE],
+    ['an extended file name in an unknown charset', file(`; filename*=foo''x`) + END, TYPE],
+    ['a truncated extended file name', file(`; filename*=UTF-8''%`) + END, TYPE],
+    ['an unquoted file name with spaces', file('; filename=my photo.png') + END, TYPE],
     ['a file name that ends in a backslash', file('; filename="a\\"') + END, TYPE],
     [
-      'an empty file input in front of the file',
+      'an empty file input before the file',
       part('form-data; name="file"; filename=""', '', 'application/octet-stream') + file() + END,
       TYPE,
     ],
     [
-      'an empty file input behind the file',
+      'an empty file input after the file',
       file() + part('form-data; name="file"; filename=""', '', 'application/octet-stream') + END,
       TYPE,
     ],
@@ -93,7 +93,7 @@ describe('a multipart request', () => {
   });
 
   for (const [what, body, type, sentence] of [
-    ['two boundaries in its type', file() + END, `${TYPE}; boundary=abc`, /boundary/],
+    ['two boundary parameters', file() + END, `${TYPE}; boundary=abc`, /boundary/],
     ['an empty boundary', file() + END, 'multipart/form-data; boundary=""', /boundary/],
     [
       'a boundary of 71 characters',
@@ -102,19 +102,19 @@ describe('a multipart request', () => {
       /boundary/,
     ],
     [
-      'a field that has two names',
+      'a field with two names',
       part('form-data; name="file"; name="quality"', '80') + file() + END,
       TYPE,
       /well-formed/,
     ],
     [
-      'a part that is no form field',
+      'a part that is not a form field',
       part('attachment; name="file"', IMAGE) + file() + END,
       TYPE,
       /well-formed/,
     ],
     [
-      'a boundary inside of a file that goes on',
+      'a boundary inside a file, followed by more characters',
       part('form-data; name="file"; filename=a', `${IMAGE}\r\n--xyzzy`) + END,
       TYPE,
       /well-formed/,

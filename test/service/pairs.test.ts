@@ -38,13 +38,13 @@ describe('every pair of formats', () => {
   }
 });
 
-async function minPsnr(picture: Pixels, output: OutputType): Promise<number> {
+async function minPsnr(image: Pixels, output: OutputType): Promise<number> {
   if (output === 'png' || output === 'bmp') return LAST_BIT;
   if (output === 'gif') return PALETTE;
-  const raw = sharp(picture.data, { raw: { width: picture.width, height: picture.height, channels: 4 } });
+  const raw = sharp(image.data, { raw: { width: image.width, height: image.height, channels: 4 } });
   const encoded = output === 'webp' ? raw.webp({ quality: 80 }) : raw.jpeg({ quality: 80 });
   return (
-    difference(await decode(await encoded.toBuffer()), picture).psnr -
+    difference(await decode(await encoded.toBuffer()), image).psnr -
     (output === 'pdf' ? LESS_IN_PDF : LESS_THAN_SHARP)
   );
 }

@@ -33,12 +33,11 @@ describe('shrinking to a much smaller size', () => {
     [1600, 1200, 94],
   ] as const;
 
-  const KINDS: Readonly<Record<string, (picture: Sharp) => Sharp>> = {
-    jpg: (picture) =>
-      picture.flatten({ background: '#fff' }).jpeg({ quality: 100, chromaSubsampling: '4:4:4' }),
-    png: (picture) => picture.png({ compressionLevel: 1 }),
-    webp: (picture) => picture.webp({ lossless: true, effort: 0 }),
-    tiff: (picture) => picture.tiff({ compression: 'lzw' }),
+  const KINDS: Readonly<Record<string, (image: Sharp) => Sharp>> = {
+    jpg: (image) => image.flatten({ background: '#fff' }).jpeg({ quality: 100, chromaSubsampling: '4:4:4' }),
+    png: (image) => image.png({ compressionLevel: 1 }),
+    webp: (image) => image.webp({ lossless: true, effort: 0 }),
+    tiff: (image) => image.tiff({ compression: 'lzw' }),
   };
 
   /** Minimum PSNR in dB; real photos keep at least 40 (bench/README.md). An offset of a third of a pixel gives 26. */
@@ -55,15 +54,18 @@ describe('shrinking to a much smaller size', () => {
         });
         const scale = side / Math.max(width, height);
         const expected = { width: Math.round(width * scale), height: Math.round(height * scale) };
-        const [ours, whole] = await Promise.all([decode(body), decode(await sharp(file).png().toBuffer())]);
-        expect([ours.width, ours.height], `${width} × ${height}`).to.deep.equal([
+        const [actual, source] = await Promise.all([
+          decode(body),
+          decode(await sharp(file).png().toBuffer()),
+        ]);
+        expect([actual.width, actual.height], `${width} × ${height}`).to.deep.equal([
           expected.width,
           expected.height,
         ]);
-        const theirs = resizeWithLanczos(whole, expected);
+        const reference = resizeWithLanczos(source, expected);
         for (const grey of [0, 255])
           expect(
-            difference(onGrey(ours, grey), onGrey(theirs, grey)).psnr,
+            difference(onGrey(actual, grey), onGrey(reference, grey)).psnr,
             `${width} × ${height}`,
           ).to.be.greaterThan(MIN_PSNR);
       }

@@ -96,13 +96,13 @@ describe('the upload', () => {
     for (const [what, content] of [
       ['text', 'hello, world'],
       ['HTML', '<!DOCTYPE html><html><body><svg></svg></body></html>'],
-      ['XML that is no SVG', '<?xml version="1.0"?><feed><svg/></feed>'],
+      ['XML other than SVG', '<?xml version="1.0"?><feed><svg/></feed>'],
       ['a PDF', '%PDF-1.7\n'],
       ['PostScript', '%!PS-Adobe-3.0 EPSF-3.0\n'],
       ['a ZIP', 'PK\u0003\u0004\u0014\u0000\u0000\u0000'],
       ["ImageMagick's own languages", 'push graphic-context\nviewbox 0 0 1 1\n'],
-      ['a program', '\u007fELF\u0002\u0001\u0001'],
-      ['a film', '\u0000\u0000\u0000\u0018ftypmp42\u0000\u0000\u0000\u0000mp42isom'],
+      ['an executable', '\u007fELF\u0002\u0001\u0001'],
+      ['a video', '\u0000\u0000\u0000\u0018ftypmp42\u0000\u0000\u0000\u0000mp42isom'],
       ['a HEIC photo', '\u0000\u0000\u0000\u0018ftypheic\u0000\u0000\u0000\u0000mif1heic'],
     ]) {
       it(`of ${what} is rejected, whatever its name`, () =>

@@ -1,11 +1,11 @@
-import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
-import type { InputType } from '../../formats.ts';
-import { WindowReader } from '../inspect/window-reader.ts';
-
 /**
  * @module Reduces an icon to its best image: the largest, then the one with the most bits per pixel. A broken smaller
  * image does no harm, and an embedded PNG is converted as a PNG.
  */
+
+import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
+import type { InputType } from '../../formats.ts';
+import { WindowReader } from '../inspect/window-reader.ts';
 
 interface Entry {
   readonly area: number;
@@ -32,7 +32,7 @@ export async function keepBestImage(path: string): Promise<InputType> {
   const file = await open(path);
   try {
     const bytes = new WindowReader(file);
-    const best = (await entriesOf(bytes)).reduce<Entry | undefined>(better, undefined);
+    const best = (await parseEntries(bytes)).reduce<Entry | undefined>(pickBetter, undefined);
     const { size } = await file.stat();
     if (!best || best.length < PNG.length) return 'ico';
     const { offset } = best;
@@ -56,7 +56,7 @@ async function readWhole(file: FileHandle, offset: number, length: number): Prom
   return alphaFromMask(buffer);
 }
 
-async function entriesOf(bytes: WindowReader): Promise<Entry[]> {
+async function parseEntries(bytes: WindowReader): Promise<Entry[]> {
   const head = await bytes.read(0, HEADER_BYTES);
   const count = head.length < HEADER_BYTES ? 0 : Math.min(head.readUInt16LE(4), MAX_ENTRIES);
   const directory = Buffer.from(await bytes.read(HEADER_BYTES, count * ENTRY_BYTES));
@@ -80,7 +80,7 @@ function storedBits(header: Buffer): number {
   return header[0] === PNG[0] ? 32 : header.readUInt16LE(14);
 }
 
-function better(best: Entry | undefined, entry: Entry): Entry {
+function pickBetter(best: Entry | undefined, entry: Entry): Entry {
   if (!best || entry.area > best.area) return entry;
   return entry.area === best.area && entry.bits > best.bits ? entry : best;
 }
