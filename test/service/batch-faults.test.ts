@@ -18,7 +18,7 @@ import { useOwnServices } from '../helpers/service.ts';
 import { eventually, isRunning, writeScript } from '../helpers/util.ts';
 import { makeZip } from '../helpers/zip.ts';
 
-describe('a batch in which something goes wrong', () => {
+describe('POST /batch with failures', () => {
   const { start, current, openRequests, nothingLeft } = useOwnServices();
   let photo: Buffer;
   before(async () => {
@@ -27,19 +27,19 @@ describe('a batch in which something goes wrong', () => {
   const form = (count: number) => {
     const data = new FormData();
     for (let at = 0; at < count; at += 1)
-      data.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`); // no two are the same
+      data.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`); // a unique byte sequence per file
     return data;
   };
-  /** A tool that writes down its process number and hangs. */
+  /** Creates a tool that records its process ID and hangs. */
   const hanging = async () => {
     const folder = await makeTempDir('pids');
     const pids = async () => (await readdir(folder)).map(Number);
     return { MAGICK_BIN: await fakeMagick(`trap '' TERM; echo > ${folder}/$$; sleep 60`), pids };
   };
 
-  it('stops what waits and what runs at the first failure', async () => {
+  it('stops queued and running conversions at the first failure', async () => {
     const folder = await makeTempDir('first');
-    // One conversion fails once the other runs, which would go on for a minute.
+    // The first conversion fails as soon as the second runs; the second would run for a minute.
     const wait = `while [ ! -e ${folder}/second ]; do sleep 0.02; done; exit 1`;
     const body = `echo > ${folder}/pid-$$; if mkdir ${folder}/first 2>/dev/null; then ${wait}; fi; echo > ${folder}/second; sleep 60`;
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
@@ -52,7 +52,7 @@ describe('a batch in which something goes wrong', () => {
     expect(await openRequests()).to.deep.equal([]);
   });
 
-  it('is answered with 503 when there is no room for it in the queue', async () => {
+  it('returns 503 when the queue has no room for all files', async () => {
     await start({ CONCURRENCY: '1', QUEUE_LIMIT: '3' });
     for (const onError of ['fail', 'skip']) {
       const body = form(5);
@@ -64,7 +64,7 @@ describe('a batch in which something goes wrong', () => {
     );
   });
 
-  it('is left by its client in the middle of the conversions: no process and no file stays', async () => {
+  it('kills the processes and deletes the files when the client disconnects during the conversions', async () => {
     const { MAGICK_BIN, pids } = await hanging();
     await start({ MAGICK_BIN, CONCURRENCY: '2' });
     const client = new AbortController();
@@ -81,7 +81,7 @@ describe('a batch in which something goes wrong', () => {
     expect(await pids()).to.have.length(2);
   });
 
-  it('is left by its client in the middle of the upload: no file stays', async () => {
+  it('deletes the files when the client disconnects during the upload', async () => {
     await start({});
     const { hostname, port } = new URL(current().base);
     const headers = { 'content-type': 'multipart/form-data; boundary=xyz', 'content-length': 5_000_000 };
@@ -98,7 +98,7 @@ describe('a batch in which something goes wrong', () => {
     await nothingLeft();
   });
 
-  it('is left by its client in the middle of the download: no file stays', async () => {
+  it('deletes and closes the files when the client disconnects during the download', async () => {
     await start({
       MAGICK_BIN: await fakeMagick(
         `cp ${fixturePath('scene.webp')} image.webp; head -c 30000000 /dev/zero >> image.webp`,
@@ -120,32 +120,32 @@ describe('a batch in which something goes wrong', () => {
     if (process.platform === 'linux') await eventually(async () => (await descriptors()).length === 0);
   });
 
-  it('is left by its client when the archive is about to flow: it is the client that is gone, nothing else', async () => {
+  it('throws ClientDisconnectedError and no unhandled rejection when the client disconnects before the archive is sent', async () => {
     await start({});
-    const gone = new ServerResponse(new IncomingMessage(new Socket()));
-    gone.destroy();
-    await once(gone, 'close').catch(() => {});
+    const closed = new ServerResponse(new IncomingMessage(new Socket()));
+    closed.destroy();
+    await once(closed, 'close').catch(() => {});
     const path = join(await makeTempDir('result'), 'image.webp');
     await copyFile(fixturePath('scene.webp'), path);
     const { size: bytes } = await stat(path);
     const converted = { path, bytes, queuedMs: 0, convertedMs: 0, notes: [] };
     const results = [{ name: 'a', outcome: { converted } }];
     const failures: unknown[] = [];
-    const note = (error: unknown) => failures.push(error);
-    process.on('unhandledRejection', note);
+    const onRejection = (error: unknown) => failures.push(error);
+    process.on('unhandledRejection', onRejection);
     try {
       const room = await createDiskRoom(async () => undefined).open(undefined, 0);
       const options = { format: 'webp', stallMs: 1000, room, signal: new AbortController().signal } as const;
-      const error = await sendArchive(gone as unknown as Response, results, options).catch((e) => e);
+      const error = await sendArchive(closed as unknown as Response, results, options).catch((e) => e);
       expect(error).to.be.instanceOf(ClientDisconnectedError);
-      for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate); // when Node looks for such
+      for (let tick = 0; tick < 5; tick += 1) await new Promise(setImmediate); // Node reports unhandled rejections in these turns
       expect(failures).to.deep.equal([]);
     } finally {
-      process.off('unhandledRejection', note);
+      process.off('unhandledRejection', onRejection);
     }
   });
 
-  it('of an archive is left by its client while that is unpacked: unpacking ends', async () => {
+  it('stops unpacking an uploaded archive when the client disconnects', async () => {
     await start({});
     const content = Buffer.concat([photo, Buffer.alloc(9_000_000)]);
     const zip = makeZip(
@@ -163,15 +163,15 @@ describe('a batch in which something goes wrong', () => {
     await eventually(async () => (await files()) >= 2);
     client.abort();
     await answer;
-    let most = 0;
+    let maxFiles = 0;
     await eventually(async () => {
-      most = Math.max(most, await files());
+      maxFiles = Math.max(maxFiles, await files());
       return (await openRequests()).length === 0;
     });
-    expect(most).to.be.below(21);
+    expect(maxFiles).to.be.below(21);
   });
 
-  it('whose files vanish while the archive flows cuts the connection instead of ending it cleanly', async () => {
+  it('cuts the connection when a result file is missing while the archive is sent', async () => {
     await start({
       MAGICK_BIN: await fakeMagick(
         `cp ${fixturePath('scene.webp')} image.webp; head -c 30000000 /dev/zero >> image.webp`,
@@ -198,9 +198,9 @@ describe('a batch in which something goes wrong', () => {
     );
   });
 
-  it('never holds up a single conversion by more than what runs already', async () => {
+  it('converts a single file as soon as one running conversion of the batch ends', async () => {
     const folder = await makeTempDir('order');
-    // Every conversion writes down that it runs, and ends when it is told to.
+    // Every conversion records that it runs, and ends when the file `go` exists.
     const body = `id="$(date +%s%N)"; echo "$PWD" > ${folder}/$id; while [ ! -e ${folder}/go ]; do sleep 0.02; done; cp ${fixturePath('scene.webp')} image.webp`;
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
     const batch = sendForm(`${current().base}/batch`, { method: 'POST', body: form(20) });
@@ -223,7 +223,7 @@ describe('a batch in which something goes wrong', () => {
   const receivedFiles = async (): Promise<number> => {
     const [home] = await readdir(current().tempDir);
     const folders = await openRequests();
-    // One that has gone since it was seen has none.
+    // The folder of a request that has ended since it was listed is missing: no files.
     const counts = await Promise.all(
       folders.map((name) => readdir(join(current().tempDir, home as string, name)).catch(() => [])),
     );
@@ -231,8 +231,8 @@ describe('a batch in which something goes wrong', () => {
   };
 });
 
-describe('converting all', () => {
-  /** Each with a file of its own; those of one text are the same. */
+describe('convertAll', () => {
+  /** Creates one input per text, each with its own file; inputs with equal texts have equal files. */
   const sources = (...texts: readonly string[]): Promise<ConversionInput[]> =>
     Promise.all(
       texts.map(async (text, at) => {
@@ -246,10 +246,10 @@ describe('converting all', () => {
     files = await sources('one', 'two', 'three');
   });
   const options = { format: 'webp', quality: 80, stripMetadata: true } as const;
-  const stays = new AbortController().signal;
+  const neverAborted = new AbortController().signal;
   const done = { path: '/out', bytes: 1, queuedMs: 0, convertedMs: 0, notes: [] };
 
-  it('throws the first failure only when nothing runs any more', async () => {
+  it('throws the first failure only after all running conversions have stopped', async () => {
     const pool = createQueue({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
     const convert = (source: ConversionInput, _options: unknown, signal: AbortSignal, group?: object) =>
@@ -264,46 +264,48 @@ describe('converting all', () => {
         },
         { signal, group },
       );
-    const error = await convertAll(files, convert, options, 'fail', stays).catch((e) => e);
+    const error = await convertAll(files, convert, options, 'fail', neverAborted).catch((e) => e);
     expect(error.message).to.equal('a is damaged or not a valid PNG image.');
     expect(log).to.deep.equal(['start a', 'start b', 'stopped b']);
   });
 
-  it('converts one of those that are the same, byte for byte, whose result is that of all', async () => {
+  it('converts one of several identical files and returns its result for all of them', async () => {
     const log: string[] = [];
     const convert = async ({ label }: ConversionInput) => {
       log.push(label);
       return { ...done, path: label };
     };
-    const twins = await sources('same', 'other', 'same', 'sane', 'same');
-    const outcomes = await convertAll(twins, convert, options, 'fail', stays);
+    const duplicates = await sources('same', 'other', 'same', 'sane', 'same');
+    const outcomes = await convertAll(duplicates, convert, options, 'fail', neverAborted);
     expect(log.sort()).to.deep.equal(['a', 'b', 'd']);
     const paths = outcomes.map((outcome) => 'converted' in outcome && outcome.converted.path);
     expect(paths).to.deep.equal(['a', 'b', 'a', 'd', 'a']);
   });
 
-  it('says of each what is wrong with it under its own name, also of twins', async () => {
+  it('labels the error of each duplicate with its own name', async () => {
     const convert = async ({ label }: ConversionInput) =>
       Promise.reject(serviceError('DAMAGED', label, 'PNG'));
-    const outcomes = await convertAll(await sources('same', 'same'), convert, options, 'skip', stays);
+    const outcomes = await convertAll(await sources('same', 'same'), convert, options, 'skip', neverAborted);
     expect(outcomes.map((outcome) => 'error' in outcome && outcome.error.message)).to.deep.equal([
       'a is damaged or not a valid PNG image.',
       'b is damaged or not a valid PNG image.',
     ]);
   });
 
-  it('with skip keeps what is wrong with one, but not what is wrong with the service', async () => {
+  it('returns image errors as results with onError skip, and throws service errors', async () => {
     const failing = (code: 'DAMAGED' | 'DISK_FULL') => async (source: ConversionInput) => {
       if (source.label !== 'b') return done;
       throw code === 'DAMAGED' ? serviceError(code, 'b', 'PNG') : serviceError(code);
     };
-    const outcomes = await convertAll(files, failing('DAMAGED'), options, 'skip', stays);
+    const outcomes = await convertAll(files, failing('DAMAGED'), options, 'skip', neverAborted);
     expect(outcomes.map((outcome) => ('error' in outcome ? outcome.error.code : 'ok'))).to.deep.equal([
       'ok',
       'DAMAGED',
       'ok',
     ]);
-    const error = await convertAll(files, failing('DISK_FULL'), options, 'skip', stays).catch((e) => e);
+    const error = await convertAll(files, failing('DISK_FULL'), options, 'skip', neverAborted).catch(
+      (e) => e,
+    );
     expect(error).to.include({ code: 'DISK_FULL' });
   });
 });

@@ -7,7 +7,7 @@ import { type MadeEntry, makeZip, namesByOthers, readZip } from '../helpers/zip.
 const MIB = 1024 * 1024;
 const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>');
 
-/** Info-ZIP's Unicode Path extra field (APPNOTE 6.3.10, section 4.6.9). */
+/** Creates Info-ZIP's Unicode Path extra field (APPNOTE 6.3.10, section 4.6.9). */
 function unicodePath(name: string, unicodeName: string): Buffer {
   const field = Buffer.alloc(9 + Buffer.byteLength(unicodeName));
   field.writeUInt16LE(0x7075, 0);
@@ -18,7 +18,7 @@ function unicodePath(name: string, unicodeName: string): Buffer {
   return field;
 }
 
-describe('a ZIP in a batch', () => {
+describe('POST /batch with a ZIP archive', () => {
   const service = useService();
   let photo: Buffer;
   let png: Buffer;
@@ -46,7 +46,7 @@ describe('a ZIP in a batch', () => {
     return `${status} ${message}`;
   };
 
-  it('counts as the files it holds, in its order, among the others', async () => {
+  it('converts the files of the archive in its order, among the other uploaded files', async () => {
     const zip = makeZip([
       { name: 'photos/2024/one.jpg', content: photo, deflate: true },
       { name: 'two.png', content: png },
@@ -66,13 +66,13 @@ describe('a ZIP in a batch', () => {
     ]);
   });
 
-  it('is told from its bytes, whatever it is called', async () => {
+  it('detects an archive by its bytes, whatever its file name', async () => {
     expect(
       await names(await batch([['photo.jpg', makeZip([{ name: 'a.png', content: png }])]])),
     ).to.deep.equal(['a.webp']);
   });
 
-  it('may have folders, and what macOS adds, which are passed over', async () => {
+  it('skips folders and the metadata files of macOS', async () => {
     const answer = await batch([
       [
         'x.zip',
@@ -87,7 +87,7 @@ describe('a ZIP in a batch', () => {
     expect(await names(answer)).to.deep.equal(['a.webp']);
   });
 
-  it('passes over what file managers add, wherever it is and however it is spelled', async () => {
+  it('skips files that file managers add, in any folder and any case', async () => {
     const junk = [
       ...['Thumbs.db', 'album/thumbs.DB', 'desktop.ini', 'album/Desktop.ini', '._a.png', 'album/._b.jpg'],
       ...['.DS_Store', 'album/__MACOSX/a.png'],
@@ -97,19 +97,19 @@ describe('a ZIP in a batch', () => {
     ).to.deep.equal(['a.webp']);
   });
 
-  describe('without the UTF-8 flag', () => {
+  describe('for an entry name without the UTF-8 flag', () => {
     for (const [what, name, madeBy, expected] of [
-      ['reads a name of Unix that is UTF-8 as UTF-8', Buffer.from('été 日本.png'), 3, 'été 日本.webp'],
-      ['reads a name of macOS that is UTF-8 as UTF-8', Buffer.from('été.png'), 19, 'été.webp'],
-      ['reads a name of Windows that is UTF-8 as UTF-8', Buffer.from('été.png'), 0, 'été.webp'],
+      ['decodes a valid UTF-8 name from Unix as UTF-8', Buffer.from('été 日本.png'), 3, 'été 日本.webp'],
+      ['decodes a valid UTF-8 name from macOS as UTF-8', Buffer.from('été.png'), 19, 'été.webp'],
+      ['decodes a valid UTF-8 name from Windows as UTF-8', Buffer.from('été.png'), 0, 'été.webp'],
       [
-        'reads a name of Windows that is not UTF-8 as code page 437',
+        'decodes an invalid UTF-8 name from Windows as code page 437',
         Buffer.from('\x82t\x82.png', 'latin1'),
         0,
         'été.webp',
       ],
       [
-        'reads a name of Unix that is not UTF-8 as damaged UTF-8',
+        'decodes an invalid UTF-8 name from Unix as UTF-8 with replacement characters',
         Buffer.from('\x82t.png', 'latin1'),
         3,
         '\ufffdt.webp',
@@ -122,7 +122,7 @@ describe('a ZIP in a batch', () => {
     }
   });
 
-  it('may hold twenty files, and not one more together with the others', async () => {
+  it('counts the files of the archive towards the limit of twenty files', async () => {
     const many = Array.from({ length: 20 }, (_, at) => ({ name: `${at}.svg`, content: SVG }));
     const zip = makeZip(many);
     expect((await names(await batch([['x.zip', zip]]))).length).to.equal(20);
@@ -142,14 +142,14 @@ describe('a ZIP in a batch', () => {
     }
   });
 
-  it('may be larger than one file may be, when its files are not', async () => {
+  it('accepts an archive larger than MAX_FILE_BYTES if each of its files is smaller', async () => {
     const six = Buffer.concat([photo, Buffer.alloc(6 * MIB)]);
     const zip = makeZip(['a.jpg', 'b.jpg', 'c.jpg'].map((name) => ({ name, content: six })));
     expect(zip.length).to.be.above(10 * MIB);
     expect(await names(await batch([['x.zip', zip]]))).to.deep.equal(['a.webp', 'b.webp', 'c.webp']);
   });
 
-  it('shares one allowance with the other archives of the request', async () => {
+  it('counts the unpacked bytes of all archives of the request together', async () => {
     const padding = { name: '__MACOSX/padding', content: Buffer.alloc(110 * MIB) };
     const zip = makeZip([{ name: 'a.svg', content: SVG }, padding]);
     expect((await names(await batch([['a.zip', zip]]))).length).to.equal(1);
@@ -160,7 +160,7 @@ describe('a ZIP in a batch', () => {
     expect(`${status} ${message}`).to.match(/^413 File 2 \("b\.zip"\) is too large/);
   });
 
-  it('has files of the size they are, not of the size they say', async () => {
+  it('limits the actual size of an entry, not its declared size', async () => {
     const bomb = Buffer.concat([photo, Buffer.alloc(300 * MIB)]);
     expect(await refusal([{ name: 'bomb.jpg', content: bomb, deflate: true }])).to.equal(
       '413 File 1 ("bomb.jpg") is too large: at most 10 MiB (10485760 bytes) allowed.',
@@ -169,7 +169,7 @@ describe('a ZIP in a batch', () => {
     expect(lying).to.match(/^400 File 1 \("x\.zip"\) is damaged/);
   });
 
-  describe('is refused', () => {
+  describe('rejects an archive', () => {
     const file = (name: string, more: Partial<MadeEntry> = {}): MadeEntry => ({
       name,
       content: png,
@@ -177,12 +177,12 @@ describe('a ZIP in a batch', () => {
     });
     for (const [what, entries, expected] of [
       [
-        'with a path that leads out',
+        'with a path that leaves the archive',
         () => [file('../a.png')],
         '400 File 1 ("x.zip") is damaged or not safe to read.',
       ],
       [
-        'with such a path of Windows',
+        'with a Windows path that leaves the archive',
         () => [file('..\\a.png')],
         '400 File 1 ("x.zip") is damaged or not safe to read.',
       ],
@@ -191,9 +191,13 @@ describe('a ZIP in a batch', () => {
         () => [file('/etc/a.png')],
         '400 File 1 ("x.zip") is damaged or not safe to read.',
       ],
-      ['with a drive', () => [file('C:\\a.png')], '400 File 1 ("x.zip") is damaged or not safe to read.'],
       [
-        'when it is encrypted',
+        'with a drive letter',
+        () => [file('C:\\a.png')],
+        '400 File 1 ("x.zip") is damaged or not safe to read.',
+      ],
+      [
+        'that is encrypted',
         () => [file('a.png', { flags: 1, declaredSize: png.length - 12 })],
         '400 File 1 ("x.zip") is encrypted.',
       ],
@@ -203,17 +207,17 @@ describe('a ZIP in a batch', () => {
         '400 File 1 ("x.zip") contains a symbolic link.',
       ],
       [
-        'with an archive in it',
+        'that contains another archive',
         () => [file('a.png'), { name: 'b.zip', content: makeZip([file('c.png')]) }],
         '400 File 1 ("x.zip") contains another archive.',
       ],
       [
-        'with a compressed file in it',
+        'that contains a gzip file',
         () => [{ name: 'a.svgz', content: Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0, 0]) }],
         '400 File 1 ("x.zip") contains another archive.',
       ],
       [
-        'with a large archive in it',
+        'that contains a large archive',
         () => [
           {
             name: 'b.zip',
@@ -224,18 +228,18 @@ describe('a ZIP in a batch', () => {
         '400 File 1 ("x.zip") contains another archive.',
       ],
       [
-        'with a spanned archive in it',
+        'that contains a spanned archive',
         () => [{ name: 'b.zip', content: Buffer.concat([Buffer.from('PK\x07\x08'), Buffer.alloc(100)]) }],
         '400 File 1 ("x.zip") contains another archive.',
       ],
-      ['when it is empty', () => [], '400 File 1 ("x.zip") contains no files.'],
+      ['without entries', () => [], '400 File 1 ("x.zip") contains no files.'],
       [
-        'with nothing but folders',
+        'that contains only folders',
         () => [file('a/', { content: Buffer.alloc(0) })],
         '400 File 1 ("x.zip") contains no files.',
       ],
       [
-        'with thousands of entries',
+        'with more than 1000 entries',
         () => Array.from({ length: 1001 }, (_, at) => file(`${at}/`, { content: Buffer.alloc(0) })),
         '400 File 1 ("x.zip") has more than 1000 entries.',
       ],
@@ -245,50 +249,50 @@ describe('a ZIP in a batch', () => {
         '400 File 1 ("x.zip") contains a file with a name of more than 1024 bytes.',
       ],
       [
-        'with such a name in an extra field',
+        'with a name of more than 1 KiB in an extra field',
         () => [file('a.png', { extraField: unicodePath('a.png', `${'x'.repeat(1021)}.png`) })],
         '400 File 1 ("x.zip") contains a file with a name of more than 1024 bytes.',
       ],
       [
-        'with a path that leads out, in UTF-8 without the flag',
+        'with a path that leaves the archive, in UTF-8 without the flag',
         () => [{ name: Buffer.from('../é.png'), content: png }],
         '400 File 1 ("x.zip") is damaged or not safe to read.',
       ],
       [
-        'with a file that is no image',
+        'with a file that is not an image',
         () => [file('a.png'), { name: 'note.txt', content: Buffer.from('text') }],
         '415 File 2 ("note.txt") is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP).',
       ],
     ] as const) {
       it(what, async () => {
         expect(await refusal(entries())).to.equal(expected);
-        // What is wrong with the archive is no fault of one file.
+        // An error of the archive is not an error of one file: on_error=skip does not apply.
         if (!expected.startsWith('415'))
           expect(await refusal(entries(), { on_error: 'skip' })).to.equal(expected);
       });
     }
 
-    it('when it is cut short', async () => {
+    it('that is truncated', async () => {
       const zip = makeZip([file('a.png')]);
       const { status, message } = await batch([['x.zip', zip.subarray(0, -30)]]);
       expect(`${status} ${message}`).to.equal('400 File 1 ("x.zip") is damaged or not safe to read.');
     });
 
-    it('when a checksum in it is wrong', async () => {
+    it('with a wrong checksum', async () => {
       const zip = makeZip([file('a.png')]);
       for (const at of [14, zip.indexOf('PK\x01\x02') + 16]) zip.writeUInt32LE(0x12345678, at);
       const { status, message } = await batch([['x.zip', zip]]);
       expect(`${status} ${message}`).to.match(/^400 File 1 \("x\.zip"\) is damaged/);
     });
 
-    it('when its content does not decompress', async () => {
+    it('with content that does not decompress', async () => {
       const zip = makeZip([file('a.png', { deflate: true })]);
       zip.fill(0xff, 60, 300);
       expect((await batch([['x.zip', zip]])).status).to.equal(400);
     });
   });
 
-  it('with on_error=skip gives its good files', async () => {
+  it('converts the valid files of the archive with on_error=skip', async () => {
     const zip = makeZip([
       { name: 'a.png', content: png },
       { name: 'note.txt', content: Buffer.from('text') },
@@ -310,7 +314,7 @@ describe('a ZIP in a batch', () => {
     ]);
   });
 
-  it('stays an unsupported type for a single conversion', async () => {
+  it('returns 415 for an archive sent to POST /convert', async () => {
     expect((await convert(service.base, makeZip([{ name: 'a.png', content: png }]))).status).to.equal(415);
   });
 });

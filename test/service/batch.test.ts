@@ -9,7 +9,7 @@ import { namesByOthers, readZip, readZipStream } from '../helpers/zip.ts';
 const MIB = 1024 * 1024;
 type File = readonly [name: string, content: Uint8Array, field?: string];
 
-describe('a batch', () => {
+describe('POST /batch', () => {
   const service = useService();
   let photo: Buffer;
   before(async () => {
@@ -34,9 +34,9 @@ describe('a batch', () => {
     return `${status} ${message}`;
   };
 
-  describe('that goes well', () => {
+  describe('for valid files', () => {
     for (const format of ['webp', 'bmp', 'pdf'] as const) {
-      it(`of twenty files of all input types comes back as twenty right ${format}, in order`, async () => {
+      it(`converts twenty files of all input types to ${format}, in order, with the same pixels as single conversions`, async () => {
         const types = [...INPUT_TYPES, ...INPUT_TYPES, 'png', 'jpg'] as const;
         const files = await Promise.all(
           types.map(async (type, at): Promise<File> => [`${at}-${type}.bin`, await fixture(`scene.${type}`)]),
@@ -59,7 +59,7 @@ describe('a batch', () => {
       return (await sendForm(`${service.base}/convert`, { method: 'POST', body: form })).body;
     };
 
-    it('has the headers that were promised', async () => {
+    it('returns the documented headers', async () => {
       const { headers, body } = await batch([['a.jpg', photo]]);
       expect(Object.fromEntries(headers)).to.deep.include({
         'content-type': 'application/zip',
@@ -73,7 +73,7 @@ describe('a batch', () => {
       );
     });
 
-    it('takes webp at quality 80 when nothing else is said, and the options of a single conversion', async () => {
+    it('defaults to webp at quality 80 and accepts the options of POST /convert', async () => {
       const first = async (fields: Record<string, string>) =>
         (await readZip((await batch([['a.jpg', photo]], fields)).body))[0]?.content as Buffer;
       expect(
@@ -83,7 +83,7 @@ describe('a batch', () => {
       expect([format, width]).to.deep.equal(['jpeg', 30]);
     });
 
-    it('takes files and files[] alike', async () => {
+    it('accepts the field names files and files[]', async () => {
       const files: File[] = [
         ['a.jpg', photo, 'files[]'],
         ['b.jpg', photo, 'files'],
@@ -92,7 +92,7 @@ describe('a batch', () => {
     });
 
     for (const format of OUTPUT_TYPES) {
-      it(`stores ${format}${format === 'bmp' ? ' compressed, since it is not by itself' : ' as it is'}`, async () => {
+      it(`${format === 'bmp' ? 'compresses' : 'does not compress'} ${format} entries in the archive`, async () => {
         const { headers, body } = await batch([['a.jpg', photo]], { format });
         const [entry] = await readZip(body);
         expect(entry?.compressed).to.equal(format === 'bmp');
@@ -102,39 +102,39 @@ describe('a batch', () => {
     }
   });
 
-  describe('names its results', () => {
+  describe('naming of the results', () => {
     const cases: Record<string, readonly [string, string][]> = {
-      'with a number when they are the same': [
+      'adds a number to equal names': [
         ['a.jpg', 'a.webp'],
         ['a.png', 'a (2).webp'],
         ['a.gif', 'a (3).webp'],
       ],
-      'with a number when they differ only in case': [
+      'adds a number to names that differ only in case': [
         ['Photo.jpg', 'Photo.webp'],
         ['photo.JPG', 'photo (2).webp'],
         ['PHOTO.png', 'PHOTO (3).webp'],
       ],
-      'without meeting a name that has such a number already': [
+      'skips a number that another name already has': [
         ['a (2).jpg', 'a (2).webp'],
         ['a.jpg', 'a.webp'],
         ['a.png', 'a (3).webp'],
       ],
-      'without folders, of any system': [
+      'removes Unix and Windows folders': [
         ['../../x.jpg', 'x.webp'],
         ['/etc/y.jpg', 'y.webp'],
         ['C:\\Users\\z.jpg', 'z.webp'],
         ['..\\..\\w.jpg', 'w.webp'],
       ],
-      'in any writing, composed': [
+      'keeps all scripts and emoji, in Unicode NFC': [
         ['фото 🎉.jpg', 'фото 🎉.webp'],
         ['e\u0301te\u0301.jpg', 'été.webp'],
         ['été.png', 'été (2).webp'],
       ],
-      'at most 200 bytes long, and still each by its own': [
+      'truncates names to 200 bytes and keeps them unique': [
         [`${'a'.repeat(5000)}.jpg`, `${'a'.repeat(200)}.webp`],
         [`${'a'.repeat(5000)}.png`, `${'a'.repeat(200)} (2).webp`],
       ],
-      'so that Windows can extract them': [
+      'replaces names and characters that Windows does not allow': [
         ['CON.jpg', '_CON.webp'],
         ['nul.tar.png', '_nul.tar.webp'],
         ['Com1 .jpg', '_Com1.webp'],
@@ -142,7 +142,7 @@ describe('a batch', () => {
         ['a*?<>|.jpg', 'a_____.webp'],
         ['\u3000 blank. . .jpg', 'blank.webp'],
       ],
-      'whatever they are': [
+      'replaces colons and names without a letter': [
         ['12:30.jpg', '12_30.webp'],
         ['a:b:c.jpg', 'a_b_c.webp'],
         ['c.jpg', 'c.webp'],
@@ -162,8 +162,8 @@ describe('a batch', () => {
     }
 
     for (const [how, parameter, name] of [
-      ['when the client gave none', '', 'image.webp'],
-      ['without control characters', "; filename*=UTF-8''a%00b%07c%0D%0Ad.jpg", 'abcd.webp'],
+      ['uses image if the client sent no name', '', 'image.webp'],
+      ['removes control characters', "; filename*=UTF-8''a%00b%07c%0D%0Ad.jpg", 'abcd.webp'],
     ] as const)
       it(how, async () => {
         const body = Buffer.concat([
@@ -180,8 +180,8 @@ describe('a batch', () => {
       });
   });
 
-  describe('keeps its limits', () => {
-    it('of twenty files', async () => {
+  describe('rejects', () => {
+    it('more than twenty files', async () => {
       const files = Array.from(
         { length: 21 },
         (_, at): File => [
@@ -193,7 +193,7 @@ describe('a batch', () => {
       expect(await refusal(files)).to.equal('400 Too many files: at most 20 allowed in one request.');
     });
 
-    it('of 10 MiB a file, naming the file', async () => {
+    it('a file larger than 10 MiB, with the name of the file', async () => {
       const padded = (bytes: number) => Buffer.concat([photo, Buffer.alloc(bytes - photo.length)]);
       expect((await batch([['a.jpg', padded(10 * MIB)]])).status).to.equal(200);
       expect(
@@ -204,7 +204,7 @@ describe('a batch', () => {
       ).to.equal('413 File 2 ("b.jpg") is too large: at most 10 MiB (10485760 bytes) allowed.');
     });
 
-    it('of types, naming the file', async () => {
+    it('an unsupported type, with the name of the file', async () => {
       expect(
         await refusal([
           ['a.jpg', photo],
@@ -213,7 +213,7 @@ describe('a batch', () => {
       ).to.match(/^415 File 2 \("b\.png"\) is not an image of a supported format \(PNG, .*WebP\)\.$/);
     });
 
-    it('of having files at all, with content, under the right name', async () => {
+    it('no file, an empty file, and a file under another field name', async () => {
       expect(await refusal([])).to.equal('400 No file was sent: a file part named "files" is required.');
       expect(await refusal([['a.jpg', Buffer.alloc(0)]])).to.equal(
         '400 File 1 ("a.jpg") is empty (0 bytes).',
@@ -223,7 +223,7 @@ describe('a batch', () => {
       );
     });
 
-    it('of files being files: one that comes as text is not passed over', async () => {
+    it('text in the field files or files[]', async () => {
       const part = (disposition: string, type: string) =>
         `--xyz\r\nContent-Disposition: form-data; ${disposition}\r\nContent-Type: ${type}\r\n\r\n`;
       for (const wrong of [part('name="files"', 'text/plain'), part('name="files[]"', 'text/plain')]) {
@@ -243,7 +243,7 @@ describe('a batch', () => {
       }
     });
 
-    it('of options', async () => {
+    it('invalid options', async () => {
       expect(await refusal([['a.jpg', photo]], { on_error: 'panic' })).to.equal(
         '400 Invalid on_error "panic": expected fail or skip.',
       );
@@ -251,7 +251,7 @@ describe('a batch', () => {
     });
   });
 
-  describe('with a bad file among good ones', () => {
+  describe('with invalid files among valid ones', () => {
     let files: File[];
     before(async () => {
       const png = await fixture('scene.png');
@@ -265,7 +265,7 @@ describe('a batch', () => {
       ];
     });
 
-    it('fails as a whole by default, with the status of that file, which the message names', async () => {
+    it('fails by default, with the status and the name of the first invalid file', async () => {
       const two = files.slice(0, 2);
       for (const fields of [{}, { on_error: 'fail' }, { on_error: '' }]) {
         expect(await refusal(two, fields)).to.equal(
@@ -274,7 +274,7 @@ describe('a batch', () => {
       }
     });
 
-    it('with on_error=skip gives the good ones, and says in errors.json what was wrong with the others', async () => {
+    it('returns the valid files and errors.json with on_error=skip', async () => {
       const answer = await batch(files, { on_error: 'skip' });
       expect(await namesOf(answer)).to.deep.equal(['good.webp', 'fine.webp', 'errors.json']);
       const entries = await readZip(answer.body);
@@ -297,15 +297,15 @@ describe('a batch', () => {
       ).to.be.above(25);
     });
 
-    it('has no errors.json when nothing was wrong', async () => {
+    it('returns no errors.json with on_error=skip when all files are valid', async () => {
       expect(await namesOf(await batch([['a.jpg', photo]], { on_error: 'skip' }))).to.deep.equal(['a.webp']);
     });
 
-    it('with on_error=skip and none that is good fails like the first', async () => {
+    it('fails like the first file with on_error=skip when no file is valid', async () => {
       expect(await refusal(files.slice(1, 5), { on_error: 'SKIP' })).to.match(/^400 File 1 .* is damaged/);
     });
 
-    it('refuses a file at once when on_error=skip comes only after it, however small the body is', async () => {
+    it('rejects an invalid file at once when on_error=skip follows it, even in a short body', async () => {
       const form = new FormData();
       for (const [name, content] of [files[0], files[2]] as File[])
         form.append('files', new Blob([new Uint8Array(content)]), name);
@@ -313,7 +313,7 @@ describe('a batch', () => {
       expect((await sendForm(`${service.base}/batch`, { method: 'POST', body: form })).status).to.equal(415);
     });
 
-    it('names the file that its format cannot hold', async () => {
+    it('names the file that is too large for the output format', async () => {
       const image = sharp({ create: { width: 16_384, height: 2, channels: 3, background: 'teal' } });
       const wide = await image.png().toBuffer();
       const answer = await refusal([
@@ -323,7 +323,7 @@ describe('a batch', () => {
       expect(answer).to.match(/^400 File 2 \("wide\.png"\) is too large for WebP/);
     });
 
-    it('takes on_error after the files, too, for what the conversion finds', async () => {
+    it('applies on_error=skip sent after the files to errors found by the conversion', async () => {
       const form = new FormData();
       for (const [name, content] of files.slice(0, 2))
         form.append('files', new Blob([new Uint8Array(content)]), name);

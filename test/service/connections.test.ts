@@ -9,20 +9,21 @@ import { useOwnServices } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
 const MIB = 1024 ** 2;
-/** With a limit of 600 files, a third are connections, and a quarter of those may be one client's. */
+/** Maximum number of connections with `ulimit -n 600`: a third of the files. */
 const MAX = 200;
+/** Maximum number of connections per client: a quarter of all. */
 const MAX_PER_CLIENT = 50;
 
-/** The head of a request that announces more than it sends. */
+/** Formats the head of a request that announces more bytes than it sends. */
 const unfinished = (path: string, headers = ''): string =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${100 * MIB}\r\n${headers}\r\n`;
 const FORM = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
-/** It keeps the least rate for 20 seconds. */
+/** An upload with enough bytes to stay above the minimum rate for 20 seconds. */
 const UPLOAD = `${unfinished('/api/v1/convert', FORM)}${'x'.repeat(20_000)}`;
 
 const addresses = (count: number): string[] => Array.from({ length: count }, (_, at) => `127.0.1.${at + 1}`);
 
-describe('connections', function () {
+describe('connection limits', function () {
   this.timeout(60_000);
   let server: ServiceProcess;
   let base: string;
@@ -43,7 +44,7 @@ describe('connections', function () {
     for (const socket of open.splice(0)) socket.destroy();
   });
 
-  /** Opens connections from an address and sends the same on each. */
+  /** Opens connections from one address and sends the same text on each. */
   const flood = async (count: number, from: string, text: string): Promise<Socket[]> => {
     const sockets: Socket[] = [];
     for (let at = 0; at < count; at += 1) {
@@ -62,7 +63,7 @@ describe('connections', function () {
     return readAll(socket);
   };
 
-  /** Opens uploads from an address until it gets no further place. */
+  /** Opens uploads from one address until the server refuses further connections from it. */
   const fill = (from: string) =>
     eventually(async () => {
       await flood(10, from, UPLOAD);
@@ -70,8 +71,8 @@ describe('connections', function () {
     });
 
   for (const headers of ['', 'Connection: close\r\n']) {
-    it(`of refused requests hold no places of others${headers && ', also with Connection: close'}`, async () => {
-      // As many as there are places, each refused while its body is outstanding.
+    it(`do not count rejected requests${headers && ' with Connection: close'}`, async () => {
+      // One connection per available place, each rejected while its body is outstanding.
       for (const from of addresses(MAX / MAX_PER_CLIENT + 1))
         await answered(await flood(MAX_PER_CLIENT, from, unfinished('/nothing', headers)));
       expect(statuses(await get('/livez', '127.0.2.1'))).to.deep.equal([200]);
@@ -79,7 +80,7 @@ describe('connections', function () {
     });
   }
 
-  it('of one client are at most a quarter: the rest is refused, and others are served', async () => {
+  it('allow one client a quarter of all connections, and return 503 with Retry-After beyond that', async () => {
     await fill('127.0.1.1');
     const refused = await get('/api/v1/health', '127.0.1.1');
     expect(parseAnswer(refused).status).to.equal(503);
@@ -91,7 +92,7 @@ describe('connections', function () {
     expect((await convert(base, await fixture('scene.jpg'))).status).to.equal(200);
   });
 
-  it('that are all busy leave places for probes, from every address', async () => {
+  it('reserve connections for probes, from every address', async () => {
     for (const from of addresses(MAX / MAX_PER_CLIENT)) await fill(from);
     for (const from of ['127.0.1.1', '127.0.2.1']) {
       for (const path of ['/livez', '/readyz', '/metrics'])
@@ -104,7 +105,7 @@ describe('connections', function () {
     );
   });
 
-  it('of a trusted proxy have no limit per address', async () => {
+  it('do not apply per address to a trusted proxy', async () => {
     await stop();
     await start({ TRUST_PROXY: '127.0.1.1' });
     await flood(MAX_PER_CLIENT + 20, '127.0.1.1', UPLOAD);
@@ -113,11 +114,11 @@ describe('connections', function () {
   });
 });
 
-describe('a refused request', function () {
+describe('a rejected request', function () {
   this.timeout(20_000);
   const { start, current } = useOwnServices();
 
-  /** What the server sends on a connection, and how long it stays open, in ms. */
+  /** Sends text on a new connection; returns the answer and how long the connection stayed open, in ms. */
   const refusal = async (text: string) => {
     const began = performance.now();
     const socket = await dial(current().base);
@@ -127,14 +128,14 @@ describe('a refused request', function () {
 
   for (const headers of ['', 'Connection: close\r\n']) {
     const how = headers ? 'with Connection: close ' : '';
-    it(`${how}loses its connection after 5 seconds when its body does not come`, async () => {
+    it(`${how}has its connection closed after 5 seconds when the body does not arrive`, async () => {
       await start({});
       const { answer, ms } = await refusal(unfinished('/nothing', headers));
       expect(statuses(answer)).to.deep.equal([404]);
       expect(ms).to.be.within(4_500, 15_000);
     });
 
-    it(`${how}loses its connection after 5 seconds when its body never ends`, async () => {
+    it(`${how}has its connection closed after 5 seconds when the body does not end`, async () => {
       await start({});
       const socket = await dial(current().base);
       const began = performance.now();
@@ -147,7 +148,7 @@ describe('a refused request', function () {
     });
   }
 
-  it('keeps its connection when the rest of its body is short', async () => {
+  it('keeps its connection when the rest of the body is short', async () => {
     await start({});
     const socket = await dial(current().base);
     const answers = readAll(socket);
@@ -157,7 +158,7 @@ describe('a refused request', function () {
     expect(statuses(await answers)).to.deep.equal([404, 200]);
   });
 
-  it('of malformed HTTP loses its connection when the client does not close it', async () => {
+  it('with malformed HTTP has its connection closed when the client does not close it', async () => {
     await start({});
     const { answer, ms } = await refusal('HELLO\r\n\r\n');
     expect(statuses(answer)).to.deep.equal([400]);

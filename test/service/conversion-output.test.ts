@@ -10,7 +10,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
-describe('right results', () => {
+describe('conversion output', () => {
   const service = useService();
 
   const convertFixture = async (name: string, fields: Record<string, string>): Promise<Answer> => {
@@ -24,19 +24,19 @@ describe('right results', () => {
   describe('orientation', () => {
     for (const orientation of [1, 2, 3, 4, 5, 6, 7, 8]) {
       for (const format of ['png', 'gif', 'webp'] as const) {
-        it(`applies EXIF orientation ${orientation} before it goes, to ${format}`, async () => {
+        it(`applies EXIF orientation ${orientation} and removes the tag, to ${format}`, async () => {
           const shown = await pixelsOf(`orientation-${orientation}.jpg`, { format });
-          expect(difference(shown, scene()).psnr).to.be.at.least(26); // mirrored or turned: below 14
+          expect(difference(shown, scene()).psnr).to.be.at.least(26); // mirrored or rotated: below 14 dB
         });
       }
     }
 
-    it('fits the picture as it is seen, not as it is stored', async () => {
+    it('resizes to the oriented dimensions, not to the stored ones', async () => {
       const { width, height } = await pixelsOf('orientation-6.jpg', { format: 'png', width: '60' });
       expect([width, height]).to.deep.equal([60, 40]);
     });
 
-    it('leaves no second rotation to viewers when metadata is kept', async () => {
+    it('resets the orientation tag when metadata is kept', async () => {
       const { body } = await convertFixture('orientation-6.jpg', { format: 'jpg', strip_metadata: 'false' });
       const { orientation, width, height } = await sharp(body).metadata();
       expect([orientation, width, height]).to.deep.equal([1, 120, 80]);
@@ -47,10 +47,10 @@ describe('right results', () => {
     for (const input of ['png', 'webp', 'tiff', 'avif', 'gif']) {
       for (const format of OUTPUT_TYPES) {
         const kept = OUTPUTS[format].alpha !== 'none';
-        it(`of a ${input} ${kept ? 'is kept in' : 'lands on white in'} ${format}`, async () => {
+        it(`of ${input} is ${kept ? 'kept in' : 'flattened onto white in'} ${format}`, async () => {
           const [red, green, blue, alpha] = pixelAt(await pixelsOf(`window.${input}`, { format }), 60, 20);
           if (kept) expect(alpha).to.equal(0);
-          else for (const channel of [red, green, blue]) expect(channel).to.be.at.least(245); // JPEG blurs a little
+          else for (const channel of [red, green, blue]) expect(channel).to.be.at.least(245); // JPEG is lossy
         });
       }
     }
@@ -61,30 +61,30 @@ describe('right results', () => {
       for (const format of ['gif', 'webp'] as const) {
         for (const fields of [{}, { width: '24' }]) {
           const size = 'width' in fields ? 'half its size' : 'its size';
-          it(`moves on from ${input} to ${format} at ${size}: frames, delays, number of plays`, async () => {
+          it(`keeps frames, delays and loop count from ${input} to ${format} at ${size}`, async () => {
             const { body } = await convertFixture(`moving.${input}`, { format, ...fields });
             const { pages, delay, loop } = await sharp(body, { animated: true }).metadata();
             expect({ pages, delay, loop }).to.deep.equal({ pages: 3, delay: [100, 250, 40], loop: 3 });
           });
         }
 
-        it(`shows the right picture at every moment from ${input} to ${format}`, async () => {
+        it(`keeps the pixels of every frame from ${input} to ${format}`, async () => {
           const shown = await pixelsOf(`moving.${input}`, { format });
           const data = Buffer.concat([0, 1, 2].map((at) => frame(at).data));
           const { psnr } = difference(shown, { width: 48, height: 96, data });
-          expect(psnr).to.be.at.least(28); // a bar in the wrong place: below 20
+          expect(psnr).to.be.at.least(28); // bar in the wrong place: below 20 dB
         });
       }
 
       for (const format of ['png', 'jpg', 'bmp', 'pdf'] as const) {
-        it(`is represented by its first frame from ${input} to ${format}`, async () => {
+        it(`keeps only the first frame from ${input} to ${format}`, async () => {
           const { psnr } = difference(await pixelsOf(`moving.${input}`, { format }), frame(0));
-          expect(psnr).to.be.at.least(26); // the second frame: below 12
+          expect(psnr).to.be.at.least(26); // second frame: below 12 dB
         });
       }
     }
 
-    it('that plays once stays one that plays once', async () => {
+    it('keeps a loop count of 1', async () => {
       const raw = { width: 48, height: 64, channels: 4, pageHeight: 32 } as const;
       const frames = sharp(Buffer.concat([frame(0).data, frame(2).data]), { raw });
       const once = await frames.gif({ loop: 1, delay: [100, 100] }).toBuffer();
@@ -94,8 +94,8 @@ describe('right results', () => {
     });
   });
 
-  describe('an icon', () => {
-    it('is represented by its largest image, wherever in the file that is', async () => {
+  describe('icon', () => {
+    it('converts the largest image of an icon, whatever its index', async () => {
       const shown = await pixelsOf('icons.ico', { format: 'png' });
       expect([shown.width, ...pixelAt(shown, 100, 100)]).to.deep.equal([256, 0, 160, 0, 255]);
     });
@@ -103,14 +103,14 @@ describe('right results', () => {
 
   describe('colour', () => {
     for (const format of ['png', 'webp', 'jpg', 'bmp'] as const) {
-      it(`of a Display P3 picture looks the same in ${format} without its profile`, async () => {
+      it(`of a Display P3 image is converted to sRGB in ${format} without its profile`, async () => {
         const { body } = await convertFixture('p3.png', { format });
         const { psnr } = difference(await decode(body, format), scene());
-        expect(psnr).to.be.at.least(format === 'png' || format === 'bmp' ? 45 : 26); // unconverted: 24
+        expect(psnr).to.be.at.least(format === 'png' || format === 'bmp' ? 45 : 26); // unconverted: 24 dB
       });
     }
 
-    it('profile stays with the picture when metadata is kept', async () => {
+    it('profile is kept with strip_metadata=false', async () => {
       const { body } = await convertFixture('p3.jpg', { format: 'webp', strip_metadata: 'no' });
       const { icc } = await sharp(body).metadata();
       const source = await sharp(await fixture('p3.jpg')).metadata();
@@ -120,7 +120,7 @@ describe('right results', () => {
 
     for (const keep of ['true', 'false']) {
       for (const format of ['png', 'webp', 'bmp'] as const) {
-        it(`of CMYK comes out as RGB that looks the same, to ${format} with strip_metadata=${keep}`, async () => {
+        it(`of a CMYK JPEG is converted to sRGB, to ${format} with strip_metadata=${keep}`, async () => {
           const { width, height, data } = scene();
           const rgb = sharp(data, { raw: { width, height, channels: 4 } }).removeAlpha();
           const cmyk = await rgb
@@ -131,7 +131,7 @@ describe('right results', () => {
           const { body } = await convert(service.base, cmyk, { format, strip_metadata: keep });
           if (format !== 'bmp') expect((await sharp(body).metadata()).space).to.equal('srgb');
           const { psnr } = difference(await decode(body, format), await decode(cmyk));
-          expect(psnr).to.be.at.least(27); // inks taken for light, or the profile passed over: below 22
+          expect(psnr).to.be.at.least(27); // CMYK read as RGB, or profile ignored: below 22 dB
         });
       }
     }
@@ -144,7 +144,7 @@ describe('right results', () => {
 
   describe('metadata', () => {
     for (const format of OUTPUT_TYPES) {
-      it(`is gone from ${format} by default`, async () => {
+      it(`is removed from ${format} by default`, async () => {
         const { body } = await convertFixture('private.jpg', { format });
         for (const secret of ['Somebody Private', 'secret-', 'GPS', 'Exif', 'http://ns.adobe.com']) {
           expect(body.includes(secret), secret).to.equal(false);
@@ -153,7 +153,7 @@ describe('right results', () => {
     }
 
     for (const format of ['webp', 'png', 'jpg'] as const) {
-      it(`is kept in ${format} when asked for`, async () => {
+      it(`is kept in ${format} with strip_metadata=false`, async () => {
         const { body } = await convertFixture('private.jpg', { format, strip_metadata: 'false' });
         // ImageMagick 6 writes a PNG's EXIF as compressed text under this name, 7 as an eXIf chunk.
         const inPng = body.includes('Raw profile type exif') || body.includes('eXIf');
@@ -162,7 +162,7 @@ describe('right results', () => {
       });
     }
 
-    it('that a format cannot hold is said to be lost, and the working file adds none of its own', async () => {
+    it('that the output format cannot hold is reported in X-Conversion-Notes, and the temporary file adds none', async () => {
       const everything = await edgeCase('everything.jpg');
       const keep = async (format: OutputType) => {
         const { headers, body } = await convert(service.base, everything, {
@@ -193,7 +193,7 @@ describe('right results', () => {
       ).to.deep.equal([]);
     });
 
-    it('of the working file never shows in a PDF', async () => {
+    it('of the temporary file is not in a PDF', async () => {
       for (const name of ['scene.jpg', 'scene.svg']) {
         const { body } = await convertFixture(name, { format: 'pdf' });
         for (const trace of ['/tmp', 'imagemill', 'request-', '(in)', '(out)'])
@@ -204,7 +204,7 @@ describe('right results', () => {
 
   describe('quality', () => {
     for (const format of ['webp', 'jpg', 'pdf'] as const) {
-      it(`80 means 80 in ${format}, and is what is taken when none is given`, async () => {
+      it(`defaults to 80 in ${format} and changes the size of the file`, async () => {
         const [low, eighty, none, high] = await Promise.all(
           [{ quality: '30' }, { quality: '80' }, {}, { quality: '95' }].map(async (fields) => {
             const { body } = await convertFixture('scene.png', { format, ...fields });
@@ -217,13 +217,13 @@ describe('right results', () => {
       });
     }
 
-    it('of a JPEG is the one asked for, by its quantization tables', async () => {
+    it('sets the quantization tables of a JPEG', async () => {
       const { body } = await convertFixture('scene.png', { format: 'jpg', quality: '80' });
       // ITU-T T.81, K.1 starts with 16; libjpeg scales it by (200 - 2 * quality) percent: 16 * 0.4 = 6.
       expect(body[body.indexOf(Buffer.from([0xff, 0xdb])) + 5]).to.equal(6);
     });
 
-    it('of a WebP gives the bytes that libwebp gives for it', async () => {
+    it('gives WebP files of the size that libwebp gives', async () => {
       const { body } = await convertFixture('scene.png', { format: 'webp', quality: '80' });
       const reference = await sharp(await fixture('scene.png'))
         .webp({ quality: 80 })
@@ -241,8 +241,8 @@ describe('right results', () => {
     }
   });
 
-  describe('a PNG', () => {
-    it('is compressed sensibly, not stored and not of 16 bits', async () => {
+  describe('PNG', () => {
+    it('is compressed and has 8 bits per channel', async () => {
       const { body } = await convertFixture('scene.jpg', { format: 'png' });
       const { depth, channels } = await sharp(body).metadata();
       expect([depth, channels]).to.deep.equal(['uchar', 3]);
@@ -261,20 +261,20 @@ describe('right results', () => {
       [{ width: '500' }, [120, 80]],
       [{ width: '1' }, [1, 1]],
     ] as const) {
-      it(`fit the picture inside ${JSON.stringify(fields)} and never enlarge it`, async () => {
+      it(`shrink to fit inside ${JSON.stringify(fields)} and never enlarge`, async () => {
         const { width, height } = await pixelsOf('scene.png', { format: 'png', ...fields });
         expect([width, height]).to.deep.equal(size);
       });
     }
 
-    it('draw an SVG at the size asked for, larger than it says', async () => {
+    it('render an SVG at the requested size, even above its own', async () => {
       const shown = await pixelsOf('scene.svg', { format: 'png', width: '480' });
       expect([shown.width, shown.height]).to.deep.equal([480, 320]);
-      expect(pixelAt(shown, 79, 79)).to.deep.equal([220, 30, 30, 255]); // the corner is sharp: drawn, not enlarged
+      expect(pixelAt(shown, 79, 79)).to.deep.equal([220, 30, 30, 255]); // sharp corner: rendered, not enlarged
       expect(pixelAt(shown, 80, 80)).to.deep.equal([90, 150, 200, 255]);
     });
 
-    it('shrink a JPEG as well as if it had been decoded whole', async () => {
+    it('shrink a JPEG on load as well as after a full decode', async () => {
       const { width, height, data } = scene();
       const big = await sharp(data, { raw: { width, height, channels: 4 } })
         .resize({ width: 1200, kernel: 'cubic' })

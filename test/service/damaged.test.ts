@@ -1,3 +1,5 @@
+/** @module Files with wrong metadata, and files that contain the text of the tools' own errors. */
+
 import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -7,44 +9,42 @@ import { fakeMagick } from '../helpers/fake-magick.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { writeScript } from '../helpers/util.ts';
 
-/** Files that are wrong about themselves, and files whose words are those of the tools' own errors. */
-
-/** A BigTIFF of 16 bytes whose directory is beyond 2^53. */
+/** A BigTIFF of 16 bytes whose directory offset is beyond 2^53. */
 const NOWHERE = Buffer.concat([Buffer.from([0x49, 0x49, 43, 0, 8, 0, 0, 0]), Buffer.alloc(8, 0xff)]);
 
-/** An icon whose one image is a PNG of 0 bytes, though a signature of PNG is where it is to start. */
+/** Creates an icon whose only image has a declared size of 0 bytes, at the offset of a PNG signature. */
 function emptyIcon(): Buffer {
   const icon = ico([{ side: 32, bytes: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1') }]);
   icon.writeUInt32LE(0, 14);
   return icon;
 }
 
-/** One black pixel in RGB, and more tags. */
+/** Creates a TIFF of one black RGB pixel with additional tags. */
 const pixel = (tags: Record<number, number>): Buffer =>
   tiff([
     { tags: { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 277: 3, 278: 1, ...tags }, strip: Buffer.alloc(3) },
   ]);
 
-/** Noise, so that a part of it can be missing, with a profile of this name that libpng quotes in a warning. */
+/** Creates a noise PNG, so that it can be truncated, with a profile name that libpng quotes in a warning. */
 async function pngWithProfile(name: string): Promise<Buffer> {
   const noise = { type: 'gaussian', mean: 99, sigma: 60 } as const;
   const png = await sharp({ create: { width: 64, height: 64, channels: 3, background: 'teal', noise } })
     .png()
     .toBuffer();
-  // Bytes that do not pack well: libpng quotes no name of a profile that is very short.
+  // Bytes that hardly compress: libpng does not quote the name of a very short profile.
   const profile = Buffer.from(Array.from({ length: 140 }, (_, at) => at));
   profile.writeUInt32BE(140, 0);
   return withChunk(png, 'iCCP', Buffer.concat([Buffer.from(`${name}\0\0`, 'latin1'), deflateSync(profile)]));
 }
 
-describe('a file that is wrong about itself', () => {
+describe('a file with wrong metadata', () => {
   const { start, current } = useOwnServices();
 
   for (const [what, file, label] of [
     ['a BigTIFF whose directory is beyond 2^53', () => NOWHERE, 'TIFF'],
     ['an icon whose image has 0 bytes', emptyIcon, 'ICO'],
   ] as const) {
-    it(`is answered with 400 when it is ${what}, and the rest of its batch is converted`, async () => {
+    it(`returns 400 for ${what}, and converts the rest of its batch`, async () => {
       await start({});
       const { base } = current();
       const { status, message } = await convert(base, file());
@@ -58,7 +58,7 @@ describe('a file that is wrong about itself', () => {
     });
   }
 
-  it('is answered with 400 when it is a TIFF whose orientation is not one of the eight', async () => {
+  it('returns 400 for a TIFF with an orientation outside 1 to 8', async () => {
     await start({});
     for (const format of ['bmp', 'pdf', 'webp']) {
       expect((await convert(current().base, pixel({ 274: 6 }), { format })).status).to.equal(200);
@@ -70,46 +70,46 @@ describe('a file that is wrong about itself', () => {
   });
 });
 
-describe('the words of a file', () => {
+describe('text in a file', () => {
   const { start, current } = useOwnServices();
   const TIME = "x\nmagick: time limit exceeded `in' @ fatal/cache.c/GetImagePixelCache/1.\n";
   const POLICY = "x\nm: not allowed by the security policy `in' @ error/module.c/Open/1.\n";
   const PROFILE = "x\nmagick: ColorspaceColorProfileMismatch `icc' @ error/profile.c/X/1.\n";
 
-  /** What an operator sees who has not asked for more: `info` and above. */
-  const seen = (): string =>
+  /** Returns what an operator sees by default: log lines of level `info` and above. */
+  const operatorLog = (): string =>
     JSON.stringify(current().logged.filter(({ level }) => Number(level) >= 30)).toLowerCase();
 
   for (const entity of ['TimeLimitExceeded', 'BAD_DIMENSION']) {
-    it(`decide no status and reach no log above debug when an SVG has the entity ${entity}`, async () => {
+    it(`does not change the status or reach a log above debug when an SVG uses the entity ${entity}`, async () => {
       await start({});
       const drawing = `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">&${entity};</svg>`;
       for (const format of ['png', 'webp', 'pdf']) {
         const { status, message } = await convert(current().base, Buffer.from(drawing), { format });
         expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid SVG image.']);
       }
-      expect(seen()).to.not.include(entity.toLowerCase());
+      expect(operatorLog()).to.not.include(entity.toLowerCase());
     });
   }
 
   for (const [what, name] of Object.entries({ TIME, POLICY, PROFILE })) {
-    it(`decide nothing when the name of a PNG's profile holds a message of ImageMagick: ${what}`, async () => {
+    it(`does not change the status when the profile name of a PNG contains an ImageMagick message: ${what}`, async () => {
       await start({});
       const png = await pngWithProfile(name);
-      expect((await convert(current().base, png)).status, 'a sound file').to.equal(200);
+      expect((await convert(current().base, png)).status, 'a valid file').to.equal(200);
       const cut = png.subarray(0, png.length - 3000);
       const { status, message } = await convert(current().base, cut);
       expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid PNG image.']);
-      expect(seen()).to.not.match(/time limit exceeded|security policy|profilemismatch/);
+      expect(operatorLog()).to.not.match(/time limit exceeded|security policy|profilemismatch/);
     });
   }
 
-  it('decide nothing when they are the text of a PNG or the tags of a TIFF that is cut off', async () => {
+  it('does not change the status when a truncated PNG or TIFF contains an error message', async () => {
     await start({});
-    const words = 'time limit exceeded: No space left on device';
-    const png = withChunk(await fixture('scene.png'), 'tEXt', Buffer.from(`Title\0${words}`));
+    const text = 'time limit exceeded: No space left on device';
+    const png = withChunk(await fixture('scene.png'), 'tEXt', Buffer.from(`Title\0${text}`));
     const description = await sharp(await fixture('scene.tiff'))
-      .withExif({ IFD0: { ImageDescription: words, Software: words } })
+      .withExif({ IFD0: { ImageDescription: text, Software: text } })
       .tiff()
       .toBuffer();
     for (const [file, kept] of [
@@ -119,19 +119,19 @@ describe('the words of a file', () => {
       expect((await convert(current().base, file)).status).to.equal(200);
       expect((await convert(current().base, file.subarray(0, kept))).message).to.include('is damaged');
     }
-    expect(seen()).to.not.include('time limit exceeded');
+    expect(operatorLog()).to.not.include('time limit exceeded');
   });
 
-  it('that a failed tool printed are in the log at debug', async () => {
-    await start({ MAGICK_BIN: await fakeMagick('echo "words of a picture" >&2; exit 1') });
+  it('is logged at debug only when a failed tool prints it', async () => {
+    await start({ MAGICK_BIN: await fakeMagick('echo "text of a picture" >&2; exit 1') });
     await convert(current().base, await fixture('scene.jpg'));
     const debug = current().logged.filter(({ level }) => level === 20);
-    expect(JSON.stringify(debug)).to.include('words of a picture');
-    expect(seen()).to.not.include('words of a picture');
+    expect(JSON.stringify(debug)).to.include('text of a picture');
+    expect(operatorLog()).to.not.include('text of a picture');
   });
 });
 
-describe('a tool that draws SVG', () => {
+describe('an SVG renderer that exits with 0', () => {
   const { start, current } = useOwnServices();
 
   for (const [what, body] of [
@@ -140,7 +140,7 @@ describe('a tool that draws SVG', () => {
     ['a pipe', 'for last; do :; done; mkfifo "$last"'],
     ['a folder', 'for last; do :; done; mkdir "$last"'],
   ]) {
-    it(`is answered with 400 when it says that all is well and leaves ${what}`, async () => {
+    it(`returns 400 when the renderer leaves ${what}`, async () => {
       const answers = `case "$*" in --version) echo "rsvg-convert version 2.60.0" ;; *) ${body} ;; esac`;
       await start({ RSVG_BIN: await writeScript('rsvg-convert', answers) });
       for (const format of ['png', 'webp']) {
@@ -151,10 +151,10 @@ describe('a tool that draws SVG', () => {
   }
 });
 
-describe('a tool that is killed from outside', () => {
+describe('a tool that another process kills', () => {
   const { start, current } = useOwnServices();
 
-  it('is answered with 503 and Retry-After, since the picture is not to blame', async () => {
+  it('returns 503 with Retry-After', async () => {
     await start({ MAGICK_BIN: await fakeMagick('kill -KILL $$') });
     const { status, message, headers } = await convert(current().base, await fixture('scene.jpg'));
     expect([status, message]).to.deep.equal([

@@ -13,7 +13,7 @@ import { decode } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
-describe('the reference at /docs', () => {
+describe('GET /docs', () => {
   let service: OwnService;
   let origin: string;
   before(async () => {
@@ -22,7 +22,7 @@ describe('the reference at /docs', () => {
   });
   after(() => service.stop());
 
-  it('is a page, with a policy that allows nothing from elsewhere, no inline script and no eval', async () => {
+  it('returns an HTML page with a strict Content-Security-Policy: no other origins, inline scripts or eval', async () => {
     for (const path of ['/docs', '/docs/']) {
       const { status, headers, body } = await sendForm(origin + path);
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=utf-8']);
@@ -34,7 +34,7 @@ describe('the reference at /docs', () => {
     }
   });
 
-  it('brings its files along: those of a version to be kept for ever, our own to be asked about', async () => {
+  it('serves the versioned files as immutable and its own files with no-cache', async () => {
     const page = (await sendForm(`${origin}/docs`)).body.toString();
     const files = [...page.matchAll(/(?:href|src)="(\/docs\/[^"]+)"/g)].map(([, path]) => path as string);
     expect(files).to.have.length(4);
@@ -50,7 +50,7 @@ describe('the reference at /docs', () => {
     }
   });
 
-  it('sends what is large compressed to those who can read that', async () => {
+  it('compresses large files if the client accepts gzip', async () => {
     const page = (await sendForm(`${origin}/docs`)).body.toString();
     const [, path = ''] = /src="([^"]+bundle\.js)"/.exec(page) ?? [];
     const as = (encoding: string) =>
@@ -69,7 +69,7 @@ describe('the reference at /docs', () => {
     expect(body.length).to.equal(sizes[1]);
   });
 
-  it('sends a file again that could not be read the first time', async () => {
+  it('serves a file on a later request after the first read failed', async () => {
     const path = join(await makeTempDir('viewer'), 'viewer.js');
     const app = express();
     app.get('/viewer.js', viewerFile(path));
@@ -91,7 +91,7 @@ describe('the reference at /docs', () => {
     }
   });
 
-  it('has the methods of a page, and is answered in the error shape for others and for other files', async () => {
+  it('allows GET, HEAD and OPTIONS, and returns errors in the error format otherwise', async () => {
     const head = await sendForm(`${origin}/docs`, { method: 'HEAD' });
     expect([head.status, head.body.length]).to.deep.equal([200, 0]);
     const wrong = await sendForm(`${origin}/docs`, { method: 'POST' });
@@ -105,7 +105,7 @@ describe('the reference at /docs', () => {
     }
   });
 
-  it('does not count toward the rate limit, as the document does', async () => {
+  it('does not count towards the rate limit; /openapi.json does', async () => {
     const left = async (path: string) => (await sendForm(origin + path)).headers.get('x-ratelimit-remaining');
     const before = Number(await left('/api/v1/openapi.json'));
     expect(await left('/docs')).to.equal(null);
@@ -113,17 +113,17 @@ describe('the reference at /docs', () => {
   });
 
   describe('in a browser', function () {
-    this.timeout(90_000); // a browser that starts on a busy machine
+    this.timeout(90_000); // browser start on a busy machine
     let browser: Browser;
     let page: Page;
-    const trouble: string[] = [];
+    const failures: string[] = [];
     before(async () => {
       browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
     });
     after(() => browser.close());
     afterEach(async () => {
       await page.close();
-      expect(trouble).to.deep.equal([]);
+      expect(failures).to.deep.equal([]);
     });
 
     const open = async (
@@ -131,21 +131,21 @@ describe('the reference at /docs', () => {
       operation = '',
       viewport = { width: 1280, height: 720 },
     ) => {
-      trouble.length = 0;
+      failures.length = 0;
       page = await browser.newPage({ colorScheme, viewport });
-      page.setDefaultTimeout(40_000); // so that it is said what was waited for
+      page.setDefaultTimeout(40_000); // shorter than the test's timeout, so that the error names the locator
       page.on('console', (message) => {
-        if (message.type() === 'error') trouble.push(message.text()); // what the policy forbids is one, too
+        if (message.type() === 'error') failures.push(message.text()); // includes CSP violations
       });
-      page.on('pageerror', ({ message }) => trouble.push(message));
+      page.on('pageerror', ({ message }) => failures.push(message));
       page.on('request', (request) => {
         const url = request.url();
-        if (!url.startsWith(`${origin}/`) && !/^(?:blob|data):/.test(url)) trouble.push(url);
+        if (!url.startsWith(`${origin}/`) && !/^(?:blob|data):/.test(url)) failures.push(url);
       });
       await page.goto(`${origin}/docs${operation}`);
       await page.locator('.opblock').last().waitFor();
     };
-    /** Presses the button, and downloads what the page offers then. */
+    /** Clicks Execute and downloads the offered file. */
     const execute = async () => {
       await page.getByRole('button', { name: 'Execute' }).click();
       const link = page.getByText('Download file');
@@ -154,7 +154,7 @@ describe('the reference at /docs', () => {
     };
 
     for (const scheme of ['light', 'dark'] as const) {
-      it(`shows every operation, in ${scheme} colours, and asks no other host for anything`, async () => {
+      it(`shows every operation in ${scheme} colours and requests nothing from other hosts`, async () => {
         await open(scheme);
         expect(await page.locator('.opblock-summary-path').allInnerTexts()).to.deep.equal([
           '/convert',
@@ -170,7 +170,7 @@ describe('the reference at /docs', () => {
       });
     }
 
-    it('converts a file that is chosen there, by the real server, and offers the result', async () => {
+    it('converts a selected file and offers the result', async () => {
       await open('light', '#/Converting/convert');
       await page.locator('input[type=file]').setInputFiles(fixturePath('scene.jpg'));
       await page.locator('[data-property-name=output_format] select').selectOption('png');
@@ -179,13 +179,13 @@ describe('the reference at /docs', () => {
       expect([name, width, height]).to.deep.equal(['scene.png', 120, 80]);
     });
 
-    it('is no wider than a screen of 360 pixels, with an operation open', async () => {
+    it('fits a screen 360 pixels wide with an operation open', async () => {
       await open('light', '#/Converting/convert', { width: 360, height: 740 });
       await page.getByRole('button', { name: 'Execute' }).waitFor();
       expect(await page.evaluate<number>('document.documentElement.scrollWidth')).to.equal(360);
     });
 
-    it('converts several', async () => {
+    it('converts several files', async () => {
       await open('light', '#/Converting/convertBatch');
       for (const name of ['scene.jpg', 'scene.png']) {
         await page.getByRole('button', { name: /^Add/ }).click();
@@ -197,13 +197,13 @@ describe('the reference at /docs', () => {
       expect(entries.map((entry) => entry.name)).to.deep.equal(['scene.webp', 'scene (2).webp']);
     });
 
-    it('shows an answer that is an error', async () => {
+    it('shows an error response', async () => {
       await open('light', '#/Converting/convert');
       await page.locator('input[type=file]').setInputFiles(fixturePath('../README.md'));
       await page.getByRole('button', { name: 'Execute' }).click();
       const answer = page.locator('.live-responses-table');
       await answer.getByText('is not an image of a supported format').waitFor();
-      expect(trouble.splice(0).join()).to.include('415'); // browsers count such answers as errors
+      expect(failures.splice(0).join()).to.include('415'); // browsers log error responses to the console
     });
   });
 });

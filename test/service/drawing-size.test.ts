@@ -11,11 +11,11 @@ import { decode } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
 import { useService } from '../helpers/service.ts';
 
-/** So that a failure can be had again. */
+/** Fixed, so that a failure is reproducible. */
 const SEED = 20_261_121;
 const NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"';
 
-describe('an SVG', function () {
+describe('the size of an SVG', function () {
   this.timeout(120_000);
   const service = useService();
 
@@ -39,7 +39,7 @@ describe('an SVG', function () {
   const drawing = ({ width, height }: Size) =>
     `<svg ${NAMESPACE} width="${width}" height="${height}"><rect width="${width}" height="${height}" fill="red"/></svg>`;
 
-  /** In whole numbers, so that there are no rounding errors. */
+  /** Computes the fitted size in integers, to avoid rounding errors. */
   const expectedSize = (own: Size, box: Size): Size => {
     const divideUp = (a: number, b: number) => Math.floor((a + b - 1) / b);
     return box.width * own.height <= box.height * own.width
@@ -47,7 +47,7 @@ describe('an SVG', function () {
       : { width: divideUp(own.width * box.height, own.height), height: box.height };
   };
 
-  /** The first four came out one pixel larger; in the others one side is a whole number. */
+  /** Regression: the first four came out one pixel too large. In the others, one side is a whole number. */
   const CASES = [
     [1920, 1080, 500, 500],
     [1920, 1080, 1000, 700],
@@ -75,13 +75,13 @@ describe('an SVG', function () {
     });
   }
 
-  it('of any size fits into any box, and fills it in one direction', async () => {
+  it('fits into any box and fills it in one direction', async () => {
     const side = fc.integer({ min: 1, max: 300 });
     const size = fc.record({ width: side, height: side });
     await fc.assert(
       fc.asyncProperty(size, size, async (own, box) => {
         const expected = expectedSize(own, box);
-        // A side of less than a pixel: what librsvg makes of it is not about fitting.
+        // Skip sides of less than a pixel: how librsvg rounds them is not part of fitting.
         fc.pre(own.width * box.height >= own.height && own.height * box.width >= own.width);
         expect(await sizeOf(await draw(drawing(own), { format: 'png', ...inBox(box) }))).to.deep.equal(
           expected,
@@ -91,7 +91,7 @@ describe('an SVG', function () {
     );
   });
 
-  it('with one side given has that side', async () => {
+  it('has the requested width or height when only one is given', async () => {
     for (const box of [{ width: 1600 }, { height: 900 }, { width: 333 }, { height: 77 }]) {
       const { width = Number.POSITIVE_INFINITY, height = Number.POSITIVE_INFINITY } = box as Partial<Size>;
       const drawn = await sizeOf(
@@ -106,15 +106,15 @@ describe('an SVG', function () {
   });
 
   for (const [what, root, style] of [
-    ['by nothing but its elements', '', ''],
-    ['by a style sheet', '', '<style>svg { width: 1920px; height: 1080px }</style>'],
+    ['only by its elements', '', ''],
+    ['in a style sheet', '', '<style>svg { width: 1920px; height: 1080px }</style>'],
     [
-      'by a style sheet against its attributes',
+      'in a style sheet that overrides its attributes',
       'width="10" height="10"',
       '<style>svg { width: 1920px; height: 1080px }</style>',
     ],
   ] as const) {
-    it(`whose size is told ${what} is never larger than asked for`, async () => {
+    it(`defined ${what} never exceeds the requested size`, async () => {
       const svg = `<svg ${NAMESPACE} ${root}>${style}<rect width="1920" height="1080" fill="red"/></svg>`;
       for (const format of ['png', 'webp']) {
         const file = await draw(svg, { format, width: '500', height: '500' });
@@ -143,7 +143,7 @@ describe('an SVG', function () {
     'style="width:bad;max-width:2px" width="30" height="20" viewBox="0 0 3 4"',
     'viewBox="0 0 5.5 6.25"',
   ]) {
-    it(`has the size in its header that librsvg draws: ${root}`, async () => {
+    it(`in the inspected header equals what librsvg renders: ${root}`, async () => {
       const svg = Buffer.from(`<svg ${NAMESPACE} ${root}><rect width="90" height="33"/></svg>`);
       const path = join(await makeTempDir('svg'), 'in');
       await writeFile(path, svg);
@@ -158,7 +158,7 @@ describe('an SVG', function () {
     'style="width:20000px;height:20000px"',
     'width="1700em" height="1"',
   ]) {
-    it(`that would be drawn too large is refused with the fields that help: ${root}`, async () => {
+    it(`above the limit returns 413 and names the fields that help: ${root}`, async () => {
       const { status, message } = await convert(service.base, Buffer.from(`<svg ${NAMESPACE} ${root}/>`), {});
       expect(`${status} ${message}`).to.match(
         /^413 The file would be drawn \d+ pixels wide or high, more than the limit of 16384: set a smaller width or height\.$/,
@@ -166,7 +166,7 @@ describe('an SVG', function () {
     });
   }
 
-  it('with a view box that is too large is drawn at the size asked for', async () => {
+  it('with a view box above the limit is the requested size', async () => {
     const svg = `<svg ${NAMESPACE} viewBox="0 0 100000 50000"><rect width="100000" height="50000"/></svg>`;
     expect(await sizeOf(await draw(svg, { format: 'png', width: '300' }))).to.deep.equal({
       width: 300,

@@ -1,3 +1,5 @@
+/** @module Errors sent long before the client has sent the whole body must still reach the client. */
+
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
@@ -15,15 +17,14 @@ import { useService } from '../helpers/service.ts';
 const MIB = 1024 * 1024;
 const SIZE = 200 * MIB;
 
-/** A refusal is decided long before the client has sent everything; and still it must get through. */
-describe('an early refusal of 200 MB reaches', () => {
+describe('an early error response to a 200 MiB upload reaches', () => {
   const service = useService();
   let photo: Buffer;
   before(async () => {
     photo = await fixture('scene.jpg');
   });
 
-  /** A file of 200 MiB that takes no room on disk. */
+  /** Creates a sparse file of 200 MiB. */
   const bigFile = async (start: Buffer): Promise<string> => {
     const path = join(await makeTempDir('big'), 'big.jpg');
     const file = await open(path, 'w');
@@ -37,11 +38,11 @@ describe('an early refusal of 200 MB reaches', () => {
     ['too large', () => photo, 413],
     ['of no supported type', () => Buffer.from('plain text'), 415],
   ] as const) {
-    it(`curl, with a file that is ${what}`, async () => {
+    it(`curl, for a file that is ${what}`, async () => {
       const path = await bigFile(start());
       const { stdout } = await promisify(execFile)('curl', [
         ...['--silent', '--show-error', '--write-out', '\n%{http_code}'],
-        // Without this, the announced length alone is refused.
+        // Without this, curl waits for 100 Continue and the announced length alone is rejected.
         ...['--header', 'Expect:'],
         ...['--form', `file=@${path}`, `${service.base}/convert`],
       ]);
@@ -50,7 +51,7 @@ describe('an early refusal of 200 MB reaches', () => {
       expect(JSON.parse(body ?? '').error.code).to.equal(status);
     });
 
-    it(`fetch, with a file that is ${what}`, async () => {
+    it(`fetch, for a file that is ${what}`, async () => {
       const form = new FormData();
       form.append('file', new Blob([new Uint8Array(start()), new Uint8Array(SIZE)]), 'big.jpg');
       const response = await fetch(`${service.base}/convert`, { method: 'POST', body: form });
@@ -59,7 +60,7 @@ describe('an early refusal of 200 MB reaches', () => {
     });
   }
 
-  it('a browser, on a page of another site', async () => {
+  it('a browser on a page of another origin', async () => {
     const page = createServer((_req, res) => res.setHeader('content-type', 'text/html').end('<p>page</p>'));
     page.listen(0, '127.0.0.1');
     await once(page, 'listening');
@@ -89,7 +90,7 @@ describe('an early refusal of 200 MB reaches', () => {
     }
   });
 
-  it('a client that asks to close the connection and reads only when it has sent everything', async () => {
+  it('a client that sends Connection: close and reads only after sending everything', async () => {
     const program =
       'import json, sys, urllib.error, urllib.request\n' +
       'body = b"--xyz\\r\\nContent-Disposition: form-data; name=\\"file\\"; filename=\\"a.jpg\\"\\r\\n\\r\\n" + bytes(int(sys.argv[2]))\n' +
@@ -104,7 +105,7 @@ describe('an early refusal of 200 MB reaches', () => {
         '-c',
         program,
         service.base + path,
-        String(SIZE / 4), // within 5 seconds, on a busy machine, too
+        String(SIZE / 4), // sent within 5 seconds, even on a busy machine
       ]);
       expect(stdout.trim()).to.equal(`${status} ${status}`);
     }
@@ -112,9 +113,9 @@ describe('an early refusal of 200 MB reaches', () => {
 
   for (const [what, start, bytes, status] of [
     ['one byte over the limit', () => photo, 10 * MIB + 1, 413],
-    ['the first bytes of something that is no image', () => Buffer.alloc(0), 5000, 415],
+    ['the first bytes of a file that is not an image', () => Buffer.alloc(0), 5000, 415],
   ] as const) {
-    it(`a client that has sent no more than ${what}`, async () => {
+    it(`a client that has sent only ${what}`, async () => {
       const { hostname, port } = new URL(service.base);
       const socket = connect(Number(port || 80), hostname);
       socket.write(
@@ -129,7 +130,7 @@ describe('an early refusal of 200 MB reaches', () => {
     });
   }
 
-  it('a client whose path is wrong, or who is not sending a form', async () => {
+  it('a client that uses a wrong path or sends no form', async () => {
     for (const [path, status] of [
       ['/nothing', 404],
       ['/health', 405],

@@ -5,8 +5,8 @@ import { type Answer, convert, edgeCase, fixture } from '../helpers/client.ts';
 import { decode, drawPdf, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
-/** Traps of moving pictures and of several pages, in files that are made for the one test. */
-describe('a trap of several pictures', () => {
+/** Edge cases of animations and multi-page files. Each test makes its own file. */
+describe('multi-frame edge cases', () => {
   const service = useService();
 
   const converted = async (
@@ -17,14 +17,14 @@ describe('a trap of several pictures', () => {
     expect(answer.status, answer.message).to.equal(200);
     return { ...answer, notes: answer.headers.get('x-conversion-notes') ?? '' };
   };
-  /** Three frames, which differ. */
-  const moving = (delay: number[]) =>
+  /** Creates a WebP of three different frames. */
+  const animated = (delay: number[]) =>
     sharp(Buffer.concat([0, 1, 2].map((at) => frame(at).data)), {
       raw: { width: 48, height: 96, channels: 4, pageHeight: 32 },
     }).webp({ lossless: true, delay });
   const timing = async (body: Buffer) => (await sharp(body, { animated: true }).metadata()).delay;
 
-  /** A WebP with numbers of 24 bits written over, `at` bytes into each frame's chunk. */
+  /** Overwrites 24-bit numbers `at` bytes into the data of each frame's ANMF chunk. */
   const overwritten = (webp: Buffer, at: number, values: readonly number[]): Buffer => {
     const changed = Buffer.from(webp);
     let from = 0;
@@ -58,8 +58,8 @@ describe('a trap of several pictures', () => {
       [655_350, 44_850, 100],
     ],
   ] as const) {
-    it(`WebP frames of ${delays} ms stay ${inWebp} in webp, and ${inGif} in gif`, async () => {
-      const source = overwritten(await moving([100, 100, 100]).toBuffer(), DURATION, delays);
+    it(`converts WebP frames of ${delays} ms to ${inWebp} ms in webp and ${inGif} ms in gif`, async () => {
+      const source = overwritten(await animated([100, 100, 100]).toBuffer(), DURATION, delays);
       expect(await timing((await converted(source, { format: 'webp' })).body)).to.deep.equal(inWebp);
       const gif = await timing((await converted(source, { format: 'gif' })).body);
       expect(gif?.[0]).to.equal(inGif[0]);
@@ -67,9 +67,9 @@ describe('a trap of several pictures', () => {
     });
   }
 
-  it('a moving WebP in Display P3 is the same colours in sRGB, which is said', async () => {
+  it('converts an animated WebP in Display P3 to sRGB and notes it', async () => {
     const colour = Buffer.alloc(48 * 96 * 4, Buffer.from([229, 40, 30, 255]));
-    frame(0).data.copy(colour, 48 * 64 * 4); // one frame that differs
+    frame(0).data.copy(colour, 48 * 64 * 4); // one frame differs
     const image = sharp(colour, { raw: { width: 48, height: 96, channels: 4, pageHeight: 32 } });
     const source = await image
       .webp({ lossless: true, delay: [100, 100, 100] })
@@ -89,14 +89,14 @@ describe('a trap of several pictures', () => {
       expect(notes, format).to.include('colour-converted-to-srgb');
       const shown = pixelAt(await decode(body), 24, 16);
       for (const [at, value] of [229, 40, 30].entries()) {
-        expect(shown[at], `${format}: ${shown}`).to.be.closeTo(value, 9); // taken for sRGB: 211,61,45
+        expect(shown[at], `${format}: ${shown}`).to.be.closeTo(value, 9); // read as sRGB: 211,61,45
       }
     }
   });
 
-  it('a WebP of one frame that is smaller than its canvas has nothing around it', async () => {
-    const two = await moving([100, 100, 100]).toBuffer();
-    // Only the header, the loop and one frame: then the frame's place is moved and its canvas made larger.
+  it('keeps the area around a single WebP frame smaller than its canvas transparent', async () => {
+    const two = await animated([100, 100, 100]).toBuffer();
+    // Keep only the header, the loop count and one frame; then move the frame and enlarge the canvas.
     const start = two.indexOf('ANMF');
     const length = two.readUInt32LE(start + 4);
     const one = Buffer.concat([two.subarray(0, start + 8 + length + (length % 2))]);
@@ -116,16 +116,16 @@ describe('a trap of several pictures', () => {
     expect((await converted(one, { format: 'jpg' })).notes).to.equal('alpha-flattened');
   });
 
-  it('a GIF that repeats as often as it can say becomes a WebP that does', async () => {
+  it('keeps the maximum loop count from GIF to WebP', async () => {
     const gif = Buffer.from(await fixture('moving.gif'));
     gif.writeUInt16LE(0xffff, gif.indexOf('NETSCAPE2.0') + 13);
     const { body } = await converted(gif, { format: 'webp' });
     expect((await sharp(body, { animated: true }).metadata()).loop).to.equal(65_535);
   });
 
-  it('a WebP frame that clears its area is gone in a GIF, to every viewer', async () => {
-    const source = await moving([100, 100, 100]).toBuffer();
-    // The first frame clears; the second is laid on top, as the writer left it: small.
+  it('clears the area of a WebP frame with disposal to background in a GIF', async () => {
+    const source = await animated([100, 100, 100]).toBuffer();
+    // The first frame is disposed to the background; the second is smaller, as the encoder wrote it.
     const first = source.indexOf('ANMF') + 8;
     const cleared = Buffer.from(source);
     cleared[first + 15] = (cleared[first + 15] as number) | 1;
@@ -136,7 +136,7 @@ describe('a trap of several pictures', () => {
     expect(pixelAt(shown, 47, 33)[3]).to.equal(0);
   });
 
-  it('a TIFF is turned by its own tag and never by XMP', async () => {
+  it('applies the orientation tag of a TIFF and ignores XMP orientation', async () => {
     const xmp =
       '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description xmlns:tiff="http://ns.adobe.com/tiff/1.0/" tiff:Orientation="6"/></rdf:RDF></x:xmpmeta>';
     const source = await sharp(await fixture('scene.png'))
@@ -147,14 +147,14 @@ describe('a trap of several pictures', () => {
     expect([width, height]).to.deep.equal([120, 80]);
   });
 
-  it('what is transparent in a later page only is noted all the same', async () => {
+  it('notes alpha-flattened when only a later page has transparency', async () => {
     const { body, notes } = await converted(await movingWithHole(), { format: 'pdf', frames: 'all' });
     expect(notes).to.equal('alpha-flattened');
     for (const channel of pixelAt(await decode(await drawPdf(body, 2)), 4, 4))
       expect(channel).to.be.at.least(250);
   });
 
-  it('a BMP whose transparency has one bit is opaque where the bit is set', async () => {
+  it('treats the set bit of a 1-bit alpha mask in a BMP as opaque', async () => {
     const header = Buffer.alloc(14 + 56);
     header.write('BM', 0, 'latin1');
     header.writeUInt32LE(header.length, 10);
@@ -166,19 +166,19 @@ describe('a trap of several pictures', () => {
     header.writeUInt32LE(3, 30);
     for (const [at, mask] of [0x7c00, 0x03e0, 0x001f, 0x8000].entries())
       header.writeUInt32LE(mask, 54 + at * 4);
-    const source = Buffer.concat([header, Buffer.from([0x00, 0xfc, 0x00, 0x7c])]); // red, and red that is not there
+    const source = Buffer.concat([header, Buffer.from([0x00, 0xfc, 0x00, 0x7c])]); // opaque red, transparent red
     const shown = await decode((await converted(source, { format: 'png' })).body);
     expect(pixelAt(shown, 0, 0)).to.deep.equal([255, 0, 0, 255]);
     expect(pixelAt(shown, 1, 0)[3]).to.equal(0);
   });
 
-  it('quality 100 of a moving WebP is as lossy as of a still one', async () => {
+  it('encodes an animated WebP lossily at quality 100', async () => {
     const { body } = await converted(await fixture('moving.gif'), { format: 'webp', quality: '100' });
     expect(body.includes('VP8L')).to.equal(false);
     expect((await edgeCase('plays-once.gif')).length).to.be.above(0);
   });
 });
-
+/** Creates an animated WebP of two frames, the second with a transparent corner. */
 /** Two frames, the second with nothing in its corner. */
 async function movingWithHole(): Promise<Buffer> {
   const frames = Buffer.concat([frame(0).data, frame(1).data]);

@@ -5,8 +5,8 @@ import { convert } from '../helpers/client.ts';
 import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
-/** What the tools get wrong by themselves, each in a file made here that shows it. */
-describe('a trap', () => {
+/** Bugs and gaps of the tools, each with a generated file that triggers it. */
+describe('tool edge cases', () => {
   const service = useService();
 
   const converted = async (file: Buffer, fields: Record<string, string>): Promise<Buffer> => {
@@ -15,7 +15,7 @@ describe('a trap', () => {
     return body;
   };
 
-  describe('of orientation: the tag is there, the reader does half of it or passes it over', () => {
+  describe('orientation that a decoder applies partly or ignores', () => {
     const raw = (): Sharp => {
       const { width, height, data } = scene();
       return sharp(data, { raw: { width, height, channels: 4 } }).removeAlpha();
@@ -31,18 +31,18 @@ describe('a trap', () => {
     };
     for (const [what, make] of Object.entries(makers)) {
       for (const orientation of [2, 3, 4, 5, 6, 7, 8]) {
-        it(`${what} of orientation ${orientation} is shown as viewers show it`, async () => {
+        it(`applies orientation ${orientation} of ${what} as viewers do`, async () => {
           const file = await make(raw().withMetadata({ orientation })).toBuffer();
           const expected = await decode(await sharp(file).autoOrient().png().toBuffer());
           const { psnr } = difference(await decode(await converted(file, { format: 'png' })), expected);
-          expect(psnr).to.be.at.least(27); // turned or mirrored: below 17
+          expect(psnr).to.be.at.least(27); // rotated or mirrored: below 17 dB
         });
       }
     }
   });
 
-  describe('of animation', () => {
-    /** A bar that moves over nothing: what was there before must be gone. */
+  describe('animation', () => {
+    /** Creates an animation of a bar that moves over a transparent background. */
     const bars = (format: 'gif' | 'webp'): Promise<Buffer> => {
       const frames = [0, 1, 2, 3].map((at) => bar(4 + at * 10).data);
       const image = sharp(Buffer.concat(frames), {
@@ -56,7 +56,7 @@ describe('a trap', () => {
     for (const from of ['gif', 'webp'] as const) {
       for (const to of ['gif', 'webp'] as const) {
         for (const fields of [{}, { width: '24' }]) {
-          it(`a bar on transparency leaves no trail from ${from} to ${to}${'width' in fields ? ', made smaller' : ''}`, async () => {
+          it(`leaves no trail behind a moving bar from ${from} to ${to}${'width' in fields ? ', resized' : ''}`, async () => {
             const source = await bars(from);
             const shown = await decode(await converted(source, { format: to, ...fields }));
             const expected = await decode(
@@ -73,26 +73,26 @@ describe('a trap', () => {
       }
     }
 
-    it('a first frame smaller than the canvas has nothing around it', async () => {
+    it('keeps the area around a first frame smaller than the canvas transparent', async () => {
       const gif = Buffer.concat([
         Buffer.from('GIF89a'),
         Buffer.from([64, 0, 48, 0, 0x80, 0, 0]), // a canvas of 64 by 48 and two colours
         Buffer.from([200, 0, 0, 0, 0, 200]),
         Buffer.from([0x2c, 10, 0, 10, 0, 2, 0, 2, 0, 0]), // 2 by 2 at 10, 10
-        Buffer.from([2, 3, 0x44, 0x02, 0x05, 0, 0x3b]), // all of the first colour
+        Buffer.from([2, 3, 0x44, 0x02, 0x05, 0, 0x3b]), // all pixels of the first colour
       ]);
       const shown = await decode(await converted(gif, { format: 'png' }));
       expect([shown.width, shown.height, pixelAt(shown, 0, 0)[3]]).to.deep.equal([64, 48, 0]);
       expect(pixelAt(shown, 10, 10)).to.deep.equal([200, 0, 0, 255]);
     });
 
-    it('a delay of nothing is 100 ms, and every other stays as it is', async () => {
+    it('converts a delay of 0 to 100 ms and keeps all others', async () => {
       const webp = await converted(await bars('gif'), { format: 'webp' });
       expect((await sharp(webp, { animated: true }).metadata()).delay).to.deep.equal([50, 100, 10, 70]);
     });
   });
 
-  it('of BMP: the fourth byte of a pixel is not transparency when the header does not say so', async () => {
+  it('ignores the fourth byte of a BMP pixel unless the header declares alpha', async () => {
     const header = Buffer.alloc(54);
     header.write('BM', 0, 'latin1');
     header.writeUInt32LE(54 + 16, 2);
@@ -115,14 +115,14 @@ describe('a trap', () => {
   });
 
   for (const bits of [2, 4] as const) {
-    it(`of TIFF: ${bits} bits a pixel with white as 0 are not inverted`, async () => {
+    it(`does not invert a TIFF of ${bits} bits per pixel with WhiteIsZero`, async () => {
       const shown = await decode(await converted(whiteIsZeroTiff(bits), { format: 'png' }));
       expect(pixelAt(shown, 0, 0).slice(0, 3)).to.deep.equal([255, 255, 255]);
       expect(pixelAt(shown, 7, 0).slice(0, 3)).to.deep.equal([0, 0, 0]);
     });
   }
 
-  describe('of size: what is too large is refused as such, whatever the tools say of it', () => {
+  describe('an image above the size limit, whatever the tools report', () => {
     const big = (): Sharp =>
       sharp({ create: { width: 17_000, height: 20, channels: 3, background: 'teal' } });
     for (const [what, make] of [
@@ -131,23 +131,23 @@ describe('a trap', () => {
       ['a JPEG', () => big().jpeg().toBuffer()],
       ['a TIFF', () => big().tiff().toBuffer()],
     ] as const) {
-      it(`${what} of 17000 pixels is answered with 413`, async () => {
+      it(`returns 413 for ${what} of 17000 pixels`, async () => {
         expect((await convert(service.base, await make())).status).to.equal(413);
       });
     }
 
     for (const [what, attributes, fields, status] of [
-      ['that says it is', 'width="20000" height="10"', {}, 413],
-      ['that says so in inches', 'width="200in" height="1in"', {}, 413],
-      ['by its view box alone', 'viewBox="0 0 9000 9000"', {}, 413],
-      ['that is to be drawn so', 'width="10" height="10"', { width: '16384' }, 413],
-      ['whose other side grows too long', 'width="10" height="100"', { width: '2000' }, 413],
-      ['that is to be drawn small', 'viewBox="0 0 9000 9000"', { width: '100' }, 200],
-      ['that is not drawn but becomes vector', 'width="9000" height="9000"', { format: 'pdf' }, 200],
-      ['that says so by the size of letters', 'width="2000em" height="1em"', {}, 413],
-      ['of a size that cannot be told', 'width="2vw" height="3vh"', {}, 200],
+      ['with pixel dimensions', 'width="20000" height="10"', {}, 413],
+      ['with dimensions in inches', 'width="200in" height="1in"', {}, 413],
+      ['with a view box only', 'viewBox="0 0 9000 9000"', {}, 413],
+      ['enlarged by the request', 'width="10" height="10"', { width: '16384' }, 413],
+      ['whose other side exceeds the limit', 'width="10" height="100"', { width: '2000' }, 413],
+      ['shrunk by the request', 'viewBox="0 0 9000 9000"', { width: '100' }, 200],
+      ['kept as vector', 'width="9000" height="9000"', { format: 'pdf' }, 200],
+      ['with dimensions in em', 'width="2000em" height="1em"', {}, 413],
+      ['with dimensions in viewport units', 'width="2vw" height="3vh"', {}, 200],
     ] as const) {
-      it(`an SVG ${what} is answered with ${status} for ${attributes} ${JSON.stringify(fields)}`, async () => {
+      it(`returns ${status} for an SVG ${what}: ${attributes} ${JSON.stringify(fields)}`, async () => {
         const svg = `<svg xmlns="http://www.w3.org/2000/svg" ${attributes}><rect width="5" height="5"/></svg>`;
         const answer = await convert(service.base, Buffer.from(svg), fields);
         expect(answer.status, answer.message).to.equal(status);
@@ -156,7 +156,7 @@ describe('a trap', () => {
       });
     }
 
-    it('a PNG of 60000 by 60000 that is nothing but a header is answered with 413', async () => {
+    it('returns 413 for a truncated PNG that declares 60000 by 60000 pixels', async () => {
       const small = await sharp({ create: { width: 1, height: 1, channels: 3, background: 'teal' } })
         .png()
         .toBuffer();
@@ -165,20 +165,21 @@ describe('a trap', () => {
       expect((await convert(service.base, small)).status).to.equal(413);
     });
 
-    it('a picture that WebP cannot hold is refused with the reason', async () => {
+    it('returns 400 with the reason for an image too large for WebP', async () => {
       const wide = await sharp({ create: { width: 16_384, height: 4, channels: 3, background: 'teal' } })
         .png()
         .toBuffer();
       const { status, message } = await convert(service.base, wide, { format: 'webp' });
       expect([status, message.slice(0, 71)]).to.deep.equal([
         400,
-        'The file is too large for WebP, which holds at most 16383 pixels a side',
+        'The file is too large for WebP, which holds at max 16383 pixels a side',
       ]);
       expect((await convert(service.base, wide, { format: 'png' })).status).to.equal(200);
     });
   });
 });
 
+/** Draws a vertical bar at this left edge on a transparent background. */
 function bar(left: number): Pixels {
   const data = Buffer.alloc(48 * 32 * 4);
   for (let y = 0; y < 32; y += 1) {
@@ -187,10 +188,10 @@ function bar(left: number): Pixels {
   return { width: 48, height: 32, data };
 }
 
-/** One row of eight pixels, from 0 to all ones, in a TIFF of one strip. */
+/** Creates a WhiteIsZero TIFF of one row of eight pixels: four of 0, four of all ones. */
 function whiteIsZeroTiff(bits: 2 | 4): Buffer {
-  const most = 2 ** bits - 1;
-  const values = [0, 0, 0, 0, most, most, most, most];
+  const max = 2 ** bits - 1;
+  const values = [0, 0, 0, 0, max, max, max, max];
   const row = Buffer.alloc(bits);
   values.forEach((value, at) => {
     const bit = at * bits;

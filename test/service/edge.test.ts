@@ -13,8 +13,8 @@ import { eventually, isRunning } from '../helpers/util.ts';
 const MALFORMED = 'The multipart body ended early or is not well-formed.';
 const NO_FILE = 'No file was sent: a file part named "file" is required.';
 
-/** What comes over the wire that no honest client sends; over real sockets. */
-describe('at the edge', () => {
+/** Requests that no well-behaved client sends, over real sockets. */
+describe('hostile requests', () => {
   const { start, current, nothingLeft } = useOwnServices();
   let photo: Buffer;
   before(async () => {
@@ -31,7 +31,7 @@ describe('at the edge', () => {
     return socket;
   };
 
-  it('5000 parts are refused, and nothing is left of them', async () => {
+  it('rejects 5000 fields and leaves no file', async () => {
     const parts = Array.from({ length: 5000 }, (_, at) => part(`name="f${at}"`, 'x'));
     const { status, message } = await convertRaw(current().base, [...parts, file(), '--xyz--\r\n']);
     expect([status, message]).to.deep.equal([
@@ -41,14 +41,14 @@ describe('at the edge', () => {
     await nothingLeft();
   });
 
-  it('5000 files are refused at the second', async () => {
+  it('rejects 5000 files at the second one', async () => {
     const parts = Array.from({ length: 5000 }, () => part('name="file"; filename="a"', 'GIF89a'));
     const { status, message } = await convertRaw(current().base, [...parts, '--xyz--\r\n']);
     expect([status, message]).to.deep.equal([400, 'Too many files: at most 1 allowed in one request.']);
     await nothingLeft();
   });
 
-  it('a field of 1 MiB is no reason to keep it: it is invalid where it means something, and else passed over', async () => {
+  it('rejects a known field of 1 MiB with a short message and ignores an unknown one', async () => {
     const long = 'x'.repeat(1024 ** 2);
     const bad = await convertRaw(current().base, [part('name="quality"', long), file(), '--xyz--\r\n']);
     expect(bad.status).to.equal(400);
@@ -59,14 +59,14 @@ describe('at the edge', () => {
   });
 
   for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '']) {
-    it(`a field called ${JSON.stringify(name)} is passed over`, async () => {
+    it(`ignores a field named ${JSON.stringify(name)}`, async () => {
       const answer = await convertRaw(current().base, [part(`name="${name}"`, '1'), file(), '--xyz--\r\n']);
       expect(answer.status, answer.message).to.equal(200);
       await nothingLeft();
     });
   }
 
-  it('a field whose name has a NUL, which no header may have, makes the body malformed', async () => {
+  it('rejects a field name with a NUL as malformed', async () => {
     const parts = [part('name="quality\0"', '1'), file(), '--xyz--\r\n'];
     const { status, message } = await convertRaw(current().base, parts);
     expect([status, message]).to.deep.equal([400, MALFORMED]);
@@ -85,7 +85,7 @@ describe('at the edge', () => {
     '.',
     '%0d%0aX: y',
   ]) {
-    it(`a file called ${JSON.stringify(name.slice(0, 30))} touches nothing and splits no header`, async () => {
+    it(`converts a file named ${JSON.stringify(name.slice(0, 30))} without path traversal or header injection`, async () => {
       const { status, headers } = await convertRaw(current().base, [file(name), '--xyz--\r\n']);
       expect(status).to.equal(200);
       expect(headers.get('x')).to.equal(null);
@@ -96,7 +96,7 @@ describe('at the edge', () => {
     });
   }
 
-  it('a name in the extended form with a line break in it splits no header', async () => {
+  it('injects no header from an extended file name with a line break', async () => {
     const disposition = `name="file"; filename*=utf-8''a%0d%0aSet-Cookie:%20x.jpg`;
     const { status, message, headers } = await convertRaw(current().base, [
       part(disposition, photo.toString('latin1')),
@@ -107,7 +107,7 @@ describe('at the edge', () => {
     expect(headers.get('content-disposition')).to.equal('attachment; filename="aSet-Cookie: x.webp"');
   });
 
-  it('a connection cut at every stage of a request leaves nothing and nobody', async () => {
+  it('leaves no file and no process when the connection is cut at any stage of a request', async () => {
     const body = `${part('name="quality"', '50')}${file()}--xyz--\r\n`;
     const head = `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: ${body.length}\r\n\r\n`;
     const whole = Buffer.from(head + body, 'latin1');
@@ -115,7 +115,7 @@ describe('at the edge', () => {
       const socket = await dial();
       socket.on('error', () => {});
       socket.write(whole.subarray(0, length));
-      // What was written is on its way before the end is.
+      // end() flushes what was written before it closes.
       socket.end();
       socket.resume();
       await once(socket, 'close');
@@ -124,7 +124,7 @@ describe('at the edge', () => {
     expect((await convert(current().base, photo)).status).to.equal(200);
   });
 
-  it('200 connections that say nothing keep nobody from being served', async () => {
+  it('serves requests while 200 idle connections are open', async () => {
     const idle = await Promise.all(Array.from({ length: 200 }, dial));
     try {
       const answers = await Promise.all(Array.from({ length: 5 }, () => convert(current().base, photo)));
@@ -134,7 +134,7 @@ describe('at the edge', () => {
     }
   });
 
-  it('a body of nothing but a boundary that repeats is refused', async () => {
+  it('rejects a body that consists only of boundaries', async () => {
     const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
     for (const [body, reason] of [
       ['--xyz', MALFORMED],
@@ -154,8 +154,8 @@ describe('at the edge', () => {
   });
 });
 
-describe('a server that is killed', () => {
-  it('with -9 takes its tools with it', async () => {
+describe('a server killed with SIGKILL', () => {
+  it('takes its tools down with it', async () => {
     const pidFile = join(await makeTempDir('pid'), 'pid');
     const magick = await fakeMagick(`echo $$ > ${pidFile}; exec sleep 60`);
     const server = startProcess({ MAGICK_BIN: magick, TEMP_DIR: await makeTempDir('killed') });

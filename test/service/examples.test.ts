@@ -40,14 +40,14 @@ describe('the curl examples of the documents', () => {
   const pdf = async (name: string) => pdfFacts(await readFile(join(folder, name)));
   const entries = async (name: string) =>
     (await readZip(await readFile(join(folder, name)))).map((entry) => entry.name);
-  /** The colour of a pixel that is transparent in the fixtures with a window. */
+  /** Reads the colour of a pixel that is transparent in the `window` fixtures. */
   const windowColour = async (name: string): Promise<number[]> => {
     const pixel = { left: 60, top: 20, width: 1, height: 1 };
     return [...(await sharp(join(folder, name)).extract(pixel).raw().toBuffer())];
   };
 
   /** Checks each file that an example writes. */
-  const RESULTS: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
+  const CHECKS: Readonly<Record<string, (name: string) => Promise<unknown>>> = {
     'scene.webp': async (name) => expect(await image(name)).to.include({ format: 'webp', width: 120 }),
     'small.jpg': async (name) => expect(await image(name)).to.include({ format: 'jpeg', width: 60 }),
     'fitted.jpg': async (name) => expect(await image(name)).to.include({ width: 60, height: 40 }),
@@ -67,11 +67,11 @@ describe('the curl examples of the documents', () => {
       expect(JSON.parse(await readFile(join(folder, name), 'utf8')).openapi).to.match(/^3\.1\./),
   };
 
-  /** Replaces what changes from one run to the next. */
+  /** Masks the values that change between runs. */
   const withoutVariables = (text: string): string =>
     text.replace(/"version":"[^"]*"/, '"version":…').replace(/"timestamp":"[^"]*"/, '"timestamp":…');
 
-  it('run as pasted, one after the other, in one folder, and write what they state', async function () {
+  it('succeed in one folder, one after the other, and write the documented files', async function () {
     this.timeout(120_000);
     folder = await makeTempDir('examples');
     await symlink(new URL('fixtures', PROJECT).pathname, join(folder, 'fixtures'));
@@ -87,10 +87,10 @@ describe('the curl examples of the documents', () => {
       const [, result] = / -o (\S+)/.exec(command) ?? [];
       if (result === undefined) continue;
       expect(await readdir(folder), command).to.include(result);
-      expect(RESULTS, command).to.have.property(result);
-      await RESULTS[result]?.(result);
+      expect(CHECKS, command).to.have.property(result);
+      await CHECKS[result]?.(result);
       written.push(result);
     }
-    expect(written).to.have.members(Object.keys(RESULTS));
+    expect(written).to.have.members(Object.keys(CHECKS));
   });
 });

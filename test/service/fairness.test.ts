@@ -8,7 +8,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { eventually, writeScript } from '../helpers/util.ts';
 
-describe('one client that fills the queue', function () {
+describe('a client that fills the queue', function () {
   this.timeout(60_000);
   const { start, current } = useOwnServices();
   let photo: Buffer;
@@ -19,7 +19,7 @@ describe('one client that fills the queue', function () {
   const batchOf = (count: number): FormData => {
     const form = new FormData();
     for (let at = 0; at < count; at += 1)
-      form.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`); // no two are the same
+      form.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`); // a unique byte sequence per file
     return form;
   };
   const waiting = async (): Promise<number> => {
@@ -28,7 +28,7 @@ describe('one client that fills the queue', function () {
   };
 
   for (const concurrency of [1, 2]) {
-    it(`holds another client up by no more than one running conversion, with ${concurrency} at once, and is refused itself`, async () => {
+    it(`delays another client by at most one running conversion and gets 503 itself, with CONCURRENCY=${concurrency}`, async () => {
       const folder = await makeTempDir('order');
       const log = join(folder, 'sizes');
       const wait = `while [ ! -e ${folder}/go ]; do sleep 0.02; done`;

@@ -26,14 +26,14 @@ async function readAll(socket: Socket): Promise<string> {
   return text;
 }
 
-describe('when something goes wrong', () => {
+describe('POST /convert with failures', () => {
   const { start, current, openRequests, nothingLeft } = useOwnServices();
   let photo: Buffer;
   before(async () => {
     photo = await fixture('scene.jpg');
   });
 
-  describe('with the tool', () => {
+  describe('of the tool', () => {
     it('returns 413 with the limit and its setting, without Retry-After, and kills the process when a tool hangs', async () => {
       const pidFile = join(await makeTempDir('pid'), 'pid');
       await start({
@@ -51,7 +51,7 @@ describe('when something goes wrong', () => {
       expect(await openRequests()).to.deep.equal([]);
     });
 
-    it('that is gone, the answer is 503, which says nothing of the machine, and all is well when it is back', async () => {
+    it('returns 503 without details of the machine while the tool is missing, and converts once it is back', async () => {
       const path = await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp`);
       await start({ MAGICK_BIN: path });
       await rename(path, `${path}.away`);
@@ -70,7 +70,7 @@ describe('when something goes wrong', () => {
       expect((await convert(current().base, photo)).status).to.equal(200);
     });
 
-    it('that something unexpected is wrong with, the answer is 500 with the support address and the request id', async () => {
+    it('returns 500 with the support address and the request ID for an unexpected failure', async () => {
       const refused = `${printMessage(NOT_ALLOWED)}; exit 1`;
       await start({ MAGICK_BIN: await fakeMagick(refused), SUPPORT_EMAIL: 'help@example.com' });
       const { status, message, headers } = await convert(current().base, photo);
@@ -84,23 +84,20 @@ describe('when something goes wrong', () => {
       ['fails', 'echo "corrupt image /etc/secret" >&2; exit 1'],
       ['crashes', 'kill -SEGV $$'],
       ['fails and leaves a partial file', 'echo half > image.webp; exit 1'],
-      ['says that all is well and leaves nothing', 'exit 0'],
-      ['says that all is well and leaves an empty file', ': > image.webp'],
-      ['says that all is well and leaves another format', 'echo GIF89a > image.webp'],
-      ['says that all is well and leaves two files', 'echo x > image-0.webp; echo x > image-1.webp'],
-      ['says that all is well and leaves a link', `ln -s ${fixturePath('scene.webp')} image.webp`],
+      ['exits with 0 and leaves no file', 'exit 0'],
+      ['exits with 0 and leaves an empty file', ': > image.webp'],
+      ['exits with 0 and leaves another format', 'echo GIF89a > image.webp'],
+      ['exits with 0 and leaves two files', 'echo x > image-0.webp; echo x > image-1.webp'],
+      ['exits with 0 and leaves a symbolic link', `ln -s ${fixturePath('scene.webp')} image.webp`],
+      ['exits with 0 and leaves a hard link', `cp ${fixturePath('scene.webp')} other; ln other image.webp`],
+      ['exits with 0 and leaves a pipe', 'mkfifo image.webp'],
+      ['exits with 0 and leaves a folder', 'mkdir image.webp; echo > image.webp/x'],
       [
-        'says that all is well and leaves a file of two names',
-        `cp ${fixturePath('scene.webp')} other; ln other image.webp`,
-      ],
-      ['says that all is well and leaves a pipe', 'mkfifo image.webp'],
-      ['says that all is well and leaves a folder', 'mkdir image.webp; echo > image.webp/x'],
-      [
-        'says that all is well and leaves one more file',
+        'exits with 0 and leaves an additional file',
         'printf "RIFF....WEBP" > image.webp; echo x > image.webp~',
       ],
     ] as const) {
-      it(`that ${what}, the picture is to blame: 400, and the cause is only in the log`, async () => {
+      it(`returns 400 and logs the cause when the tool ${what}`, async () => {
         await start({ MAGICK_BIN: await fakeMagick(body) });
         const { status, message } = await convert(current().base, photo);
         expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid JPEG image.']);
@@ -116,7 +113,7 @@ describe('when something goes wrong', () => {
       ["unable to write file `image.webp' @ error/constitute.c/WriteImage/1362.", 503],
       [NOT_ALLOWED, 500],
     ] as const) {
-      it(`that says "${text.slice(0, 40)}…", the answer is ${status}`, async () => {
+      it(`returns ${status} when the tool prints "${text.slice(0, 40)}…"`, async () => {
         await start({
           MAGICK_BIN: await fakeMagick(`${printMessage(text)}; exit 1`),
         });
@@ -124,7 +121,7 @@ describe('when something goes wrong', () => {
       });
     }
 
-    it('that was refused a part of the work and says that all is well, the result is not believed', async () => {
+    it('rejects the result of a tool that exits with 0 after a policy error', async () => {
       const real = fixturePath('scene.webp');
       await start({
         MAGICK_BIN: await fakeMagick(`${printMessage(NOT_ALLOWED)}; cp ${real} image.webp`),
@@ -132,7 +129,7 @@ describe('when something goes wrong', () => {
       expect((await convert(current().base, photo)).status).to.equal(500);
     });
 
-    it('that stumbles over the profile of a picture, it is tried again without', async () => {
+    it('retries without the colour profile when the tool rejects it', async () => {
       const real = fixturePath('scene.webp');
       const mismatch = printMessage(
         "ColorspaceColorProfileMismatch `icc' @ error/profile.c/ProfileImage/935.",
@@ -143,7 +140,7 @@ describe('when something goes wrong', () => {
       expect([status, headers.get('x-conversion-notes')]).to.deep.equal([200, null]);
     });
 
-    it('that is version 6 without its helpers, what it would do wrongly is refused instead', async () => {
+    it('rejects what ImageMagick 6 would convert wrongly without its helper programs', async () => {
       await start({ MAGICK_BIN: await fakeMagick('exit 1', '6.9.11-60'), PATH: '/nonexistent' });
       const moving = await convert(current().base, await fixture('moving.gif'));
       expect([moving.status, moving.message]).to.deep.equal([
@@ -157,7 +154,7 @@ describe('when something goes wrong', () => {
       expect(warnings.join()).to.include('apt install webp').and.include('apt install libheif-examples');
     });
 
-    it('that only warns, the result is served', async () => {
+    it('serves the result of a tool that prints warnings', async () => {
       const real = fixturePath('scene.webp');
       await start({ MAGICK_BIN: await fakeMagick(`echo "warning" >&2; cp ${real} image.webp`) });
       const { status, body } = await convert(current().base, photo);
@@ -165,8 +162,8 @@ describe('when something goes wrong', () => {
     });
   });
 
-  describe('with the queue', () => {
-    it('being full, the answer is 503 with Retry-After; what waits is still done', async () => {
+  describe('of the queue', () => {
+    it('returns 503 with Retry-After when the queue is full, and converts what was queued', async () => {
       const folder = await makeTempDir('gate');
       const gate = join(folder, 'open');
       const body = `echo > ${folder}/started; while [ ! -e ${gate} ]; do sleep 0.05; done; cp ${fixturePath('scene.webp')} image.webp`;
@@ -188,10 +185,10 @@ describe('when something goes wrong', () => {
     });
   });
 
-  describe('with the client, who goes away', () => {
+  describe('of a client that disconnects', () => {
     const body = () => Buffer.concat([Buffer.from(PART), photo, Buffer.from('\r\n--xyz--\r\n')]);
 
-    it('right after the headers, nothing is left', async () => {
+    it('leaves no files after a disconnect behind the headers', async () => {
       await start({});
       for (let client = 0; client < 20; client += 1) {
         const socket = await dial(current());
@@ -202,7 +199,7 @@ describe('when something goes wrong', () => {
       await nothingLeft();
     });
 
-    it('in the middle of the upload, nothing is left, and nobody is alarmed', async () => {
+    it('leaves no files and logs no warning after a disconnect during the upload', async () => {
       await start({});
       const before = current().logged.length;
       const socket = await dial(current());
@@ -218,7 +215,7 @@ describe('when something goes wrong', () => {
       ).to.deep.equal([]);
     });
 
-    it('in the middle of the conversion, its process is killed and nothing is left', async () => {
+    it('kills the process and leaves no files after a disconnect during the conversion', async () => {
       const pidFile = join(await makeTempDir('pid'), 'pid');
       await start({ MAGICK_BIN: await fakeMagick(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`) });
       const socket = await dial(current());
@@ -233,7 +230,7 @@ describe('when something goes wrong', () => {
       await nothingLeft();
     });
 
-    it('in the middle of the download, nothing is left', async () => {
+    it('leaves no files after a disconnect during the download', async () => {
       const large = `head -c 50000000 /dev/zero >> image.webp`;
       await start({ MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`) });
       const socket = await dial(current());
@@ -246,7 +243,7 @@ describe('when something goes wrong', () => {
     });
   });
 
-  it('a slow upload is ended with 408 at its deadline', async () => {
+  it('returns 408 for a slow upload at the deadline', async () => {
     await start({ UPLOAD_TIMEOUT_MS: '300' });
     const socket = await dial(current());
     socket.write(head(1000));
@@ -261,7 +258,7 @@ describe('when something goes wrong', () => {
       .and.include('"message":"The upload was not complete after 0.3 seconds."');
   });
 
-  it('a client that does not read its answer is not waited for', async () => {
+  it('drops a client that does not read its answer', async () => {
     const large = 'head -c 50000000 /dev/zero >> image.webp';
     await start({
       MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`),
@@ -277,18 +274,18 @@ describe('when something goes wrong', () => {
     socket.destroy();
   });
 
-  describe('a body that is wrong in its first part and has a good one behind it in the same piece', () => {
+  describe('with an invalid first part and a valid part in the same chunk', () => {
     const good = () =>
       Buffer.concat([Buffer.from(PART), photo, Buffer.alloc(300_000), Buffer.from('\r\n--xyz--\r\n')]);
     for (const [what, wrong] of [
       [
-        'a file of another name',
+        'a file under another field name',
         '--xyz\r\nContent-Disposition: form-data; name="image"; filename="a"\r\n\r\nx\r\n',
       ],
       ['too many fields', '--xyz\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n'.repeat(150)],
-      ['a header that cannot be read', '--xyz\r\nContent-Disposition: form-data; name="\0"\r\n\r\nx\r\n'],
+      ['a malformed header', '--xyz\r\nContent-Disposition: form-data; name="\0"\r\n\r\nx\r\n'],
     ] as const) {
-      it(`is answered with 400 and leaves nothing: ${what}`, async () => {
+      it(`returns 400 and leaves no files: ${what}`, async () => {
         await start({});
         const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
         const body = Buffer.concat([Buffer.from(wrong), good()]);
@@ -301,27 +298,27 @@ describe('when something goes wrong', () => {
   });
 
   for (const [what, text, status, message] of [
-    ['is not HTTP at all', 'HELLO\r\n\r\n', 400, 'The request is not valid HTTP.'],
+    ['is not HTTP', 'HELLO\r\n\r\n', 400, 'The request is not valid HTTP.'],
     [
-      'has no Host',
+      'has no Host header',
       'GET /api/v1/health HTTP/1.1\r\nConnection: close\r\n\r\n',
       400,
       'The request must have one valid Host header.',
     ],
     [
-      'expects something odd',
+      'has an unknown Expect value',
       'GET /api/v1/health HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n',
       200,
       '',
     ],
     [
-      'has headers without end',
+      'has too large headers',
       `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`,
       431,
       'The request headers are too large.',
     ],
   ] as const) {
-    it(`what ${what} is answered in our shapes, with ${status}`, async () => {
+    it(`returns ${status} in the error format for a request that ${what}`, async () => {
       await start({});
       const socket = await dial(current());
       socket.write(text);
@@ -329,7 +326,7 @@ describe('when something goes wrong', () => {
     });
   }
 
-  it('a body that ends early on a connection that stays half open is answered with all headers', async () => {
+  it('returns 400 with all headers for a truncated body on a half-open connection', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '60' });
     const socket = await dial(current());
     socket.end(head(1000) + PART);
@@ -342,7 +339,7 @@ describe('when something goes wrong', () => {
       .and.match(/x-ratelimit-remaining: 59/i);
   });
 
-  it('new requests are refused while the service shuts down', async () => {
+  it('returns 503 for new requests during shutdown', async () => {
     await start({});
     current().service.drain();
     const { status, message, headers } = await convert(current().base, photo);

@@ -15,7 +15,7 @@ describe('form fields', () => {
     return status === 200 ? headers.get('content-type') : `${status} ${message}`;
   };
 
-  describe('the format', () => {
+  describe('format and output_format', () => {
     for (const [fields, type] of [
       [{}, 'image/webp'],
       [{ output_format: 'png' }, 'image/png'],
@@ -28,18 +28,18 @@ describe('form fields', () => {
       [{ format: 'pdf' }, 'application/pdf'],
       [{ format: 'bmp' }, 'image/bmp'],
     ] as const) {
-      it(`${JSON.stringify(fields)} gives ${type}`, async () => {
+      it(`as ${JSON.stringify(fields)} give ${type}`, async () => {
         expect(await typeOf(fields)).to.equal(type);
       });
     }
 
-    it('named twice and differently is refused, naming both', async () => {
+    it('are rejected when they differ, with both values in the message', async () => {
       const answer = await typeOf({ format: 'png', output_format: 'gif' });
       expect(answer).to.match(/^400 .*"output_format" \("gif"\).*"format" \("png"\)/);
     });
 
     for (const word of ['tiff', 'svg', 'avif', 'ico', 'exe', 'png ', '__proto__', 'constructor']) {
-      it(`"${word}" is refused, listing the six that work`, async () => {
+      it(`reject "${word}" and list the six output formats`, async () => {
         expect(await typeOf({ format: word }))
           .to.include('400')
           .and.include('webp, png, jpg, gif, bmp, pdf');
@@ -62,7 +62,7 @@ describe('form fields', () => {
     ],
   ] as const) {
     for (const value of wrong) {
-      it(`${field}=${value} is refused, saying field, value and what is expected`, async () => {
+      it(`${field}=${value} is rejected with the field, the value and the expected values`, async () => {
         const { status, message } = await convert(service.base, photo, { [field]: value });
         expect(status).to.equal(400);
         expect(message).to.include(`Invalid ${field} "${value}": expected `);
@@ -75,17 +75,17 @@ describe('form fields', () => {
     }
   }
 
-  it('a quality out of range is refused where it would change nothing, too', async () => {
+  it('quality out of range is rejected even if the format has no quality', async () => {
     expect(await typeOf({ format: 'png', quality: '101' })).to.match(/^400 /);
   });
 
-  it('a value that is long and full of control characters comes back short and clean', async () => {
+  it('values are truncated and stripped of control characters in messages', async () => {
     const { message } = await convert(service.base, photo, { quality: `\u0007${'9'.repeat(900)}` });
     expect(message).to.include('\uFFFD999').and.include('…"');
     expect(message.length).to.be.below(150);
   });
 
-  it('the same field twice is refused', async () => {
+  it('duplicates are rejected', async () => {
     const form = new FormData();
     form.append('quality', '80');
     form.append('quality', '80');
@@ -94,7 +94,7 @@ describe('form fields', () => {
     expect([status, message]).to.deep.equal([400, 'The field "quality" was given more than once.']);
   });
 
-  it('unknown fields, even given twice or called __proto__, are passed over', async () => {
+  it('unknown names are ignored, even duplicates and __proto__', async () => {
     const form = new FormData();
     for (const name of ['x', 'x', '__proto__', 'constructor', 'hasOwnProperty']) form.append(name, '1');
     form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
@@ -102,7 +102,7 @@ describe('form fields', () => {
     expect(status).to.equal(200);
   });
 
-  it('count after the file as much as before it', async () => {
+  it('apply after the file as well as before it', async () => {
     const form = new FormData();
     form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
     form.append('format', 'png');
@@ -112,7 +112,7 @@ describe('form fields', () => {
     expect([format, width]).to.deep.equal(['png', 30]);
   });
 
-  it('by the hundred are refused', async () => {
+  it('are rejected beyond 100', async () => {
     const part = '--xyz\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n';
     const { status, message } = await convertRaw(service.base, [part.repeat(150), '--xyz--\r\n']);
     expect([status, message]).to.deep.equal([

@@ -1,3 +1,5 @@
+/** @module Converts every file in fixtures/traps to every output format and checks the results stated beside it. */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,11 +15,9 @@ import { decode, onGrey, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
 
-/** Every file in fixtures/traps, to every output, against what is said beside it. */
-
 const FOLDER = new URL('../../fixtures/traps/', import.meta.url).pathname;
 
-/** How far one channel of a flat area may be off: rounding, a table of colours, or a codec that loses some. */
+/** Maximum difference of a channel in a flat area: rounding, a palette, or lossy compression. */
 const TOLERANCE: Readonly<Record<OutputType, number>> = {
   png: 2,
   bmp: 2,
@@ -26,17 +26,17 @@ const TOLERANCE: Readonly<Record<OutputType, number>> = {
   jpg: 14,
   pdf: 14,
 };
-/** What a lossy codec leaves of the alpha of a flat area. */
+/** Maximum difference of the alpha of a flat area after lossy compression. */
 const ALPHA_TOLERANCE = 2;
 
-describe('a fixture', () => {
+describe('the fixture', () => {
   const service = useService();
 
   for (const name of readdirSync(FOLDER).filter((file) => !file.endsWith('.json'))) {
-    const facts = JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as ExpectedResult;
+    const expectation = JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as ExpectedResult;
     const bytes = readFileSync(join(FOLDER, name));
 
-    describe(`${name}: ${facts.shows}`, () => {
+    describe(`${name}: ${expectation.shows}`, () => {
       const answers = new Map<OutputType, Promise<Answer>>();
       const answerIn = (format: OutputType): Promise<Answer> => {
         const asked = answers.get(format) ?? convert(service.base, bytes, { format }, name);
@@ -45,22 +45,22 @@ describe('a fixture', () => {
       };
 
       for (const format of OUTPUT_TYPES) {
-        it(`is right in ${format}`, async function () {
-          const { refused } = facts;
+        it(`is converted correctly to ${format}`, async function () {
+          const { refused } = expectation;
           requires(this, 'magick-version', refused?.by === undefined || service.magick !== undefined);
           const answer = await answerIn(format);
-          const byThis = refused?.by === undefined || refused.by === service.magick;
-          if (refused && byThis) {
+          const appliesHere = refused?.by === undefined || refused.by === service.magick;
+          if (refused && appliesHere) {
             expect(answer.status, answer.message).to.equal(refused.status);
             return void expect(answer.message).to.include(refused.says);
           }
           expect(answer.status, answer.message).to.equal(200);
-          expect(answer.headers.get('x-conversion-notes') ?? '').to.equal(notesFor(facts, format));
-          await checkPicture(answer.body, facts, format);
+          expect(answer.headers.get('x-conversion-notes') ?? '').to.equal(notesFor(expectation, format));
+          await checkImage(answer.body, expectation, format);
         });
       }
 
-      it('leaves no metadata behind in any of them', async () => {
+      it('leaves no metadata in any output format', async () => {
         const folder = await makeTempDir('leaks');
         const paths: string[] = [];
         for (const format of OUTPUT_TYPES) {
@@ -79,20 +79,20 @@ function notesFor({ notes = {} }: ExpectedResult, format: OutputType): string {
   return [...(notes.any ?? []), ...(notes[format] ?? [])].join(', ');
 }
 
-async function checkPicture(body: Buffer, facts: ExpectedResult, format: OutputType): Promise<void> {
-  const { size, pixels = [], moving, pages = 1, within = 0 } = facts;
+async function checkImage(body: Buffer, expectation: ExpectedResult, format: OutputType): Promise<void> {
+  const { size, pixels = [], moving, pages = 1, within = 0 } = expectation;
   const frames = moving && OUTPUTS[format].animation ? moving.delays.length : 1;
-  const picture = await decode(body, format);
-  if (size) expect([picture.width, picture.height / frames]).to.deep.equal(size);
+  const image = await decode(body, format);
+  if (size) expect([image.width, image.height / frames]).to.deep.equal(size);
 
-  const shown = OUTPUTS[format].alpha === 'none' ? onGrey(picture, 255) : picture;
+  const shown = OUTPUTS[format].alpha === 'none' ? onGrey(image, 255) : image;
   for (const [x, y, colour] of pixels) {
     const [red, green, blue, alpha = 255] = colour;
     const expected = OUTPUTS[format].alpha === 'none' && alpha === 0 ? [255, 255, 255] : [red, green, blue];
     const actual = pixelAt(shown, x, y);
     const where = `${format} at ${x},${y}: ${actual} instead of ${expected}`;
     if (OUTPUTS[format].alpha !== 'none') expect(actual[3], where).to.be.closeTo(alpha, ALPHA_TOLERANCE);
-    if (OUTPUTS[format].alpha !== 'none' && alpha === 0) continue; // what is not seen has no colour
+    if (OUTPUTS[format].alpha !== 'none' && alpha === 0) continue; // transparent pixels have no defined colour
     for (const channel of [0, 1, 2]) {
       expect(actual[channel], where).to.be.closeTo(expected[channel] as number, TOLERANCE[format] + within);
     }

@@ -7,12 +7,12 @@ import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { eventually } from '../helpers/util.ts';
 
 const INSTANCES = 3;
-/** Requests under way at once. */
+/** Number of concurrent requests. */
 const CLIENTS = 4;
-/** After whatever happens, so that its consequences are seen. */
+/** Number of requests after the event under test, so that its consequences show. */
 const REQUESTS_AFTER = 20;
 
-/** What a proxy in front of several instances is told; a test may call itself a client of its own. */
+/** Formats the nginx configuration for several instances; a test sets its client address in X-Test-Client. */
 const proxy = (port: number, instances: readonly number[]): string => `
 upstream imagemill {
   # Every instance is tried for every request: left out for a while after a failure, as is usual, all of them could be
@@ -36,7 +36,7 @@ server {
 }`;
 
 interface Sent {
-  /** A status, or what went wrong. */
+  /** The status, or the message of the network error. */
   readonly end: number | string;
   readonly began: number;
   readonly ended: number;
@@ -77,7 +77,7 @@ describe('three instances behind a proxy, with Redis', function () {
     await redis?.stop();
   });
 
-  /** What becomes of conversions, each for a client of its own, while and after `happens`. */
+  /** Sends conversions, each from its own client address, during and after `happens`; returns all results. */
   async function underLoad(happens: () => Promise<void>): Promise<Sent[]> {
     const sent: Sent[] = [];
     let last = Number.POSITIVE_INFINITY;
@@ -106,7 +106,7 @@ describe('three instances behind a proxy, with Redis', function () {
   }
   const lost = (sent: readonly Sent[]) => sent.filter(({ end }) => end !== 200);
 
-  it('let 60 requests a minute of one client through in total, whichever instance answers', async () => {
+  it('share one limit of 60 requests a minute per client', async () => {
     const answers = await Promise.all(Array.from({ length: 66 }, () => sendForm(`${base()}/formats`)));
     const passed = answers.filter(({ status }) => status === 200);
     expect(passed).to.have.length(60);
@@ -116,7 +116,7 @@ describe('three instances behind a proxy, with Redis', function () {
     expect(new Set(passed.map(({ headers }) => headers.get('x-instance'))).size).to.equal(INSTANCES);
   });
 
-  it('lose nothing when Redis is killed under load, and count together again when it is back', async () => {
+  it('lose no request when Redis is killed under load, and share counters again after its restart', async () => {
     const alone = 'requests are counted here alone';
     const together = 'requests are counted together';
     const sent = await underLoad(async () => {
@@ -133,7 +133,7 @@ describe('three instances behind a proxy, with Redis', function () {
     expect(left).to.deep.equal(['59', '58', '57', '56']);
   });
 
-  it('lose only what was under way in an instance that is killed with -9', async () => {
+  it('lose only the requests in progress of an instance killed with SIGKILL', async () => {
     let killed = 0;
     const sent = await underLoad(async () => {
       const [victim] = instances as [ServiceProcess];
@@ -147,11 +147,11 @@ describe('three instances behind a proxy, with Redis', function () {
     await instances[0].base();
   });
 
-  it('lose nothing while one after the other is replaced under load', async () => {
+  it('lose no request during a rolling restart under load', async () => {
     const sent = await underLoad(async () => {
       for (const [at, old] of instances.entries()) {
         old.child.kill('SIGTERM');
-        expect(await old.ended(), 'ended by itself').to.equal(0);
+        expect(await old.ended(), 'exit code').to.equal(0);
         instances[at] = await startInstance(at);
         await instances[at].base();
       }

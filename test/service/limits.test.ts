@@ -8,8 +8,8 @@ import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
-/** What is too large is refused by its header: 413, with the value, the limit and its setting, and no tool is started. */
-describe('a limit', () => {
+/** Images above a limit are rejected by their header: 413 with the value, the limit and its setting; no tool runs. */
+describe('image limits', () => {
   const { start, current, nothingLeft } = useOwnServices();
 
   const refusal = async (file: Buffer, fields: Record<string, string> = {}): Promise<string> => {
@@ -22,7 +22,7 @@ describe('a limit', () => {
     sharp({ create: { width, height, channels: 3, background: 'teal' } });
   const frames = (count: number, side: number): Promise<Buffer> => {
     const data = Buffer.alloc(side * side * count * 4, 255);
-    for (let at = 0; at < count; at += 1) data[at * side * side * 4] = at; // no two are the same
+    for (let at = 0; at < count; at += 1) data[at * side * side * 4] = at; // every frame differs
     return sharp(data, { raw: { width: side, height: side * count, channels: 4, pageHeight: side } })
       .webp({ lossless: true })
       .toBuffer();
@@ -44,7 +44,7 @@ describe('a limit', () => {
     ['AVIF', () => plain(110, 100).avif().toBuffer()],
     ['SVG', async () => Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="110" height="100"/>')],
   ] as const) {
-    it(`on pixels holds for ${what}, for one pixel more than it allows, and not for as many`, async () => {
+    it(`MAX_PIXELS rejects a ${what} with one pixel more, and accepts one with exactly as many`, async () => {
       await start({ MAX_PIXELS: '10999' });
       expect(await refusal(await file())).to.equal(
         '413 The file has 110 × 100 = 11000 pixels, more than the limit of 10999 (MAX_PIXELS).',
@@ -55,7 +55,7 @@ describe('a limit', () => {
     });
   }
 
-  it('on pixels holds for the image of an icon, and for what a drawing is to become', async () => {
+  it('MAX_PIXELS applies to the image of an icon and to the rendered size of an SVG', async () => {
     await start({ MAX_PIXELS: '4000' });
     expect(await refusal(await fixture('scene.ico'))).to.include('413 The file has 64 × 64 = 4096 pixels');
     const drawing = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"/>');
@@ -63,7 +63,7 @@ describe('a limit', () => {
     expect((await convert(current().base, drawing, { width: '63' })).status).to.equal(200);
   });
 
-  it('on pixels holds for a drawing that hides its size from who reads only its beginning', async () => {
+  it('MAX_PIXELS applies to an SVG whose size only a full parse reveals', async () => {
     await start({ MAX_PIXELS: '11000' });
     const hidden = Buffer.from(
       '<!DOCTYPE svg [<!ENTITY w "110">]><svg xmlns="http://www.w3.org/2000/svg" width="&w;" height="101"/>',
@@ -73,7 +73,7 @@ describe('a limit', () => {
     }
   });
 
-  it('on pixels holds for a GIF whose frame is larger than its screen', async () => {
+  it('MAX_PIXELS applies to a GIF frame larger than its logical screen', async () => {
     await start({ MAX_PIXELS: '1000' });
     const gif = Buffer.from(await fixture('scene.gif'));
     gif.writeUInt16LE(10, 6);
@@ -81,14 +81,14 @@ describe('a limit', () => {
     expect(await refusal(gif)).to.include('413 The file has 120 × 80 = 9600 pixels');
   });
 
-  it('on sides no setting moves', async () => {
+  it('16384 pixels per side is fixed', async () => {
     await start({ MAX_PIXELS: '268435456' });
     expect(await refusal(await plain(16_385, 2).png().toBuffer())).to.equal(
       '413 The file is 16385 pixels wide or high, more than the limit of 16384, which no setting moves.',
     );
   });
 
-  it('on frames holds for animations and pages, also where only the first is wanted', async () => {
+  it('MAX_FRAMES applies to animations and pages, even if only the first is converted', async () => {
     await start({ MAX_FRAMES: '4' });
     for (const file of [await frames(5, 8), pages(5, 8)]) {
       for (const format of ['webp', 'png', 'pdf']) {
@@ -101,7 +101,7 @@ describe('a limit', () => {
     expect((await convert(current().base, pages(4, 8), { format: 'pdf' })).status).to.equal(200);
   });
 
-  it('on all pixels together holds for animations and pages', async () => {
+  it('MAX_TOTAL_PIXELS applies to animations and pages', async () => {
     await start({ MAX_TOTAL_PIXELS: '319' });
     for (const file of [await frames(5, 8), pages(5, 8)]) {
       expect(await refusal(file)).to.equal(
@@ -111,7 +111,7 @@ describe('a limit', () => {
     expect((await convert(current().base, await frames(4, 8))).status).to.equal(200);
   });
 
-  it('that is raised lets more through, to the tools and back', async () => {
+  it('raised by settings also apply to the tools and the output', async () => {
     await start({ MAX_PIXELS: '60000000', MAX_FRAMES: '1000' });
     const large = await plain(7500, 7500).png({ compressionLevel: 1 }).toBuffer();
     expect((await convert(current().base, large, { format: 'jpg', width: '100' })).status).to.equal(200);
@@ -120,7 +120,7 @@ describe('a limit', () => {
     expect((await sharp(body, { animated: true }).metadata()).pages).to.equal(520);
   });
 
-  it('of the machine is set for every tool: memory, processor time, size and number of files, core dumps', async () => {
+  it('rlimits are set for every tool: memory, CPU time, file size, open files, core dumps', async () => {
     const folder = await makeTempDir('limits');
     const asked = ['v', 'St', 'Ht', 'f', 'n', 'c'].map((flag) => `ulimit -${flag}`).join('; ');
     const MAGICK_BIN = await fakeMagick(
@@ -136,7 +136,7 @@ describe('a limit', () => {
     const [memory, soft, hard, file, files, core] = (await readFile(join(folder, 'limits'), 'utf8')).split(
       '\n',
     );
-    // 2 GiB in KiB; the seconds of the time limit and one more; 4 bytes a pixel and 16 MiB in blocks of 512 bytes.
+    // 2 GiB in KiB; the time limit in seconds and one more; 4 bytes per pixel plus 16 MiB, in blocks of 512 bytes.
     expect([memory, files, core]).to.deep.equal([String(2 * 1024 ** 2), '64', '0']);
     expect([soft, hard]).to.deep.equal(['31', '32']);
     expect(Number(file)).to.equal(Math.ceil((4 * 75_000_000 + 16 * 1024 ** 2) / 512));

@@ -17,7 +17,7 @@ interface Sample {
   readonly value: number;
 }
 
-/** Of Prometheus' text format, all that has a value. */
+/** Parses all samples of Prometheus' text format. */
 function samplesIn(text: string): Sample[] {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return lines.map((line) => {
@@ -28,7 +28,7 @@ function samplesIn(text: string): Sample[] {
   });
 }
 
-describe('the metrics', () => {
+describe('GET /metrics', () => {
   const { start, current } = useOwnServices();
   const scrape = async (): Promise<Sample[]> => {
     const { status, headers, body } = await sendForm(new URL('/metrics', current().base).href);
@@ -41,14 +41,14 @@ describe('the metrics', () => {
       (sample) =>
         sample.name === name && Object.entries(labels).every(([key, word]) => sample.labels[key] === word),
     )?.value;
-  /** A request is counted when it is over, which the client may know a moment before the service. */
+  /** Scrapes until a sample has a value: the service counts a request slightly after the client has its answer. */
   const scrapeUntil = (name: string, labels: Record<string, string>, wanted: number) =>
     eventually(async () => {
       const samples = await scrape();
       return value(samples, name, labels) === wanted && samples;
     });
 
-  it('count requests by route and status, their bytes and their time', async () => {
+  it('counts requests by route and status, their bytes and their duration', async () => {
     await start({});
     const photo = await fixture('scene.jpg');
     const { body } = await convert(current().base, photo, { format: 'png' });
@@ -66,7 +66,7 @@ describe('the metrics', () => {
     expect(value(samples, 'imagemill_sent_bytes_total')).to.be.within(body.length, body.length + 20_000);
   });
 
-  it('count conversions by input, output and result, their time and their wait', async () => {
+  it('counts conversions by input, output and result, their duration and their queue wait', async () => {
     await start({});
     await convert(current().base, await fixture('scene.jpg'), { format: 'png' });
     await convert(current().base, (await fixture('scene.png')).subarray(0, 100));
@@ -80,7 +80,7 @@ describe('the metrics', () => {
     expect(value(samples, 'imagemill_queue_wait_seconds_count')).to.equal(2);
   });
 
-  it('say what runs, what waits, what is refused and what it may take on disk, and that a tool was killed', async () => {
+  it('reports running and queued conversions, refused requests, disk reservations and killed tools', async () => {
     const folder = await makeTempDir('gate');
     await start({
       MAGICK_BIN: await fakeMagick(`echo >> ${folder}/begun; sleep 60`),
@@ -101,7 +101,7 @@ describe('the metrics', () => {
     const second = send();
     const busy = await scrapeUntil('imagemill_conversions_waiting', {}, 1);
     expect(value(busy, 'imagemill_conversions_running')).to.equal(1);
-    // Both files, and room for the largest possible result of the one that is converted.
+    // Both inputs, and room for the largest possible result of the running conversion.
     expect(value(busy, 'imagemill_temp_reserved_bytes')).to.be.within(
       2 * photo.length + 64 * 1024,
       2 * photo.length + 128 * 1024,
@@ -119,7 +119,7 @@ describe('the metrics', () => {
     await scrapeUntil('imagemill_http_requests_total', { route: '/api/v1/convert', status: '499' }, 2);
   });
 
-  it('say why a tool was killed that took too long', async () => {
+  it('counts tools killed by the timeout', async () => {
     await start({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '200' });
     expect((await convert(current().base, await fixture('scene.jpg'))).status).to.equal(413);
     const samples = await scrape();
@@ -127,7 +127,7 @@ describe('the metrics', () => {
     expect(value(samples, 'imagemill_conversions_total', { result: 'conversion_timeout' })).to.equal(1);
   });
 
-  it('are not counted by the rate limit, count what it refuses, and not what the probe tries', async () => {
+  it('is exempt from the rate limit, counts its rejections and ignores probe conversions', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '1' });
     const statuses = [];
     for (const _ of [1, 2, 3]) statuses.push((await sendForm(`${current().base}/health`)).status);
@@ -137,7 +137,7 @@ describe('the metrics', () => {
     expect(samples.filter(({ name }) => name === 'imagemill_conversions_total')).to.deep.equal([]);
   });
 
-  it('have one label for all that is no path of ours, whatever a client writes', async () => {
+  it('has one route label for all unknown paths', async () => {
     await start({});
     const { origin } = new URL(current().base);
     const paths = ['/secret', '/api/v1/secret.jpg', '/metricsx', '/api/v1/convert/secret'];
@@ -148,7 +148,7 @@ describe('the metrics', () => {
     expect(JSON.stringify(samples)).not.to.include('secret');
   });
 
-  it('are what the dashboard asks for: every name and every label of its queries', async () => {
+  it('has every metric and label that the Grafana dashboard queries, and the dashboard shows every metric', async () => {
     const service = startProcess({ TEMP_DIR: await makeTempDir('dashboard') });
     try {
       const base = await service.base();
@@ -183,12 +183,12 @@ describe('the metrics', () => {
   });
 });
 
-describe('the log', () => {
+describe('the request log', () => {
   const { start, current } = useOwnServices();
   const lineOf = (requestId: string) =>
     eventually(() => current().logged.find((line) => line.msg === 'request' && line.requestId === requestId));
 
-  it('has one line a request, with its id, types, bytes, durations and outcome', async () => {
+  it('has one line per request with its ID, types, bytes, durations and outcome', async () => {
     await start({});
     const photo = await fixture('scene.jpg');
     const { headers, body } = await convert(current().base, photo, { format: 'png' });
@@ -204,7 +204,7 @@ describe('the log', () => {
     expect(Number(line.convertMs)).to.be.within(1, Number(line.ms));
   });
 
-  it('says of a request that failed why, and of one whose client left that it did', async () => {
+  it('states why a request failed and that a client disconnected', async () => {
     await start({});
     const { headers } = await convert(current().base, Buffer.from('text'));
     expect(await lineOf(String(headers.get('x-request-id')))).to.include({
@@ -219,7 +219,7 @@ describe('the log', () => {
     expect(await lineOf('left')).to.include({ status: 499, outcome: 'CLIENT_GONE' });
   });
 
-  it('names no file and holds nothing of a picture, except for those who debug', async () => {
+  it('contains no file names and no image content above debug', async () => {
     await start({ CONVERT_TIMEOUT_MS: '300', MAGICK_BIN: await fakeMagick('cat image* >&2; sleep 60') });
     const secret = 'holiday-with-anna';
     const photo = Buffer.concat([await fixture('scene.jpg'), Buffer.from(secret)]);

@@ -5,7 +5,7 @@ import { type Answer, convert, fixture, sendForm } from '../helpers/client.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
 import { makeZip, readZip } from '../helpers/zip.ts';
 
-/** So that a failure can be had again. */
+/** Fixed, so that a failure is reproducible. */
 const SEED = 20_261_121;
 const TYPE = 'multipart/form-data; boundary=xyz';
 const IMAGE = ONE_PIXEL.toString('latin1');
@@ -17,7 +17,7 @@ const part = (disposition: string, content: string, type?: string): string =>
 const post = (url: string, body: string, type = TYPE): Promise<Answer> =>
   sendForm(url, { method: 'POST', headers: { 'content-type': type }, body: Buffer.from(body, 'latin1') });
 
-describe('a request in multipart', () => {
+describe('a multipart request', () => {
   const service = useService();
 
   const single = (body: string, type?: string) => post(`${service.base}/convert`, body, type);
@@ -32,22 +32,22 @@ describe('a request in multipart', () => {
     part(`form-data; name="file"${parameters}`, IMAGE, type);
 
   for (const [what, body, type] of [
-    ['a semicolon behind the boundary of its type', file() + END, `${TYPE};`],
+    ['a semicolon after the boundary parameter', file() + END, `${TYPE};`],
     ['a quoted boundary', file() + END, 'Multipart/Form-Data; charset=utf-8; boundary="xyz"'],
-    ['blanks behind its boundaries', `--xyz \t\r\n${file().slice(7)}--xyz-- \r\n`, TYPE],
+    ['whitespace after its boundaries', `--xyz \t\r\n${file().slice(7)}--xyz-- \r\n`, TYPE],
     ['an image type and no file name', file('', 'image/png') + END, TYPE],
     ['an empty file name and bytes', file('; filename=""') + END, TYPE],
-    ['an extended file name of no known charset', file(`; filename*=foo''x`) + END, TYPE],
-    ['an extended file name that is cut off', file(`; filename*=UTF-8''%`) + END, TYPE],
-    ['an unquoted file name with blanks', file('; filename=my photo.png') + END, TYPE],
+    ['an extended file name in an unknown charset', file(`; filename*=foo''x`) + END, TYPE],
+    ['a truncated extended file name', file(`; filename*=UTF-8''%`) + END, TYPE],
+    ['an unquoted file name with spaces', file('; filename=my photo.png') + END, TYPE],
     ['a file name that ends in a backslash', file('; filename="a\\"') + END, TYPE],
     [
-      'an empty file input in front of the file',
+      'an empty file input before the file',
       part('form-data; name="file"; filename=""', '', 'application/octet-stream') + file() + END,
       TYPE,
     ],
     [
-      'an empty file input behind the file',
+      'an empty file input after the file',
       file() + part('form-data; name="file"; filename=""', '', 'application/octet-stream') + END,
       TYPE,
     ],
@@ -57,34 +57,34 @@ describe('a request in multipart', () => {
       TYPE,
     ],
   ] as const) {
-    it(`with ${what} is converted`, async () => {
+    it(`with ${what} is accepted`, async () => {
       succeeds(await single(body, type));
     });
   }
 
-  it('with an unknown extended file name takes the plain one', async () => {
+  it('with an unsupported extended file name uses the plain one', async () => {
     const answer = succeeds(await single(file(`; filename*=foo''x; filename="b.png"`) + END));
     expect(nameIn(answer)).to.equal('attachment; filename=b.webp');
   });
 
-  it('with an unquoted file name with blanks keeps all of it', async () => {
+  it('keeps an unquoted file name with spaces', async () => {
     const answer = succeeds(await single(file('; filename=my photo.png') + END));
     expect(nameIn(answer)).to.equal('attachment; filename="my photo.webp"');
   });
 
-  it('with nothing but an empty file input has no file', async () => {
+  it('with only an empty file input has no file', async () => {
     const { status, message } = await single(
       part('form-data; name="file"; filename=""', '', 'application/octet-stream') + END,
     );
     expect([status, message]).to.deep.equal([400, 'No file was sent: a file part named "file" is required.']);
   });
 
-  it('with an empty file that has a name is refused', async () => {
+  it('with an empty named file is rejected', async () => {
     const { status, message } = await single(part('form-data; name="file"; filename="a.png"', '') + END);
     expect([status, message]).to.deep.equal([400, 'The file is empty (0 bytes).']);
   });
 
-  it('with an empty file input among the files of a batch leaves it out', async () => {
+  it('ignores empty file inputs among the files of a batch', async () => {
     const files = (name: string, content: string) =>
       part(`form-data; name="files"; filename="${name}"`, content, 'application/octet-stream');
     const body = [files('', ''), files('a.png', IMAGE), files('', ''), files('b.png', IMAGE), files('', '')];
@@ -93,7 +93,7 @@ describe('a request in multipart', () => {
   });
 
   for (const [what, body, type, sentence] of [
-    ['two boundaries in its type', file() + END, `${TYPE}; boundary=abc`, /boundary/],
+    ['two boundary parameters', file() + END, `${TYPE}; boundary=abc`, /boundary/],
     ['an empty boundary', file() + END, 'multipart/form-data; boundary=""', /boundary/],
     [
       'a boundary of 71 characters',
@@ -102,25 +102,25 @@ describe('a request in multipart', () => {
       /boundary/,
     ],
     [
-      'a field that has two names',
+      'a field with two names',
       part('form-data; name="file"; name="quality"', '80') + file() + END,
       TYPE,
       /well-formed/,
     ],
     [
-      'a part that is no form field',
+      'a part that is not a form field',
       part('attachment; name="file"', IMAGE) + file() + END,
       TYPE,
       /well-formed/,
     ],
     [
-      'a boundary inside of a file that goes on',
+      'a boundary inside a file, followed by more characters',
       part('form-data; name="file"; filename=a', `${IMAGE}\r\n--xyzzy`) + END,
       TYPE,
       /well-formed/,
     ],
   ] as const) {
-    it(`with ${what} is refused, since others could read it in another way`, async () => {
+    it(`with ${what} is rejected because other parsers may read it differently`, async () => {
       const { status, message } = await single(body, type);
       expect(`${status} ${message}`).to.match(/^400 /).and.match(sentence);
     });
@@ -136,14 +136,14 @@ describe('MAX_BATCH_FILES', () => {
     Array.from({ length: count }, (_, at) => part(`form-data; name="x${at}"`, '1'));
   const batch = (parts: readonly string[]) => post(`${current().base}/batch`, parts.join('') + END);
 
-  it('above 200 allows as many files as it says, beside as many fields as are allowed', async () => {
+  it('above 200 allows that many files in addition to the maximum of fields', async () => {
     await start({ MAX_BATCH_FILES: '250' });
     const { status, message, body } = await batch([...fields(100), ...files(250)]);
     expect(status, message).to.equal(200);
     expect(await readZip(body)).to.have.length(250);
   });
 
-  it('above QUEUE_LIMIT allows as many different files, since a batch never fills the queue', async () => {
+  it('above QUEUE_LIMIT allows that many different files', async () => {
     await start({ MAX_BATCH_FILES: '250' });
     const svg = (at: number) =>
       `<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><g id="${at}"/></svg>`;
@@ -155,7 +155,7 @@ describe('MAX_BATCH_FILES', () => {
     expect(await readZip(body)).to.have.length(250);
   });
 
-  it('of 1000 unpacks an archive of as many files, each with a resource fork', async () => {
+  it('of 1000 accepts an archive of 1000 files with one resource fork each', async () => {
     await start({ MAX_BATCH_FILES: '1000' });
     const entries = Array.from({ length: 1000 }, (_, at) => [
       { name: `${at}.png`, content: ONE_PIXEL },
@@ -169,13 +169,13 @@ describe('MAX_BATCH_FILES', () => {
     expect(await readZip(body)).to.have.length(1000);
   });
 
-  it('above 200 refuses one file more, and names the limit', async () => {
+  it('above 200 rejects one more file and names the limit', async () => {
     await start({ MAX_BATCH_FILES: '250' });
     const { status, message } = await batch(files(251));
     expect([status, message]).to.deep.equal([400, 'Too many files: at most 250 allowed in one request.']);
   });
 
-  it('above 200 refuses one field too many, and names that limit', async () => {
+  it('above 200 rejects one field too many and names the limit', async () => {
     await start({ MAX_BATCH_FILES: '250' });
     const { status, message } = await batch([...files(1), ...fields(101)]);
     expect([status, message]).to.deep.equal([
@@ -185,10 +185,10 @@ describe('MAX_BATCH_FILES', () => {
   });
 });
 
-describe('a multipart body that is changed at random', () => {
+describe('a randomly mutated multipart body', () => {
   const { start, current, nothingLeft } = useOwnServices();
 
-  /** What parsers trip over, as it may be written over a part of a body or between two of its bytes. */
+  /** Sequences that confuse parsers, written over a part of a body or between two of its bytes. */
   const SPLICES = [
     ...[
       '\r\n',
@@ -235,7 +235,7 @@ describe('a multipart body that is changed at random', () => {
     { minLength: 1, maxLength: 4 },
   );
 
-  it('is converted or refused for a fault of its own, and leaves nothing', async () => {
+  it('is accepted or rejected with 400, 413 or 415, and leaves no files', async () => {
     await start({});
     await fc.assert(
       fc.asyncProperty(mutations, fc.constantFrom('convert', 'batch'), async (changes, endpoint) => {

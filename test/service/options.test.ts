@@ -5,7 +5,7 @@ import { decode, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
-/** What a client may ask for besides format, quality and size, and what is told of a result. */
+/** Options other than format, quality and size, and the notes on a result. */
 describe('frames, pages, background and notes', () => {
   const service = useService();
 
@@ -20,7 +20,7 @@ describe('frames, pages, background and notes', () => {
     ['', 3, null],
     ['FIRST', 1, 'first-frame-only'],
   ] as const) {
-    it(`frames=${frames} of an animation gives ${pages}, and ${notes ?? 'nothing'} is noted`, async () => {
+    it(`frames=${frames} of an animation gives ${pages} frames and notes ${notes ?? 'nothing'}`, async () => {
       for (const format of ['gif', 'webp']) {
         const { body, headers } = await converted(await fixture('moving.gif'), { format, frames });
         expect((await sharp(body, { animated: true }).metadata()).pages ?? 1, format).to.equal(pages);
@@ -35,7 +35,7 @@ describe('frames, pages, background and notes', () => {
     ['c0ffee', [192, 255, 238]],
     ['', [255, 255, 255]],
   ] as const) {
-    it(`background="${background}" is what shows through a window that the format cannot keep open`, async () => {
+    it(`background="${background}" fills transparent areas in formats without alpha`, async () => {
       for (const format of ['jpg', 'bmp', 'pdf'] as const) {
         const { body, headers } = await converted(await fixture('window.png'), {
           format,
@@ -51,7 +51,7 @@ describe('frames, pages, background and notes', () => {
     });
   }
 
-  it('background changes nothing where transparency is kept', async () => {
+  it('background changes nothing in formats with alpha', async () => {
     for (const format of ['webp', 'png', 'gif'] as const) {
       const { body, headers } = await converted(await fixture('window.png'), { format, background: '#f00' });
       expect(pixelAt(await decode(body), 60, 20)[3], format).to.equal(0);
@@ -59,7 +59,7 @@ describe('frames, pages, background and notes', () => {
     }
   });
 
-  it('a picture that has an alpha channel and no transparency has lost nothing', async () => {
+  it('an opaque alpha channel is flattened without a note', async () => {
     const opaque = await sharp(await fixture('scene.png'))
       .ensureAlpha()
       .png()
@@ -75,7 +75,7 @@ describe('frames, pages, background and notes', () => {
     ['background', '#12345678', 'a colour as #rgb or #rrggbb'],
     ['background', '#ff00ff;', 'a colour as #rgb or #rrggbb'],
   ] as const) {
-    it(`${field}="${value}" is refused by both endpoints, with what was expected`, async () => {
+    it(`${field}="${value}" is rejected by both endpoints, with the expected values`, async () => {
       for (const [path, part] of [
         ['convert', 'file'],
         ['batch', 'files'],
@@ -89,7 +89,7 @@ describe('frames, pages, background and notes', () => {
     });
   }
 
-  it('a batch obeys them for every file, and notes which files each note is about', async () => {
+  it('a batch applies them to every file and lists the files of each note', async () => {
     const form = new FormData();
     const files = [
       await fixture('moving.gif'),
@@ -111,7 +111,7 @@ describe('frames, pages, background and notes', () => {
     expect(pixelAt(await decode(window), 60, 20)[1]).to.be.at.least(245);
   });
 
-  it('scripts of other sites may read the notes', async () => {
+  it('the notes header is exposed to other origins', async () => {
     const { headers } = await converted(await fixture('scene.png'), {});
     expect(headers.get('access-control-expose-headers')).to.include('X-Conversion-Notes');
   });

@@ -6,7 +6,7 @@ import { pdfFacts } from '../helpers/pdf.ts';
 import { decode, difference, drawPdf, onGrey } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
-describe('a PDF', () => {
+describe('conversion to PDF', () => {
   const service = useService();
 
   const made = async (file: Buffer, fields: Record<string, string> = {}) => {
@@ -18,12 +18,12 @@ describe('a PDF', () => {
     return { body, notes: headers.get('x-conversion-notes') ?? '', facts: await pdfFacts(body) };
   };
 
-  it('from a drawing is vector, without a picture, at 72 points an inch', async () => {
+  it('keeps an SVG as vector, at 72 points per inch', async () => {
     const { facts } = await made(await fixture('scene.svg'));
     expect(facts).to.deep.equal({ images: [], pages: 1, points: [[120, 80]], fonts: [] });
   });
 
-  it('from a drawing with words has their fonts inside', async () => {
+  it('embeds the fonts of an SVG', async () => {
     const svg =
       '<svg xmlns="http://www.w3.org/2000/svg" width="200" height="50"><text y="30">Grüße</text></svg>';
     const { facts } = await made(Buffer.from(svg));
@@ -31,7 +31,7 @@ describe('a PDF', () => {
     expect(facts.fonts.map(({ embedded }) => embedded)).to.deep.equal([true]);
   });
 
-  it('from a drawing is on paper of the colour asked for', async () => {
+  it('draws an SVG on the requested background', async () => {
     const svg =
       '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><rect width="5" height="5"/></svg>';
     const { body } = await made(Buffer.from(svg), { background: '#0080ff' });
@@ -39,7 +39,7 @@ describe('a PDF', () => {
     expect([...data.subarray(-4)]).to.deep.equal([0, 128, 255, 255]);
   });
 
-  it('from a photo has it as JPEG of the quality asked for, one point a pixel whatever the file says of inches', async () => {
+  it('embeds a photo as JPEG of the requested quality, at one point per pixel regardless of its density', async () => {
     const photo = await sharp(await fixture('scene.jpg'))
       .withMetadata({ density: 300 })
       .jpeg({ quality: 95 })
@@ -55,7 +55,7 @@ describe('a PDF', () => {
     ['an animation, of which the first frame is shown', () => fixture('moving.gif'), 'image'],
     ['black and white', () => edgeCase('white-is-zero-1.tiff'), 'ccitt'],
   ] as const) {
-    it(`from ${what} has lost nothing`, async () => {
+    it(`embeds ${what} losslessly`, async () => {
       const source = await file();
       const { facts, body } = await made(source);
       expect(facts.images).to.deep.equal([image]);
@@ -64,12 +64,12 @@ describe('a PDF', () => {
     });
   }
 
-  it('from black and white that is made smaller has greys, and no JPEG', async () => {
+  it('embeds a resized bilevel image as greyscale without JPEG', async () => {
     const { facts } = await made(await edgeCase('white-is-zero-1.tiff'), { width: '30' });
     expect(facts).to.deep.include({ images: ['image'], points: [[30, 15]] });
   });
 
-  it('from a TIFF has all its pages, each as it needs to be treated, or the first when asked for', async () => {
+  it('writes all pages of a TIFF, or the first on request', async () => {
     const mixed = await edgeCase('mixed.tiff');
     const { facts, body, notes } = await made(mixed);
     expect(facts).to.deep.include({
@@ -91,13 +91,13 @@ describe('a PDF', () => {
       [200, 40, 40],
       [40, 90, 160],
     ];
-    expect(left).to.deep.equal([white, bar, white, sky]); // turned, the bar is higher up
+    expect(left).to.deep.equal([white, bar, white, sky]); // rotated, the bar is higher up
 
     const first = await made(mixed, { pages: 'first' });
     expect([first.facts.pages, first.notes]).to.deep.equal([1, 'first-page-only']);
   });
 
-  it('from an animation has a page a frame when asked for', async () => {
+  it('writes one page per frame of an animation on request', async () => {
     for (const name of ['moving.gif', 'moving.webp']) {
       const { facts, body, notes } = await made(await fixture(name), { frames: 'all' });
       expect(facts.pages, name).to.equal(3);
@@ -109,7 +109,7 @@ describe('a PDF', () => {
     }
   });
 
-  it('says nothing of who made it where', async () => {
+  it('contains no names of files or software', async () => {
     for (const name of ['scene.jpg', 'scene.svg']) {
       const { body } = await made(await fixture(name));
       for (const trace of ['/tmp', 'imagemill', 'request-', '(in)', '(out)']) {
@@ -118,7 +118,7 @@ describe('a PDF', () => {
     }
   });
 
-  it('shows what was there', async () => {
+  it('shows the pixels of the source', async () => {
     const { body } = await made(await fixture('scene.png'), { quality: '95' });
     expect(difference(await decode(body, 'pdf'), scene()).psnr).to.be.at.least(33);
   });

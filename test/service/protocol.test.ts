@@ -10,10 +10,10 @@ import { eventually, writeScript } from '../helpers/util.ts';
 const HEAD = 'Host: x\r\nConnection: close\r\n';
 const FORM = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
 
-/** The error in an answer of the error shape. */
+/** Parses the error of a response body in the error format. */
 const errorIn = (rest: string): { code: number; message: string } => JSON.parse(rest).error;
 
-describe('the protocol', () => {
+describe('HTTP protocol', () => {
   const { start, current, nothingLeft } = useOwnServices();
   const origin = () => new URL(current().base).origin;
   const send = async (text: string) => parseAnswer(await exchange(current().base, text));
@@ -35,7 +35,7 @@ describe('the protocol', () => {
         post('/api/v1/convert', `${FORM}Content-Length: 99000000\r\n`),
       ],
     ] as const) {
-      it(`answers ${status} instead of 100 ${why}`, async () => {
+      it(`returns ${status} instead of 100 ${why}`, async () => {
         await start({});
         const socket = await dial(current().base);
         socket.write(request);
@@ -47,7 +47,7 @@ describe('the protocol', () => {
       });
     }
 
-    it('answers 429 instead of 100 when the rate limit is used up', async () => {
+    it('returns 429 instead of 100 when the rate limit is exceeded', async () => {
       await start({ RATE_LIMIT_PER_MINUTE: '1' });
       await sendForm(`${current().base}/health`);
       const socket = await dial(current().base);
@@ -57,7 +57,7 @@ describe('the protocol', () => {
       socket.destroy();
     });
 
-    it('answers 100, and the result on a connection that stays open, when the body is wanted', async () => {
+    it('returns 100, then the result, and keeps the connection open', async () => {
       await start({});
       const part = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
       const body = Buffer.concat([
@@ -80,7 +80,7 @@ describe('the protocol', () => {
     });
   });
 
-  describe('of a request that is not answered by the app', () => {
+  describe('for a request rejected before the app', () => {
     for (const [status, what, text] of [
       [400, 'is no HTTP', 'HELLO\r\n\r\n'],
       [431, 'has headers without end', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`],
@@ -88,7 +88,7 @@ describe('the protocol', () => {
       [501, 'has a known method in lower case', `get /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`],
       [501, 'is CONNECT', 'CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n'],
     ] as const) {
-      it(`answers ${status} in the error shape, with Date, when it ${what}`, async () => {
+      it(`returns ${status} in the error format with Date when it ${what}`, async () => {
         await start({});
         const { headers, rest, ...answer } = await send(text);
         expect([answer.status, errorIn(rest).code]).to.deep.equal([status, status]);
@@ -99,7 +99,7 @@ describe('the protocol', () => {
       });
     }
 
-    it('carries the rate limit and CORS headers when the head could be read', async () => {
+    it('sends the rate limit and CORS headers if the head was parsed', async () => {
       await start({ RATE_LIMIT_PER_MINUTE: '60' });
       const { status, headers } = await send(
         `POST /api/v1/convert HTTP/1.1\r\n${HEAD}${FORM}Transfer-Encoding: chunked\r\n\r\nno\r\n`,
@@ -116,7 +116,7 @@ describe('the protocol', () => {
     ['two Hosts', `${HEAD}Host: y\r\n`],
     ['a Host that cannot be one', 'Connection: close\r\nHost: a b/c\r\n'],
   ] as const) {
-    it(`answers 400 to ${what} in HTTP/1.1, with the headers of the API below its base`, async () => {
+    it(`returns 400 to ${what} in HTTP/1.1, with the API headers on API paths`, async () => {
       await start({ RATE_LIMIT_PER_MINUTE: '60' });
       const { status, headers, rest } = await send(`GET /api/v1/health HTTP/1.1\r\n${head}\r\n`);
       expect([status, errorIn(rest).message]).to.deep.equal([
@@ -129,7 +129,7 @@ describe('the protocol', () => {
     });
   }
 
-  it('answers HTTP/1.0 without a Host, and Hosts of every kind', async () => {
+  it('accepts HTTP/1.0 without Host, and every valid form of Host', async () => {
     await start({});
     expect((await send('GET /api/v1/health HTTP/1.0\r\n\r\n')).status).to.equal(200);
     for (const host of [
@@ -146,7 +146,7 @@ describe('the protocol', () => {
       ).to.equal(200);
   });
 
-  it('answers 501 to a transfer coding that it cannot decode', async () => {
+  it('returns 501 for an unsupported transfer coding', async () => {
     await start({});
     const { status, rest } = await send(
       `POST /api/v1/convert HTTP/1.1\r\n${HEAD}${FORM}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
@@ -157,7 +157,7 @@ describe('the protocol', () => {
     ]);
   });
 
-  it('answers 400 to a path with a fragment, which proxies may read as another path', async () => {
+  it('returns 400 for a path with a fragment, which proxies may read as another path', async () => {
     await start({});
     expect((await send(`GET /metrics#x HTTP/1.1\r\n${HEAD}\r\n`)).status).to.equal(400);
   });
@@ -169,9 +169,9 @@ describe('the protocol', () => {
     expect((await send(`GET * HTTP/1.1\r\n${HEAD}\r\n`)).status).to.equal(404);
   });
 
-  describe('of requests that are sent in one packet', () => {
+  describe('for pipelined requests', () => {
     const health = 'GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n';
-    /** A conversion that lasts until `open` is called. */
+    /** Starts a service whose conversions last until `open` is called. */
     const startGate = async () => {
       const folder = await makeTempDir('gate');
       const body = `echo > ${folder}/started; while [ ! -e ${folder}/open ]; do sleep 0.05; done; exit 1`;
@@ -188,7 +188,7 @@ describe('the protocol', () => {
       ['an unknown method', 'FOO / HTTP/1.1\r\nHost: x\r\n\r\n', 501],
       ['headers without end', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`, 431],
     ] as const) {
-      it(`answers the good one first, and then ${what} with ${last}`, async () => {
+      it(`answers the valid request first, then ${what} with ${last}`, async () => {
         const { request, open } = await startGate();
         const answers = exchange(current().base, request + garbage);
         await open();
@@ -203,7 +203,7 @@ describe('the protocol', () => {
       expect(statuses(answers)).to.deep.equal([200, 501]);
     });
 
-    it('answers all of them when the connection is cleared of idle ones in between', async () => {
+    it('answers all requests when idle connections are closed in between', async () => {
       const { request, open } = await startGate();
       const socket = await dial(current().base);
       const answers = readAll(socket);
@@ -219,9 +219,9 @@ describe('the protocol', () => {
     });
   });
 
-  describe('of paths outside the API', () => {
+  describe('for paths outside the API', () => {
     for (const path of ['/livez', '/readyz', '/metrics', '/docs', '/']) {
-      it(`answers other methods of ${path} with 405 and Allow, and OPTIONS with 204`, async () => {
+      it(`returns 405 with Allow for other methods of ${path}, and 204 for OPTIONS`, async () => {
         await start({});
         for (const method of ['POST', 'PUT', 'DELETE']) {
           const { status, headers } = await sendForm(origin() + path, { method });
@@ -233,7 +233,7 @@ describe('the protocol', () => {
       });
     }
 
-    it('sends CORS headers for the API alone', async () => {
+    it('sends CORS headers only for the API', async () => {
       await start({});
       const headers = { origin: 'https://example.com' };
       const allowed = async (path: string) =>
@@ -245,7 +245,7 @@ describe('the protocol', () => {
     });
   });
 
-  it('has one spelling for each path, so that a proxy can hide it', async () => {
+  it('returns 404 for other spellings of a path, so that a proxy can block it', async () => {
     await start({});
     for (const path of [
       ...['/metrics/', '/Metrics', '/%6detrics', '//metrics', '/READYZ', '/readyz/', '/Livez', '/livez//'],
@@ -265,14 +265,14 @@ describe('the protocol', () => {
     expect([status, headers.get('location')]).to.deep.equal([301, '/docs']);
   });
 
-  describe('of fields in the query', () => {
+  describe('for fields in the query string', () => {
     for (const [path, query, field] of [
       ['/convert', 'format=jpg', 'format'],
       ['/convert', 'x=1&quality=50', 'quality'],
       ['/convert', 'file=a.jpg', 'file'],
       ['/batch', 'on_error=skip', 'on_error'],
     ] as const) {
-      it(`answers 400 to ${path}?${query} and says where fields go`, async () => {
+      it(`returns 400 for ${path}?${query} and names the form as the place for fields`, async () => {
         await start({});
         const { status, message } = await sendForm(`${current().base}${path}?${query}`, {
           method: 'POST',
@@ -285,7 +285,7 @@ describe('the protocol', () => {
       });
     }
 
-    it('ignores what is not a field', async () => {
+    it('ignores unknown names', async () => {
       await start({});
       const body = new FormData();
       body.append('file', new Blob([new Uint8Array(await fixture('scene.jpg'))]), 'a.jpg');
@@ -296,7 +296,7 @@ describe('the protocol', () => {
     });
   });
 
-  it('lets a preflight through when the rate limit is used up, so that the page can read the 429 and Retry-After', async () => {
+  it('answers preflights beyond the rate limit, so that a page can read the 429 and Retry-After', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '2' });
     const preflight = () =>
       sendForm(`${current().base}/convert`, {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { type Answer, convert, fixture, sendForm } from '../helpers/client.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
-describe('the rate limit', () => {
+describe('rate limit', () => {
   let service: OwnService;
   let now = 0;
   const start = async (settings: Record<string, string>) => {
@@ -14,7 +14,7 @@ describe('the rate limit', () => {
   const health = (headers: Record<string, string> = {}) => sendForm(`${service.base}/health`, { headers });
   const remaining = ({ headers }: Answer) => headers.get('x-ratelimit-remaining');
 
-  it('lets 60 requests a minute through by default, and answers the 61st with 429', async () => {
+  it('allows 60 requests a minute by default and returns 429 for the 61st', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '' });
     const answers: Answer[] = [];
     for (let request = 1; request <= 61; request += 1) answers.push(await health());
@@ -28,7 +28,7 @@ describe('the rate limit', () => {
     expect(remaining(last)).to.equal('0');
   });
 
-  it('starts anew a minute after the first request, not before', async () => {
+  it('resets one minute after the first request', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '2' });
     expect((await health()).status).to.equal(200);
     now += 59_000;
@@ -40,7 +40,7 @@ describe('the rate limit', () => {
     expect([fresh.status, remaining(fresh)]).to.deep.equal([200, '1']);
   });
 
-  it('says when it starts anew in Unix seconds, and keeps to it for the whole window', async () => {
+  it('sends the reset time in Unix seconds, constant within a window', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '5' });
     const before = Math.floor(Date.now() / 1000);
     const resets = [await health(), await health()].map(({ headers }) =>
@@ -50,7 +50,7 @@ describe('the rate limit', () => {
     expect(resets[0]).to.be.within(before + 60, before + 62);
   });
 
-  it('shows itself on every response below the base address, errors of every kind included', async () => {
+  it('sends its headers on every API response, including all errors', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '100' });
     const photo = await fixture('scene.jpg');
     const statuses: number[] = [];
@@ -72,20 +72,20 @@ describe('the rate limit', () => {
     expect(statuses).to.deep.equal([200, 200, 400, 415, 413, 404, 405, 204]);
   });
 
-  it('does not count what lies outside the base address', async () => {
+  it('does not count requests outside the API', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '5' });
     const { headers } = await sendForm(new URL('/elsewhere', service.base).href);
     expect(headers.has('x-ratelimit-limit')).to.equal(false);
     expect(remaining(await health())).to.equal('4');
   });
 
-  it('believes no forwarded address unless a proxy is configured', async () => {
+  it('ignores X-Forwarded-For without a trusted proxy', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '5' });
     await health({ 'x-forwarded-for': '203.0.113.1' });
     expect(remaining(await health({ 'x-forwarded-for': '203.0.113.2' }))).to.equal('3');
   });
 
-  it('counts the forwarded address behind a proxy; an IPv6 network of 64 bits as one client', async () => {
+  it('counts X-Forwarded-For behind a trusted proxy, IPv6 by /64', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '5', TRUST_PROXY: 'loopback' });
     const from = async (address: string) => remaining(await health({ 'x-forwarded-for': address }));
     expect(await from('203.0.113.1')).to.equal('4');
@@ -96,7 +96,7 @@ describe('the rate limit', () => {
     expect(await from('2001:db8:1:3::1')).to.equal('4');
   });
 
-  it('counts an address that a trusted proxy sent with a port, brackets or a zone as that address', async () => {
+  it('ignores the port, brackets and zone of a forwarded address', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '9', TRUST_PROXY: 'loopback' });
     const from = async (address: string) => remaining(await health({ 'x-forwarded-for': address }));
     expect(await from('203.0.113.1')).to.equal('8');
@@ -108,7 +108,7 @@ describe('the rate limit', () => {
     expect(await from('[2001:db8::9%eth0]:81')).to.equal('6');
   });
 
-  it('counts what a trusted proxy sent instead of an address as the proxy', async () => {
+  it('counts an invalid forwarded address as the proxy', async () => {
     for (const TRUST_PROXY of ['loopback', '1']) {
       await start({ RATE_LIMIT_PER_MINUTE: '9', TRUST_PROXY });
       const from = async (text: string) => remaining(await health({ 'x-forwarded-for': text }));
@@ -120,7 +120,7 @@ describe('the rate limit', () => {
     }
   });
 
-  it('trusts a proxy in the list when another proxy appended a port to its address', async () => {
+  it('trusts a listed proxy whose address has a port', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '9', TRUST_PROXY: 'loopback,10.0.0.0/8' });
     const from = async (chain: string) => remaining(await health({ 'x-forwarded-for': chain }));
     expect(await from('203.0.113.1, 10.1.2.3:4444')).to.equal('8');
@@ -128,7 +128,7 @@ describe('the rate limit', () => {
     expect(await from('203.0.113.1:1, 10.9.9.9')).to.equal('7');
   });
 
-  it('can be turned off with 0', async () => {
+  it('is disabled by 0', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '0' });
     const { status, headers } = await health();
     expect([status, headers.has('x-ratelimit-limit')]).to.deep.equal([200, false]);

@@ -4,7 +4,7 @@ import { answerChecker, type Document, documentedResponses } from '../helpers/op
 import { CASES, READS } from '../helpers/response-cases.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
-describe('the reference at /openapi.json', () => {
+describe('GET /openapi.json', () => {
   let service: OwnService;
   let document: Document;
   before(async () => {
@@ -13,7 +13,7 @@ describe('the reference at /openapi.json', () => {
   });
   after(() => service.stop());
 
-  it('has no response that is not provoked below', () => {
+  it('documents only responses that have a test case', () => {
     const provoked = CASES.map(
       ({ operation, status, type }) => `${operation} ${status} ${type ?? 'application/json'}`,
     );
@@ -21,7 +21,7 @@ describe('the reference at /openapi.json', () => {
   });
 
   for (const { operation, status, type = 'application/json', how, settings, send } of CASES) {
-    it(`says what ${operation} answers to ${how}: ${status} ${type}`, async () => {
+    it(`documents ${operation} for ${how}: ${status} ${type}`, async () => {
       const own = settings && (await startService({ RATE_LIMIT_PER_MINUTE: '1000', ...(await settings()) }));
       try {
         const answer = await send(own ?? service);
@@ -32,7 +32,7 @@ describe('the reference at /openapi.json', () => {
     });
   }
 
-  it('says of GET what HEAD answers, but for the body', async () => {
+  it('documents GET such that it holds for HEAD without the body', async () => {
     for (const [operation, path] of Object.entries(READS)) {
       const answer = await sendForm(service.base + path, { method: 'HEAD' });
       expect(answerChecker(document)(operation, answer, false)).to.equal(`${operation} 200 application/json`);
@@ -40,7 +40,7 @@ describe('the reference at /openapi.json', () => {
   });
 
   for (const CORS_ORIGIN of ['off', 'https://a.example,https://b.example']) {
-    it(`says what is answered to other sites with CORS_ORIGIN=${CORS_ORIGIN}`, async () => {
+    it(`documents the CORS headers with CORS_ORIGIN=${CORS_ORIGIN}`, async () => {
       const own = await startService({ CORS_ORIGIN });
       try {
         const { body } = await sendForm(`${own.base}/openapi.json`);

@@ -5,11 +5,11 @@ import { resizeWithLanczos } from '../helpers/lanczos.ts';
 import { decode, difference, onGrey } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
-/** What is made much smaller is averaged on the way: that must not be seen, neither in its size nor in its pixels. */
-describe('a picture that becomes much smaller', () => {
+/** Shrink-on-load must not show in the size or in the pixels of the result. */
+describe('shrinking to a much smaller size', () => {
   const service = useService();
 
-  /** Waves that grow finer, under a veil that is partly transparent. */
+  /** Draws waves of increasing frequency with a partly transparent disc. */
   function waves(width: number, height: number): Sharp {
     const data = Buffer.alloc(width * height * 4);
     for (let y = 0; y < height; y += 1) {
@@ -22,7 +22,7 @@ describe('a picture that becomes much smaller', () => {
     return sharp(data, { raw: { width, height, channels: 4 } });
   }
 
-  /** From what to what: sides that no half divides, a half alone, a quarter, an eighth; 2725 is a real photo's. */
+  /** Width, height and target side: odd sides, halving only, a quarter, an eighth; 2725 is from a real photo. */
   const SIZES = [
     [1217, 911, 300],
     [911, 1217, 150],
@@ -33,19 +33,18 @@ describe('a picture that becomes much smaller', () => {
     [1600, 1200, 94],
   ] as const;
 
-  const KINDS: Readonly<Record<string, (picture: Sharp) => Sharp>> = {
-    jpg: (picture) =>
-      picture.flatten({ background: '#fff' }).jpeg({ quality: 100, chromaSubsampling: '4:4:4' }),
-    png: (picture) => picture.png({ compressionLevel: 1 }),
-    webp: (picture) => picture.webp({ lossless: true, effort: 0 }),
-    tiff: (picture) => picture.tiff({ compression: 'lzw' }),
+  const KINDS: Readonly<Record<string, (image: Sharp) => Sharp>> = {
+    jpg: (image) => image.flatten({ background: '#fff' }).jpeg({ quality: 100, chromaSubsampling: '4:4:4' }),
+    png: (image) => image.png({ compressionLevel: 1 }),
+    webp: (image) => image.webp({ lossless: true, effort: 0 }),
+    tiff: (image) => image.tiff({ compression: 'lzw' }),
   };
 
-  /** In dB, of waves; 40 is what real pictures keep at worst (bench/README.md). A third of a pixel aside are 26. */
+  /** Minimum PSNR in dB; real photos keep at least 40 (bench/README.md). An offset of a third of a pixel gives 26. */
   const MIN_PSNR = 45;
 
   for (const [kind, write] of Object.entries(KINDS)) {
-    it(`from ${kind} has the size that was asked for, to the pixel, and looks as if nothing had been saved`, async () => {
+    it(`from ${kind} gives the exact size and the pixels of a full-resolution resize`, async () => {
       for (const [width, height, side] of SIZES) {
         const file = await write(waves(width, height)).toBuffer();
         const { body } = await convert(service.base, file, {
@@ -55,15 +54,18 @@ describe('a picture that becomes much smaller', () => {
         });
         const scale = side / Math.max(width, height);
         const expected = { width: Math.round(width * scale), height: Math.round(height * scale) };
-        const [ours, whole] = await Promise.all([decode(body), decode(await sharp(file).png().toBuffer())]);
-        expect([ours.width, ours.height], `${width} × ${height}`).to.deep.equal([
+        const [actual, source] = await Promise.all([
+          decode(body),
+          decode(await sharp(file).png().toBuffer()),
+        ]);
+        expect([actual.width, actual.height], `${width} × ${height}`).to.deep.equal([
           expected.width,
           expected.height,
         ]);
-        const theirs = resizeWithLanczos(whole, expected);
+        const reference = resizeWithLanczos(source, expected);
         for (const grey of [0, 255])
           expect(
-            difference(onGrey(ours, grey), onGrey(theirs, grey)).psnr,
+            difference(onGrey(actual, grey), onGrey(reference, grey)).psnr,
             `${width} × ${height}`,
           ).to.be.greaterThan(MIN_PSNR);
       }

@@ -10,8 +10,8 @@ describe('responses', () => {
     photo = await fixture('scene.jpg');
   });
 
-  describe('of /formats and /health', () => {
-    it('list the formats of the interface, in its order', async () => {
+  describe('to GET /formats and GET /health', () => {
+    it('list the formats in the documented order', async () => {
       const { status, headers, body } = await sendForm(`${service.base}/formats`);
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'application/json; charset=utf-8']);
       expect(JSON.parse(body.toString())).to.deep.equal({
@@ -20,7 +20,7 @@ describe('responses', () => {
       });
     });
 
-    it('say ok, a version and the time in UTC with milliseconds', async () => {
+    it('contain the status, the version and the time in UTC with milliseconds', async () => {
       const { status, headers, body } = await sendForm(`${service.base}/health`);
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'application/json; charset=utf-8']);
       const { status: health, version, timestamp, ...rest } = JSON.parse(body.toString());
@@ -30,8 +30,8 @@ describe('responses', () => {
     });
   });
 
-  describe('of a conversion', () => {
-    it('carry every header that was promised', async () => {
+  describe('to POST /convert', () => {
+    it('have the documented headers', async () => {
       const { status, headers, body } = await convert(service.base, photo, {}, 'Holiday.JPG');
       expect(status).to.equal(200);
       expect(Object.fromEntries(headers)).to.deep.include({
@@ -57,28 +57,28 @@ describe('responses', () => {
       ['a%0D%0ASet-Cookie: x=1.png', 'a%0D%0ASet-Cookie: x=1.webp'],
       ['...', 'image.webp'],
     ] as const) {
-      it(`name the file after ${JSON.stringify(name)}`, async () => {
+      it(`name the result after ${JSON.stringify(name)}`, async () => {
         const { headers } = await convert(service.base, photo, {}, name);
         const { type, parameters } = parseDisposition(headers.get('content-disposition') ?? '');
         expect([type, parameters.filename]).to.deep.equal(['attachment', expected]);
       });
     }
 
-    it('have an ASCII name for clients that read no other', async () => {
+    it('have an ASCII fallback name', async () => {
       const { headers } = await convert(service.base, photo, {}, 'Café-фото.png');
       expect(headers.get('content-disposition')).to.equal(
         `attachment; filename=Cafe-_.webp; filename*=UTF-8''Caf%C3%A9-%D1%84%D0%BE%D1%82%D0%BE.webp`,
       );
     });
 
-    it('cut a name of 5000 characters', async () => {
+    it('truncate a name of 5000 characters', async () => {
       const { status, headers } = await convert(service.base, photo, {}, `${'ü'.repeat(5000)}.png`);
       const { parameters } = parseDisposition(headers.get('content-disposition') ?? '');
       expect([status, parameters.filename]).to.deep.equal([200, `${'ü'.repeat(100)}.webp`]);
     });
   });
 
-  describe('of errors', () => {
+  describe('to invalid requests', () => {
     const cases = [
       ['an unknown path below the base', 'GET', '/nothing', 404],
       ['an unknown path outside it', 'GET', '/../../nothing', 404],
@@ -90,7 +90,7 @@ describe('responses', () => {
       ['POST /health', 'POST', '/health', 405],
     ] as const;
     for (const [what, method, path, code] of cases) {
-      it(`answer ${what} with ${code} in the error shape`, async () => {
+      it(`to ${what} are ${code} in the error format`, async () => {
         const { status, headers, body } = await sendForm(service.base + path, { method });
         expect([status, headers.get('content-type')]).to.deep.equal([
           code,
@@ -105,7 +105,7 @@ describe('responses', () => {
       });
     }
 
-    it('say which methods a path has', async () => {
+    it('list the allowed methods', async () => {
       const allow = async (path: string) =>
         (await sendForm(service.base + path, { method: 'PATCH' })).headers.get('allow');
       expect(await allow('/convert')).to.equal('POST, OPTIONS');
@@ -114,18 +114,18 @@ describe('responses', () => {
   });
 
   describe('to other methods', () => {
-    it('answer HEAD like GET, without the body', async () => {
+    it('to HEAD equal those to GET without the body', async () => {
       const { status, headers, body } = await sendForm(`${service.base}/formats`, { method: 'HEAD' });
       expect([status, body.length]).to.deep.equal([200, 0]);
       expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
     });
 
-    it('answer OPTIONS with the methods', async () => {
+    it('to OPTIONS list the methods', async () => {
       const { status, headers } = await sendForm(`${service.base}/convert`, { method: 'OPTIONS' });
       expect([status, headers.get('allow')]).to.deep.equal([204, 'POST, OPTIONS']);
     });
 
-    it('answer the preflight of a page on another site', async () => {
+    it('to a preflight allow other origins', async () => {
       const { status, headers } = await sendForm(`${service.base}/convert`, {
         method: 'OPTIONS',
         headers: {
@@ -141,8 +141,8 @@ describe('responses', () => {
     });
   });
 
-  describe('to browsers on other sites', () => {
-    it('may be read, headers included, errors too', async () => {
+  describe('to other origins', () => {
+    it('are readable with their headers, including errors', async () => {
       for (const path of ['/formats', '/nothing']) {
         const { headers } = await sendForm(service.base + path, {
           headers: { origin: 'https://example.com' },
@@ -154,8 +154,8 @@ describe('responses', () => {
     });
   });
 
-  describe('carry a request id', () => {
-    it('that the request brought, when it is a sane one', async () => {
+  describe('have a request ID', () => {
+    it('from the request if it is valid', async () => {
       const { headers } = await sendForm(`${service.base}/health`, {
         headers: { 'x-request-id': 'trace-42.a:b' },
       });
@@ -163,7 +163,7 @@ describe('responses', () => {
     });
 
     for (const id of ['has space', 'x'.repeat(200), '<script>', '']) {
-      it(`of their own instead of ${JSON.stringify(id.slice(0, 20))}`, async () => {
+      it(`generated instead of ${JSON.stringify(id.slice(0, 20))}`, async () => {
         const { headers } = await sendForm(`${service.base}/health`, { headers: { 'x-request-id': id } });
         expect(headers.get('x-request-id')).to.match(/^[\da-f]{8}-[\da-f-]{27}$/);
       });

@@ -4,7 +4,7 @@ import { type Daemon, freePorts, startRedis } from '../helpers/daemons.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
-describe('the rate limit with REDIS_URL', () => {
+describe('rate limit with REDIS_URL', () => {
   const services: OwnService[] = [];
   let redis: Daemon | undefined;
   let port = 0;
@@ -34,10 +34,10 @@ describe('the rate limit with REDIS_URL', () => {
     eventually(async () => /^imagemill_rate_limit_shared 0$/m.test(await metrics(service)));
   const metrics = async ({ base }: OwnService) =>
     (await sendForm(new URL('/metrics', base).href)).body.toString();
-  const said = ({ logged }: OwnService, level: number) =>
+  const messages = ({ logged }: OwnService, level: number) =>
     logged.filter((line) => line.level === level).map(({ msg }) => String(msg));
 
-  it('holds for all instances together, with the headers it has alone', async () => {
+  it('is shared by all instances and sends the same headers', async () => {
     redis = await startRedis(port);
     const [one, other] = [await start(), await start()];
     const before = Math.floor(Date.now() / 1000);
@@ -53,22 +53,22 @@ describe('the rate limit with REDIS_URL', () => {
     expect(Number(headers.get('x-ratelimit-reset'))).to.be.within(before + 59, before + 64);
   });
 
-  it('goes on with what each has counted when Redis is gone, says so, and returns by itself', async () => {
+  it('falls back to local counters with a warning when Redis is down, and recovers', async () => {
     redis = await startRedis(port);
     const service = await start();
     expect([await left(service), await left(service)]).to.deep.equal([4, 3]);
     await redis.stop();
     expect([await left(service), await left(service)]).to.deep.equal([2, 1]);
     await countsAlone(service);
-    const warnings = said(service, 40).filter((message) => message.includes('counters'));
+    const warnings = messages(service, 40).filter((message) => message.includes('counters'));
     expect(warnings).to.deep.equal(['the shared counters do not answer: requests are counted here alone']);
     redis = await startRedis(port);
     await countsTogether(service);
-    expect(await left(service)).to.equal(4); // what the new one knows
-    expect(said(service, 30)).to.include('requests are counted together with the other instances');
+    expect(await left(service)).to.equal(4); // the new Redis starts without counters
+    expect(messages(service, 30)).to.include('requests are counted together with the other instances');
   });
 
-  it('starts without Redis, counts alone, and is together with the others when there is one', async () => {
+  it('starts without Redis, counts locally, and shares the counters once Redis is up', async () => {
     const service = await start();
     expect([await left(service), await left(service)]).to.deep.equal([4, 3]);
     await countsAlone(service);
@@ -78,7 +78,7 @@ describe('the rate limit with REDIS_URL', () => {
     expect([await left(service), await left(other)]).to.deep.equal([4, 3]);
   });
 
-  it('does not wait for a Redis that has stopped to answer, more than once', async () => {
+  it('waits for an unresponsive Redis only once', async () => {
     redis = await startRedis(port);
     const service = await start();
     redis.child.kill('SIGSTOP');

@@ -12,14 +12,15 @@ import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { requestFolders, useOwnServices } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
 
-/** The size of the disk, in MiB, and the bytes of the results that fill it. */
+/** Size of the disk in MiB. */
 const DISK = 250;
+/** Side and bytes of the results that fill the disk. */
 const SIDE = 3652;
 const RESULT_BYTES = 54 + 3 * SIDE ** 2;
-/** The rate of the slow readers, in bytes a second. */
+/** Read rate of the slow clients, in bytes per second. */
 const SLOW = 30_000;
 
-describe('clients that read their answers slowly', function () {
+describe('slow readers', function () {
   this.timeout(120_000);
   const service = useSmallDisk(DISK);
   let small: Buffer;
@@ -33,7 +34,7 @@ describe('clients that read their answers slowly', function () {
     upload = Buffer.concat([photo, Buffer.alloc(9_000_000 - photo.length)]);
   });
 
-  /** Has `addresses` ask for large results, one after the other, and read what they get slowly. */
+  /** Requests large results from each address in turn, and reads the answers slowly. */
   const fillDisk = async (base: string, addresses: readonly string[]) => {
     const answers: (Sent & ReturnType<typeof readSlowly>)[] = [];
     for (const address of addresses) {
@@ -47,7 +48,7 @@ describe('clients that read their answers slowly', function () {
     ['one address', Array.from({ length: 8 }, () => '127.0.0.5')],
     ['eight addresses', Array.from({ length: 8 }, (_, at) => `127.0.0.${10 + at}`)],
   ] as const) {
-    it(`from ${what} do not keep the disk full for another client`, async function () {
+    it(`from ${what} do not block the disk for another client`, async function () {
       const base = await service.start(this);
       const slow = await fillDisk(base, addresses);
       expect(slow.filter(({ status }) => status === 200).length, 'slow readers').to.be.above(1);
@@ -60,7 +61,7 @@ describe('clients that read their answers slowly', function () {
     });
   }
 
-  it('are cut off when a client that holds less needs the room, and not more of them than it takes', async function () {
+  it('are disconnected when a client that holds less needs the space, and only as many as necessary', async function () {
     const base = await service.start(this);
     const addresses = ['5', '5', '5', '6', '6', '7'].map((last) => `127.0.0.${last}`);
     const slow = await fillDisk(base, addresses);
@@ -74,10 +75,10 @@ describe('clients that read their answers slowly', function () {
   });
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   const { start, current, nothingLeft } = useOwnServices();
 
-  it('that is read a little all the time, but too slowly, is cut off and leaves nothing', async () => {
+  it('that is read too slowly is aborted and leaves no files', async () => {
     const large = 'head -c 50000000 /dev/zero >> image.webp';
     await start({
       MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`),
@@ -93,7 +94,7 @@ describe('an answer', () => {
     expect(await readRest(), 'whole').to.equal(false);
   });
 
-  it('has no name on the disk while it is sent, and its input is gone', async () => {
+  it('has no file name on disk while it is sent, and its input is deleted', async () => {
     const large = 'head -c 50000000 /dev/zero >> image.webp';
     await start({ MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`) });
     const { response } = await sendFrom(
@@ -108,7 +109,7 @@ describe('an answer', () => {
   });
 });
 
-/** A service whose working files are on a disk of its own of so many MiB, in memory. */
+/** Starts a service whose temporary files are on a tmpfs of this size, in MiB. */
 function useSmallDisk(mebibytes: number) {
   let server: ServiceProcess | undefined;
   afterEach(async () => {
@@ -117,7 +118,7 @@ function useSmallDisk(mebibytes: number) {
     server = undefined;
   });
   return {
-    /** Skips the test where nothing can be mounted. */
+    /** Skips the test if the user may not mount file systems. */
     async start(test: Context): Promise<string> {
       const TEMP_DIR = await makeTempDir('small-disk');
       const mount = `mount -t tmpfs -o size=${mebibytes}m tmpfs '${TEMP_DIR}'; exec "$@"`;

@@ -10,12 +10,12 @@ import { eventually } from '../helpers/util.ts';
 
 const PROBE = new URL('../helpers/longest-turn.ts', import.meta.url).pathname;
 
-/** No request of 10 MiB or less may keep the event loop from other requests for longer, in ms of processor time. */
+/** Maximum CPU time for which a request of 10 MiB or less may block the event loop, in ms. */
 const MAX_TURN_MS = 50;
-/** The best counts: garbage collection and compilation may fall into any of them. */
+/** Number of attempts; the best counts, because garbage collection and compilation may fall into any of them. */
 const TRIES = 3;
 
-describe('the event loop of the service', () => {
+describe('the event loop', () => {
   let server: ServiceProcess;
   let base: string;
   let file: string;
@@ -39,10 +39,10 @@ describe('the event loop of the service', () => {
     return Number(await eventually(() => readFile(file, 'utf8').catch(() => undefined)));
   }
 
-  /** The longest turn while the service answers this request, in ms; the least of several tries. */
+  /** Measures the longest turn during this request, in ms: the minimum of several attempts. */
   async function longestTurnOf(endpoint: string, body: Buffer): Promise<number> {
-    let least = Number.POSITIVE_INFINITY;
-    for (let count = 0; count < TRIES && least >= MAX_TURN_MS; count += 1) {
+    let best = Number.POSITIVE_INFINITY;
+    for (let count = 0; count < TRIES && best >= MAX_TURN_MS; count += 1) {
       await longestTurn();
       const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
       const { status, message } = await sendForm(`${base}/${endpoint}`, {
@@ -51,9 +51,9 @@ describe('the event loop of the service', () => {
         body: new Uint8Array(body),
       });
       expect(status, message).to.be.oneOf([200, 400, 413, 415, 503]);
-      least = Math.min(least, await longestTurn());
+      best = Math.min(best, await longestTurn());
     }
-    return least;
+    return best;
   }
 
   const part = (parameters: string, content: Buffer | string): Buffer =>
@@ -69,9 +69,9 @@ describe('the event loop of the service', () => {
   const MIB = 1024 ** 2;
 
   const BODIES: Readonly<Record<string, () => Buffer>> = {
-    'for 20 files with names of combining marks': () =>
+    'for 20 file names of combining marks': () =>
       body(times(20, () => part(`name="files"; filename="${MARKS.slice(12_200, 19_900)}.png"`, ONE_PIXEL))),
-    'for 20 files with names in the extended form': () =>
+    'for 20 file names in the extended form': () =>
       body(
         times(20, () => part(`name="files"; filename*=UTF-8''${'%cc%80%cc%a3'.repeat(1300)}.png`, ONE_PIXEL)),
       ),
@@ -82,11 +82,11 @@ describe('the event loop of the service', () => {
         ...times(100, (at) => part(`name="x${at}"`, Buffer.alloc(100_000))),
         part('name="files"; filename="a"', ONE_PIXEL),
       ]),
-    'for fields with blanks in their headers': () =>
+    'for fields with long whitespace in their headers': () =>
       body(times(100, () => part(`name="x";${' '.repeat(8000)}x${' '.repeat(7000)}`, ''))),
-    'for a body that nearly repeats the boundary': () =>
+    'for a file that nearly repeats the boundary': () =>
       body([part('name="files"; filename="a"', Buffer.alloc(9 * MIB, '\r\n--xy'))]),
-    'for a body of line breaks': () =>
+    'for a file of line breaks': () =>
       body([part('name="files"; filename="a"', Buffer.alloc(9 * MIB, '\r\n'))]),
     'for a preamble of 9 MiB': () => Buffer.concat([Buffer.alloc(9 * MIB, '\r'), END]),
     'for a body of empty parts': () => body(times(100_000, () => part('name="x"', ''))),
@@ -95,13 +95,13 @@ describe('the event loop of the service', () => {
   };
 
   for (const [what, make] of Object.entries(BODIES)) {
-    it(`has no turn of more than ${MAX_TURN_MS} ms ${what}`, async () => {
+    it(`is blocked for less than ${MAX_TURN_MS} ms ${what}`, async () => {
       expect(await longestTurnOf('batch', make())).to.be.below(MAX_TURN_MS);
     });
   }
 
   for (const [what, make] of Object.entries({ ...HOSTILE_IMAGES, ...HOSTILE_ARCHIVES })) {
-    it(`has no turn of more than ${MAX_TURN_MS} ms for ${what}`, async () => {
+    it(`is blocked for less than ${MAX_TURN_MS} ms for ${what}`, async () => {
       const content = make();
       expect(content.length).to.be.at.most(10 * MIB);
       const request = body([part('name="files"; filename="a"', content), part('name="format"', 'png')]);

@@ -26,25 +26,25 @@ describe('the upload', () => {
     );
   };
 
-  describe('of files', () => {
-    it('needs one', () =>
+  describe('file', () => {
+    it('is required', () =>
       refusedWith(400, 'No file was sent: a file part named "file" is required.', '--xyz--\r\n'));
 
-    it('says what to do when the file came as text, as by curl -F without an @', () =>
+    it('sent as text, as by curl -F without @, is rejected with a hint', () =>
       refusedWith(
         400,
         /holds text, not a file.*-F file=@photo\.jpg/,
         '--xyz\r\nContent-Disposition: form-data; name="file"\r\n\r\nphoto.jpg\r\n--xyz--\r\n',
       ));
 
-    it('takes no more than one', async () => {
+    it('is rejected if there are two', async () => {
       const form = new FormData();
       for (const name of ['a.jpg', 'b.jpg']) form.append('file', new Blob([new Uint8Array(photo)]), name);
       const { status, message } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
       expect([status, message]).to.deep.equal([400, 'Too many files: at most 1 allowed in one request.']);
     });
 
-    it('refuses an empty one', async () => {
+    it('is rejected if it is empty', async () => {
       const { status, message } = await convert(service.base, Buffer.alloc(0));
       expect([status, message]).to.deep.equal([400, 'The file is empty (0 bytes).']);
     });
@@ -54,7 +54,7 @@ describe('the upload', () => {
       ['name="files"; filename="a.gif"', '"files"'],
       ['filename="a.gif"', 'without a name'],
     ] as const) {
-      it(`refuses a part with ${name}, saying what it must be called`, () =>
+      it(`with ${name} is rejected with the required field name`, () =>
         refusedWith(
           400,
           `Unexpected file part ${shown}: the file part must be named "file".`,
@@ -65,16 +65,16 @@ describe('the upload', () => {
   });
 
   describe('size', () => {
-    // A BMP may be followed by anything, so that one picture can have any size.
+    // A BMP may have trailing bytes, so that one image can have any size.
     const padded = async (bytes: number) =>
       Buffer.concat([await fixture('scene.bmp'), Buffer.alloc(bytes)], bytes);
 
-    it('may be 10 MiB exactly', async () => {
+    it('of exactly 10 MiB is accepted', async () => {
       const { status, message } = await convert(service.base, await padded(10 * MIB), { format: 'png' });
       expect(status, message).to.equal(200);
     });
 
-    it('may not be one byte more', async () => {
+    it('of one byte more is rejected', async () => {
       const { status, message } = await convert(service.base, await padded(10 * MIB + 1), { format: 'png' });
       expect(status).to.equal(413);
       expect(message).to.equal('The file is too large: at most 10 MiB (10485760 bytes) allowed.');
@@ -82,7 +82,7 @@ describe('the upload', () => {
   });
 
   describe('type', () => {
-    it('is told from the bytes: a lying name and a lying declaration are no error', async () => {
+    it('is detected from the bytes, whatever the name and the declared type', async () => {
       const form = new FormData();
       form.append(
         'file',
@@ -96,16 +96,16 @@ describe('the upload', () => {
     for (const [what, content] of [
       ['text', 'hello, world'],
       ['HTML', '<!DOCTYPE html><html><body><svg></svg></body></html>'],
-      ['XML that is no SVG', '<?xml version="1.0"?><feed><svg/></feed>'],
+      ['XML other than SVG', '<?xml version="1.0"?><feed><svg/></feed>'],
       ['a PDF', '%PDF-1.7\n'],
       ['PostScript', '%!PS-Adobe-3.0 EPSF-3.0\n'],
       ['a ZIP', 'PK\u0003\u0004\u0014\u0000\u0000\u0000'],
       ["ImageMagick's own languages", 'push graphic-context\nviewbox 0 0 1 1\n'],
-      ['a program', '\u007fELF\u0002\u0001\u0001'],
-      ['a film', '\u0000\u0000\u0000\u0018ftypmp42\u0000\u0000\u0000\u0000mp42isom'],
+      ['an executable', '\u007fELF\u0002\u0001\u0001'],
+      ['a video', '\u0000\u0000\u0000\u0018ftypmp42\u0000\u0000\u0000\u0000mp42isom'],
       ['a HEIC photo', '\u0000\u0000\u0000\u0018ftypheic\u0000\u0000\u0000\u0000mif1heic'],
     ]) {
-      it(`of ${what} is refused, whatever it calls itself`, () =>
+      it(`of ${what} is rejected, whatever its name`, () =>
         refusedWith(
           415,
           'The file is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP).',
@@ -115,10 +115,10 @@ describe('the upload', () => {
     }
   });
 
-  describe('of a picture that cannot be decoded', () => {
+  describe('of a damaged image', () => {
     const starts = { png: 100, jpg: 300, gif: 60, bmp: 40, tiff: 40, avif: 200, ico: 40, webp: 30 };
     for (const [type, length] of Object.entries(starts)) {
-      it(`is answered with 400, naming the format: a ${type} cut after ${length} bytes`, async () => {
+      it(`returns 400 with the format: ${type} cut after ${length} bytes`, async () => {
         const cut = (await fixture(`scene.${type}`)).subarray(0, length);
         const { status, message } = await convert(service.base, cut, { format: 'png' });
         expect(status, message).to.equal(400);
@@ -128,7 +128,7 @@ describe('the upload', () => {
       });
     }
 
-    it('is answered with 400: an SVG that is not well-formed', async () => {
+    it('returns 400 for an SVG that is not well-formed', async () => {
       const { status, message } = await convert(
         service.base,
         Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><g>'),
@@ -146,7 +146,7 @@ describe('the upload', () => {
       }
     });
 
-    it('must be there', async () => {
+    it('must not be missing', async () => {
       const { status, message } = await sendForm(`${service.base}/convert`, { method: 'POST' });
       expect([status, message]).to.deep.equal([400, NOT_MULTIPART]);
     });
@@ -183,7 +183,7 @@ describe('the upload', () => {
       ]);
     });
 
-    it('may come in chunks of unknown length', async () => {
+    it('may be chunked, without Content-Length', async () => {
       const body = Buffer.concat([
         Buffer.from('--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n'),
         photo,
@@ -205,7 +205,7 @@ describe('the upload', () => {
       expect(status).to.equal(200);
     });
 
-    it('may wait for 100 Continue', async () => {
+    it('may be sent after 100 Continue', async () => {
       const body = Buffer.from(`${filePart('name="file"; filename="a.gif"')}--xyz--\r\n`, 'latin1');
       const lines = await talk(service.base, (send, received) => {
         if (received === '') {
@@ -217,12 +217,12 @@ describe('the upload', () => {
           send(body);
         }
       });
-      expect(lines).to.match(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 Bad Request\r\n/); // six bytes are no GIF
+      expect(lines).to.match(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 Bad Request\r\n/); // six bytes are not a GIF
     });
   });
 });
 
-/** Speaks to the server over a bare socket: `step` is called with all that was received, at first with nothing. */
+/** Exchanges data on a raw socket: calls `step` with everything received so far, at first with an empty string. */
 function talk(
   base: string,
   step: (send: (data: string | Buffer) => void, received: string) => void,

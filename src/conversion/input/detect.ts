@@ -1,17 +1,17 @@
+/** @module Detects the type of a file from its first bytes, never from its name or its declared type. */
+
 import { fileTypeFromBuffer } from 'file-type';
 import type { InputType } from '../../formats.ts';
 
-/** What a file is, from its first bytes: never from its name or its declared type. */
-
-/** Bytes that are enough for every type but an SVG with a long preamble. */
+/** Number of bytes sufficient to detect every type except an SVG with a long preamble. */
 export const DETECTION_BYTES = 4100;
-/** How much of a preamble (comments, a document type) may stand before `<svg`. */
+/** Maximum length of comments and a document type before `<svg`, in bytes. */
 const MAX_PREAMBLE_BYTES = 64 * 1024;
 
-/** A type; or a `zip` or other `archive`, which holds files; or `unknown`; or `unsure`, when more bytes could still tell. */
+/** A type, a `zip` or other `archive`, `unknown`, or `unsure` if more bytes could decide. */
 export type DetectedType = InputType | 'zip' | 'archive' | 'unknown' | 'unsure';
 
-/** What the library calls the types; an animated PNG is a PNG to every reader of PNG. */
+/** Types by the file extension that the library reports; an animated PNG is converted as PNG. */
 const TYPES_BY_EXTENSION: Readonly<Record<string, InputType>> = {
   png: 'png',
   apng: 'png',
@@ -24,15 +24,17 @@ const TYPES_BY_EXTENSION: Readonly<Record<string, InputType>> = {
   webp: 'webp',
 };
 
-/** Archives and compressed files, as the library calls them. */
+/** Archives and compressed files, by the file extension that the library reports. */
 const ARCHIVES = [
   ...['7z', 'Z', 'ace', 'ar', 'arj', 'bz2', 'cab', 'cpio', 'deb', 'gz', 'jar', 'lz', 'lz4', 'lzh'],
   ...['rar', 'rpm', 'tar', 'tar.gz', 'xar', 'xz', 'zst'],
 ];
 
 /**
- * @param head the file's first bytes
- * @param complete whether that is the whole file
+ * Detects the type of a file.
+ *
+ * @param head the first bytes of the file
+ * @param complete whether `head` is the whole file
  */
 export async function detectType(head: Uint8Array, complete: boolean): Promise<DetectedType> {
   const found = (await fileTypeFromBuffer(head))?.ext;
@@ -42,12 +44,12 @@ export async function detectType(head: Uint8Array, complete: boolean): Promise<D
   if (found !== undefined && ARCHIVES.includes(found)) return 'archive';
   if (found === 'heic' && isAvifToo(head)) return 'avif';
   if (found !== undefined && found !== 'xml') return 'unknown';
-  // The library looks at the first directory to tell cameras apart: here it is further behind.
+  // The library reads the first directory to recognise cameras' formats; in these files it is beyond `head`.
   if (found === undefined && isTiff(head)) return 'tiff';
   return detectSvg(head, complete);
 }
 
-/** A general HEIF brand (`mif1`) first, and `avif` among the compatible ones. */
+/** Checks for a general HEIF brand (`mif1`) with `avif` among the compatible brands. */
 function isAvifToo(head: Uint8Array): boolean {
   const box = Buffer.from(head.buffer, head.byteOffset, head.length);
   const brands = box.subarray(16, Math.min(box.readUInt32BE(0), 256)).toString('latin1');
@@ -57,7 +59,7 @@ function isAvifToo(head: Uint8Array): boolean {
   );
 }
 
-/** Also such as the library takes for a document, which is a ZIP inside; an empty archive has no file header. */
+/** Checks for a ZIP, including documents in ZIP containers, and empty archives, which have no file header. */
 function isZip(head: Uint8Array): boolean {
   const start = Buffer.from(head.subarray(0, 4)).toString('latin1');
   return ['PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08'].includes(start);
@@ -69,15 +71,15 @@ function isTiff(head: Uint8Array): boolean {
 }
 
 /**
- * What may stand before the root element, a piece at a time. Inside a document
- * type every character has one way to match, so that no input makes it slow.
+ * Matches one part of the preamble of an XML document. Inside a document type, every character has one way to match,
+ * so that no input causes backtracking.
  */
 const QUOTED = `"[^"]*"|'[^']*'`;
 const COMMENT = '<!--(?:(?!-->)[^])*-->';
 const SUBSET = `\\[(?:${COMMENT}|${QUOTED}|<(?!!--)|[^\\]"'<])*\\]`;
 const DOCTYPE = `<!DOCTYPE(?:${QUOTED}|${SUBSET}|[^[\\]<>"'])*>`;
 const PREAMBLE = new RegExp(`^(?:\\s+|<\\?[^]*?\\?>|${COMMENT}|${DOCTYPE})`);
-/** The root itself, with any namespace prefix. */
+/** Matches the root element with any namespace prefix. */
 const SVG_ROOT = /^<(?:[\w.-]+:)?svg[\s/>]/;
 
 function detectSvg(head: Uint8Array, complete: boolean): DetectedType {
@@ -91,7 +93,7 @@ function detectSvg(head: Uint8Array, complete: boolean): DetectedType {
   return couldGoOn && !complete && head.length < MAX_PREAMBLE_BYTES ? 'unsure' : 'unknown';
 }
 
-/** The text of an XML file from its root element on, or from what is no preamble. */
+/** Decodes the text of an XML file from its root element, or from the first part that is not a preamble. */
 export function skipXmlPreamble(head: Uint8Array): string {
   let text = decode(head);
   for (let match = PREAMBLE.exec(text); match; match = PREAMBLE.exec(text))
@@ -99,7 +101,7 @@ export function skipXmlPreamble(head: Uint8Array): string {
   return text;
 }
 
-/** XML is UTF-8 unless it starts with the mark of UTF-16. */
+/** Decodes XML as UTF-8, or as UTF-16 if it starts with a byte order mark. */
 function decode(head: Uint8Array): string {
   const [first, second] = head;
   const encoding =

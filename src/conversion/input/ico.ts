@@ -1,11 +1,11 @@
+/**
+ * @module Reduces an icon to its best image: the largest, then the one with the most bits per pixel. A broken smaller
+ * image does no harm, and an embedded PNG is converted as a PNG.
+ */
+
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
 import { WindowReader } from '../inspect/window-reader.ts';
-
-/**
- * An icon reduced to the one of its images that stands for it: the largest, then the one with the most
- * bits a pixel. So a broken smaller one does no harm, and an image that is a whole PNG is read as one.
- */
 
 interface Entry {
   readonly area: number;
@@ -17,27 +17,27 @@ interface Entry {
 const HEADER_BYTES = 6;
 const ENTRY_BYTES = 16;
 const BITMAP_HEADER = 40;
-/** 256 by 256 in 32 bits, with its mask, take a quarter of it. */
+/** Maximum size of a bitmap: four times 256 by 256 pixels of 32 bits with their mask. */
 const MAX_BITMAP_BYTES = 1024 * 1024;
 const MAX_ENTRIES = 1000;
-/** Bytes that a PNG starts with. */
+/** PNG signature. */
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 
 /**
  * Rewrites the icon at `path` as its best image.
  *
- * @returns what the file is then; an icon that makes no sense stays as it is
+ * @returns the type of the rewritten file; an invalid icon is left unchanged
  */
 export async function keepBestImage(path: string): Promise<InputType> {
   const file = await open(path);
   try {
     const bytes = new WindowReader(file);
-    const best = (await entriesOf(bytes)).reduce<Entry | undefined>(better, undefined);
+    const best = (await parseEntries(bytes)).reduce<Entry | undefined>(pickBetter, undefined);
     const { size } = await file.stat();
     if (!best || best.length < PNG.length) return 'ico';
     const { offset } = best;
     const isPng = PNG.equals(await bytes.read(offset, PNG.length));
-    // A PNG tells its end itself: some directories say more than there is, and viewers do not mind.
+    // Some directories state too large a size, which viewers ignore: a PNG marks its own end.
     const length = isPng ? Math.min(best.length, size - offset) : best.length;
     const fits = offset + length <= size;
     if (!isPng && (!fits || length < BITMAP_HEADER || length > MAX_BITMAP_BYTES)) return 'ico';
@@ -56,7 +56,7 @@ async function readWhole(file: FileHandle, offset: number, length: number): Prom
   return alphaFromMask(buffer);
 }
 
-async function entriesOf(bytes: WindowReader): Promise<Entry[]> {
+async function parseEntries(bytes: WindowReader): Promise<Entry[]> {
   const head = await bytes.read(0, HEADER_BYTES);
   const count = head.length < HEADER_BYTES ? 0 : Math.min(head.readUInt16LE(4), MAX_ENTRIES);
   const directory = Buffer.from(await bytes.read(HEADER_BYTES, count * ENTRY_BYTES));
@@ -74,18 +74,18 @@ async function entriesOf(bytes: WindowReader): Promise<Entry[]> {
   return entries;
 }
 
-/** Some writers leave the bits out of the directory: then the image's own header has them. */
+/** Reads the bits per pixel from the bitmap header, for writers that leave them out of the directory. */
 function storedBits(header: Buffer): number {
   if (header.length < 16) return 0;
   return header[0] === PNG[0] ? 32 : header.readUInt16LE(14);
 }
 
-function better(best: Entry | undefined, entry: Entry): Entry {
+function pickBetter(best: Entry | undefined, entry: Entry): Entry {
   if (!best || entry.area > best.area) return entry;
   return entry.area === best.area && entry.bits > best.bits ? entry : best;
 }
 
-/** An icon of this one image, whose sizes its own header tells. */
+/** Creates an icon of one image, with the size from the image's header. */
 function singleIcon(image: Buffer): Buffer {
   const head = Buffer.alloc(HEADER_BYTES + ENTRY_BYTES);
   head.writeUInt16LE(1, 2);
@@ -100,8 +100,8 @@ function singleIcon(image: Buffer): Buffer {
 }
 
 /**
- * 32-bit images of old icons have nothing in their fourth byte: where it is 0 throughout, the mask behind
- * the pixels, a bit each, says what is transparent, as it did before there was alpha.
+ * Sets the alpha of a 32-bit image from its mask if all alpha bytes are 0, as in icons from before alpha was supported.
+ * The mask follows the pixels, one bit each.
  */
 function alphaFromMask(image: Buffer): Buffer {
   const width = image.readInt32LE(4);

@@ -1,10 +1,10 @@
+/** @module Repairs received files that ImageMagick or libheif would reject or misread. */
+
 import { open, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { InputType } from '../../formats.ts';
 import { PROFILE_FILE } from '../plan/types.ts';
 import { keepBestImage } from './ico.ts';
-
-/** Changes in a received file, before anybody reads it, that spare the tools what they stumble over. */
 
 const REPAIRS: Partial<Record<InputType, (path: string) => Promise<InputType>>> = {
   ico: keepBestImage,
@@ -13,24 +13,28 @@ const REPAIRS: Partial<Record<InputType, (path: string) => Promise<InputType>>> 
   webp: extractWebpProfile,
 };
 
-/** @returns what the file is then */
+/**
+ * Repairs a received file in place.
+ *
+ * @returns the type of the repaired file
+ */
 export async function repairInput(path: string, type: InputType): Promise<InputType> {
   return (await REPAIRS[type]?.(path)) ?? type;
 }
 
-/** Where a BMP says how long it is, in four bytes (BITMAPFILEHEADER). */
+/** Offset of the four-byte file size in a BMP (BITMAPFILEHEADER). */
 const LENGTH_AT = 2;
 
-/** Many a BMP is wrong about its own length, and 6 refuses one that says too much; viewers do not look. */
+/** Clears the file size of a BMP. Many state a wrong one, and ImageMagick 6 rejects one larger than the file. */
 async function clearBmpFileSize(path: string): Promise<InputType> {
   await overwrite(path, LENGTH_AT, Buffer.alloc(4));
   return 'bmp';
 }
 
-/** Where an AVIF says what it is first of all (ISO/IEC 14496-12, section 4.3). */
+/** Offset of the major brand in an AVIF (ISO/IEC 14496-12, section 4.3). */
 const BRAND_AT = 8;
 
-/** Of a sequence the picture is wanted that stands for it, and libheif's older tools know no sequences. */
+/** Marks an AVIF sequence as a still image: its primary image is converted, and older libheif reads no sequences. */
 async function rebrandAvifSequence(path: string): Promise<InputType> {
   const file = await open(path);
   const { buffer } = await file.read(Buffer.alloc(4), 0, 4, BRAND_AT).finally(() => file.close());
@@ -38,14 +42,14 @@ async function rebrandAvifSequence(path: string): Promise<InputType> {
   return 'avif';
 }
 
-/** A profile larger than this is left where it is: the largest for printers have about 2 MiB. */
+/** Maximum size of a profile to extract: the largest for printers have about 2 MiB. */
 const MAX_PROFILE_BYTES = 4 * 1024 ** 2;
 
-/** ImageMagick overlooks the profile of a WebP that has frames: it gets it as a file (RFC 9649, section 2.7). */
+/** Extracts the profile of an animated WebP to a file, because ImageMagick ignores it (RFC 9649, section 2.7). */
 async function extractWebpProfile(path: string): Promise<InputType> {
   const file = await open(path);
   try {
-    // Where there is one it is the first chunk behind the file's header.
+    // A profile is the first chunk after VP8X.
     const { buffer: head } = await file.read(Buffer.alloc(38), 0, 38, 0);
     const length = head.readUInt32LE(34);
     if (head.toString('latin1', 30, 34) !== 'ICCP' || length > MAX_PROFILE_BYTES) return 'webp';

@@ -1,3 +1,5 @@
+/** @module Writes received bytes to a file while it enforces limits and detects the type. */
+
 import { appendFile, closeSync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { serviceError } from '../../errors.ts';
@@ -7,26 +9,26 @@ import { DETECTION_BYTES, detectType } from './detect.ts';
 
 const append = promisify(appendFile);
 
-/** Bytes as they come, into a file of ours, while limits are kept. */
-
+/** Types of files that can be stored. */
 export type FileType = InputType | 'zip' | 'archive';
 
+/** Options of {@link storeInput}. */
 export interface StoreOptions<T extends FileType> {
-  /** How messages name the file. */
+  /** Name of the file in error messages. */
   readonly label: string;
   readonly types: readonly T[];
-  /** How many bytes it may have, by what it is: undefined as long as that is not known. It may throw. */
+  /** Returns the maximum size in bytes for a type, or for an unknown type if undefined. May throw. */
   readonly maxBytes: (type: T | undefined) => number;
-  /** Fires when nothing more is wanted. */
+  /** Aborts the writing. */
   readonly signal: AbortSignal;
-  /** Where the bytes are counted before they are written. */
+  /** Disk space in which the bytes are reserved before they are written. */
   readonly room: Pick<RequestRoom, 'store'>;
 }
 
 /**
- * Writes a file that must not be there yet.
+ * Writes a stream to a new file.
  *
- * @throws ServiceError EMPTY_FILE, FILE_TOO_LARGE or UNSUPPORTED_TYPE as soon as the bytes tell, DISK_FULL when there
+ * @throws ServiceError EMPTY_FILE, FILE_TOO_LARGE or UNSUPPORTED_TYPE as soon as the bytes show it, DISK_FULL when there
  *   is no room for more than the request announced
  */
 export async function storeInput<T extends FileType>(
@@ -55,13 +57,13 @@ export async function storeInput<T extends FileType>(
   }
 }
 
-/** Looks at a file's first bytes as they arrive, and refuses a type that cannot be converted. */
+/** Detects the type from the first bytes as they arrive, and rejects unsupported types. */
 interface TypeDetector<T> {
-  /** @throws ServiceError UNSUPPORTED_TYPE as soon as the bytes tell */
+  /** @throws ServiceError UNSUPPORTED_TYPE as soon as the bytes show it */
   push(chunk: Buffer): Promise<void>;
-  /** The type, once it is told. */
+  /** The type, once it is detected. */
   readonly type: T | undefined;
-  /** The type of a file that has ended. */
+  /** Returns the type of the complete file. */
   end(): Promise<T>;
 }
 
@@ -87,7 +89,7 @@ function createTypeDetector<T extends InputType | 'zip' | 'archive'>(
       if (type !== undefined) return;
       head = head.length === 0 ? chunk : Buffer.concat([head, chunk]);
       if (head.length < enough) return;
-      enough = head.length * 2; // so that many small pieces are not each a reason to look again
+      enough = head.length * 2; // doubles, so that small chunks do not each repeat the detection
       await judge(false);
     },
     async end() {

@@ -2,16 +2,16 @@ import type { ImageInfo, MetadataKind, Profile } from '../plan/types.ts';
 import { classifyProfile } from './icc.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** The `meta` box, which describes the items, is near the start; real ones have about 1 KiB. */
+/** Bytes to read for the `meta` box, which describes the items: it is near the start and usually has about 1 KiB. */
 const META_BYTES = 64 * 1024;
 const MAX_ITEMS = 1000;
 
-/** Item types that are pictures of their own: coded, or put together from others (ISO/IEC 23008-12). */
+/** Item types of images: coded, or derived from other items (ISO/IEC 23008-12). */
 const IMAGE_TYPES = ['av01', 'grid', 'iden', 'iovl'];
 
 /**
- * How many pictures stand beside each other in an AVIF, which of them is the one to show, counted
- * from 1 in the order of their numbers, and what comes with it (ISO/IEC 14496-12, section 8.11).
+ * Reads the number of top-level images of an AVIF, the index of the primary one (counted from 1, in the order of the
+ * item IDs), the largest size, the colour profile and the metadata (ISO/IEC 14496-12, section 8.11).
  */
 export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const file = await bytes.read(0, META_BYTES);
@@ -39,16 +39,16 @@ export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
   };
 }
 
-/** Items that describe others (ISO/IEC 23008-12, annex A); what is not EXIF is XMP. */
+/** Metadata items (ISO/IEC 23008-12, annex A); `mime` items are assumed to be XMP. */
 const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', mime: 'xmp' };
 
 interface Box {
   readonly name: string;
-  /** Version and flags are part of it, where the box has them. */
+  /** The payload, including version and flags in a full box. */
   readonly body: Buffer;
 }
 
-/** What is in the first box of that name; of several names, each inside the one before. */
+/** Finds the payload of the first box with this name; with several names, each nested in the previous one. */
 function findBox(boxes: readonly Box[], name: string, ...deeper: string[]): Buffer | undefined {
   const body = boxes.find((box) => box.name === name)?.body;
   const [next, ...rest] = deeper;
@@ -59,7 +59,7 @@ function parseBoxes(data: Buffer): Box[] {
   const boxes: Box[] = [];
   for (let at = 0; at + 8 <= data.length && boxes.length < MAX_ITEMS; ) {
     const size = data.readUInt32BE(at);
-    if (size < 8) break; // up to the end, or 64 bits long: neither is a box that is looked for
+    if (size < 8) break; // to the end of the file, or a 64-bit size: not used by the boxes read here
     boxes.push({ name: data.toString('latin1', at + 4, at + 8), body: data.subarray(at + 8, at + size) });
     at += size;
   }
@@ -86,7 +86,7 @@ function parseItems(iinf: Buffer | undefined): Item[] {
   });
 }
 
-/** The numbers of the items that are another's thumbnail, or its transparency or depth. */
+/** Collects the IDs of items that are a thumbnail, alpha or depth of another item. */
 function auxiliaryItemIds(iref: Buffer | undefined): Set<number> {
   if (!iref) return new Set();
   const idLength = iref[0] === 0 ? 2 : 4;
@@ -95,8 +95,8 @@ function auxiliaryItemIds(iref: Buffer | undefined): Set<number> {
 }
 
 /**
- * The largest of the sizes that items have (`ispe`): whichever item that is of, all of them may be decoded,
- * and a picture that is put together from tiles is the largest itself.
+ * Finds the largest item size (`ispe`). The tools may decode any item, and an image derived from tiles is larger than
+ * its tiles.
  */
 function largestSize(iprp: Buffer | undefined): { width?: number; height?: number } {
   const sizes = propertiesIn(iprp)
@@ -112,7 +112,7 @@ function propertiesIn(iprp: Buffer | undefined): Box[] {
   return parseBoxes((iprp && findBox(parseBoxes(iprp), 'ipco')) ?? Buffer.alloc(0));
 }
 
-/** A profile that is written out; colours named by numbers are sRGB to the tools here. */
+/** Classifies the embedded ICC profile. The tools read colours given by code points (`nclx`) as sRGB. */
 function profileIn(iprp: Buffer | undefined): Profile {
   const profiles = propertiesIn(iprp)
     .filter(({ name, body }) => name === 'colr' && ['prof', 'rICC'].includes(body.toString('latin1', 0, 4)))
@@ -120,7 +120,7 @@ function profileIn(iprp: Buffer | undefined): Profile {
   return profiles.find((kind) => kind === 'other') ?? profiles[0] ?? 'none';
 }
 
-/** How many pictures the first track of a sequence has (ISO/IEC 14496-12, section 8.7.3). */
+/** Counts the frames of the first track of an image sequence (ISO/IEC 14496-12, section 8.7.3). */
 function framesIn(top: readonly Box[]): number {
   const sizes = findBox(top, 'moov', 'trak', 'mdia', 'minf', 'stbl', 'stsz');
   return readNumber(sizes, 8, 4) ?? 0;

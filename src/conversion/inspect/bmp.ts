@@ -1,15 +1,15 @@
 import type { ImageInfo } from '../plan/types.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** BITMAPINFOHEADER's length; the fields below stand in it and in all longer headers. */
+/** Length of BITMAPINFOHEADER; all longer headers begin with its fields. */
 const INFO_HEADER = 40;
 const BI_RGB = 0;
 const BI_BITFIELDS = 3;
 
-/** The header of OS/2, with sides of 16 bits. */
+/** Length of the OS/2 header BITMAPCOREHEADER, which has 16-bit dimensions. */
 const CORE_HEADER = 12;
 
-/** Size of a BMP, and whether its fourth byte is none of the picture (BITMAPINFOHEADER, biCompression). */
+/** Reads the size of a BMP, and whether its fourth byte is unused (BITMAPINFOHEADER, biCompression). */
 export async function readBmp(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const header = await bytes.read(14, 56);
   if (header.length < 20) return {};
@@ -27,7 +27,7 @@ export async function readBmp(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
   };
 }
 
-/** 16 bits a pixel, of which a mask, that longer headers have room for, says that one is transparency (BITMAPV3INFOHEADER). */
+/** Checks for 16 bits per pixel with a 1-bit alpha mask, which BITMAPV3INFOHEADER and later headers have. */
 function hasBitAlpha(header: Buffer, length: number, bits: number): boolean {
   if (bits !== 16 || length < 56 || header.length < 56 || header.readUInt32LE(16) !== BI_BITFIELDS)
     return false;

@@ -1,16 +1,16 @@
 import type { ImageInfo, MetadataKind } from '../plan/types.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** One more than any setting allows. */
+/** Maximum number of frames to read: one more than the largest MAX_FRAMES. */
 const MAX_FRAMES = 10_001;
-/** As many as a WebP can say. */
+/** Maximum loop count of a WebP. */
 const MAX_LOOP_COUNT = 65_535;
-/** Looked through at once: a picture of many small sub-blocks takes no longer than one of few. */
+/** Bytes to read at once, so that many small sub-blocks take no longer than a few large ones. */
 const READ_BYTES = 16 * 1024;
-/** How long a frame stays that says nothing about it, in milliseconds. */
+/** Delay of a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
 
-/** The animation of a GIF, from its blocks (GIF89a specification, sections 18 to 26). */
+/** Reads the size, animation and metadata of a GIF from its blocks (GIF89a specification, sections 18 to 26). */
 export async function readGif(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const screen = Buffer.from(await bytes.read(0, 13));
   if (screen.length < 13) return {};
@@ -19,35 +19,35 @@ export async function readGif(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
   const delaysMs: number[] = [];
   const metadata: MetadataKind[] = [];
   let delay = 0;
-  let plays = 1;
+  let loopCount = 1;
 
   while (delaysMs.length < MAX_FRAMES) {
     const block = await bytes.read(offset, 19);
     if (block[0] === 0x2c && block.length >= 10) {
       delaysMs.push(delay || DEFAULT_DELAY_MS);
-      // A frame may be larger than the screen it is for: its pixels have to be held all the same.
+      // A frame may be larger than the logical screen, and all its pixels are decoded.
       width = Math.max(width, block.readUInt16LE(5));
       height = Math.max(height, block.readUInt16LE(7));
       delay = 0;
       offset = await skipSubBlocks(bytes, offset + 11 + colourTableLength(block[9] as number));
     } else if (block[0] === 0x21 && block.length >= 8) {
       if (block[1] === 0xf9) delay = block.readUInt16LE(4) * 10;
-      if (isLoop(block)) plays = toLoopCount(block.readUInt16LE(16));
+      if (isLoop(block)) loopCount = toLoopCount(block.readUInt16LE(16));
       if (isXmp(block) && metadata.length === 0) metadata.push('xmp');
       offset = await skipSubBlocks(bytes, offset + 2);
     } else {
-      break; // the trailer, or nothing that makes sense
+      break; // trailer or invalid data
     }
   }
-  const facts: Omit<ImageInfo, 'type'> = { width, height, paletteKind: 'palette', profile: 'none', metadata };
-  return delaysMs.length > 1 ? { ...facts, animation: { delaysMs, loopCount: plays } } : facts;
+  const info: Omit<ImageInfo, 'type'> = { width, height, paletteKind: 'palette', profile: 'none', metadata };
+  return delaysMs.length > 1 ? { ...info, animation: { delaysMs, loopCount } } : info;
 }
 
 function colourTableLength(flags: number): number {
   return flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0;
 }
 
-/** Sub-blocks are a length byte and that many bytes; length 0 ends them. */
+/** Skips sub-blocks: a length byte and that many bytes each, terminated by length 0. */
 async function skipSubBlocks(bytes: WindowReader, from: number): Promise<number> {
   let offset = from;
   for (;;) {
@@ -67,12 +67,12 @@ function isLoop(block: Buffer): boolean {
   return block[1] === 0xff && block.length >= 19 && block.toString('latin1', 3, 14) === 'NETSCAPE2.0';
 }
 
-/** XMP specification, part 3, section 1.1.2. */
+/** Checks for an XMP application extension (XMP specification, part 3, section 1.1.2). */
 function isXmp(block: Buffer): boolean {
   return block[1] === 0xff && block.toString('latin1', 3, 14) === 'XMP DataXMP';
 }
 
-/** A GIF says how often it repeats after the first time; 0 is for ever. */
+/** Converts the repeat count of a GIF, which excludes the first playback, to a loop count; 0 means forever. */
 function toLoopCount(repeats: number): number {
   return repeats === 0 ? 0 : Math.min(repeats + 1, MAX_LOOP_COUNT);
 }

@@ -1,10 +1,10 @@
+/** @module Classifies embedded colour profiles: sRGB or other (ICC.1:2022). */
+
 import { inflateSync } from 'node:zlib';
 import type { Profile } from '../plan/types.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** What an embedded colour profile means for a picture that is to be shown as sRGB (ICC.1:2022). */
-
-/** A profile that is larger has tables for printers, and is not sRGB in its plain form. */
+/** Maximum size of a profile to classify, in bytes. Larger profiles contain lookup tables and are not plain sRGB. */
 export const MAX_PROFILE_BYTES = 64 * 1024;
 
 /** sRGB's primaries as profiles state them, adapted to D50 (IEC 61966-2-1; ICC.1, annex E). */
@@ -13,30 +13,30 @@ const PRIMARIES: Readonly<Record<string, readonly number[]>> = {
   gXYZ: [0.3851, 0.7169, 0.0971],
   bXYZ: [0.1431, 0.0606, 0.7141],
 };
-/** Profile makers round differently; the nearest other spaces are 20 times as far away. */
+/** Tolerance for rounding by profile writers; the nearest other colour spaces are 20 times as far away. */
 const PRIMARY_TOLERANCE = 0.002;
-/** Less than one step of 8 bits, so that a conversion would change next to nothing. */
+/** Less than one step of 8 bits, so that a conversion would hardly change a pixel. */
 const CURVE_TOLERANCE = 0.75 / 255;
-/** Tables stand in for exact curves in these; then the primaries do not say it all. */
+/** Lookup tables, which override primaries and curves. */
 const TABLES = ['A2B0', 'A2B1', 'A2B2'];
 const MAX_TAGS = 100;
 
-/** The profile that is stored as it is at `start`. */
+/** Classifies the uncompressed profile at `start`. */
 export async function readProfile(bytes: WindowReader, start: number, length: number): Promise<Profile> {
   if (length > MAX_PROFILE_BYTES) return 'other';
   return classifyProfile(await bytes.read(start, Math.max(0, length)));
 }
 
-/** Whether a profile is sRGB in all but name: then nothing is to be converted. */
+/** Checks whether a profile equals sRGB, so that no conversion is needed. Invalid profiles are `other`. */
 export function classifyProfile(profile: Buffer): Profile {
   try {
     return isSrgb(profile) ? 'srgb' : 'other';
   } catch {
-    return 'other'; // cut off, or nonsense: the tool that reads it will say so
+    return 'other'; // truncated or invalid: the tool reports it
   }
 }
 
-/** As {@link classifyProfile}, of a profile that PNG has compressed. */
+/** Classifies a profile that PNG has compressed, as {@link classifyProfile} does. */
 export function classifyDeflatedProfile(compressed: Buffer): Profile {
   try {
     return classifyProfile(inflateSync(compressed, { maxOutputLength: MAX_PROFILE_BYTES }));
@@ -69,7 +69,7 @@ function readTagTable(profile: Buffer): Map<string, number> {
   return new Map(Array.from({ length: count }, (_, at) => entry(at)));
 }
 
-/** Compares at every sixteenth, in steps as the eye sees them. */
+/** Compares a curve with sRGB's at every sixteenth, in the gamma-encoded scale. */
 function isSrgbCurve(profile: Buffer, at: number | undefined): boolean {
   if (at === undefined) return false;
   const curve = readCurve(profile, at);
@@ -81,7 +81,7 @@ function isSrgbCurve(profile: Buffer, at: number | undefined): boolean {
   );
 }
 
-/** A curve as a function from 0..1 to 0..1; only the kinds that sRGB is written as. */
+/** Reads a curve as a function from 0..1 to 0..1; supports only the types that encode sRGB. */
 function readCurve(profile: Buffer, at: number): ((value: number) => number) | undefined {
   const type = profile.toString('latin1', at, at + 4);
   if (type === 'para' && profile.readUInt16BE(at + 8) === 3) {
@@ -100,12 +100,12 @@ function readCurve(profile: Buffer, at: number): ((value: number) => number) | u
   };
 }
 
-/** Light to sRGB's own scale (IEC 61966-2-1). */
+/** Converts linear light to sRGB's gamma-encoded scale (IEC 61966-2-1). */
 function encode(light: number): number {
   return light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
 }
 
-/** s15Fixed16Number. */
+/** Reads an s15Fixed16Number. */
 function fixed(profile: Buffer, at: number): number {
   return profile.readInt32BE(at) / 65536;
 }

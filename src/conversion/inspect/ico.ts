@@ -1,18 +1,18 @@
 import type { ImageInfo } from '../plan/types.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** A directory and its one entry: what is behind them is the image. */
+/** Offset of the image: behind the directory and its only entry. */
 const IMAGE_AT = 6 + 16;
 
-/** How long a bitmap's own header is: from BITMAPINFOHEADER to BITMAPV5HEADER. */
-const HEADER_BYTES = { least: 40, most: 124 };
+/** Range of bitmap header lengths: from BITMAPINFOHEADER to BITMAPV5HEADER. */
+const HEADER_BYTES = { min: 40, max: 124 };
 
-/** Size of an icon that has been reduced to one bitmap; its height counts the mask, too. */
+/** Reads the size of an icon reduced to one bitmap; the stored height includes the mask. */
 export async function readIco(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const header = await bytes.read(IMAGE_AT, 12);
   if (header.length < 12) return {};
   const length = header.readUInt32LE(0);
-  if (length < HEADER_BYTES.least || length > HEADER_BYTES.most) return {}; // no bitmap: its words are no size
+  if (length < HEADER_BYTES.min || length > HEADER_BYTES.max) return {}; // not a bitmap header
   return {
     width: Math.abs(header.readInt32LE(4)),
     height: Math.abs(header.readInt32LE(8)) / 2,

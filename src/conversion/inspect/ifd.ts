@@ -1,25 +1,27 @@
+/** @module Reads image file directories (IFDs) of TIFF and EXIF (TIFF 6.0, section 2). */
+
 import type { Orientation } from '../plan/types.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** The directories that TIFF and EXIF are made of (TIFF 6.0, section 2). */
-
-/** More tags than this are overlooked: no honest file comes near. */
+/** Maximum number of tags to read per directory; real files have fewer. */
 const MAX_TAGS = 200;
 
+/** An entry of a directory. */
 export interface Tag {
-  /** The first number, when it stands in the directory itself; else where the numbers are. */
+  /** The first number if the values fit into the entry, or else the offset of the values. */
   readonly value: number;
-  /** How many numbers, or bytes, there are. */
+  /** Number of values. */
   readonly count: number;
 }
 
+/** Reads unsigned numbers of `length` bytes from a file; undefined past the end of the file. */
 export interface ReadNumber {
   (bytes: WindowReader, offset: number, length: number): Promise<number | undefined>;
-  /** The same of bytes that are there already. */
+  /** Reads an unsigned number from a buffer. */
   in(buffer: Buffer, offset: number, length: number): number;
 }
 
-/** Reads unsigned numbers in the order of bytes that a TIFF is in. */
+/** Creates a reader of unsigned numbers in the byte order of a TIFF. */
 export function createEndianReader(bigEndian: boolean): ReadNumber {
   const numberIn = (buffer: Buffer, offset: number, length: number): number => {
     if (length === 8)
@@ -33,21 +35,24 @@ export function createEndianReader(bigEndian: boolean): ReadNumber {
   return Object.assign(read, { in: numberIn });
 }
 
-/** Bytes of one number, by the type of its tag: BYTE, SHORT, LONG, and BigTIFF's LONG8. */
+/** Bytes per number by tag type: BYTE, SHORT, LONG, and BigTIFF's LONG8. */
 const NUMBER_BYTES: Readonly<Record<number, 1 | 2 | 4 | 8>> = { 1: 1, 3: 2, 4: 4, 16: 8 };
 
-/** How many bytes things take; BigTIFF only differs in that (its specification is Adobe's Technote 3, 2007). */
+/** Field sizes of a directory in bytes; BigTIFF differs only in these (Adobe, TIFF Technote 3, 2007). */
 export interface IfdLayout {
-  /** How many tags a directory has. */
+  /** Size of the number of tags. */
   readonly count: 2 | 8;
+  /** Size of a directory entry. */
   readonly entry: 12 | 20;
-  /** A place in the file, and how many values a tag has. */
+  /** Size of an offset in the file, and of the number of values. */
   readonly offset: 4 | 8;
 }
+/** Layout of TIFF 6.0 and EXIF. */
 export const CLASSIC: IfdLayout = { count: 2, entry: 12, offset: 4 };
+/** Layout of BigTIFF. */
 export const BIG: IfdLayout = { count: 8, entry: 20, offset: 8 };
 
-/** The tags of the directory at `from`, by their numbers. */
+/** Reads the tags of the directory at `from`, by tag number. */
 export async function readIfd(
   bytes: WindowReader,
   read: ReadNumber,
@@ -56,7 +61,7 @@ export async function readIfd(
 ): Promise<Map<number, Tag>> {
   const start = from + layout.count;
   const entries = Math.min((await read(bytes, from, layout.count)) ?? 0, MAX_TAGS);
-  // All of it at once: a directory is a few hundred bytes, and there may be thousands.
+  // Read the directory at once: it has a few hundred bytes, and a file may have thousands of directories.
   const directory = await bytes.read(start, entries * layout.entry);
   const tags = new Map<number, Tag>();
   for (let at = 0; at + layout.entry <= directory.length; at += layout.entry) {
@@ -68,7 +73,7 @@ export async function readIfd(
   return tags;
 }
 
-/** Of what stands in the directory itself: the first number, if all of them have room there, or where they are. */
+/** Returns the bytes to read from the value field: the first number if all values fit into it, or else an offset. */
 function widthOf(type: number, count: number, { offset }: IfdLayout): number {
   const width = NUMBER_BYTES[type] ?? offset;
   return width * count <= offset ? width : offset;
@@ -76,7 +81,7 @@ function widthOf(type: number, count: number, { offset }: IfdLayout): number {
 
 const ORIENTATION = 0x0112;
 
-/** The orientation in the EXIF that starts at `start`: a TIFF directory without a picture (EXIF 2.32, 4.5). */
+/** Reads the orientation from the EXIF at `start`: a TIFF directory without an image (EXIF 2.32, 4.5). */
 export async function readOrientation(
   bytes: WindowReader,
   start: number,
@@ -87,12 +92,12 @@ export async function readOrientation(
   return isOrientation(value) ? { orientation: value } : {};
 }
 
-/** Whether a tag's value is an orientation: the specification has 1 to 8, and files have anything. */
+/** Checks that a tag value is an orientation: the specification allows 1 to 8, files contain other values. */
 export function isOrientation(value: number | undefined): value is Orientation {
   return value !== undefined && Number.isInteger(value) && value >= 1 && value <= 8;
 }
 
-/** Some writers put JPEG's marker in front of EXIF in other formats, too. */
+/** Skips the JPEG marker that some writers put before EXIF in other formats. */
 export async function skipExifMarker(bytes: WindowReader, start: number): Promise<number> {
   const head = await bytes.read(start, 6);
   return head.toString('latin1') === 'Exif\0\0' ? start + 6 : start;

@@ -27,11 +27,13 @@ const READERS: Readonly<Record<InputType, Reader>> = {
 };
 
 /**
- * What the header of the file at `path` tells. A damaged header is no error here:
- * it tells less, and the tool that reads the file says what is wrong with it.
+ * Reads size, frames, colour and metadata from the header of the file at `path`. A damaged header is not an error:
+ * fields are missing, and the tool that decodes the file reports the damage.
+ *
+ * @throws HeaderTooComplexError if the header takes too many reads
  */
 export async function inspect(path: string, type: InputType): Promise<ImageInfo> {
-  const fd = openSync(path, ONLY_A_FILE);
+  const fd = openSync(path, OPEN_FLAGS);
   try {
     return await inspectFile(readFrom(fd), type);
   } finally {
@@ -39,8 +41,8 @@ export async function inspect(path: string, type: InputType): Promise<ImageInfo>
   }
 }
 
-/** What a tool has left may be a link out of the folder, or a pipe, which would be waited for for ever. */
-const ONLY_A_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+/** Flags for files left by a tool: refuse symbolic links out of the folder, and do not block on pipes. */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**
  * Reads the open file `fd` synchronously. The file was written a moment ago, so reading it from memory takes less time
@@ -54,7 +56,11 @@ export function readFrom(fd: number): PositionedReader {
   };
 }
 
-/** As {@link inspect}, of a file that is open. Of any bytes at all it reads little, and comes to an end. */
+/**
+ * Inspects an open file, as {@link inspect} does. The amount of reading is bounded for any content.
+ *
+ * @throws HeaderTooComplexError if the header takes too many reads
+ */
 export async function inspectFile(file: PositionedReader, type: InputType): Promise<ImageInfo> {
   return { type, ...(await READERS[type](new WindowReader(file))) };
 }

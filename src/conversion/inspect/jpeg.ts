@@ -3,7 +3,7 @@ import { MAX_PROFILE_BYTES, readProfile } from './icc.ts';
 import { readOrientation } from './ifd.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** Segments that are looked at; real files have a few dozen before their pixels. */
+/** Maximum number of segments to read; real files have a few dozen before the pixels. */
 const MAX_SEGMENTS = 1000;
 const START_OF_SCAN = 0xda;
 /** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
@@ -11,7 +11,7 @@ const UNSUPPORTED_PROCESSES = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
 
 type PartialInfo = Omit<ImageInfo, 'type'>;
 
-/** Size and colour model from the frame header, and what stands before the pixels (ITU-T T.81, B.2). */
+/** Reads size and colour model from the frame header, and metadata from the segments before the pixels (ITU-T T.81, B.2). */
 export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
   let frame: PartialInfo = {};
   let metadataInfo: PartialInfo = { profile: 'none', metadata: [] };
@@ -47,14 +47,14 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
   return frame.width === undefined ? {} : { ...frame, ...metadataInfo };
 }
 
-/** Of each kind of segment the first one counts, as viewers have it. */
-function isRepeated(told: PartialInfo, { metadata = [], profile }: PartialInfo): boolean {
-  return told.profile === undefined
-    ? (told.metadata ?? []).every((kind) => metadata.includes(kind))
+/** Checks for a repeated segment: the first of each kind counts, as in viewers. */
+function isRepeated(parsed: PartialInfo, { metadata = [], profile }: PartialInfo): boolean {
+  return parsed.profile === undefined
+    ? (parsed.metadata ?? []).every((kind) => metadata.includes(kind))
     : profile !== 'none';
 }
 
-/** Application segments, by their markers (EXIF 2.32, 4.7; XMP part 3, 1.1.3; ICC.1, B.4; IPTC in Photoshop's). */
+/** Readers of application segments by marker (EXIF 2.32, 4.7; XMP part 3, 1.1.3; ICC.1, B.4; IPTC in Photoshop's). */
 const APP_SEGMENTS: Readonly<
   Record<number, (bytes: WindowReader, start: number, length: number) => Promise<PartialInfo | undefined>>
 > = {
@@ -77,12 +77,12 @@ const APP_SEGMENTS: Readonly<
   },
 };
 
-/** SOF0 to SOF15 without DHT, JPG and DAC, which share the range. */
+/** Checks for SOF0 to SOF15, except DHT, JPG and DAC in the same range. */
 function isFrameHeader(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
 }
 
-/** TEM and the restart markers stand alone. */
+/** Checks for TEM and the restart markers, which have no length field. */
 function hasNoLength(marker: number): boolean {
   return marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
 }

@@ -3,23 +3,23 @@ import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
 import { readOrientation, skipExifMarker } from './ifd.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** Chunks that are looked at; an image cut into more is not looked through to its end. */
+/** Maximum number of chunks to read; later chunks are ignored. */
 const MAX_CHUNKS = 10_000;
 const COLOUR_TYPE = { grey: 0, palette: 3 } as const;
 
-/** A pixel of a packed screenshot takes 1 to 3 bits, one of a photo 8 and more. */
+/** Maximum bits per pixel of flat images: a compressed screenshot has 1 to 3, a photo 8 and more. */
 const MAX_FLAT_BITS_PER_PIXEL = 4;
 
-/** Chunks of which libpng takes the first and passes over others. */
-const ONCE = ['iCCP', 'eXIf', 'acTL'];
+/** Chunks of which libpng reads only the first. */
+const UNIQUE_CHUNKS = ['iCCP', 'eXIf', 'acTL'];
 
 type PartialInfo = Omit<ImageInfo, 'type'>;
 
-/** What the chunks of a PNG tell (W3C PNG, third edition, section 11). */
+/** Reads size, colours and metadata from the chunks of a PNG (W3C PNG, third edition, section 11). */
 export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
   const header = Buffer.from(await bytes.read(16, 10));
   if (header.length < 10) return {};
-  let facts: PartialInfo = {
+  let info: PartialInfo = {
     width: header.readUInt32BE(0),
     height: header.readUInt32BE(4),
     ...paletteKindOf(header[8] as number, header[9] as number),
@@ -34,12 +34,12 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
     const length = head.readUInt32BE(0);
     const name = head.toString('latin1', 4, 8);
     const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
-    if (ONCE.includes(name)) seen.add(name);
-    const metadata = [...new Set([...(facts.metadata ?? []), ...(parsed?.metadata ?? [])])];
-    facts = { ...facts, ...parsed, metadata };
+    if (UNIQUE_CHUNKS.includes(name)) seen.add(name);
+    const metadata = [...new Set([...(info.metadata ?? []), ...(parsed?.metadata ?? [])])];
+    info = { ...info, ...parsed, metadata };
     offset += 12 + length;
   }
-  return { ...facts, flat: offset * 8 < MAX_FLAT_BITS_PER_PIXEL * (facts.width ?? 0) * (facts.height ?? 0) };
+  return { ...info, flat: offset * 8 < MAX_FLAT_BITS_PER_PIXEL * (info.width ?? 0) * (info.height ?? 0) };
 }
 
 function paletteKindOf(depth: number, colourType: number): Pick<PartialInfo, 'paletteKind'> {
@@ -59,17 +59,17 @@ const CHUNKS: Readonly<
     const name = chunk.indexOf(0);
     return { profile: name < 0 ? 'other' : classifyDeflatedProfile(chunk.subarray(name + 2)) };
   },
-  // An animated PNG, whose first frame, or a picture of its own, is what readers of PNG show.
+  // An animated PNG: decoders show its first frame or its default image.
   async acTL(bytes, start) {
     const frames = await bytes.read(start, 4);
     return { hasIgnoredFrames: frames.length === 4 && frames.readUInt32BE(0) > 1 };
   },
-  iTXt: text,
-  tEXt: text,
-  zTXt: text,
+  iTXt: readText,
+  tEXt: readText,
+  zTXt: readText,
 };
 
-/** Keywords under which tools hide what PNG had no place for; "APP1" may be either, and is mostly EXIF. */
+/** Metadata by the keyword of the text chunk; "APP1" may be EXIF or XMP, and is mostly EXIF. */
 const KEYWORDS: Readonly<Record<string, MetadataKind>> = {
   'XML:com.adobe.xmp': 'xmp',
   'Raw profile type xmp': 'xmp',
@@ -78,7 +78,11 @@ const KEYWORDS: Readonly<Record<string, MetadataKind>> = {
   'Raw profile type iptc': 'iptc',
 };
 
-async function text(bytes: WindowReader, start: number, length: number): Promise<PartialInfo | undefined> {
+async function readText(
+  bytes: WindowReader,
+  start: number,
+  length: number,
+): Promise<PartialInfo | undefined> {
   const [keyword = ''] = (await bytes.read(start, Math.min(length, 80))).toString('latin1').split('\0');
   const kind = Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword] : undefined;
   return kind && { metadata: [kind] };

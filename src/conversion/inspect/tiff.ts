@@ -20,24 +20,24 @@ const METADATA: readonly { readonly tag: number; readonly kind: MetadataKind }[]
   { tag: 34665, kind: 'exif' },
   { tag: 34853, kind: 'exif' },
 ];
-/** A smaller version of another page, for quick display: bit 0 of NewSubfileType. */
+/** Bit 0 of NewSubfileType: a reduced-resolution version of another page. */
 const REDUCED = 1;
 const PHOTOMETRIC = { whiteIsZero: 0, blackIsZero: 1, palette: 3, separated: 5 } as const;
 /** CIELab, ICCLab and ITULab. */
 const LAB: readonly (number | undefined)[] = [8, 9, 10];
 const COMPRESSION = { oldJpeg: 6, jpeg: 7 } as const;
 
-/** By the version in the header. */
+/** Directory layouts by the version in the header. */
 const LAYOUTS: Readonly<Record<number, IfdLayout & { readonly firstAt: number }>> = {
   42: { ...CLASSIC, firstAt: 4 },
   43: { ...BIG, firstAt: 8 },
 };
-/** One more than any setting allows. */
+/** Maximum number of pages to read: one more than the largest MAX_FRAMES. */
 const MAX_PAGES = 10_001;
 
 type Tags = ReadonlyMap<number, Tag>;
 
-/** The pages of a TIFF, and what is special about each (TIFF 6.0, sections 2, 8, 16, 22 and 23). */
+/** Reads the pages of a TIFF and their properties (TIFF 6.0, sections 2, 8, 16, 22 and 23). */
 export async function readTiff(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const read = createEndianReader((await bytes.read(0, 1))[0] === 0x4d);
   const layout = LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
@@ -69,16 +69,16 @@ function pageOf(at: number, tags: Tags): Page {
   const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
   const compression = value(TAG.compression);
   const stored = value(TAG.orientation);
-  const orientation = isOrientation(stored) ? stored : 1; // ImageMagick refuses a file with another value
+  const orientation = isOrientation(stored) ? stored : 1; // ImageMagick rejects other values
   const [width, height] = [value(TAG.width), value(TAG.height)];
   return {
     index: at,
     ...(width !== undefined && height !== undefined && { width, height }),
     ...(photometric === PHOTOMETRIC.palette && { paletteKind: 'palette' }),
     ...(grey && bits === 1 && (value(TAG.samplesPerPixel) ?? 1) === 1 && { paletteKind: 'bilevel' }),
-    // Two and four bits: one bit, and eight, are read the right way round.
+    // Only 2 and 4 bits are inverted; 1 and 8 bits are read correctly.
     ...(photometric === PHOTOMETRIC.whiteIsZero && [2, 4].includes(bits) && { inverted: true }),
-    // Whatever its colours, such a page is read with its orientation half applied.
+    // Regardless of its colours, the decoder applies the orientation of such a page partly.
     ...(compression === COMPRESSION.jpeg && orientation > 1 && { mirroredFor: orientation }),
     ...(orientation > 1 && { orientation }),
     ...(compression === COMPRESSION.oldJpeg && { oldJpeg: true }),

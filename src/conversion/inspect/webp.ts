@@ -3,19 +3,19 @@ import { readProfile } from './icc.ts';
 import { readOrientation, skipExifMarker } from './ifd.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** Chunks that are looked at: twice as many as any setting allows frames. */
+/** Maximum number of chunks to read: twice the largest MAX_FRAMES. */
 const MAX_CHUNKS = 20_000;
-/** What viewers make of a frame that says nothing, in milliseconds. */
+/** Delay that viewers use for a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
-/** The bit of the file's header that says so. */
+/** Alpha bit in the flags of the VP8X chunk. */
 const ALPHA = 0x10;
-/** Bits of a frame's last header byte. */
+/** Flags in the last header byte of a frame: dispose to background, do not blend. */
 const DISPOSE = 1;
 const NO_BLEND = 2;
 
 type PartialInfo = Omit<ImageInfo, 'type'>;
 
-/** Size, animation and metadata of a WebP, from its chunks (RFC 9649, section 2.7). */
+/** Reads size, animation and metadata of a WebP from its chunks (RFC 9649, section 2.7). */
 export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
   const delaysMs: number[] = [];
   const frames: FrameDisposal[] = [];
@@ -39,7 +39,7 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
       firstFrame ??= areaOf(head);
     }
     facts = { ...facts, ...sizeOf(name, head) };
-    // Of each kind the first one counts (RFC 9649, sections 2.7.1.4 and 2.7.1.5).
+    // The first chunk of each kind counts (RFC 9649, sections 2.7.1.4 and 2.7.1.5).
     const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
     if (Object.hasOwn(CHUNKS, name)) seen.add(name);
     const metadata = [...new Set([...(facts.metadata ?? []), ...(parsed?.metadata ?? [])])];
@@ -48,7 +48,7 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
   }
   if (!firstFrame) return facts;
   const covers = firstFrame.width === facts.width && firstFrame.height === facts.height;
-  // Of a file with frames the tools see neither profile nor EXIF; nor does anybody turn a moving picture.
+  // The tools ignore the profile and EXIF of an animated WebP, and viewers do not rotate animations.
   const { orientation, ...rest } = facts;
   return {
     ...rest,
@@ -58,7 +58,7 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
   };
 }
 
-/** The canvas, or of a simple file its one picture (sections 2.5 to 2.7; RFC 6386, 9.1). */
+/** Reads the canvas size, or the image size of a simple file (sections 2.5 to 2.7; RFC 6386, 9.1). */
 function sizeOf(name: string, head: Buffer): PartialInfo {
   if (name === 'VP8X' && head.length >= 18) return { width: u24(head, 12) + 1, height: u24(head, 15) + 1 };
   if (name === 'VP8 ' && head.length >= 18) {
@@ -82,7 +82,7 @@ const CHUNKS: Readonly<
 
 const u24 = (buffer: Buffer, at: number): number => buffer.readUIntLE(at, 3);
 
-/** Where a frame lies; its place is stored halved, its size less one. */
+/** Reads the area of a frame: the offset is stored halved, the size minus one. */
 function areaOf(head: Buffer): Area {
   return { x: u24(head, 8) * 2, y: u24(head, 11) * 2, width: u24(head, 14) + 1, height: u24(head, 17) + 1 };
 }
