@@ -239,7 +239,7 @@ export function serviceErrorFrom<C extends ErrorCode>(
 
 /** The client left before an answer could be sent: there is nobody to tell. */
 export class ClientDisconnectedError extends Error {
-  override readonly name = 'ClientGone';
+  override readonly name = 'ClientDisconnectedError';
   constructor(options?: ErrorOptions) {
     super('the client closed the connection', options);
   }
@@ -247,5 +247,5 @@ export class ClientDisconnectedError extends Error {
 
 /** The machine cannot do what the service needs; the message says what and why. */
 export class StartupError extends Error {
-  override readonly name = 'Unusable';
+  override readonly name = 'StartupError';
 }

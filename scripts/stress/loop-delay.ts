@@ -1,11 +1,11 @@
 /**
  * @module Module for `node --import`: on exit, writes the 99th percentile of the event loop delay in ms to the file in
- * TORTURE_LOOP_FILE.
+ * STRESS_LOOP_FILE.
  */
 import { writeFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-const path = process.env.TORTURE_LOOP_FILE;
+const path = process.env.STRESS_LOOP_FILE;
 if (path) {
   const histogram = monitorEventLoopDelay({ resolution: 10 });
   histogram.enable();

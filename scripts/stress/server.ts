@@ -61,7 +61,7 @@ export async function startServer(
         RATE_LIMIT_PER_MINUTE: '0',
         LOG_LEVEL: 'info',
       },
-      ...{ TEMP_DIR: tempDir, TORTURE_LOOP_FILE: loopFile, UPLOAD_TIMEOUT_MS: '20000', ...settings },
+      ...{ TEMP_DIR: tempDir, STRESS_LOOP_FILE: loopFile, UPLOAD_TIMEOUT_MS: '20000', ...settings },
     },
   });
   running.add(child);

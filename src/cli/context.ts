@@ -12,7 +12,7 @@ export interface CliContext {
 
 /** Ends the program with a message for the user and an exit status. */
 export class CliError extends Error {
-  override readonly name = 'Refused';
+  override readonly name = 'CliError';
   readonly status: number;
   /** @param status the exit status */
   constructor(message: string, status: number) {

@@ -121,7 +121,7 @@ function moveOut(folder: string, name: string): string {
  * Makes the function that converts one file. All that it leaves on disk is the result. It removes the source's folder,
  * also when it fails.
  *
- * It throws a ServiceError that names the file, and ClientGone when its signal fires.
+ * It throws a ServiceError that names the file, and ClientDisconnectedError when its signal fires.
  */
 export function createConvert({
   toolchain,

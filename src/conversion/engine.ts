@@ -60,7 +60,7 @@ export interface EngineEvents {
 /**
  * Finds the tools, tests the policy and tidies up after dead processes.
  *
- * @throws Unusable when nothing could be converted, or not safely
+ * @throws StartupError when nothing could be converted, or not safely
  */
 export async function createConversionEngine(
   config: Config,
@@ -150,7 +150,7 @@ export async function createConversionEngine(
   }
 }
 
-/** @throws Unusable when a setting names a program that is not the tool, instead of going on without that tool */
+/** @throws StartupError when a setting names a program that is not the tool, instead of going on without that tool */
 function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Toolchain): void {
   const named = [
     { setting: 'MAGICK_BIN', path: MAGICK_BIN, tool: magick, label: 'ImageMagick 6 or 7' },

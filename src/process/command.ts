@@ -50,7 +50,7 @@ export interface CommandEnd {
 
 /** Error of a command that did not succeed. */
 export class CommandError extends Error {
-  override readonly name = 'CommandFailed';
+  override readonly name = 'CommandError';
   readonly reason: FailureReason;
   readonly #stderr: string;
   readonly exitCode: number | undefined;

@@ -22,7 +22,7 @@ const MESSAGES = {
 
 /** Reports a file that cannot be read or written. */
 export class FileError extends Error implements FileErrorCode {
-  override readonly name = 'LocalTrouble';
+  override readonly name = 'FileError';
   readonly code: string;
   constructor(code: string, message: string, cause: unknown) {
     super(message, { cause });

@@ -23,7 +23,7 @@ function waitForTurn(): Promise<void> {
 
 /** Thrown when a file takes too many reads, as only a crafted file does. */
 export class HeaderTooComplexError extends Error {
-  override readonly name = 'EndlessFile';
+  override readonly name = 'HeaderTooComplexError';
 }
 
 /** An open file, or an object with the same `read`. */

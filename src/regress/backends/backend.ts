@@ -47,5 +47,5 @@ export interface Backend {
 
 /** The backend is unavailable. The message names the backend and the cause. */
 export class BackendError extends Error {
-  override readonly name = 'NoConverter';
+  override readonly name = 'BackendError';
 }
