@@ -192,7 +192,11 @@ export function createConvert({
         const drawn = await readDrawn(source, step.rendersTo);
         checkLimits(drawn, options, limits, source.label);
         const again = drawSmaller(step.rendersTo, drawn, options);
-        if (again) todo.unshift(again);
+        if (again) {
+          // Under the system call filter, librsvg does not replace a file that is there.
+          rmSync(join(cwd, step.rendersTo), { force: true });
+          todo.unshift(again);
+        }
       }
     }
     assertNotRefused(printed.stderr);

@@ -121,7 +121,7 @@ describe("systemd's unit", () => {
       expect(unit.split('\n'), line).to.include(line);
     const settings = await readFile(join(FOLDER, 'imagemill.env'), 'utf8');
     expect(settings, 'addresses that the unit allows').to.match(/^HOST=127\.0\.0\.1$/m);
-    const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
+    const readme = await readFile(new URL('../../docs/deployment.md', import.meta.url), 'utf8');
     expect(readme).to.match(
       /^install -m 640 -g imagemill docker\/systemd\/imagemill\.env \/etc\/imagemill\.env/m,
     );

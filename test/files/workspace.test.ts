@@ -108,14 +108,14 @@ describe('workspace', () => {
       import { chmodSync } from 'node:fs';
       const { createWorkspaces } = await import('${source('workspace.ts')}');
       const workspaces = createWorkspaces('${tempDir}');
-      chmodSync(await workspaces.home(), 0o700);
-      const lock = async () => chmodSync(await workspaces.home(), 0o500);
+      chmodSync(await workspaces.root(), 0o700);
+      const lock = async () => chmodSync(await workspaces.root(), 0o500);
       const print = (error) => console.log(error.code ?? error.message, workspaces.reserved());
       await workspaces.use({ bytes: 10 }, async () => {
         await lock();
         throw new Error('of the work');
       }).catch(print);
-      chmodSync(await workspaces.home(), 0o700);
+      chmodSync(await workspaces.root(), 0o700);
       await workspaces.use({ bytes: 10 }, lock).catch(print);`;
     expect(withoutPrivileges(code)).to.equal('of the work 0\nEACCES 0\n');
   });
@@ -139,7 +139,7 @@ describe('removeFolder', () => {
     await writeFile(join(inner, 'file'), '');
     await chmod(inner, 0);
     await chmod(join(inner, '..'), 0o500);
-    const code = `await (await import('${source('remove.ts')}')).removeFolder('${join(folder, 'request')}')`;
+    const code = `await (await import('${source('workspace.ts')}')).removeFolder('${join(folder, 'request')}')`;
     expect(withoutPrivileges(code)).to.equal('');
     expect(await readdir(folder)).to.deep.equal([]);
   });

@@ -12,11 +12,14 @@ process.env.IMAGEMILL_SUITE ??= mkdtempSync(join(tmpdir(), 'imagemill-suite-'));
 const suiteFolder = process.env.IMAGEMILL_SUITE;
 
 /** Parent of the temporary folders of all services in this process. They must be empty after each test file. */
-export const servicesFolder = join(suiteFolder, `services-${process.pid}`);
+export const servicesFolder = join(suiteFolder, String(process.pid));
+
+let folders = 0;
 
 /** Creates a folder for the files of one test. */
 export async function makeTempDir(name: string): Promise<string> {
-  const folder = join(suiteFolder, 'scratch', `${name}-${process.pid}-${process.hrtime.bigint()}`);
+  folders += 1;
+  const folder = join(suiteFolder, 'scratch', `${name}-${process.pid}-${folders}`);
   await mkdir(folder, { recursive: true });
   return folder;
 }

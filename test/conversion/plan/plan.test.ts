@@ -178,11 +178,11 @@ describe('the plan', () => {
       const { steps } = plan({ type: 'svg' }, options({ format: 'jpg', width: 400, height: 300 }), SEVEN);
       expect(steps[0]).to.deep.equal({
         tool: 'rsvg',
-        args: ['-f', 'png', '-a', '-w', '400', '-h', '300', '-o', 'drawn.png'],
+        args: ['-f', 'png', '-a', '-w', '400', '-h', '300', '-o', 'rasterized.png'],
         stdin: 'in',
-        draws: 'drawn.png',
+        rendersTo: 'rasterized.png',
       });
-      expect(steps[1]?.args.join(' ')).to.include(' PNG:drawn.png ').and.not.include('-resize');
+      expect(steps[1]?.args.join(' ')).to.include(' PNG:rasterized.png ').and.not.include('-resize');
     });
   });
 
@@ -193,9 +193,9 @@ describe('the plan', () => {
 
     it('on version 6 is decoded by heif-convert first, and of several pictures the primary one is taken', () => {
       const [decode, convert] = lines({ type: 'avif', images: { count: 5, primary: 2 } }, {}, SIX);
-      expect(decode).to.equal('heif in drawn.png');
-      expect(convert).to.include(' PNG:drawn-2.png ');
-      expect(lines({ type: 'avif' }, {}, SIX)[1]).to.include(' PNG:drawn.png ');
+      expect(decode).to.equal('heif in rasterized.png');
+      expect(convert).to.include(' PNG:rasterized-2.png ');
+      expect(lines({ type: 'avif' }, {}, SIX)[1]).to.include(' PNG:rasterized.png ');
     });
   });
 
