@@ -22,7 +22,7 @@ const LISTS = Object.keys(FILTERS) as List[];
 const BOTH = Object.keys(ARCHITECTURES) as Architecture[];
 
 const programIn = (list: List, architecture: Architecture): Buffer =>
-  readFileSync(new URL(`../../assets/seccomp/${list}.${architecture}.bpf`, import.meta.url));
+  readFileSync(new URL(`../../../assets/seccomp/${list}.${architecture}.bpf`, import.meta.url));
 
 /** The kernel's struct seccomp_data. */
 function callData(audit: number, number: number, args: readonly bigint[]): Buffer {
