@@ -64,8 +64,9 @@ describe('comparing two images', () => {
   });
 
   it('returns same when only the colour of fully transparent pixels differs', () => {
+    const visible = original();
     const hide = (colour: readonly number[]): Raster => {
-      const raster = redrawn(original(), (x, y) => (x < 40 ? [...colour, 0] : pixel(original(), x, y)));
+      const raster = redrawn(visible, (x, y) => (x < 40 ? [...colour, 0] : pixel(visible, x, y)));
       expect(clearHidden(raster.data)).to.equal(true);
       return raster;
     };

@@ -67,7 +67,7 @@ async function convertOne(
       type,
       label: 'The file',
       client: CLIENT,
-      onStep: (step: Step) => steps.push(step),
+      onCommand: (step: Step) => steps.push(step),
     };
     const { path, convertedMs, notes } = await engine.convert(source, testCase.options, signal);
     return {
