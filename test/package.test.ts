@@ -24,8 +24,8 @@ describe('the npm package', () => {
     const folder = await makeTempDir('package');
     prefix = join(folder, 'prefix');
     await mkdir(prefix);
-    const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: ROOT });
-    // What the build prints comes before the JSON.
+    const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], { cwd: ROOT });
+    // Without its build, which would replace the files that other tests serve.
     const [packed] = JSON.parse(stdout.slice(stdout.indexOf('[\n'))) as [
       { filename: string; files: { path: string }[] },
     ];

@@ -16,9 +16,8 @@ const TRACES = new URL('../../traces/', import.meta.url).pathname;
 /** Console messages that do not fail a test: responses with 4xx or 5xx, and requests of the trace recorder. */
 const EXPECTED = /^Failed to load resource|^Connecting to 'blob:/;
 
-/** Shared by all suites, closed after the last. */
+/** Shared by the tests of a suite. */
 let browser: Promise<Browser> | undefined;
-after(async () => (await browser)?.close());
 
 /**
  * Creates a browser context without stored data for each test. Errors, requests to other hosts and violations of the
@@ -29,6 +28,10 @@ export function useBrowser(): {
 } {
   let context: BrowserContext | undefined;
   let troubles: string[] = [];
+  after(async () => {
+    await (await browser)?.close();
+    browser = undefined;
+  });
   afterEach(async function () {
     if (!context) return;
     const failed = this.currentTest?.state === 'failed' || troubles.length > 0;
