@@ -24,7 +24,11 @@ describe('the npm package', () => {
     const folder = await makeTempDir('package');
     prefix = join(folder, 'prefix');
     await mkdir(prefix);
-    const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], { cwd: ROOT });
+    const { stdout } = await run(
+      'npm',
+      ['pack', '--ignore-scripts', '--json', '--pack-destination', folder],
+      { cwd: ROOT },
+    );
     // Without its build, which would replace the files that other tests serve.
     const [packed] = JSON.parse(stdout.slice(stdout.indexOf('[\n'))) as [
       { filename: string; files: { path: string }[] },
