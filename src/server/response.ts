@@ -82,14 +82,21 @@ export function setServerTiming(res: Response, durations: Durations): void {
   res.setHeader('Server-Timing', entries.join(', '));
 }
 
-/** `X-Conversion-Notes`: what a result lacks, as a list of tokens; absent when there is nothing to say. */
+/** What is told of results: `X-Conversion-Notes` and `X-Conversion-Quality`, absent when there is nothing to say. */
 
-const HEADER = 'X-Conversion-Notes';
+const NOTES = 'X-Conversion-Notes';
+const QUALITY = 'X-Conversion-Quality';
 /** More numbers than this would make the header longer than some clients read. */
 const MAX_FILE_NUMBERS = 100;
 
+/** What a result lacks, as a list of tokens. */
 export function setNotes(res: Response, notes: readonly Note[]): void {
-  if (notes.length > 0) res.setHeader(HEADER, notes.join(', '));
+  if (notes.length > 0) res.setHeader(NOTES, notes.join(', '));
+}
+
+/** The quality that a result was encoded with, when its bytes were limited. */
+export function setQuality(res: Response, quality: number | undefined): void {
+  if (quality !== undefined) res.setHeader(QUALITY, quality);
 }
 
 /**
@@ -97,14 +104,27 @@ export function setNotes(res: Response, notes: readonly Note[]): void {
  * as a parameter (RFC 9651): `first-frame-only;files="0 3", alpha-flattened;files="1"`.
  */
 export function setNotesOfMany(res: Response, notes: readonly (readonly Note[])[]): void {
-  const places = new Map<Note, number[]>();
-  for (const [place, tokens] of notes.entries()) {
+  setOfMany(res, NOTES, notes);
+}
+
+/** The qualities of several files, in the same way: `80;files="0 3", 42;files="1"`. */
+export function setQualityOfMany(res: Response, qualities: readonly (number | undefined)[]): void {
+  setOfMany(
+    res,
+    QUALITY,
+    qualities.map((quality) => (quality === undefined ? [] : [quality])),
+  );
+}
+
+function setOfMany(res: Response, name: string, said: readonly (readonly (string | number)[])[]): void {
+  const places = new Map<string | number, number[]>();
+  for (const [place, tokens] of said.entries()) {
     for (const token of tokens) places.set(token, [...(places.get(token) ?? []), place]);
   }
   const items = [...places].map(([token, files]) =>
     files.length > MAX_FILE_NUMBERS ? token : `${token};files="${files.join(' ')}"`,
   );
-  if (items.length > 0) res.setHeader(HEADER, items.join(', '));
+  if (items.length > 0) res.setHeader(name, items.join(', '));
 }
 
 /** An ASCII stand-in for clients that cannot read `filename*`. A name is cut before it is normalized. */

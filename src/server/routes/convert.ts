@@ -9,7 +9,7 @@ import { OUTPUTS } from '../../formats.ts';
 import { clientKey } from '../client-key.ts';
 import type { ReceivedFile } from '../intake.ts';
 import { setLogFields } from '../request-log.ts';
-import { disconnectSignal, sendResult, setNotes, setServerTiming } from '../response.ts';
+import { disconnectSignal, sendResult, setNotes, setQuality, setServerTiming } from '../response.ts';
 import { expectedBytes, receiveUpload, type UploadOptions } from '../upload.ts';
 
 export interface ConvertRouteDeps {
@@ -50,6 +50,7 @@ export function convertRoute({ workspaces, convert, parse, limits }: ConvertRout
       if (signal.aborted) throw new ClientDisconnectedError();
       setServerTiming(res, { upload: uploadedMs, queue: result.queuedMs, convert: result.convertedMs });
       setNotes(res, result.notes);
+      setQuality(res, result.quality);
       const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;
       await sendResult(res, result, name, { format, stallMs: limits.timeoutMs, room });
     });
