@@ -186,6 +186,8 @@ export function createConvert({
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
       const stdin = step.stdin !== undefined && { stdin: moveOutOnce(movedOut, cwd, step.stdin) };
       const limit = Math.min(left, timeoutFor(step).ms);
+      // GLib replaces an existing file by way of fchown and fchmod, which the filter of system calls refuses.
+      if (step.rendersTo) rmSync(join(cwd, step.rendersTo), { recursive: true, force: true });
       try {
         const memory = step.tool === 'rsvg' ? { memoryBytes: SVG_MAX_MEMORY } : {};
         const output = await run({

@@ -178,7 +178,7 @@ describe('max_bytes', () => {
 
 describe('the encodes for max_bytes', () => {
   it('are six at most, and the picture is decoded once', async () => {
-    const mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    const engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
     try {
       for (const [type, maxBytes] of [
         ['jpg', 700],
@@ -186,14 +186,14 @@ describe('the encodes for max_bytes', () => {
         ['avif', 600],
         ['gif', 100],
       ] as const) {
-        const workspace = await mill.workspaces.open();
+        const workspace = await engine.workspaces.open();
         const folder = await workspace.folder('file');
         await cp(fixturePath(type === 'gif' ? 'moving.gif' : `scene.${type}`), join(folder, INPUT_FILE));
         const steps: Step[] = [];
-        const onStep = (step: Step) => void steps.push(step);
+        const onCommand = (step: Step) => void steps.push(step);
         const options = { format: 'webp', quality: 100, stripMetadata: true, maxBytes } as const;
-        const source = { folder, type, label: 'The file', onStep };
-        await mill.convert(source, options, new AbortController().signal).catch(() => {});
+        const source = { folder, type, label: 'The file', onCommand };
+        await engine.convert(source, options, new AbortController().signal).catch(() => {});
         const reads = steps.filter(
           ({ args, stdin }) => stdin === 'in' || args.some((arg) => /(^|:)in(\[|$)/.test(arg)),
         );
@@ -203,7 +203,7 @@ describe('the encodes for max_bytes', () => {
         await workspace.remove();
       }
     } finally {
-      await mill.close();
+      await engine.close();
     }
   });
 

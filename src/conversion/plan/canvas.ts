@@ -1,7 +1,7 @@
 import { OUTPUTS } from '../../formats.ts';
 import { cropOffset, type Fitting, gravityName, type Offset, padOffset } from './fit.ts';
-import { type Size, trustedFitting } from './size.ts';
-import type { PlanContext } from './types.ts';
+import { trustedFitting } from './size.ts';
+import type { PlanContext, Size } from './types.ts';
 
 /**
  * How a resized picture gets the size of the box: `cover` cuts, `contain` adds. Where the size is not known for sure,

@@ -1,6 +1,6 @@
 import type { OutputType } from '../../formats.ts';
-import { fittings, peakRasterSize, type Size } from './size.ts';
-import type { Plan, PlanContext } from './types.ts';
+import { fittings, peakRasterSize } from './size.ts';
+import type { Plan, PlanContext, Size } from './types.ts';
 
 /**
  * How many bytes a pixel of a result takes at most. Measured on noise in 8 bits a channel at quality 100, with

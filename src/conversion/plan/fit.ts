@@ -1,5 +1,4 @@
-import type { Size } from './size.ts';
-import type { ConvertOptions, Fit, Position } from './types.ts';
+import type { ConvertOptions, Fit, Position, Size } from './types.ts';
 
 /**
  * How a picture is put into the box of width and height, with the meaning and the rounding of sharp: ResolveShrink,

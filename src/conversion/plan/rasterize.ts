@@ -1,6 +1,13 @@
 import { cropOffset, padOffset } from './fit.ts';
-import { drawnSides, fittings, type Size } from './size.ts';
-import { type ConvertOptions, type ImageInfo, INPUT_FILE, type PlanContext, type Step } from './types.ts';
+import { drawnSides, fittings } from './size.ts';
+import {
+  type ConvertOptions,
+  type ImageInfo,
+  INPUT_FILE,
+  type PlanContext,
+  type Size,
+  type Step,
+} from './types.ts';
 
 /** How librsvg draws an SVG, at the size that the fit needs and never larger than asked for. Pure. */
 

@@ -1,12 +1,7 @@
 import type { InputType } from '../../formats.ts';
 import { type Fitting, fitInto } from './fit.ts';
 import { keepsAllFrames, selectedPages } from './selection.ts';
-import type { ConvertOptions, ImageInfo, PlanContext } from './types.ts';
-
-export interface Size {
-  readonly width: number;
-  readonly height: number;
-}
+import type { ConvertOptions, ImageInfo, PlanContext, Size } from './types.ts';
 
 /**
  * The largest picture that a conversion has to hold in memory before it is resized, in pixels: what is stored, or of an

@@ -85,6 +85,12 @@ interface Animation {
   readonly frames?: readonly FrameDisposal[];
 }
 
+/** In pixels. */
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
 /** In pixels, from the top left. */
 export interface Area {
   readonly x: number;
@@ -140,7 +146,7 @@ export const POSITIONS = [
 ] as const;
 export type Position = (typeof POSITIONS)[number];
 
-export type AllOrFirst = 'all' | 'first';
+type AllOrFirst = 'all' | 'first';
 
 /** What a result has lost, or what was wrong with what it was made from; clients get them as they are. */
 export type Note =

@@ -97,7 +97,7 @@ describe('the header', () => {
     expect(await inspect(fixturePath('pages.tiff'), 'tiff')).to.deep.include({
       width: 48,
       height: 32,
-      pages: [0, 1, 2].map((at) => ({ at, width: 48, height: 32, profile: 'none' })),
+      pages: [0, 1, 2].map((index) => ({ index, width: 48, height: 32, profile: 'none' })),
     });
     const pyramid = await sharp(await fixture('scene.png'))
       .resize(1200)

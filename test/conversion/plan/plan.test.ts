@@ -203,7 +203,7 @@ describe('the plan', () => {
         'rsvg -f png -w 200 -h 100 --page-width 100 --page-height 100 --left=-100 --top=0 -o image.png',
       ]);
       expect(drawn({ fit: 'fill' })).to.deep.equal(['rsvg -f png -w 100 -h 100 -o image.png']);
-      expect(drawn({ fit: 'contain' })[0]).to.equal('rsvg -f png -a -w 100 -h 100 -o drawn.png');
+      expect(drawn({ fit: 'contain' })[0]).to.equal('rsvg -f png -w 100 -h 50 -o rasterized.png');
       expect(drawn({ fit: 'contain' })[1]).to.include('-gravity Center -extent 100x100');
       expect(drawn({ fit: 'contain', format: 'pdf' })).to.deep.equal([
         'rsvg -f pdf --dpi-x 72 --dpi-y 72 -w 100 -h 50 --page-width 100 --page-height 100 --left=0 --top=25 -o image.pdf',
@@ -218,6 +218,7 @@ describe('the plan', () => {
       for (const fit of ['inside', 'contain', 'fill'] as const)
         expect(measures({ type: 'svg' }, { fit }), fit).to.equal(false);
       expect(measures({ type: 'svg', width: 1, height: 1 }, { fit: 'cover' })).to.equal(false);
+      expect(measures({ type: 'svg', width: 1, height: 1, styled: true }, { fit: 'cover' })).to.equal(true);
       expect(measures({ type: 'gif' }, { fit: 'cover' })).to.equal(false);
     });
   });
@@ -313,11 +314,11 @@ describe('the plan', () => {
       const { steps } = plan({ type: 'svg' }, options({ format: 'jpg', width: 400, height: 300 }), SEVEN);
       expect(steps[0]).to.deep.equal({
         tool: 'rsvg',
-        args: ['-f', 'png', '-a', '-w', '400', '-h', '300', '-o', 'drawn.png'],
+        args: ['-f', 'png', '-a', '-w', '400', '-h', '300', '-o', 'rasterized.png'],
         stdin: 'in',
-        draws: 'drawn.png',
+        rendersTo: 'rasterized.png',
       });
-      expect(steps[1]?.args.join(' ')).to.include(' PNG:drawn.png ').and.not.include('-resize');
+      expect(steps[1]?.args.join(' ')).to.include(' PNG:rasterized.png ').and.not.include('-resize');
     });
   });
 
@@ -328,9 +329,9 @@ describe('the plan', () => {
 
     it('on version 6 is decoded by heif-convert first, and of several pictures the primary one is taken', () => {
       const [decode, convert] = lines({ type: 'avif', images: { count: 5, primary: 2 } }, {}, SIX);
-      expect(decode).to.equal('heif in drawn.png');
-      expect(convert).to.include(' PNG:drawn-2.png ');
-      expect(lines({ type: 'avif' }, {}, SIX)[1]).to.include(' PNG:drawn.png ');
+      expect(decode).to.equal('heif in rasterized.png');
+      expect(convert).to.include(' PNG:rasterized-2.png ');
+      expect(lines({ type: 'avif' }, {}, SIX)[1]).to.include(' PNG:rasterized.png ');
     });
   });
 
