@@ -15,7 +15,7 @@ import {
 } from './context.ts';
 import { fileErrorFrom, systemReason, toFileError } from './convert/file-errors.ts';
 import { findInputs, STDIN } from './convert/inputs.ts';
-import { checkTogether, type Flags, parseOptions } from './convert/options.ts';
+import { assertCompatible, type Flags, parseOptions } from './convert/options.ts';
 import { createReport, type Done, MAX_LABEL_LENGTH, type Report } from './convert/report.ts';
 import { type Job, type OutputJob, resolveOutputs, resolveTarget, STDOUT } from './convert/targets.ts';
 import { assertWritable, writeOutput } from './convert/write-output.ts';
@@ -34,7 +34,7 @@ export async function convert(words: readonly string[], flags: Flags, { env }: C
   const config = loadSettings(env);
   const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags);
   const target = await resolveTarget(flags.output, words, format);
-  checkTogether({ ...options, format: target.format });
+  assertCompatible({ ...options, format: target.format });
   const { json = false, quiet = false, force = false } = flags;
   refuseTerminals(words, target.kind === 'stdout', json);
 

@@ -4,15 +4,15 @@ import type { VerifiedOutput } from './output/verify.ts';
 import type { ConvertOptions } from './plan/types.ts';
 import { searchQuality } from './search-quality.ts';
 
-/** A result that has no more bytes than it may have. */
+/** Keeps a result within its limit of bytes. */
 
 /**
- * Encodes once, or, when the bytes are limited, as often as it takes to find the best quality. What is not the result is
- * removed.
+ * Encodes once. If the bytes are limited, encodes at several qualities, keeps the best result that fits and removes the
+ * others.
  *
  * @param label how messages name the file
- * @param first decodes the picture and encodes it as the options say
- * @param again encodes the same picture at another quality
+ * @param first decodes the image and encodes it with these options
+ * @param again encodes the same image at another quality
  * @throws ServiceError with status 400 when no quality makes the result small enough
  */
 export async function encodeWithin(

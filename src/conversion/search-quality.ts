@@ -1,11 +1,11 @@
 /**
- * Finds the quality at which a result has no more bytes than it may have. The logarithm of the bytes is nearly a straight
- * line over the quality, so that two or three encodes mostly do.
+ * Finds the quality at which a result is within its limit of bytes. The logarithm of the bytes is nearly linear in the
+ * quality, so two or three encodes are usually enough.
  */
 
-/** The lowest quality that the search goes down to: below it, too little is left of a picture. */
+/** The lowest quality that the search tries. Below it, images are not usable. */
 export const MIN_QUALITY = 10;
-/** The most encodes of one picture. */
+/** The maximum number of encodes of one image. */
 export const MAX_ENCODES = 6;
 
 /** A result of at least this share of the bytes is as good as found. */

@@ -23,7 +23,7 @@ describe('fit, position and enlarge', () => {
     return sharp(data, { raw: { width, height, channels: 3 } });
   }
 
-  interface Wish {
+  interface FitRequest {
     readonly fit: keyof FitEnum;
     readonly width: number;
     readonly height: number;
@@ -32,19 +32,26 @@ describe('fit, position and enlarge', () => {
     readonly background?: string;
   }
 
-  const bySharp = async (file: Buffer, { enlarge = false, background, ...wish }: Wish): Promise<Pixels> => {
+  const bySharp = async (
+    file: Buffer,
+    { enlarge = false, background, ...request }: FitRequest,
+  ): Promise<Pixels> => {
     const image = sharp(file).autoOrient();
     const padding = background ?? { r: 0, g: 0, b: 0, alpha: 0 };
     return decode(
       await image
-        .resize({ ...wish, background: padding, withoutEnlargement: !enlarge })
+        .resize({ ...request, background: padding, withoutEnlargement: !enlarge })
         .png()
         .toBuffer(),
     );
   };
 
-  const byService = async (file: Buffer, wish: Wish, format: OutputType = 'png'): Promise<Pixels> => {
-    const fields = Object.entries(wish).map(([name, value]) => [name, String(value)]);
+  const byService = async (
+    file: Buffer,
+    request: FitRequest,
+    format: OutputType = 'png',
+  ): Promise<Pixels> => {
+    const fields = Object.entries(request).map(([name, value]) => [name, String(value)]);
     const answer = await convert(service.base, file, { format, ...Object.fromEntries(fields) });
     expect(answer.status, answer.message).to.equal(200);
     return decode(answer.body, format);
@@ -53,9 +60,9 @@ describe('fit, position and enlarge', () => {
   /** In dB. One pixel aside are below 30. */
   const LEAST = 34;
 
-  const expectSame = async (file: Buffer, wish: Wish): Promise<void> => {
-    const [ours, theirs] = await Promise.all([byService(file, wish), bySharp(file, wish)]);
-    const what = JSON.stringify(wish);
+  const expectSame = async (file: Buffer, request: FitRequest): Promise<void> => {
+    const [ours, theirs] = await Promise.all([byService(file, request), bySharp(file, request)]);
+    const what = JSON.stringify(request);
     expect([ours.width, ours.height], what).to.deep.equal([theirs.width, theirs.height]);
     expect(difference(ours, theirs).psnr, what).to.be.greaterThan(LEAST);
   };
@@ -111,8 +118,8 @@ describe('fit, position and enlarge', () => {
     for (const [kind, write] of Object.entries(kinds)) {
       const file = await write(waves(1200, 800)).toBuffer();
       for (const fit of ['cover', 'contain', 'fill'] as const) {
-        const wish = { fit, width: 100, height: 100, position: 'right top' } as const;
-        const [ours, theirs] = await Promise.all([byService(file, wish), bySharp(file, wish)]);
+        const request = { fit, width: 100, height: 100, position: 'right top' } as const;
+        const [ours, theirs] = await Promise.all([byService(file, request), bySharp(file, request)]);
         expect([ours.width, ours.height], `${kind} ${fit}`).to.deep.equal([theirs.width, theirs.height]);
         expect(difference(ours, theirs).psnr, `${kind} ${fit}`).to.be.greaterThan(30);
       }
@@ -244,7 +251,7 @@ describe('fit, position and enlarge', () => {
         `<svg xmlns="http://www.w3.org/2000/svg" ${root}><rect width="40" height="20" fill="red"/>${lines.join('')}</svg>`,
       );
     };
-    const WISHES: readonly Wish[] = [
+    const REQUESTS: readonly FitRequest[] = [
       { fit: 'cover', width: 400, height: 400, position: 'left' },
       { fit: 'cover', width: 800, height: 100, position: 'bottom' },
       { fit: 'contain', width: 400, height: 400, position: 'top' },
@@ -256,11 +263,11 @@ describe('fit, position and enlarge', () => {
         const large = await sharp(drawing(SIZES['a viewBox'] as string), { density: 96 * 40 })
           .png()
           .toBuffer();
-        for (const wish of WISHES) {
+        for (const request of REQUESTS) {
           for (const format of ['png', 'webp', 'pdf'] as const) {
-            const ours = await byService(drawing(root), { ...wish }, format);
-            const theirs = await bySharp(large, wish);
-            const name = `${wish.fit} in ${format}`;
+            const ours = await byService(drawing(root), { ...request }, format);
+            const theirs = await bySharp(large, request);
+            const name = `${request.fit} in ${format}`;
             expect([ours.width, ours.height], name).to.deep.equal([theirs.width, theirs.height]);
             const limit = format === 'webp' ? 18 : 24;
             expect(difference(onGrey(ours, 255), onGrey(theirs, 255)).psnr, name).to.be.greaterThan(limit);

@@ -45,7 +45,7 @@ const schema = z.object({
   jobs: integer(1, 1024).optional(),
 });
 
-/** @throws Refused naming every wrong value, with status 2 */
+/** @throws CliError naming every wrong value, with status 2 */
 export function parseOptions(flags: Flags): CliOptions {
   const result = schema.safeParse(flags);
   if (result.success) {
@@ -55,21 +55,21 @@ export function parseOptions(flags: Flags): CliOptions {
   }
   const lines = result.error.issues.map(({ path, message }) => {
     const name = String(path[0]) as keyof Flags;
-    return serviceError('FIELD_INVALID', flagOf(name), sanitizeForDisplay(String(flags[name])), message)
+    return serviceError('FIELD_INVALID', flagName(name), sanitizeForDisplay(String(flags[name])), message)
       .message;
   });
   throw new CliError(lines.join('\n'), 2);
 }
 
-/** @throws Refused naming the option that makes no sense beside the others, with status 2 */
-export function checkTogether(options: ConvertOptions): void {
+/** @throws CliError naming the option that makes no sense beside the others, with status 2 */
+export function assertCompatible(options: ConvertOptions): void {
   const conflict = conflictIn(options);
   if (!conflict) return;
   const { field, value, expected } = conflict;
-  throw new CliError(serviceError('FIELD_INVALID', flagOf(field), value, expected).message, 2);
+  throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message, 2);
 }
 
 /** `maxBytes` and `max_bytes` are both `--max-bytes`. */
-function flagOf(name: string): string {
+function flagName(name: string): string {
   return `--${name.replace(/_|(?=[A-Z])/g, '-').toLowerCase()}`;
 }

@@ -4,7 +4,7 @@ import { trustedFitting } from './size.ts';
 import type { PlanContext, Size } from './types.ts';
 
 /**
- * How a resized picture gets the size of the box: `cover` cuts, `contain` adds. Where the size is not known for sure,
+ * How a resized image gets the size of the box: `cover` cuts, `contain` adds. Where the size is not known for sure,
  * ImageMagick finds the place by gravity, which differs from it by one pixel at most. Pure.
  */
 

@@ -15,7 +15,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   png: (job) => ['-depth', '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
   jpg: (job) => [
     ...['-sampling-factor', '4:2:0', '-quality', String(job.options.quality)],
-    ...(pixelsOfResult(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),
+    ...(resultPixels(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),
   ],
   // Dithered, even a picture of few colours would lose some: 48 dB instead of none, and 100 ms more a frame.
   gif(job) {
@@ -35,7 +35,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
 const MANY_PIXELS = 500_000;
 
 /** Of the first frame or page; 0 when it is not known. */
-function pixelsOfResult(job: PlanContext): number {
+function resultPixels(job: PlanContext): number {
   const { width, height } = fittings(job)[0]?.result ?? { width: 0, height: 0 };
   return width * height;
 }

@@ -1,7 +1,7 @@
 import type { ConvertOptions, Fit, Position, Size } from './types.ts';
 
 /**
- * How a picture is put into the box of width and height, with the meaning and the rounding of sharp: ResolveShrink,
+ * How an image is put into the box of width and height, with the meaning and the rounding of sharp: ResolveShrink,
  * CalculateCrop and CalculateEmbedPosition in its sources (sharp 0.35, src/common.cc). Pure.
  */
 
@@ -54,7 +54,7 @@ const ANCHORS: Readonly<Record<Position, Offset>> = {
   'left top': { x: 0, y: 0 },
 };
 
-/** The sizes that a picture of this size gets on its way. Without `enlarge`, no side grows. */
+/** Returns the sizes that an image of this size gets on its way. Without `enlarge`, no side grows. */
 export function fitInto({ width, height }: Size, box: Box): Fitting {
   const { scale, side } = FIT_RULES[box.fit ?? 'inside'];
   const [x, y] = sideScales({ width, height }, box);
@@ -80,7 +80,7 @@ function scaleSide(side: number, scale: number): number {
   return Math.max(1, Math.floor(side * scale + 0.5));
 }
 
-/** The box as a geometry of ImageMagick, for pictures whose size is not known. */
+/** The box as a geometry of ImageMagick, for images whose size is not known. */
 export function boxGeometry({ width, height, fit = 'inside', enlarge }: Box): string {
   return `${width ?? ''}x${height ?? ''}${FIT_RULES[fit].flag}${enlarge ? '' : '>'}`;
 }

@@ -52,7 +52,7 @@ const DEFAULTS: Options = {
 export const MAX_DIMENSION = 16_384;
 const KILOBYTE = 1024;
 /** The most that the API takes, in units of 1024 bytes. */
-export const MOST_KILOBYTES = 2 ** 21;
+export const MAX_KILOBYTES = 2 ** 21;
 const MEMORY = 'imagemill.choices';
 
 export const options = signal<Options>(atStart());
@@ -98,7 +98,7 @@ function choicesOf(said: URLSearchParams): Options {
     const value = said.get(name) ?? '';
     return Object.hasOwn(words, value) ? (value as T) : usual;
   };
-  const maxBytes = Number(whole('max_bytes', MOST_KILOBYTES * KILOBYTE));
+  const maxBytes = Number(whole('max_bytes', MAX_KILOBYTES * KILOBYTE));
   return {
     format: parseOutputType(said.get('output_format') ?? said.get('format') ?? '') ?? DEFAULTS.format,
     quality: Number(whole('quality', 100)) || DEFAULTS.quality,

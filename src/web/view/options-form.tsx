@@ -9,7 +9,7 @@ import {
   hasBox,
   hasPosition,
   MAX_DIMENSION,
-  MOST_KILOBYTES,
+  MAX_KILOBYTES,
   options,
   POSITIONS,
   setOptions,
@@ -69,7 +69,7 @@ export function OptionsForm() {
           label="Max width"
           name="width"
           unit="px"
-          most={MAX_DIMENSION}
+          max={MAX_DIMENSION}
           value={width}
           onChange={(value) => setOptions({ width: value })}
         />
@@ -77,7 +77,7 @@ export function OptionsForm() {
           label="Max height"
           name="height"
           unit="px"
-          most={MAX_DIMENSION}
+          max={MAX_DIMENSION}
           value={height}
           onChange={(value) => setOptions({ height: value })}
         />
@@ -130,7 +130,7 @@ function More() {
             label="Max file size"
             name="max_kilobytes"
             unit="KB"
-            most={MOST_KILOBYTES}
+            max={MAX_KILOBYTES}
             value={maxKilobytes}
             onChange={(value) => setOptions({ maxKilobytes: value })}
           />
@@ -185,13 +185,13 @@ interface NumberProps {
   label: string;
   name: string;
   unit: string;
-  most: number;
+  max: number;
   value: string;
   onChange: (value: string) => void;
 }
 
 /** A limit. The browser says what is wrong with it, and sends no form until that is right. */
-function NumberField({ label, name, unit, most, value, onChange }: NumberProps) {
+function NumberField({ label, name, unit, max, value, onChange }: NumberProps) {
   return (
     <label class="field">
       <span class="label">{label}</span>
@@ -201,7 +201,7 @@ function NumberField({ label, name, unit, most, value, onChange }: NumberProps) 
           inputMode="numeric"
           name={name}
           min="1"
-          max={most}
+          max={max}
           step="1"
           placeholder="any"
           value={value}
