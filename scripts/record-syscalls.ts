@@ -18,7 +18,7 @@ import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
 import { detectType } from '../src/conversion/input/detect.ts';
 import type { ConvertOptions } from '../src/conversion/plan/types.ts';
-import { INPUT_TYPES, type InputType, OUTPUT_TYPES } from '../src/formats.ts';
+import type { InputType } from '../src/formats.ts';
 
 /** The tools, at the places where Debian has them. */
 const TOOLS = [
@@ -27,8 +27,13 @@ const TOOLS = [
   '/usr/bin/rsvg-convert',
   '/usr/bin/heif-convert',
   '/usr/bin/img2webp',
+  '/usr/bin/djxl',
+  '/usr/bin/cjxl',
+  '/usr/bin/avifenc',
 ];
-const FIXTURES = ['images', 'traps'].map((name) => new URL(`../fixtures/${name}`, import.meta.url).pathname);
+const FIXTURES = ['images', 'traps', 'extra'].map(
+  (name) => new URL(`../fixtures/${name}`, import.meta.url).pathname,
+);
 
 /** How the fixtures are converted to each output. A `client` has a process that waits for images do it. */
 const VARIANTS: readonly (Omit<ConvertOptions, 'format'> & { readonly client?: string })[] = [
@@ -65,13 +70,16 @@ async function makeTracedTools(): Promise<void> {
 }
 
 async function convertEverything(folders: readonly string[]): Promise<void> {
-  const settings = { PATH: tracedTools, TEMP_DIR: join(folder, 'work'), SANDBOX: 'off', CONCURRENCY: '1' };
+  const settings = {
+    ...{ PATH: tracedTools, TEMP_DIR: join(folder, 'work'), SANDBOX: 'off', CONCURRENCY: '1' },
+    ...{ EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all' },
+  };
   const config = loadConfig({ ...settings, CONVERT_TIMEOUT_MS: '120000' });
   const mill = await createConversionEngine(config, pino({ level: 'fatal' }, pino.destination(2)));
   for (const path of folders.flatMap((from) => readdirSync(from).map((name) => join(from, name)))) {
     const verdict = path.endsWith('.json') ? 'unknown' : await detectType(readFileSync(path), true);
-    if (!INPUT_TYPES.includes(verdict as InputType)) continue;
-    for (const format of OUTPUT_TYPES) {
+    if (!mill.capabilities.inputs.includes(verdict as InputType)) continue;
+    for (const format of mill.capabilities.outputs) {
       for (const { client, ...options } of VARIANTS) {
         const workspace = await mill.workspaces.open();
         const job = await workspace.folder('image');

@@ -2,6 +2,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
+import { extrasOf, typesInForce } from '../conversion/extras.ts';
 import { storeInput } from '../conversion/input/store.ts';
 import { type ConvertOptions, INPUT_FILE } from '../conversion/plan/types.ts';
 import { StartupError } from '../errors.ts';
@@ -32,14 +33,15 @@ const CLIENT = 'command line';
  */
 export async function convert(words: readonly string[], flags: Flags, { env }: CliContext): Promise<number> {
   const config = loadSettings(env);
-  const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags);
-  const target = await resolveTarget(flags.output, words, format);
+  const { inputs: types, outputs } = typesInForce(extrasOf(config));
+  const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags, outputs);
+  const target = await resolveTarget(flags.output, words, format, outputs);
   const { json = false, quiet = false, force = false } = flags;
   refuseTerminals(words, target.kind === 'stdout', json);
 
   const stop = abortOnSignals();
   const results = target.kind === 'folder' ? target.path : undefined;
-  const inputs = await findInputs(words, results, stop.signal);
+  const inputs = await findInputs(words, results, stop.signal, types);
   const planned = resolveOutputs(inputs, target);
   const { log, warnings } = createWarningCollector();
   // One more is under way than converts, so that a result is put in its place meanwhile.

@@ -7,6 +7,7 @@ import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts'
 import type { Output, RunCommand } from '../process/command.ts';
 import type { ConversionQueue } from '../process/queue.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
+import { readDecoded } from './input/decoded.ts';
 import { repairInput } from './input/repair.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
@@ -18,10 +19,12 @@ import {
   invalidOutput,
   isProfileError,
   toServiceError,
+  UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
+import { decodingOf } from './plan/decoding.ts';
 import { bytesOnDisk } from './plan/disk-estimate.ts';
-import { isMisreadByMagick, plan } from './plan/index.ts';
+import { isMisreadByMagick, plan, toolsFor } from './plan/index.ts';
 import { drawSmaller } from './plan/rasterize.ts';
 import {
   type ConvertOptions,
@@ -30,6 +33,7 @@ import {
   type Note,
   type Plan,
   type Step,
+  type ToolContext,
 } from './plan/types.ts';
 
 /** One file, from the bytes that were received to the bytes that are sent. */
@@ -84,6 +88,7 @@ export interface ConvertDeps {
   readonly pool: ConversionQueue;
   readonly run: RunCommand;
   readonly srgbProfile: string;
+  readonly namedProfiles: ToolContext['namedProfiles'];
   readonly limits: ImageLimits;
   /** For one conversion, in milliseconds. */
   readonly timeoutMs: number;
@@ -128,12 +133,13 @@ export function createConvert({
   pool,
   run,
   srgbProfile,
+  namedProfiles,
   limits,
   timeoutMs,
   maxFileBytes,
   onFinished: observe = () => {},
 }: ConvertDeps): Convert {
-  const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
+  const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile, namedProfiles } as const;
   const timeoutFor = ({ tool }: Step): TimeLimit =>
     tool === 'rsvg' && timeoutMs > MAX_DRAWING_MS
       ? { ms: MAX_DRAWING_MS }
@@ -143,8 +149,10 @@ export function createConvert({
     checkLimits(image, options, limits, label);
     if (isMisreadByMagick(image, machine))
       throw serviceError('KIND_UNREADABLE', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
+    if (image.unreadable) throw serviceError('KIND_UNREADABLE', label, UNREADABLE_KINDS[image.unreadable]);
     const prepared = plan(image, options, machine);
-    if (prepared.steps.some(({ tool }) => !toolchain[tool])) {
+    const tools = toolsFor(image.type, options.format, machine.magick);
+    if ([...tools, ...prepared.steps.map(({ tool }) => tool)].some((tool) => !toolchain[tool])) {
       throw serviceError('PAIR_UNAVAILABLE', label, INPUTS[type].label, OUTPUTS[options.format].label);
     }
     return prepared;
@@ -152,7 +160,7 @@ export function createConvert({
 
   /** @returns all that the tools printed */
   async function runPlan(
-    { steps }: Plan,
+    { steps }: Pick<Plan, 'steps'>,
     source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
@@ -199,6 +207,25 @@ export function createConvert({
     return printed;
   }
 
+  /** Turns an input that ImageMagick cannot read into a PNG, and inspects that. */
+  async function decodeFirst(
+    image: ImageInfo,
+    source: ConversionInput,
+    options: ConvertOptions,
+    signal: AbortSignal,
+    deadline: number,
+  ): Promise<ImageInfo> {
+    const decoding = decodingOf(image, machine);
+    if (!decoding) return image;
+    await runPlan({ steps: [decoding.step] }, source, options, signal, deadline);
+    const keepsMetadata = !options.stripMetadata;
+    return readDecoded(image, source.folder, decoding.output, limits, keepsMetadata).catch((error) => {
+      throw isNoFile(error) || error.code === 'EEXIST'
+        ? invalidOutput(`${decoding.output}: ${error.code}`, source)
+        : error;
+    });
+  }
+
   /** A profile that cannot be used does not spoil the picture: without it, it is shown as if it had none. */
   async function convertOne(
     image: ImageInfo,
@@ -207,17 +234,18 @@ export function createConvert({
     signal: AbortSignal,
   ): Promise<Pick<ConversionResult, 'path' | 'bytes' | 'notes'>> {
     const deadline = performance.now() + timeoutMs;
+    const readable = await decodeFirst(image, source, options, signal, deadline);
     const convertWith = async (prepared: Plan) => {
       const printed = await runPlan(prepared, source, options, signal, deadline);
       const result = verifyOutput(source, options, prepared.output);
       const kept = await keptMetadata(image, result.path, options);
       return { ...result, notes: notesIn(prepared.notes, printed, kept) };
     };
-    return convertWith(prepare(image, source, options)).catch((error) => {
+    return convertWith(prepare(readable, source, options)).catch((error) => {
       // Nothing but ImageMagick uses a profile, and what librsvg has read is not in its place any more.
       const usesProfile = image.type !== 'svg';
       if (!usesProfile || !isProfileError(error)) throw explainUnsupportedJpeg(error, image, source);
-      return convertWith(prepare({ ...image, profile: 'useless' }, source, options));
+      return convertWith(prepare({ ...readable, profile: 'useless' }, source, options));
     });
   }
 

@@ -50,7 +50,9 @@ const colour = z
 export const OPTION_FIELDS = {
   quality: integer(1, 100)
     .default(80)
-    .describe('1 is the smallest file, 100 the best picture. Acts on webp, jpg and pdf.'),
+    .describe(
+      '1 is the smallest file, 100 the best picture. Acts on webp, jpg, pdf, avif and jxl; 100 is lossless for jxl.',
+    ),
   width: integer(1, 16384)
     .optional()
     .meta({
@@ -73,7 +75,7 @@ export const OPTION_FIELDS = {
     ),
   pages: oneOf('all', 'first')
     .optional()
-    .describe('Which pages of a TIFF that becomes a PDF. When absent: all.'),
+    .describe('Which pages of a TIFF that becomes a PDF or a TIFF. When absent: all.'),
   background: colour.optional().meta({
     description:
       'What transparency is laid over where the format has none: a colour as `#rgb` or `#rrggbb`. When absent: white.',

@@ -7,6 +7,8 @@ export interface EnvironmentOptions {
   readonly searchPath: string;
   /** A folder that holds `ImageMagick/policy.xml`. */
   readonly policyFolder: string;
+  /** A folder with a policy of the same form that grants more rights; by default `policyFolder`. */
+  readonly grantsFolder?: string;
   readonly limits?: MagickLimits;
   /** What differs. */
   readonly environment?: Readonly<Record<string, string>>;
@@ -39,14 +41,14 @@ const MEMORY = {
  * variables at our folder both are ours. HOME must not be a place a job can write.
  */
 export function environment(
-  { searchPath, policyFolder, limits, environment: own }: EnvironmentOptions,
+  { searchPath, policyFolder, grantsFolder = policyFolder, limits, environment: own }: EnvironmentOptions,
   { cwd, timeoutMs }: Command,
 ): Record<string, string> {
   return {
     PATH: searchPath,
     HOME: '/nonexistent',
     LC_ALL: 'C.UTF-8',
-    XDG_CONFIG_HOME: policyFolder,
+    XDG_CONFIG_HOME: grantsFolder,
     MAGICK_CONFIGURE_PATH: `${policyFolder}/ImageMagick`,
     MAGICK_THREAD_LIMIT: '1',
     MAGICK_TIME_LIMIT: String(Math.ceil(timeoutMs / 1000) + 1), // our own comes first, and is told from others

@@ -21,11 +21,18 @@ export interface Magick extends Tool {
 export interface Toolchain {
   readonly magick: Magick | undefined;
   readonly rsvg: Tool | undefined;
-  /** libheif's decoder, which ImageMagick 6 needs for AVIF. */
+  /** libheif's decoder, which ImageMagick 6 needs for AVIF and HEIC. */
   readonly heif: Tool | undefined;
   /** libwebp's assembler, which ImageMagick 6 needs for WebP that moves. */
   readonly img2webp: Tool | undefined;
+  /** libjxl's decoder and encoder, and libavif's encoder: looked for only when {@link ToolSearch.optional} names them. */
+  readonly djxl?: Tool | undefined;
+  readonly cjxl?: Tool | undefined;
+  readonly avifenc?: Tool | undefined;
 }
+
+/** Tools that only formats need which an operator has to switch on. */
+export type OptionalTool = 'djxl' | 'cjxl' | 'avifenc';
 
 export interface ToolSearch {
   /** Folders, separated as in PATH. */
@@ -33,6 +40,8 @@ export interface ToolSearch {
   /** Absolute paths that win over the search. */
   readonly magickBin?: string | undefined;
   readonly rsvgBin?: string | undefined;
+  /** What is not asked for is not looked for, and need not run in the sandbox. */
+  readonly optional?: readonly OptionalTool[];
 }
 
 /** A tool that does not answer such a question in this time is no use. */
@@ -50,17 +59,25 @@ export const VERSION_PROBES: Readonly<Record<keyof Toolchain, VersionProbe>> = {
   rsvg: { args: ['--version'], pattern: /^rsvg-convert(?: version)? (\d\S*)/m },
   heif: { args: ['--help'], pattern: /libheif version: (\S+)/ },
   img2webp: { args: ['-version'], pattern: /^(?:WebP Encoder version: )?(\d[\d.]*)/m },
+  djxl: { args: ['--version'], pattern: /^djxl v(\S+)/m },
+  cjxl: { args: ['--version'], pattern: /^cjxl v(\S+)/m },
+  avifenc: { args: ['--version'], pattern: /^Version: (\d\S*)/m },
 };
 
 export async function findToolchain(search: ToolSearch, run: RunCommand): Promise<Toolchain> {
   const rsvgs = search.rsvgBin ? [search.rsvgBin] : candidatesOnPath(['rsvg-convert'], search.path);
-  const [magick, rsvg, heif, img2webp] = await Promise.all([
+  const findOptional = async (name: OptionalTool) => [
+    name,
+    await findTool(candidatesOnPath([name], search.path), run, VERSION_PROBES[name]),
+  ];
+  const [magick, rsvg, heif, img2webp, ...optional] = await Promise.all([
     findMagick(search, run),
     findTool(rsvgs, run, VERSION_PROBES.rsvg),
     findTool(candidatesOnPath(['heif-convert'], search.path), run, VERSION_PROBES.heif),
     findTool(candidatesOnPath(['img2webp'], search.path), run, VERSION_PROBES.img2webp),
+    ...(search.optional ?? []).map(findOptional),
   ]);
-  return { magick, rsvg, heif, img2webp };
+  return { magick, rsvg, heif, img2webp, ...Object.fromEntries(optional) };
 }
 
 /** The first program of that name that may be run. */

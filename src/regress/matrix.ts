@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { createParsers, formFields } from '../conversion/form-options.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { ServiceError } from '../errors.ts';
-import { OUTPUT_TYPES } from '../formats.ts';
+import { ALL_OUTPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../formats.ts';
 import { defaultThresholds, type Thresholds, thresholdFields } from './thresholds.ts';
 
 /** What every image is converted to, and how much of a change is one. Its options have the API's own names and checks. */
@@ -62,16 +62,23 @@ const schema = z.strictObject({
 /** As it was written; {@link toMatrix} says whether it makes sense. */
 export type MatrixSource = Readonly<Record<string, unknown>>;
 
-/** Each output as it is by default, and what most services do besides: thumbnails, small files, kept metadata. */
-export const DEFAULT_MATRIX: MatrixSource = {
+/**
+ * Each output as it is by default, and what most services do besides: thumbnails, small files, kept metadata.
+ *
+ * @param outputs the formats that are on
+ */
+export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => ({
   cases: [
-    ...OUTPUT_TYPES.map((format) => ({ name: format, format })),
+    ...outputs.map((format) => ({ name: format, format })),
     { name: 'png-300', format: 'png', width: 300, height: 300 },
     // The more is left out, the more two encoders differ in what.
     { name: 'webp-1000-q60', format: 'webp', width: 1000, quality: 60, thresholds: { psnr: 33, patch: 10 } },
     { name: 'jpg-kept', format: 'jpg', strip_metadata: false },
   ],
-};
+});
+
+/** That of a service as it is by default. */
+export const DEFAULT_MATRIX = defaultMatrix(OUTPUT_TYPES);
 
 /** @throws MatrixError naming the place and what was expected */
 export function toMatrix(source: unknown): Matrix {
@@ -129,8 +136,8 @@ export async function readMatrix(path: string): Promise<Matrix> {
   }
 }
 
-const parseFields = createParsers(OUTPUT_TYPES).convert;
-const KNOWN = Object.keys(formFields(OUTPUT_TYPES).convert.shape);
+const parseFields = createParsers(ALL_OUTPUT_TYPES).convert;
+const KNOWN = Object.keys(formFields(ALL_OUTPUT_TYPES).convert.shape);
 
 function toCase(name: string, given: Readonly<Record<string, string | number | boolean>>): Case {
   const fields = Object.entries(given).map(([field, value]) => [field, String(value)] as const);

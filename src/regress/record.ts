@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { OUTPUTS } from '../formats.ts';
+import { type InputType, OUTPUTS } from '../formats.ts';
 import type { Attempt, Backend, Image } from './backends/backend.ts';
 import { typeOf } from './backends/local-backend.ts';
 import { decode } from './image/codec.ts';
@@ -29,9 +29,14 @@ export interface RecordOptions {
 /**
  * All images below a folder, in order, whatever they are called; what is no image is passed over.
  *
+ * @param types what counts as an image
  * @param baseline may be in that folder, and is passed over, too
  */
-export async function imagesIn(folder: string, baseline?: string): Promise<Image[]> {
+export async function imagesIn(
+  folder: string,
+  types: readonly InputType[],
+  baseline?: string,
+): Promise<Image[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'));
   const own = baseline && relative(folder, baseline) + sep;
@@ -40,7 +45,8 @@ export async function imagesIn(folder: string, baseline?: string): Promise<Image
     const path = join(parentPath, name);
     const below = relative(folder, path);
     if (own && below.startsWith(own)) continue;
-    if (await typeOf(path)) images.push({ name: below.split(sep).join('/'), path });
+    const type = await typeOf(path);
+    if (type && types.includes(type)) images.push({ name: below.split(sep).join('/'), path });
   }
   return images.sort((a, b) => (a.name < b.name ? -1 : 1));
 }

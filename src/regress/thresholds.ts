@@ -36,6 +36,10 @@ const PICTURE: Readonly<Record<OutputType, typeof LOSSY>> = {
   gif: PALETTE,
   bmp: LOSSLESS,
   pdf: LOSSY,
+  avif: LOSSY,
+  jxl: LOSSY,
+  tiff: LOSSLESS,
+  ico: LOSSLESS,
 };
 
 /** What counts where nothing else is said. */

@@ -18,7 +18,7 @@ import { requires } from '../helpers/skips.ts';
 const FOLDER = new URL('../../fixtures/traps/', import.meta.url).pathname;
 
 /** How far one channel of a flat area may be off: rounding, a table of colours, or a codec that loses some. */
-const TOLERANCE: Readonly<Record<OutputType, number>> = {
+const TOLERANCE: Readonly<Record<(typeof OUTPUT_TYPES)[number], number>> = {
   png: 2,
   bmp: 2,
   gif: 6,
@@ -79,7 +79,11 @@ function notesFor({ notes = {} }: ExpectedResult, format: OutputType): string {
   return [...(notes.any ?? []), ...(notes[format] ?? [])].join(', ');
 }
 
-async function checkPicture(body: Buffer, facts: ExpectedResult, format: OutputType): Promise<void> {
+async function checkPicture(
+  body: Buffer,
+  facts: ExpectedResult,
+  format: (typeof OUTPUT_TYPES)[number],
+): Promise<void> {
   const { size, pixels = [], moving, pages = 1, within = 0 } = facts;
   const frames = moving && OUTPUTS[format].animation ? moving.delays.length : 1;
   const picture = await decode(body, format);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { integer, OPTION_FIELDS, outputFormat } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { serviceError } from '../../errors.ts';
-import { OUTPUT_TYPES, type OutputType } from '../../formats.ts';
+import type { OutputType } from '../../formats.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 
@@ -33,15 +33,19 @@ export interface CliOptions {
 }
 
 const { strip_metadata: _, ...fields } = OPTION_FIELDS;
-const schema = z.object({
-  ...fields,
-  format: outputFormat(OUTPUT_TYPES).optional(),
-  jobs: integer(1, 1024).optional(),
-});
+const schemaFor = (outputs: readonly OutputType[]) =>
+  z.object({
+    ...fields,
+    format: outputFormat(outputs).optional(),
+    jobs: integer(1, 1024).optional(),
+  });
 
-/** @throws Refused naming every wrong value, with status 2 */
-export function parseOptions(flags: Flags): CliOptions {
-  const result = schema.safeParse(flags);
+/**
+ * @param outputs the formats that are on
+ * @throws Refused naming every wrong value, with status 2
+ */
+export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliOptions {
+  const result = schemaFor(outputs).safeParse(flags);
   if (result.success) {
     const { format, jobs, ...options } = result.data;
     return { format, jobs, options: { ...options, stripMetadata: !flags.keepMetadata } };

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { extname, join, resolve } from 'node:path';
 import { baseNameOf, createUniqueNamer } from '../../conversion/filename.ts';
 import { DEFAULT_FORMAT } from '../../conversion/options.ts';
-import { OUTPUT_TYPES, OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
+import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 import { CliError } from '../context.ts';
 import { type FileError, fileError } from './file-errors.ts';
 import { type Found, type InputError, matchesMany, STDIN } from './inputs.ts';
@@ -28,12 +28,14 @@ export type OutputJob = Job | { readonly input: string; readonly error: FileErro
  * `-o` is a folder when there is one, when it ends with a slash, or when there may be several results.
  *
  * @param format when it was asked for
+ * @param outputs the formats that are on
  * @throws Refused, with status 2, when what is asked for contradicts itself
  */
 export async function resolveTarget(
   output: string,
   words: readonly string[],
   format: OutputType | undefined,
+  outputs: readonly OutputType[],
 ): Promise<Target> {
   if (output === STDOUT) return { kind: 'stdout', path: output, format: format ?? DEFAULT_FORMAT };
   const info = await stat(output).catch(() => undefined);
@@ -41,7 +43,7 @@ export async function resolveTarget(
   if (info?.isDirectory() || output.endsWith('/')) return folder;
 
   const word = extname(output).slice(1);
-  const named = parseOutputType(word);
+  const named = outputs.find((type) => type === parseOutputType(word));
   if (words.length > 1 || (await matchesMany(words[0] as string))) {
     if (info === undefined && named === undefined) return folder;
     throw new CliError(`-o ${output} is one file, for several inputs: a folder ends with a slash.`, 2);
@@ -51,7 +53,7 @@ export async function resolveTarget(
     throw new CliError(`-o ${output} and --format ${format} contradict each other.`, 2);
   const known = format ?? named;
   if (known === undefined) {
-    const types = OUTPUT_TYPES.join(', ');
+    const types = outputs.join(', ');
     const what = word === '' ? 'has no extension' : `has an extension that is none of ${types}`;
     throw new CliError(`-o ${output} ${what}: say --format, or end it with a slash when it is a folder.`, 2);
   }

@@ -2,7 +2,7 @@ import { detectCapabilities } from '../../conversion/capabilities.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 import { conversion, counters, fonts, page, workingFiles } from './functional-checks.ts';
-import { confinement, formats, imageMagick, otherTools, policy } from './tool-checks.ts';
+import { confinement, formats, imageMagick, optionalPrograms, otherTools, policy } from './tool-checks.ts';
 
 /** What each fact means for whoever wants to serve. */
 
@@ -12,6 +12,7 @@ export const CHECKS: readonly ((facts: DoctorReport) => Check[] | Promise<Check[
   node,
   imageMagick,
   otherTools,
+  optionalPrograms,
   policy,
   confinement,
   formats,

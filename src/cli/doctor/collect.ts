@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
+import { extrasOf, optionalTools } from '../../conversion/extras.ts';
 import { StartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { createLaunchers } from '../../process/launcher/pool.ts';
@@ -63,7 +64,8 @@ async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain'
   const launchers = createLaunchers(workspaces.root);
   try {
     const ask = createRunner({ launchers, searchPath: path, policyFolder: NO_POLICY });
-    const toolchain = await findToolchain({ path, magickBin, rsvgBin }, ask);
+    const optional = optionalTools(extrasOf(config));
+    const toolchain = await findToolchain({ path, magickBin, rsvgBin, optional }, ask);
     const { magick } = toolchain;
     const limits = { ...LIMITS, frames: config.MAX_FRAMES };
     const obey = createRunner({ launchers, searchPath: path, policyFolder: ASSETS, limits });

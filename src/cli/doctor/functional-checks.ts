@@ -17,7 +17,8 @@ import { missingScripts, SCRIPTS } from './fonts.ts';
 export async function conversion({ engine: mill, policyHolds }: DoctorReport): Promise<Check[]> {
   const name = 'conversion';
   if (mill instanceof Error) {
-    const told = policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN)/.test(mill.message); // in rows of their own
+    const told =
+      policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN|EXTRA_)/.test(mill.message); // in rows of their own
     return told ? [] : [{ name, state: 'fail', found: mill.message }];
   }
   if (!mill.toolchain.magick) return [];

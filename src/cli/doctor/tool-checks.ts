@@ -1,5 +1,5 @@
 import { detectCapabilities } from '../../conversion/capabilities.ts';
-import { INPUT_TYPES, OUTPUT_TYPES } from '../../formats.ts';
+import { extrasOf, optionalTools, typesInForce } from '../../conversion/extras.ts';
 import { NO_LAYERS } from '../../process/sandbox/index.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
@@ -38,6 +38,22 @@ export function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): C
   });
 }
 
+/** Tools that only formats need which EXTRA_INPUTS and EXTRA_OUTPUTS switch on. */
+const OPTIONAL = {
+  djxl: { without: 'no JPEG XL to read', debianPackage: 'libjxl-tools' },
+  cjxl: { without: 'no JPEG XL to write', debianPackage: 'libjxl-tools' },
+  avifenc: { without: 'no AVIF to write', debianPackage: 'libavif-bin' },
+} as const;
+
+export function optionalPrograms({ toolchain, config }: DoctorReport): Check[] {
+  return optionalTools(extrasOf(config)).map((name) => {
+    const tool = toolchain[name];
+    if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
+    const { without, debianPackage } = OPTIONAL[name];
+    return { name, state: 'warn', found: `none: ${without}`, advice: [`apt install ${debianPackage}`] };
+  });
+}
+
 export function policy({ policyHolds, toolchain: { magick } }: DoctorReport): Check[] {
   if (policyHolds === undefined) return [];
   if (policyHolds) return [{ name: 'policy', state: 'ok', found: 'ImageMagick obeys it' }];
@@ -70,19 +86,24 @@ export function confinement({ engine: mill, config: { SANDBOX } }: DoctorReport)
   return [{ name: 'confinement', state: 'warn', found, advice }];
 }
 
-export function formats({ toolchain }: DoctorReport): Check[] {
-  const { inputs, outputs, problems } = detectCapabilities(toolchain);
+export function formats({ toolchain, config }: DoctorReport): Check[] {
+  const extras = extrasOf(config);
+  const all = typesInForce(extras);
+  const { inputs, outputs, problems, unavailable } = detectCapabilities(toolchain, extras);
   // The tools have rows of their own.
   const advice = problems.filter((problem) => problem.startsWith('ImageMagick at'));
   const rows = [
-    { name: 'reads', all: INPUT_TYPES, works: inputs },
-    { name: 'writes', all: OUTPUT_TYPES, works: outputs },
-  ].map(({ name, all, works }): Check => {
+    { name: 'reads', setting: 'EXTRA_INPUTS', all: all.inputs, works: inputs },
+    { name: 'writes', setting: 'EXTRA_OUTPUTS', all: all.outputs, works: outputs },
+  ].map(({ name, setting, all, works }): Check => {
     const lacking = all.filter((type) => !(works as readonly string[]).includes(type));
     if (lacking.length === 0) return { name, state: 'ok', found: works.join(', ') };
     const found = works.length === 0 ? 'nothing' : `${works.join(', ')}; not ${lacking.join(', ')}`;
     const mine = advice.filter((line) => line.includes(`cannot ${name.slice(0, -1)} `));
-    return { name, state: works.length === 0 ? 'fail' : 'warn', found, advice: mine };
+    // What a setting names must work, or the service does not start.
+    const named = unavailable.filter((line) => line.startsWith(setting));
+    const state = works.length === 0 || named.length > 0 ? 'fail' : 'warn';
+    return { name, state, found, advice: [...mine, ...named] };
   });
   return rows;
 }

@@ -3,14 +3,18 @@ import { dirname, join } from 'node:path';
 import type { InputType } from '../../formats.ts';
 import { PROFILE_FILE } from '../plan/types.ts';
 import { keepBestImage } from './ico.ts';
+import { nameTransparency } from './jp2-alpha.ts';
 
 /** Changes in a received file, before anybody reads it, that spare the tools what they stumble over. */
 
 const REPAIRS: Partial<Record<InputType, (path: string) => Promise<InputType>>> = {
   ico: keepBestImage,
   bmp: clearBmpFileSize,
-  avif: rebrandAvifSequence,
+  avif: (path) => rebrandAvifSequence(path, 'avif'),
   webp: extractWebpProfile,
+  heic: (path) => rebrandAvifSequence(path, 'heic'),
+  cur: keepBestImage,
+  jp2: nameTransparency,
 };
 
 /** @returns what the file is then */
@@ -27,15 +31,23 @@ async function clearBmpFileSize(path: string): Promise<InputType> {
   return 'bmp';
 }
 
-/** Where an AVIF says what it is first of all (ISO/IEC 14496-12, section 4.3). */
+/** Where an AVIF or a HEIC says what it is first of all (ISO/IEC 14496-12, section 4.3). */
 const BRAND_AT = 8;
 
+/** The brands of sequences, and of the stills that they are called instead (ISO/IEC 23008-12, section 10; AVIF, section 6). */
+const STILL_BRANDS = {
+  avif: { sequences: ['avis'], still: 'avif' },
+  heic: { sequences: ['hevc', 'hevx', 'msf1'], still: 'heic' },
+} as const;
+
 /** Of a sequence the picture is wanted that stands for it, and libheif's older tools know no sequences. */
-async function rebrandAvifSequence(path: string): Promise<InputType> {
+async function rebrandAvifSequence(path: string, type: keyof typeof STILL_BRANDS): Promise<InputType> {
   const file = await open(path);
   const { buffer } = await file.read(Buffer.alloc(4), 0, 4, BRAND_AT).finally(() => file.close());
-  if (buffer.toString('latin1') === 'avis') await overwrite(path, BRAND_AT, Buffer.from('avif'));
-  return 'avif';
+  const { sequences, still } = STILL_BRANDS[type];
+  if (sequences.some((brand) => brand === buffer.toString('latin1')))
+    await overwrite(path, BRAND_AT, Buffer.from(still));
+  return type;
 }
 
 /** A profile larger than this is left where it is: the largest for printers have about 2 MiB. */

@@ -1,4 +1,4 @@
-import type { ImageInfo, MetadataKind, Profile } from '../plan/types.ts';
+import type { ImageInfo, MetadataKind, NamedSpace, Profile } from '../plan/types.ts';
 import { classifyProfile } from './icc.ts';
 import type { WindowReader } from './window-reader.ts';
 
@@ -7,10 +7,10 @@ const META_BYTES = 64 * 1024;
 const MAX_ITEMS = 1000;
 
 /** Item types that are pictures of their own: coded, or put together from others (ISO/IEC 23008-12). */
-const IMAGE_TYPES = ['av01', 'grid', 'iden', 'iovl'];
+const IMAGE_TYPES = ['av01', 'hvc1', 'hev1', 'jpeg', 'avc1', 'j2k1', 'vvc1', 'unci', 'grid', 'iden', 'iovl'];
 
 /**
- * How many pictures stand beside each other in an AVIF, which of them is the one to show, counted
+ * How many pictures stand beside each other in an AVIF or a HEIC, which of them is the one to show, counted
  * from 1 in the order of their numbers, and what comes with it (ISO/IEC 14496-12, section 8.11).
  */
 export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
@@ -32,7 +32,8 @@ export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
   const iprp = findBox(boxes, 'iprp');
   return {
     ...largestSize(iprp),
-    profile: profileIn(iprp),
+    ...(isDeep(iprp) && { deep: true }),
+    ...coloursIn(iprp),
     metadata: items.flatMap(({ type }) => METADATA[type] ?? []),
     ...(at >= 0 && { images: { count: shown.length, primary: at + 1 } }),
     ...(framesIn(top) > 1 && { hasIgnoredFrames: true }),
@@ -108,16 +109,36 @@ function largestSize(iprp: Buffer | undefined): { width?: number; height?: numbe
   );
 }
 
+/** More than 8 bits a channel (`pixi`: version and flags, a count of channels, the bits of each). */
+function isDeep(iprp: Buffer | undefined): boolean {
+  return propertiesIn(iprp).some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8);
+}
+
 function propertiesIn(iprp: Buffer | undefined): Box[] {
   return parseBoxes((iprp && findBox(parseBoxes(iprp), 'ipco')) ?? Buffer.alloc(0));
 }
 
-/** A profile that is written out; colours named by numbers are sRGB to the tools here. */
-function profileIn(iprp: Buffer | undefined): Profile {
-  const profiles = propertiesIn(iprp)
-    .filter(({ name, body }) => name === 'colr' && ['prof', 'rICC'].includes(body.toString('latin1', 0, 4)))
-    .map(({ body }) => classifyProfile(body.subarray(4)));
-  return profiles.find((kind) => kind === 'other') ?? profiles[0] ?? 'none';
+/** A profile that is written out comes before colours named by numbers (ISO/IEC 14496-12, section 12.1.5). */
+function coloursIn(iprp: Buffer | undefined): { profile: Profile; namedSpace?: NamedSpace } {
+  const colours = propertiesIn(iprp)
+    .filter(({ name }) => name === 'colr')
+    .map(({ body }) => ({ kind: body.toString('latin1', 0, 4), body: body.subarray(4) }));
+  const profiles = colours
+    .filter(({ kind }) => kind === 'prof' || kind === 'rICC')
+    .map(({ body }) => classifyProfile(body));
+  if (profiles.length > 0) return { profile: profiles.find((kind) => kind === 'other') ?? 'srgb' };
+  const [named] = colours.filter(({ kind }) => kind === 'nclx').map(({ body }) => spaceNamed(body));
+  return named ? { profile: 'other', namedSpace: named } : { profile: 'none' };
+}
+
+/** By their numbers in ITU-T H.273; other primaries are sRGB's, or too rare. */
+const PRIMARIES: Readonly<Record<number, NamedSpace>> = { 9: 'rec2020', 12: 'display-p3' };
+/** PQ and HLG, whose light no profile of sRGB's curve describes. */
+const HIGH_DYNAMIC_RANGE: readonly (number | undefined)[] = [16, 18];
+
+function spaceNamed(nclx: Buffer): NamedSpace | undefined {
+  if (HIGH_DYNAMIC_RANGE.includes(readNumber(nclx, 2, 2))) return undefined;
+  return PRIMARIES[readNumber(nclx, 0, 2) ?? 0];
 }
 
 /** How many pictures the first track of a sequence has (ISO/IEC 14496-12, section 8.7.3). */

@@ -1,4 +1,6 @@
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import { decoderOf } from './decoding.ts';
+import { ENCODERS_AFTER } from './encode.ts';
 import { expectedNotes } from './expected-notes.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
 import { drawPixels as rasterize, drawVector as renderPdf } from './rasterize.ts';
@@ -7,7 +9,6 @@ import { frameArguments, magickArguments } from './stages.ts';
 import {
   type ConvertOptions,
   type ImageInfo,
-  INPUT_FILE,
   OUTPUT_STEM,
   type Plan,
   type PlanContext,
@@ -23,14 +24,18 @@ import {
  */
 
 const RASTERIZED_FILE = 'rasterized.png';
+/** What ImageMagick leaves for a program that encodes. */
+const TO_ENCODE = 'encode.png';
 
 /** What librsvg makes by itself, with nothing in it that would have to go. */
 const RSVG_OUTPUTS: readonly OutputType[] = ['pdf', 'png'];
 
 /** The tools without which no file of this type can become this format. */
 export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): readonly ToolName[] {
-  if (type === 'svg') return RSVG_OUTPUTS.includes(format) ? ['rsvg'] : ['rsvg', 'magick'];
-  return type === 'avif' && MAGICK_FEATURES[magick].avif === 'heif' ? ['heif', 'magick'] : ['magick'];
+  if (type === 'svg' && RSVG_OUTPUTS.includes(format)) return ['rsvg'];
+  const before = type === 'svg' ? 'rsvg' : decoderOf(type, magick);
+  const after = ENCODERS_AFTER[format]?.tool;
+  return [before, 'magick' as const, after].filter((tool) => tool !== undefined);
 }
 
 /** Whether this ImageMagick would show something else than is there, and nobody else can do it. */
@@ -41,7 +46,7 @@ export function isMisreadByMagick({ pages = [] }: ImageInfo, tools: ToolContext)
 /** The commands that make the file the client asked for. */
 export function plan(image: ImageInfo, options: ConvertOptions, tools: ToolContext): Plan {
   const output = `${OUTPUT_STEM}.${OUTPUTS[options.format].extension}`;
-  const job = { image, options, tools, output };
+  const job = { image, options, tools, output, ...(image.decoded && { rasterized: image.decoded }) };
   return { steps: planSteps(job), output, notes: expectedNotes(job) };
 }
 
@@ -50,23 +55,22 @@ function planSteps(job: PlanContext): Step[] {
   const able = MAGICK_FEATURES[tools.magick];
   if (image.type === 'svg' && options.format === 'pdf') return [renderPdf(job)];
   if (image.type === 'svg' && options.format === 'png') return [rasterize(job, job.output)];
-  if (image.type === 'svg') return [rasterize(job, RASTERIZED_FILE), convertRasterized(job, RASTERIZED_FILE)];
-  if (image.type === 'avif' && able.avif === 'heif') return decodeAvifFirst(job);
+  if (image.type === 'svg')
+    return [rasterize(job, RASTERIZED_FILE), ...convert({ ...job, rasterized: [RASTERIZED_FILE] })];
   if (options.format === 'webp' && keepsAllFrames(job) && able.animatedWebp === 'img2webp') {
     return [writeFrames(job), assembleWebp(job)];
   }
-  return [{ tool: 'magick', args: magickArguments(job) }];
+  return convert(job);
 }
 
-/** Of several pictures libheif's tool writes each, with its number behind the name. */
-function decodeAvifFirst(job: PlanContext): Step[] {
-  const { count, primary } = job.image.images ?? { count: 1, primary: 1 };
-  const rasterized = count > 1 ? RASTERIZED_FILE.replace('.', `-${primary}.`) : RASTERIZED_FILE;
-  return [{ tool: 'heif', args: [INPUT_FILE, RASTERIZED_FILE] }, convertRasterized(job, rasterized)];
-}
-
-function convertRasterized(job: PlanContext, rasterized: string): Step {
-  return { tool: 'magick', args: magickArguments({ ...job, rasterized }) };
+/** By ImageMagick alone, or by it and a program that encodes what it leaves. */
+function convert(job: PlanContext): Step[] {
+  const encoder = ENCODERS_AFTER[job.options.format];
+  if (!encoder) return [{ tool: 'magick', args: magickArguments(job) }];
+  return [
+    { tool: 'magick', args: magickArguments({ ...job, output: TO_ENCODE }) },
+    { tool: encoder.tool, args: [...encoder.args(job), TO_ENCODE, job.output] },
+  ];
 }
 
 function writeFrames(job: PlanContext): Step {

@@ -1,4 +1,4 @@
-import { drawnSides, type Size } from './size.ts';
+import { drawingBox, drawnSides, type Size } from './size.ts';
 import { type ConvertOptions, type ImageInfo, INPUT_FILE, type PlanContext, type Step } from './types.ts';
 
 /** How librsvg draws an SVG, so that it is never larger than asked for. Pure. */
@@ -18,8 +18,9 @@ export function drawPixels({ image, options }: PlanContext, output: string): Ste
 export function drawSmaller(
   output: string,
   { width: drawnWidth = 0, height: drawnHeight = 0 }: Partial<Size>,
-  { width, height }: ConvertOptions,
+  options: ConvertOptions,
 ): Step | undefined {
+  const { width, height } = drawingBox(options);
   const exceeded = [
     ...(width !== undefined && drawnWidth > width ? ['-w', String(width)] : []),
     ...(height !== undefined && drawnHeight > height ? ['-h', String(height)] : []),
@@ -45,13 +46,14 @@ function drawing(args: readonly string[], output: string): Step {
 
 function sizeArguments(image: ImageInfo, options: ConvertOptions): string[] {
   const { width: ownWidth, height: ownHeight, styled } = image;
-  const { width, height } = options;
+  const { width, height } = drawingBox(options);
   if (styled || !ownWidth || !ownHeight || (!width && !height)) return fitInside(options);
   const box = { width: width ?? Number.POSITIVE_INFINITY, height: height ?? Number.POSITIVE_INFINITY };
   return sides(drawnSides({ width: ownWidth, height: ownHeight }, box));
 }
 
-function fitInside({ width, height }: ConvertOptions): string[] {
+function fitInside(options: ConvertOptions): string[] {
+  const { width, height } = drawingBox(options);
   return width || height ? ['-a', ...sides({ width, height })] : [];
 }
 

@@ -5,6 +5,18 @@ export interface Size {
   readonly height: number;
 }
 
+/** An icon of a drawing gets its largest picture drawn, not enlarged, in pixels. */
+const ICON_SIDE = 256;
+
+/** What a drawing is fitted into. */
+export function drawingBox({
+  format,
+  width,
+  height,
+}: ConvertOptions): Pick<ConvertOptions, 'width' | 'height'> {
+  return format === 'ico' && !width && !height ? { width: ICON_SIDE, height: ICON_SIDE } : { width, height };
+}
+
 /**
  * The largest picture that a conversion has to hold in memory, in pixels: what is stored, or of an
  * SVG what is drawn; 0 by 0 when it is not known, or when nothing is drawn at all.
@@ -14,9 +26,10 @@ export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size 
   if (type !== 'svg' || width === 0 || height === 0) return { width, height };
   if (options.format === 'pdf') return { width: 0, height: 0 };
   // Fitted inside the box, whether that makes it larger or smaller.
+  const box = drawingBox(options);
   const scale = Math.min(
-    options.width ? options.width / width : Number.POSITIVE_INFINITY,
-    options.height ? options.height / height : Number.POSITIVE_INFINITY,
+    box.width ? box.width / width : Number.POSITIVE_INFINITY,
+    box.height ? box.height / height : Number.POSITIVE_INFINITY,
   );
   const drawn = (side: number): number =>
     Math.ceil((Number.isFinite(scale) ? side * scale : side) - ROUNDING_ERROR);

@@ -73,7 +73,12 @@ const CLEANUP: Readonly<Record<Cleanup, (program: string) => string>> = {
 };
 
 /** The script that becomes a program. It starts in a shell of its own. */
-export function programScript(file: string, args: readonly string[], options: SpawnOptions, prefix: string): string {
+export function programScript(
+  file: string,
+  args: readonly string[],
+  options: SpawnOptions,
+  prefix: string,
+): string {
   const { cwd, env, limits = [], opened = {}, requires = [], hello } = options;
   const variables = Object.entries(env).map(([name, value]) => `${name}=${quote(value)}`);
   const prepare = [

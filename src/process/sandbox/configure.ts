@@ -42,6 +42,8 @@ export interface SandboxConfig {
   readonly log: Logger;
   /** A folder that holds what the tools need beside them. */
   readonly assets: string;
+  /** Other folders that they read. */
+  readonly readable: readonly string[];
 }
 
 /**
@@ -57,6 +59,7 @@ export async function configureSandbox({
   launchers,
   log,
   assets,
+  readable,
 }: SandboxConfig): Promise<Sandbox> {
   if (config.SANDBOX === 'off') {
     log.warn('SANDBOX=off: the tools run with all rights of this process');
@@ -69,7 +72,7 @@ export async function configureSandbox({
       question: VERSION_PROBES[name],
       trial,
     })),
-    readable: [assets],
+    readable: [assets, ...readable],
     limits: {
       memoryBytes: limits.memoryBytes + 512 * MIB,
       fileBytes: maxToolFileBytes(config),

@@ -27,6 +27,8 @@ export interface WarmWorkerPoolOptions {
   readonly magick: Magick | undefined;
   readonly workspaces: Workspaces;
   readonly launchOptions: LaunchDeps & { readonly limits: MagickLimits };
+  /** Where the worker's policy grants more than the shipped one. */
+  readonly workerGrantsFolder: string | undefined;
   readonly log: Logger;
   /** Is told of every process that is started. */
   readonly onStart: () => void;
@@ -39,7 +41,8 @@ export async function createWarmWorkerPool(deps: WarmWorkerPoolOptions): Promise
   const { config, magick, workspaces, launchOptions: launching, log, onStart, onFallback } = deps;
   if (!magick) return undefined;
   const reuse = WORKER_PROTOCOLS[magick.major].singleUse ? 1 : config.WORKER_REUSE;
-  const worker = { ...launching, policyFolder: WORKER_POLICY };
+  const grantsFolder = deps.workerGrantsFolder ?? WORKER_POLICY;
+  const worker = { ...launching, policyFolder: WORKER_POLICY, grantsFolder };
   const start = async (): Promise<Worker> => {
     onStart();
     return startWorker({
