@@ -18,7 +18,7 @@ import { invalidArguments } from '../../helpers/plans.ts';
 /** Whatever the bytes are: the header readers end, throw nothing, read a bounded number of times, and give a valid plan. */
 
 const FOLDERS = ['images', 'traps', 'extra'].map(
-  (name) => new URL(`../../fixtures/${name}/`, import.meta.url).pathname,
+  (name) => new URL(`../../../fixtures/${name}/`, import.meta.url).pathname,
 );
 const EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', jpeg: 'jpg', j2k: 'jp2' };
 interface Fixture {
