@@ -1,5 +1,5 @@
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
-import { decoderOf } from './decoding.ts';
+import { decoderOf, decodingOf } from './decoding.ts';
 import { ENCODERS_AFTER } from './encode.ts';
 import { expectedNotes } from './expected-notes.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
@@ -43,10 +43,12 @@ export function isMisreadByMagick({ pages = [] }: ImageInfo, tools: ToolContext)
   return !MAGICK_FEATURES[tools.magick].oldJpegInTiff && pages.some(({ oldJpeg }) => oldJpeg);
 }
 
-/** The commands that make the file the client asked for. */
+/** The commands that make the file the client asked for, of an image that another program has decoded where one has to. */
 export function plan(image: ImageInfo, options: ConvertOptions, tools: ToolContext): Plan {
   const output = `${OUTPUT_STEM}.${OUTPUTS[options.format].extension}`;
-  const job = { image, options, tools, output, ...(image.decoded && { rasterized: image.decoded }) };
+  const decoding = decodingOf(image, tools);
+  const rasterized = image.decoded ?? (decoding && [decoding.output]);
+  const job = { image, options, tools, output, ...(rasterized && { rasterized }) };
   return { steps: planSteps(job), output, notes: expectedNotes(job) };
 }
 

@@ -87,7 +87,7 @@ async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   expect(picture.type).to.equal(type);
   expect(file.reads).to.be.at.most(MAX_READS);
   // Chai takes longer for an assertion than the planner for a plan.
-  for (const format of ['bmp', 'pdf'] as const) {
+  for (const format of ['bmp', 'pdf', 'jxl', 'ico'] as const) {
     const planned = plan(picture, { format, quality: 80, stripMetadata: true }, MACHINE);
     const invalid = invalidArguments(planned);
     if (invalid.length > 0) expect.fail(`${JSON.stringify(picture)} is planned with ${invalid}`);
