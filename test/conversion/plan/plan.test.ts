@@ -180,11 +180,11 @@ describe('the plan', () => {
       const { steps } = plan({ type: 'svg' }, options({ format: 'jpg', width: 400, height: 300 }), SEVEN);
       expect(steps[0]).to.deep.equal({
         tool: 'rsvg',
-        args: ['-f', 'png', '-a', '-w', '400', '-h', '300', '-o', 'drawn.png'],
+        args: ['-f', 'png', '-a', '-w', '400', '-h', '300', '-o', 'rasterized.png'],
         stdin: 'in',
-        draws: 'drawn.png',
+        rendersTo: 'rasterized.png',
       });
-      expect(steps[1]?.args.join(' ')).to.include(' PNG:drawn.png ').and.not.include('-resize');
+      expect(steps[1]?.args.join(' ')).to.include(' PNG:rasterized.png ').and.not.include('-resize');
     });
   });
 
