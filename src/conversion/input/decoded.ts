@@ -13,7 +13,7 @@ import type { Animation, ImageInfo } from '../plan/types.ts';
  * @param image what its header says
  * @param output the name of the PNG in `folder`
  * @param limits frames beyond them are counted, but not taken apart
- * @param keepsMetadata whether the result is to have the picture's metadata
+ * @param keepsMetadata whether the result is to have the image's metadata
  */
 export async function readDecoded(
   image: ImageInfo,

@@ -48,7 +48,7 @@ function insertionFor({
   colourSpace,
   codestream,
   header,
-  picture,
+  image,
 }: Jp2Layout): Buffer | undefined {
   const colours = COLOURS[components];
   if (!colours || channelsDefined || colourSpace === CMYK || codestream === undefined) return undefined;
@@ -57,19 +57,19 @@ function insertionFor({
     const fits = header.start + header.length <= Math.min(codestream, MAX_HEADER_BYTES);
     return fits ? definition : undefined;
   }
-  const { width = 0, height = 0, deep } = picture;
-  const image = Buffer.alloc(14);
-  image.writeUInt32BE(height, 0);
-  image.writeUInt32BE(width, 4);
-  image.writeUInt16BE(components, 8);
-  image.set([deep ? 15 : 7, 7, 0, 0], 10); // bits less 1; wavelets; colours are known; no rights
+  const { width = 0, height = 0, deep } = image;
+  const imageHeader = Buffer.alloc(14);
+  imageHeader.writeUInt32BE(height, 0);
+  imageHeader.writeUInt32BE(width, 4);
+  imageHeader.writeUInt16BE(components, 8);
+  imageHeader.set([deep ? 15 : 7, 7, 0, 0], 10); // bits less 1; wavelets; colours are known; no rights
   const colour = Buffer.alloc(7);
   colour[0] = 1;
   colour.writeUInt32BE(colours.colourSpace, 3);
   return Buffer.concat([
     box('jP  ', Buffer.from('\r\n\x87\n', 'latin1')),
     box('ftyp', Buffer.from('jp2 \0\0\0\0jp2 ', 'latin1')),
-    box('jp2h', Buffer.concat([box('ihdr', image), box('colr', colour), definition])),
+    box('jp2h', Buffer.concat([box('ihdr', imageHeader), box('colr', colour), definition])),
     Buffer.from('\0\0\0\0jp2c', 'latin1'), // up to the end of the file
   ]);
 }

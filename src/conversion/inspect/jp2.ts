@@ -27,17 +27,17 @@ export interface Jp2Layout {
   readonly channelsDefined: boolean;
   /** The number of the colour space that it names; undefined when it has a profile instead. */
   readonly colourSpace?: number;
-  readonly picture: Omit<ImageInfo, 'type'>;
+  readonly image: Omit<ImageInfo, 'type'>;
 }
 
 export async function readJp2(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
-  return (await readJp2Layout(bytes)).picture;
+  return (await readJp2Layout(bytes)).image;
 }
 
 /** As {@link readJp2}, with what is needed to change the file. */
 export async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
   const metadata = new Set<MetadataKind>();
-  let layout: Omit<Jp2Layout, 'picture'> = { channelsDefined: false };
+  let layout: Omit<Jp2Layout, 'image'> = { channelsDefined: false };
   let facts: Omit<ImageInfo, 'type'> = { profile: 'none' };
 
   if (isCodestream(await bytes.read(0, 4))) {
@@ -45,9 +45,9 @@ export async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
   } else {
     for await (const box of boxesFrom(bytes, 0, Number.POSITIVE_INFINITY)) {
       if (box.name === 'jp2h') {
-        const told = await readHeaderBox(bytes, box);
-        facts = { ...facts, ...told.facts };
-        layout = { ...layout, ...told.layout, header: { start: box.start, length: box.end - box.start } };
+        const parsed = await readHeaderBox(bytes, box);
+        facts = { ...facts, ...parsed.facts };
+        layout = { ...layout, ...parsed.layout, header: { start: box.start, length: box.end - box.start } };
       }
       if (box.name === 'uuid') {
         const kind = METADATA[(await bytes.read(box.body, 16)).toString('hex')];
@@ -60,7 +60,7 @@ export async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
   return {
     ...layout,
     ...(siz && { components: siz.components }),
-    picture: { ...facts, ...siz?.size, ...(siz?.deep && { deep: true }), metadata: [...metadata] },
+    image: { ...facts, ...siz?.size, ...(siz?.deep && { deep: true }), metadata: [...metadata] },
   };
 }
 

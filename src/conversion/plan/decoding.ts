@@ -13,9 +13,9 @@ export function decoderOf(type: InputType, magick: 6 | 7): ToolName | undefined 
   return undefined;
 }
 
-/** How the picture is decoded first; undefined when it needs no decoding. */
+/** How the image is decoded first; undefined when it needs no decoding. */
 export function decodingOf(
-  { type, images: stills, unevenDepth }: ImageInfo,
+  { type, images, unevenDepth }: ImageInfo,
   { magick }: ToolContext,
 ): Decoding | undefined {
   switch (decoderOf(type, magick)) {
@@ -23,7 +23,7 @@ export function decodingOf(
       return {
         step: {
           tool: 'djxl',
-          // Version 0.7 writes no PNG of uneven depths, unless it is told one for all.
+          // Version 0.7 writes no PNG of uneven depths, unless all channels get one.
           args: [
             ...[INPUT_FILE, DECODED, '--num_threads=0', '--quiet'],
             ...(unevenDepth ? ['--bits_per_sample=8'] : []),
@@ -32,7 +32,7 @@ export function decodingOf(
         output: DECODED,
       };
     case 'heif': {
-      const { count, primary } = stills ?? { count: 1, primary: 1 };
+      const { count, primary } = images ?? { count: 1, primary: 1 };
       // Of several pictures libheif's tool writes each, with its number behind the name.
       const output = count > 1 ? DECODED.replace('.', `-${primary}.`) : DECODED;
       return { step: { tool: 'heif', args: [INPUT_FILE, DECODED] }, output };

@@ -40,8 +40,8 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
 };
 
 /** 16 bits stay where the format has room for them. */
-function depth({ image: picture }: PlanContext): string[] {
-  return ['-depth', picture.deep ? '16' : '8'];
+function depth({ image }: PlanContext): string[] {
+  return ['-depth', image.deep ? '16' : '8'];
 }
 
 /** Sizes in pixels of the pictures in an icon, as Windows asks for them. */
@@ -50,8 +50,8 @@ const ICON_SIZES = [256, 48, 32, 16];
 /** Each size is fitted into a square of its own, what is left transparent. A width or height leaves the larger sizes out. */
 function iconSizes({ options: { width = 256, height = 256 } }: PlanContext): string[] {
   const [smallest = 16] = ICON_SIZES.slice(-1);
-  const most = Math.max(smallest, Math.min(width, height));
-  const copies = ICON_SIZES.filter((size) => size <= most).flatMap((size) => [
+  const largest = Math.max(smallest, Math.min(width, height));
+  const copies = ICON_SIZES.filter((size) => size <= largest).flatMap((size) => [
     ...['(', '-clone', '0', '-filter', 'Lanczos', '-resize', `${size}x${size}`],
     ...['-background', 'none', '-gravity', 'center', '-extent', `${size}x${size}`, ')'],
   ]);
