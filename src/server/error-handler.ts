@@ -52,7 +52,7 @@ function toServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   const { code } = error as { code?: unknown };
   if (code === 'ENOSPC' || code === 'EDQUOT') return serviceErrorFrom(error, 'DISK_FULL');
-  if (code === 'EMFILE' || code === 'ENFILE') return serviceErrorFrom(error, 'BUSY');
+  if (code === 'EMFILE' || code === 'ENFILE') return serviceErrorFrom(error, 'OVERLOADED');
   return undefined;
 }
 

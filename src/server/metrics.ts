@@ -51,7 +51,14 @@ export interface MetricsDeps {
 }
 
 /** Codes of errors that mean an overloaded or unavailable service. */
-const OVERLOAD_CODES = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOO_MANY_CONNECTIONS', 'TOOLS_FAILING'];
+const OVERLOAD_CODES = [
+  'QUEUE_FULL',
+  'OVERLOADED',
+  'DISK_FULL',
+  'SHUTTING_DOWN',
+  'TOO_MANY_CONNECTIONS',
+  'CONVERTER_UNAVAILABLE',
+];
 
 /** In seconds: from a small image in a worker (5 ms) to the default of CONVERT_TIMEOUT_MS (30 s). */
 const CONVERSION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

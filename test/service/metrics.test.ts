@@ -108,7 +108,7 @@ describe('GET /metrics', () => {
     );
     expect(value(busy, 'imagemill_temp_free_bytes')).to.be.above(0);
     expect((await convert(current().base, photo)).status).to.equal(503);
-    await scrapeUntil('imagemill_requests_refused_total', { reason: 'busy' }, 1);
+    await scrapeUntil('imagemill_requests_refused_total', { reason: 'queue_full' }, 1);
 
     client.abort();
     await Promise.all([first, second]);
