@@ -195,7 +195,7 @@ describe('POST /convert with failures', () => {
         socket.write(head(1_000_000));
         socket.destroy();
       }
-      await eventually(() => current().logged.filter(({ msg }) => msg === 'request').length === 20);
+      await eventually(() => current().logged.filter(({ msg }) => msg === 'request completed').length === 20);
       await nothingLeft();
     });
 
