@@ -142,10 +142,10 @@ export function createConvert({
   function prepare(image: ImageInfo, { type, label }: ConversionInput, options: ConvertOptions): Plan {
     checkLimits(image, options, limits, label);
     if (isMisreadByMagick(image, machine))
-      throw serviceError('KIND_UNREADABLE', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
+      throw serviceError('UNSUPPORTED_ENCODING', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
     const prepared = plan(image, options, machine);
     if (prepared.steps.some(({ tool }) => !toolchain[tool])) {
-      throw serviceError('PAIR_UNAVAILABLE', label, INPUTS[type].label, OUTPUTS[options.format].label);
+      throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
     }
     return prepared;
   }
@@ -236,7 +236,7 @@ export function createConvert({
     const path = join(source.folder, INPUT_FILE);
     const image = await inspect(path, await repairInput(path, source.type)).catch((error) => {
       throw error instanceof HeaderTooComplexError
-        ? serviceErrorFrom(error, 'TOO_LARGE', source.label)
+        ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label)
         : error;
     });
     const prepared = prepare(image, source, options); // what cannot be converted does not wait for its turn

@@ -92,7 +92,7 @@ function toOptions(
   const { output_format, format, strip_metadata, ...rest } = checked;
   if (output_format && format && output_format !== format) {
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
-    throw serviceError('FORMATS_DIFFER', sent('output_format'), sent('format'));
+    throw serviceError('CONFLICTING_FORMATS', sent('output_format'), sent('format'));
   }
   return { ...rest, format: output_format ?? format ?? DEFAULT_FORMAT, stripMetadata: strip_metadata };
 }

@@ -142,7 +142,7 @@ describe('imagemill convert', () => {
     expect(ms).to.be.a('number');
     expect(output.get('moving.gif').notes).to.include('first-frame-only');
     expect(output.get('bad.png').error).to.deep.equal({
-      code: 'DAMAGED',
+      code: 'CORRUPT_IMAGE',
       message: 'bad.png is damaged or not a valid PNG image.',
     });
     expect(output.get('empty.jpg').error.code).to.equal('EMPTY_FILE');

@@ -82,7 +82,7 @@ export function toServiceError(
     case 'timeout':
       return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
     case 'unrunnable':
-      return serviceErrorFrom(error, isShortage(error.cause) ? 'BUSY' : 'TOOLS_FAILING');
+      return serviceErrorFrom(error, isShortage(error.cause) ? 'OVERLOADED' : 'CONVERTER_UNAVAILABLE');
     default:
       return explainEnd(error, tool, source, format, limit);
   }
@@ -107,17 +107,18 @@ function explainEnd(
 ): Error {
   const { label, maxDimension: maxSide } = OUTPUTS[format];
   if (isRefused(error.stderr)) return error;
-  if (error.signal === KILLED) return serviceErrorFrom(error, 'TOOLS_FAILING');
+  if (error.signal === KILLED) return serviceErrorFrom(error, 'CONVERTER_UNAVAILABLE');
   const meaning = MEANINGS[tool]?.(error.stderr);
   if (meaning === 'time' || error.signal === 'SIGXCPU') {
     return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
   }
-  if (isFileTooLarge(error)) return serviceErrorFrom(error, 'TOO_LARGE', source.label);
+  if (isFileTooLarge(error)) return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
   if (meaning === 'disk') return serviceErrorFrom(error, 'DISK_FULL');
   if (meaning === 'side' && maxSide)
-    return serviceErrorFrom(error, 'SIDE_TOO_LONG', source.label, label, maxSide);
-  if (meaning === 'side' || meaning === 'pixels') return serviceErrorFrom(error, 'TOO_LARGE', source.label);
-  return serviceErrorFrom(error, 'DAMAGED', source.label, INPUTS[source.type].label);
+    return serviceErrorFrom(error, 'OUTPUT_DIMENSION_TOO_LARGE', source.label, label, maxSide);
+  if (meaning === 'side' || meaning === 'pixels')
+    return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
+  return serviceErrorFrom(error, 'CORRUPT_IMAGE', source.label, INPUTS[source.type].label);
 }
 
 /**
@@ -139,8 +140,14 @@ export function explainUnsupportedJpeg(
   { unsupportedJpegProcess }: ImageInfo,
   source: ErrorSubject,
 ): Error {
-  if (!unsupportedJpegProcess || !(error instanceof ServiceError) || error.code !== 'DAMAGED') return error;
-  return serviceErrorFrom(error, 'KIND_UNREADABLE', source.label, 'a lossless, hierarchical or 12-bit JPEG');
+  if (!unsupportedJpegProcess || !(error instanceof ServiceError) || error.code !== 'CORRUPT_IMAGE')
+    return error;
+  return serviceErrorFrom(
+    error,
+    'UNSUPPORTED_ENCODING',
+    source.label,
+    'a lossless, hierarchical or 12-bit JPEG',
+  );
 }
 
 /** Whether an explained failure may be gone without the picture's profile. */
@@ -155,5 +162,5 @@ export function hasProfileTrouble(stderr: string): boolean {
 
 /** The tool said that all went well, and what it left is not a picture. */
 export function invalidOutput(finding: string, source: ErrorSubject): ServiceError {
-  return serviceErrorFrom(new Error(finding), 'DAMAGED', source.label, INPUTS[source.type].label);
+  return serviceErrorFrom(new Error(finding), 'CORRUPT_IMAGE', source.label, INPUTS[source.type].label);
 }

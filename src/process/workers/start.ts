@@ -59,10 +59,7 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
   try {
     await selfTest(start, magick, createRunner(workerOptions), options);
   } catch (err) {
-    log.warn(
-      { err },
-      'no process can wait for images here: every image gets one of its own, which is slower',
-    );
+    log.warn({ err }, 'warm workers are unavailable: every image gets a new process, which is slower');
     return undefined;
   }
   return createWorkerPool({
@@ -71,11 +68,12 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
     runInFreshProcess: createRunner(launchOptions),
     size: config.CONCURRENCY,
     maxJobs,
-    onError: (err) => log.warn({ err }, 'trouble with a waiting process; the image gets one of its own'),
+    onError: (err) => log.warn({ err }, 'worker failed'),
     onFallback(outcome, failure) {
       onFallback(outcome);
-      if (outcome === 'ok') log.warn(describe(failure), 'a worker failed where a new process did not');
-      else log.debug(describe(failure), 'a conversion failed in a worker and in a new process');
+      if (outcome === 'ok')
+        log.warn(describe(failure), 'job failed in a worker and succeeded in a new process');
+      else log.debug(describe(failure), 'job failed in a worker and in a new process');
     },
   });
 }
@@ -103,7 +101,7 @@ async function selfTest(
   try {
     const [policyFolder, jobFolder] = [await workspace.folder('asked'), await workspace.folder('done')];
     if (!(await isPolicyEnforced(magick, run, policyFolder, launchOptions.limits)))
-      throw new Error(`it does not obey ${WORKER_POLICY}`);
+      throw new Error(`ImageMagick does not enforce ${WORKER_POLICY}`);
     await writeFile(join(jobFolder, 'in'), ONE_PIXEL);
     const worker = await start();
     const command = {
