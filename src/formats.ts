@@ -163,6 +163,14 @@ export function parseOutputType(word: string): OutputType | undefined {
   );
 }
 
+/**
+ * Whether the quality of this format goes down for a limit of bytes. Not that of a PDF: its pages share one quality, and
+ * much of it may be text.
+ */
+export function hasBytesLimit(type: OutputType): boolean {
+  return OUTPUTS[type].quality && !OUTPUTS[type].pages;
+}
+
 /** Whether a file that starts with `head` is what the output format's files start like. */
 export function hasSignature(format: OutputFormat, head: Uint8Array): boolean {
   return format.signature.every((byte, at) => byte === undefined || head[at] === byte);

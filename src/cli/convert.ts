@@ -16,7 +16,7 @@ import {
 } from './context.ts';
 import { fileErrorFrom, systemReason, toFileError } from './convert/file-errors.ts';
 import { findInputs, STDIN } from './convert/inputs.ts';
-import { type Flags, parseOptions } from './convert/options.ts';
+import { assertCompatible, type Flags, parseOptions } from './convert/options.ts';
 import { createReport, type Done, MAX_LABEL_LENGTH, type Report } from './convert/report.ts';
 import { type Job, type OutputJob, resolveOutputs, resolveTarget, STDOUT } from './convert/targets.ts';
 import { assertWritable, writeOutput } from './convert/write-output.ts';
@@ -35,6 +35,7 @@ export async function convert(args: readonly string[], flags: Flags, { env }: Cl
   const config = loadSettings(env);
   const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags);
   const target = await resolveTarget(flags.output, args, format);
+  assertCompatible({ ...options, format: target.format });
   const { json = false, quiet = false, force = false } = flags;
   rejectTerminals(args, target.kind === 'stdout', json);
 
@@ -111,7 +112,8 @@ async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> 
       signal.throwIfAborted();
       await writeOutput(result.path, output, force);
       const ms = Math.round(result.convertedMs);
-      return { bytesBefore: length, bytesAfter: result.bytes, ms, notes: result.notes };
+      const { bytes: bytesAfter, notes, quality } = result;
+      return { bytesBefore: length, bytesAfter, ms, notes, ...(quality !== undefined && { quality }) };
     } finally {
       await workspace.remove();
     }

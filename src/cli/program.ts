@@ -20,6 +20,8 @@ Examples:
   $ imagemill convert photo.jpg -o photo.webp
   $ imagemill convert photo.jpg logo.svg -o web/ --format png --width 1200
   $ imagemill convert photos -o small/ --quality 70       # keeps sub-folders
+  $ imagemill convert photo.jpg -o square.jpg --width 300 --height 300 --fit cover
+  $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200000
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
 
@@ -80,11 +82,21 @@ export async function runProgram(args: readonly string[], context: CliContext): 
     )
     .option('-f, --format <name>', "webp, png, jpg, gif, bmp or pdf (default: -o's extension, else webp)")
     .option('-q, --quality <1-100>', 'of webp, jpg and pdf (default: 80)')
-    .option('--width <pixels>', 'at most so wide; only drawings grow')
+    .option('--width <pixels>', 'at most so wide; only drawings grow without --enlarge')
     .option('--height <pixels>', 'at most so high')
+    .option('--fit <inside|cover|contain|fill>', 'how to put it into --width and --height (default: inside)')
+    .option(
+      '--position <place>',
+      'what cover leaves, where contain places: top, "right top" … (default: center)',
+    )
+    .option('--enlarge', 'let pictures grow')
+    .option('--max-bytes <bytes>', 'of webp and jpg: lower the quality until the result is that small')
     .option('--frames <all|first>', 'of an animation (default: all where the output moves)')
     .option('--pages <all|first>', 'of a TIFF that becomes a PDF (default: all)')
-    .option('--background <colour>', 'what transparency is laid over, #rgb or #rrggbb (default: white)')
+    .option(
+      '--background <colour>',
+      'below transparency, and the borders of contain, #rgb or #rrggbb (default: white)',
+    )
     .option('--keep-metadata', 'keep EXIF, IPTC, XMP and the colour profile')
     .option('-j, --jobs <number>', 'conversions at once (default: CONCURRENCY, else the processors)')
     .option('--force', 'replace files that exist')

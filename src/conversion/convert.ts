@@ -7,6 +7,7 @@ import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts'
 import type { Output, RunCommand } from '../process/command.ts';
 import type { ConversionQueue } from '../process/queue.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
+import { encodeWithin } from './encode-within.ts';
 import { repairInput } from './input/repair.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
@@ -21,7 +22,7 @@ import {
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
 import { bytesOnDisk } from './plan/disk-estimate.ts';
-import { isMisreadByMagick, plan } from './plan/index.ts';
+import { isMisreadByMagick, plan, planAgain, planMeasuring } from './plan/index.ts';
 import { drawSmaller } from './plan/rasterize.ts';
 import {
   type ConvertOptions,
@@ -54,6 +55,8 @@ export interface ConversionResult {
   readonly bytes: number;
   readonly queuedMs: number;
   readonly convertedMs: number;
+  /** The quality that it was encoded with, when the bytes it may have were limited. */
+  readonly quality?: number;
   /** What the result lacks, or what was wrong with the file; each at most once, in a fixed order. */
   readonly notes: readonly Note[];
 }
@@ -117,6 +120,22 @@ function moveOut(folder: string, name: string): string {
   return path;
 }
 
+/** One conversion while its commands run. */
+interface Running {
+  readonly signal: AbortSignal;
+  /** When its time is over, as `performance.now()` has it. */
+  readonly deadline: number;
+  /** The new paths of the files that were moved out of its folder. */
+  readonly movedOut: Map<string, string>;
+}
+
+/** Moves a file out only once: what a tool has put in its place since then is nothing to open. */
+function moveOutOnce(movedOut: Map<string, string>, folder: string, name: string): string {
+  const path = movedOut.get(name) ?? moveOut(folder, name);
+  movedOut.set(name, path);
+  return path;
+}
+
 /**
  * Makes the function that converts one file. All that it leaves on disk is the result. It removes the source's folder,
  * also when it fails.
@@ -152,25 +171,23 @@ export function createConvert({
 
   /** @returns all that the tools printed */
   async function runPlan(
-    { steps }: Plan,
+    { steps }: Pick<Plan, 'steps'>,
     source: ConversionInput,
     options: ConvertOptions,
-    signal: AbortSignal,
-    deadline: number,
+    { signal, deadline, movedOut }: Running,
   ): Promise<Output> {
     const cwd = source.folder;
     const client = source.client !== undefined && { client: source.client };
     const printed = { stdout: '', stderr: '' };
-    let input: string | undefined;
     const todo = [...steps];
     for (let step = todo.shift(); step; step = todo.shift()) {
       source.onCommand?.(step);
       const file = (toolchain[step.tool] as Tool).path;
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
-      // Once: what a tool has put in the place of the input since then is nothing to open.
-      if (step.stdin !== undefined) input ??= moveOut(cwd, step.stdin);
-      const stdin = step.stdin !== undefined && input !== undefined ? { stdin: input } : {};
+      const stdin = step.stdin !== undefined && { stdin: moveOutOnce(movedOut, cwd, step.stdin) };
       const limit = Math.min(left, timeoutFor(step).ms);
+      // GLib replaces an existing file by way of fchown and fchmod, which the filter of system calls refuses.
+      if (step.rendersTo) rmSync(join(cwd, step.rendersTo), { recursive: true, force: true });
       try {
         const memory = step.tool === 'rsvg' ? { memoryBytes: SVG_MAX_MEMORY } : {};
         const output = await run({
@@ -209,20 +226,46 @@ export function createConvert({
     source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
-  ): Promise<Pick<ConversionResult, 'path' | 'bytes' | 'notes'>> {
+  ): Promise<Omit<ConversionResult, 'queuedMs' | 'convertedMs'>> {
     const deadline = performance.now() + timeoutMs;
-    const convertWith = async (prepared: Plan) => {
-      const printed = await runPlan(prepared, source, options, signal, deadline);
-      const result = verifyOutput(source, options, prepared.output);
+    const running: Running = { signal, deadline, movedOut: new Map() };
+    const convertWith = async (known: ImageInfo) => {
+      const prepared = prepare(known, source, options);
+      const printed = { stdout: '', stderr: '' };
+      const make = async (planned: Plan, asked: ConvertOptions) => {
+        const output = await runPlan(planned, source, asked, running);
+        printed.stdout += output.stdout;
+        printed.stderr += output.stderr;
+        return verifyOutput(source, asked, planned.output);
+      };
+      const again = (asked: ConvertOptions) => make(planAgain(known, asked, machine), asked);
+      const result = await encodeWithin(options, source.label, () => make(prepared, options), again);
       const kept = await keptMetadata(image, result.path, options);
-      return { ...result, notes: notesIn(prepared.notes, printed, kept) };
+      const lowered = result.quality !== undefined && result.quality < options.quality;
+      return { ...result, notes: notesIn(prepared.notes, printed, { kept, lowered }) };
     };
-    return convertWith(prepare(image, source, options)).catch((error) => {
+    const known = await measure(image, source, options, running);
+    return convertWith(known).catch((error) => {
       // Nothing but ImageMagick uses a profile, and what librsvg has read is not in its place any more.
       const usesProfile = image.type !== 'svg';
-      if (!usesProfile || !isProfileError(error)) throw explainUnsupportedJpeg(error, image, source);
-      return convertWith(prepare({ ...image, profile: 'useless' }, source, options));
+      if (!usesProfile || !isProfileError(error)) throw explainUnsupportedJpeg(error, known, source);
+      return convertWith({ ...known, profile: 'useless' });
     });
+  }
+
+  /** Draws an SVG whose header does not tell its size for sure, where the plan depends on that size. */
+  async function measure(
+    image: ImageInfo,
+    source: ConversionInput,
+    options: ConvertOptions,
+    running: Running,
+  ): Promise<ImageInfo> {
+    const step = planMeasuring(image, options);
+    if (!step) return image;
+    const ownSize = { ...options, width: undefined, height: undefined, fit: undefined };
+    await runPlan({ steps: [step] }, source, ownSize, running);
+    const { width = 0, height = 0 } = await readDrawn(source, step.rendersTo as string);
+    return { ...image, width, height, styled: false };
   }
 
   /** @param starts is told when its turn has come, and how long it has waited */

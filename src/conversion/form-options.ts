@@ -3,7 +3,7 @@ import { serviceError } from '../errors.ts';
 import type { OutputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import type { OnError } from './batch.ts';
-import { DEFAULT_FORMAT, OPTION_FIELDS, oneOf, outputFormat } from './options.ts';
+import { conflictIn, DEFAULT_FORMAT, OPTION_FIELDS, oneOf, outputFormat } from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
 
 /**
@@ -89,10 +89,18 @@ function toOptions(
   checked: z.output<ReturnType<typeof convertFields>>,
   fields: readonly TextField[],
 ): ConvertOptions {
-  const { output_format, format, strip_metadata, ...rest } = checked;
+  const { output_format, format, strip_metadata, max_bytes, ...rest } = checked;
   if (output_format && format && output_format !== format) {
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
     throw serviceError('FORMATS_DIFFER', sent('output_format'), sent('format'));
   }
-  return { ...rest, format: output_format ?? format ?? DEFAULT_FORMAT, stripMetadata: strip_metadata };
+  const options = {
+    ...rest,
+    format: output_format ?? format ?? DEFAULT_FORMAT,
+    maxBytes: max_bytes,
+    stripMetadata: strip_metadata,
+  };
+  const conflict = conflictIn(options);
+  if (conflict) throw serviceError('FIELD_INVALID', conflict.field, conflict.value, conflict.expected);
+  return options;
 }

@@ -72,6 +72,7 @@ export const DEFAULT_MATRIX: MatrixSource = {
   cases: [
     ...OUTPUT_TYPES.map((format) => ({ name: format, format })),
     { name: 'png-300', format: 'png', width: 300, height: 300 },
+    { name: 'jpg-square-300', format: 'jpg', width: 300, height: 300, fit: 'cover' },
     // At a lower quality, two encoders differ more.
     { name: 'webp-1000-q60', format: 'webp', width: 1000, quality: 60, thresholds: { psnr: 33, patch: 10 } },
     { name: 'jpg-kept', format: 'jpg', strip_metadata: false },

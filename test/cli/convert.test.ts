@@ -195,6 +195,12 @@ describe('imagemill convert', () => {
         ['window.png', { format: 'jpg', background: '08f' }, ['--background', '08f']],
         ['moving.gif', { format: 'webp', frames: 'first' }, ['--frames', 'first']],
         ['scene.svg', { format: 'png', height: '200' }, ['--height', '200']],
+        [
+          'scene.png',
+          { format: 'jpg', fit: 'cover', position: 'north', enlarge: '1', width: '200', height: '300' },
+          ['--fit', 'Cover', '--position', 'north', '--enlarge', '--width', '200', '--height', '300'],
+        ],
+        ['scene.png', { format: 'jpg', max_bytes: '1000' }, ['--max-bytes', '1000']],
       ] as const) {
         await put(name, name);
         const output = `out.${fields.format}`;
@@ -206,6 +212,16 @@ describe('imagemill convert', () => {
     } finally {
       await own.stop();
     }
+  });
+
+  it('says in --json which quality was used for --max-bytes', async () => {
+    await put('scene.png', 'a.png');
+    const { status, lines } = await run(['a.png', '-o', 'a.jpg', '--max-bytes', '1000', '--json']);
+    const { bytesAfter, quality, notes } = JSON.parse(lines[0] ?? '{}');
+    expect(status).to.equal(0);
+    expect(bytesAfter).to.be.at.most(1000);
+    expect(quality).to.be.within(10, 79);
+    expect(notes).to.deep.equal(['quality-lowered']);
   });
 
   for (const [signal, status] of [
@@ -268,7 +284,22 @@ describe('imagemill convert', () => {
         ['a.jpg', '-o', 'b.webp', '-q', '0'],
         'Invalid --quality "0": expected a whole number from 1 to 100.',
       ],
-      ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--fast'], "unknown option '--fast'"],
+      [
+        'the bytes are no number',
+        ['a.jpg', '-o', 'b.webp', '--max-bytes', '10k'],
+        'Invalid --max-bytes "10k": expected a whole number from 1 to 2147483648.',
+      ],
+      [
+        'a format cannot be made smaller',
+        ['a.jpg', '-o', 'b.png', '--max-bytes', '1000'],
+        'Invalid --max-bytes "1000": expected one of webp, jpg as the format, not png.',
+      ],
+      [
+        'a box has one side only',
+        ['a.jpg', '-o', 'b.webp', '--fit', 'cover', '--width', '10'],
+        'Invalid --fit "cover": expected both width and height with it.',
+      ],
+      ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--rapid'], "unknown option '--rapid'"],
       ['-o is missing', ['a.jpg'], "required option '-o, --output <path>' not specified"],
       [
         'the output format is unknown',

@@ -73,6 +73,38 @@ describe('converting on the page', () => {
     await row(page, 'flat.png').getByText('99% saved').waitFor();
   });
 
+  it('crops a photo to a square below a maximum size, and the address has all options', async () => {
+    const page = await open(service);
+    await page.getByRole('radio', { name: 'JPEG' }).check();
+    expect(await page.getByLabel('Fit').isDisabled()).to.equal(true); // without a box there is nothing to fit into
+    await page.getByLabel('Max width').fill('300');
+    await page.getByLabel('Max height').fill('300');
+    await page.getByLabel('Fit').selectOption('Fill and crop');
+    await page.getByText('More', { exact: true }).click();
+    await page.getByLabel('Position').selectOption('Top right');
+    await page.getByLabel('Max file size').fill('3');
+    await page.getByLabel('Enlarge').check();
+    const wanted = {
+      ...{ output_format: 'jpg', width: '300', height: '300', fit: 'cover', position: 'right top' },
+      ...{ enlarge: 'true', max_bytes: '3072' },
+    };
+    expect(Object.fromEntries(new URL(page.url()).searchParams)).to.deep.equal(wanted);
+    await pick(page, [fixturePath('scene.jpg')]);
+    await convertAll(page);
+    const { content } = await save(page, 'scene.jpg');
+    const answer = await convert(service.base, await fixture('scene.jpg'), wanted);
+    expect(content.equals(answer.body)).to.equal(true);
+    expect(content.length).to.be.at.most(3072);
+    await row(page, 'scene.jpg').getByText('The quality is lower').waitFor();
+
+    await page.reload();
+    expect(await page.getByLabel('Position').inputValue()).to.equal('right top');
+    expect(await page.getByLabel('Max file size').inputValue()).to.equal('3');
+    await page.getByRole('radio', { name: 'PNG' }).check();
+    expect(await page.getByLabel('Max file size').count()).to.equal(0);
+    expect(new URL(page.url()).searchParams.has('max_bytes')).to.equal(false);
+  });
+
   it('renders an SVG at the requested size', async () => {
     const page = await open(service, {}, '?output_format=png&width=600');
     await pick(page, [fixturePath('scene.svg')]);

@@ -1,6 +1,6 @@
 /** @module Validates the options of the `convert` command. */
 import { z } from 'zod';
-import { integer, OPTION_FIELDS, outputFormat } from '../../conversion/options.ts';
+import { conflictIn, integer, OPTION_FIELDS, outputFormat } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { serviceError } from '../../errors.ts';
 import { OUTPUT_TYPES, type OutputType } from '../../formats.ts';
@@ -14,6 +14,10 @@ export interface Flags {
   readonly quality?: string;
   readonly width?: string;
   readonly height?: string;
+  readonly fit?: string;
+  readonly position?: string;
+  readonly enlarge?: boolean;
+  readonly maxBytes?: string;
   readonly frames?: string;
   readonly pages?: string;
   readonly background?: string;
@@ -32,9 +36,11 @@ export interface CliOptions {
   readonly jobs: number | undefined;
 }
 
-const { strip_metadata: _, ...fields } = OPTION_FIELDS;
+/** What is a switch on the command line has no value to be checked. */
+const { strip_metadata: _, enlarge: __, max_bytes: maxBytes, ...fields } = OPTION_FIELDS;
 const schema = z.object({
   ...fields,
+  maxBytes,
   format: outputFormat(OUTPUT_TYPES).optional(),
   jobs: integer(1, 1024).optional(),
 });
@@ -48,12 +54,26 @@ export function parseOptions(flags: Flags): CliOptions {
   const result = schema.safeParse(flags);
   if (result.success) {
     const { format, jobs, ...options } = result.data;
-    return { format, jobs, options: { ...options, stripMetadata: !flags.keepMetadata } };
+    const { enlarge = false, keepMetadata = false } = flags;
+    return { format, jobs, options: { ...options, enlarge, stripMetadata: !keepMetadata } };
   }
   const lines = result.error.issues.map(({ path, message }) => {
     const name = String(path[0]) as keyof Flags;
-    return serviceError('FIELD_INVALID', `--${name}`, sanitizeForDisplay(String(flags[name])), message)
+    return serviceError('FIELD_INVALID', flagName(name), sanitizeForDisplay(String(flags[name])), message)
       .message;
   });
   throw new CliError(lines.join('\n'), 2);
+}
+
+/** @throws CliError naming the option that makes no sense beside the others, with status 2 */
+export function assertCompatible(options: ConvertOptions): void {
+  const conflict = conflictIn(options);
+  if (!conflict) return;
+  const { field, value, expected } = conflict;
+  throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message, 2);
+}
+
+/** `maxBytes` and `max_bytes` are both `--max-bytes`. */
+function flagName(name: string): string {
+  return `--${name.replace(/_|(?=[A-Z])/g, '-').toLowerCase()}`;
 }

@@ -19,8 +19,13 @@ const TRUNCATED =
  * A profile that the tool complained of was not used, so that nothing was converted by it.
  *
  * @param kept whether all metadata that was to be kept is in the result
+ * @param lowered whether the quality is lower than the one that was asked for
  */
-export function notesIn(planned: readonly Note[], { stdout, stderr }: Output, kept: boolean): Note[] {
+export function notesIn(
+  planned: readonly Note[],
+  { stdout, stderr }: Output,
+  { kept, lowered }: { readonly kept: boolean; readonly lowered: boolean },
+): Note[] {
   const isTruncated = trustedMessagesIn(stderr).some((message) => TRUNCATED.test(message));
   const done = hasProfileTrouble(stderr)
     ? planned.filter((note) => note !== 'colour-converted-to-srgb')
@@ -30,6 +35,7 @@ export function notesIn(planned: readonly Note[], { stdout, stderr }: Output, ke
     ...(TRANSPARENT.test(stdout) ? (['alpha-flattened'] as const) : []),
     ...(isTruncated ? (['truncated-input'] as const) : []),
     ...(kept ? [] : (['metadata-partly-kept'] as const)),
+    ...(lowered ? (['quality-lowered'] as const) : []),
   ];
 }
 

@@ -1,7 +1,6 @@
 import type { OutputType } from '../../formats.ts';
-import { keepsAllFrames, selectedPages } from './selection.ts';
-import { peakRasterSize } from './size.ts';
-import type { Plan, PlanContext } from './types.ts';
+import { fittings, peakRasterSize } from './size.ts';
+import type { Plan, PlanContext, Size } from './types.ts';
 
 /**
  * How many bytes a pixel of a result takes at most. Measured on noise in 8 bits a channel at quality 100, with
@@ -15,6 +14,8 @@ const MAX_BYTES_PER_PIXEL: Readonly<Record<OutputType, number>> = {
   bmp: 3.1,
   pdf: 4,
 };
+/** A picture that is kept to be encoded again has 8 bits a channel, and up to five channels (CMYK with alpha). */
+const KEPT_BYTES_PER_PIXEL = 5;
 /** Headers, colour tables and profiles: what does not grow with the picture. */
 const FIXED_BYTES = 64 * 1024;
 
@@ -29,8 +30,11 @@ export function bytesOnDisk(job: PlanContext, { steps }: Plan, inputBytes: numbe
   const decoded = decodedPixels(job);
   if (decoded === 0) return undefined;
   const between = steps.length > 1 ? decoded * MAX_BYTES_PER_PIXEL.png : 0;
-  const result = resultPixels(job) * MAX_BYTES_PER_PIXEL[format];
-  return Math.ceil(inputBytes + FIXED_BYTES + between + result);
+  const pixels = resultPixels(job);
+  const result = pixels * MAX_BYTES_PER_PIXEL[format];
+  // The best result so far is there while the next one is made.
+  const again = job.options.maxBytes ? pixels * KEPT_BYTES_PER_PIXEL + result : 0;
+  return Math.ceil(inputBytes + FIXED_BYTES + between + result + again);
 }
 
 /** All pixels that the tools decode or draw. */
@@ -41,17 +45,18 @@ function decodedPixels(job: PlanContext): number {
   return width * height * pictures || pagePixels(image.pages ?? []);
 }
 
+/** All pixels of the result, turned or not, whichever is more: not every header tells whether the picture is turned. */
 function resultPixels(job: PlanContext): number {
   const { image, options } = job;
-  const { width, height } = peakRasterSize(image, { ...options, format: 'png' });
-  const frames = keepsAllFrames(job) ? (image.animation?.delaysMs.length ?? 1) : 1;
-  const pages = selectedPages(job);
-  const pixels = Math.max(width * height * frames, pagePixels(pages));
-  const shorter = Math.min(width, height);
-  if (image.type === 'svg' || pages.length > 1 || shorter === 0) return pixels;
-  // By the shorter side, since the picture may be turned.
-  const scale = Math.min(1, ...[options.width, options.height].map((most) => (most ?? shorter) / shorter));
-  return pixels * scale ** 2;
+  const { width = 0, height = 0 } = image;
+  const rotated = { ...job, image: { ...image, width: height, height: width } };
+  const sums = [job, rotated].map((one) => fittings(one).reduce((sum, { result }) => sum + area(result), 0));
+  const drawn = image.type === 'svg' ? area(peakRasterSize(image, { ...options, format: 'png' })) : 0;
+  return Math.max(drawn, ...sums);
+}
+
+function area({ width, height }: Size): number {
+  return width * height;
 }
 
 function pagePixels(pages: readonly { readonly width?: number; readonly height?: number }[]): number {

@@ -1,5 +1,6 @@
 import type { OutputType } from '../../formats.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './selection.ts';
+import { fittings } from './size.ts';
 import type { PlanContext } from './types.ts';
 
 /** How each format is written: where quality, bytes and time are in balance. Pure. */
@@ -14,7 +15,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   png: (job) => ['-depth', '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
   jpg: (job) => [
     ...['-sampling-factor', '4:2:0', '-quality', String(job.options.quality)],
-    ...(pixelsOfResult(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),
+    ...(resultPixels(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),
   ],
   // Dithered, even a picture of few colours would lose some: 48 dB instead of none, and 100 ms more a frame.
   gif(job) {
@@ -33,9 +34,10 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
 /** Codes made for the one picture take a fifth more time. They save 2% of the bytes of large ones, 5% of small. */
 const MANY_PIXELS = 500_000;
 
-function pixelsOfResult({ image: { width = 0, height = 0 }, options }: PlanContext): number {
-  const scale = Math.min(1, (options.width ?? width) / width, (options.height ?? height) / height);
-  return width * height * scale ** 2 || 0; // 0 when it is not known
+/** Of the first frame or page; 0 when it is not known. */
+function resultPixels(job: PlanContext): number {
+  const { width, height } = fittings(job)[0]?.result ?? { width: 0, height: 0 };
+  return width * height;
 }
 
 /** How PNG is packed: where time and bytes are in balance by the curve in bench/README.md. Filter 1 is none, 5 is by line. */

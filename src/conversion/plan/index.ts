@@ -1,9 +1,9 @@
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { expectedNotes } from './expected-notes.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
-import { drawPixels as rasterize, drawVector as renderPdf } from './rasterize.ts';
+import { drawPixels, drawVector, measure, needsOwnSize } from './rasterize.ts';
 import { keepsAllFrames } from './selection.ts';
-import { frameArguments, magickArguments } from './stages.ts';
+import { encodeArguments, frameArguments, magickArguments } from './stages.ts';
 import {
   type ConvertOptions,
   type ImageInfo,
@@ -40,22 +40,52 @@ export function isMisreadByMagick({ pages = [] }: ImageInfo, tools: ToolContext)
 
 /** The commands that make the file the client asked for. */
 export function plan(image: ImageInfo, options: ConvertOptions, tools: ToolContext): Plan {
-  const output = `${OUTPUT_STEM}.${OUTPUTS[options.format].extension}`;
+  const output = outputName(options);
   const job = { image, options, tools, output };
   return { steps: planSteps(job), output, notes: expectedNotes(job) };
+}
+
+/** The commands that encode the same picture again, at another quality, after those of {@link plan} have kept it. */
+export function planAgain(image: ImageInfo, options: ConvertOptions, tools: ToolContext): Plan {
+  const output = outputName(options);
+  const job = { image, options, tools, output };
+  const step: Step = assemblesFrames(job)
+    ? assembleWebp(job)
+    : { tool: 'magick', args: encodeArguments(job) };
+  return { steps: [step], output, notes: [] };
+}
+
+/**
+ * The command that draws an SVG to find out its size, where the plan depends on it and the header does not tell it for
+ * sure. The size is that of the PNG which this command draws.
+ */
+export function planMeasuring(image: ImageInfo, options: ConvertOptions): Step | undefined {
+  const isKnown = image.type !== 'svg' || (image.width && !image.styled);
+  return isKnown || !needsOwnSize(options) ? undefined : measure(RASTERIZED_FILE);
+}
+
+function outputName({ format }: ConvertOptions): string {
+  return `${OUTPUT_STEM}.${OUTPUTS[format].extension}`;
 }
 
 function planSteps(job: PlanContext): Step[] {
   const { image, options, tools } = job;
   const able = MAGICK_FEATURES[tools.magick];
-  if (image.type === 'svg' && options.format === 'pdf') return [renderPdf(job)];
-  if (image.type === 'svg' && options.format === 'png') return [rasterize(job, job.output)];
-  if (image.type === 'svg') return [rasterize(job, RASTERIZED_FILE), convertRasterized(job, RASTERIZED_FILE)];
+  if (image.type === 'svg' && options.format === 'pdf') return [drawVector(job)];
+  // The borders of `contain` may have a colour that the drawing itself does not get.
+  if (image.type === 'svg' && options.format === 'png' && options.fit !== 'contain')
+    return [drawPixels(job, job.output)];
+  if (image.type === 'svg')
+    return [drawPixels(job, RASTERIZED_FILE), convertRasterized(job, RASTERIZED_FILE)];
   if (image.type === 'avif' && able.avif === 'heif') return decodeAvifFirst(job);
-  if (options.format === 'webp' && keepsAllFrames(job) && able.animatedWebp === 'img2webp') {
-    return [writeFrames(job), assembleWebp(job)];
-  }
+  if (assemblesFrames(job)) return [writeFrames(job), assembleWebp(job)];
   return [{ tool: 'magick', args: magickArguments(job) }];
+}
+
+/** Whether the frames become files that another tool puts together. */
+function assemblesFrames(job: PlanContext): boolean {
+  const { animatedWebp } = MAGICK_FEATURES[job.tools.magick];
+  return job.options.format === 'webp' && keepsAllFrames(job) && animatedWebp === 'img2webp';
 }
 
 /** Of several pictures libheif's tool writes each, with its number behind the name. */

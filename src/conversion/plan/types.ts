@@ -5,7 +5,7 @@ import type { InputType, OutputType } from '../../formats.ts';
 /** What the header of a file told; what it did not tell is undefined. */
 export interface ImageInfo {
   readonly type: InputType;
-  /** Stored size in pixels, before any orientation is applied. */
+  /** Stored size in pixels, before any orientation is applied. That of an SVG may have a fraction. */
   readonly width?: number;
   readonly height?: number;
   /** Undefined, as 1, when there is nothing to do. */
@@ -85,6 +85,12 @@ interface Animation {
   readonly frames?: readonly FrameDisposal[];
 }
 
+/** In pixels. */
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
 /** In pixels, from the top left. */
 export interface Area {
   readonly x: number;
@@ -107,14 +113,38 @@ export interface ConvertOptions {
   /** Most pixels a side; the picture is fitted inside, its aspect kept. */
   readonly width?: number | undefined;
   readonly height?: number | undefined;
+  /** How the picture is put into the box of width and height; by default `inside`. */
+  readonly fit?: Fit | undefined;
+  /** Where `cover` cuts and `contain` places; by default the center. */
+  readonly position?: Position | undefined;
+  /** Whether a raster picture may grow; by default it does not. An SVG is drawn at any size. */
+  readonly enlarge?: boolean | undefined;
+  /** The most bytes that the result may have. Its quality goes down for that. */
+  readonly maxBytes?: number | undefined;
   readonly stripMetadata: boolean;
   /** Of an animation: all frames, or the first. By default all where the output can move. */
   readonly frames?: AllOrFirst | undefined;
   /** Of a TIFF that becomes a PDF; by default all. */
   readonly pages?: AllOrFirst | undefined;
-  /** What transparency is laid over where the output has none, as #rrggbb; by default white. */
+  /**
+   * What transparency is laid over where the output has none, and what `contain` adds, as #rrggbb. By default white
+   * where the output has no transparency, and transparent where it has.
+   */
   readonly background?: string | undefined;
 }
+
+/**
+ * `inside`: the whole picture, no larger than the box. `cover`: the box is full, and the picture is cut. `contain`: the
+ * box is full, and has borders around the whole picture. `fill`: the box is full, and the picture is stretched.
+ */
+export const FITS = ['inside', 'cover', 'contain', 'fill'] as const;
+export type Fit = (typeof FITS)[number];
+
+export const POSITIONS = [
+  ...(['center', 'top', 'right top', 'right', 'right bottom'] as const),
+  ...(['bottom', 'left bottom', 'left', 'left top'] as const),
+] as const;
+export type Position = (typeof POSITIONS)[number];
 
 type AllOrFirst = 'all' | 'first';
 
@@ -125,7 +155,8 @@ export type Note =
   | 'alpha-flattened'
   | 'colour-converted-to-srgb'
   | 'truncated-input'
-  | 'metadata-partly-kept';
+  | 'metadata-partly-kept'
+  | 'quality-lowered';
 
 /** What a plan needs to know of the machine. */
 export interface ToolContext {
@@ -159,6 +190,9 @@ export const INPUT_FILE = 'in';
 
 /** Where a profile is put that the tools do not see in the input. */
 export const PROFILE_FILE = `${INPUT_FILE}.icc`;
+
+/** The picture as it is before it is encoded, for those results that are encoded several times. */
+export const KEPT_FILE = 'kept.miff';
 
 /** How the name of every output starts; version 6 makes it the title of a PDF, whatever it is told. */
 export const OUTPUT_STEM = 'image';

@@ -5,8 +5,8 @@ import { pino } from 'pino';
 import { seeded } from '../../../scripts/stress/random.ts';
 import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
 import { detectType } from '../../../src/conversion/input/detect.ts';
-import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
-import { type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
+import { type ConvertOptions, FITS } from '../../../src/conversion/plan/types.ts';
+import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
 import type { Magick } from '../../../src/process/toolchain.ts';
 import { WORKER_PROTOCOLS } from '../../../src/process/workers/protocol.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
@@ -88,11 +88,14 @@ async function filesIn(folder: string): Promise<string[]> {
 }
 
 function someOptions(): ConvertOptions {
+  const format = pick(FORMATS);
   return {
-    format: pick(FORMATS),
+    format,
     quality: pick([40, 80, 95]),
     stripMetadata: pick([true, true, false]),
-    width: pick([undefined, undefined, 20, 50]),
+    ...pick([{}, {}, { width: 20 }, { width: 50 }, ...FITS.map((fit) => ({ fit, width: 40, height: 50 }))]),
+    enlarge: pick([false, true]),
+    maxBytes: hasBytesLimit(format) ? pick([undefined, undefined, 1000]) : undefined,
     background: pick([undefined, undefined, '#123456']),
     frames: pick([undefined, 'first', 'all']),
   };
