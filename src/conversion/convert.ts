@@ -186,7 +186,7 @@ export function createConvert({
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
       const stdin = step.stdin !== undefined && { stdin: moveOutOnce(movedOut, cwd, step.stdin) };
       const limit = Math.min(left, timeoutFor(step).ms);
-      // GLib replaces an existing file by way of fchown and fchmod, which the filter of system calls refuses.
+      // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
       if (step.rendersTo) rmSync(join(cwd, step.rendersTo), { recursive: true, force: true });
       try {
         const memory = step.tool === 'rsvg' ? { memoryBytes: SVG_MAX_MEMORY } : {};
@@ -209,11 +209,7 @@ export function createConvert({
         const drawn = await readDrawn(source, step.rendersTo);
         checkLimits(drawn, options, limits, source.label);
         const again = drawSmaller(step.rendersTo, drawn, options);
-        if (again) {
-          // Under the system call filter, librsvg does not replace a file that is there.
-          rmSync(join(cwd, step.rendersTo), { force: true });
-          todo.unshift(again);
-        }
+        if (again) todo.unshift(again);
       }
     }
     assertNotRefused(printed.stderr);
