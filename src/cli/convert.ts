@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
+import { extrasOf, typesInForce } from '../conversion/extras.ts';
 import { storeInput } from '../conversion/input/store.ts';
 import { type ConvertOptions, INPUT_FILE } from '../conversion/plan/types.ts';
 import { StartupError } from '../errors.ts';
@@ -33,15 +34,16 @@ const CLIENT = 'command line';
  */
 export async function convert(args: readonly string[], flags: Flags, { env }: CliContext): Promise<number> {
   const config = loadSettings(env);
-  const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags);
-  const target = await resolveTarget(flags.output, args, format);
-  assertCompatible({ ...options, format: target.format });
+  const { inputs: types, outputs } = typesInForce(extrasOf(config));
+  const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags, outputs);
+  const target = await resolveTarget(flags.output, args, format, outputs);
+  assertCompatible({ ...options, format: target.format }, outputs);
   const { json = false, quiet = false, force = false } = flags;
   rejectTerminals(args, target.kind === 'stdout', json);
 
   const stop = abortOnSignals();
   const results = target.kind === 'folder' ? target.path : undefined;
-  const inputs = await findInputs(args, results, stop.signal);
+  const inputs = await findInputs(args, results, stop.signal, types);
   const planned = resolveOutputs(inputs, target);
   const { log, warnings } = createWarningCollector();
   // One job more than conversions: one result can be written while `jobs` others are converted.

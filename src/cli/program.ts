@@ -25,6 +25,9 @@ Examples:
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
 
+EXTRA_INPUTS=all EXTRA_OUTPUTS=all switch on all formats that work here: heic, jxl,
+jp2, psd and cur to read; avif, jxl, tiff and ico to write.
+
 In folders and patterns, files that are no images are passed over. Of several
 results with the same name the second gets " (2)". Without --force no file is
 replaced.
@@ -80,8 +83,11 @@ export async function runProgram(args: readonly string[], context: CliContext): 
       '-o, --output <path>',
       'a file, a folder (made when there is none), or - for standard output',
     )
-    .option('-f, --format <name>', "webp, png, jpg, gif, bmp or pdf (default: -o's extension, else webp)")
-    .option('-q, --quality <1-100>', 'of webp, jpg and pdf (default: 80)')
+    .option(
+      '-f, --format <name>',
+      "webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: -o's extension, else webp)",
+    )
+    .option('-q, --quality <1-100>', 'of webp, jpg, pdf, avif and jxl (default: 80)')
     .option('--width <pixels>', 'at most so wide; only drawings grow without --enlarge')
     .option('--height <pixels>', 'at most so high')
     .option('--fit <inside|cover|contain|fill>', 'how to put it into --width and --height (default: inside)')
@@ -90,9 +96,9 @@ export async function runProgram(args: readonly string[], context: CliContext): 
       'what cover leaves, where contain places: top, "right top" … (default: center)',
     )
     .option('--enlarge', 'let pictures grow')
-    .option('--max-bytes <bytes>', 'of webp and jpg: lower the quality until the result is that small')
+    .option('--max-bytes <bytes>', 'of webp, jpg, avif and jxl: lower the quality until the result is that small')
     .option('--frames <all|first>', 'of an animation (default: all where the output moves)')
-    .option('--pages <all|first>', 'of a TIFF that becomes a PDF (default: all)')
+    .option('--pages <all|first>', 'of a TIFF that becomes a PDF or TIFF (default: all)')
     .option(
       '--background <colour>',
       'below transparency, and the borders of contain, #rgb or #rrggbb (default: white)',

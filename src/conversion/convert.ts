@@ -8,6 +8,7 @@ import type { Output, RunCommand } from '../process/command.ts';
 import type { ConversionQueue } from '../process/queue.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
 import { encodeWithin } from './encode-within.ts';
+import { readDecoded } from './input/decoded.ts';
 import { repairInput } from './input/repair.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
@@ -19,10 +20,12 @@ import {
   invalidOutput,
   isProfileError,
   toServiceError,
+  UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
+import { decodingOf } from './plan/decoding.ts';
 import { bytesOnDisk } from './plan/disk-estimate.ts';
-import { isMisreadByMagick, plan, planAgain, planMeasuring } from './plan/index.ts';
+import { isMisreadByMagick, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
 import { drawSmaller } from './plan/rasterize.ts';
 import {
   type ConvertOptions,
@@ -31,6 +34,7 @@ import {
   type Note,
   type Plan,
   type Step,
+  type ToolContext,
 } from './plan/types.ts';
 
 /** One file, from the bytes that were received to the bytes that are sent. */
@@ -87,6 +91,7 @@ export interface ConvertDeps {
   readonly pool: ConversionQueue;
   readonly run: RunCommand;
   readonly srgbProfile: string;
+  readonly namedProfiles: ToolContext['namedProfiles'];
   readonly limits: ImageLimits;
   /** For one conversion, in milliseconds. */
   readonly timeoutMs: number;
@@ -147,12 +152,13 @@ export function createConvert({
   pool,
   run,
   srgbProfile,
+  namedProfiles,
   limits,
   timeoutMs,
   maxFileBytes,
   onFinished: observe = () => {},
 }: ConvertDeps): Convert {
-  const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
+  const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile, namedProfiles } as const;
   const timeoutFor = ({ tool }: Step): TimeLimit =>
     tool === 'rsvg' && timeoutMs > MAX_DRAWING_MS
       ? { ms: MAX_DRAWING_MS }
@@ -162,8 +168,10 @@ export function createConvert({
     checkLimits(image, options, limits, label);
     if (isMisreadByMagick(image, machine))
       throw serviceError('KIND_UNREADABLE', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
+    if (image.unreadable) throw serviceError('KIND_UNREADABLE', label, UNREADABLE_KINDS[image.unreadable]);
     const prepared = plan(image, options, machine);
-    if (prepared.steps.some(({ tool }) => !toolchain[tool])) {
+    const tools = toolsFor(image.type, options.format, machine.magick);
+    if ([...tools, ...prepared.steps.map(({ tool }) => tool)].some((tool) => !toolchain[tool])) {
       throw serviceError('PAIR_UNAVAILABLE', label, INPUTS[type].label, OUTPUTS[options.format].label);
     }
     return prepared;
@@ -216,6 +224,24 @@ export function createConvert({
     return printed;
   }
 
+  /** Turns an input that ImageMagick cannot read into a PNG, and inspects that. */
+  async function decodeFirst(
+    image: ImageInfo,
+    source: ConversionInput,
+    options: ConvertOptions,
+    running: Running,
+  ): Promise<ImageInfo> {
+    const decoding = decodingOf(image, machine);
+    if (!decoding) return image;
+    await runPlan({ steps: [decoding.step] }, source, options, running);
+    const keepsMetadata = !options.stripMetadata;
+    return readDecoded(image, source.folder, decoding.output, limits, keepsMetadata).catch((error) => {
+      throw isNoFile(error) || error.code === 'EEXIST'
+        ? invalidOutput(`${decoding.output}: ${error.code}`, source)
+        : error;
+    });
+  }
+
   /** A profile that cannot be used does not spoil the picture: without it, it is shown as if it had none. */
   async function convertOne(
     image: ImageInfo,
@@ -240,7 +266,8 @@ export function createConvert({
       const lowered = result.quality !== undefined && result.quality < options.quality;
       return { ...result, notes: notesIn(prepared.notes, printed, { kept, lowered }) };
     };
-    const known = await measure(image, source, options, running);
+    const readable = await decodeFirst(image, source, options, running);
+    const known = await measure(readable, source, options, running);
     return convertWith(known).catch((error) => {
       // Nothing but ImageMagick uses a profile, and what librsvg has read is not in its place any more.
       const usesProfile = image.type !== 'svg';
@@ -258,7 +285,13 @@ export function createConvert({
   ): Promise<ImageInfo> {
     const step = planMeasuring(image, options);
     if (!step) return image;
-    const ownSize = { ...options, width: undefined, height: undefined, fit: undefined };
+    const ownSize = {
+      ...options,
+      format: 'png',
+      width: undefined,
+      height: undefined,
+      fit: undefined,
+    } as const;
     await runPlan({ steps: [step] }, source, ownSize, running);
     const { width = 0, height = 0 } = await readDrawn(source, step.rendersTo as string);
     return { ...image, width, height, styled: false };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hasBytesLimit, OUTPUT_TYPES, type OutputType, parseOutputType } from '../formats.ts';
+import { hasBytesLimit, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
 import { type ConvertOptions, FITS, POSITIONS, type Position } from './plan/types.ts';
 import { MIN_QUALITY } from './search-quality.ts';
 
@@ -69,8 +69,6 @@ const colour = z
 
 /** The most that `max_bytes` may say: more than any result has. */
 const MAX_BYTES = 2 ** 31;
-/** The formats whose quality goes down for `max_bytes`. */
-const BOUNDED_FORMATS = OUTPUT_TYPES.filter(hasBytesLimit);
 
 /** Options that make no sense together: the field, its value and what was expected. */
 export interface Conflict {
@@ -79,22 +77,36 @@ export interface Conflict {
   readonly expected: string;
 }
 
-/** @returns undefined when all options make sense together */
-export function conflictIn({ fit, width, height, maxBytes, format }: ConvertOptions): Conflict | undefined {
+/**
+ * Finds options that contradict each other.
+ *
+ * @param outputs the formats that can be written, for the message
+ * @returns undefined if the options are compatible
+ */
+export function conflictIn(
+  { fit, width, height, maxBytes, format }: ConvertOptions,
+  outputs: readonly OutputType[],
+): Conflict | undefined {
   if (fit && fit !== 'inside' && !(width && height))
     return { field: 'fit', value: fit, expected: 'both width and height with it' };
   if (maxBytes !== undefined && !hasBytesLimit(format)) {
-    const expected = `one of ${BOUNDED_FORMATS.join(', ')} as the format, not ${format}`;
+    const expected = `one of ${outputs.filter(hasBytesLimit).join(', ')} as the format, not ${format}`;
     return { field: 'max_bytes', value: String(maxBytes), expected };
   }
   return undefined;
 }
 
-/** Every value is text, as forms and command lines have it. */
-export const OPTION_FIELDS = {
+/**
+ * The checks of the options by name. Every value is text, as forms and command lines have it.
+ *
+ * @param outputs the formats that can be written, which the descriptions name
+ */
+export const optionFields = (outputs: readonly OutputType[]) => ({
   quality: integer(1, 100)
     .default(80)
-    .describe('1 is the smallest file, 100 the best picture. Acts on webp, jpg and pdf.'),
+    .describe(
+      `1 is the smallest file, 100 the best picture. Acts on ${outputs.filter((type) => OUTPUTS[type].quality).join(', ')}.${outputs.includes('jxl') ? ' 100 is lossless for jxl.' : ''}`,
+    ),
   width: integer(1, 16384)
     .optional()
     .meta({
@@ -128,7 +140,7 @@ export const OPTION_FIELDS = {
   max_bytes: integer(1, MAX_BYTES)
     .optional()
     .meta({
-      description: `The most bytes the result may have. When it has more with \`quality\`, the quality goes down as far as it must, to ${MIN_QUALITY} at most; \`X-Conversion-Quality\` says to what. When that is not enough, the request is refused. Acts on ${BOUNDED_FORMATS.join(', ')} and is refused for other formats.`,
+      description: `The most bytes the result may have. When it has more with \`quality\`, the quality goes down as far as it must, to ${MIN_QUALITY} at most; \`X-Conversion-Quality\` says to what. When that is not enough, the request is refused. Acts on ${outputs.filter(hasBytesLimit).join(', ')} and is refused for other formats.`,
       examples: [200_000],
     }),
   strip_metadata: trueOrFalse
@@ -143,10 +155,10 @@ export const OPTION_FIELDS = {
     ),
   pages: oneOf('all', 'first')
     .optional()
-    .describe('Which pages of a TIFF that becomes a PDF. When absent: all.'),
+    .describe('Which pages of a TIFF that becomes a PDF or a TIFF. When absent: all.'),
   background: colour.optional().meta({
     description:
       'What transparency is laid over where the format has none, and the borders of `fit=contain`: a colour as `#rgb` or `#rrggbb`. When absent: white; and for borders transparent where the format has transparency.',
     examples: ['#ffffff', '#08f'],
   }),
-};
+});

@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { convert, edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
 import { type CommandOptions, type CommandRun, MAIN, runCommand } from '../helpers/command.ts';
+import { extraPath } from '../helpers/extra.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { startService } from '../helpers/service.ts';
@@ -33,6 +34,22 @@ describe('imagemill convert', () => {
   };
   const formatOf = async (name: string) => (await sharp(join(folder, name)).metadata()).format;
   const nothingInTemp = async () => expect(await readdir(temp), 'left in TEMP_DIR').to.deep.equal([]);
+
+  it('converts the formats of EXTRA_INPUTS and EXTRA_OUTPUTS, and rejects them when they are off', async () => {
+    await cp(extraPath('scene.heic'), join(folder, 'IMG_0001.HEIC'));
+    await cp(extraPath('scene.psd'), join(folder, 'layers.psd'));
+    const off = await run(['IMG_0001.HEIC', '-o', 'photo.avif']);
+    expect(off.status).to.equal(2);
+    expect(off.complaints.join()).to.include('none of webp, png, jpg, gif, bmp, pdf');
+    const env = { EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'avif,tiff' };
+    const on = await run(['IMG_0001.HEIC', '-o', 'photo.avif'], { env });
+    expect([on.status, on.complaints]).to.deep.equal([0, []]);
+    expect(await formatOf('photo.avif')).to.equal('heif');
+    // In a folder, a type that is off is no image.
+    const all = await run(['.', '-o', 'made/', '--format', 'tiff'], { env });
+    expect([all.status, all.complaints]).to.deep.equal([0, []]);
+    expect(await files('made')).to.deep.equal(['IMG_0001.tiff', 'photo.tiff']);
+  });
 
   it('converts to the format of the extension of -o, prints the change in size, and leaves no files in TEMP_DIR', async () => {
     await put('scene.jpg', 'photo.jpg');

@@ -6,12 +6,35 @@ import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
 import sharp from 'sharp';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 import { convertAll, made, pick, row, useBrowser } from './browser.ts';
+
+describe('the page of a server with more formats', () => {
+  const { open } = useBrowser();
+  let service: OwnService;
+  before(async () => {
+    service = await startService({ EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'avif' });
+  });
+  after(() => service.stop());
+
+  it('offers the formats of EXTRA_OUTPUTS, accepts those of EXTRA_INPUTS, and saves the result', async () => {
+    const page = await open(service);
+    await page.getByRole('radio', { name: 'AVIF' }).check();
+    await pick(page, [made('IMG_0001.HEIC', await extra('scene.heic'))]);
+    await convertAll(page);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Save IMG_0001.avif' }).click(),
+    ]);
+    const { format } = await sharp(await readFile(await download.path())).metadata();
+    expect(format).to.equal('heif');
+  });
+});
 
 describe('converting on the page', () => {
   const { open } = useBrowser();

@@ -1,9 +1,9 @@
 /** @module Validates the options of the `convert` command. */
 import { z } from 'zod';
-import { conflictIn, integer, OPTION_FIELDS, outputFormat } from '../../conversion/options.ts';
+import { conflictIn, integer, optionFields, outputFormat } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { serviceError } from '../../errors.ts';
-import { OUTPUT_TYPES, type OutputType } from '../../formats.ts';
+import type { OutputType } from '../../formats.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 
@@ -36,22 +36,21 @@ export interface CliOptions {
   readonly jobs: number | undefined;
 }
 
-/** What is a switch on the command line has no value to be checked. */
-const { strip_metadata: _, enlarge: __, max_bytes: maxBytes, ...fields } = OPTION_FIELDS;
-const schema = z.object({
-  ...fields,
-  maxBytes,
-  format: outputFormat(OUTPUT_TYPES).optional(),
-  jobs: integer(1, 1024).optional(),
-});
+/** Without the options that are switches on the command line, which have no value to validate. */
+const schemaFor = (outputs: readonly OutputType[]) => {
+  const { strip_metadata: _, enlarge: __, max_bytes: maxBytes, ...fields } = optionFields(outputs);
+  const format = outputFormat(outputs).optional();
+  return z.object({ ...fields, maxBytes, format, jobs: integer(1, 1024).optional() });
+};
 
 /**
  * Validates the options with the checks of the service.
  *
+ * @param outputs the enabled output formats
  * @throws {CliError} naming every invalid value, with status 2
  */
-export function parseOptions(flags: Flags): CliOptions {
-  const result = schema.safeParse(flags);
+export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliOptions {
+  const result = schemaFor(outputs).safeParse(flags);
   if (result.success) {
     const { format, jobs, ...options } = result.data;
     const { enlarge = false, keepMetadata = false } = flags;
@@ -65,15 +64,20 @@ export function parseOptions(flags: Flags): CliOptions {
   throw new CliError(lines.join('\n'), 2);
 }
 
-/** @throws CliError naming the option that makes no sense beside the others, with status 2 */
-export function assertCompatible(options: ConvertOptions): void {
-  const conflict = conflictIn(options);
+/**
+ * Checks that the options do not contradict each other.
+ *
+ * @param outputs the enabled output formats
+ * @throws {CliError} naming the option, with status 2
+ */
+export function assertCompatible(options: ConvertOptions, outputs: readonly OutputType[]): void {
+  const conflict = conflictIn(options, outputs);
   if (!conflict) return;
   const { field, value, expected } = conflict;
   throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message, 2);
 }
 
-/** `maxBytes` and `max_bytes` are both `--max-bytes`. */
+/** Converts `maxBytes` or `max_bytes` to `--max-bytes`. */
 function flagName(name: string): string {
   return `--${name.replace(/_|(?=[A-Z])/g, '-').toLowerCase()}`;
 }

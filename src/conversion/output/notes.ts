@@ -1,4 +1,4 @@
-import { INPUT_TYPES, type InputType } from '../../formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import type { Output } from '../../process/command.ts';
 import { inspect } from '../inspect/index.ts';
 import type { ConvertOptions, ImageInfo, Note } from '../plan/types.ts';
@@ -46,7 +46,7 @@ export async function keptMetadata(
   { format, stripMetadata }: ConvertOptions,
 ): Promise<boolean> {
   if (stripMetadata || metadata.length === 0) return true;
-  const type = INPUT_TYPES.find((input: InputType) => input === format);
+  const type = ALL_INPUT_TYPES.find((input: InputType) => input === format);
   const kept = type ? (await inspect(result, type)).metadata : [];
   return metadata.every((kind) => kept?.includes(kind));
 }

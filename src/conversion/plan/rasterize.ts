@@ -1,5 +1,5 @@
 import { cropOffset, padOffset } from './fit.ts';
-import { drawnSides, fittings } from './size.ts';
+import { drawingBox, drawnSides, fittings } from './size.ts';
 import {
   type ConvertOptions,
   type ImageInfo,
@@ -13,8 +13,9 @@ import {
 
 /** Draws to PNG. For `contain` the borders are added later. */
 export function drawPixels(job: PlanContext, output: string): Step {
-  const inside = insideBox(job.image, job.options);
-  return drawing(['-f', 'png', ...sizeArguments(job, inside)], output);
+  const options = drawingBox(job.options);
+  const inside = insideBox(job.image, options);
+  return drawing(['-f', 'png', ...sizeArguments({ ...job, options }, inside)], output);
 }
 
 /** Draws to PNG at the size that the SVG has by itself. */
@@ -37,8 +38,9 @@ export function needsOwnSize({ fit, format }: ConvertOptions): boolean {
 export function drawSmaller(
   output: string,
   { width: drawnWidth = 0, height: drawnHeight = 0 }: Partial<Size>,
-  { width, height }: ConvertOptions,
+  options: ConvertOptions,
 ): Step | undefined {
+  const { width, height } = drawingBox(options);
   const exceeded = [
     ...(width !== undefined && drawnWidth > width ? ['-w', String(width)] : []),
     ...(height !== undefined && drawnHeight > height ? ['-h', String(height)] : []),
@@ -87,13 +89,14 @@ function onPage(job: PlanContext): string[] {
 
 function insideBox(image: ImageInfo, options: ConvertOptions): string[] {
   const { width: ownWidth, height: ownHeight, styled } = image;
-  const { width, height } = options;
+  const { width, height } = drawingBox(options);
   if (styled || !ownWidth || !ownHeight || (!width && !height)) return fitInside(options);
   const box = { width: width ?? Number.POSITIVE_INFINITY, height: height ?? Number.POSITIVE_INFINITY };
   return sides(drawnSides({ width: ownWidth, height: ownHeight }, box));
 }
 
-function fitInside({ width, height }: ConvertOptions): string[] {
+function fitInside(options: ConvertOptions): string[] {
+  const { width, height } = drawingBox(options);
   return width || height ? ['-a', ...sides({ width, height })] : [];
 }
 

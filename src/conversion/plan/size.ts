@@ -3,6 +3,16 @@ import { type Fitting, fitInto } from './fit.ts';
 import { keepsAllFrames, selectedPages } from './selection.ts';
 import type { ConvertOptions, ImageInfo, PlanContext, Size } from './types.ts';
 
+/** An icon of a drawing gets its largest picture drawn, not enlarged, in pixels. */
+const ICON_SIDE = 256;
+
+/** What an SVG is fitted into: it is drawn at the size asked for, whether that makes it larger or smaller. */
+export function drawingBox(options: ConvertOptions): ConvertOptions {
+  const { format, width, height } = options;
+  const side = format === 'ico' && !width && !height ? ICON_SIDE : undefined;
+  return { ...options, width: width ?? side, height: height ?? side, enlarge: true };
+}
+
 /**
  * The largest picture that a conversion has to hold in memory before it is resized, in pixels: what is stored, or of an
  * SVG what is drawn; 0 by 0 when it is not known, or when nothing is drawn at all.
@@ -11,12 +21,12 @@ export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size 
   const { type, width = 0, height = 0 } = image;
   if (type !== 'svg' || width === 0 || height === 0) return { width, height };
   if (options.format === 'pdf') return { width: 0, height: 0 };
-  if (options.fit === 'cover' || options.fit === 'fill')
-    return fitInto({ width, height }, drawingBox(options)).result;
+  const box = drawingBox(options);
+  if (options.fit === 'cover' || options.fit === 'fill') return fitInto({ width, height }, box).result;
   // Fitted inside the box, whether that makes it larger or smaller.
   const scale = Math.min(
-    options.width ? options.width / width : Number.POSITIVE_INFINITY,
-    options.height ? options.height / height : Number.POSITIVE_INFINITY,
+    box.width ? box.width / width : Number.POSITIVE_INFINITY,
+    box.height ? box.height / height : Number.POSITIVE_INFINITY,
   );
   const drawn = (side: number): number =>
     Math.ceil((Number.isFinite(scale) ? side * scale : side) - ROUNDING_ERROR);
@@ -46,11 +56,6 @@ export function drawnSides(size: Size, box: Size): Partial<Size> {
 function wholeNumber(side: number): number | undefined {
   const whole = Math.round(side);
   return Math.abs(side - whole) < ROUNDING_ERROR ? whole : undefined;
-}
-
-/** An SVG is drawn at the size asked for, whether that makes it larger or smaller. */
-function drawingBox(options: ConvertOptions): ConvertOptions {
-  return { ...options, enlarge: true };
 }
 
 /** The sizes that each selected frame or page gets on its way, where the header tells how large it is. */
@@ -87,7 +92,8 @@ const TRUSTED_HEADERS: readonly InputType[] = ['jpg', 'png', 'webp', 'bmp'];
 
 /** The sizes on the way, where they are known for sure, and all that is to be resized has them. */
 export function trustedFitting(job: PlanContext): Fitting | undefined {
-  const isTrusted = selectedPages(job).length === 1 || TRUSTED_HEADERS.includes(job.image.type);
+  const { type, decoded } = job.image;
+  const isTrusted = decoded || selectedPages(job).length === 1 || TRUSTED_HEADERS.includes(type);
   return isTrusted ? fittings(job)[0] : undefined;
 }
 

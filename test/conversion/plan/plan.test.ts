@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { decodingOf } from '../../../src/conversion/plan/decoding.ts';
 import {
   isMisreadByMagick,
   plan,
@@ -9,8 +10,9 @@ import {
 import { drawSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Page, ToolContext } from '../../../src/conversion/plan/types.ts';
 
-const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
-const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc' };
+const namedProfiles = { 'display-p3': '/p3.icc', rec2020: '/rec2020.icc' };
+const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc', namedProfiles };
+const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc', namedProfiles };
 const options = (given: Partial<ConvertOptions> = {}): ConvertOptions => ({
   format: 'webp',
   quality: 80,
@@ -328,10 +330,73 @@ describe('the plan', () => {
     });
 
     it('on version 6 is decoded by heif-convert first, and of several pictures the primary one is taken', () => {
-      const [decode, convert] = lines({ type: 'avif', images: { count: 5, primary: 2 } }, {}, SIX);
-      expect(decode).to.equal('heif in rasterized.png');
-      expect(convert).to.include(' PNG:rasterized-2.png ');
-      expect(lines({ type: 'avif' }, {}, SIX)[1]).to.include(' PNG:rasterized.png ');
+      const one = decodingOf({ type: 'avif' }, SIX);
+      expect(one).to.deep.equal({
+        step: { tool: 'heif', args: ['in', 'decoded.png'] },
+        output: 'decoded.png',
+      });
+      const primary = decodingOf({ type: 'avif', images: { count: 5, primary: 2 } }, SIX);
+      expect(primary?.output).to.equal('decoded-2.png');
+      const [convert] = lines({ type: 'avif', decoded: ['decoded-2.png'] }, {}, SIX);
+      expect(convert).to.include(' PNG:decoded-2.png -set colorspace sRGB ');
+      expect(decodingOf({ type: 'avif' }, SEVEN)).to.equal(undefined);
+    });
+  });
+
+  describe('for formats that operators switch on', () => {
+    const last = (picture: ImageInfo, given: Partial<ConvertOptions>) => lines(picture, given).at(-1);
+
+    it('encodes AVIF and JPEG XL with the programs of their libraries, from a PNG without metadata', () => {
+      const [convert, encode] = lines({ type: 'jpg' }, { format: 'avif' });
+      expect(convert).to.match(/ -strip -depth 8 .* PNG:encode\.png$/);
+      expect(encode).to.match(/^avifenc .* -y 444 .* color:cq-level=20 encode\.png image\.avif$/);
+      expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.75 -e 4 encode\.png image\.jxl$/);
+    });
+
+    it('loses nothing in JPEG XL of quality 100, and keeps 16 bits there and in TIFF', () => {
+      expect(last({ type: 'png' }, { format: 'jxl', quality: 100 })).to.include(' -d 0.00 ');
+      for (const format of ['jxl', 'tiff'] as const) {
+        expect(lines({ type: 'png', deep: true }, { format })[0]).to.include(' -depth 16 ');
+        expect(lines({ type: 'png' }, { format })[0]).to.include(' -depth 8 ');
+      }
+    });
+
+    it('reads the frames of a decoded animation with their delays, each on a canvas that is cleared', () => {
+      const picture: ImageInfo = {
+        type: 'jxl',
+        decoded: ['a.png', 'b.png'],
+        animation: {
+          delaysMs: [100, 40],
+          loopCount: 2,
+          transparent: true,
+          frames: [
+            { disposeToBackground: true, noBlend: false },
+            { disposeToBackground: true, noBlend: false },
+          ],
+        },
+      };
+      expect(lines(picture)[0]).to.include(' -delay 100x1000 PNG:a.png -delay 40x1000 PNG:b.png -loop 2 ');
+      expect(lines(picture)[0]).to.include('-set dispose Background').and.include('-coalesce');
+      expect(lines(picture, { format: 'png' })[0]).to.include(' PNG:a.png -set colorspace sRGB ');
+    });
+
+    it('assigns the profile of a colour space that is named by number, and converts from it', () => {
+      const named = { type: 'heic', profile: 'other', namedSpace: 'display-p3' } as const;
+      expect(lines(named)[0]).to.include('-profile ICC:/p3.icc -profile /srgb.icc');
+      const kept = lines(named, { stripMetadata: false })[0];
+      expect(kept).to.include('-profile ICC:/p3.icc').and.not.include('/srgb.icc');
+    });
+
+    it('draws an SVG for an icon 256 pixels wide or high, or as asked', () => {
+      expect(lines({ type: 'svg' }, { format: 'ico' })[0]).to.include(' -w 256 -h 256 ');
+      expect(lines({ type: 'svg' }, { format: 'ico', width: 48 })[0]).to.include(' -w 48 ');
+    });
+
+    it('names all tools of such a conversion', () => {
+      expect(toolsFor('jxl', 'avif', 7)).to.deep.equal(['djxl', 'magick', 'avifenc']);
+      expect(toolsFor('heic', 'jxl', 6)).to.deep.equal(['heif', 'magick', 'cjxl']);
+      expect(toolsFor('svg', 'jxl', 7)).to.deep.equal(['rsvg', 'magick', 'cjxl']);
+      expect(toolsFor('jp2', 'tiff', 6)).to.deep.equal(['magick']);
     });
   });
 
