@@ -97,17 +97,17 @@ async function readHeaderBox(
 ): Promise<{ facts: Omit<ImageInfo, 'type'>; layout: Partial<Jp2Layout> }> {
   let profile: Profile = 'none';
   let layout: { channelsDefined?: boolean; colourSpace?: number } = {};
-  let tones = {};
+  let paletteKind: 'palette' | undefined;
   for await (const { name, body, end } of boxesFrom(bytes, header.body, header.end)) {
     if (name === 'cdef') layout = { ...layout, channelsDefined: true };
-    if (name === 'pclr') tones = { tones: 'palette' };
+    if (name === 'pclr') paletteKind = 'palette';
     if (name === 'colr') {
       const colour = await bytes.read(body, 7);
       if (colour[0] === 1 && colour.length === 7) layout = { ...layout, colourSpace: colour.readUInt32BE(3) };
       if (colour[0] === 2) profile = await readProfile(bytes, body + 3, end - body - 3);
     }
   }
-  return { facts: { profile, ...tones }, layout };
+  return { facts: { profile, ...(paletteKind && { paletteKind }) }, layout };
 }
 
 /** The SIZ segment: what is decoded is what it says, whatever the boxes around it say. */
