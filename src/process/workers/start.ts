@@ -28,6 +28,8 @@ export interface WarmWorkerPoolOptions {
   readonly magick: Magick | undefined;
   readonly workspaces: Workspaces;
   readonly launchOptions: LaunchDeps & { readonly limits: MagickLimits };
+  /** Where the worker's policy grants more than the shipped one. */
+  readonly workerGrantsFolder: string | undefined;
   readonly log: Logger;
   /** Called when a worker starts. */
   readonly onStart: () => void;
@@ -45,7 +47,8 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
   const { config, magick, workspaces, launchOptions, log, onStart, onFallback } = options;
   if (!magick) return undefined;
   const maxJobs = WORKER_PROTOCOLS[magick.major].singleUse ? 1 : config.WORKER_REUSE;
-  const workerOptions = { ...launchOptions, policyFolder: WORKER_POLICY };
+  const grantsFolder = options.workerGrantsFolder ?? WORKER_POLICY;
+  const workerOptions = { ...launchOptions, policyFolder: WORKER_POLICY, grantsFolder };
   const start = async (): Promise<Worker> => {
     onStart();
     return startWorker({
