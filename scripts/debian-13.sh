@@ -11,18 +11,20 @@ set -eu
 cd "$(dirname "$0")/.."
 root=${DEBIAN_13:-${TMPDIR:-/tmp}/imagemill-debian-13}
 packages=imagemagick,librsvg2-bin,poppler-utils,qpdf,libimage-exiftool-perl,python3-pil,curl,unzip,procps
+# What the formats need that operators switch on.
+packages=$packages,libheif-plugin-libde265,libjxl-tools,libavif-bin
 
 cannot() { echo "imagemill: no Debian 13 here: $*" >&2; exit 75; }
 
 [ "$(id -u)" = 0 ] || cannot 'only root can make one'
 unshare --mount true 2>/dev/null || cannot 'this machine allows no mounts'
-if [ ! -e "$root/.made" ]; then
+if [ "$(cat "$root/.made" 2>/dev/null)" != "$packages" ]; then
   command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends debootstrap >/dev/null; }
   echo "imagemill: making a Debian 13 in $root" >&2
   rm -rf "$root"
   debootstrap --variant=minbase --include="$packages" trixie "$root" >"$root.log" 2>&1 ||
     cannot "debootstrap failed: $(tail -n 1 "$root.log")"
-  touch "$root/.made"
+  echo "$packages" >"$root/.made"
 fi
 mkdir -p "$root/checkout"
 # Compile the program for test/process/sandbox/broken-codec.test.ts here: a compiler would double the size of the system.

@@ -6,6 +6,7 @@
 import { isIP } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { z } from 'zod';
+import { EXTRA_INPUT_TYPES, EXTRA_OUTPUT_TYPES } from './formats.ts';
 
 /** Creates a schema for a whole number from `min` to `max`. */
 const integer = (min: number, max: number, fallback: number) => {
@@ -54,6 +55,8 @@ const schema = z.object({
   CONVERT_TIMEOUT_MS: integer(1, MAX_TIMER_MS, 30_000),
   UPLOAD_TIMEOUT_MS: integer(1, MAX_TIMER_MS, 60_000),
   TEMP_DIR: path.default(tmpdir()),
+  EXTRA_INPUTS: extraFormats(EXTRA_INPUT_TYPES),
+  EXTRA_OUTPUTS: extraFormats(EXTRA_OUTPUT_TYPES),
   MAGICK_BIN: path.optional(),
   RSVG_BIN: path.optional(),
   SANDBOX: z.enum(SANDBOX_MODES, `expected one of ${SANDBOX_MODES.join(', ')}`).default('auto'),
@@ -140,6 +143,20 @@ function isSubnet(value: string): boolean {
     rest.length === 0 &&
     (prefix === undefined || (/^\d+$/.test(prefix) && Number(prefix) <= bits))
   );
+}
+
+/** Schema of `EXTRA_INPUTS` and `EXTRA_OUTPUTS`: `all`, or a list of format names in any case. */
+function extraFormats<const T extends string>(names: readonly T[]) {
+  const expected = `expected all, or a list of ${names.join(', ')}`;
+  return z
+    .string()
+    .transform((value, context): 'all' | readonly T[] => {
+      const words = parseList(value.toLowerCase());
+      if (words.length === 1 && words[0] === 'all') return 'all';
+      const known = names.filter((name) => words.includes(name));
+      return known.length === new Set(words).size ? known : addIssue(context, expected);
+    })
+    .default([]);
 }
 
 /** Parses `CORS_ORIGIN`: `*`, a list of origins, or false for `off`. */

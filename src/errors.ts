@@ -32,19 +32,19 @@ export function formatByteLimit(bytes: number): string {
 }
 
 const ERRORS = {
-  NOT_HTTP: defineError(400, () => 'The request is not valid HTTP.'),
+  MALFORMED_REQUEST: defineError(400, () => 'The request is not valid HTTP.'),
   HOST_INVALID: defineError(400, () => 'The request must have one valid Host header.'),
-  BODY_ENDED: defineError(400, () => 'The request body ended early.'),
+  INCOMPLETE_BODY: defineError(400, () => 'The request body ended early.'),
   NOT_MULTIPART: defineError(400, () => 'The request body must be multipart/form-data with a boundary.'),
-  BODY_CUT_SHORT: defineError(400, () => 'The multipart body ended early or is not well-formed.'),
+  MALFORMED_MULTIPART: defineError(400, () => 'The multipart body ended early or is not well-formed.'),
   NO_FILE: defineError(400, (field: string) => `No file was sent: a file part named "${field}" is required.`),
-  FILE_AS_TEXT: defineError(
+  FILE_SENT_AS_TEXT: defineError(
     400,
     (field: string) =>
       `The field "${field}" holds text, not a file. With curl, write -F ${field}=@photo.jpg, with an @.`,
   ),
   EMPTY_FILE: defineError(400, (file: string) => `${file} is empty (0 bytes).`),
-  UNEXPECTED_FILE: defineError(
+  UNEXPECTED_FILE_FIELD: defineError(
     400,
     (field: string, expected: string) =>
       `Unexpected file part ${field}: the file part must be named "${expected}".`,
@@ -67,25 +67,30 @@ const ERRORS = {
     400,
     (field: string, value: string, expected: string) => `Invalid ${field} "${value}": expected ${expected}.`,
   ),
-  FORMATS_DIFFER: defineError(
+  CONFLICTING_FORMATS: defineError(
     400,
     (one: string, other: string) =>
       `The fields "output_format" ("${one}") and "format" ("${other}") contradict each other: send one of them.`,
   ),
   BAD_ARCHIVE: defineError(400, (archive: string, what: string) => `${archive} ${what}.`),
-  DAMAGED: defineError(
+  CORRUPT_IMAGE: defineError(
     400,
     (file: string, label: string) => `${file} is damaged or not a valid ${label} image.`,
   ),
-  KIND_UNREADABLE: defineError(
+  UNSUPPORTED_ENCODING: defineError(
     400,
     (file: string, kind: string) =>
       `${file} is ${kind}, a rare kind that cannot be read here: save it in the usual way, or in another format.`,
   ),
-  SIDE_TOO_LONG: defineError(
+  OUTPUT_DIMENSION_TOO_LARGE: defineError(
     400,
     (file: string, label: string, most: number) =>
       `${file} is too large for ${label}, which holds at most ${most} pixels a side: set a smaller width or height, or choose another format.`,
+  ),
+  BYTES_UNREACHABLE: defineError(
+    400,
+    (file: string, most: number, smallest: number, quality: number) =>
+      `${file} cannot have at most ${most} bytes (max_bytes): the smallest result has ${smallest} bytes, at quality ${quality}. Set a smaller width or height, choose another format, or allow more bytes.`,
   ),
   NOT_FOUND: defineError(404, () => 'There is nothing at this path.'),
   METHOD_NOT_ALLOWED: defineError(
@@ -110,7 +115,7 @@ const ERRORS = {
     (file: string, width: number, height: number, most: number) =>
       `${file} has ${width} × ${height} = ${width * height} pixels, more than the limit of ${most} (MAX_PIXELS).`,
   ),
-  SIDE_TOO_LARGE: defineError(
+  INPUT_DIMENSION_TOO_LARGE: defineError(
     413,
     (file: string, side: number, most: number) =>
       `${file} is ${side} pixels wide or high, more than the limit of ${most}, which no setting moves.`,
@@ -119,6 +124,16 @@ const ERRORS = {
     413,
     (file: string, side: number, most: number) =>
       `${file} would be drawn ${side} pixels wide or high, more than the limit of ${most}: set a smaller width or height.`,
+  ),
+  RESULT_TOO_LARGE: defineError(
+    413,
+    (file: string, width: number, height: number, most: number, side: number) =>
+      `${file} would become ${width} × ${height} pixels. The limits are ${most} pixels in all (MAX_PIXELS) and ${side} a side: set a smaller width or height.`,
+  ),
+  RESULT_TOO_LARGE_IN_TOTAL: defineError(
+    413,
+    (file: string, pictures: number, pixels: number, most: number) =>
+      `${file} would become ${pictures} frames or pages with ${pixels} pixels, more than the limit of ${most} for all together (MAX_TOTAL_PIXELS): set a smaller width or height.`,
   ),
   TOO_MANY_FRAMES: defineError(
     413,
@@ -131,7 +146,7 @@ const ERRORS = {
       `${file} has ${pixels} pixels in ${frames} frames or pages, more than the limit of ${most} for all together (MAX_TOTAL_PIXELS).`,
   ),
   // What the tools ran into while they worked, when the header did not say so.
-  TOO_LARGE: defineError(
+  RESOURCE_LIMIT_EXCEEDED: defineError(
     413,
     (file: string) =>
       `${file} needs more memory or room than one conversion may have (see MAX_PIXELS and MAX_TOTAL_PIXELS).`,
@@ -146,12 +161,12 @@ const ERRORS = {
     415,
     (file: string, supported: string) => `${file} is not an image of a supported format (${supported}).`,
   ),
-  PAIR_UNAVAILABLE: defineError(
+  CONVERSION_UNSUPPORTED: defineError(
     415,
     (file: string, from: string, to: string) =>
       `${file} is a kind of ${from} that cannot be converted to ${to} on this machine.`,
   ),
-  ENCODED_BODY: defineError(
+  UNSUPPORTED_CONTENT_ENCODING: defineError(
     415,
     () => 'An encoded request body is not supported: send it without Content-Encoding.',
   ),
@@ -169,9 +184,14 @@ const ERRORS = {
   ),
   METHOD_UNKNOWN: defineError(501, (method: string) => `The method ${method} is not supported.`),
   TRANSFER_CODING: defineError(501, () => 'The only supported Transfer-Encoding is chunked.'),
-  BUSY: defineError(
+  QUEUE_FULL: defineError(
     503,
     () => 'The service is busy: too many conversions are waiting. Try again shortly.',
+    () => 5,
+  ),
+  OVERLOADED: defineError(
+    503,
+    () => 'The service is overloaded. Try again shortly.',
     () => 5,
   ),
   TOO_MANY_CONNECTIONS: defineError(
@@ -179,7 +199,7 @@ const ERRORS = {
     () => 'Too many connections are open, from your address or in all. Try again shortly.',
     () => 5,
   ),
-  TOOLS_FAILING: defineError(
+  CONVERTER_UNAVAILABLE: defineError(
     503,
     () => 'The service cannot convert at the moment. Try again shortly.',
     () => 30,

@@ -6,15 +6,25 @@
 export const INPUT_TYPES = ['png', 'jpg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'] as const;
 export const OUTPUT_TYPES = ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'] as const;
 
-export type InputType = (typeof INPUT_TYPES)[number];
-export type OutputType = (typeof OUTPUT_TYPES)[number];
+/** Types that an instance reads only when `EXTRA_INPUTS` lists them. */
+export const EXTRA_INPUT_TYPES = ['heic', 'jxl', 'jp2', 'psd', 'cur'] as const;
+/** Types that an instance writes only when `EXTRA_OUTPUTS` lists them. */
+export const EXTRA_OUTPUT_TYPES = ['avif', 'jxl', 'tiff', 'ico'] as const;
+
+export const ALL_INPUT_TYPES = [...INPUT_TYPES, ...EXTRA_INPUT_TYPES] as const;
+export const ALL_OUTPUT_TYPES = [...OUTPUT_TYPES, ...EXTRA_OUTPUT_TYPES] as const;
+
+export type InputType = (typeof ALL_INPUT_TYPES)[number];
+export type OutputType = (typeof ALL_OUTPUT_TYPES)[number];
+export type ExtraInputType = (typeof EXTRA_INPUT_TYPES)[number];
+export type ExtraOutputType = (typeof EXTRA_OUTPUT_TYPES)[number];
 
 export interface InputFormat {
   /** How sentences name it. */
   readonly label: string;
   /** How `GET /formats` names it. */
   readonly names: readonly string[];
-  /** ImageMagick's canonical coder name; an SVG has none, since only librsvg draws it. */
+  /** The canonical name of ImageMagick's coder; undefined for types that another program decodes: SVG and JPEG XL. */
   readonly coder: string | undefined;
   /** May hold several frames that make one moving picture. */
   readonly animation: boolean;
@@ -26,8 +36,10 @@ export interface OutputFormat {
   readonly label: string;
   readonly mediaType: string;
   readonly extension: string;
-  /** ImageMagick's coder prefix for writing. */
+  /** The coder that ImageMagick writes with; `PNG` for the types that another program encodes from one. */
   readonly coder: string;
+  /** Another coder, which ImageMagick 7 writes a part of the file with. */
+  readonly innerCoder?: string;
   /** Whether `quality` changes its pictures. */
   readonly quality: boolean;
   /** Compressed by itself, so that an archive would gain nothing by compressing it again. */
@@ -36,6 +48,7 @@ export interface OutputFormat {
   readonly signature: readonly (number | undefined)[];
   /** `full`: kept as it is; `binary`: a pixel is there or not; `none`: laid over white. */
   readonly alpha: 'full' | 'binary' | 'none';
+  /** Holds all frames of an animation. */
   readonly animation: boolean;
   /** Can hold several pages. */
   readonly pages: boolean;
@@ -57,6 +70,11 @@ export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
   avif: { label: 'AVIF', names: ['avif'], coder: 'AVIF', animation: false, exifOrientation: false },
   ico: { label: 'ICO', names: ['ico'], coder: 'ICO', animation: false, exifOrientation: false },
   webp: { label: 'WebP', names: ['webp'], coder: 'WEBP', animation: true, exifOrientation: true },
+  heic: { label: 'HEIC', names: ['heic', 'heif'], coder: 'HEIC', animation: false, exifOrientation: false },
+  jxl: { label: 'JPEG XL', names: ['jxl'], coder: undefined, animation: true, exifOrientation: true },
+  jp2: { label: 'JPEG 2000', names: ['jp2', 'j2k'], coder: 'JP2', animation: false, exifOrientation: true },
+  psd: { label: 'PSD', names: ['psd'], coder: 'PSD', animation: false, exifOrientation: true },
+  cur: { label: 'CUR', names: ['cur'], coder: 'ICO', animation: false, exifOrientation: false },
 };
 
 const ascii = (text: string): number[] => [...text].map((character) => character.charCodeAt(0));
@@ -149,18 +167,84 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     profile: false,
     cmyk: false,
   },
+  avif: {
+    label: 'AVIF',
+    mediaType: 'image/avif',
+    extension: 'avif',
+    coder: 'PNG',
+    quality: true,
+    compressed: true,
+    signature: [...ANY_FOUR, ...ascii('ftypavif')],
+    alpha: 'full',
+    animation: false,
+    pages: false,
+    profile: true,
+    cmyk: false,
+  },
+  jxl: {
+    label: 'JPEG XL',
+    mediaType: 'image/jxl',
+    extension: 'jxl',
+    coder: 'PNG',
+    quality: true,
+    compressed: true,
+    // The container of ISO/IEC 18181-2; the encoder is told to write one always.
+    signature: [0, 0, 0, 12, ...ascii('JXL \r\n'), 0x87, 0x0a],
+    alpha: 'full',
+    animation: false,
+    pages: false,
+    profile: true,
+    cmyk: false,
+  },
+  tiff: {
+    label: 'TIFF',
+    mediaType: 'image/tiff',
+    extension: 'tiff',
+    coder: 'TIFF',
+    quality: false,
+    compressed: true,
+    signature: [...ascii('II*'), 0],
+    alpha: 'full',
+    animation: true,
+    pages: true,
+    profile: true,
+    cmyk: true,
+  },
+  ico: {
+    label: 'ICO',
+    mediaType: 'image/vnd.microsoft.icon',
+    extension: 'ico',
+    coder: 'ICO',
+    innerCoder: 'PNG32',
+    quality: false,
+    compressed: false,
+    signature: [0, 0, 1, 0],
+    alpha: 'full',
+    animation: false,
+    pages: false,
+    profile: false,
+    cmyk: false,
+  },
 };
 
 /** What a client may write in the format field, in any case, besides the names themselves. */
-const OUTPUT_ALIASES: Readonly<Record<string, OutputType>> = { jpeg: 'jpg' };
+const OUTPUT_ALIASES: Readonly<Record<string, OutputType>> = { jpeg: 'jpg', tif: 'tiff' };
 
 /** The output type a client's word stands for, or undefined when it stands for none. */
 export function parseOutputType(word: string): OutputType | undefined {
   const name = word.toLowerCase();
   return (
-    OUTPUT_TYPES.find((type) => type === name) ??
+    ALL_OUTPUT_TYPES.find((type) => type === name) ??
     (Object.hasOwn(OUTPUT_ALIASES, name) ? OUTPUT_ALIASES[name] : undefined)
   );
+}
+
+/**
+ * Whether the quality of this format goes down for a limit of bytes. Not that of a PDF: its pages share one quality, and
+ * much of it may be text.
+ */
+export function hasBytesLimit(type: OutputType): boolean {
+  return OUTPUTS[type].quality && !OUTPUTS[type].pages;
 }
 
 /** Whether a file that starts with `head` is what the output format's files start like. */

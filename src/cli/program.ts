@@ -20,8 +20,13 @@ Examples:
   $ imagemill convert photo.jpg -o photo.webp
   $ imagemill convert photo.jpg logo.svg -o web/ --format png --width 1200
   $ imagemill convert photos -o small/ --quality 70       # keeps sub-folders
+  $ imagemill convert photo.jpg -o square.jpg --width 300 --height 300 --fit cover
+  $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200000
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
+
+EXTRA_INPUTS=all EXTRA_OUTPUTS=all switch on all formats that work here: heic, jxl,
+jp2, psd and cur to read; avif, jxl, tiff and ico to write.
 
 In folders and patterns, files that are no images are passed over. Of several
 results with the same name the second gets " (2)". Without --force no file is
@@ -78,13 +83,29 @@ export async function runProgram(args: readonly string[], context: CliContext): 
       '-o, --output <path>',
       'a file, a folder (made when there is none), or - for standard output',
     )
-    .option('-f, --format <name>', "webp, png, jpg, gif, bmp or pdf (default: -o's extension, else webp)")
-    .option('-q, --quality <1-100>', 'of webp, jpg and pdf (default: 80)')
-    .option('--width <pixels>', 'at most so wide; only drawings grow')
+    .option(
+      '-f, --format <name>',
+      "webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: -o's extension, else webp)",
+    )
+    .option('-q, --quality <1-100>', 'of webp, jpg, pdf, avif and jxl (default: 80)')
+    .option('--width <pixels>', 'at most so wide; only drawings grow without --enlarge')
     .option('--height <pixels>', 'at most so high')
+    .option('--fit <inside|cover|contain|fill>', 'how to put it into --width and --height (default: inside)')
+    .option(
+      '--position <place>',
+      'what cover leaves, where contain places: top, "right top" … (default: center)',
+    )
+    .option('--enlarge', 'let pictures grow')
+    .option(
+      '--max-bytes <bytes>',
+      'of webp, jpg, avif and jxl: lower the quality until the result is that small',
+    )
     .option('--frames <all|first>', 'of an animation (default: all where the output moves)')
-    .option('--pages <all|first>', 'of a TIFF that becomes a PDF (default: all)')
-    .option('--background <colour>', 'what transparency is laid over, #rgb or #rrggbb (default: white)')
+    .option('--pages <all|first>', 'of a TIFF that becomes a PDF or TIFF (default: all)')
+    .option(
+      '--background <colour>',
+      'below transparency, and the borders of contain, #rgb or #rrggbb (default: white)',
+    )
     .option('--keep-metadata', 'keep EXIF, IPTC, XMP and the colour profile')
     .option('-j, --jobs <number>', 'conversions at once (default: CONCURRENCY, else the processors)')
     .option('--force', 'replace files that exist')

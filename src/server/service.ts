@@ -74,7 +74,7 @@ export async function createService({
         onShared: metrics.rateLimitShared,
       });
     const page = loadWebApp(WEB_APP_DIR);
-    if (!page) log.warn('the web page is not built: npm run build');
+    if (!page) log.warn('the web page is not built: run npm run build');
     let draining = false;
     const app = createApp({
       ...{

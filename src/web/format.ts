@@ -41,5 +41,6 @@ export const NOTES: Readonly<Record<Note, string>> = {
   'alpha-flattened': 'What was transparent is white now.',
   'colour-converted-to-srgb': 'The colours were turned into sRGB.',
   'truncated-input': 'The file is cut off or damaged: this is what could be read of it.',
+  'quality-lowered': 'The quality is lower, so that the file is small enough.',
   'metadata-partly-kept': 'Some of the metadata could not be kept.',
 };

@@ -43,7 +43,7 @@ describe('a trial', () => {
   it('that fails is told at the next question, and so is that all is well again', async () => {
     const { state, works } = await setUp();
     expect(await works()).to.equal(true);
-    state.error = serviceError('TOOLS_FAILING');
+    state.error = serviceError('CONVERTER_UNAVAILABLE');
     state.now = 10_000;
     expect(await works()).to.equal(true); // what was known; behind it the next trial runs
     await eventually(async () => (await works()) === false);
@@ -81,9 +81,11 @@ describe('a trial', () => {
     await eventually(async () => (await works()) === false);
   });
 
-  it('that finds no place in the queue says that conversions work', async () => {
-    const { state, works } = await setUp();
-    state.error = serviceError('BUSY');
-    expect(await works()).to.equal(true);
-  });
+  for (const code of ['QUEUE_FULL', 'OVERLOADED'] as const) {
+    it(`says that conversions work after ${code}, because an overloaded service is healthy`, async () => {
+      const { state, works } = await setUp();
+      state.error = serviceError(code);
+      expect(await works()).to.equal(true);
+    });
+  }
 });

@@ -41,7 +41,7 @@ describe('conversion queue', () => {
     const first = pool.run(running.start, { signal });
     const second = pool.run(waiting.start, { signal });
     const refused = await pool.run(async () => 'never', { signal }).catch((error: ServiceError) => error);
-    expect(refused).to.include({ code: 'BUSY', status: 503, retryAfter: 5 });
+    expect(refused).to.include({ code: 'QUEUE_FULL', status: 503, retryAfter: 5 });
     running.end();
     await first;
     waiting.end();
@@ -233,7 +233,7 @@ describe('conversion queue with several clients', () => {
     await settled();
     send('modest', 'small');
     await settled();
-    expect(refused).to.deep.equal(['c BUSY']);
+    expect(refused).to.deep.equal(['c QUEUE_FULL']);
     expect(pool.stats()).to.deep.equal({ waiting: 3, running: 1 });
     for (let at = 0; at < 4; at += 1) await endOldest();
     expect(started).to.deep.equal(['running', 'small', 'a', 'b']);
@@ -244,7 +244,7 @@ describe('conversion queue with several clients', () => {
     const { send, refused } = stage(1, 2);
     for (const name of ['running', 'a', 'b', 'c']) send('greedy', name);
     await settled();
-    expect(refused).to.deep.equal(['c BUSY']);
+    expect(refused).to.deep.equal(['c QUEUE_FULL']);
   });
 
   it('treats all jobs without a client key as one client', async () => {

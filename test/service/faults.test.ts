@@ -101,9 +101,9 @@ describe('POST /convert with failures', () => {
         await start({ MAGICK_BIN: await fakeMagick(body) });
         const { status, message } = await convert(current().base, photo);
         expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid JPEG image.']);
-        expect(current().logged.some(({ code, err }) => code === 'DAMAGED' && err !== undefined)).to.equal(
-          true,
-        );
+        expect(
+          current().logged.some(({ code, err }) => code === 'CORRUPT_IMAGE' && err !== undefined),
+        ).to.equal(true);
       });
     }
 
@@ -195,7 +195,7 @@ describe('POST /convert with failures', () => {
         socket.write(head(1_000_000));
         socket.destroy();
       }
-      await eventually(() => current().logged.filter(({ msg }) => msg === 'request').length === 20);
+      await eventually(() => current().logged.filter(({ msg }) => msg === 'request completed').length === 20);
       await nothingLeft();
     });
 

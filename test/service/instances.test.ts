@@ -118,7 +118,7 @@ describe('three instances behind a proxy, with Redis', function () {
 
   it('lose no request when Redis is killed under load, and share counters again after its restart', async () => {
     const alone = 'requests are counted here alone';
-    const together = 'requests are counted together';
+    const together = 'rate limit is shared';
     const sent = await underLoad(async () => {
       await redis.stop();
       await eventually(() => instances.every((instance) => instance.output().includes(alone)));

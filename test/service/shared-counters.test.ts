@@ -61,11 +61,11 @@ describe('rate limit with REDIS_URL', () => {
     expect([await left(service), await left(service)]).to.deep.equal([2, 1]);
     await countsAlone(service);
     const warnings = messages(service, 40).filter((message) => message.includes('counters'));
-    expect(warnings).to.deep.equal(['the shared counters do not answer: requests are counted here alone']);
+    expect(warnings).to.deep.equal(['Redis does not respond: this instance counts requests on its own']);
     redis = await startRedis(port);
     await countsTogether(service);
     expect(await left(service)).to.equal(4); // the new Redis starts without counters
-    expect(messages(service, 30)).to.include('requests are counted together with the other instances');
+    expect(messages(service, 30)).to.include('rate limit is shared with the other instances');
   });
 
   it('starts without Redis, counts locally, and shares the counters once Redis is up', async () => {

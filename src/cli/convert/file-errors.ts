@@ -58,14 +58,14 @@ export function systemReason(error: unknown): string {
 
 /** Messages that replace those for clients of the service. */
 const CLI_MESSAGES: Partial<Record<ErrorCode, string>> = {
-  BUSY: 'The machine has no processes, files or memory left for this.',
+  OVERLOADED: 'The machine has no processes, files or memory left for this.',
   DISK_FULL: 'There is no room for working files: TEMP_DIR says where they are.',
-  TOOLS_FAILING: 'The tools cannot be started: "imagemill doctor" says what is wrong.',
+  CONVERTER_UNAVAILABLE: 'The tools cannot be started: "imagemill doctor" says what is wrong.',
 };
 /** Sentences that are added to the messages for clients: what a user of this machine can do. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
   FILE_TOO_LARGE: 'MAX_FILE_BYTES moves the limit.',
-  PAIR_UNAVAILABLE: '"imagemill doctor" says what is missing.',
+  CONVERSION_UNSUPPORTED: '"imagemill doctor" says what is missing.',
 };
 
 /** Error codes for a full disk or an exceeded quota (errno(3)). */

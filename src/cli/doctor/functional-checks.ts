@@ -18,7 +18,7 @@ export async function conversion({ engine, policyHolds }: DoctorReport): Promise
   const name = 'conversion';
   if (engine instanceof Error) {
     const reported =
-      policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN)/.test(engine.message); // reported by other checks
+      policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN|EXTRA_)/.test(engine.message); // reported by other checks
     return reported ? [] : [{ name, state: 'fail', found: engine.message }];
   }
   if (!engine.toolchain.magick) return [];

@@ -28,6 +28,8 @@ export interface WarmWorkerPoolOptions {
   readonly magick: Magick | undefined;
   readonly workspaces: Workspaces;
   readonly launchOptions: LaunchDeps & { readonly limits: MagickLimits };
+  /** Where the worker's policy grants more than the shipped one. */
+  readonly workerGrantsFolder: string | undefined;
   readonly log: Logger;
   /** Called when a worker starts. */
   readonly onStart: () => void;
@@ -45,7 +47,8 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
   const { config, magick, workspaces, launchOptions, log, onStart, onFallback } = options;
   if (!magick) return undefined;
   const maxJobs = WORKER_PROTOCOLS[magick.major].singleUse ? 1 : config.WORKER_REUSE;
-  const workerOptions = { ...launchOptions, policyFolder: WORKER_POLICY };
+  const grantsFolder = options.workerGrantsFolder ?? WORKER_POLICY;
+  const workerOptions = { ...launchOptions, policyFolder: WORKER_POLICY, grantsFolder };
   const start = async (): Promise<Worker> => {
     onStart();
     return startWorker({
@@ -59,10 +62,7 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
   try {
     await selfTest(start, magick, createRunner(workerOptions), options);
   } catch (err) {
-    log.warn(
-      { err },
-      'no process can wait for images here: every image gets one of its own, which is slower',
-    );
+    log.warn({ err }, 'warm workers are unavailable: every image gets a new process, which is slower');
     return undefined;
   }
   const shared = config.WORKER_SHARING === 'all' && maxJobs > 1;
@@ -74,11 +74,12 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
     runInFreshProcess: createRunner(launchOptions),
     size: config.CONCURRENCY,
     maxJobs,
-    onError: (err) => log.warn({ err }, 'trouble with a waiting process; the image gets one of its own'),
+    onError: (err) => log.warn({ err }, 'worker failed'),
     onFallback(outcome, failure) {
       onFallback(outcome);
-      if (outcome === 'ok') log.warn(describe(failure), 'a worker failed where a new process did not');
-      else log.debug(describe(failure), 'a conversion failed in a worker and in a new process');
+      if (outcome === 'ok')
+        log.warn(describe(failure), 'job failed in a worker and succeeded in a new process');
+      else log.debug(describe(failure), 'job failed in a worker and in a new process');
     },
   });
 }
@@ -106,7 +107,7 @@ async function selfTest(
   try {
     const [policyFolder, jobFolder] = [await workspace.folder('asked'), await workspace.folder('done')];
     if (!(await isPolicyEnforced(magick, run, policyFolder, launchOptions.limits)))
-      throw new Error(`it does not obey ${WORKER_POLICY}`);
+      throw new Error(`ImageMagick does not enforce ${WORKER_POLICY}`);
     await writeFile(join(jobFolder, 'in'), ONE_PIXEL);
     const worker = await start();
     const command = {

@@ -98,7 +98,7 @@ function introduction(base: string, { config }: ApiContext): string {
     '```sh\ncurl -F file=@photo.jpg -F output_format=webp ' +
       `http://localhost:3000${base}/convert -o photo.webp\n\`\`\``,
     `Every error has one shape, and its \`code\` is the HTTP status:\n\n\`\`\`json\n${shape}\n\`\`\``,
-    `A path that is not listed here is answered with 404: “${serviceError('NOT_FOUND').message}” And what is not even a request with 400: “${serviceError('NOT_HTTP').message}” Paths have one spelling: case and a slash at the end count.`,
+    `A path that is not listed here is answered with 404: “${serviceError('NOT_FOUND').message}” And what is not even a request with 400: “${serviceError('MALFORMED_REQUEST').message}” Paths have one spelling: case and a slash at the end count.`,
     `Where there is GET, there is HEAD. OPTIONS is answered with 204 and the methods of the path in \`Allow\`: \`${ALLOWED.GET}\` or \`${ALLOWED.POST}\`.`,
     perMinute > 0
       ? `One address (an IPv6 network of 64 bits is one) may send ${perMinute} requests a minute, in a window that starts with its first. Every answer below \`${base}\` says how many are left.`

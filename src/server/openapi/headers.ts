@@ -13,6 +13,8 @@ const NOTES: Readonly<Record<Note, string>> = {
   'alpha-flattened': 'it had transparency, which lies on the background now',
   'colour-converted-to-srgb': 'it had other colours (Display P3, Adobe RGB, CMYK, Lab …)',
   'truncated-input': 'it is what could be read of a JPEG that is cut off or damaged',
+  'quality-lowered':
+    'its quality is lower than the one that was asked for, so that it has no more bytes than it may have',
   'metadata-partly-kept': 'it should have kept metadata, and lacks EXIF, IPTC or XMP of the file',
 };
 const anyNote = `(?:${Object.keys(NOTES).join('|')})`;
@@ -21,6 +23,8 @@ const notesSay = `What the result lacks, as a list of tokens; absent when there 
 )
   .map(([note, says]) => `\`${note}\`: ${says}.`)
   .join(' ')}`;
+const qualitySays =
+  'The quality that the result was encoded with, 1 to 100, when the request has `max_bytes`; otherwise it is absent.';
 const places = ';files="\\d+(?: \\d+)*"';
 
 export interface Header {
@@ -100,6 +104,20 @@ const HEADERS = {
       `^${anyNote}(?:${places})?(?:, ${anyNote}(?:${places})?)*$`,
       'first-frame-only;files="0 3", alpha-flattened;files="1"',
       `${notesSay} With each, the places of the files it is about, from 0; they are left out when they are more than 100.`,
+    ),
+    required: false,
+  },
+  Quality: {
+    name: 'X-Conversion-Quality',
+    ...atLeast(1, 62, qualitySays),
+    required: false,
+  },
+  QualityOfMany: {
+    name: 'X-Conversion-Quality',
+    ...matching(
+      `^\\d+(?:${places})?(?:, \\d+(?:${places})?)*$`,
+      '80;files="0 3", 62;files="1"',
+      `${qualitySays} With each, the places of the files that have it, from 0; they are left out when they are more than 100.`,
     ),
     required: false,
   },

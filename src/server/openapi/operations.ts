@@ -36,7 +36,7 @@ export const OPERATIONS: readonly Operation[] = [
     form: 'convert',
     success: {
       description: 'The converted file.',
-      headers: ['ContentLength', 'FileName', 'NotStored', 'ServerTiming', 'Notes'],
+      headers: ['ContentLength', 'FileName', 'NotStored', 'ServerTiming', 'Notes', 'Quality'],
       // A body of bytes has no schema in OpenAPI 3.1: its media type says it all.
       content: ({ outputs }) => Object.fromEntries(outputs.map((output) => [OUTPUTS[output].mediaType, {}])),
     },
@@ -57,7 +57,7 @@ export const OPERATIONS: readonly Operation[] = [
     success: {
       description:
         'A ZIP archive of the converted files, which can be read from front to back as it arrives.',
-      headers: ['ContentLength', 'ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany'],
+      headers: ['ContentLength', 'ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany', 'QualityOfMany'],
       content: () => ({ 'application/zip': {} }),
     },
   },

@@ -13,14 +13,14 @@ const shortage = (code: string) =>
 
 describe('a failed command', () => {
   for (const code of ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM']) {
-    it(`that could not start for lack of something (${code}) means that the service is busy`, () => {
-      expect(explained(shortage(code))).to.include({ code: 'BUSY', status: 503 });
+    it(`that could not start for lack of something (${code}) means that the service is overloaded`, () => {
+      expect(explained(shortage(code))).to.include({ code: 'OVERLOADED', status: 503 });
     });
   }
 
   it('that could not start because it is not there means that the service cannot convert for now', () => {
     const error = shortage('ENOENT');
-    expect(explained(error)).to.include({ code: 'TOOLS_FAILING', status: 503, cause: error });
+    expect(explained(error)).to.include({ code: 'CONVERTER_UNAVAILABLE', status: 503, cause: error });
   });
 
   it('that was cancelled means that the client is gone', () => {
@@ -52,9 +52,17 @@ describe('a failed command', () => {
   it('that wrote more than a file may have is told as too large', () => {
     for (const end of [{ signal: 'SIGXFSZ' }, { exitCode: 25 }] as const) {
       expect(explained(new CommandError('exit', 'x', end))).to.include({
-        code: 'TOO_LARGE',
+        code: 'RESOURCE_LIMIT_EXCEEDED',
         status: 413,
       });
+    }
+  });
+
+  it('of libjxl or libavif that aborted is told as too large, since they abort only without memory', () => {
+    for (const end of [{ signal: 'SIGABRT' }, { exitCode: 134 }, { exitCode: 132 }] as const) {
+      const error = new CommandError('exit', 'x', end);
+      expect(explained(error, 'cjxl')).to.include({ code: 'RESOURCE_LIMIT_EXCEEDED', status: 413 });
+      expect(explained(error, 'magick')).to.include({ code: 'CORRUPT_IMAGE' });
     }
   });
 
@@ -62,18 +70,18 @@ describe('a failed command', () => {
     const error = explained(
       failed("magick: bad dimension `image.webp' @ error/webp.c/WriteWEBPImage/1203.\n"),
     );
-    expect(error).to.include({ code: 'SIDE_TOO_LONG', status: 400 });
+    expect(error).to.include({ code: 'OUTPUT_DIMENSION_TOO_LARGE', status: 400 });
     expect(error.message).to.include('WebP, which holds at most 16383 pixels a side');
   });
 
   it('keeps its cause for the log', () => {
     const cause = failed('corrupt image');
-    expect(explained(cause)).to.include({ code: 'DAMAGED', cause });
+    expect(explained(cause)).to.include({ code: 'CORRUPT_IMAGE', cause });
   });
 
   it('of a tool that was killed from outside means that the service cannot convert for now', () => {
     const error = new CommandError('signal', 'x', { signal: 'SIGKILL' });
-    expect(explained(error)).to.include({ code: 'TOOLS_FAILING', status: 503, cause: error });
+    expect(explained(error)).to.include({ code: 'CONVERTER_UNAVAILABLE', status: 503, cause: error });
   });
 
   it('of rsvg-convert that found no room to write means that the disk is full', () => {
@@ -84,7 +92,7 @@ describe('a failed command', () => {
 
   it('of rsvg-convert that was to draw more than 32767 pixels a side means that the picture is too large', () => {
     const stderr = 'The resulting image would be larger than 32767 pixels on either dimension.\nLibrsvg …\n';
-    expect(explained(failed(stderr), 'rsvg')).to.include({ code: 'TOO_LARGE', status: 413 });
+    expect(explained(failed(stderr), 'rsvg')).to.include({ code: 'RESOURCE_LIMIT_EXCEEDED', status: 413 });
   });
 
   /** The messages that mean something, as a name that contains one would be printed by another. */
@@ -92,13 +100,16 @@ describe('a failed command', () => {
     ["time limit exceeded `in' @ fatal/cache.c/GetImagePixelCache/1877.", 'CONVERSION_TIMEOUT'],
     ["unable to write file `image.webp' @ error/constitute.c/WriteImage/1362.", 'DISK_FULL'],
     ["unable to open image `image.webp': No space left on device @ error/blob.c/OpenBlob/2998.", 'DISK_FULL'],
-    ["width or height exceeds limit `in' @ error/cache.c/OpenPixelCache/3928.", 'TOO_LARGE'],
-    ["width or height exceeds limit `image.webp' @ error/cache.c/OpenPixelCache/3928.", 'SIDE_TOO_LONG'],
-    ["list length exceeds limit `in' @ error/list.c/AppendImageToList/80.", 'TOO_LARGE'],
-    ["cache resources exhausted `in' @ error/cache.c/OpenPixelCache/4095.", 'TOO_LARGE'],
+    ["width or height exceeds limit `in' @ error/cache.c/OpenPixelCache/3928.", 'RESOURCE_LIMIT_EXCEEDED'],
+    [
+      "width or height exceeds limit `image.webp' @ error/cache.c/OpenPixelCache/3928.",
+      'OUTPUT_DIMENSION_TOO_LARGE',
+    ],
+    ["list length exceeds limit `in' @ error/list.c/AppendImageToList/80.", 'RESOURCE_LIMIT_EXCEEDED'],
+    ["cache resources exhausted `in' @ error/cache.c/OpenPixelCache/4095.", 'RESOURCE_LIMIT_EXCEEDED'],
     [
       "Maximum supported image dimension is 65500 pixels `image.jpg' @ error/jpeg.c/JPEGErrorHandler/338.",
-      'TOO_LARGE',
+      'RESOURCE_LIMIT_EXCEEDED',
     ],
   ] as const) {
     it(`means ${meaning} by "${message.slice(0, 45)}…", and nothing by a name that contains it`, () => {
@@ -106,10 +117,10 @@ describe('a failed command', () => {
       expect(explained(failed(`${program}${message}\n`))).to.include({ code: meaning });
       for (const name of [message, `x\n${program}${message}\n`, `${message}\n${program}${message}\n`])
         expect(explained(failed(`${program}iCCP: profile '${name}': 0h: invalid${end}`)), name).to.include({
-          code: 'DAMAGED',
+          code: 'CORRUPT_IMAGE',
         });
       for (const tool of ['rsvg', 'heif', 'img2webp'] as const)
-        expect(explained(failed(`${program}${message}\n`), tool), tool).to.include({ code: 'DAMAGED' });
+        expect(explained(failed(`${program}${message}\n`), tool), tool).to.include({ code: 'CORRUPT_IMAGE' });
     });
   }
 });

@@ -162,16 +162,17 @@ const BY_ARGUMENTS: readonly [
 ];
 
 /** System calls that only the allow-list denies. No written file can be executed. */
-const ONLY_BY_ALLOW_LIST: readonly [what: string, call: CallName, args: readonly number[], action: string][] = [
-  ['a library', 'mmap', [0, 4096, 0x5, 0x812, 3, 0], 'allow'],
-  ['memory', 'mmap', [0, 4096, 0x3, 0x22, -1, 0], 'allow'],
-  ['memory to be run', 'mmap', [0, 4096, 0x5, 0x22, -1, 0], 'refuse'],
-  ['memory to be written and run', 'mmap', [0, 4096, 0x7, 0x22, -1, 0], 'refuse'],
-  ['a file to be written and run', 'mmap', [0, 4096, 0x7, 0x2, 3, 0], 'refuse'],
-  ['memory that becomes read-only', 'mprotect', [0, 4096, 0x1], 'allow'],
-  ['memory that becomes a program', 'mprotect', [0, 4096, 0x5], 'refuse'],
-  ['an ambient capability, raised', 'prctl', [47, 2, 0], 'refuse'],
-];
+const ONLY_BY_ALLOW_LIST: readonly [what: string, call: CallName, args: readonly number[], action: string][] =
+  [
+    ['a library', 'mmap', [0, 4096, 0x5, 0x812, 3, 0], 'allow'],
+    ['memory', 'mmap', [0, 4096, 0x3, 0x22, -1, 0], 'allow'],
+    ['memory to be run', 'mmap', [0, 4096, 0x5, 0x22, -1, 0], 'refuse'],
+    ['memory to be written and run', 'mmap', [0, 4096, 0x7, 0x22, -1, 0], 'refuse'],
+    ['a file to be written and run', 'mmap', [0, 4096, 0x7, 0x2, 3, 0], 'refuse'],
+    ['memory that becomes read-only', 'mprotect', [0, 4096, 0x1], 'allow'],
+    ['memory that becomes a program', 'mprotect', [0, 4096, 0x5], 'refuse'],
+    ['an ambient capability, raised', 'prctl', [47, 2, 0], 'refuse'],
+  ];
 
 describe('seccomp filters', () => {
   it('in assets/seccomp match the output of scripts/make-seccomp.ts', () => {

@@ -5,10 +5,11 @@ import { pino } from 'pino';
 import { seeded } from '../../../scripts/stress/random.ts';
 import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
 import { detectType } from '../../../src/conversion/input/detect.ts';
-import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
-import { type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
+import { type ConvertOptions, FITS } from '../../../src/conversion/plan/types.ts';
+import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
 import type { Magick } from '../../../src/process/toolchain.ts';
 import { WORKER_PROTOCOLS } from '../../../src/process/workers/protocol.ts';
+import { ALL_EXTRAS } from '../../helpers/extra.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { testConfig } from '../../helpers/service.ts';
 import { eventually } from '../../helpers/util.ts';
@@ -17,6 +18,7 @@ const JOBS = 2000;
 const SEED = 6;
 const IMAGES = new URL('../../../fixtures/images/', import.meta.url).pathname;
 const TRAPS = new URL('../../../fixtures/traps/', import.meta.url).pathname;
+const EXTRA = new URL('../../../fixtures/extra/', import.meta.url).pathname;
 /** A PDF says when it was made; what no worker had a part in says it where nobody looks. */
 const WHEN = /\(D:\d{14}[^)]*\)/g;
 const byRsvgAlone = ({ path, options }: Job): boolean => path.endsWith('.svg') && options.format === 'pdf';
@@ -34,7 +36,7 @@ describe('conversions by workers', () => {
   /** Jobs of workers that were repeated, by the outcome of the repetition. */
   const fallbacks = { ok: 0, failed: 0 };
   before(async () => {
-    mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }), {
+    mill = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }), {
       conversion() {},
       toolKilled() {},
       workerStarted() {
@@ -62,7 +64,7 @@ describe('conversions by workers', () => {
 
   it('produce byte for byte the same results as new processes', async function () {
     this.timeout(300_000);
-    const images = (await Promise.all([IMAGES, TRAPS].map(filesIn))).flat();
+    const images = (await Promise.all([IMAGES, TRAPS, EXTRA].map(filesIn))).flat();
     const kinds = Array.from({ length: 400 }, () => ({ path: pick(images), options: someOptions() }));
     const fresh = await inTwos(kinds, (job) => result(mill, job));
     // Of a process that ends with its job none has done another: there every kind is looked at once.
@@ -119,11 +121,14 @@ async function filesIn(folder: string): Promise<string[]> {
 }
 
 function someOptions(): ConvertOptions {
+  const format = pick(FORMATS);
   return {
-    format: pick(FORMATS),
+    format,
     quality: pick([40, 80, 95]),
     stripMetadata: pick([true, true, false]),
-    width: pick([undefined, undefined, 20, 50]),
+    ...pick([{}, {}, { width: 20 }, { width: 50 }, ...FITS.map((fit) => ({ fit, width: 40, height: 50 }))]),
+    enlarge: pick([false, true]),
+    maxBytes: hasBytesLimit(format) ? pick([undefined, undefined, 1000]) : undefined,
     background: pick([undefined, undefined, '#123456']),
     frames: pick([undefined, 'first', 'all']),
   };
