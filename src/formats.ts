@@ -1,52 +1,56 @@
 /**
- * Every format the service knows, one row each. Nothing else in the code asks
- * "is this a GIF?": it asks what the row says a GIF can do.
+ * @module The table of formats. Other code does not test for a format by name: it tests for a capability in the table.
  */
 
+/** All input types, in the order of documents and messages. */
 export const INPUT_TYPES = ['png', 'jpg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'] as const;
+/** All output types, in the order of documents and messages. */
 export const OUTPUT_TYPES = ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'] as const;
 
 export type InputType = (typeof INPUT_TYPES)[number];
 export type OutputType = (typeof OUTPUT_TYPES)[number];
 
+/** Capabilities of an input format. */
 export interface InputFormat {
-  /** How sentences name it. */
+  /** Name in messages. */
   readonly label: string;
-  /** How `GET /formats` names it. */
+  /** Names in `GET /formats`. */
   readonly names: readonly string[];
-  /** ImageMagick's canonical coder name; an SVG has none, since only librsvg draws it. */
+  /** Canonical name of ImageMagick's coder; undefined for SVG, which only librsvg renders. */
   readonly coder: string | undefined;
-  /** May hold several frames that make one moving picture. */
+  /** Whether a file can be animated. */
   readonly animation: boolean;
-  /** Says only in EXIF how it is to be turned; the others have their own way, or none. */
+  /** Whether only EXIF contains the orientation. Other formats have a field of their own, or no orientation. */
   readonly exifOrientation: boolean;
 }
 
+/** Capabilities of an output format. */
 export interface OutputFormat {
   readonly label: string;
   readonly mediaType: string;
   readonly extension: string;
-  /** ImageMagick's coder prefix for writing. */
+  /** Prefix of ImageMagick's coder for writing. */
   readonly coder: string;
-  /** Whether `quality` changes its pictures. */
+  /** Whether `quality` has an effect. */
   readonly quality: boolean;
-  /** Compressed by itself, so that an archive would gain nothing by compressing it again. */
+  /** Whether the format is compressed, so that an archive stores it without deflating it. */
   readonly compressed: boolean;
-  /** The first bytes every file of this format has; `undefined` stands for any byte. */
+  /** First bytes of every file of this format. `undefined` matches any byte. */
   readonly signature: readonly (number | undefined)[];
-  /** `full`: kept as it is; `binary`: a pixel is there or not; `none`: laid over white. */
+  /** Transparency: `full`, `binary` (each pixel is opaque or transparent), or `none` (flattened onto the background). */
   readonly alpha: 'full' | 'binary' | 'none';
   readonly animation: boolean;
-  /** Can hold several pages. */
+  /** Whether a file can have several pages. */
   readonly pages: boolean;
-  /** Can carry an embedded colour profile that viewers honour. */
+  /** Whether viewers apply an embedded colour profile. */
   readonly profile: boolean;
-  /** Can store CMYK pixels. */
+  /** Whether a file can store CMYK pixels. */
   readonly cmyk: boolean;
-  /** Pixels a side that the format's own header can express, where that is a limit worth a word. */
+  /** Maximum width and height in pixels that the header can express, if that is less than the service allows. */
   readonly maxDimension?: number;
 }
 
+/** Input formats by type. */
 export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
   png: { label: 'PNG', names: ['png'], coder: 'PNG', animation: false, exifOrientation: true },
   jpg: { label: 'JPEG', names: ['jpg', 'jpeg'], coder: 'JPEG', animation: false, exifOrientation: true },
@@ -62,6 +66,7 @@ export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
 const ascii = (text: string): number[] => [...text].map((character) => character.charCodeAt(0));
 const ANY_FOUR = [undefined, undefined, undefined, undefined];
 
+/** Output formats by type. */
 export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   webp: {
     label: 'WebP',
@@ -76,7 +81,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     pages: false,
     profile: true,
     cmyk: false,
-    // 14 bits a side in the VP8 and VP8L frame headers, RFC 9649.
+    // 14 bits per dimension in the frame headers of VP8 and VP8L (RFC 9649).
     maxDimension: 16383,
   },
   png: {
@@ -151,19 +156,19 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   },
 };
 
-/** What a client may write in the format field, in any case, besides the names themselves. */
+/** Other accepted values of the format field. */
 const OUTPUT_ALIASES: Readonly<Record<string, OutputType>> = { jpeg: 'jpg' };
 
-/** The output type a client's word stands for, or undefined when it stands for none. */
-export function parseOutputType(word: string): OutputType | undefined {
-  const name = word.toLowerCase();
+/** Parses the name of an output type, in any case. Returns undefined for an unknown name. */
+export function parseOutputType(text: string): OutputType | undefined {
+  const name = text.toLowerCase();
   return (
     OUTPUT_TYPES.find((type) => type === name) ??
     (Object.hasOwn(OUTPUT_ALIASES, name) ? OUTPUT_ALIASES[name] : undefined)
   );
 }
 
-/** Whether a file that starts with `head` is what the output format's files start like. */
+/** Returns whether `head`, the start of a file, matches the signature of the format. */
 export function hasSignature(format: OutputFormat, head: Uint8Array): boolean {
-  return format.signature.every((byte, at) => byte === undefined || head[at] === byte);
+  return format.signature.every((byte, index) => byte === undefined || head[index] === byte);
 }

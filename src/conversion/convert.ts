@@ -142,7 +142,7 @@ export function createConvert({
   function prepare(image: ImageInfo, { type, label }: ConversionInput, options: ConvertOptions): Plan {
     checkLimits(image, options, limits, label);
     if (isMisreadByMagick(image, machine))
-      throw serviceError('UNSUPPORTED_ENCODING', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
+      throw serviceError('UNSUPPORTED_ENCODING', label, `old-style JPEG in a ${INPUTS[type].label}`);
     const prepared = plan(image, options, machine);
     if (prepared.steps.some(({ tool }) => !toolchain[tool])) {
       throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);

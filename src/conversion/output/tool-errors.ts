@@ -146,7 +146,7 @@ export function explainUnsupportedJpeg(
     error,
     'UNSUPPORTED_ENCODING',
     source.label,
-    'a lossless, hierarchical or 12-bit JPEG',
+    'lossless, hierarchical or 12-bit JPEG',
   );
 }
 

@@ -6,7 +6,7 @@ import { MAX_DIMENSION, options, setOptions } from '../state/options.ts';
 
 export const FORM_ID = 'choices';
 
-/** What to convert to. Sending the form converts whatever is not converted like this yet. */
+/** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
 export function OptionsForm() {
   const { format, quality, width, height, keepMetadata } = options.value;
   return (
@@ -75,7 +75,7 @@ export function OptionsForm() {
           onChange={({ currentTarget }) => setOptions({ keepMetadata: currentTarget.checked })}
         />
         <span>
-          Keep metadata <small>camera, place, colour profile</small>
+          Keep metadata <small>camera, location, colour profile</small>
         </span>
       </label>
     </form>
@@ -89,7 +89,7 @@ interface SideProps {
   onChange: (value: string) => void;
 }
 
-/** A limit in pixels. The browser says what is wrong with it, and sends no form until that is right. */
+/** Input for a maximum width or height. The browser validates it and does not submit an invalid form. */
 function Side({ label, name, value, onChange }: SideProps) {
   return (
     <label class="field">

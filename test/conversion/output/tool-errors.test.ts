@@ -35,7 +35,7 @@ describe('a failed command', () => {
       message: 'The file took longer to convert than the limit of 2 seconds (CONVERT_TIMEOUT_MS).',
     });
     expect(toServiceError(error, 'rsvg', source, 'webp', { ms: 15_000 }).message).to.equal(
-      'The file took longer to convert than the limit of 15 seconds for drawings, which no setting moves.',
+      'The file took longer to convert than the limit of 15 seconds for SVGs. This limit is fixed.',
     );
   });
 
@@ -63,7 +63,7 @@ describe('a failed command', () => {
       failed("magick: bad dimension `image.webp' @ error/webp.c/WriteWEBPImage/1203.\n"),
     );
     expect(error).to.include({ code: 'OUTPUT_DIMENSION_TOO_LARGE', status: 400 });
-    expect(error.message).to.include('WebP, which holds at most 16383 pixels a side');
+    expect(error.message).to.include('WebP, which supports at most 16383 pixels per side');
   });
 
   it('keeps its cause for the log', () => {
