@@ -23,7 +23,7 @@ await engine.close();
 const file = `fixtures/baseline/imagemagick-${major}.json`;
 const run = (...words: string[]) => runProgram(['regress', ...words], { env: process.env, version: '' });
 
-console.log(`What becomes another than in ${file}, which is in baseline-${major}.html as well:`);
+console.log(`Changes since ${file}, also in baseline-${major}.html:`);
 await run('check', 'fixtures', '--against', file, '--report', `baseline-${major}.html`);
 const matrix = ['--matrix', 'fixtures/baseline/matrix.yaml'];
 process.exitCode = await run('record', 'fixtures', ...matrix, '--to', file, '--fingerprints-only');

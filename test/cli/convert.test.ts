@@ -255,7 +255,7 @@ describe('imagemill convert', () => {
     expect(shown)
       .to.match(/█+ 2\/2 /)
       .and.match(/a\.jpg → out\/a\.webp/);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: what empties the line
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequence that clears the line
     expect(shown, 'gone in the end').to.match(/\r\u001b\[K$/);
     const { stdout, complaints } = await run(['a.jpg', '-o', 'c.webp']);
     expect([stdout.includes('█'), complaints]).to.deep.equal([false, []]);

@@ -170,7 +170,7 @@ describe('the OpenAPI document', () => {
       'more than the limit of 2345678 (MAX_PIXELS)',
       'more than the limit of 321 (MAX_FRAMES)',
       'at most 77 per minute',
-      'write to help@example.com',
+      'contact help@example.com',
     ]) {
       expect(text).to.include(said);
     }
