@@ -24,7 +24,7 @@ describe('a conversion', () => {
   });
   after(() => mill.close());
 
-  /** Converts a file, and tells what was reserved, and what the result took. */
+  /** Converts a file. Returns the reserved bytes and the size of the result. */
   async function convert(
     path: string,
     type: (typeof INPUT_TYPES)[number],
@@ -53,7 +53,7 @@ describe('a conversion', () => {
   }
 
   for (const format of OUTPUT_TYPES) {
-    it(`to ${format} reserves room for the largest result beforehand, takes what the result has, and removes its input`, async () => {
+    it(`to ${format} reserves disk space for the largest possible result, keeps only what the result needs, and removes its input`, async () => {
       const files = [
         ...INPUT_TYPES.map((type) => [type, fixturePath(`scene.${type}`)] as const),
         ['png', noise] as const,
