@@ -65,7 +65,7 @@ async function compareAll(): Promise<void> {
   const tools = await findTools();
   const images = await makeImages(folder);
   const servers = {
-    ours: await startService(flags.reuse ? { WORKER_REUSE: flags.reuse } : {}),
+    imagemill: await startService(flags.reuse ? { WORKER_REUSE: flags.reuse } : {}),
     sharp: await startSharp(),
     echo: await startEcho(),
   };
@@ -99,14 +99,14 @@ function jobs(images: readonly Image[]): Job[] {
 async function compare(
   job: Job,
   count: number,
-  servers: Readonly<Record<'ours' | 'sharp' | 'echo', Server>>,
+  servers: Readonly<Record<'imagemill' | 'sharp' | 'echo', Server>>,
   tools: Tools,
 ): Promise<Row | undefined> {
-  const measured: Record<'ours' | 'sharp' | 'echo', Measured[]> = { ours: [], sharp: [], echo: [] };
+  const measured: Record<'imagemill' | 'sharp' | 'echo', Measured[]> = { imagemill: [], sharp: [], echo: [] };
   const commandLine: number[] = [];
   const xargs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    for (const name of ['ours', 'sharp', 'echo'] as const) {
+    for (const name of ['imagemill', 'sharp', 'echo'] as const) {
       if (name === 'sharp' && !(job.format in SHARP_OPTIONS)) continue;
       const length = { seconds: name === 'echo' ? seconds / 4 : seconds };
       const measurement = await measure(servers[name], job, count, length);
@@ -114,11 +114,11 @@ async function compare(
     }
     if (count === 1) push(commandLine, await commandLineMs(job, tools, seconds));
     if (count === 8) {
-      const expected = measured.ours.at(-1)?.perSecond ?? 1;
+      const expected = measured.imagemill.at(-1)?.perSecond ?? 1;
       push(xargs, await xargsPerSecond(job, tools, availableParallelism(), seconds, expected));
     }
   }
-  if (measured.ours.length === 0) return undefined;
+  if (measured.imagemill.length === 0) return undefined;
   const { image, format, side } = job;
   return {
     ...{ image: image.name, pixels: image.pixels, format, side, clients: count },

@@ -13,7 +13,7 @@ import type { RequestRoom } from '../files/disk-room.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { truncate } from '../text.ts';
 import { setLogFields } from './request-log.ts';
-import { watchAnswer } from './response-rate.ts';
+import { monitorResponse } from './response-rate.ts';
 
 /** Maximum size of a result that is read at once and sent together with the headers, in bytes. */
 const INLINE_MAX_BYTES = 128 * 1024;
@@ -22,7 +22,7 @@ const CHUNK_BYTES = 256 * 1024;
 /** Options for sending a result. */
 export interface SendOptions {
   readonly format: OutputType;
-  /** Stall timeout in milliseconds; see {@link watchAnswer}. */
+  /** Stall timeout in milliseconds; see {@link monitorResponse}. */
   readonly stallMs: number;
   /** Disk space accounting of the request. */
   readonly room: RequestRoom;
@@ -44,7 +44,7 @@ export async function sendResult(
   res.setHeader('Content-Length', bytes);
   res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiFallback(name) }));
   res.setHeader('Cache-Control', 'no-store');
-  const watch = watchAnswer(res, stallMs);
+  const watch = monitorResponse(res, stallMs);
   room.sending(watch);
   try {
     if (bytes <= INLINE_MAX_BYTES) await finished(res.end(readFileSync(path)));
@@ -99,7 +99,7 @@ export function setNotes(res: Response, notes: readonly Note[]): void {
  * Sets `X-Conversion-Notes` for several files. Each token occurs once, with the indexes of its files, from 0, as a
  * parameter (RFC 9651): `first-frame-only;files="0 3", alpha-flattened;files="1"`.
  */
-export function setNotesOfMany(res: Response, notes: readonly (readonly Note[])[]): void {
+export function setBatchNotes(res: Response, notes: readonly (readonly Note[])[]): void {
   const indexesByToken = new Map<Note, number[]>();
   for (const [index, tokens] of notes.entries()) {
     for (const token of tokens) indexesByToken.set(token, [...(indexesByToken.get(token) ?? []), index]);

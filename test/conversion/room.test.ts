@@ -12,17 +12,17 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 
 describe('a conversion', () => {
-  let mill: ConversionEngine;
+  let engine: ConversionEngine;
   let noise: string;
   before(async () => {
-    mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
     noise = join(await makeTempDir('noise'), 'noise.png');
     const pixels = Buffer.from(Array.from({ length: 300 * 200 * 4 }, (_, at) => (at * 2_654_435_761) >>> 24));
     await sharp(pixels, { raw: { width: 300, height: 200, channels: 4 } })
       .png()
       .toFile(noise);
   });
-  after(() => mill.close());
+  after(() => engine.close());
 
   /** Converts a file. Returns the reserved bytes and the size of the result. */
   async function convert(
@@ -30,7 +30,7 @@ describe('a conversion', () => {
     type: (typeof INPUT_TYPES)[number],
     format: (typeof OUTPUT_TYPES)[number],
   ) {
-    return mill.workspaces.use({}, async (workspace) => {
+    return engine.workspaces.use({}, async (workspace) => {
       let reserved = 0;
       let stored = 0;
       const room: RequestRoom = {
@@ -46,7 +46,7 @@ describe('a conversion', () => {
       await copyFile(path, join(folder, 'in'));
       const source = { folder, room, type, label: 'The file' };
       const options = { format, quality: 100, stripMetadata: false } as const;
-      const { bytes } = await mill.convert(source, options, new AbortController().signal);
+      const { bytes } = await engine.convert(source, options, new AbortController().signal);
       expect(existsSync(folder), 'the folder of the tool').to.equal(false);
       return { reserved, stored, bytes };
     });

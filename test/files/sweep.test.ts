@@ -49,10 +49,10 @@ describe('removeStaleWorkspaces', () => {
     const own = await instanceFolder(tempDir, await currentProcess());
     const reused = await instanceFolder(tempDir, { ...(await currentProcess(other.pid)), started: '12345' });
     await mkdir(join(tempDir, 'imagemill-notes'));
-    await writeFile(join(tempDir, 'somebody.txt'), '');
+    await writeFile(join(tempDir, 'other.txt'), '');
 
     expect((await removeStaleWorkspaces(tempDir)).sort()).to.deep.equal([gone, reused].sort());
-    expect(await readdir(tempDir)).to.have.members(['imagemill-notes', live, own, 'somebody.txt']);
+    expect(await readdir(tempDir)).to.have.members(['imagemill-notes', live, own, 'other.txt']);
     other.kill('SIGKILL');
   });
 

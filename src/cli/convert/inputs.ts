@@ -9,11 +9,11 @@ import { type FileError, fileError, fileErrorFrom, systemReason } from './file-e
 export const STDIN = '-';
 
 /** An input file. */
-export interface Found {
+export interface InputFile {
   /** Path as a user would write it; {@link STDIN} for standard input. */
   readonly path: string;
   /** Folders between the argument and the file. They are also created in the output folder. */
-  readonly within: string;
+  readonly relativeDir: string;
 }
 
 /** An argument that cannot be converted. */
@@ -44,8 +44,8 @@ export async function findInputs(
   args: readonly string[],
   output: string | undefined,
   signal: AbortSignal,
-): Promise<(Found | InputError)[]> {
-  const found = new Map<string, Found | InputError>();
+): Promise<(InputFile | InputError)[]> {
+  const found = new Map<string, InputFile | InputError>();
   const results = output === undefined ? undefined : resolve(output);
   for (const arg of args) {
     for await (const input of inputsFor(arg, results)) {
@@ -57,11 +57,11 @@ export async function findInputs(
   return [...found.values()];
 }
 
-async function* inputsFor(arg: string, results: string | undefined): AsyncGenerator<Found | InputError> {
-  if (arg === STDIN) return yield { path: STDIN, within: '' };
+async function* inputsFor(arg: string, results: string | undefined): AsyncGenerator<InputFile | InputError> {
+  if (arg === STDIN) return yield { path: STDIN, relativeDir: '' };
   const info = await stat(arg).catch((error: NodeJS.ErrnoException) => error);
   if (!(info instanceof Error)) {
-    if (info.isFile()) return yield { path: arg, within: '' };
+    if (info.isFile()) return yield { path: arg, relativeDir: '' };
     if (!info.isDirectory()) return yield { path: arg, error: fileError('NOT_A_FILE', arg) };
     return yield* orElse(imagesIn(arg, arg, results), {
       path: arg,
@@ -77,9 +77,9 @@ async function* inputsFor(arg: string, results: string | undefined): AsyncGenera
 }
 
 async function* orElse(
-  inputs: AsyncIterable<Found | InputError>,
+  inputs: AsyncIterable<InputFile | InputError>,
   otherwise: InputError,
-): AsyncGenerator<Found | InputError> {
+): AsyncGenerator<InputFile | InputError> {
   let any = false;
   for await (const input of inputs) {
     any = true;
@@ -92,7 +92,7 @@ async function* imagesIn(
   folder: string,
   root: string,
   results: string | undefined,
-): AsyncGenerator<Found | InputError> {
+): AsyncGenerator<InputFile | InputError> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: Error) => error);
   if (entries instanceof Error) {
     yield { path: folder, error: fileErrorFrom(entries, 'UNREADABLE', folder, systemReason(entries)) };
@@ -103,13 +103,13 @@ async function* imagesIn(
     if (entry.isDirectory()) {
       if (resolve(path) !== results) yield* imagesIn(path, root, results);
     } else if (await isImage(path)) {
-      yield { path, within: relative(root, folder) };
+      yield { path, relativeDir: relative(root, folder) };
     }
   }
 }
 
 /** Yields the images that match a pattern. `within` is relative to the last folder in front of the first wildcard. */
-async function* matching(pattern: string, results: string | undefined): AsyncGenerator<Found> {
+async function* matching(pattern: string, results: string | undefined): AsyncGenerator<InputFile> {
   const parts = normalize(pattern).split('/');
   const root =
     parts
@@ -123,7 +123,7 @@ async function* matching(pattern: string, results: string | undefined): AsyncGen
   for (const path of paths.sort()) {
     if (results !== undefined && resolve(path).startsWith(`${results}/`) && resolve(root) !== results)
       continue;
-    if (await isImage(path)) yield { path, within: relative(root, dirname(path)) };
+    if (await isImage(path)) yield { path, relativeDir: relative(root, dirname(path)) };
   }
 }
 

@@ -81,7 +81,7 @@ export function toServiceError(
       return new ClientDisconnectedError({ cause: error });
     case 'timeout':
       return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
-    case 'unrunnable':
+    case 'spawn-failed':
       return serviceErrorFrom(error, isShortage(error.cause) ? 'OVERLOADED' : 'CONVERTER_UNAVAILABLE');
     default:
       return explainEnd(error, tool, source, format, limit);

@@ -8,7 +8,7 @@ import sharp, { type Metadata } from 'sharp';
 import type { OutputType } from '../../formats.ts';
 import { decodeBmp } from './bmp.ts';
 import { clearHidden, type DecodedImage, type ImageMetadata, type Raster } from './image.ts';
-import { drawPages } from './pdf.ts';
+import { renderPages } from './pdf.ts';
 
 type Decode = (file: Buffer) => Promise<DecodedImage>;
 
@@ -18,7 +18,7 @@ const DECODERS: Readonly<Record<OutputType, Decode>> = {
   jpg: decodeWithSharp,
   gif: decodeWithSharp,
   bmp: async (file) => withoutMetadata([decodeBmp(file)]),
-  pdf: async (file) => withoutMetadata(await drawPages(file)),
+  pdf: async (file) => withoutMetadata(await renderPages(file)),
 };
 
 /**

@@ -9,7 +9,7 @@ const explained = (error: unknown, tool: ToolName = 'magick') =>
   toServiceError(error, tool, source, 'webp', { ms: 2000, setting: 'CONVERT_TIMEOUT_MS' }) as ServiceError;
 const failed = (stderr: string) => new CommandError('exit', 'x', { stderr });
 const shortage = (code: string) =>
-  new CommandError('unrunnable', 'spawn', { cause: Object.assign(new Error(code), { code }) });
+  new CommandError('spawn-failed', 'spawn', { cause: Object.assign(new Error(code), { code }) });
 
 describe('a failed command', () => {
   for (const code of ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM']) {
