@@ -26,7 +26,7 @@ describe('GET /docs', () => {
     for (const path of ['/docs', '/docs/']) {
       const { status, headers, body } = await sendForm(origin + path);
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=utf-8']);
-      expect(body.toString()).to.include('<title>imagemill: the API</title>');
+      expect(body.toString()).to.include('<title>imagemill API reference</title>');
       const policy = headers.get('content-security-policy') ?? '';
       expect(policy).to.match(/^default-src 'none'; script-src 'self'; style-src 'self';/);
       expect(policy).to.not.match(/unsafe|http|\*/);
