@@ -47,8 +47,10 @@ export async function readPsd(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
 
 /** Reads the number of layers, which is negative if the first one is the transparency of the merged picture. */
 async function countLayers(bytes: WindowReader, start: number): Promise<number> {
+  // The length of the section, that of the layers in it, and their number.
   const section = await bytes.read(start, 10);
-  return section.length < 10 ? 0 : Math.abs(section.readInt16BE(8));
+  const hasLayers = section.length === 10 && section.readUInt32BE(0) > 0 && section.readUInt32BE(4) > 0;
+  return hasLayers ? Math.abs(section.readInt16BE(8)) : 0;
 }
 
 async function lengthAt(bytes: WindowReader, offset: number): Promise<number> {
