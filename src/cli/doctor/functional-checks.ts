@@ -8,7 +8,7 @@ import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import type { OutputType } from '../../formats.ts';
 import { ONE_PIXEL } from '../../process/policy-check.ts';
-import { createRedisClient, type RedisConnection } from '../../redis-client.ts';
+import type { RedisConnection } from '../../redis-client.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 import { missingScripts, SCRIPTS } from './fonts.ts';
@@ -106,6 +106,7 @@ export async function counters({ config: { REDIS_URL } }: DoctorReport): Promise
   if (REDIS_URL === undefined) return [];
   const name = 'REDIS_URL';
   let client: RedisConnection | undefined;
+  const { createRedisClient } = await import('../../redis-client.ts');
   try {
     client = createRedisClient(REDIS_URL, () => {});
     await client.connect();
