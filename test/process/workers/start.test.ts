@@ -12,6 +12,7 @@ import { WORKER_PROTOCOLS } from '../../../src/process/workers/protocol.ts';
 import { ALL_EXTRAS } from '../../helpers/extra.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { testConfig } from '../../helpers/service.ts';
+import { eventually } from '../../helpers/util.ts';
 
 const JOBS = 2000;
 const SEED = 6;
@@ -82,6 +83,36 @@ describe('conversions by workers', () => {
     // Otherwise nothing was compared but refusals.
     expect(fresh.filter((what) => !what.startsWith('Error')).length).to.be.greaterThan(300);
   });
+});
+
+describe('worker sharing', () => {
+  const cases = [
+    { sharing: 'client', title: 'keeps a worker for each client', workers: 2, warnings: 0 },
+    { sharing: 'all', title: 'keeps one worker for all clients and logs a warning', workers: 1, warnings: 1 },
+  ];
+
+  for (const { sharing, title, workers, warnings } of cases) {
+    it(`${title} with WORKER_SHARING=${sharing} and ImageMagick 7`, async () => {
+      const lines: string[] = [];
+      const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
+      const config = testConfig({ WORKER_SHARING: sharing, CONCURRENCY: '2' });
+      const engine = await createConversionEngine(config, log);
+      try {
+        const path = join(IMAGES, 'scene.png');
+        const job: Job = { path, options: { format: 'png', quality: 80, stripMetadata: true } };
+        for (const client of ['a', 'b', 'a']) {
+          await eventually(() => engine.stats().workersSpare > 0);
+          expect(await result(engine, job, client)).not.to.match(/^Error/);
+        }
+        const { singleUse } = WORKER_PROTOCOLS[(engine.toolchain.magick as Magick).major];
+        expect(engine.stats().workersIdle).to.equal(singleUse ? 0 : workers);
+        const logged = lines.filter((line) => line.includes('WORKER_SHARING=all'));
+        expect(logged).to.have.length(singleUse ? 0 : warnings);
+      } finally {
+        await engine.close();
+      }
+    });
+  }
 });
 
 async function filesIn(folder: string): Promise<string[]> {
