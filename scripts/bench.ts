@@ -166,22 +166,22 @@ function report(rows: readonly Row[], { versions }: { readonly versions: string 
   const machine = `${availableParallelism()} processors (${cpus()[0]?.model}), Linux ${release()}`;
   const libraries = `Node.js ${process.versions.node}, sharp ${sharpModule.versions.sharp} (libvips ${sharpModule.versions.vips})`;
   const text = [
-    '# What the benchmark measured',
+    '# Benchmark results',
     `${new Date().toISOString().slice(0, 10)}, ${machine}, ${versions}, ${libraries}. Clients, servers and tools on the same machine.`,
-    `${rounds} rounds of ${seconds} s each, everybody in turns${Object.entries(settings)
+    `${rounds} rounds of ${seconds} s each, in turns${Object.entries(settings)
       .map(([name, value]) => `, ${name}=${value}`)
       .join(
         '',
-      )}. Ratios are medians of the rounds, with the least and the most. CPU is what the machine spent meanwhile, but for the clients, a conversion; memory what the tree holds for itself at its highest.`,
+      )}. Ratios are medians of the rounds, with minimum and maximum. CPU is the CPU time of the machine per conversion, without the clients. Memory is the peak private memory of the process tree.`,
     ...summary(rows),
-    '## All of it',
+    '## All results',
     table(rows),
   ];
   writeFileSync(join(outFolder, `${flags.out}.md`), `${text.join('\n\n')}\n`);
   const busiest = rows.filter((row) => row.clients === 8 && !row.crowd);
   writeFileSync(
     join(outFolder, `${flags.out}.svg`),
-    chart(busiest, 'Conversions a second at 8 clients, over the sharp server'),
+    chart(busiest, 'Conversions per second with 8 clients, relative to the sharp server'),
   );
   console.log(text.slice(2, -2).join('\n'));
 }

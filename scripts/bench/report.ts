@@ -15,9 +15,9 @@ export interface Row {
   /** Empty if sharp does not support the conversion. */
   readonly sharp: readonly Measured[];
   readonly echo: readonly Measured[];
-  /** Median wall time in ms of one command after another, for ratiosByRound round. Only with one client. */
+  /** Median wall time in ms of one command after another, for each round. Only with one client. */
   readonly commandLineMs: readonly number[];
-  /** Conversions per second with `xargs -P`, for ratiosByRound round. Only with 8 clients. */
+  /** Conversions per second with `xargs -P`, for each round. Only with 8 clients. */
   readonly xargsPerSecond: readonly number[];
 }
 
@@ -28,7 +28,7 @@ export interface Spread {
   readonly most: number;
 }
 
-/** Divides the values of ratiosByRound round. Only values of the same round are comparable. */
+/** Divides the values of each round. Only values of the same round are comparable. */
 function ratios(ours: readonly number[], others: readonly number[]): Spread | undefined {
   const ratiosByRound = ours.flatMap((value, round) => {
     const other = others[round];
@@ -66,12 +66,21 @@ export function geometricMean(values: readonly number[]): number {
 }
 
 const HEAD = [
-  ...['image', 'to', 'size', 'clients', 'median ms', 'p99 ms', 'a second', 'CPU ms', 'tree MiB', 'bytes'],
-  ...['sharp: median ms', 'p99 ms', 'a second', 'CPU ms', 'tree MiB', 'bytes', 'echo ms', 'command line ms'],
+  ...['image', 'to', 'size', 'clients', 'median ms', 'p99 ms', 'per second', 'CPU ms', 'tree MiB', 'bytes'],
   ...[
-    '**a second, over sharp** (spread)',
-    '**median, over command line** (spread)',
-    'a second, over xargs -P',
+    'sharp: median ms',
+    'p99 ms',
+    'per second',
+    'CPU ms',
+    'tree MiB',
+    'bytes',
+    'echo ms',
+    'command line ms',
+  ],
+  ...[
+    '**per second, relative to sharp** (spread)',
+    '**median, relative to command line** (spread)',
+    'per second, relative to xargs -P',
   ],
 ];
 

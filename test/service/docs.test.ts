@@ -71,7 +71,7 @@ describe('GET /docs', () => {
     expect([wrong.status, wrong.headers.get('allow'), wrong.message]).to.deep.equal([
       405,
       'GET, HEAD, OPTIONS',
-      'POST is not allowed here: use GET, HEAD, OPTIONS.',
+      'POST is not allowed for this path: use GET, HEAD, OPTIONS.',
     ]);
     for (const path of ['/docs/index.html', '/docs/NOTICE', '/licenses.md']) {
       expect((await sendForm(origin + path)).message, path).to.equal('There is nothing at this path.');

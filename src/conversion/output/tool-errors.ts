@@ -157,7 +157,7 @@ export function explainUnsupportedJpeg(
     error,
     'UNSUPPORTED_ENCODING',
     source.label,
-    'a lossless, hierarchical or 12-bit JPEG',
+    'lossless, hierarchical or 12-bit JPEG',
   );
 }
 

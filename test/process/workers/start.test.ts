@@ -33,7 +33,7 @@ interface Job {
 describe('conversions by workers', () => {
   let mill: ConversionEngine;
   let started = 0;
-  /** Jobs of workers that were repeated, by the outcome of the repetition. */
+  /** Number of repeated jobs, by outcome. */
   const fallbacks = { ok: 0, failed: 0 };
   before(async () => {
     mill = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }), {
@@ -67,7 +67,7 @@ describe('conversions by workers', () => {
     const images = (await Promise.all([IMAGES, TRAPS, EXTRA].map(filesIn))).flat();
     const kinds = Array.from({ length: 400 }, () => ({ path: pick(images), options: someOptions() }));
     const fresh = await inTwos(kinds, (job) => result(mill, job));
-    // Of a process that ends with its job none has done another: there every kind is looked at once.
+    // A single-use worker cannot be affected by earlier jobs, so each job runs only once.
     const { singleUse: once } = WORKER_PROTOCOLS[(mill.toolchain.magick as Magick).major];
     const jobs = once ? [...kinds.keys()] : Array.from({ length: JOBS }, () => below(kinds.length));
     const before = started;
@@ -76,11 +76,11 @@ describe('conversions by workers', () => {
       return byRsvgAlone(job) || (await result(mill, job, 'one client')) === fresh[at] ? [] : [job];
     });
     expect(differing.flat()).to.deep.equal([]);
-    // Were they not used, processes of their own would have been compared with each other.
+    // Make sure that workers ran the jobs. Otherwise new processes would be compared with new processes.
     if (once) expect(started - before).to.be.greaterThan(0.8 * jobs.length);
     else expect(started - before).to.be.within(JOBS / 50, JOBS / 5);
     expect(fallbacks.ok, 'jobs that only a worker failed').to.equal(0);
-    // Otherwise nothing was compared but refusals.
+    // Make sure that most of the compared results are not errors.
     expect(fresh.filter((what) => !what.startsWith('Error')).length).to.be.greaterThan(300);
   });
 });
@@ -134,7 +134,7 @@ function someOptions(): ConvertOptions {
   };
 }
 
-/** The bytes of the result, or what was wrong. */
+/** Returns the notes and the bytes of the result, or the error. */
 async function result(
   { convert }: ConversionEngine,
   { path, options }: Job,
@@ -152,7 +152,7 @@ async function result(
   }
 }
 
-/** As many at once as there are processors in the smallest machine. */
+/** Runs the work for all values, two at a time. */
 async function inTwos<T, R>(values: readonly T[], work: (value: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   let next = 0;
