@@ -83,6 +83,11 @@ const ERRORS = {
     (file: string, label: string, max: number) =>
       `${file} is too large for ${label}, which supports at most ${max} pixels per side: set a smaller width or height, or choose another format.`,
   ),
+  BYTES_UNREACHABLE: defineError(
+    400,
+    (file: string, most: number, smallest: number, quality: number) =>
+      `${file} cannot have at most ${most} bytes (max_bytes): the smallest result has ${smallest} bytes, at quality ${quality}. Set a smaller width or height, choose another format, or allow more bytes.`,
+  ),
   NOT_FOUND: defineError(404, () => 'There is nothing at this path.'),
   METHOD_NOT_ALLOWED: defineError(
     405,
@@ -112,6 +117,16 @@ const ERRORS = {
     413,
     (file: string, side: number, max: number) =>
       `${file} would be rendered ${side} pixels wide or high, more than the limit of ${max}: set a smaller width or height.`,
+  ),
+  RESULT_TOO_LARGE: defineError(
+    413,
+    (file: string, width: number, height: number, most: number, side: number) =>
+      `${file} would become ${width} × ${height} pixels. The limits are ${most} pixels in all (MAX_PIXELS) and ${side} a side: set a smaller width or height.`,
+  ),
+  RESULT_TOO_LARGE_IN_TOTAL: defineError(
+    413,
+    (file: string, pictures: number, pixels: number, most: number) =>
+      `${file} would become ${pictures} frames or pages with ${pixels} pixels, more than the limit of ${most} in total (MAX_TOTAL_PIXELS): set a smaller width or height.`,
   ),
   TOO_MANY_FRAMES: defineError(
     413,

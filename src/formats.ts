@@ -7,8 +7,18 @@ export const INPUT_TYPES = ['png', 'jpg', 'gif', 'bmp', 'tiff', 'svg', 'avif', '
 /** All output types, in the order of documents and messages. */
 export const OUTPUT_TYPES = ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'] as const;
 
-export type InputType = (typeof INPUT_TYPES)[number];
-export type OutputType = (typeof OUTPUT_TYPES)[number];
+/** Types that an instance reads only when `EXTRA_INPUTS` lists them. */
+export const EXTRA_INPUT_TYPES = ['heic', 'jxl', 'jp2', 'psd', 'cur'] as const;
+/** Types that an instance writes only when `EXTRA_OUTPUTS` lists them. */
+export const EXTRA_OUTPUT_TYPES = ['avif', 'jxl', 'tiff', 'ico'] as const;
+
+export const ALL_INPUT_TYPES = [...INPUT_TYPES, ...EXTRA_INPUT_TYPES] as const;
+export const ALL_OUTPUT_TYPES = [...OUTPUT_TYPES, ...EXTRA_OUTPUT_TYPES] as const;
+
+export type InputType = (typeof ALL_INPUT_TYPES)[number];
+export type OutputType = (typeof ALL_OUTPUT_TYPES)[number];
+export type ExtraInputType = (typeof EXTRA_INPUT_TYPES)[number];
+export type ExtraOutputType = (typeof EXTRA_OUTPUT_TYPES)[number];
 
 /** Capabilities of an input format. */
 export interface InputFormat {
@@ -16,7 +26,7 @@ export interface InputFormat {
   readonly label: string;
   /** Names in `GET /formats`. */
   readonly names: readonly string[];
-  /** Canonical name of ImageMagick's coder; undefined for SVG, which only librsvg renders. */
+  /** Canonical name of ImageMagick's coder; undefined for types that another program decodes: SVG and JPEG XL. */
   readonly coder: string | undefined;
   /** Whether a file can be animated. */
   readonly animation: boolean;
@@ -29,8 +39,10 @@ export interface OutputFormat {
   readonly label: string;
   readonly mediaType: string;
   readonly extension: string;
-  /** Prefix of ImageMagick's coder for writing. */
+  /** Prefix of ImageMagick's coder for writing; `PNG` for types that another program encodes from a PNG. */
   readonly coder: string;
+  /** Another coder, with which ImageMagick 7 writes a part of the file. */
+  readonly innerCoder?: string;
   /** Whether `quality` has an effect. */
   readonly quality: boolean;
   /** Whether the format is compressed, so that an archive stores it without deflating it. */
@@ -39,6 +51,7 @@ export interface OutputFormat {
   readonly signature: readonly (number | undefined)[];
   /** Transparency: `full`, `binary` (each pixel is opaque or transparent), or `none` (flattened onto the background). */
   readonly alpha: 'full' | 'binary' | 'none';
+  /** Holds all frames of an animation. */
   readonly animation: boolean;
   /** Whether a file can have several pages. */
   readonly pages: boolean;
@@ -61,6 +74,11 @@ export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
   avif: { label: 'AVIF', names: ['avif'], coder: 'AVIF', animation: false, exifOrientation: false },
   ico: { label: 'ICO', names: ['ico'], coder: 'ICO', animation: false, exifOrientation: false },
   webp: { label: 'WebP', names: ['webp'], coder: 'WEBP', animation: true, exifOrientation: true },
+  heic: { label: 'HEIC', names: ['heic', 'heif'], coder: 'HEIC', animation: false, exifOrientation: false },
+  jxl: { label: 'JPEG XL', names: ['jxl'], coder: undefined, animation: true, exifOrientation: true },
+  jp2: { label: 'JPEG 2000', names: ['jp2', 'j2k'], coder: 'JP2', animation: false, exifOrientation: true },
+  psd: { label: 'PSD', names: ['psd'], coder: 'PSD', animation: false, exifOrientation: true },
+  cur: { label: 'CUR', names: ['cur'], coder: 'ICO', animation: false, exifOrientation: false },
 };
 
 const ascii = (text: string): number[] => [...text].map((character) => character.charCodeAt(0));
@@ -154,18 +172,84 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     profile: false,
     cmyk: false,
   },
+  avif: {
+    label: 'AVIF',
+    mediaType: 'image/avif',
+    extension: 'avif',
+    coder: 'PNG',
+    quality: true,
+    compressed: true,
+    signature: [...ANY_FOUR, ...ascii('ftypavif')],
+    alpha: 'full',
+    animation: false,
+    pages: false,
+    profile: true,
+    cmyk: false,
+  },
+  jxl: {
+    label: 'JPEG XL',
+    mediaType: 'image/jxl',
+    extension: 'jxl',
+    coder: 'PNG',
+    quality: true,
+    compressed: true,
+    // The container of ISO/IEC 18181-2; the encoder is told to write one always.
+    signature: [0, 0, 0, 12, ...ascii('JXL \r\n'), 0x87, 0x0a],
+    alpha: 'full',
+    animation: false,
+    pages: false,
+    profile: true,
+    cmyk: false,
+  },
+  tiff: {
+    label: 'TIFF',
+    mediaType: 'image/tiff',
+    extension: 'tiff',
+    coder: 'TIFF',
+    quality: false,
+    compressed: true,
+    signature: [...ascii('II*'), 0],
+    alpha: 'full',
+    animation: true,
+    pages: true,
+    profile: true,
+    cmyk: true,
+  },
+  ico: {
+    label: 'ICO',
+    mediaType: 'image/vnd.microsoft.icon',
+    extension: 'ico',
+    coder: 'ICO',
+    innerCoder: 'PNG32',
+    quality: false,
+    compressed: false,
+    signature: [0, 0, 1, 0],
+    alpha: 'full',
+    animation: false,
+    pages: false,
+    profile: false,
+    cmyk: false,
+  },
 };
 
 /** Other accepted values of the format field. */
-const OUTPUT_ALIASES: Readonly<Record<string, OutputType>> = { jpeg: 'jpg' };
+const OUTPUT_ALIASES: Readonly<Record<string, OutputType>> = { jpeg: 'jpg', tif: 'tiff' };
 
 /** Parses the name of an output type, in any case. Returns undefined for an unknown name. */
 export function parseOutputType(text: string): OutputType | undefined {
   const name = text.toLowerCase();
   return (
-    OUTPUT_TYPES.find((type) => type === name) ??
+    ALL_OUTPUT_TYPES.find((type) => type === name) ??
     (Object.hasOwn(OUTPUT_ALIASES, name) ? OUTPUT_ALIASES[name] : undefined)
   );
+}
+
+/**
+ * Returns whether `max_bytes` can lower the quality of this format. It cannot for PDF, whose pages share one quality and may
+ * contain mostly text.
+ */
+export function hasBytesLimit(type: OutputType): boolean {
+  return OUTPUTS[type].quality && !OUTPUTS[type].pages;
 }
 
 /** Returns whether `head`, the start of a file, matches the signature of the format. */

@@ -187,7 +187,13 @@ describe('docs/configuration.md', () => {
       String(Object.hasOwn(described, text) ? described[text] : text),
     ]);
 
-    expect(stated).to.deep.equal([...rows.keys()].map((name) => [name, String(defaults[name])]));
+    const isNone = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+    const actual = [...rows.keys()].map((name) => {
+      const value = defaults[name];
+      return [name, String(isNone(value) ? undefined : value)];
+    });
+
+    expect(stated).to.deep.equal(actual);
   });
 });
 

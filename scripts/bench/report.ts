@@ -7,7 +7,10 @@ export interface Row {
   readonly pixels: number;
   readonly format: string;
   readonly side?: number | undefined;
+  /** Number of requests at a time. */
   readonly clients: number;
+  /** Whether each request came from an address of its own. */
+  readonly crowd?: boolean | undefined;
   readonly imagemill: readonly Measured[];
   /** Empty if sharp does not support the conversion. */
   readonly sharp: readonly Measured[];
@@ -89,7 +92,12 @@ export function table(rows: readonly Row[]): string {
 
 function cells(row: Row): string[] {
   return [
-    ...[row.image, row.format, row.side ? `${row.side} px` : 'full', String(row.clients)],
+    ...[
+      row.image,
+      row.format,
+      row.side ? `${row.side} px` : 'full',
+      `${row.clients}${row.crowd ? ', a new one per request' : ''}`,
+    ],
     ...columns(row.imagemill),
     ...columns(row.sharp),
     number(formatMedian(row.echo.map(({ medianMs }) => medianMs))),

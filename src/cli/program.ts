@@ -20,8 +20,13 @@ Examples:
   $ imagemill convert photo.jpg -o photo.webp
   $ imagemill convert photo.jpg logo.svg -o web/ --format png --width 1200
   $ imagemill convert photos -o small/ --quality 70       # keeps sub-folders
+  $ imagemill convert photo.jpg -o square.jpg --width 300 --height 300 --fit cover
+  $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200000
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
+
+EXTRA_INPUTS=all and EXTRA_OUTPUTS=all enable all formats that this machine
+supports: input of heic, jxl, jp2, psd and cur; output of avif, jxl, tiff and ico.
 
 In folders and patterns, files that are not images are skipped. If several
 results have the same name, the second one gets " (2)". Without --force, no file
@@ -77,13 +82,29 @@ export async function runProgram(args: readonly string[], context: CliContext): 
     .description('convert files on this machine, with the limits of the service')
     .argument('<input...>', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
     .requiredOption('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
-    .option('-f, --format <name>', "webp, png, jpg, gif, bmp or pdf (default: -o's extension, else webp)")
-    .option('-q, --quality <1-100>', 'quality of webp, jpg and pdf (default: 80)')
-    .option('--width <pixels>', 'maximum width; only SVGs are enlarged')
+    .option(
+      '-f, --format <name>',
+      "webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: -o's extension, else webp)",
+    )
+    .option('-q, --quality <1-100>', 'quality of webp, jpg, pdf, avif and jxl (default: 80)')
+    .option('--width <pixels>', 'maximum width; without --enlarge, only SVGs are enlarged')
     .option('--height <pixels>', 'maximum height')
+    .option(
+      '--fit <inside|cover|contain|fill>',
+      'how to fit the image into --width and --height (default: inside)',
+    )
+    .option(
+      '--position <place>',
+      'part that cover keeps, or place in the box of contain: top, "right top" … (default: center)',
+    )
+    .option('--enlarge', 'allow enlargement')
+    .option('--max-bytes <bytes>', 'maximum size of webp, jpg, avif and jxl: lowers the quality as needed')
     .option('--frames <all|first>', 'frames of an animation (default: all if the output can be animated)')
-    .option('--pages <all|first>', 'pages of a TIFF that is converted to PDF (default: all)')
-    .option('--background <colour>', 'colour that replaces transparency, #rgb or #rrggbb (default: white)')
+    .option('--pages <all|first>', 'pages of a TIFF that is converted to PDF or TIFF (default: all)')
+    .option(
+      '--background <colour>',
+      'colour that replaces transparency and fills the borders of contain, #rgb or #rrggbb (default: white)',
+    )
     .option('--keep-metadata', 'keep EXIF, IPTC, XMP and the colour profile')
     .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')
     .option('--force', 'overwrite existing files')

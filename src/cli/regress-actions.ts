@@ -5,6 +5,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { extrasOf, typesInForce } from '../conversion/extras.ts';
 import { type Backend, BackendError, type Image } from '../regress/backends/backend.ts';
 import { createHttpBackend } from '../regress/backends/http-backend.ts';
 import { createLocalBackend } from '../regress/backends/local-backend.ts';
@@ -16,7 +17,7 @@ import {
   writeBaseline,
 } from '../regress/baseline.ts';
 import { compare } from '../regress/compare.ts';
-import { DEFAULT_MATRIX, type Matrix, MatrixError, readMatrix, toMatrix } from '../regress/matrix.ts';
+import { defaultMatrix, type Matrix, MatrixError, readMatrix, toMatrix } from '../regress/matrix.ts';
 import { imagesIn, record } from '../regress/record.ts';
 import type { Recording } from '../regress/recording.ts';
 import { htmlReport } from '../regress/report/html.ts';
@@ -61,8 +62,9 @@ export function recordBaseline(
   return orCliError(async (signal) => {
     const { to, figuresOnly = false, fingerprintsOnly = figuresOnly } = options;
     if (figuresOnly) console.error('imagemill: --figures-only is deprecated: use --fingerprints-only');
-    const matrix = options.matrix ? await readMatrix(options.matrix) : toMatrix(DEFAULT_MATRIX);
-    const images = await findImages(folder, to);
+    const { outputs } = typesInForce(extrasOf(loadSettings(env)));
+    const matrix = options.matrix ? await readMatrix(options.matrix) : toMatrix(defaultMatrix(outputs));
+    const images = await findImages(folder, to, env);
     const staging = fingerprintsOnly ? undefined : await stageBaseline(to);
     let recording: Recording;
     try {
@@ -94,7 +96,7 @@ export function checkImages(
   return orCliError(async (signal) => {
     const before = await readBaseline(options.against);
     const matrix = options.matrix ? await readMatrix(options.matrix) : before.matrix;
-    const images = await findImages(folder, options.against);
+    const images = await findImages(folder, options.against, env);
     const results = await mkdtemp(join(tmpdir(), 'imagemill-regress-'));
     try {
       const after = await recordImages(images, matrix, options, { env, folder: results, signal });
@@ -118,8 +120,9 @@ export function compareBaselines(one: string, other: string, options: ReportFile
   });
 }
 
-async function findImages(folder: string, baseline: string): Promise<Image[]> {
-  const images = await imagesIn(folder, baseline).catch((error: Error) => {
+async function findImages(folder: string, baseline: string, env: Environment): Promise<Image[]> {
+  const { inputs } = typesInForce(extrasOf(loadSettings(env)));
+  const images = await imagesIn(folder, inputs, baseline).catch((error: Error) => {
     throw new CliError(error.message, EXIT_CANNOT_RUN);
   });
   if (images.length === 0) throw new CliError(`There are no images in ${folder}.`, EXIT_CANNOT_RUN);

@@ -6,7 +6,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { OUTPUT_TYPES } from '../formats.ts';
+import { ALL_OUTPUT_TYPES } from '../formats.ts';
 import { type MatrixSource, toMatrix } from './matrix.ts';
 import { RESULTS, resultPath } from './record.ts';
 import type { Recording, Row } from './recording.ts';
@@ -50,7 +50,7 @@ const schema = z.object({
     z.object({
       image: safeName,
       case: safeName,
-      format: z.enum(OUTPUT_TYPES),
+      format: z.enum(ALL_OUTPUT_TYPES),
       input: z.string(),
       commands: z.array(z.number()),
       refused: z.object({ status: z.number(), message: z.string() }).optional(),

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { createParsers, formFields } from '../conversion/form-options.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { ServiceError } from '../errors.ts';
-import { OUTPUT_TYPES } from '../formats.ts';
+import { ALL_OUTPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../formats.ts';
 import { defaultThresholds, type Thresholds, thresholdFields } from './thresholds.ts';
 
 /** One conversion that is applied to every image. */
@@ -67,16 +67,24 @@ const schema = z.strictObject({
 /** Parsed YAML or JSON, not validated. {@link toMatrix} validates it. */
 export type MatrixSource = Readonly<Record<string, unknown>>;
 
-/** Each output format with default options, and three common cases: a thumbnail, a small file, kept metadata. */
-export const DEFAULT_MATRIX: MatrixSource = {
+/**
+ * Each output format with default options, and three common cases: a thumbnail, a small file, kept metadata.
+ *
+ * @param outputs the formats that are on
+ */
+export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => ({
   cases: [
-    ...OUTPUT_TYPES.map((format) => ({ name: format, format })),
+    ...outputs.map((format) => ({ name: format, format })),
     { name: 'png-300', format: 'png', width: 300, height: 300 },
+    { name: 'jpg-square-300', format: 'jpg', width: 300, height: 300, fit: 'cover' },
     // At a lower quality, two encoders differ more.
     { name: 'webp-1000-q60', format: 'webp', width: 1000, quality: 60, thresholds: { psnr: 33, patch: 10 } },
     { name: 'jpg-kept', format: 'jpg', strip_metadata: false },
   ],
-};
+});
+
+/** That of a service as it is by default. */
+export const DEFAULT_MATRIX = defaultMatrix(OUTPUT_TYPES);
 
 /**
  * Validates a matrix.
@@ -143,8 +151,8 @@ export async function readMatrix(path: string): Promise<Matrix> {
   }
 }
 
-const parseFields = createParsers(OUTPUT_TYPES).convert;
-const FIELD_NAMES = Object.keys(formFields(OUTPUT_TYPES).convert.shape);
+const parseFields = createParsers(ALL_OUTPUT_TYPES).convert;
+const FIELD_NAMES = Object.keys(formFields(ALL_OUTPUT_TYPES).convert.shape);
 
 function toCase(name: string, given: Readonly<Record<string, string | number | boolean>>): Case {
   const fields = Object.entries(given).map(([field, value]) => [field, String(value)] as const);

@@ -41,5 +41,6 @@ export const NOTES: Readonly<Record<Note, string>> = {
   'alpha-flattened': 'Transparent areas are now white.',
   'colour-converted-to-srgb': 'The colours were converted to sRGB.',
   'truncated-input': 'The file is truncated or damaged. Only part of it could be read.',
+  'quality-lowered': 'The quality was lowered, so that the file is small enough.',
   'metadata-partly-kept': 'Some of the metadata could not be kept.',
 };

@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { convert, edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
 import { type CommandOptions, type CommandRun, MAIN, runCommand } from '../helpers/command.ts';
+import { extraPath } from '../helpers/extra.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { startService } from '../helpers/service.ts';
@@ -33,6 +34,22 @@ describe('imagemill convert', () => {
   };
   const formatOf = async (name: string) => (await sharp(join(folder, name)).metadata()).format;
   const nothingInTemp = async () => expect(await readdir(temp), 'left in TEMP_DIR').to.deep.equal([]);
+
+  it('converts the formats of EXTRA_INPUTS and EXTRA_OUTPUTS, and rejects them when they are off', async () => {
+    await cp(extraPath('scene.heic'), join(folder, 'IMG_0001.HEIC'));
+    await cp(extraPath('scene.psd'), join(folder, 'layers.psd'));
+    const off = await run(['IMG_0001.HEIC', '-o', 'photo.avif']);
+    expect(off.status).to.equal(2);
+    expect(off.complaints.join()).to.include('none of webp, png, jpg, gif, bmp, pdf');
+    const env = { EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'avif,tiff' };
+    const on = await run(['IMG_0001.HEIC', '-o', 'photo.avif'], { env });
+    expect([on.status, on.complaints]).to.deep.equal([0, []]);
+    expect(await formatOf('photo.avif')).to.equal('heif');
+    // In a folder, a type that is off is no image.
+    const all = await run(['.', '-o', 'made/', '--format', 'tiff'], { env });
+    expect([all.status, all.complaints]).to.deep.equal([0, []]);
+    expect(await files('made')).to.deep.equal(['IMG_0001.tiff', 'photo.tiff']);
+  });
 
   it('converts to the format of the extension of -o, prints the change in size, and leaves no files in TEMP_DIR', async () => {
     await put('scene.jpg', 'photo.jpg');
@@ -195,6 +212,12 @@ describe('imagemill convert', () => {
         ['window.png', { format: 'jpg', background: '08f' }, ['--background', '08f']],
         ['moving.gif', { format: 'webp', frames: 'first' }, ['--frames', 'first']],
         ['scene.svg', { format: 'png', height: '200' }, ['--height', '200']],
+        [
+          'scene.png',
+          { format: 'jpg', fit: 'cover', position: 'north', enlarge: '1', width: '200', height: '300' },
+          ['--fit', 'Cover', '--position', 'north', '--enlarge', '--width', '200', '--height', '300'],
+        ],
+        ['scene.png', { format: 'jpg', max_bytes: '1000' }, ['--max-bytes', '1000']],
       ] as const) {
         await put(name, name);
         const output = `out.${fields.format}`;
@@ -206,6 +229,16 @@ describe('imagemill convert', () => {
     } finally {
       await own.stop();
     }
+  });
+
+  it('says in --json which quality was used for --max-bytes', async () => {
+    await put('scene.png', 'a.png');
+    const { status, lines } = await run(['a.png', '-o', 'a.jpg', '--max-bytes', '1000', '--json']);
+    const { bytesAfter, quality, notes } = JSON.parse(lines[0] ?? '{}');
+    expect(status).to.equal(0);
+    expect(bytesAfter).to.be.at.most(1000);
+    expect(quality).to.be.within(10, 79);
+    expect(notes).to.deep.equal(['quality-lowered']);
   });
 
   for (const [signal, status] of [
@@ -268,7 +301,22 @@ describe('imagemill convert', () => {
         ['a.jpg', '-o', 'b.webp', '-q', '0'],
         'Invalid --quality "0": expected a whole number from 1 to 100.',
       ],
-      ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--fast'], "unknown option '--fast'"],
+      [
+        'the bytes are no number',
+        ['a.jpg', '-o', 'b.webp', '--max-bytes', '10k'],
+        'Invalid --max-bytes "10k": expected a whole number from 1 to 2147483648.',
+      ],
+      [
+        'a format cannot be made smaller',
+        ['a.jpg', '-o', 'b.png', '--max-bytes', '1000'],
+        'Invalid --max-bytes "1000": expected one of webp, jpg as the format, not png.',
+      ],
+      [
+        'a box has one side only',
+        ['a.jpg', '-o', 'b.webp', '--fit', 'cover', '--width', '10'],
+        'Invalid --fit "cover": expected both width and height with it.',
+      ],
+      ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--rapid'], "unknown option '--rapid'"],
       ['-o is missing', ['a.jpg'], "required option '-o, --output <path>' not specified"],
       [
         'the output format is unknown',

@@ -30,6 +30,15 @@ describe('imagemill doctor', () => {
     return { status, row: (name: string) => checks.find((check) => check.name === name) };
   };
 
+  it('shows the formats of EXTRA_INPUTS and EXTRA_OUTPUTS, and their tools', async () => {
+    const { status, row } = await rowsOf({ EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'jxl,avif' });
+    expect(status).to.equal(0);
+    for (const name of ['djxl', 'cjxl', 'avifenc']) expect(row(name)?.state, name).to.equal('ok');
+    expect(row('reads')?.found).to.match(/webp, heic, jxl, jp2, psd, cur$/);
+    expect(row('writes')?.found).to.match(/pdf, avif, jxl$/);
+    expect((await rowsOf({})).row('djxl')).to.equal(undefined);
+  });
+
   it('exits with 0 on a complete machine, prints at most 80 columns, and leaves no files', async () => {
     const { status, lines, complaints } = await run();
     expect([status, complaints]).to.deep.equal([0, []]);

@@ -1,10 +1,14 @@
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { RunCommand } from '../../src/process/command.ts';
+import { grantsFor } from '../../src/conversion/extras.ts';
+import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../src/formats.ts';
+import { CommandError, type RunCommand } from '../../src/process/command.ts';
+import { writePolicy } from '../../src/process/grant.ts';
 import { createRunner } from '../../src/process/runner.ts';
-import { findToolchain } from '../../src/process/toolchain.ts';
+import { findToolchain, type Magick } from '../../src/process/toolchain.ts';
 import { fixture } from '../helpers/client.ts';
+import { extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
 import { decode, difference } from '../helpers/pixels.ts';
@@ -184,13 +188,26 @@ const TRICKS: readonly (readonly string[])[] = [
   ].map((output) => ['PNG:in.png', output]),
 ];
 
+/** What only the formats need that operators switch on, as commands that a policy with them lets through. */
+const GRANTED: Readonly<Record<string, readonly string[]>> = {
+  'reading JPEG 2000': ['JP2:scene.jp2', 'PNG:out.png'],
+  'reading PSD': ['PSD:scene.psd', 'PNG:out.png'],
+  'writing TIFF': ['PNG:in.png', 'TIFF:out.tiff'],
+  'writing ICO': ['PNG:in.png', '-resize', '256x256!', 'ICO:out.ico'],
+};
+
 describe('ImageMagick policy', () => {
   let run: RunCommand;
+  let runWithAll: RunCommand;
   let magick: string;
   before(async () => {
     run = createRunner({ launchers, searchPath: SEARCH, policyFolder: POLICY });
     const ask = createRunner({ launchers, searchPath: SEARCH, policyFolder: '/nonexistent' });
-    magick = (await findToolchain({ path: SEARCH }, ask)).magick?.path as string;
+    const found = (await findToolchain({ path: SEARCH }, ask)).magick as Magick;
+    magick = found.path;
+    const grantsFolder = await makeTempDir('grants');
+    await writePolicy(POLICY, grantsFolder, grantsFor(ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, found.major));
+    runWithAll = createRunner({ launchers, searchPath: SEARCH, policyFolder: POLICY, grantsFolder });
   });
 
   const prepared = async (): Promise<string> => {
@@ -200,6 +217,7 @@ describe('ImageMagick policy', () => {
     const image = await fixture('grey.jpg');
     const png = await fixture('scene.png');
     for (const name of ['in.png', 'secret.png', 'victim.png']) await writeFile(join(folder, name), png);
+    for (const name of ['scene.jp2', 'scene.psd']) await writeFile(join(folder, name), await extra(name));
     const outside = await makeTempDir('outside');
     await writeFile(join(outside, 'photo.jpg'), image);
     await writeFile(join(outside, 'photo.png'), png);
@@ -227,15 +245,29 @@ describe('ImageMagick policy', () => {
     ]);
   });
 
-  for (const args of TRICKS) {
-    // With a valid image, ImageMagick may ignore the attack and convert only the image.
-    const hasImage = args.some((arg) => arg.includes('in.png') || arg.includes('vid:'));
-    it(`${hasImage ? 'converts only the image in' : 'refuses'} ${args.join(' ')}`, async () => {
+  for (const [what, args] of Object.entries(GRANTED)) {
+    it(`refuses ${what}, which a policy that is written with that format on allows`, async () => {
+      const folder = await prepared();
+      const command = { file: magick, args, cwd: folder, timeoutMs: 10_000 };
+      const refused = await run(command).catch((error: CommandError) => error);
+      expect(refused).to.be.instanceOf(CommandError);
+      expect((refused as CommandError).stderr).to.match(
+        /not allowed by the security policy|no (?:en|de)code/,
+      );
+      await runWithAll(command);
+      expect(await readdir(folder)).to.include(args.at(-1)?.split(':')[1]);
+    });
+  }
+
+  for (const [args, all] of TRICKS.flatMap((trick) => [[trick, false] as const, [trick, true] as const])) {
+    // Around a sound picture the trick may be passed over, and the picture alone come out.
+    const sound = args.some((arg) => arg.includes('in.png') || arg.includes('vid:'));
+    const title = `${sound ? 'makes nothing but the picture itself of' : 'refuses'} ${args.join(' ')}`;
+    it(`${title}${all ? ' with all formats on' : ''}`, async () => {
       const folder = await prepared();
       const before = await readdir(folder);
-      const { stdout } = await run({ file: magick, args, cwd: folder, timeoutMs: 10_000 }).catch(() => ({
-        stdout: '',
-      }));
+      const tried = (all ? runWithAll : run)({ file: magick, args, cwd: folder, timeoutMs: 10_000 });
+      const { stdout } = await tried.catch(() => ({ stdout: '' }));
       expect(stdout).to.equal('');
       const after = await readdir(folder);
       expect(after).to.include.members(before);

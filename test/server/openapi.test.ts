@@ -15,6 +15,11 @@ const documentWith = (settings: Record<string, string> = {}, outputs = OUTPUT_TY
     config: testConfig({ RATE_LIMIT_PER_MINUTE: '60', ...settings }),
   }) as unknown as Document;
 
+const BOTH_SIDES = [
+  ['width', '10'],
+  ['height', '10'],
+] as const;
+
 describe('the OpenAPI document', () => {
   describe('passes all recommended rules of Redocly', () => {
     const variants: Record<string, Record<string, string>> = {
@@ -51,7 +56,8 @@ describe('the OpenAPI document', () => {
       const parse = createParsers(OUTPUT_TYPES)[form];
       const verdict = (field: string, value: unknown) => {
         try {
-          parse([[field, String(value)]]);
+          // Most values of `fit` make sense only with both sides.
+          parse([[field, String(value)], ...(field === 'fit' ? BOTH_SIDES : [])]);
           return 'accepted';
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;

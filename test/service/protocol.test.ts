@@ -251,7 +251,7 @@ describe('HTTP protocol', () => {
       ...['/metrics/', '/Metrics', '/%6detrics', '//metrics', '/READYZ', '/readyz/', '/Livez', '/livez//'],
       ...[
         '/DOCS',
-        '/docs/start.js/',
+        '/docs/index.html/',
         '/API/v1/health',
         '/api/v1/HEALTH',
         '/api/v1/health/',

@@ -3,7 +3,7 @@ import { detectCapabilities } from '../../conversion/capabilities.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 import { conversion, counters, fonts, page, workingFiles } from './functional-checks.ts';
-import { confinement, formats, imageMagick, otherTools, policy } from './tool-checks.ts';
+import { confinement, formats, imageMagick, optionalPrograms, otherTools, policy } from './tool-checks.ts';
 
 /** All checks in the order of the table. A check may return no row. */
 export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check[]>)[] = [
@@ -11,6 +11,7 @@ export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check
   node,
   imageMagick,
   otherTools,
+  optionalPrograms,
   policy,
   confinement,
   formats,

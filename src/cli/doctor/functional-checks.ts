@@ -8,7 +8,7 @@ import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import type { OutputType } from '../../formats.ts';
 import { ONE_PIXEL } from '../../process/policy-check.ts';
-import { createRedisClient, type RedisConnection } from '../../redis-client.ts';
+import type { RedisConnection } from '../../redis-client.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 import { missingScripts, SCRIPTS } from './fonts.ts';
@@ -18,7 +18,7 @@ export async function conversion({ engine, policyHolds }: DoctorReport): Promise
   const name = 'conversion';
   if (engine instanceof Error) {
     const reported =
-      policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN)/.test(engine.message); // reported by other checks
+      policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN|EXTRA_)/.test(engine.message); // reported by other checks
     return reported ? [] : [{ name, state: 'fail', found: engine.message }];
   }
   if (!engine.toolchain.magick) return [];
@@ -108,6 +108,7 @@ export async function counters({ config: { REDIS_URL } }: DoctorReport): Promise
   if (REDIS_URL === undefined) return [];
   const name = 'REDIS_URL';
   let client: RedisConnection | undefined;
+  const { createRedisClient } = await import('../../redis-client.ts');
   try {
     client = createRedisClient(REDIS_URL, () => {});
     await client.connect();

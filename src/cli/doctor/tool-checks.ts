@@ -1,6 +1,6 @@
 /** @module Checks of the tools: presence, formats, policy and sandbox. */
 import { detectCapabilities } from '../../conversion/capabilities.ts';
-import { INPUT_TYPES, OUTPUT_TYPES } from '../../formats.ts';
+import { extrasOf, optionalTools, typesInForce } from '../../conversion/extras.ts';
 import { NO_LAYERS } from '../../process/sandbox/index.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
@@ -36,6 +36,23 @@ export function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): C
       return { name, state: 'ok', found: 'not found; only ImageMagick 6 needs it' };
     if (key === 'rsvg' && RSVG_BIN) return wrongProgram(name, 'RSVG_BIN', RSVG_BIN);
     return { name, state: 'warn', found: `not found: ${without}`, advice: [`apt install ${debianPackage}`] };
+  });
+}
+
+/** Tools that only the formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS` need. */
+const OPTIONAL = {
+  djxl: { without: 'no JPEG XL to read', debianPackage: 'libjxl-tools' },
+  cjxl: { without: 'no JPEG XL to write', debianPackage: 'libjxl-tools' },
+  avifenc: { without: 'no AVIF to write', debianPackage: 'libavif-bin' },
+} as const;
+
+/** Checks which tools for `EXTRA_INPUTS` and `EXTRA_OUTPUTS` were found. */
+export function optionalPrograms({ toolchain, config }: DoctorReport): Check[] {
+  return optionalTools(extrasOf(config)).map((name) => {
+    const tool = toolchain[name];
+    if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
+    const { without, debianPackage } = OPTIONAL[name];
+    return { name, state: 'warn', found: `none: ${without}`, advice: [`apt install ${debianPackage}`] };
   });
 }
 
@@ -75,19 +92,24 @@ export function confinement({ engine, config: { SANDBOX } }: DoctorReport): Chec
 }
 
 /** Checks which formats the tools can read and write. */
-export function formats({ toolchain }: DoctorReport): Check[] {
-  const { inputs, outputs, problems } = detectCapabilities(toolchain);
+export function formats({ toolchain, config }: DoctorReport): Check[] {
+  const extras = extrasOf(config);
+  const all = typesInForce(extras);
+  const { inputs, outputs, problems, unavailable } = detectCapabilities(toolchain, extras);
   // Other problems are reported by the checks for the tools.
   const advice = problems.filter((problem) => problem.startsWith('ImageMagick at'));
   const rows = [
-    { name: 'reads', all: INPUT_TYPES, supported: inputs },
-    { name: 'writes', all: OUTPUT_TYPES, supported: outputs },
-  ].map(({ name, all, supported }): Check => {
+    { name: 'reads', setting: 'EXTRA_INPUTS', all: all.inputs, supported: inputs },
+    { name: 'writes', setting: 'EXTRA_OUTPUTS', all: all.outputs, supported: outputs },
+  ].map(({ name, setting, all, supported }): Check => {
     const missing = all.filter((type) => !(supported as readonly string[]).includes(type));
     if (missing.length === 0) return { name, state: 'ok', found: supported.join(', ') };
     const found = supported.length === 0 ? 'nothing' : `${supported.join(', ')}; not ${missing.join(', ')}`;
     const mine = advice.filter((line) => line.includes(`cannot ${name.slice(0, -1)} `));
-    return { name, state: supported.length === 0 ? 'fail' : 'warn', found, advice: mine };
+    // The service does not start if a format that a setting names does not work.
+    const named = unavailable.filter((line) => line.startsWith(setting));
+    const state = supported.length === 0 || named.length > 0 ? 'fail' : 'warn';
+    return { name, state, found, advice: [...mine, ...named] };
   });
   return rows;
 }

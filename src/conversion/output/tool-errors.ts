@@ -1,7 +1,7 @@
 import { ClientDisconnectedError, ServiceError, serviceErrorFrom, type TimeLimit } from '../../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { CommandError } from '../../process/command.ts';
-import type { ImageInfo, ToolName } from '../plan/types.ts';
+import type { ImageInfo, ToolName, UnreadableKind } from '../plan/types.ts';
 import { messagesIn, trustedMessagesIn } from './tool-messages.ts';
 
 /** What a failed command means for the person who sent the picture. */
@@ -67,6 +67,15 @@ const isFileTooLarge = ({ signal, exitCode }: CommandError): boolean =>
 const PROFILE_ERROR =
   /^(?:ColorspaceColorProfileMismatch|unable to create color transform|unable to transform colorspace) .* @ (?:warning|error)\/profile\.c\//;
 
+/** Programs of libjxl and libavif abort without a message when they get no more memory. */
+const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc'];
+const ABORT_SIGNALS: readonly (NodeJS.Signals | undefined)[] = ['SIGABRT', 'SIGILL', 'SIGSEGV'];
+/** The same signals, as a shell or bubblewrap passes them on. */
+const ABORT_EXIT_CODES: readonly (number | undefined)[] = [134, 132, 139];
+
+const isAbort = ({ signal, exitCode }: CommandError): boolean =>
+  ABORT_SIGNALS.includes(signal) || ABORT_EXIT_CODES.includes(exitCode);
+
 /** Turns what {@link CommandError} tells into the error that the client gets. */
 export function toServiceError(
   error: unknown,
@@ -76,6 +85,8 @@ export function toServiceError(
   limit: TimeLimit,
 ): Error {
   if (!(error instanceof CommandError)) return error as Error;
+  if (ABORTING_TOOLS.includes(tool) && isAbort(error))
+    return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
   switch (error.reason) {
     case 'cancelled':
       return new ClientDisconnectedError({ cause: error });
@@ -149,6 +160,14 @@ export function explainUnsupportedJpeg(
     'lossless, hierarchical or 12-bit JPEG',
   );
 }
+
+/** What a file is that its header says cannot be shown right here. */
+export const UNREADABLE_KINDS: Readonly<Record<UnreadableKind, string>> = {
+  'cmyk-jxl': 'a JPEG XL with CMYK colours',
+  'psd-without-merged-picture': 'a PSD without a merged picture (saved without "Maximize Compatibility")',
+  'psd-layers': 'a PSD with more than 8000 layers',
+  'psd-mode': 'a PSD with multichannel colours or 32 bits a channel',
+};
 
 /** Whether an explained failure may be gone without the picture's profile. */
 export function isProfileError({ cause }: Error): boolean {

@@ -22,7 +22,7 @@ interface OutputContext {
   readonly label: string;
 }
 
-interface VerifiedOutput {
+export interface VerifiedOutput {
   readonly path: string;
   readonly bytes: number;
 }
@@ -42,7 +42,9 @@ export function verifyOutput(source: OutputContext, options: ConvertOptions, out
     throw invalidOutput(`expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`, source);
   }
   const format = OUTPUTS[options.format];
-  const path = `${source.folder}.${format.extension}`;
+  // Of several encodes the best is kept, so that each needs a name of its own.
+  const encode = options.maxBytes === undefined ? '' : `.q${options.quality}`;
+  const path = `${source.folder}${encode}.${format.extension}`;
   renameSync(join(source.folder, output), path);
   try {
     const bytes = checkedSize(path, format);

@@ -49,6 +49,8 @@ export interface SandboxConfig {
   readonly log: Logger;
   /** Folder with the files that the tools need, such as the policy and the seccomp filters. */
   readonly assets: string;
+  /** Other folders that they read. */
+  readonly readable: readonly string[];
 }
 
 /**
@@ -64,6 +66,7 @@ export async function configureSandbox({
   launchers,
   log,
   assets,
+  readable,
 }: SandboxConfig): Promise<Sandbox> {
   if (config.SANDBOX === 'off') {
     log.warn('SANDBOX=off: the tools run unconfined, with all permissions of this process');
@@ -76,7 +79,7 @@ export async function configureSandbox({
       versionProbe: VERSION_PROBES[name],
       trial,
     })),
-    readable: [assets],
+    readable: [assets, ...readable],
     limits: {
       memoryBytes: limits.memoryBytes + 512 * MIB,
       fileBytes: maxToolFileBytes(config),

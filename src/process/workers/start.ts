@@ -24,10 +24,12 @@ const SELF_TEST_TIMEOUT_MS = 10_000;
 
 /** Options of {@link createWarmWorkerPool}. */
 export interface WarmWorkerPoolOptions {
-  readonly config: Pick<Config, 'CONCURRENCY' | 'CONVERT_TIMEOUT_MS' | 'WORKER_REUSE'>;
+  readonly config: Pick<Config, 'CONCURRENCY' | 'CONVERT_TIMEOUT_MS' | 'WORKER_REUSE' | 'WORKER_SHARING'>;
   readonly magick: Magick | undefined;
   readonly workspaces: Workspaces;
   readonly launchOptions: LaunchDeps & { readonly limits: MagickLimits };
+  /** Where the worker's policy grants more than the shipped one. */
+  readonly workerGrantsFolder: string | undefined;
   readonly log: Logger;
   /** Called when a worker starts. */
   readonly onStart: () => void;
@@ -45,7 +47,8 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
   const { config, magick, workspaces, launchOptions, log, onStart, onFallback } = options;
   if (!magick) return undefined;
   const maxJobs = WORKER_PROTOCOLS[magick.major].singleUse ? 1 : config.WORKER_REUSE;
-  const workerOptions = { ...launchOptions, policyFolder: WORKER_POLICY };
+  const grantsFolder = options.workerGrantsFolder ?? WORKER_POLICY;
+  const workerOptions = { ...launchOptions, policyFolder: WORKER_POLICY, grantsFolder };
   const start = async (): Promise<Worker> => {
     onStart();
     return startWorker({
@@ -62,8 +65,11 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
     log.warn({ err }, 'warm workers are unavailable: every image gets a new process, which is slower');
     return undefined;
   }
+  const shared = config.WORKER_SHARING === 'all' && maxJobs > 1;
+  if (shared) log.warn('WORKER_SHARING=all: one ImageMagick process converts images of different clients');
   return createWorkerPool({
     start,
+    shared,
     executable: magick.path,
     runInFreshProcess: createRunner(launchOptions),
     size: config.CONCURRENCY,

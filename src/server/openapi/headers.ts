@@ -13,6 +13,7 @@ const NOTES: Readonly<Record<Note, string>> = {
   'colour-converted-to-srgb':
     'colours were converted to sRGB, for example from Display P3, Adobe RGB, CMYK or Lab',
   'truncated-input': 'the JPEG is truncated or damaged, and only part of it could be decoded',
+  'quality-lowered': 'the quality is lower than requested, so that the result does not exceed `max_bytes`',
   'metadata-partly-kept': 'EXIF, IPTC or XMP metadata could not be kept',
 };
 const anyNote = `(?:${Object.keys(NOTES).join('|')})`;
@@ -21,6 +22,8 @@ const notesDescription = `Differences between the input and the result, as a lis
 )
   .map(([note, description]) => `\`${note}\`: ${description}.`)
   .join(' ')}`;
+const qualityDescription =
+  'The quality that the result was encoded with, 1 to 100. Absent if the request has no `max_bytes`.';
 const indexes = ';files="\\d+(?: \\d+)*"';
 
 /** A response header. */
@@ -104,6 +107,20 @@ const HEADERS = {
       `^${anyNote}(?:${indexes})?(?:, ${anyNote}(?:${indexes})?)*$`,
       'first-frame-only;files="0 3", alpha-flattened;files="1"',
       `${notesDescription} Each token has the indexes of its files, from 0. The indexes are omitted if there are more than 100.`,
+    ),
+    required: false,
+  },
+  Quality: {
+    name: 'X-Conversion-Quality',
+    ...atLeast(1, 62, qualityDescription),
+    required: false,
+  },
+  QualityOfMany: {
+    name: 'X-Conversion-Quality',
+    ...matching(
+      `^\\d+(?:${indexes})?(?:, \\d+(?:${indexes})?)*$`,
+      '80;files="0 3", 62;files="1"',
+      `${qualityDescription} Each value has the indexes of its files, from 0, unless there are more than 100.`,
     ),
     required: false,
   },

@@ -38,7 +38,7 @@ export const OPERATIONS: readonly Operation[] = [
     form: 'convert',
     success: {
       description: 'The converted file.',
-      headers: ['ContentLength', 'FileName', 'NotStored', 'ServerTiming', 'Notes'],
+      headers: ['ContentLength', 'FileName', 'NotStored', 'ServerTiming', 'Notes', 'Quality'],
       // In OpenAPI 3.1, a binary body has no schema, only a media type.
       content: ({ outputs }) => Object.fromEntries(outputs.map((output) => [OUTPUTS[output].mediaType, {}])),
     },
@@ -58,7 +58,7 @@ export const OPERATIONS: readonly Operation[] = [
     form: 'batch',
     success: {
       description: 'A ZIP archive of the converted files. It can be read as a stream.',
-      headers: ['ContentLength', 'ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany'],
+      headers: ['ContentLength', 'ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany', 'QualityOfMany'],
       content: () => ({ 'application/zip': {} }),
     },
   },

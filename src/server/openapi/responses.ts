@@ -123,6 +123,7 @@ const EXAMPLES: Examples = {
     'uploads',
     ({ file }) => [file, OUTPUTS.webp.label, OUTPUTS.webp.maxDimension as number],
   ],
+  BYTES_UNREACHABLE: ['uploads', ({ file }) => [file, 5000, 8211, 10]],
   METHOD_NOT_ALLOWED: ['always', ({ operation }) => ['PUT', ALLOWED[operation.method]]],
   REQUEST_TIMEOUT: ['always', () => []],
   UPLOAD_TIMEOUT: ['uploads', ({ service }) => [service.config.UPLOAD_TIMEOUT_MS]],
@@ -131,6 +132,14 @@ const EXAMPLES: Examples = {
   TOO_MANY_PIXELS: ['uploads', ({ file, service }) => [file, 16_000, 16_000, service.config.MAX_PIXELS]],
   INPUT_DIMENSION_TOO_LARGE: ['uploads', ({ file }) => [file, 20_000, MAX_DIMENSION]],
   DRAWING_TOO_LARGE: ['uploads', ({ file }) => [file, 20_000, MAX_DIMENSION]],
+  RESULT_TOO_LARGE: [
+    'uploads',
+    ({ file, service }) => [file, 16_000, 16_000, service.config.MAX_PIXELS, MAX_DIMENSION],
+  ],
+  RESULT_TOO_LARGE_IN_TOTAL: [
+    'uploads',
+    ({ file, service }) => [file, 100, 2 * service.config.MAX_TOTAL_PIXELS, service.config.MAX_TOTAL_PIXELS],
+  ],
   TOO_MANY_FRAMES: [
     'uploads',
     ({ file, service }) => [file, 2 * service.config.MAX_FRAMES, service.config.MAX_FRAMES],

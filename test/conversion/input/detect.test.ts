@@ -41,8 +41,8 @@ describe('the type of a file', () => {
         Buffer.alloc(64),
       ]);
     expect(await detectType(head('mif1', 'avifmiaf'), false)).to.equal('avif');
-    expect(await detectType(head('mif1', 'heicmiaf'), false)).to.equal('unknown');
-    expect(await detectType(head('heic', 'avifmif1'), false)).to.equal('unknown');
+    expect(await detectType(head('mif1', 'heicmiaf'), false)).to.equal('heic');
+    expect(await detectType(head('heic', 'avifmif1'), false)).to.equal('heic');
   });
 
   describe('is svg', () => {

@@ -10,17 +10,17 @@ import {
   type PositionedReader,
 } from '../../../src/conversion/inspect/window-reader.ts';
 import { plan } from '../../../src/conversion/plan/index.ts';
-import { INPUT_TYPES, type InputType } from '../../../src/formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../../src/formats.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { HOSTILE_IMAGES } from '../../helpers/hostile-files.ts';
 import { invalidArguments } from '../../helpers/plans.ts';
 
 /** @module For any input, the header readers terminate, do not throw, read a bounded number of times, and result in a valid plan. */
 
-const FOLDERS = ['images', 'traps'].map(
+const FOLDERS = ['images', 'traps', 'extra'].map(
   (name) => new URL(`../../../fixtures/${name}/`, import.meta.url).pathname,
 );
-const EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', jpeg: 'jpg' };
+const EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', jpeg: 'jpg', j2k: 'jp2' };
 interface Fixture {
   readonly name: string;
   readonly type: InputType;
@@ -29,7 +29,7 @@ interface Fixture {
 const FILES: readonly Fixture[] = FOLDERS.flatMap((folder) =>
   readdirSync(folder).flatMap((name) => {
     const extension = name.split('.').at(-1) ?? '';
-    const type = INPUT_TYPES.find((input) => input === (EXTENSIONS[extension] ?? extension));
+    const type = ALL_INPUT_TYPES.find((input) => input === (EXTENSIONS[extension] ?? extension));
     return type ? [{ name, type, bytes: readFileSync(folder + name) }] : [];
   }),
 );
@@ -54,7 +54,11 @@ const FIXTURES = [...FILES, ...BIG_TIFFS];
 /** Maximum number of reads, more than any file of 10 MiB should need. Each reads a window of 64 KiB. */
 const MAX_READS = 25_000;
 const MUTATIONS = 5_000;
-const MACHINE = { magick: 6, srgbProfile: '/srgb.icc' } as const;
+const MACHINE = {
+  magick: 6,
+  srgbProfile: '/srgb.icc',
+  namedProfiles: { 'display-p3': '/p3.icc', rec2020: '/rec2020.icc' },
+} as const;
 const SEED = 20_261_121;
 
 /** Descriptor of the file that contains the input. A real descriptor has the limits of read(2) and Node.js. */
@@ -83,7 +87,7 @@ async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   expect(picture.type).to.equal(type);
   expect(file.reads).to.be.at.most(MAX_READS);
   // An assertion of Chai takes longer than a plan.
-  for (const format of ['bmp', 'pdf'] as const) {
+  for (const format of ['bmp', 'pdf', 'jxl', 'ico'] as const) {
     const planned = plan(picture, { format, quality: 80, stripMetadata: true }, MACHINE);
     const invalid = invalidArguments(planned);
     if (invalid.length > 0) expect.fail(`${JSON.stringify(picture)} is planned with ${invalid}`);
@@ -114,7 +118,7 @@ describe('reading the header of arbitrary bytes', () => {
     expect(turns).to.be.above(3);
   });
 
-  for (const type of INPUT_TYPES) {
+  for (const type of ALL_INPUT_TYPES) {
     it(`terminates for type ${type}`, async () => {
       await fc.assert(
         fc.asyncProperty(fc.uint8Array({ maxLength: 4096 }), (bytes) => survives(bytes, type)),

@@ -385,6 +385,7 @@ describe('inspecting a header', () => {
     ],
     ['<svg style="width:wide;height:-4px" width="30" height="20">', { width: 30, height: 20 }],
     ['<svg style="width:50%;height:auto" width="30" height="20" viewBox="0 0 3 4">', { width: 3, height: 4 }],
+    ['<svg width="10.4" height="20.25px">', { width: 10.4, height: 20.25 }],
     ['<svg width="2vw" height="3vh">', {}],
     ['<svg width="-5" height="wide">', {}],
     ['<svg data-width="7" data-height="7">', {}],

@@ -58,6 +58,14 @@ describe('a failed command', () => {
     }
   });
 
+  it('of libjxl or libavif that aborted is told as too large, since they abort only without memory', () => {
+    for (const end of [{ signal: 'SIGABRT' }, { exitCode: 134 }, { exitCode: 132 }] as const) {
+      const error = new CommandError('exit', 'x', end);
+      expect(explained(error, 'cjxl')).to.include({ code: 'RESOURCE_LIMIT_EXCEEDED', status: 413 });
+      expect(explained(error, 'magick')).to.include({ code: 'CORRUPT_IMAGE' });
+    }
+  });
+
   it('whose image is too large for the output format names the format and its limit', () => {
     const error = explained(
       failed("magick: bad dimension `image.webp' @ error/webp.c/WriteWEBPImage/1203.\n"),

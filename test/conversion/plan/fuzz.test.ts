@@ -2,11 +2,12 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { plan } from '../../../src/conversion/plan/index.ts';
 import type { ConvertOptions, ImageInfo, Orientation } from '../../../src/conversion/plan/types.ts';
-import { INPUT_TYPES, OUTPUT_TYPES } from '../../../src/formats.ts';
+import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../../src/formats.ts';
 import { invalidArguments } from '../../helpers/plans.ts';
 
 /** @module For any header properties and options, every argument of a plan is valid. */
 
+const namedProfiles = { 'display-p3': '/p3.icc', rec2020: '/rec2020.icc' };
 const SEED = 20_261_121;
 const RUNS = 500;
 
@@ -58,6 +59,9 @@ const traits = facts({
   orientation,
   opaque: fc.boolean(),
   oneBitAlpha: fc.boolean(),
+  deep: fc.boolean(),
+  unevenDepth: fc.boolean(),
+  namedSpace: fc.constantFrom('display-p3', 'rec2020'),
   cmyk: fc.boolean(),
   lab: fc.boolean(),
   profile,
@@ -81,19 +85,19 @@ const wishes = facts({
 
 describe('a plan for arbitrary properties and options', () => {
   for (const magick of [6, 7] as const) {
-    for (const type of INPUT_TYPES) {
+    for (const type of ALL_INPUT_TYPES) {
       it(`has only valid arguments, for ${type} with ImageMagick ${magick}`, () => {
         fc.assert(
           fc.property(
             traits,
             wishes,
-            fc.constantFrom(...OUTPUT_TYPES),
+            fc.constantFrom(...ALL_OUTPUT_TYPES),
             fc.integer({ min: 1, max: 100 }),
             fc.boolean(),
             (told, wished, format, quality, stripMetadata) => {
               const picture = { type, ...told } as ImageInfo;
               const options = { format, quality, stripMetadata, ...wished } as ConvertOptions;
-              const planned = plan(picture, options, { magick, srgbProfile: '/srgb.icc' });
+              const planned = plan(picture, options, { magick, srgbProfile: '/srgb.icc', namedProfiles });
               expect(invalidArguments(planned)).to.deep.equal([]);
             },
           ),

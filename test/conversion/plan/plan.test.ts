@@ -1,10 +1,18 @@
 import { expect } from 'chai';
-import { isMisreadByMagick, plan, toolsFor } from '../../../src/conversion/plan/index.ts';
+import { decodingOf } from '../../../src/conversion/plan/decoding.ts';
+import {
+  isMisreadByMagick,
+  plan,
+  planAgain,
+  planMeasuring,
+  toolsFor,
+} from '../../../src/conversion/plan/index.ts';
 import { drawSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Page, ToolContext } from '../../../src/conversion/plan/types.ts';
 
-const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
-const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc' };
+const namedProfiles = { 'display-p3': '/p3.icc', rec2020: '/rec2020.icc' };
+const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc', namedProfiles };
+const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc', namedProfiles };
 const options = (given: Partial<ConvertOptions> = {}): ConvertOptions => ({
   format: 'webp',
   quality: 80,
@@ -112,6 +120,136 @@ describe('the plan', () => {
     });
   });
 
+  describe('for a box', () => {
+    const box = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
+      /(?:-define jpeg:size|-scale|-filter).*?(?= -strip)/.exec(
+        lines({ profile: 'none', ...picture }, { format: 'png', width: 100, height: 100, ...given })[0] ?? '',
+      )?.[0];
+    const png = { type: 'png', width: 200, height: 151 } as const;
+
+    it('resizes, and then cuts or adds at the place that sharp has for every position', () => {
+      const cut = (position?: ConvertOptions['position']) => box(png, { fit: 'cover', position });
+      expect(cut()).to.equal('-filter Lanczos -resize 132x100! -crop 100x100+16+0 +repage');
+      expect(cut('left')).to.include('+0+0 ');
+      expect(cut('right top')).to.include('+32+0 ');
+      const add = (position?: ConvertOptions['position']) => box(png, { fit: 'contain', position });
+      expect(add()).to.equal(
+        '-filter Lanczos -resize 100x76! -background none -compose Copy -extent 100x100+0-12 +repage +compose',
+      );
+      expect(add('top')).to.include('-extent 100x100+0+0 ');
+      expect(add('left bottom')).to.include('-extent 100x100+0-24 ');
+      expect(box(png, { fit: 'fill' })).to.equal('-filter Lanczos -resize 100x100!');
+    });
+
+    it('cuts and adds nothing where the resized picture fills the box', () => {
+      for (const fit of ['cover', 'contain', 'fill'] as const)
+        expect(box({ ...png, height: 200 }, { fit })).to.equal('-filter Lanczos -resize 100x100!');
+    });
+
+    it('lets no side grow without enlarge', () => {
+      const sizes = (given: Partial<ConvertOptions>) => box({ ...png, height: 50 }, given);
+      expect(sizes({ fit: 'cover' })).to.include('-resize 200x50! -crop 100x50+50+0 ');
+      expect(sizes({ fit: 'cover', enlarge: true })).to.include('-resize 400x100! -crop 100x100+150+0 ');
+      expect(sizes({ fit: 'fill' })).to.include('-resize 100x50!');
+      expect(sizes({ fit: 'fill', enlarge: true })).to.include('-resize 100x100!');
+      expect(sizes({ fit: 'contain', width: 300 }))
+        .to.include('-resize 200x50! ')
+        .and.include('-extent 300x100-50-25 ');
+      expect(sizes({ width: 300 })).to.equal('-filter Lanczos -resize 300x100>');
+      expect(sizes({ width: 300, enlarge: true })).to.equal('-filter Lanczos -resize 300x100');
+    });
+
+    it('leaves the places to ImageMagick where the size is not known for sure', () => {
+      const gif = { type: 'gif', width: 200, height: 151 } as const;
+      expect(box(gif, { fit: 'cover', position: 'right top' })).to.equal(
+        '-filter Lanczos -resize 100x100^> -gravity NorthEast -crop 100x100+0+0 +gravity +repage',
+      );
+      expect(box(gif, { fit: 'contain' })).to.include(
+        '-resize 100x100> -background none -compose Copy -gravity Center -extent 100x100 +gravity +repage +compose',
+      );
+      expect(box(gif, { fit: 'fill', enlarge: true })).to.equal('-filter Lanczos -resize 100x100!');
+    });
+
+    it('decodes and averages by the side that is reduced least', () => {
+      const jpg = { type: 'jpg', width: 1600, height: 800 } as const;
+      expect(box(jpg, {})).to.include('jpeg:size=400x200 ');
+      expect(box(jpg, { fit: 'contain' })).to.include('jpeg:size=400x200 ');
+      expect(box(jpg, { fit: 'cover' }))
+        .to.include('jpeg:size=400x200 ')
+        .and.include('-resize 200x100! -crop');
+      expect(box({ ...jpg, height: 480 }, { fit: 'fill' })).to.include('jpeg:size=800x240 ');
+      expect(box({ ...jpg, type: 'png' }, { fit: 'cover' })).to.include(
+        '-scale 25% -filter Lanczos -resize 200x100!',
+      );
+    });
+
+    it('counts with the sides as they are seen', () => {
+      expect(box({ ...png, orientation: 6 }, { fit: 'cover' })).to.include(
+        '-resize 100x132! -crop 100x100+0+16 ',
+      );
+    });
+
+    it('adds borders in the color of the background, and after the colors are converted', () => {
+      const line = (given: Partial<ConvertOptions>) =>
+        lines({ ...png, profile: 'other' }, { fit: 'contain', width: 100, height: 100, ...given })[0] ?? '';
+      expect(line({ format: 'webp' })).to.match(/-profile \/srgb.icc -background none -compose Copy/);
+      expect(line({ format: 'webp', background: '#112233' })).to.include('-background #112233 -compose Copy');
+      expect(line({ format: 'jpg' })).to.match(/-alpha off -background #ffffff -compose Copy/);
+    });
+
+    it('of an SVG is drawn by librsvg, which cuts it, and adds borders only to a PDF', () => {
+      const svg = { type: 'svg', width: 40, height: 20 } as const;
+      const drawn = (given: Partial<ConvertOptions>) =>
+        lines(svg, { format: 'png', width: 100, height: 100, ...given });
+      expect(drawn({ fit: 'cover', position: 'right' })).to.deep.equal([
+        'rsvg -f png -w 200 -h 100 --page-width 100 --page-height 100 --left=-100 --top=0 -o image.png',
+      ]);
+      expect(drawn({ fit: 'fill' })).to.deep.equal(['rsvg -f png -w 100 -h 100 -o image.png']);
+      expect(drawn({ fit: 'contain' })[0]).to.equal('rsvg -f png -w 100 -h 50 -o rasterized.png');
+      expect(drawn({ fit: 'contain' })[1]).to.include('-gravity Center -extent 100x100');
+      expect(drawn({ fit: 'contain', format: 'pdf' })).to.deep.equal([
+        'rsvg -f pdf --dpi-x 72 --dpi-y 72 -w 100 -h 50 --page-width 100 --page-height 100 --left=0 --top=25 -o image.pdf',
+      ]);
+    });
+
+    it('needs the size of an SVG only to cover the box, or for borders of a PDF', () => {
+      const measures = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
+        planMeasuring(picture, options({ width: 10, height: 10, ...given })) !== undefined;
+      expect(measures({ type: 'svg' }, { fit: 'cover' })).to.equal(true);
+      expect(measures({ type: 'svg' }, { fit: 'contain', format: 'pdf' })).to.equal(true);
+      for (const fit of ['inside', 'contain', 'fill'] as const)
+        expect(measures({ type: 'svg' }, { fit }), fit).to.equal(false);
+      expect(measures({ type: 'svg', width: 1, height: 1 }, { fit: 'cover' })).to.equal(false);
+      expect(measures({ type: 'svg', width: 1, height: 1, styled: true }, { fit: 'cover' })).to.equal(true);
+      expect(measures({ type: 'gif' }, { fit: 'cover' })).to.equal(false);
+    });
+  });
+
+  describe('for a limit of bytes', () => {
+    const limited = options({ format: 'jpg', maxBytes: 1000 });
+    const again = (picture: ImageInfo, given: Partial<ConvertOptions>, machine = SEVEN) =>
+      planAgain(picture, options({ maxBytes: 1000, ...given }), machine).steps.map(
+        ({ tool, args }) => `${tool} ${args.join(' ')}`,
+      );
+
+    it('keeps the picture before it is encoded, and encodes what it has kept', () => {
+      expect(lines({ type: 'jpg' }, limited)[0]).to.match(
+        /-strip -depth 8 -write MIFF:kept.miff -sampling-factor .*JPEG:image.jpg$/,
+      );
+      expect(lines({ type: 'jpg' }, { ...limited, maxBytes: undefined })[0]).to.not.include('MIFF');
+      expect(again({ type: 'jpg' }, { format: 'jpg', quality: 33 })).to.deep.equal([
+        `magick ${START} MIFF:kept.miff -strip -sampling-factor 4:2:0 -quality 33 JPEG:image.jpg`,
+      ]);
+    });
+
+    it('puts the frames together again where another tool does that', () => {
+      const gif = { type: 'gif', animation: moving } as const;
+      expect(lines(gif, { maxBytes: 1000 }, SIX)[0]).to.not.include('MIFF');
+      expect(again(gif, { quality: 33 }, SIX)).to.deep.equal([lines(gif, { quality: 33 }, SIX)[1]]);
+      expect(again(gif, {}, SEVEN)[0]).to.include(' MIFF:kept.miff ');
+    });
+  });
+
   describe('for an animation', () => {
     it('reads all frames if the output can be animated, otherwise the first', () => {
       const picture = { type: 'gif', animation: moving } as const;
@@ -192,10 +330,73 @@ describe('the plan', () => {
     });
 
     it('on version 6 is decoded by heif-convert, and uses the primary image', () => {
-      const [decode, convert] = lines({ type: 'avif', images: { count: 5, primary: 2 } }, {}, SIX);
-      expect(decode).to.equal('heif in rasterized.png');
-      expect(convert).to.include(' PNG:rasterized-2.png ');
-      expect(lines({ type: 'avif' }, {}, SIX)[1]).to.include(' PNG:rasterized.png ');
+      const one = decodingOf({ type: 'avif' }, SIX);
+      expect(one).to.deep.equal({
+        step: { tool: 'heif', args: ['in', 'decoded.png'] },
+        output: 'decoded.png',
+      });
+      const primary = decodingOf({ type: 'avif', images: { count: 5, primary: 2 } }, SIX);
+      expect(primary?.output).to.equal('decoded-2.png');
+      const [convert] = lines({ type: 'avif', decoded: ['decoded-2.png'] }, {}, SIX);
+      expect(convert).to.include(' PNG:decoded-2.png -set colorspace sRGB ');
+      expect(decodingOf({ type: 'avif' }, SEVEN)).to.equal(undefined);
+    });
+  });
+
+  describe('for formats that operators switch on', () => {
+    const last = (picture: ImageInfo, given: Partial<ConvertOptions>) => lines(picture, given).at(-1);
+
+    it('encodes AVIF and JPEG XL with the programs of their libraries, from a PNG without metadata', () => {
+      const [convert, encode] = lines({ type: 'jpg' }, { format: 'avif' });
+      expect(convert).to.match(/ -strip -depth 8 .* PNG:encode\.png$/);
+      expect(encode).to.match(/^avifenc .* -y 444 .* color:cq-level=20 encode\.png image\.avif$/);
+      expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.75 -e 4 encode\.png image\.jxl$/);
+    });
+
+    it('loses nothing in JPEG XL of quality 100, and keeps 16 bits there and in TIFF', () => {
+      expect(last({ type: 'png' }, { format: 'jxl', quality: 100 })).to.include(' -d 0.00 ');
+      for (const format of ['jxl', 'tiff'] as const) {
+        expect(lines({ type: 'png', deep: true }, { format })[0]).to.include(' -depth 16 ');
+        expect(lines({ type: 'png' }, { format })[0]).to.include(' -depth 8 ');
+      }
+    });
+
+    it('reads the frames of a decoded animation with their delays, each on a canvas that is cleared', () => {
+      const picture: ImageInfo = {
+        type: 'jxl',
+        decoded: ['a.png', 'b.png'],
+        animation: {
+          delaysMs: [100, 40],
+          loopCount: 2,
+          transparent: true,
+          frames: [
+            { disposeToBackground: true, noBlend: false },
+            { disposeToBackground: true, noBlend: false },
+          ],
+        },
+      };
+      expect(lines(picture)[0]).to.include(' -delay 100x1000 PNG:a.png -delay 40x1000 PNG:b.png -loop 2 ');
+      expect(lines(picture)[0]).to.include('-set dispose Background').and.include('-coalesce');
+      expect(lines(picture, { format: 'png' })[0]).to.include(' PNG:a.png -set colorspace sRGB ');
+    });
+
+    it('assigns the profile of a colour space that is named by number, and converts from it', () => {
+      const named = { type: 'heic', profile: 'other', namedSpace: 'display-p3' } as const;
+      expect(lines(named)[0]).to.include('-profile ICC:/p3.icc -profile /srgb.icc');
+      const kept = lines(named, { stripMetadata: false })[0];
+      expect(kept).to.include('-profile ICC:/p3.icc').and.not.include('/srgb.icc');
+    });
+
+    it('draws an SVG for an icon 256 pixels wide or high, or as asked', () => {
+      expect(lines({ type: 'svg' }, { format: 'ico' })[0]).to.include(' -w 256 -h 256 ');
+      expect(lines({ type: 'svg' }, { format: 'ico', width: 48 })[0]).to.include(' -w 48 ');
+    });
+
+    it('names all tools of such a conversion', () => {
+      expect(toolsFor('jxl', 'avif', 7)).to.deep.equal(['djxl', 'magick', 'avifenc']);
+      expect(toolsFor('heic', 'jxl', 6)).to.deep.equal(['heif', 'magick', 'cjxl']);
+      expect(toolsFor('svg', 'jxl', 7)).to.deep.equal(['rsvg', 'magick', 'cjxl']);
+      expect(toolsFor('jp2', 'tiff', 6)).to.deep.equal(['magick']);
     });
   });
 

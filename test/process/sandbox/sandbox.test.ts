@@ -102,7 +102,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       if (syscalls !== 'none') hidden(what, prove);
     };
 
-    /** Adds a test that is skipped without a filter and without the PID namespace of bubblewrap. */
+    /** Adds a test that needs a filter or the PID namespace of bubblewrap, and is skipped without both. */
     const contained = (what: string, prove: () => Promise<void>): void =>
       hidden(what, async (test) => {
         requires(test, 'process-namespace', syscalls !== 'none' || layers.files === 'bwrap');

@@ -87,6 +87,17 @@ describe('worker pool', () => {
     expect(other).not.to.equal(one);
   });
 
+  it('runs the jobs of all clients in one worker when clients share workers', async () => {
+    await create({ shared: true });
+    const pids = [await served('a'), await served('b'), await served('a')];
+    expect(new Set(pids).size).to.equal(1);
+  });
+
+  it('runs a job without a client in a process of its own, even when clients share workers', async () => {
+    await create({ shared: true });
+    expect((await perform(undefined, '')).wrote).to.match(/^alone \d+\n$/);
+  });
+
   it('replaces a worker after its maximum number of jobs', async () => {
     await create({ maxJobs: 2 });
     const pids = [await served('a'), await served('a'), await served('a')];

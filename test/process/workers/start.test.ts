@@ -5,18 +5,21 @@ import { pino } from 'pino';
 import { seeded } from '../../../scripts/stress/random.ts';
 import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
 import { detectType } from '../../../src/conversion/input/detect.ts';
-import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
-import { type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
+import { type ConvertOptions, FITS } from '../../../src/conversion/plan/types.ts';
+import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
 import type { Magick } from '../../../src/process/toolchain.ts';
 import { WORKER_PROTOCOLS } from '../../../src/process/workers/protocol.ts';
+import { ALL_EXTRAS } from '../../helpers/extra.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { testConfig } from '../../helpers/service.ts';
+import { eventually } from '../../helpers/util.ts';
 
 const JOBS = 2000;
 const SEED = 6;
 const IMAGES = new URL('../../../fixtures/images/', import.meta.url).pathname;
 const TRAPS = new URL('../../../fixtures/traps/', import.meta.url).pathname;
-/** Creation time in a PDF, to be ignored. PDFs of rsvg-convert have it in a compressed stream. */
+const EXTRA = new URL('../../../fixtures/extra/', import.meta.url).pathname;
+/** A PDF says when it was made; what no worker had a part in says it where nobody looks. */
 const WHEN = /\(D:\d{14}[^)]*\)/g;
 const byRsvgAlone = ({ path, options }: Job): boolean => path.endsWith('.svg') && options.format === 'pdf';
 const FORMATS = Object.keys(OUTPUTS) as OutputType[];
@@ -33,7 +36,7 @@ describe('conversions by workers', () => {
   /** Number of repeated jobs, by outcome. */
   const fallbacks = { ok: 0, failed: 0 };
   before(async () => {
-    engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }), {
+    engine = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }), {
       conversion() {},
       toolKilled() {},
       workerStarted() {
@@ -61,7 +64,7 @@ describe('conversions by workers', () => {
 
   it('produce byte for byte the same results as new processes', async function () {
     this.timeout(300_000);
-    const images = (await Promise.all([IMAGES, TRAPS].map(filesIn))).flat();
+    const images = (await Promise.all([IMAGES, TRAPS, EXTRA].map(filesIn))).flat();
     const kinds = Array.from({ length: 400 }, () => ({ path: pick(images), options: someOptions() }));
     const fresh = await inTwos(kinds, (job) => result(engine, job));
     // A single-use worker cannot be affected by earlier jobs, so each job runs only once.
@@ -82,17 +85,50 @@ describe('conversions by workers', () => {
   });
 });
 
+describe('worker sharing', () => {
+  const cases = [
+    { sharing: 'client', title: 'keeps a worker for each client', workers: 2, warnings: 0 },
+    { sharing: 'all', title: 'keeps one worker for all clients and logs a warning', workers: 1, warnings: 1 },
+  ];
+
+  for (const { sharing, title, workers, warnings } of cases) {
+    it(`${title} with WORKER_SHARING=${sharing} and ImageMagick 7`, async () => {
+      const lines: string[] = [];
+      const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
+      const config = testConfig({ WORKER_SHARING: sharing, CONCURRENCY: '2' });
+      const engine = await createConversionEngine(config, log);
+      try {
+        const path = join(IMAGES, 'scene.png');
+        const job: Job = { path, options: { format: 'png', quality: 80, stripMetadata: true } };
+        for (const client of ['a', 'b', 'a']) {
+          await eventually(() => engine.stats().workersSpare > 0);
+          expect(await result(engine, job, client)).not.to.match(/^Error/);
+        }
+        const { singleUse } = WORKER_PROTOCOLS[(engine.toolchain.magick as Magick).major];
+        expect(engine.stats().workersIdle).to.equal(singleUse ? 0 : workers);
+        const logged = lines.filter((line) => line.includes('WORKER_SHARING=all'));
+        expect(logged).to.have.length(singleUse ? 0 : warnings);
+      } finally {
+        await engine.close();
+      }
+    });
+  }
+});
+
 async function filesIn(folder: string): Promise<string[]> {
   const names = await readdir(folder);
   return names.filter((name) => !/\.(json|txt|md)$/.test(name)).map((name) => join(folder, name));
 }
 
 function someOptions(): ConvertOptions {
+  const format = pick(FORMATS);
   return {
-    format: pick(FORMATS),
+    format,
     quality: pick([40, 80, 95]),
     stripMetadata: pick([true, true, false]),
-    width: pick([undefined, undefined, 20, 50]),
+    ...pick([{}, {}, { width: 20 }, { width: 50 }, ...FITS.map((fit) => ({ fit, width: 40, height: 50 }))]),
+    enlarge: pick([false, true]),
+    maxBytes: hasBytesLimit(format) ? pick([undefined, undefined, 1000]) : undefined,
     background: pick([undefined, undefined, '#123456']),
     frames: pick([undefined, 'first', 'all']),
   };
