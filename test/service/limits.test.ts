@@ -85,7 +85,7 @@ describe('image limits', () => {
     await start({ MAX_PIXELS: '20000' });
     const file = await plain(100, 50).png().toBuffer();
     const become = (size: string) =>
-      `413 The file would become ${size} pixels. The limits are 20000 pixels in all (MAX_PIXELS) and 16384 a side: set a smaller width or height.`;
+      `413 The file would become ${size} pixels. The limits are 20000 pixels in total (MAX_PIXELS) and 16384 per side: set a smaller width or height.`;
     const box = (fit: string, width: number, height: number, enlarge = 'true') => ({
       ...{ fit, enlarge, width: `${width}`, height: `${height}`, format: 'jpg' },
     });
