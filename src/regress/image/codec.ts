@@ -36,7 +36,7 @@ export function decode(file: Buffer, type: OutputType): Promise<DecodedImage> {
   return DECODERS[type](file);
 }
 
-/** The largest picture of an icon, which its writer puts first. */
+/** Decodes the largest image of an icon, which the service writes first. */
 async function byLargest(file: Buffer): Promise<DecodedImage> {
   const [first] = readIcon(file);
   if (!first) throw new Error('an icon without a picture');
