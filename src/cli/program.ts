@@ -96,7 +96,10 @@ export async function runProgram(args: readonly string[], context: CliContext): 
       'what cover leaves, where contain places: top, "right top" … (default: center)',
     )
     .option('--enlarge', 'let pictures grow')
-    .option('--max-bytes <bytes>', 'of webp, jpg, avif and jxl: lower the quality until the result is that small')
+    .option(
+      '--max-bytes <bytes>',
+      'of webp, jpg, avif and jxl: lower the quality until the result is that small',
+    )
     .option('--frames <all|first>', 'of an animation (default: all where the output moves)')
     .option('--pages <all|first>', 'of a TIFF that becomes a PDF or TIFF (default: all)')
     .option(

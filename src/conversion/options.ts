@@ -96,6 +96,12 @@ export function conflictIn(
   return undefined;
 }
 
+const pagedFormats = (outputs: readonly OutputType[]): string =>
+  outputs
+    .filter((type) => OUTPUTS[type].pages)
+    .map((type) => OUTPUTS[type].label)
+    .join(' or a ');
+
 /**
  * The checks of the options by name. Every value is text, as forms and command lines have it.
  *
@@ -155,7 +161,7 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     ),
   pages: oneOf('all', 'first')
     .optional()
-    .describe('Which pages of a TIFF that becomes a PDF or a TIFF. When absent: all.'),
+    .describe(`Which pages of a TIFF that becomes a ${pagedFormats(outputs)}. When absent: all.`),
   background: colour.optional().meta({
     description:
       'What transparency is laid over where the format has none, and the borders of `fit=contain`: a colour as `#rgb` or `#rrggbb`. When absent: white; and for borders transparent where the format has transparency.',
