@@ -1,5 +1,5 @@
 /**
- * Makes fixtures/extra/ anew: images of the formats that operators switch on. It needs Debian 13's encoders, which the
+ * @module Regenerates fixtures/extra/: images of the formats of EXTRA_INPUTS. Requires encoders of Debian 13, which the
  * service never runs: apt install libheif-examples libheif-plugin-x265 libjxl-tools libopenjp2-tools, and exiftool.
  */
 import { execFileSync } from 'node:child_process';

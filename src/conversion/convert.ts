@@ -167,12 +167,13 @@ export function createConvert({
   function prepare(image: ImageInfo, { type, label }: ConversionInput, options: ConvertOptions): Plan {
     checkLimits(image, options, limits, label);
     if (isMisreadByMagick(image, machine))
-      throw serviceError('KIND_UNREADABLE', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
-    if (image.unreadable) throw serviceError('KIND_UNREADABLE', label, UNREADABLE_KINDS[image.unreadable]);
+      throw serviceError('UNSUPPORTED_ENCODING', label, `old-style JPEG in a ${INPUTS[type].label}`);
+    if (image.unreadable)
+      throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
     const prepared = plan(image, options, machine);
     const tools = toolsFor(image.type, options.format, machine.magick);
     if ([...tools, ...prepared.steps.map(({ tool }) => tool)].some((tool) => !toolchain[tool])) {
-      throw serviceError('PAIR_UNAVAILABLE', label, INPUTS[type].label, OUTPUTS[options.format].label);
+      throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
     }
     return prepared;
   }
@@ -308,7 +309,7 @@ export function createConvert({
     const path = join(source.folder, INPUT_FILE);
     const image = await inspect(path, await repairInput(path, source.type)).catch((error) => {
       throw error instanceof HeaderTooComplexError
-        ? serviceErrorFrom(error, 'TOO_LARGE', source.label)
+        ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label)
         : error;
     });
     const prepared = prepare(image, source, options); // what cannot be converted does not wait for its turn

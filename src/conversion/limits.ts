@@ -29,7 +29,7 @@ export function checkLimits(
   const sizes = [peakRasterSize(image, options), ...(image.pages ?? [])];
   for (const { width = 0, height = 0 } of sizes) {
     if (Math.max(width, height) > MAX_DIMENSION) {
-      const code = image.type === 'svg' ? 'DRAWING_TOO_LARGE' : 'SIDE_TOO_LARGE';
+      const code = image.type === 'svg' ? 'DRAWING_TOO_LARGE' : 'INPUT_DIMENSION_TOO_LARGE';
       throw serviceError(code, label, Math.max(width, height), MAX_DIMENSION);
     }
     if (width * height > maxPixels) throw serviceError('TOO_MANY_PIXELS', label, width, height, maxPixels);

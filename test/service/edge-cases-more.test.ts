@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame } from '../../scripts/fixtures/scene.ts';
-import { type Answer, convert, edgeCase, fixture } from '../helpers/client.ts';
+import { type ClientResponse, convert, edgeCase, fixture } from '../helpers/client.ts';
 import { decode, drawPdf, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -12,7 +12,7 @@ describe('multi-frame edge cases', () => {
   const converted = async (
     file: Buffer,
     fields: Record<string, string>,
-  ): Promise<Answer & { notes: string }> => {
+  ): Promise<ClientResponse & { notes: string }> => {
     const answer = await convert(service.base, file, fields);
     expect(answer.status, answer.message).to.equal(200);
     return { ...answer, notes: answer.headers.get('x-conversion-notes') ?? '' };
@@ -179,7 +179,6 @@ describe('multi-frame edge cases', () => {
   });
 });
 /** Creates an animated WebP of two frames, the second with a transparent corner. */
-/** Two frames, the second with nothing in its corner. */
 async function movingWithHole(): Promise<Buffer> {
   const frames = Buffer.concat([frame(0).data, frame(1).data]);
   for (let y = 32; y < 42; y += 1) frames.fill(0, y * 48 * 4, (y * 48 + 10) * 4);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import sharp, { type FitEnum } from 'sharp';
 import { scene, square } from '../../scripts/fixtures/scene.ts';
 import { EXTRA_INPUT_TYPES, type ExtraInputType, type OutputType } from '../../src/formats.ts';
-import { type Answer, convert, fixture } from '../helpers/client.ts';
+import { type ClientResponse, convert, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, decodeAny, extra } from '../helpers/extra.ts';
 import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
@@ -40,7 +40,10 @@ describe('fit, position, enlarge and max_bytes for the formats of EXTRA_INPUTS a
   });
   after(() => own.stop());
 
-  const post = async (file: Buffer, fields: Readonly<Record<string, string | number>>): Promise<Answer> => {
+  const post = async (
+    file: Buffer,
+    fields: Readonly<Record<string, string | number>>,
+  ): Promise<ClientResponse> => {
     const texts = Object.entries(fields).map(([name, value]) => [name, String(value)]);
     const answer = await convert(own.base, file, Object.fromEntries(texts));
     expect(answer.status, answer.message).to.equal(200);

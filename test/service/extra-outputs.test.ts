@@ -25,7 +25,7 @@ import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
-/** Least PSNR in dB to what the file was made from, by the output; a GIF and an icon are further off by their nature. */
+/** Minimum PSNR in dB compared with the input, by output format. GIF and ICO are less exact by nature. */
 const LEAST: Readonly<Record<OutputType, number>> = {
   ...{ png: 38, bmp: 38, tiff: 38, gif: 30, webp: 26, jpg: 26, pdf: 23, avif: 28, jxl: 26, ico: 20 },
 };
@@ -33,7 +33,7 @@ const LEAST: Readonly<Record<OutputType, number>> = {
 const isExtra = (type: InputType): boolean => EXTRA_INPUT_TYPES.some((one) => one === type);
 const pictureOf = (type: InputType): Pixels => (type === 'ico' || type === 'cur' ? square(64) : scene());
 
-/** In its largest square, with what is around it transparent. */
+/** Returns the image in a square with transparent borders, as in an icon. */
 async function squared({ width, height, data }: Pixels): Promise<Pixels> {
   const fitted = sharp(data, { raw: { width, height, channels: 4 } }).resize(256, 256, {
     fit: 'contain',
@@ -42,7 +42,7 @@ async function squared({ width, height, data }: Pixels): Promise<Pixels> {
   return decode(await fitted.png().toBuffer());
 }
 
-describe('the outputs that EXTRA_OUTPUTS switches on', () => {
+describe('the outputs that EXTRA_OUTPUTS enables', () => {
   let own: OwnService;
   before(async () => {
     own = await startService(ALL_EXTRAS);
@@ -58,7 +58,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
   for (const input of ALL_INPUT_TYPES) {
     for (const output of ALL_OUTPUT_TYPES) {
       if (!isExtra(input) && !EXTRA_OUTPUT_TYPES.some((type) => type === output)) continue;
-      it(`turn ${input} into ${output} and show the same picture`, async () => {
+      it(`show the same image from ${input} to ${output}`, async () => {
         const file = await (isExtra(input) ? extra : fixture)(`scene.${input}`);
         const answer = await convert(own.base, file, { format: output });
         expect(answer.status, answer.message).to.equal(200);
@@ -67,7 +67,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
         const fitted = output === 'ico' ? await squared(drawn) : drawn;
         const expected = OUTPUTS[output].alpha === 'none' ? onGrey(fitted, 255) : fitted;
         const { psnr } = difference(await decodeAny(answer.body, output), expected);
-        // The edges of shapes that are drawn are smooth.
+        // The edges of rendered shapes are antialiased.
         const least = input === 'svg' ? Math.min(26, LEAST[output]) : LEAST[output];
         expect(psnr, 'PSNR in dB').to.be.at.least(least);
       });
@@ -81,7 +81,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
       expect(difference(shown, scene({ transparent: true })).psnr).to.be.at.least(28);
     });
 
-    it(`turn ${format} to sRGB by default, and keep the profile with the metadata`, async () => {
+    it(`are sRGB in ${format} by default, and keep the profile with the metadata`, async () => {
       const converted = await decodeAny((await make('p3.png', { format, quality: '95' })).body, format);
       expect(difference(converted, scene()).psnr).to.be.at.least(30);
       const kept = await make('p3.png', { format, quality: '95', strip_metadata: 'false' });
@@ -89,7 +89,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
       if (format !== 'jxl') expect((await sharp(kept.body).metadata()).icc).to.not.equal(undefined);
     });
 
-    it(`keep metadata in ${format} when they are asked to, and say so when a part is lost`, async () => {
+    it(`keep metadata in ${format} on request, with a note if a part is lost`, async () => {
       const kept = await make('private.jpg', { format, strip_metadata: 'false' });
       const stripped = await make('private.jpg', { format });
       expect(stripped.body.toString('latin1')).to.not.include('Somebody').and.not.include('secret');
@@ -100,20 +100,20 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
     });
   }
 
-  it('write AVIF with colour in full resolution, so that coloured text stays sharp', async () => {
+  it('are AVIF with full colour resolution, so that coloured text stays sharp', async () => {
     const { body } = await make('scene.png', { format: 'avif' });
-    // The profile in the configuration of the codec: 1 is High, which has 4:4:4 (AV1 in ISOBMFF, section 2.3).
+    // Profile in the codec configuration: 1 is High, which has 4:4:4 (AV1 in ISOBMFF, section 2.3).
     expect((body[body.indexOf('av1C') + 5] as number) >> 5).to.equal(1);
   });
 
-  it('write JPEG XL without any loss at quality 100, of 16 bits too', async () => {
+  it('are lossless JPEG XL at quality 100, also with 16 bits', async () => {
     const { body } = await make('window.png', { format: 'jxl', quality: '100' });
     expect(difference(await decodeAny(body, 'jxl'), scene({ transparent: true })).max).to.equal(0);
     const deep = await convert(own.base, await extra('deep.jxl'), { format: 'jxl', quality: '100' });
     expect(difference(await decodeAny(deep.body, 'jxl'), scene()).max).to.equal(0);
   });
 
-  it('write every frame of an animation and every page into a TIFF', async () => {
+  it('contain every frame of an animation and every page in a TIFF', async () => {
     for (const name of ['moving.gif', 'moving.webp', 'pages.tiff']) {
       const { body } = await make(name, { format: 'tiff' });
       expect((await sharp(body).metadata()).pages, name).to.equal(3);
@@ -124,7 +124,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
     expect((await sharp(body).metadata()).pages ?? 1).to.equal(1);
   });
 
-  it('keep 16 bits a channel in TIFF, and pack it with Deflate', async () => {
+  it('keep 16 bits per channel in TIFF, with Deflate compression', async () => {
     for (const name of ['deep.jxl', 'deep.jp2', 'deep.heic']) {
       const { body } = await convert(own.base, await extra(name), { format: 'tiff' });
       expect((await sharp(body).metadata()).depth, name).to.equal('ushort');
@@ -134,7 +134,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
     expect((await sharp(body).metadata()).depth).to.equal('uchar');
   });
 
-  it('write icons of 256, 48, 32 and 16 pixels a side, of which the largest is a PNG', async () => {
+  it('are icons of 256, 48, 32 and 16 pixels per side, of which the largest is a PNG', async () => {
     const { body } = await make('window.png', { format: 'ico' });
     expect(sidesIn(body)).to.deep.equal([256, 48, 32, 16]);
     const first = body.subarray(body.readUInt32LE(6 + 12));
@@ -143,12 +143,12 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
     expect(difference(await decodeByPillow(body), expected).psnr).to.be.at.least(23);
   });
 
-  it('leave the sizes of an icon out that are larger than the width or height asked for', async () => {
+  it('omit the sizes of an icon that exceed the requested width or height', async () => {
     const { body } = await make('window.png', { format: 'ico', width: '40' });
     expect(sidesIn(body)).to.deep.equal([32, 16]);
   });
 
-  it('draw an SVG for an icon at the size of its largest picture', async () => {
+  it('render an SVG for an icon at the size of its largest image', async () => {
     const { body } = await make('scene.svg', { format: 'ico' });
     const drawn = await decode(
       await sharp(await fixture('scene.svg'), { density: 72 * (256 / 120) })
@@ -180,7 +180,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
     }
   });
 
-  it('encode AVIF of 3 megapixels in at most one second of processor time', async function () {
+  it('encode AVIF of 3 megapixels in at most one second of CPU time', async function () {
     this.timeout(120_000);
     const folder = await makeTempDir('avif');
     const [large] = (await madePhotos(2000, 1500, 1)) as [Pixels];

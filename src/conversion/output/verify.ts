@@ -34,7 +34,7 @@ export interface VerifiedOutput {
  * It is moved because a tool could change what a name in its folder stands for between the check and the sending. Beside
  * the folder no tool can reach it, so that it needs no descriptor until it is sent: a large batch would take too many.
  *
- * @throws ServiceError DAMAGED, when there is no such result; nothing is left of it then
+ * @throws ServiceError CORRUPT_IMAGE, when there is no such result; nothing is left of it then
  */
 export function verifyOutput(source: OutputContext, options: ConvertOptions, output: string): VerifiedOutput {
   const outputs = readdirSync(source.folder).filter((name) => name.startsWith(OUTPUT_STEM));

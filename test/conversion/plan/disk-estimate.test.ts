@@ -82,6 +82,9 @@ describe('the estimate of disk space', () => {
 
   it('grows with the image in every format of EXTRA_OUTPUTS except ICO', () => {
     for (const format of EXTRA_OUTPUT_TYPES.filter((type) => type !== 'ico'))
-      expect(perPixel({ height: 2000 }, { format }), format).to.be.closeTo(2 * perPixel({}, { format }), 0.001);
+      expect(perPixel({ height: 2000 }, { format }), format).to.be.closeTo(
+        2 * perPixel({}, { format }),
+        0.001,
+      );
   });
 });
