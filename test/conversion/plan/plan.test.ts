@@ -134,7 +134,7 @@ describe('the plan', () => {
       expect(cut('right top')).to.include('+32+0 ');
       const add = (position?: ConvertOptions['position']) => box(png, { fit: 'contain', position });
       expect(add()).to.equal(
-        '-filter Lanczos -resize 100x76! -background none -compose Copy -extent 100x100+0-12 +repage +compose',
+        '-filter Lanczos -resize 100x76! -background none -compose Copy -extent 100x100+0-12 +repage -compose Over',
       );
       expect(add('top')).to.include('-extent 100x100+0+0 ');
       expect(add('left bottom')).to.include('-extent 100x100+0-24 ');
@@ -165,7 +165,7 @@ describe('the plan', () => {
         '-filter Lanczos -resize 100x100^> -gravity NorthEast -crop 100x100+0+0 +gravity +repage',
       );
       expect(box(gif, { fit: 'contain' })).to.include(
-        '-resize 100x100> -background none -compose Copy -gravity Center -extent 100x100 +gravity +repage +compose',
+        '-resize 100x100> -background none -compose Copy -gravity Center -extent 100x100 +gravity +repage -compose Over',
       );
       expect(box(gif, { fit: 'fill', enlarge: true })).to.equal('-filter Lanczos -resize 100x100!');
     });
@@ -349,8 +349,8 @@ describe('the plan', () => {
     it('encodes AVIF and JPEG XL with the programs of their libraries, from a PNG without metadata', () => {
       const [convert, encode] = lines({ type: 'jpg' }, { format: 'avif' });
       expect(convert).to.match(/ -strip -depth 8 .* PNG:encode\.png$/);
-      expect(encode).to.match(/^avifenc .* -y 444 .* color:cq-level=20 encode\.png image\.avif$/);
-      expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.75 -e 4 encode\.png image\.jxl$/);
+      expect(encode).to.match(/^avifenc .* -y 444 .* color:cq-level=21 encode\.png image\.avif$/);
+      expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.80 -e 4 encode\.png image\.jxl$/);
     });
 
     it('loses nothing in JPEG XL of quality 100, and keeps 16 bits there and in TIFF', () => {
