@@ -76,22 +76,20 @@ export async function createService({
         onShared: metrics.rateLimitShared,
       });
     }
-    const page = loadWebApp(WEB_APP_DIR);
-    if (!page) log.warn('the web page is not built: npm run build');
+    const webApp = loadWebApp(WEB_APP_DIR);
+    if (!webApp) log.warn('the web page is not built: run npm run build');
     let draining = false;
     const app = createApp({
-      ...{
-        config,
-        version,
-        log,
-        capabilities,
-        sandboxLayers: layers,
-        convert,
-        workspaces,
-        metrics,
-        sharedStore,
-        page,
-      },
+      config,
+      version,
+      log,
+      capabilities,
+      sandboxLayers: layers,
+      convert,
+      workspaces,
+      metrics,
+      sharedStore,
+      webApp,
       isHealthy: createHealthCheck(convert, workspaces),
       draining: () => draining,
       ...(now && { now }),

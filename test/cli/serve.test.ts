@@ -117,7 +117,7 @@ describe('imagemill serve', function () {
     const TEMP_DIR = await makeTempDir('late');
     const service = start({ TEMP_DIR }, [...['sh', '-c', 'exec "$1" "$0/src/main.ts"', copy]]);
     expect(await service.ended()).to.equal(1);
-    expect(service.output()).to.include('"cannot serve"').and.include('dangling');
+    expect(service.output()).to.include('"service failed"').and.include('dangling');
     expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     expect(await findProcesses(TEMP_DIR)).to.deep.equal([]);
   });
@@ -163,13 +163,13 @@ describe('imagemill serve', function () {
       async () => Number(await readFile(join(folder, 'pid'), 'utf8').catch(() => '')) || undefined,
     );
     service.child.kill('SIGTERM');
-    await eventually(() => service.output().includes('"draining"'));
+    await eventually(() => service.output().includes('"shutting down"'));
     // A signal right after the first one counts as the same signal, as from a terminal.
     service.child.kill('SIGTERM');
     await sendForm(`${await service.base()}/health`).catch(() => {});
-    expect(service.output()).to.not.include('signalled again');
+    expect(service.output()).to.not.include('second signal');
     await eventually(() => {
-      if (service.output().includes('signalled again: cutting off')) return true;
+      if (service.output().includes('second signal: closing all connections')) return true;
       return service.child.kill('SIGTERM') && false;
     });
     expect(await service.ended()).to.equal(0);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame } from '../../scripts/fixtures/scene.ts';
-import { type Answer, convert, edgeCase, fixture } from '../helpers/client.ts';
+import { type ClientResponse, convert, edgeCase, fixture } from '../helpers/client.ts';
 import { decode, difference, drawPdf, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -12,7 +12,7 @@ describe('animations', () => {
   const converted = async (
     file: Buffer,
     fields: Record<string, string>,
-  ): Promise<Answer & { notes: string }> => {
+  ): Promise<ClientResponse & { notes: string }> => {
     const answer = await convert(service.base, file, fields);
     expect(answer.status, answer.message).to.equal(200);
     return { ...answer, notes: answer.headers.get('x-conversion-notes') ?? '' };

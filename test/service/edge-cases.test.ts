@@ -148,10 +148,10 @@ describe('tool edge cases', () => {
         .png()
         .toBuffer();
       const { status, message } = await convert(service.base, wide, { format: 'webp' });
-      expect([status, message.slice(0, 71)]).to.deep.equal([
-        400,
-        'The file is too large for WebP, which holds at most 16383 pixels a side',
-      ]);
+      expect(status).to.equal(400);
+      expect(message).to.match(
+        /^The file is too large for WebP, .* at most 16383 pixels per side: set a smaller/,
+      );
       expect((await convert(service.base, wide, { format: 'png' })).status).to.equal(200);
     });
   });

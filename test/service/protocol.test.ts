@@ -280,7 +280,7 @@ describe('HTTP protocol', () => {
         });
         expect([status, message]).to.deep.equal([
           400,
-          `The field "${field}" is in the address. Send it in the form instead; with curl, write -F ${field}=VALUE.`,
+          `The field "${field}" is in the query string. Send it in the form instead; with curl, use -F ${field}=VALUE.`,
         ]);
       });
     }

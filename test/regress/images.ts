@@ -43,7 +43,7 @@ export const uniform = (value: number, width = 64, height = 64): Raster =>
   redrawn({ width, height, data: new Uint8Array(width * height * 4) }, () => [value, value, value, 255]);
 
 /** Wraps frames as the result of a decoder. */
-export function picture(frames: readonly Raster[], facts: Partial<DecodedImage['facts']> = {}): DecodedImage {
+export function image(frames: readonly Raster[], facts: Partial<DecodedImage['facts']> = {}): DecodedImage {
   const [{ width, height }] = frames as [Raster];
   return { frames, facts: { width, height, frames: frames.length, alpha: false, ...facts } };
 }
