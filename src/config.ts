@@ -31,6 +31,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 const MAX_PIXELS_CEILING = 16_384 ** 2;
 
 const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
+const SHARING_MODES = ['client', 'all'] as const;
 
 const REDIS_URL_EXPECTED =
   'expected redis://host:port, with /number behind it for another database than 0, or rediss:// for TLS';
@@ -60,6 +61,7 @@ const schema = z.object({
   RSVG_BIN: path.optional(),
   SANDBOX: z.enum(SANDBOX_MODES, `expected one of ${SANDBOX_MODES.join(', ')}`).default('auto'),
   WORKER_REUSE: integer(1, 1_000_000, 50),
+  WORKER_SHARING: z.enum(SHARING_MODES, `expected one of ${SHARING_MODES.join(', ')}`).default('client'),
   CORS_ORIGIN: z.string().transform(parseCorsOrigin).default('*'),
   LOG_LEVEL: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
   SHUTDOWN_GRACE_MS: integer(0, MAX_TIMER_MS, 15_000),

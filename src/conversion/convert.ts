@@ -167,7 +167,7 @@ export function createConvert({
   function prepare(image: ImageInfo, { type, label }: ConversionInput, options: ConvertOptions): Plan {
     checkLimits(image, options, limits, label);
     if (isMisreadByMagick(image, machine))
-      throw serviceError('UNSUPPORTED_ENCODING', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
+      throw serviceError('UNSUPPORTED_ENCODING', label, `old-style JPEG in a ${INPUTS[type].label}`);
     if (image.unreadable)
       throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
     const prepared = plan(image, options, machine);

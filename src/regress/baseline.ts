@@ -40,7 +40,7 @@ const imageMetadata = z.object({
 });
 
 const schema = z.object({
-  layout: z.literal(FORMAT_VERSION, 'it was written by another version of imagemill: record anew'),
+  layout: z.literal(FORMAT_VERSION, 'it was written by a different version of imagemill: record a new one'),
   tools: z.record(z.string(), z.string()),
   at: z.string().optional(),
   matrix: z.unknown(),
@@ -79,7 +79,7 @@ export async function stageBaseline(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   const found = (await readdir(folder)).filter((name) => !name.startsWith(STAGING_PREFIX));
   if (found.length > 0 && !found.includes(BASELINE_FILE)) {
-    throw new BaselineError(`${folder} holds something that is no baseline: it is left alone`);
+    throw new BaselineError(`${folder} contains files, but no baseline: it was not changed`);
   }
   const staging = await mkdtemp(join(folder, STAGING_PREFIX));
   await mkdir(join(staging, RESULTS));
@@ -156,7 +156,7 @@ export async function readBaseline(path: string): Promise<Recording> {
       open: (row) => (isFolder && row.result ? readFile(resultPath(path, row)) : undefined),
     };
   } catch (cause) {
-    throw new BaselineError(`${path} is no baseline: ${formatCause(cause)}`, { cause });
+    throw new BaselineError(`${path} is not a baseline: ${formatCause(cause)}`, { cause });
   }
 }
 

@@ -1,4 +1,4 @@
-/** @module Requests that provoke every documented response. */
+/** @module A request for every documented response. */
 import { rm } from 'node:fs/promises';
 import { type Answer, fixture, sendForm } from './client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from './fake-magick.ts';

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { ClientDisconnectedError, type ServiceError } from '../../src/errors.ts';
 import { createQueue } from '../../src/process/queue.ts';
 
-/** A job that runs until it is told to end. */
+/** Creates a job that runs until `end` is called. */
 function openJob(log: string[], name: string) {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   return {
@@ -118,7 +118,7 @@ describe('conversion queue', () => {
         const log: string[] = [];
         const jobs = Array.from({ length: batches }, (_, at) => batchOf(pool, log, `batch${at}-`, 20)).flat();
         await settled();
-        // A while later, when every batch has been served.
+        // Add the single job after every batch has been served once.
         for (const job of jobs.slice(0, concurrency)) job.end();
         await settled();
         void pool.run(openJob(log, 'single').start, { signal });
@@ -145,7 +145,7 @@ describe('conversion queue', () => {
 });
 
 describe('conversion queue with several clients', () => {
-  /** Keeps every place busy with jobs that end one at a time, when the test says so. */
+  /** Fills all slots with jobs that the test ends one at a time. */
   function stage(concurrency: number, queueLimit = 10_000) {
     const pool = createQueue({ concurrency, queueLimit });
     const started: string[] = [];

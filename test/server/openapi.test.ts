@@ -175,8 +175,8 @@ describe('the OpenAPI document', () => {
       '"maxItems":13',
       'more than the limit of 2345678 (MAX_PIXELS)',
       'more than the limit of 321 (MAX_FRAMES)',
-      'at most 77 a minute',
-      'write to help@example.com',
+      'at most 77 per minute',
+      'contact help@example.com',
     ]) {
       expect(text).to.include(said);
     }

@@ -130,7 +130,7 @@ describe('image limits', () => {
   it('16384 pixels per side is fixed', async () => {
     await start({ MAX_PIXELS: '268435456' });
     expect(await refusal(await plain(16_385, 2).png().toBuffer())).to.equal(
-      '413 The file is 16385 pixels wide or high, more than the limit of 16384, which no setting moves.',
+      '413 The file is 16385 pixels wide or high, more than the maximum of 16384 pixels per side. This limit is fixed.',
     );
   });
 
@@ -151,7 +151,7 @@ describe('image limits', () => {
     await start({ MAX_TOTAL_PIXELS: '319' });
     for (const file of [await frames(5, 8), pages(5, 8)]) {
       expect(await refusal(file)).to.equal(
-        '413 The file has 320 pixels in 5 frames or pages, more than the limit of 319 for all together (MAX_TOTAL_PIXELS).',
+        '413 The file has 320 pixels in 5 frames or pages, more than the limit of 319 in total (MAX_TOTAL_PIXELS).',
       );
     }
     expect((await convert(current().base, await frames(4, 8))).status).to.equal(200);

@@ -157,7 +157,7 @@ export function explainUnsupportedJpeg(
     error,
     'UNSUPPORTED_ENCODING',
     source.label,
-    'a lossless, hierarchical or 12-bit JPEG',
+    'lossless, hierarchical or 12-bit JPEG',
   );
 }
 
@@ -165,6 +165,7 @@ export function explainUnsupportedJpeg(
 export const UNREADABLE_KINDS: Readonly<Record<UnreadableKind, string>> = {
   'cmyk-jxl': 'a JPEG XL with CMYK colours',
   'psd-without-merged-picture': 'a PSD without a merged picture (saved without "Maximize Compatibility")',
+  'psd-layers': 'a PSD with more than 8000 layers',
   'psd-mode': 'a PSD with multichannel colours or 32 bits a channel',
 };
 

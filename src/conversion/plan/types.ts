@@ -60,7 +60,7 @@ export interface ImageInfo {
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
 /** Kinds of files that are refused, by what their headers say. */
-export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-picture' | 'psd-mode';
+export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-picture' | 'psd-mode' | 'psd-layers';
 
 /** An embedded colour profile: none; sRGB, whatever it calls itself; another; or one that turned out to be useless. */
 export type Profile = 'none' | 'srgb' | 'other' | 'useless';

@@ -24,7 +24,7 @@ const SELF_TEST_TIMEOUT_MS = 10_000;
 
 /** Options of {@link createWarmWorkerPool}. */
 export interface WarmWorkerPoolOptions {
-  readonly config: Pick<Config, 'CONCURRENCY' | 'CONVERT_TIMEOUT_MS' | 'WORKER_REUSE'>;
+  readonly config: Pick<Config, 'CONCURRENCY' | 'CONVERT_TIMEOUT_MS' | 'WORKER_REUSE' | 'WORKER_SHARING'>;
   readonly magick: Magick | undefined;
   readonly workspaces: Workspaces;
   readonly launchOptions: LaunchDeps & { readonly limits: MagickLimits };
@@ -65,8 +65,11 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
     log.warn({ err }, 'warm workers are unavailable: every image gets a new process, which is slower');
     return undefined;
   }
+  const shared = config.WORKER_SHARING === 'all' && maxJobs > 1;
+  if (shared) log.warn('WORKER_SHARING=all: one ImageMagick process converts images of different clients');
   return createWorkerPool({
     start,
+    shared,
     executable: magick.path,
     runInFreshProcess: createRunner(launchOptions),
     size: config.CONCURRENCY,

@@ -17,7 +17,7 @@ import {
 
 export const FORM_ID = 'choices';
 
-/** What to convert to. Sending the form converts whatever is not converted like this yet. */
+/** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
 export function OptionsForm() {
   const { format, quality, width, height, fit, keepMetadata } = options.value;
   return (
@@ -99,7 +99,7 @@ export function OptionsForm() {
           onChange={({ currentTarget }) => setOptions({ keepMetadata: currentTarget.checked })}
         />
         <span>
-          Keep metadata <small>camera, place, colour profile</small>
+          Keep metadata <small>camera, location, colour profile</small>
         </span>
       </label>
       <More />
