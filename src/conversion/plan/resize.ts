@@ -33,19 +33,12 @@ const SHRINK_STEPS = {
   ],
 } as const;
 
-/**
- * Maximum shift of the far edge, in pixels of the result. libjpeg rounds up: a quarter of 2725 pixels is 682, which
- * stands for 2728. At 300 pixels, that would shift the edge by a third of a pixel (36 dB).
- */
-const MAX_SHIFT = 1 / 16;
-
-/** Lets libjpeg average while it decodes, which takes a fraction of the time. It decodes to this size or a larger one. */
+/** Lets libjpeg average while it decodes, which takes a fraction of the time. */
 export function shrinkOnLoad(job: PlanContext): string[] {
   const { width = 0, height = 0 } = job.image;
   const pixels = decoderShrink(job, trustedFitting(job));
   if (pixels === 1) return [];
-  const hint = (side: number): number => Math.max(1, Math.floor(side / pixels));
-  return ['-define', `jpeg:size=${hint(width)}x${hint(height)}`];
+  return ['-define', `jpeg:size=${width / pixels}x${height / pixels}`];
 }
 
 /** Without `enlarge` no side grows. An SVG was drawn at the size asked for already. */
@@ -61,16 +54,14 @@ export function resize(job: PlanContext): string[] {
   return [...FILTER, '-resize', `${width}x${height}!`];
 }
 
-/** Returns how many pixels of a side libjpeg averages to one. */
+/**
+ * Returns how many pixels of a side libjpeg averages to one: a divisor of both sides. libjpeg rounds up: a quarter of 2725
+ * pixels is 682, which stands for 2728. At 300 pixels, that would shift the far edge by a third of a pixel (36 dB).
+ */
 function decoderShrink({ image }: PlanContext, fitting: Fitting | undefined): 1 | 2 | 4 | 8 {
   const { type, width = 0, height = 0, detailed } = image;
   if (type !== 'jpg' || !fitting) return 1;
+  const dividesSides = (pixels: number): boolean => width % pixels === 0 && height % pixels === 0;
   const steps = SHRINK_STEPS[detailed ? 'detailed' : 'smooth'];
-  const shift = (side: number, pixels: number): number =>
-    (Math.ceil(side / pixels) * pixels - side) * fitting.scale;
-  const step = steps.find(
-    ({ from, pixels }) =>
-      fitting.scale <= 1 / from && Math.max(shift(width, pixels), shift(height, pixels)) <= MAX_SHIFT,
-  );
-  return step?.pixels ?? 1;
+  return steps.find(({ from, pixels }) => fitting.scale <= 1 / from && dividesSides(pixels))?.pixels ?? 1;
 }
