@@ -10,20 +10,20 @@ export interface Job {
   readonly format: string;
   /** Maximum width and height in px; undefined keeps the original size. */
   readonly side?: number | undefined;
-  /** Whether each request comes from an address of its own, so that the service counts it as another client. */
+  /** Whether each request comes from a different address, so that the service counts it as another client. */
   readonly crowd?: boolean | undefined;
 }
 
-/** Result of firstAnswer measurement. */
+/** Result of a measurement. */
 export interface Measured {
   readonly medianMs: number;
   readonly p99Ms: number;
   readonly perSecond: number;
   /** CPU time of the machine per conversion in ms, without the clients. */
   readonly cpuMs: number;
-  /** Size of firstAnswer result. */
+  /** Size of a result, in bytes. */
   readonly bytes: number;
-  /** Peak private memory of the server and its descendants. */
+  /** Peak private memory of the server and its descendants, in bytes. */
   readonly memoryBytes: number;
   /** Number of conversions, without the first of each client. */
   readonly count: number;
@@ -94,7 +94,7 @@ export async function measure(
   }
 }
 
-/** Sends firstAnswer conversion request on a new connection. */
+/** Sends a conversion request on a new connection. */
 export function convertOnce({ port }: Server, job: Job): Promise<Answer> {
   return post(new Agent(), port, multipart(job));
 }

@@ -50,11 +50,14 @@ export async function convert(args: readonly string[], flags: Flags, { env }: Cl
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
   const engine = await createConversionEngine(settings, log).catch((error) => {
     if (!(error instanceof StartupError)) throw error;
-    throw new CliError([...warnings, error.message, 'See "imagemill doctor".'].join('\n'), 2);
+    throw new CliError([...warnings, error.message, 'Run "imagemill doctor" to find out why.'].join('\n'), 2);
   });
   try {
     if (!engine.capabilities.outputs.includes(target.format))
-      throw new CliError([...warnings, `Nothing here can write ${target.format}.`].join('\n'), 2);
+      throw new CliError(
+        [...warnings, `The tools on this machine cannot write ${target.format}.`].join('\n'),
+        2,
+      );
     const report = createReport(planned.length, { json, quiet: quiet || target.kind === 'stdout' });
     const convertJob = createJobs({
       ...{ engine, report, force, signal: stop.signal, maxFileBytes: config.MAX_FILE_BYTES },
@@ -166,6 +169,6 @@ function rejectTerminals(args: readonly string[], toStdout: boolean, json: boole
   if (args.includes(STDIN) && process.stdin.isTTY) throw new CliError('Standard input is a terminal.', 2);
   if (!toStdout) return;
   if (process.stdout.isTTY)
-    throw new CliError('Standard output is a terminal: -o names a file or folder.', 2);
+    throw new CliError('Standard output is a terminal: use -o with a file or folder.', 2);
   if (json) throw new CliError(`--json and -o ${STDOUT} both write to standard output.`, 2);
 }

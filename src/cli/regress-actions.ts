@@ -23,7 +23,7 @@ import type { Recording } from '../regress/recording.ts';
 import { htmlReport } from '../regress/report/html.ts';
 import { jsonReport } from '../regress/report/json.ts';
 import { junitReport } from '../regress/report/junit.ts';
-import { formatSummary, formatTools, summaryOf } from '../regress/summary.ts';
+import { formatSummary, formatTools, summarize } from '../regress/summary.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 
 type Environment = CliContext['env'];
@@ -52,27 +52,32 @@ const EXIT_CANNOT_RUN = 2;
  */
 export function recordBaseline(
   folder: string,
-  options: ConvertFlags & { readonly to: string; readonly figuresOnly?: boolean },
+  options: ConvertFlags & {
+    readonly to: string;
+    readonly fingerprintsOnly?: boolean;
+    readonly figuresOnly?: boolean;
+  },
   env: Environment,
 ): Promise<number> {
   return orCliError(async (signal) => {
-    const { to, figuresOnly = false } = options;
+    const { to, figuresOnly = false, fingerprintsOnly = figuresOnly } = options;
+    if (figuresOnly) console.error('imagemill: --figures-only is deprecated: use --fingerprints-only');
     const { outputs } = typesInForce(extrasOf(loadSettings(env)));
     const matrix = options.matrix ? await readMatrix(options.matrix) : toMatrix(defaultMatrix(outputs));
     const images = await findImages(folder, to, env);
-    const room = figuresOnly ? undefined : await stageBaseline(to);
+    const staging = fingerprintsOnly ? undefined : await stageBaseline(to);
     let recording: Recording;
     try {
-      recording = await recordImages(images, matrix, options, { env, folder: room, signal });
-      if (room) await commitBaseline(to, room);
+      recording = await recordImages(images, matrix, options, { env, folder: staging, signal });
+      if (staging) await commitBaseline(to, staging);
     } finally {
-      if (room) await rm(room, { recursive: true, force: true });
+      if (staging) await rm(staging, { recursive: true, force: true });
     }
-    await writeBaseline(to, recording, !figuresOnly);
+    await writeBaseline(to, recording, !fingerprintsOnly);
     const failed = recording.rows.filter(({ refused }) => refused).length;
-    const refused = failed > 0 ? `, ${failed} of them refused` : '';
+    const failures = failed > 0 ? `, ${failed} of them errors` : '';
     console.log(
-      `${images.length} images, ${recording.rows.length} results${refused}, by ${formatTools(recording)}: ${to}`,
+      `${images.length} images, ${recording.rows.length} results${failures}, with ${formatTools(recording)}: ${to}`,
     );
     return 0;
   });
@@ -120,7 +125,7 @@ async function findImages(folder: string, baseline: string, env: Environment): P
   const images = await imagesIn(folder, inputs, baseline).catch((error: Error) => {
     throw new CliError(error.message, EXIT_CANNOT_RUN);
   });
-  if (images.length === 0) throw new CliError(`${folder} has no images`, EXIT_CANNOT_RUN);
+  if (images.length === 0) throw new CliError(`There are no images in ${folder}.`, EXIT_CANNOT_RUN);
   return images;
 }
 
@@ -130,7 +135,8 @@ async function recordImages(
   { url, repeat }: ConvertFlags,
   { env, folder, signal }: { env: Environment; folder: string | undefined; signal: AbortSignal },
 ): Promise<Recording> {
-  if (!/^[1-9]\d?$/.test(repeat)) throw new CliError(`--repeat ${repeat}: expected 1 to 99`, EXIT_CANNOT_RUN);
+  if (!/^[1-9]\d?$/.test(repeat))
+    throw new CliError(`--repeat ${repeat}: expected a whole number from 1 to 99`, EXIT_CANNOT_RUN);
   const converter: Backend = await (url ? createHttpBackend(url) : createLocalBackend(loadSettings(env)));
   const progress = createProgress('converted');
   try {
@@ -153,15 +159,14 @@ async function report(
     progress(done, all);
   });
   const skipped = before.rows.filter((row) => !matrix.thresholds(row.image, row.case)).length;
-  if (skipped > 0)
-    console.error(`imagemill: ${skipped} results of the baseline were passed over, as the matrix has it`);
+  if (skipped > 0) console.error(`imagemill: the matrix skips ${skipped} results of the baseline`);
   if (findings.length === 0)
-    throw new CliError('There is nothing to compare: the matrix fits no image', EXIT_CANNOT_RUN);
+    throw new CliError('There is nothing to compare: the matrix matches no image.', EXIT_CANNOT_RUN);
   if (files.report) await write(files.report, await htmlReport(findings, before, after));
   if (files.junit) await write(files.junit, junitReport(findings, before, after));
   if (files.json) await write(files.json, jsonReport(findings, before, after));
   console.log(formatSummary(findings, before, after));
-  return summaryOf(findings).failures > 0 ? 1 : 0;
+  return summarize(findings).failures > 0 ? 1 : 0;
 }
 
 async function write(path: string, text: string): Promise<void> {

@@ -176,7 +176,7 @@ export function createConvert({
   ): Plan {
     checkLimits(image, options, limits, label);
     if (isMisreadByMagick(image, machine))
-      throw serviceError('UNSUPPORTED_ENCODING', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
+      throw serviceError('UNSUPPORTED_ENCODING', label, `old-style JPEG in a ${INPUTS[type].label}`);
     if (image.unreadable)
       throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
     const prepared = plan(image, options, tools);

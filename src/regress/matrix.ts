@@ -37,7 +37,7 @@ export class MatrixError extends Error {
 
 const CASE_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
 /** YAML parses `background: #fff` as null, since `#` starts a comment. */
-const NO_VALUE = 'expected a text, a number, true or false; what has a # needs quotes';
+const NO_VALUE = 'expected a text, a number, true or false; put quotes around a value with a #';
 const thresholds = z.strictObject(thresholdFields).partial();
 
 const schema = z.strictObject({
@@ -46,7 +46,7 @@ const schema = z.strictObject({
     .array(
       z
         .object({
-          name: z.string().regex(CASE_NAME, 'expected letters, digits, dots, dashes and underscores'),
+          name: z.string().regex(CASE_NAME, 'expected letters, digits, dots, hyphens and underscores'),
           thresholds: thresholds.optional(),
         })
         .catchall(z.union([z.string(), z.number(), z.boolean()], { error: NO_VALUE })),
@@ -83,7 +83,7 @@ export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => (
   ],
 });
 
-/** That of a service as it is by default. */
+/** Matrix for the default output formats. */
 export const DEFAULT_MATRIX = defaultMatrix(OUTPUT_TYPES);
 
 /**
@@ -104,11 +104,10 @@ export function toMatrix(source: unknown): Matrix {
   const cases = data.cases.map(({ name, thresholds: _, ...fields }) => toCase(name, fields));
   for (const [index, { name }] of cases.entries()) {
     if (cases.findIndex((one) => one.name === name) < index)
-      throw new MatrixError(`two cases are called ${name}`);
+      throw new MatrixError(`two cases are named ${name}`);
   }
   for (const name of data.overrides?.flatMap((rule) => rule.cases ?? []) ?? []) {
-    if (!cases.some((one) => one.name === name))
-      throw new MatrixError(`overrides: no case is called ${name}`);
+    if (!cases.some((one) => one.name === name)) throw new MatrixError(`overrides: no case is named ${name}`);
   }
   const rules = (data.overrides ?? []).map((rule) => ({ ...rule, matches: glob(rule.images) }));
   return {

@@ -100,7 +100,7 @@ describe('imagemill convert', () => {
     const refused = await run(['photo.jpg', '-o', 'photo.webp']);
     expect([refused.status, refused.complaints]).to.deep.equal([
       1,
-      ['imagemill: photo.webp exists already: --force replaces it.'],
+      ['imagemill: photo.webp already exists: use --force to overwrite it.'],
     ]);
     expect(await readFile(join(folder, 'photo.webp'), 'utf8')).to.equal('precious');
     expect((await run(['photo.jpg', '-o', 'photo.webp', '--force'])).status).to.equal(0);
@@ -116,7 +116,7 @@ describe('imagemill convert', () => {
       env: { MAGICK_BIN: await fakeMagick(body), SANDBOX: 'off' },
     });
     expect([status, complaints.length]).to.deep.equal([1, 1]);
-    expect(complaints[0]).to.include('exists already');
+    expect(complaints[0]).to.include('already exists');
     expect(await readFile(late, 'utf8')).to.equal('precious');
     expect(await files()).to.deep.equal(['photo.jpg', 'photo.webp']);
   });
@@ -137,7 +137,7 @@ describe('imagemill convert', () => {
     const { status, complaints } = await run(['a.png', 'a.webp', '-o', '.', '--force']);
     expect([status, complaints[0]]).to.deep.equal([
       1,
-      'imagemill: a.webp is another of the inputs, and is not replaced.',
+      'imagemill: a.webp is one of the inputs, which are never overwritten.',
     ]);
     expect(await readFile(join(folder, 'a.webp'))).to.deep.equal(await fixture('scene.webp'));
   });
@@ -180,7 +180,7 @@ describe('imagemill convert', () => {
     const { status, stdout, complaints } = await run(['-', '-o', '-', '-f', 'jpg'], { input });
     expect([status, complaints]).to.deep.equal([0, []]);
     expect((await sharp(stdout).metadata()).format).to.equal('jpeg');
-    expect([...stdout.subarray(-2)], 'nothing follows the picture').to.deep.equal([0xff, 0xd9]);
+    expect([...stdout.subarray(-2)], 'nothing follows the image').to.deep.equal([0xff, 0xd9]);
   });
 
   it('prints no error when the reader of standard output exits early', async () => {
@@ -199,7 +199,7 @@ describe('imagemill convert', () => {
     const { status, complaints } = await run(['photo.jpg', '-o', 'photo.webp'], { env });
     expect([status, complaints]).to.deep.equal([
       1,
-      ['imagemill: photo.jpg is too large: at most 1000 bytes allowed. MAX_FILE_BYTES moves the limit.'],
+      ['imagemill: photo.jpg is too large: at most 1000 bytes allowed. Raise it with MAX_FILE_BYTES.'],
     ]);
   });
 
@@ -288,7 +288,7 @@ describe('imagemill convert', () => {
     expect(shown)
       .to.match(/█+ 2\/2 /)
       .and.match(/a\.jpg → out\/a\.webp/);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: what empties the line
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequence that clears the line
     expect(shown, 'gone in the end').to.match(/\r\u001b\[K$/);
     const { stdout, complaints } = await run(['a.jpg', '-o', 'c.webp']);
     expect([stdout.includes('█'), complaints]).to.deep.equal([false, []]);

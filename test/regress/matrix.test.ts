@@ -29,7 +29,7 @@ describe('the matrix of a regression check', () => {
     expect(asked?.options).to.include({ fit: 'cover', position: 'top', enlarge: true, maxBytes: 9000 });
     expect(() => toMatrix({ cases: [{ ...square, format: 'png', max_bytes: 9000 }] })).to.throw(
       MatrixError,
-      'case square: Invalid max_bytes "9000": expected one of webp, jpg as the format, not png.',
+      'case square: Invalid max_bytes "9000": expected one of webp, jpg, avif, jxl as the format, not png.',
     );
     const { height: _, ...oneSide } = square;
     expect(() => toMatrix({ cases: [oneSide] })).to.throw(
@@ -66,7 +66,7 @@ describe('the matrix of a regression check', () => {
     [
       'with two cases of one name',
       { cases: [{ name: 'a' }, { name: 'a', format: 'png' }] },
-      /two cases are called a/,
+      /two cases are named a/,
     ],
     [
       'with an option that does not exist',
@@ -91,12 +91,12 @@ describe('the matrix of a regression check', () => {
     [
       'with a colour that YAML takes for a comment',
       { cases: [{ name: 'a', format: 'jpg', background: null }] },
-      /cases\.0\.background: .*needs quotes/,
+      /cases\.0\.background: .*put quotes/,
     ],
     [
       'with exceptions for a case that does not exist',
       { cases: [{ name: 'a' }], overrides: [{ images: '*', cases: ['b'], skip: true }] },
-      /no case is called b/,
+      /no case is named b/,
     ],
   ] as const) {
     it(`rejects an invalid matrix and names the field: ${what}`, () => {

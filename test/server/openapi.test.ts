@@ -120,7 +120,7 @@ describe('the OpenAPI document', () => {
       const { properties = {} } = documentWith().components.schemas[name] as Schema;
       for (const field of ['output_format', 'format'])
         expect(properties[field]).to.not.have.property('default');
-      expect(properties.output_format?.description).to.include('When absent: what `format` says, or `webp`.');
+      expect(properties.output_format?.description).to.include('Default: the value of `format`, or `webp`.');
     }
   });
 
@@ -175,8 +175,8 @@ describe('the OpenAPI document', () => {
       '"maxItems":13',
       'more than the limit of 2345678 (MAX_PIXELS)',
       'more than the limit of 321 (MAX_FRAMES)',
-      'at most 77 a minute',
-      'write to help@example.com',
+      'at most 77 per minute',
+      'contact help@example.com',
     ]) {
       expect(text).to.include(said);
     }

@@ -75,8 +75,8 @@ describe('GET /metrics', () => {
     expect(value(samples, 'imagemill_conversions_total', ok)).to.equal(1);
     expect(value(samples, 'imagemill_conversion_duration_seconds_count', ok)).to.equal(1);
     expect(value(samples, 'imagemill_conversion_duration_seconds_sum', ok)).to.be.above(0);
-    const damaged = { input: 'png', output: 'webp', result: 'damaged' };
-    expect(value(samples, 'imagemill_conversions_total', damaged)).to.equal(1);
+    const corrupt = { input: 'png', output: 'webp', result: 'corrupt_image' };
+    expect(value(samples, 'imagemill_conversions_total', corrupt)).to.equal(1);
     expect(value(samples, 'imagemill_queue_wait_seconds_count')).to.equal(2);
   });
 

@@ -145,7 +145,7 @@ describe('converting on the page', () => {
     const { pages } = await sharp(content).metadata();
     expect(pages).to.equal((await sharp(await fixture('moving.gif')).metadata()).pages);
     await page.getByRole('button', { name: 'Compare moving.gif' }).click();
-    await page.getByRole('slider', { name: 'How much of the original is shown' }).fill('0');
+    await page.getByRole('slider', { name: 'Position of the divider between original and result' }).fill('0');
     const seen = new Set<string>();
     await eventually(async () => {
       seen.add((await page.locator('.pair').screenshot()).toString('base64'));
@@ -183,7 +183,7 @@ describe('converting on the page', () => {
     const page = await open(service, {}, '?output_format=jpg');
     await pick(page, [fixturePath('window.tiff')]);
     await convertAll(page);
-    await row(page, 'window.tiff').getByText('What was transparent is white now.').waitFor();
+    await row(page, 'window.tiff').getByText('Transparent areas are now white.').waitFor();
     await row(page, 'window.tiff').locator('.thumbnail img').waitFor();
     await page.getByRole('button', { name: 'Compare window.tiff' }).click();
     await page.getByText('This browser cannot show the original').waitFor();
@@ -327,7 +327,7 @@ describe('the options on the page', () => {
   /** Runs the command that the page shows. */
   const runShown = async (page: Page, folder: string) => {
     await page.getByText('As curl').click();
-    const text = await page.getByLabel('The command').inputValue();
+    const text = await page.getByLabel('curl command').inputValue();
     await promisify(execFile)('sh', ['-ec', text], { cwd: folder });
   };
 

@@ -91,8 +91,5 @@ async function openFirstUsable(folders: readonly string[]): Promise<Workspaces> 
     const usable = await workspaces.root().catch(() => undefined);
     if (usable) return workspaces;
   }
-  throw new CliError(
-    `Nothing can be written in ${folders.join(' or ')}: set TEMP_DIR to a folder that can.`,
-    2,
-  );
+  throw new CliError(`${folders.join(' or ')} is not writable: set TEMP_DIR to a writable folder.`, 2);
 }

@@ -29,6 +29,8 @@ export interface ImageInfo {
   readonly firstFrame?: Area;
   /** An SVG with a style sheet, which may set another size than the root element. */
   readonly styled?: boolean;
+  /** A JPEG with so many bits per pixel that it has sharp edges: text, a screenshot, dense foliage. */
+  readonly detailed?: boolean;
   /** A PNG that packs so well that it is no photo: a screenshot, a diagram. */
   readonly flat?: boolean;
   /** It has few colours by its kind, so that it must not be made blurred. */
@@ -58,7 +60,7 @@ export interface ImageInfo {
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
 /** Kinds of files that are refused, by what their headers say. */
-export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-picture' | 'psd-mode';
+export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-picture' | 'psd-mode' | 'psd-layers';
 
 /** An embedded colour profile: none; sRGB, whatever it calls itself; another; or one that turned out to be useless. */
 export type Profile = 'none' | 'srgb' | 'other' | 'useless';

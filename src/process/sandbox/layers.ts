@@ -35,7 +35,10 @@ const NO_PRIVILEGES = ['--no-new-privs', '--pdeathsig', 'KILL'];
 
 /** Denies new privileges with setpriv(1), and kills the tool when its parent ends. */
 export function noNewPrivsLayer(setpriv: string): SandboxLayer {
-  return { provides: { privileges: 'setpriv' }, confine: () => ({ words: [setpriv, ...NO_PRIVILEGES] }) };
+  return {
+    provides: { privileges: 'setpriv' },
+    confine: () => ({ argvPrefix: [setpriv, ...NO_PRIVILEGES] }),
+  };
 }
 
 /**
@@ -94,7 +97,7 @@ export async function landlockLayer(
   return {
     provides: { privileges: 'setpriv', files: 'landlock', ...(filter && filteredBy(filter)) },
     confine: ({ file, cwd }) => ({
-      words: [
+      argvPrefix: [
         ...[setpriv, ...NO_PRIVILEGES, '--landlock-access', 'fs', ...fixed, ...(own.get(file) ?? [])],
         ...rule('execute,read-file', file),
         ...rule('read-file,write-file,read-dir,make-reg,remove-file,truncate', cwd),
@@ -146,7 +149,7 @@ export async function bubblewrapLayer(
       ...(filter && filteredBy(filter)),
     },
     confine: ({ file, cwd }) => ({
-      words: [
+      argvPrefix: [
         ...[bwrap, '--unshare-all', ...namespaces, ...network, '--die-with-parent', '--cap-drop', 'ALL'],
         ...[...visible, ...(own.get(file) ?? []), ...links, '--dev-bind', '/dev/null', '/dev/null'],
         ...(prlimit ? ['--ro-bind', prlimit, prlimit] : []),
@@ -156,7 +159,7 @@ export async function bubblewrapLayer(
         // prlimit runs inside: since Linux 5.14, the kernel counts the processes of a user per user namespace (setrlimit(2)).
         ...(prlimit ? [prlimit, `--nproc=${MAX_PROCESSES}`] : []),
       ],
-      ...(filter && { opened: { [FILTER_FD]: filter.path } }),
+      ...(filter && { fds: { [FILTER_FD]: filter.path } }),
       endsDescendants: true,
     }),
   };

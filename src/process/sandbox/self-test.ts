@@ -92,7 +92,7 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
 }
 
 /** Returns the trials of the installed tools. */
-export function trialsOf(
+export function listTrials(
   toolchain: Toolchain,
 ): { readonly name: keyof Toolchain; readonly tool: Tool; readonly trial: Trial }[] {
   return (Object.keys(TRIALS) as (keyof Toolchain)[]).flatMap((name) => {
@@ -108,7 +108,7 @@ export function trialsOf(
  * @param home the folder in which the temporary folder is created
  * @returns whether the tool wrote the expected file
  */
-export async function passes(
+export async function runTrial(
   file: string,
   { files, args, stdin = '', result }: Trial,
   run: RunCommand,

@@ -20,7 +20,7 @@ export interface ToolToConfine {
   /** Files and folders that only this tool reads, if they exist. Every path takes time when the tool starts. */
   readonly reads?: readonly string[];
   /** The tool must pass this probe under every layer. */
-  readonly question: VersionProbe;
+  readonly versionProbe: VersionProbe;
   /** The tool must pass this trial under the allow-list of system calls. */
   readonly trial: Trial;
 }

@@ -24,7 +24,7 @@ const BOTH = Object.keys(ARCHITECTURES) as Architecture[];
 const programIn = (list: List, architecture: Architecture): Buffer =>
   readFileSync(new URL(`../../../assets/seccomp/${list}.${architecture}.bpf`, import.meta.url));
 
-/** The kernel's struct seccomp_data. */
+/** Encodes struct seccomp_data of the kernel. */
 function callData(audit: number, number: number, args: readonly bigint[]): Buffer {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(number, 0);
@@ -33,11 +33,11 @@ function callData(audit: number, number: number, args: readonly bigint[]): Buffe
   return data;
 }
 
-/** Runs a program as the kernel does: net/core/filter.c, with the codes that a filter here may have. */
+/** Runs a BPF program as net/core/filter.c of the kernel does. Supports only the opcodes that the filters use. */
 function interpret(program: Buffer, data: Buffer): number {
   let accumulator = 0;
   for (let at = 0; ; at += 1) {
-    if (8 * at >= program.length) throw new Error('the program has run off its end');
+    if (8 * at >= program.length) throw new Error('the program has no return at its end');
     const code = program.readUInt16LE(8 * at);
     const jumpIf = (condition: boolean): void => {
       at += program.readUInt8(8 * at + (condition ? 2 : 3));
@@ -245,7 +245,7 @@ describe('seccomp filters', () => {
     }
   });
 
-  // Only where the headers are installed: they belong to libc6-dev, which not every machine needs.
+  // The headers are in libc6-dev, which is not installed on every machine.
   for (const [architecture, header, least] of [
     ['x64', '/usr/include/x86_64-linux-gnu/asm/unistd_64.h', 300],
     ['arm64', '/usr/include/asm-generic/unistd.h', 250],
@@ -255,7 +255,7 @@ describe('seccomp filters', () => {
       const { column } = ARCHITECTURES[architecture];
       const text = readFileSync(header, 'utf8').replaceAll('__NR3264_fstatat', '__NR3264_newfstatat');
       const rows = [...text.matchAll(/^#define __NR(?:3264)?_(\w+) (\d+)$/gm)].filter(
-        // The header has calls of 32-bit architectures besides.
+        // The header also has calls of 32-bit architectures.
         ([, name]) => CALL_NUMBERS[name as CallName]?.[column] !== undefined,
       );
       expect(rows.length).to.be.above(least);
