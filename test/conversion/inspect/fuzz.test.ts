@@ -53,10 +53,10 @@ const FIXTURES = [...FILES, ...BIG_TIFFS];
 
 /** Maximum number of reads, more than any file of 10 MiB should need. Each reads a window of 64 KiB. */
 const MAX_READS = 25_000;
-/** CI sets FUZZ=thorough: it tries ten times as many files, which takes minutes. */
+/** CI sets FUZZ=thorough: it tries many more files, which takes minutes. */
 const THOROUGH = process.env.FUZZ === 'thorough';
 const MUTATIONS = THOROUGH ? 5_000 : 100;
-/** A file is cut at every byte near its ends, where the headers are, and at some of the bytes between. */
+/** A file is truncated at every byte near its ends, where the headers are, and at some of the bytes between. */
 const EDGE_BYTES = 256;
 const STEP_BYTES = THOROUGH ? 1 : 64;
 const RANDOM_FILES = THOROUGH ? 300 : 100;
@@ -70,7 +70,7 @@ const SEED = 20_261_121;
 /** Descriptor of the file that contains the input. A real descriptor has the limits of read(2) and Node.js. */
 let descriptor: number;
 
-/** Size of that file in bytes. To truncate it takes longer than to write it. */
+/** Size of that file. Truncating it takes longer than writing it. */
 let fileSize = 0;
 
 /** Opens the bytes as a file that counts its reads. */
@@ -154,7 +154,7 @@ describe('reading the header of arbitrary bytes', () => {
   }
 
   for (const { name, type, bytes } of FIXTURES) {
-    it(`terminates for ${name} truncated at any byte`, async () => {
+    it(`terminates for ${name} truncated anywhere`, async () => {
       for (let length = 0; length <= bytes.length; length += 1) {
         const atEdge = Math.min(length, bytes.length - length) <= EDGE_BYTES;
         if (atEdge || length % STEP_BYTES === 0) await survives(bytes.subarray(0, length), type);
