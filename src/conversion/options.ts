@@ -93,6 +93,12 @@ export function conflictIn(
   return undefined;
 }
 
+const pagedFormats = (outputs: readonly OutputType[]): string =>
+  outputs
+    .filter((type) => OUTPUTS[type].pages)
+    .map((type) => OUTPUTS[type].label)
+    .join(' or ');
+
 /**
  * The checks of the options by name. Every value is text, as forms and command lines have it.
  *
@@ -152,7 +158,7 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     ),
   pages: oneOf('all', 'first')
     .optional()
-    .describe('Pages of a TIFF to convert to a PDF or TIFF. Default: all.'),
+    .describe(`Pages of a TIFF to convert to a ${pagedFormats(outputs)}. Default: all.`),
   background: colour.optional().meta({
     description:
       'Colour that replaces transparency if the format has none, and colour of the borders of `fit=contain`, as `#rgb` or `#rrggbb`. Default: white, and transparent for borders if the format has transparency.',

@@ -19,6 +19,7 @@ import { similarity } from '../../src/regress/image/similarity.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, decodeAny, extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { madePhotos } from '../helpers/made-photos.ts';
 import { decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
@@ -158,34 +159,31 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     expect(difference(await decodeByPillow(body), drawn).psnr).to.be.at.least(25);
   });
 
-  it('look like WebP of the same quality in AVIF and JPEG XL', async function () {
+  it('look like WebP of the same quality in AVIF and JPEG XL: the median SSIM differs by at most 0.01', async function () {
     this.timeout(180_000);
-    const photos = [await photo(1), await photo(2), await photo(3)];
-    for (const quality of ['30', '60', '80', '95']) {
+    const photos = await madePhotos(320, 240);
+    const encoded = async (image: Pixels, format: string, quality: string): Promise<number> => {
+      const png = await sharp(image.data, { raw: { ...image, channels: 4 } })
+        .removeAlpha()
+        .png()
+        .toBuffer();
+      const { body } = await convert(own.base, png, { format, quality });
+      return similarity(image, await decodeAny(body, format)) ?? Number.NaN;
+    };
+    for (const quality of ['30', '50', '75', '90']) {
+      const webp = await Promise.all(photos.map((image) => encoded(image, 'webp', quality)));
       for (const format of ['avif', 'jxl']) {
-        const gaps: number[] = [];
-        for (const picture of photos) {
-          const png = await sharp(picture.data, { raw: { ...picture, channels: 4 } })
-            .png()
-            .toBuffer();
-          const [webp = 0, other = 0] = await Promise.all(
-            ['webp', format].map(async (to) => {
-              const { body } = await convert(own.base, png, { format: to, quality });
-              return similarity(picture, await decodeAny(body, to));
-            }),
-          );
-          gaps.push(other - webp);
-        }
-        const [, median] = gaps.sort((a, b) => a - b);
-        expect(median, `${format} at ${quality}: ${gaps}`).to.be.closeTo(0, 0.03);
+        const others = await Promise.all(photos.map((image) => encoded(image, format, quality)));
+        const gaps = others.map((value, at) => value - (webp[at] as number)).sort((a, b) => a - b);
+        expect(gaps[2], `${format} at ${quality}: ${gaps}`).to.be.closeTo(0, 0.01);
       }
     }
   });
 
-  it('encode AVIF of 3 megapixels in at most two seconds of CPU time', async function () {
+  it('encode AVIF of 3 megapixels in at most one second of CPU time', async function () {
     this.timeout(120_000);
     const folder = await makeTempDir('avif');
-    const large = await photo(4, 2000, 1500);
+    const [large] = (await madePhotos(2000, 1500, 1)) as [Pixels];
     await writeFile(
       join(folder, 'in.png'),
       await sharp(large.data, { raw: { ...large, channels: 4 } })
@@ -196,11 +194,14 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     const options: ConvertOptions = { format: 'avif', quality: 80, stripMetadata: true };
     const args = ENCODERS_AFTER.avif?.args({ options } as PlanContext) ?? [];
     const command = ['avifenc', ...args, 'in.png', 'out.avif'].join(' ');
-    const { stderr } = spawnSync('bash', ['-c', `TIMEFORMAT='%U %S'; time ${command} >/dev/null 2>&1`], {
-      cwd: folder,
+    const seconds = [1, 2, 3].map(() => {
+      const timed = `TIMEFORMAT='%U %S'; time ${command} >/dev/null 2>&1`;
+      const { stderr } = spawnSync('bash', ['-c', timed], { cwd: folder });
+      const [user = Number.NaN, system = Number.NaN] = stderr.toString().trim().split(' ').map(Number);
+      return user + system;
     });
-    const [user = Number.NaN, system = Number.NaN] = stderr.toString().trim().split(' ').map(Number);
-    expect(user + system).to.be.at.most(2);
+    // Other programs on the machine slow down single runs.
+    expect(Math.min(...seconds), `${seconds}`).to.be.at.most(1);
   });
 });
 
@@ -210,30 +211,4 @@ async function compressionOf(tiff: Buffer): Promise<string> {
 
 function sidesIn(icon: Buffer): number[] {
   return Array.from({ length: icon.readUInt16LE(4) }, (_, at) => icon[6 + at * 16] || 256);
-}
-
-/** Creates an image of light and noise with as much detail as a photo. */
-async function photo(seed: number, width = 480, height = 320): Promise<Pixels> {
-  const noise = await sharp({
-    create: {
-      width,
-      height,
-      channels: 3,
-      background: '#000',
-      noise: { type: 'gaussian', mean: 128, sigma: 40 },
-    },
-  })
-    .blur(1 + seed)
-    .normalise()
-    .png()
-    .toBuffer();
-  const light = Buffer.from(
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"><defs><radialGradient id="g" cx="0.${seed}" cy="0.3"><stop offset="0" stop-color="#fed"/><stop offset="1" stop-color="#357"/></radialGradient></defs><rect width="100%" height="100%" fill="url(#g)"/><g fill="#a42">${Array.from({ length: 12 }, (_, at) => `<circle cx="${(at * 97 * seed) % width}" cy="${(at * 61) % height}" r="${10 + at * 2}"/>`).join('')}</g></svg>`,
-  );
-  return decode(
-    await sharp(light)
-      .composite([{ input: noise, blend: 'soft-light' }])
-      .png()
-      .toBuffer(),
-  );
 }
