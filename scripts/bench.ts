@@ -99,7 +99,7 @@ async function compareAll(): Promise<void> {
   const tools = await findTools();
   const images = await makeImages(folder);
   const servers = {
-    ours: await startService(settings),
+    imagemill: await startService(settings),
     sharp: await startSharp(),
     echo: await startEcho(),
   };
@@ -140,14 +140,14 @@ function nameOf({ image, format, side }: Job): string {
 async function compare(
   job: Job,
   count: number,
-  servers: Readonly<Record<'ours' | 'sharp' | 'echo', Server>>,
+  servers: Readonly<Record<'imagemill' | 'sharp' | 'echo', Server>>,
   tools: Tools,
 ): Promise<Row | undefined> {
-  const measured: Record<'ours' | 'sharp' | 'echo', Measured[]> = { ours: [], sharp: [], echo: [] };
+  const measured: Record<'imagemill' | 'sharp' | 'echo', Measured[]> = { imagemill: [], sharp: [], echo: [] };
   const commandLine: number[] = [];
   const xargs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    for (const name of ['ours', 'sharp', 'echo'] as const) {
+    for (const name of ['imagemill', 'sharp', 'echo'] as const) {
       if (name === 'sharp' && !(job.format in SHARP_OPTIONS)) continue;
       const length = { seconds: name === 'echo' ? seconds / 4 : seconds };
       const measurement = await measure(servers[name], job, count, length);
@@ -156,11 +156,11 @@ async function compare(
     if (job.crowd) continue; // the command line has no clients
     if (count === 1) push(commandLine, await commandLineMs(job, tools, seconds));
     if (count === 8) {
-      const expected = measured.ours.at(-1)?.perSecond ?? 1;
+      const expected = measured.imagemill.at(-1)?.perSecond ?? 1;
       push(xargs, await xargsPerSecond(job, tools, availableParallelism(), seconds, expected));
     }
   }
-  if (measured.ours.length === 0) return undefined;
+  if (measured.imagemill.length === 0) return undefined;
   const { image, format, side, crowd } = job;
   return {
     ...{ image: image.name, pixels: image.pixels, format, side, crowd, clients: count },

@@ -186,6 +186,8 @@ export interface ToolContext {
   readonly srgbProfile: string;
   /** Absolute paths of the profiles for spaces that are named. */
   readonly namedProfiles: Readonly<Record<NamedSpace, string>>;
+  /** Maximum number of threads of a tool. Defaults to 1. The result is the same for every number. */
+  readonly threads?: number;
 }
 
 export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc';

@@ -125,7 +125,7 @@ describe('the plan', () => {
       expect(cut('right top')).to.include('+32+0 ');
       const add = (position?: ConvertOptions['position']) => box(png, { fit: 'contain', position });
       expect(add()).to.equal(
-        `${FILTER} -resize 100x76! -background none -compose Copy -extent 100x100+0-12 +repage +compose`,
+        `${FILTER} -resize 100x76! -background none -compose Copy -extent 100x100+0-12 +repage -compose Over`,
       );
       expect(add('top')).to.include('-extent 100x100+0+0 ');
       expect(add('left bottom')).to.include('-extent 100x100+0-24 ');
@@ -156,7 +156,7 @@ describe('the plan', () => {
         `${FILTER} -resize 100x100^> -gravity NorthEast -crop 100x100+0+0 +gravity +repage`,
       );
       expect(box(gif, { fit: 'contain' })).to.include(
-        '-resize 100x100> -background none -compose Copy -gravity Center -extent 100x100 +gravity +repage +compose',
+        '-resize 100x100> -background none -compose Copy -gravity Center -extent 100x100 +gravity +repage -compose Over',
       );
       expect(box(gif, { fit: 'fill', enlarge: true })).to.equal(`${FILTER} -resize 100x100!`);
     });
@@ -318,7 +318,7 @@ describe('the plan', () => {
       expect(lines({ type: 'avif' })).to.have.length(1);
     });
 
-    it('on version 6 is decoded by heif-convert first, and of several pictures the primary one is taken', () => {
+    it('on version 6 is decoded by heif-convert, and uses the primary image', () => {
       const one = decodingOf({ type: 'avif' }, SIX);
       expect(one).to.deep.equal({
         step: { tool: 'heif', args: ['in', 'decoded.png'] },
@@ -338,8 +338,8 @@ describe('the plan', () => {
     it('encodes AVIF and JPEG XL with the programs of their libraries, from a PNG without metadata', () => {
       const [convert, encode] = lines({ type: 'jpg' }, { format: 'avif' });
       expect(convert).to.match(/ -strip -depth 8 .* PNG:encode\.png$/);
-      expect(encode).to.match(/^avifenc .* -y 444 .* color:cq-level=20 encode\.png image\.avif$/);
-      expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.75 -e 4 encode\.png image\.jxl$/);
+      expect(encode).to.match(/^avifenc .* -y 444 .* color:cq-level=21 encode\.png image\.avif$/);
+      expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.80 -e 4 encode\.png image\.jxl$/);
     });
 
     it('loses nothing in JPEG XL of quality 100, and keeps 16 bits there and in TIFF', () => {
