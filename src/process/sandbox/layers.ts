@@ -43,8 +43,8 @@ export function noNewPrivsLayer(setpriv: string): SandboxLayer {
 
 /**
  * What every tool reads. Not every system has all of it. {@link ToolToConfine.reads} has what a single tool reads. A file
- * that a tool could do without is listed, too, if it is harmless: since Linux 6.15, each access that Landlock denies makes
- * an audit record, which takes about 0.4 ms (`bench/README.md`).
+ * that a tool could do without is listed, too, if it is harmless: an access that Landlock denies was slower than reading
+ * the file (`bench/README.md`).
  */
 const SHARED = [
   ...['/usr/lib', '/usr/lib64', '/usr/local/lib', '/etc/ld.so.cache', '/etc/alternatives'],
