@@ -9,7 +9,7 @@ export interface Row {
   readonly side?: number | undefined;
   /** Number of requests at a time. */
   readonly clients: number;
-  /** Whether each request came from an address of its own. */
+  /** Whether each request came from a different address. */
   readonly crowd?: boolean | undefined;
   readonly imagemill: readonly Measured[];
   /** Empty if sharp does not support the conversion. */

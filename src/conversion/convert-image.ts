@@ -22,7 +22,6 @@ import type { ConversionInput, ConversionResult } from './types.ts';
 /** What {@link createImageConverter} needs. */
 export interface ImageConverterDeps {
   readonly toolchain: Toolchain;
-  readonly tools: ToolContext;
   readonly limits: ImageLimits;
   readonly runSteps: RunSteps;
 }
@@ -34,7 +33,7 @@ export interface ImageConverter {
    *
    * @throws {ServiceError} if the image exceeds a limit, or if it cannot be converted on this machine
    */
-  prepare(image: ImageInfo, source: ConversionInput, options: ConvertOptions): Plan;
+  prepare(image: ImageInfo, source: ConversionInput, options: ConvertOptions, tools: ToolContext): Plan;
   /** Converts an image. Throws what {@link RunSteps} throws. */
   convertImage(
     image: ImageInfo,
@@ -44,13 +43,8 @@ export interface ImageConverter {
 }
 
 /** Creates the functions that plan and run conversions. */
-export function createImageConverter({
-  toolchain,
-  tools,
-  limits,
-  runSteps,
-}: ImageConverterDeps): ImageConverter {
-  const prepare: ImageConverter['prepare'] = (image, { type, label }, options) => {
+export function createImageConverter({ toolchain, limits, runSteps }: ImageConverterDeps): ImageConverter {
+  const prepare: ImageConverter['prepare'] = (image, { type, label }, options, tools) => {
     checkLimits(image, options, limits, label);
     if (isMisreadByMagick(image, tools))
       throw serviceError('UNSUPPORTED_ENCODING', label, `old-style JPEG in a ${INPUTS[type].label}`);
@@ -72,7 +66,7 @@ export function createImageConverter({
     options: ConvertOptions,
     conversion: RunningConversion,
   ): Promise<ImageInfo> {
-    const decoding = decodingOf(image, tools);
+    const decoding = decodingOf(image, conversion.tools);
     if (!decoding) return image;
     const { source } = conversion;
     await runSteps([decoding.step], options, conversion);
@@ -104,8 +98,8 @@ export function createImageConverter({
     options: ConvertOptions,
     conversion: RunningConversion,
   ): Promise<Omit<ConversionResult, 'queuedMs' | 'convertedMs'>> {
-    const { source } = conversion;
-    const prepared = prepare(image, source, options);
+    const { source, tools } = conversion;
+    const prepared = prepare(image, source, options, tools);
     const printed = { stdout: '', stderr: '' };
     const make = async ({ steps, output }: Plan, attempt: ConvertOptions) => {
       const { stdout, stderr } = await runSteps(steps, attempt, conversion);

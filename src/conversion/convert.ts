@@ -28,6 +28,8 @@ export interface ConvertDeps {
   readonly timeoutMs: number;
   /** Maximum size of a file that a tool writes, in bytes. */
   readonly maxFileBytes: number;
+  /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
+  readonly maxThreads: number;
   /** Called when a conversion has finished. */
   readonly onFinished?: (conversion: ConversionEvent) => void;
 }
@@ -42,11 +44,12 @@ export function createConvert({
   limits,
   timeoutMs,
   maxFileBytes,
+  maxThreads,
   onFinished = () => {},
 }: ConvertDeps): Convert {
-  const tools = { magick: toolchain.magick?.major ?? 7, srgbProfile, namedProfiles } as const;
+  const tools: ToolContext = { magick: toolchain.magick?.major ?? 7, srgbProfile, namedProfiles };
   const runSteps = createStepRunner({ toolchain, run, limits, timeoutMs });
-  const { prepare, convertImage } = createImageConverter({ toolchain, tools, limits, runSteps });
+  const { prepare, convertImage } = createImageConverter({ toolchain, limits, runSteps });
 
   /** @param onStart called when the conversion starts, with its time in the queue in milliseconds */
   async function convertInTurn(
@@ -57,15 +60,20 @@ export function createConvert({
     onStart: (queuedMs: number) => void,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
     const image = await repairAndInspect(source);
-    const prepared = prepare(image, source, options); // reject what cannot be converted before it waits
+    const prepared = prepare(image, source, options, tools); // reject what cannot be converted before it waits
     const job = { image, options, tools, output: prepared.output };
     const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
     const bytes = bytesOnDisk(job, prepared, inputBytes) ?? maxFileBytes;
     return pool.run(
-      async (queuedMs) => {
+      async (queuedMs, idleSlots) => {
         onStart(queuedMs);
         const deadline = performance.now() + timeoutMs;
-        const conversion = { source, signal, deadline, movedOut: new Map<string, string>() };
+        // Recorded commands must not depend on the load of the machine.
+        const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
+        const conversion = {
+          ...{ source, signal, deadline, movedOut: new Map<string, string>() },
+          tools: { ...tools, threads },
+        };
         const result = await inRoom(source, bytes, () => convertImage(image, options, conversion));
         return { ...result, queuedMs };
       },

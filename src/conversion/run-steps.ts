@@ -9,7 +9,7 @@ import { checkLimits, type ImageLimits } from './limits.ts';
 import { assertNotRefused, invalidOutput, toServiceError } from './output/tool-errors.ts';
 import { isNoFile } from './output/verify.ts';
 import { drawSmaller } from './plan/rasterize.ts';
-import type { ConvertOptions, ImageInfo, Step } from './plan/types.ts';
+import type { ConvertOptions, ImageInfo, Step, ToolContext } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
 
 /** Maximum time for rendering an SVG, in milliseconds. An SVG can take any time; real ones take far less than this. */
@@ -29,6 +29,8 @@ export interface StepRunnerDeps {
 /** A conversion whose commands are running. */
 export interface RunningConversion {
   readonly source: ConversionInput;
+  /** The machine, with the number of threads that the conversion may use. */
+  readonly tools: ToolContext;
   readonly signal: AbortSignal;
   /** Time at which the conversion times out, on the clock of `performance.now()`. */
   readonly deadline: number;

@@ -68,7 +68,7 @@ export async function createService({
   };
   try {
     if (config.REDIS_URL !== undefined) {
-      // Loading the Redis client takes 0.3 s of processor time and 5 MB of memory. Most instances do not need it.
+      // Loading the Redis client takes 0.3 s of CPU time and 5 MB of memory. Most instances do not need it.
       const { createSharedStore } = await import('./redis-store.ts');
       sharedStore = await createSharedStore({
         url: config.REDIS_URL,

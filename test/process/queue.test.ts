@@ -32,6 +32,24 @@ describe('conversion queue', () => {
     expect(await Promise.all(results)).to.deep.equal(['a', 'b', 'c', 'd']);
   });
 
+  it('tells a job how many slots are idle when it starts, and none while others wait', async () => {
+    const pool = createQueue({ concurrency: 3, queueLimit: 10 });
+    const idle: number[] = [];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const start = (_waitedMs: number, idleSlots: number) => {
+      idle.push(idleSlots);
+      return promise;
+    };
+    const alone = pool.run(start, { signal });
+    await settled();
+    expect(idle).to.deep.equal([2]);
+    const others = Array.from({ length: 4 }, () => pool.run(start, { signal }));
+    resolve();
+    await Promise.all([alone, ...others]);
+    expect(idle.slice(0, 3)).to.deep.equal([2, 0, 0]);
+    expect(idle.at(-1)).to.be.greaterThan(0);
+  });
+
   it('rejects a job with 503 while the queue is full, and accepts the next one afterwards', async () => {
     const queue = createQueue({ concurrency: 1, queueLimit: 1 });
     const log: string[] = [];

@@ -4,8 +4,10 @@ import sharp from 'sharp';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import type { DecodedImage, Raster } from '../../src/regress/image/image.ts';
 
-/** Returns the scene of the fixtures. */
-export const original = (): Raster => scene();
+const drawn = scene();
+
+/** Returns a copy of the scene of the fixtures. */
+export const original = (): Raster => ({ ...drawn, data: drawn.data.slice() });
 
 /** Recomputes each pixel from its coordinates. */
 export function redrawn(raster: Raster, colour: (x: number, y: number) => readonly number[]): Raster {

@@ -124,7 +124,7 @@ describe('max_bytes', () => {
       const { status, message } = await convert(service.base, photo, { format: 'jpg', max_bytes, quality });
       expect(status).to.equal(400);
       const [, bytes, used] =
-        /^The file cannot have at most \d+ bytes \(max_bytes\): the smallest result has (\d+) bytes, at quality (\d+)\. Set a smaller width or height, choose another format, or allow more bytes\.$/.exec(
+        /^The file cannot be reduced to \d+ bytes \(max_bytes\): the smallest result has (\d+) bytes, at quality (\d+)\. Set a smaller width or height, choose another format, or allow more bytes\.$/.exec(
           message,
         ) ?? [];
       expect(used, message).to.equal(quality === '5' ? '5' : '10');
@@ -166,7 +166,7 @@ describe('max_bytes', () => {
     const { status, body } = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
     expect(status).to.equal(200);
     const errors = (await readZip(body)).at(-1)?.content.toString();
-    expect(errors).to.match(/File 2 \(\\"a\.jpg\\"\) cannot have at most 1500 bytes/);
+    expect(errors).to.match(/File 2 \(\\"a\.jpg\\"\) cannot be reduced to 1500 bytes/);
   });
 
   it('exposes the quality to scripts of other origins', async () => {

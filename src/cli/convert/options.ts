@@ -36,7 +36,7 @@ export interface CliOptions {
   readonly jobs: number | undefined;
 }
 
-/** Without the options that are switches on the command line, which have no value to validate. */
+/** Options of the API, except those that are flags on the command line, which have no value to validate. */
 const schemaFor = (outputs: readonly OutputType[]) => {
   const { strip_metadata: _, enlarge: __, max_bytes: maxBytes, ...fields } = optionFields(outputs);
   const format = outputFormat(outputs).optional();

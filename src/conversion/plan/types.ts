@@ -29,6 +29,8 @@ export interface ImageInfo {
   readonly firstFrame?: Area;
   /** An SVG with a style sheet, which may set another size than the root element. */
   readonly styled?: boolean;
+  /** A JPEG with so many bits per pixel that it has sharp edges: text, a screenshot, dense foliage. */
+  readonly detailed?: boolean;
   /** A PNG that packs so well that it is no photo: a screenshot, a diagram. */
   readonly flat?: boolean;
   /** It has few colours by its kind, so that it must not be made blurred. */
@@ -184,6 +186,8 @@ export interface ToolContext {
   readonly srgbProfile: string;
   /** Absolute paths of the profiles for spaces that are named. */
   readonly namedProfiles: Readonly<Record<NamedSpace, string>>;
+  /** Maximum number of threads of a tool. Defaults to 1. The result is the same for every number. */
+  readonly threads?: number;
 }
 
 export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc';

@@ -49,7 +49,7 @@ export interface SandboxConfig {
   readonly log: Logger;
   /** Folder with the files that the tools need, such as the policy and the seccomp filters. */
   readonly assets: string;
-  /** Other folders that they read. */
+  /** Other folders that the tools can read. */
   readonly readable: readonly string[];
 }
 

@@ -81,7 +81,8 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
   return {
     files: { 'in.png': ONE_PIXEL, 'in.avif': SMALL_AVIF },
     args: [
-      ...['PNG:in.png', '-resize', '20x20!'],
+      // ImageMagick uses threads from 128 rows on.
+      ...['-limit', 'thread', '2', 'PNG:in.png', '-resize', '256x256!', '-resize', '20x20!'],
       ...written.flatMap((coder) => ['-write', `${coder}:made-${coder}`]),
       ...both.map((coder) => `${coder}:made-${coder}`),
       ...[...avif, '-append', 'PNG:out.png'],

@@ -23,7 +23,7 @@ const DECODERS: Readonly<Record<OutputType, Decode>> = {
   avif: decodeWithSharp,
   tiff: decodeWithSharp,
   jxl: async (file) => decodeWithSharp(await jxlToPng(file)),
-  ico: byLargest,
+  ico: decodeIcon,
   pdf: async (file) => withoutMetadata(await renderPages(file)),
 };
 
@@ -36,10 +36,10 @@ export function decode(file: Buffer, type: OutputType): Promise<DecodedImage> {
   return DECODERS[type](file);
 }
 
-/** The largest picture of an icon, which its writer puts first. */
-async function byLargest(file: Buffer): Promise<DecodedImage> {
+/** Decodes the largest image of an icon, which the service writes first. */
+async function decodeIcon(file: Buffer): Promise<DecodedImage> {
   const [first] = readIcon(file);
-  if (!first) throw new Error('an icon without a picture');
+  if (!first) throw new Error('icon without images');
   if ('png' in first) return decodeWithSharp(first.png);
   const { width, height, data } = first.raster;
   return { frames: [first.raster], facts: { width, height, frames: 1, alpha: clearHidden(data) } };
