@@ -17,7 +17,7 @@ import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.
 import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure } from './bench/load.ts';
 import { measureMemory, photos } from './bench/long-runs.ts';
-import { type Comparison, compareThumbnails, formatQuality } from './bench/quality.ts';
+import { type Comparison, compareThumbnails, formatProgress, formatQuality } from './bench/quality.ts';
 import { generatePictures, readPictures } from './bench/quality-images.ts';
 import { type Row, table } from './bench/report.ts';
 import { type Server, startEcho, startService, startSharp } from './bench/servers.ts';
@@ -83,12 +83,10 @@ async function compareQuality(pictures: string | undefined): Promise<void> {
   const config = loadConfig({ PATH: process.env.PATH, TEMP_DIR: folder });
   const engine = await createConversionEngine(config, pino({ level: 'error' }));
   const comparisons: Comparison[] = [];
-  for (const picture of [
-    ...(await generatePictures(folder)),
-    ...(pictures ? await readPictures(pictures) : []),
-  ]) {
-    comparisons.push(...(await compareThumbnails(engine, picture)));
-    process.stderr.write('.');
+  for (const picture of [...(await generatePictures()), ...(pictures ? await readPictures(pictures) : [])]) {
+    const compared = await compareThumbnails(engine, picture);
+    comparisons.push(...compared);
+    console.log(formatProgress(compared));
   }
   await engine.close();
   const version = `ImageMagick ${engine.toolchain.magick?.version}, sharp ${sharpModule.versions.sharp}`;

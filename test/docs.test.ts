@@ -242,7 +242,7 @@ function helpOf(command: readonly string[]): Promise<Help> {
   return help;
 }
 
-const TOP = readdirSync(PROJECT).filter((name) => !['dist', 'node_modules'].includes(name));
+const TOP = readdirSync(PROJECT).filter((name) => !['dist', 'node_modules', 'traces'].includes(name));
 /** Folders of src/. Documents may omit `src/` in front of them. */
 const LAYERS = ['cli', 'conversion', 'files', 'process', 'regress', 'server', 'web'];
 

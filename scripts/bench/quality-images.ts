@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
 import type { InputType } from '../../src/formats.ts';
 import { seeded } from '../stress/random.ts';
-import { makeImages } from './images.ts';
+import { photo, screen } from './images.ts';
 
 /** An image to make thumbnails of. */
 export interface Picture {
@@ -17,26 +17,22 @@ export interface Picture {
 const MIN_SIDE = 400;
 
 /** Generates photos, pages of text, scans, screenshots and drawings, as JPEG and as PNG, with even and odd sides. */
-export async function generatePictures(folder: string): Promise<Picture[]> {
-  const bench = await makeImages(folder);
-  const png = async (name: string): Promise<Sharp> =>
-    sharp(bench.find((image) => image.name === name)?.bytes).removeAlpha();
-  const photo = await png('photo 12 MP');
+export async function generatePictures(): Promise<Picture[]> {
+  const large = await photo(2725, 2225);
   const cut = (left: number, top: number, width: number, height: number): Sharp =>
-    photo.clone().extract({ left, top, width, height });
-  const screen = await png('png screen');
+    large.clone().extract({ left, top, width, height });
+  const screenshot = sharp(screen()).flatten();
   const text = page(1240, 1754, 24);
   const sources: Readonly<Record<string, Sharp>> = {
-    'photo 4000×3000': photo,
-    'photo 2725×2225': cut(100, 50, 2725, 2225),
+    'photo 2725×2225': large,
+    'photo 2000×1500': cut(100, 50, 2000, 1500),
     'photo 1366×1025': cut(900, 800, 1366, 1025),
-    'photo 3 MP': await png('photo 3 MP'),
-    'photo 0.75 MP': await png('photo 0.75 MP'),
+    'photo 1000×750': cut(1500, 1300, 1000, 750),
     page: text,
     'page, large print': page(1653, 2339, 46),
     scan: await scan(text),
-    screenshot: screen,
-    'screenshot 1366×768': screen.clone().extract({ left: 0, top: 0, width: 1366, height: 768 }),
+    screenshot,
+    'screenshot 1366×768': screenshot.clone().extract({ left: 0, top: 0, width: 1366, height: 768 }),
     drawing: drawing(1600, 1200),
     'drawing 1001×801': drawing(1001, 801),
     'technical drawing': technicalDrawing(2000, 1400),

@@ -92,6 +92,13 @@ async function resizeByPillow(whole: Raster, sizes: readonly Size[]): Promise<Ra
   });
 }
 
+/** Formats the worst thumbnail of one picture by each program, as one line. */
+export function formatProgress(comparisons: readonly Comparison[]): string {
+  const worst = (program: 'ours' | 'sharp'): string =>
+    formatPsnr(Math.min(...comparisons.map((one) => one[program].psnr)));
+  return `${comparisons[0]?.name}: ${worst('ours')}, sharp ${worst('sharp')}`;
+}
+
 /** Formats the comparisons as Markdown: a table of both programs, and the worst thumbnails of the service. */
 export function formatQuality(comparisons: readonly Comparison[]): string {
   const pictures = new Set(comparisons.map(({ name }) => name)).size;

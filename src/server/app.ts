@@ -46,24 +46,9 @@ const ROUTES = [
 /** A proxy blocks a path by its exact spelling, so no other spelling may reach the same route. */
 const ROUTING = { caseSensitive: true, strict: true };
 
-type Settings = Pick<
-  Config,
-  | 'CONVERT_TIMEOUT_MS'
-  | 'CORS_ORIGIN'
-  | 'MAX_BATCH_FILES'
-  | 'MAX_FILE_BYTES'
-  | 'MAX_FRAMES'
-  | 'MAX_PIXELS'
-  | 'MAX_TOTAL_PIXELS'
-  | 'RATE_LIMIT_PER_MINUTE'
-  | 'SUPPORT_EMAIL'
-  | 'TRUST_PROXY'
-  | 'UPLOAD_TIMEOUT_MS'
->;
-
 /** Everything that the app is created from. */
 export interface AppDeps {
-  readonly config: Settings;
+  readonly config: Config;
   readonly version: string;
   readonly log: Logger;
   readonly capabilities: Capabilities;

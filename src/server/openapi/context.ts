@@ -8,19 +8,7 @@ export interface ApiContext {
   /** Formats that this machine can read and write. */
   readonly inputs: readonly InputType[];
   readonly outputs: readonly OutputType[];
-  readonly config: Pick<
-    Config,
-    | 'CONVERT_TIMEOUT_MS'
-    | 'CORS_ORIGIN'
-    | 'MAX_BATCH_FILES'
-    | 'MAX_FILE_BYTES'
-    | 'MAX_FRAMES'
-    | 'MAX_PIXELS'
-    | 'MAX_TOTAL_PIXELS'
-    | 'RATE_LIMIT_PER_MINUTE'
-    | 'SUPPORT_EMAIL'
-    | 'UPLOAD_TIMEOUT_MS'
-  >;
+  readonly config: Config;
 }
 
 /** A part of the document. */
