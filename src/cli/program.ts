@@ -42,6 +42,9 @@ Examples:
 
 Exit status: 0 it can serve, with warnings or without; 2 it cannot.`;
 
+/** Collects the values of an option that may be repeated. */
+const collect = (value: string, earlier: readonly string[] = []): readonly string[] => [...earlier, value];
+
 /**
  * Parses the arguments and runs the command.
  *
@@ -90,6 +93,13 @@ export async function runProgram(args: readonly string[], context: CliContext): 
     .option('--force', 'replace files that exist')
     .option('--quiet', 'say nothing but what went wrong')
     .option('--json', 'one JSON object a line and file')
+    .option('--report <file>', 'write a table of all files, as CSV')
+    .option('--update', 'convert only what is new or has changed since the last run with --update')
+    .option('--delete', 'delete results whose source is gone; implies --update')
+    .option('--yes', 'let --delete ask no question')
+    .option('--watch', 'go on with files that arrive in the folders; implies --update')
+    .option('--shard <I/N>', 'convert the I-th of N equal parts, the same on every machine')
+    .option('--url <address>', 'send the files to this instance; may be repeated', collect)
     .addHelpText('after', CONVERT_HELP)
     .action(async (inputs: string[], flags: Flags) => {
       const { convert } = await import('./convert.ts');

@@ -18,6 +18,12 @@ const MESSAGES = {
   OUTPUT_EXISTS: (file: string) => `${file} exists already: --force replaces it.`,
   OUTPUT_IS_INPUT: (file: string) => `${file} is another of the inputs, and is not replaced.`,
   OUTPUT_UNWRITABLE: (file: string, why: string) => `${file} cannot be written: ${why}.`,
+  OUTPUT_UNDELETABLE: (file: string, why: string) => `${file} cannot be deleted: ${why}.`,
+  OUTPUT_FULL: (file: string) => `${file} cannot be written: the disk is full.`,
+  SAME_RESULT: (file: string, other: string, result: string) =>
+    `${file} and ${other} would both become ${result}: rename one of them.`,
+  NAME_NOT_UTF8: (file: string) => `${file}: the name is not valid UTF-8. Rename it, for example with convmv.`,
+  SOURCE_CHANGED: (file: string) => `${file} changed while it was read. Convert it again when it is complete.`,
 } as const;
 
 /** Reports a file that cannot be read or written. */
@@ -68,8 +74,10 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
   PAIR_UNAVAILABLE: '"imagemill doctor" says what is missing.',
 };
 
-/** Error codes for a full disk or an exceeded quota (errno(3)). */
-const DISK_FULL_CODES = ['ENOSPC', 'EDQUOT'];
+/** Returns whether an error means a full disk or an exceeded quota (errno(3)). */
+export function isDiskFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
+}
 
 /**
  * Converts an error of a conversion to its code and message.
@@ -82,7 +90,7 @@ export function toFileError(error: unknown, file: string): FileErrorCode {
     const { code, message } = error;
     return { code, message: CLI_MESSAGES[code] ?? [message, HINTS[code]].filter(Boolean).join(' ') };
   }
-  const { code = '', message } = error as NodeJS.ErrnoException;
-  if (DISK_FULL_CODES.includes(code)) return { code: 'DISK_FULL', message: CLI_MESSAGES.DISK_FULL as string };
+  const { message } = error as NodeJS.ErrnoException;
+  if (isDiskFull(error)) return { code: 'DISK_FULL', message: CLI_MESSAGES.DISK_FULL as string };
   return { code: 'INTERNAL', message: `${file}: something went wrong that should not: ${message}` };
 }

@@ -22,6 +22,13 @@ export interface Flags {
   readonly force?: boolean;
   readonly quiet?: boolean;
   readonly json?: boolean;
+  readonly update?: boolean;
+  readonly delete?: boolean;
+  readonly yes?: boolean;
+  readonly watch?: boolean;
+  readonly shard?: string;
+  readonly url?: readonly string[];
+  readonly report?: string;
 }
 
 /** Validated options. */
@@ -56,4 +63,13 @@ export function parseOptions(flags: Flags): CliOptions {
       .message;
   });
   throw new CliError(lines.join('\n'), 2);
+}
+
+/** Returns the options as form fields of the API. */
+export function toFormFields(flags: Flags, format: OutputType): [string, string][] {
+  const given = Object.keys(OPTION_FIELDS).flatMap((name): [string, string][] => {
+    const flag = name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as keyof Flags;
+    return flags[flag] === undefined ? [] : [[name, String(flags[flag])]];
+  });
+  return [...given, ['output_format', format], ['strip_metadata', String(!flags.keepMetadata)]];
 }
