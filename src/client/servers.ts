@@ -21,7 +21,9 @@ export interface Server {
 /** The instances that share the requests. */
 export interface Servers {
   /** Returns the instance for the next request, or the time in ms after which to ask again. */
-  next(): { readonly server: Server; readonly waitMs?: never } | { readonly server?: never; readonly waitMs: number };
+  next():
+    | { readonly server: Server; readonly waitMs?: never }
+    | { readonly server?: never; readonly waitMs: number };
 }
 
 interface State extends Server {

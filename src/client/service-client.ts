@@ -84,7 +84,11 @@ export async function createServiceClient(
   return {
     instances,
     convert: (request, receive, signal) =>
-      convertOne(servers, request, receive, { signal, maxFailures, maxBusy: MAX_BUSY_RESPONSES * bases.length }),
+      convertOne(servers, request, receive, {
+        signal,
+        maxFailures,
+        maxBusy: MAX_BUSY_RESPONSES * bases.length,
+      }),
     isAlive: () =>
       Promise.any(bases.map(fetchVersion)).then(
         () => true,
@@ -158,7 +162,10 @@ async function nextServer(servers: Servers, signal: AbortSignal): Promise<Server
   }
 }
 
-type Outcome<T> = Received<T> | (Refusal & { readonly retryAfter?: number | undefined }) | { readonly failure: unknown };
+type Outcome<T> =
+  | Received<T>
+  | (Refusal & { readonly retryAfter?: number | undefined })
+  | { readonly failure: unknown };
 
 /** Sends one request. A failed connection is an outcome; see {@link ServiceClient.convert} for the errors. */
 async function send<T>(

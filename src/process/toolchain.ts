@@ -75,7 +75,9 @@ export async function fingerprintTools({ path, magickBin, rsvgBin }: ToolSearch)
     const { size, mtimeMs } = await stat(program.path);
     return `${program.path} ${size} ${mtimeMs}`;
   });
-  return createHash('sha256').update((await Promise.all(lines)).join('\n')).digest('hex');
+  return createHash('sha256')
+    .update((await Promise.all(lines)).join('\n'))
+    .digest('hex');
 }
 
 /** Finds the tools, and their versions. A tool that is missing or does not respond is `undefined`. */

@@ -46,7 +46,10 @@ describe('imagemill convert --update', function () {
     await utimes(join(folder.path, 'photos/a.jpg'), new Date(), new Date(1e12));
     await rm(join(folder.path, 'out/b.webp'));
     const { lines } = await update();
-    const converted = lines.slice(0, -1).map((line) => JSON.parse(line)).filter(({ upToDate }) => !upToDate);
+    const converted = lines
+      .slice(0, -1)
+      .map((line) => JSON.parse(line))
+      .filter(({ upToDate }) => !upToDate);
     expect(converted.map(({ input }) => input).sort()).to.deep.equal([
       ...['photos/a.jpg', 'photos/b.jpg', 'photos/d.png'],
     ]);
@@ -162,7 +165,12 @@ describe('imagemill convert --update', function () {
     const { status, stdout } = spawnSync(
       'sh',
       [...limited, 'convert', 'photos', '-o', 'out', '--update', '--json'],
-      { cwd: folder.path, env: { PATH: process.env.PATH, TEMP_DIR: folder.temp }, encoding: 'utf8', maxBuffer: 2 ** 25 },
+      {
+        cwd: folder.path,
+        env: { PATH: process.env.PATH, TEMP_DIR: folder.temp },
+        encoding: 'utf8',
+        maxBuffer: 2 ** 25,
+      },
     );
     expect(status).to.equal(0);
     expect(summaryOf(stdout.trimEnd().split('\n'))).to.include({ converted: 0, upToDate: 10_000 });
@@ -228,7 +236,10 @@ describe('imagemill convert --delete', function () {
       ['2024/b.webp', '2025/c.webp', 'a.webp', 'd.webp'],
     ]);
     const yes = await runOnTerminal(command, folder.path, 'y\n');
-    expect([yes.status, await folder.files('out')]).to.deep.equal([0, ['2024/b.webp', '2025/c.webp', 'd.webp']]);
+    expect([yes.status, await folder.files('out')]).to.deep.equal([
+      0,
+      ['2024/b.webp', '2025/c.webp', 'd.webp'],
+    ]);
   });
 
   it('needs --yes without a terminal', async () => {

@@ -58,6 +58,9 @@ export async function assertUsable(
   const own = roots.find(({ real }) => real === output);
   if (own) {
     const why = 'its results would be the sources of the next run';
-    throw new CliError(`${own.path} is also the output folder: ${why}. Choose another -o, or one inside it.`, 2);
+    throw new CliError(
+      `${own.path} is also the output folder: ${why}. Choose another -o, or one inside it.`,
+      2,
+    );
   }
 }

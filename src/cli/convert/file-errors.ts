@@ -22,8 +22,10 @@ const MESSAGES = {
   OUTPUT_FULL: (file: string) => `${file} cannot be written: the disk is full.`,
   SAME_RESULT: (file: string, other: string, result: string) =>
     `${file} and ${other} would both become ${result}: rename one of them.`,
-  NAME_NOT_UTF8: (file: string) => `${file}: the name is not valid UTF-8. Rename it, for example with convmv.`,
-  SOURCE_CHANGED: (file: string) => `${file} changed while it was read. Convert it again when it is complete.`,
+  NAME_NOT_UTF8: (file: string) =>
+    `${file}: the name is not valid UTF-8. Rename it, for example with convmv.`,
+  SOURCE_CHANGED: (file: string) =>
+    `${file} changed while it was read. Convert it again when it is complete.`,
 } as const;
 
 /** Reports a file that cannot be read or written. */

@@ -47,7 +47,8 @@ export async function* imagesIn(folder: string, options: WalkOptions): AsyncGene
     } else {
       const found = entry.kind === 'link' ? await followLink(path) : await isImage(path);
       if (typeof found === 'object') yield found;
-      else if (found) yield { path, within, ...(rivals.has(entry.name) && { rivals: rivals.get(entry.name) ?? [] }) };
+      else if (found)
+        yield { path, within, ...(rivals.has(entry.name) && { rivals: rivals.get(entry.name) ?? [] }) };
     }
   }
   rivals.clear();
@@ -113,10 +114,15 @@ async function followLink(path: string): Promise<boolean | Input> {
   const info = await stat(path).catch((error: Error) => error);
   if (info instanceof Error) {
     // A broken link, or one in a circle.
-    return EXTENSIONS.test(path) && { path, error: fileErrorFrom(info, 'UNREADABLE', path, systemReason(info)) };
+    return (
+      EXTENSIONS.test(path) && { path, error: fileErrorFrom(info, 'UNREADABLE', path, systemReason(info)) }
+    );
   }
   if (info.isDirectory())
-    return { path, notice: `${path} is a link to a folder and is not followed. To convert it, name it as an input.` };
+    return {
+      path,
+      notice: `${path} is a link to a folder and is not followed. To convert it, name it as an input.`,
+    };
   return info.isFile() && isImage(path);
 }
 

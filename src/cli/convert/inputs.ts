@@ -180,7 +180,6 @@ async function isInOutput(
   isOutput: (folder: string) => Promise<boolean>,
 ): Promise<boolean> {
   const names = relative(root, dirname(path)).split('/').filter(Boolean);
-  for (const count of names.keys())
-    if (await isOutput(join(root, ...names.slice(0, count + 1)))) return true;
+  for (const count of names.keys()) if (await isOutput(join(root, ...names.slice(0, count + 1)))) return true;
   return false;
 }

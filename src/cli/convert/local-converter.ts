@@ -47,7 +47,9 @@ export async function createLocalConverter(
 }
 
 function versionsOf({ toolchain }: ConversionEngine): string {
-  const versions = Object.entries(toolchain).flatMap(([name, tool]) => (tool ? `${name} ${tool.version}` : []));
+  const versions = Object.entries(toolchain).flatMap(([name, tool]) =>
+    tool ? `${name} ${tool.version}` : [],
+  );
   return versions.sort().join(', ');
 }
 
@@ -79,7 +81,14 @@ async function convertOne(
       const result = await engine.convert({ folder, room, type, label, client: CLIENT }, options, signal);
       signal.throwIfAborted();
       const { path, bytes, convertedMs, notes } = result;
-      await use({ path, source: before, bytesBefore: length, bytesAfter: bytes, ms: Math.round(convertedMs), notes });
+      await use({
+        path,
+        source: before,
+        bytesBefore: length,
+        bytesAfter: bytes,
+        ms: Math.round(convertedMs),
+        notes,
+      });
     });
   } finally {
     stream.destroy();

@@ -40,8 +40,7 @@ export async function convertInputs(options: PassOptions): Promise<void> {
 /** Converts what arrives, until the signal aborts. */
 async function convertChanges(options: PassOptions, watcher: Watcher): Promise<void> {
   const { inputs, run } = options;
-  const search = (): Promise<void> =>
-    searchAll(options, watcher.complete(inputs.find(watcher.addFolder)));
+  const search = (): Promise<void> => searchAll(options, watcher.complete(inputs.find(watcher.addFolder)));
   await search();
   for (;;) {
     const changes = await watcher.changes(run.signal);

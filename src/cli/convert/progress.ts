@@ -47,7 +47,9 @@ export function createProgress(
     drawnAt = now();
     const [oldest = ''] = running;
     const parts = [formatCount(ended, total), formatRate(rate.perSecond(), ended, total)];
-    const line = [...parts, sanitizeForDisplay(oldest, MAX_NAME_LENGTH)].filter((part) => part !== '').join(' ');
+    const line = [...parts, sanitizeForDisplay(oldest, MAX_NAME_LENGTH)]
+      .filter((part) => part !== '')
+      .join(' ');
     stream.write(`${CLEAR_LINE}${line.slice(0, (stream.columns || 80) - 1)}`);
   };
   const drawSoon = (): void => {

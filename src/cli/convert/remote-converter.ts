@@ -78,7 +78,11 @@ async function storeStdin(path: string, signal: AbortSignal): Promise<string> {
 /** Instances call every file "The file". */
 function toFileError({ status, message }: { status: number; message: string }, input: string): FileError {
   const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
-  return new FileError(`HTTP_${status}`, message.replace(/^The file\b/, () => label), undefined);
+  return new FileError(
+    `HTTP_${status}`,
+    message.replace(/^The file\b/, () => label),
+    undefined,
+  );
 }
 
 /** A file fails if an instance answers and still does not take it. If none answers, no other file can succeed either. */

@@ -81,20 +81,19 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   const own = new Map<string, IndexEntry | Mark>();
   const others = new Map<string, IndexEntry | Mark>();
   let lines = 0;
-  for (const file of await readdir(folder)) {
-    if (!/^index.*\.jsonl$/.test(file)) continue;
-    const records = file === name ? own : others;
-    for await (const line of readLines(join(folder, file))) {
-      if (file === name) lines += 1;
-      if ('tools' in line) makers.set(line.tools, line.maker);
-      else {
-        const { result, ...record } = line;
-        const known = records.get(result);
-        if (file === name || !known || known.made <= record.made) records.set(result, record);
-      }
-    }
+  for await (const line of readLines(path)) {
+    lines += 1;
+    addLine(line, own, makers);
   }
-  if (lines - own.size > Math.max(MIN_SUPERSEDED, own.size)) await rewrite(path, join(temporary, name), linesOf(own, others, makers));
+  for (const file of await readdir(folder)) {
+    if (file === name || !/^index.*\.jsonl$/.test(file)) continue;
+    const records = new Map<string, IndexEntry | Mark>();
+    for await (const line of readLines(join(folder, file))) addLine(line, records, makers);
+    for (const [result, record] of records)
+      if (!((others.get(result)?.made ?? 0) > record.made)) others.set(result, record);
+  }
+  if (lines - own.size > Math.max(MIN_SUPERSEDED, own.size))
+    await rewrite(path, join(temporary, name), linesOf(own, others, makers));
 
   const append = (line: Line): Promise<void> =>
     // The line break comes first, so that a line that was cut off by a crash or a full disk does not spoil this one.
@@ -138,9 +137,22 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   };
 }
 
+/** Adds what a line records. In one file, later lines supersede earlier ones. */
+function addLine(line: Line, records: Map<string, IndexEntry | Mark>, makers: Map<string, string>): void {
+  if ('tools' in line) {
+    makers.set(line.tools, line.maker);
+  } else {
+    const { result, ...record } = line;
+    records.set(result, record);
+  }
+}
+
 /** Yields the complete lines of a file; none if there is no such file. */
 async function* readLines(path: string): AsyncGenerator<Line> {
-  const file = await open(path);
+  const file = await open(path).catch((error) => {
+    if (error.code !== 'ENOENT') throw error;
+  });
+  if (!file) return;
   for await (const text of file.readLines()) {
     const line = parseLine(text);
     if (line) yield line;

@@ -22,7 +22,10 @@ const MAX_SHARDS = 10_000;
 export function parseShard(text: string): Shard {
   const [, number = 0, count = 0] = (/^(\d{1,5})\/(\d{1,5})$/.exec(text) ?? []).map(Number);
   if (count < 1 || count > MAX_SHARDS)
-    throw new CliError(`Invalid --shard "${text}": expected I/N, such as 1/4, with N up to ${MAX_SHARDS}.`, 2);
+    throw new CliError(
+      `Invalid --shard "${text}": expected I/N, such as 1/4, with N up to ${MAX_SHARDS}.`,
+      2,
+    );
   if (number < 1 || number > count)
     throw new CliError(`--shard ${text} is out of range: the parts are numbered 1 to ${count}.`, 2);
   return { number, count, includes: (key) => hash(key) % count === number - 1 };

@@ -93,7 +93,11 @@ export async function* planOutputs(
   for await (const input of found) {
     if (!('within' in input)) {
       const isOwn = !shard || shard.includes(input.path);
-      if (isOwn) yield { input: input.path, ...('error' in input ? { error: input.error } : { notice: input.notice }) };
+      if (isOwn)
+        yield {
+          input: input.path,
+          ...('error' in input ? { error: input.error } : { notice: input.notice }),
+        };
       continue;
     }
     const { path, within } = input;

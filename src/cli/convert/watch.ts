@@ -73,7 +73,8 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
       watchers.set(folder, watcher);
     } catch {
       // Too many folders for the system, or a folder that is gone or forbidden.
-      if (!isLimited) notice(`Changes in ${folder} are found only once a minute (see fs.inotify.max_user_watches).`);
+      if (!isLimited)
+        notice(`Changes in ${folder} are found only once a minute (see fs.inotify.max_user_watches).`);
       isLimited = true;
     }
   };
@@ -127,7 +128,8 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
         }
         const info = await stat(input.path).catch(() => undefined);
         if (info && failures.get(input.path) === stateOf(info)) continue;
-        if (info && Date.now() - info.mtimeMs < SETTLE_MS) changed(input.path, rootOf(input.path, input.within));
+        if (info && Date.now() - info.mtimeMs < SETTLE_MS)
+          changed(input.path, rootOf(input.path, input.within));
         else yield input;
       }
     },
