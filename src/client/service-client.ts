@@ -24,13 +24,13 @@ export interface ConversionRequest {
 }
 
 /** A failed conversion: status and message of the response. */
-export interface Refusal {
+interface Refusal {
   readonly status: number;
   readonly message: string;
 }
 
 /** A successful conversion. */
-export interface Received<T> {
+interface Received<T> {
   readonly received: T;
   /** Conversion time in ms, without the time in the queue. */
   readonly ms: number;

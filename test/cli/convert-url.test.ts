@@ -159,7 +159,7 @@ describe('imagemill convert --url', function () {
       await instance.base();
       return instance;
     };
-    const instances = [];
+    const instances: ServiceProcess[] = [];
     for (const port of ports) instances.push(await start(port));
     const nginx: Daemon = await startNginx(
       nginxPort,

@@ -4,7 +4,7 @@ import { CliError } from '../context.ts';
 import { systemReason } from './file-errors.ts';
 
 /** A row of the report. Missing values are empty cells. */
-export interface ReportRow {
+interface ReportRow {
   readonly input: string;
   readonly output?: string;
   readonly status: 'converted' | 'up to date' | 'failed' | 'deleted';

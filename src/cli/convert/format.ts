@@ -3,7 +3,7 @@
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 
 /** Formats a number of bytes with two or three significant digits, in units of 1000. */
-export function formatSize(bytes: number): string {
+function formatSize(bytes: number): string {
   const power = Math.min(UNITS.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
   const value = bytes / 1000 ** power;
   return `${value.toFixed(power > 0 && value < 9.95 ? 1 : 0)} ${UNITS[power]}`;

@@ -21,7 +21,7 @@ export interface InputError {
 }
 
 /** Something that is skipped on purpose, and that the user should know about. */
-export interface Skipped {
+interface Skipped {
   readonly path: string;
   readonly notice: string;
 }

@@ -79,8 +79,7 @@ export function isResult(
   result: (SourceState & { isFile(): boolean }) | undefined,
 ): boolean {
   return (
-    result !== undefined &&
-    result.isFile() &&
+    result?.isFile() === true &&
     result.size === entry.bytes &&
     Math.abs(result.mtimeMs - entry.made) <= TIME_TOLERANCE_MS
   );

@@ -8,7 +8,7 @@ import { createProgress } from './progress.ts';
 import type { Job } from './targets.ts';
 
 /** The result of one conversion. */
-export type Done = Omit<Conversion, 'path' | 'source'>;
+type Done = Omit<Conversion, 'path' | 'source'>;
 
 /** Prints one line per file, and a summary. */
 export interface Report {
