@@ -22,10 +22,14 @@ Examples:
   $ imagemill convert photos -o small/ --quality 70       # keeps sub-folders
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
+  $ imagemill convert photos -o small --update            # only what changed
+  $ imagemill convert photos -o small --update --shard 2/4
+  $ imagemill convert photos -o small --update --url http://mill:3000 -j 16
 
 In folders and patterns, files that are no images are passed over. Of several
-results with the same name the second gets " (2)". Without --force no file is
-replaced.
+results with the same name the second gets " (2)"; with --update and --shard
+none is converted. Without --force no file is replaced, unless the index that
+--update keeps in the output folder has it.
 
 Exit status: 0 all were converted; 1 some were not; 2 nothing could be tried
 (wrong arguments or settings, no tools); 130 or 143 ended by Ctrl-C or SIGTERM.`;

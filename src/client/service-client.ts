@@ -177,7 +177,8 @@ async function send<T>(
   const form = new FormData();
   for (const [field, value] of fields) form.append(field, value);
   form.append('file', await openAsBlob(path), name);
-  const signal = AbortSignal.any([AbortSignal.timeout(RESPONSE_TIMEOUT_MS), cancel]);
+  const limit = limitTime(cancel, RESPONSE_TIMEOUT_MS);
+  const { signal } = limit;
   const release = server.acquire();
   try {
     const response = await fetch(`${server.base}/convert`, { method: 'POST', body: form, signal });
@@ -194,7 +195,26 @@ async function send<T>(
     return { failure: error };
   } finally {
     release();
+    limit.clear();
   }
+}
+
+/**
+ * Creates a signal that aborts after a time, or with another signal. `AbortSignal.timeout` would keep a timer for each
+ * request until its time is over, also after the response.
+ */
+function limitTime(cancel: AbortSignal, ms: number): { readonly signal: AbortSignal; clear(): void } {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort(cancel.reason);
+  const timer = setTimeout(() => controller.abort(new Error(`no response in ${ms / 1000} s`)), ms);
+  cancel.addEventListener('abort', abort, { once: true });
+  return {
+    signal: controller.signal,
+    clear() {
+      clearTimeout(timer);
+      cancel.removeEventListener('abort', abort);
+    },
+  };
 }
 
 function parseResultHeaders(headers: Headers): { readonly ms: number; readonly notes: readonly string[] } {

@@ -91,13 +91,13 @@ export async function* planOutputs(
   let folder = '';
 
   for await (const input of found) {
-    if (!('within' in input)) {
-      const isOwn = !shard || shard.includes(input.path);
-      if (isOwn)
-        yield {
-          input: input.path,
-          ...('error' in input ? { error: input.error } : { notice: input.notice }),
-        };
+    if ('error' in input) {
+      // Every shard reports it. Otherwise the others would seem to be complete.
+      yield { input: input.path, error: input.error };
+      continue;
+    }
+    if ('notice' in input) {
+      yield { input: input.path, notice: input.notice };
       continue;
     }
     const { path, within } = input;
