@@ -10,7 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { cpuMsOf } from '../bench/process-tree.ts';
 import { startService } from '../bench/servers.ts';
 import { seeded } from '../stress/random.ts';
-import { percentile, type SimulationResult, simulate } from './simulate.ts';
+import { percentile, type SimulationOptions, type SimulationResult, simulate } from './simulate.ts';
 
 const INSTANCES = 3;
 /** Conversions that may wait in each instance. */
@@ -20,6 +20,8 @@ const BURSTS = { factor: 4, everyS: 15, lengthS: 2 };
 const WARM_UP = 30;
 
 interface Sample {
+  /** Time of the request, in ms on the clock of `performance`. */
+  readonly atMs: number;
   readonly status: number;
   readonly queueMs: number;
   readonly convertMs: number;
@@ -58,17 +60,31 @@ export async function checkSimulation(seconds: number, load: number): Promise<vo
       refused: 1 - done.length / samples.length,
       utilization: (average(serviceMs) * rate) / 1000 / INSTANCES,
     };
-    const simulated = simulate({
+    const options: SimulationOptions = {
       ...{ instances: INSTANCES, processors: 1, queueLimit: QUEUE_LIMIT, tries: 3, balance: 'round-robin' },
       ...{ perSecond: rate, bursts: BURSTS, serviceMs, requests: 500_000, seed: 2 },
-    });
-    console.log(`${samples.length} requests, ${rate.toFixed(1)} per second, service ${average(serviceMs).toFixed(1)} ms`);
-    for (const [name, result] of Object.entries({ measured, simulated })) console.log(name, format(result));
+    };
+    const replayed = simulate({ ...options, trace: toTrace(samples) });
+    const simulated = simulate(options);
+    console.log(
+      `${samples.length} requests, ${rate.toFixed(1)} per second, service ${average(serviceMs).toFixed(1)} ms`,
+    );
+    for (const [name, result] of Object.entries({ measured, replayed, simulated }))
+      console.log(name, format(result));
     console.log(`nginx: ${proxyMs.toFixed(2)} ms of processor time per request of ${photo.length} bytes`);
   } finally {
     for (const instance of instances) instance.end();
     proxy.end();
   }
+}
+
+/** Returns the arrivals with their service times. A refused request has that of the one before. */
+function toTrace(samples: readonly Sample[]): { atMs: number; serviceMs: number }[] {
+  let serviceMs = 0;
+  return samples.map(({ atMs, status, convertMs }) => {
+    if (status === 200) serviceMs = convertMs;
+    return { atMs: atMs - (samples[0]?.atMs ?? 0), serviceMs };
+  });
 }
 
 /** Sends requests at random times, whether earlier ones have ended or not. */
@@ -101,13 +117,15 @@ async function sendPoisson(
 }
 
 async function convert(port: number, photo: Buffer): Promise<Sample> {
+  const atMs = performance.now();
   const body = new FormData();
   body.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
   const response = await fetch(`http://127.0.0.1:${port}/api/v1/convert`, { method: 'POST', body });
   await response.arrayBuffer();
   const timing = response.headers.get('server-timing') ?? '';
-  const duration = (name: string): number => Number(new RegExp(`${name};dur=([\\d.]+)`).exec(timing)?.[1] ?? 0);
-  return { status: response.status, queueMs: duration('queue'), convertMs: duration('convert') };
+  const duration = (name: string): number =>
+    Number(new RegExp(`${name};dur=([\\d.]+)`).exec(timing)?.[1] ?? 0);
+  return { atMs, status: response.status, queueMs: duration('queue'), convertMs: duration('convert') };
 }
 
 /** Starts nginx with the proxy settings of docker/nginx.conf that matter here. */

@@ -24,7 +24,12 @@ const CLIENTS = '8';
  */
 export function parseServiceTimes(report: string): ServiceTime[] {
   const table = report.split('\n').filter((line) => line.startsWith('| '));
-  const [head = [], , ...rows] = table.map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()));
+  const [head = [], , ...rows] = table.map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
   const column = (name: string): number => {
     const at = head.indexOf(name);
     if (at < 0) throw new Error(`the report has no column "${name}"`);

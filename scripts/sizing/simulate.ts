@@ -18,12 +18,16 @@ export interface SimulationOptions {
   /** Mean arrivals per second. */
   readonly perSecond: number;
   /** Bursts: for a time, the rate is a multiple of the rate outside of bursts. */
-  readonly bursts?: { readonly factor: number; readonly everyS: number; readonly lengthS: number } | undefined;
+  readonly bursts?:
+    | { readonly factor: number; readonly everyS: number; readonly lengthS: number }
+    | undefined;
   /** Service times to draw from, in ms. */
   readonly serviceMs: readonly number[];
   /** Number of requests. */
   readonly requests: number;
   readonly seed: number;
+  /** Recorded requests in order, to replay instead of drawing arrivals and service times. */
+  readonly trace?: readonly { readonly atMs: number; readonly serviceMs: number }[] | undefined;
 }
 
 /** What the clients experience. */
@@ -50,20 +54,24 @@ interface Instance {
 
 /** Runs the simulation. */
 export function simulate(options: SimulationOptions): SimulationResult {
-  const { processors, queueLimit, tries, serviceMs, requests } = options;
+  const { processors, queueLimit, tries, serviceMs, trace } = options;
+  const requests = trace?.length ?? options.requests;
   const random = seeded(options.seed);
-  const instances = Array.from({ length: options.instances }, (): Instance => ({
-    free: new Array<number>(processors).fill(0),
-    starts: [],
-    head: 0,
-    ends: [],
-  }));
+  const instances = Array.from(
+    { length: options.instances },
+    (): Instance => ({
+      free: new Array<number>(processors).fill(0),
+      starts: [],
+      head: 0,
+      ends: [],
+    }),
+  );
   const nextArrival = createArrivals(options, random);
   const waits: number[] = [];
   let [refused, worked, now, turn] = [0, 0, 0, 0];
 
   for (let request = 0; request < requests; request += 1) {
-    now = nextArrival();
+    now = trace?.[request]?.atMs ?? nextArrival();
     let accepted: Instance | undefined;
     for (let attempt = 0; attempt < Math.min(tries, instances.length) && !accepted; attempt += 1) {
       const instance = select(instances, options.balance, turn, now, random);
@@ -75,7 +83,7 @@ export function simulate(options: SimulationOptions): SimulationResult {
       continue;
     }
     const start = Math.max(now, pop(accepted.free));
-    const service = random.pick(serviceMs);
+    const service = trace?.[request]?.serviceMs ?? random.pick(serviceMs);
     push(accepted.free, start + service);
     if (options.balance === 'least-connections') push(accepted.ends, start + service);
     if (start > now) accepted.starts.push(start);

@@ -30,7 +30,10 @@ const LOADS = [0.5, 0.7, 0.9, 1.1];
 const BURSTS = { factor: 5, everyS: 30, lengthS: 2 };
 
 /** Creates the tables by name. */
-export function tables(times: readonly ServiceTime[]): { readonly conversions: string; readonly mixes: string } {
+export function tables(times: readonly ServiceTime[]): {
+  readonly conversions: string;
+  readonly mixes: string;
+} {
   return { conversions: conversionsTable(times), mixes: mixesTable(times) };
 }
 
@@ -57,7 +60,13 @@ function mixesTable(times: readonly ServiceTime[]): string {
   const rows = Object.entries(MIXES).map(([name, select]) => {
     const cpu = times.filter(select).map(({ cpuMs }) => cpuMs);
     const mean = cpu.reduce((sum, ms) => sum + ms, 0) / cpu.length;
-    return [name, String(cpu.length), Math.min(...cpu).toFixed(0), mean.toFixed(0), Math.max(...cpu).toFixed(0)];
+    return [
+      name,
+      String(cpu.length),
+      Math.min(...cpu).toFixed(0),
+      mean.toFixed(0),
+      Math.max(...cpu).toFixed(0),
+    ];
   });
   return markdown(['Mix', 'Kinds', 'Least, ms', 'Mean, ms', 'Most, ms'], rows);
 }
@@ -110,5 +119,9 @@ const formatMs = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `
 
 function markdown(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
-  return [line(head), `|${head.map((_, at) => (at === 0 ? '---|' : '--:|')).join('')}`, ...rows.map(line)].join('\n');
+  return [
+    line(head),
+    `|${head.map((_, at) => (at === 0 ? '---|' : '--:|')).join('')}`,
+    ...rows.map(line),
+  ].join('\n');
 }

@@ -43,6 +43,7 @@ Examples:
   $ imagemill doctor
   $ MAGICK_BIN=/opt/magick imagemill doctor
   $ imagemill doctor --json
+  $ imagemill doctor --sizing      # docs/sizing.md says what the figures mean
 
 Exit status: 0 it can serve, with warnings or without; 2 it cannot.`;
 
@@ -114,8 +115,9 @@ export async function runProgram(args: readonly string[], context: CliContext): 
     .command('doctor')
     .description('say what this machine has, what it lacks, and what to do about that')
     .option('--json', 'one JSON object')
+    .option('--sizing', 'measure for a minute how many conversions per second it does')
     .addHelpText('after', DOCTOR_HELP)
-    .action(async (flags: { json?: boolean }) => {
+    .action(async (flags: { json?: boolean; sizing?: boolean }) => {
       const { doctor } = await import('./doctor.ts');
       status = await doctor(flags, context);
     });

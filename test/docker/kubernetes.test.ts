@@ -192,9 +192,10 @@ describe('the resources for Kubernetes', () => {
     expect(spec.completionMode).to.equal('Indexed');
     const [container] = spec.template.spec.containers;
     expect(container.image).to.equal(`${images[0]?.name}:${images[0]?.newTag}`);
-    const env = Object.fromEntries(
-      container.env.map(({ name, value }: Resource) => [name, value]),
-    ) as Record<string, string>;
+    const env = Object.fromEntries(container.env.map(({ name, value }: Resource) => [name, value])) as Record<
+      string,
+      string
+    >;
     expect(Number(env.SHARDS)).to.equal(spec.completions);
     expect(spec.parallelism).to.be.at.most(spec.completions);
     expect(loadConfig(env).CONCURRENCY).to.equal(Number(container.resources.limits.cpu));
@@ -207,20 +208,31 @@ describe('the resources for Kubernetes', () => {
     const shards = Array.from({ length: spec.completions }, (_, index) => {
       const PATH = `${folder}:/usr/bin:/bin`;
       const [shell, ...flags] = container.command;
-      const options = { env: { ...env, PATH, JOB_COMPLETION_INDEX: String(index) }, encoding: 'utf8' } as const;
-      const args = spawnSync(shell, [...flags, ...container.args], options).stdout.trimEnd().split('\n');
+      const options = {
+        env: { ...env, PATH, JOB_COMPLETION_INDEX: String(index) },
+        encoding: 'utf8',
+      } as const;
+      const args = spawnSync(shell, [...flags, ...container.args], options)
+        .stdout.trimEnd()
+        .split('\n');
       return args.slice(args.indexOf('convert'));
     });
-    const valueOf = (args: readonly string[], option: string) => args[args.indexOf(option) + 1] ?? '';
-    expect(shards.map((args) => valueOf(args, '--shard'))).to.deep.equal(['1/4', '2/4', '3/4', '4/4']);
-    expect(new Set(shards.map((args) => valueOf(args, '--report'))).size).to.equal(spec.completions);
+    const optionOf = (args: readonly string[], option: string) => args[args.indexOf(option) + 1] ?? '';
+    expect(shards.map((args) => optionOf(args, '--shard'))).to.deep.equal(['1/4', '2/4', '3/4', '4/4']);
+    expect(new Set(shards.map((args) => optionOf(args, '--report'))).size).to.equal(spec.completions);
     const paths = container.volumeMounts.map(({ mountPath }: Resource) => mountPath as string);
-    const used = [shards[0]?.[1] ?? '', valueOf(shards[0] ?? [], '--output'), env.TEMP_DIR ?? ''];
-    for (const path of used) expect(paths.some((mount: string) => path.startsWith(mount)), path).to.equal(true);
+    const used = [shards[0]?.[1] ?? '', optionOf(shards[0] ?? [], '--output'), env.TEMP_DIR ?? ''];
+    for (const path of used)
+      expect(
+        paths.some((mount: string) => path.startsWith(mount)),
+        path,
+      ).to.equal(true);
     // Exit status 2 would mean options that the command does not know; there is no such folder here.
-    const { status, stderr } = await runCli(['convert', join(folder, 'none'), ...(shards[0] ?? []).slice(2).map(
-      (arg) => arg.replace('/results', folder),
-    )]);
+    const { status, stderr } = await runCli([
+      'convert',
+      join(folder, 'none'),
+      ...(shards[0] ?? []).slice(2).map((arg) => arg.replace('/results', folder)),
+    ]);
     expect([status, stderr]).to.deep.equal([
       1,
       `imagemill: ${join(folder, 'none')}: there is no such file or folder.\n`,
