@@ -9,10 +9,7 @@ import { parseArgs } from 'node:util';
 import { checkSimulation } from './sizing/check.ts';
 import { plot } from './sizing/plot.ts';
 import { parseServiceTimes } from './sizing/service-times.ts';
-import { simulateAll, simulationTable, tables } from './sizing/tables.ts';
-
-/** Requests per simulated cluster, and at least this many per instance. */
-const REQUESTS = 200_000;
+import { conversionsTable, simulateClusters, simulationTable } from './sizing/tables.ts';
 
 const path = (name: string): string => new URL(`../${name}`, import.meta.url).pathname;
 const { values } = parseArgs({
@@ -25,17 +22,15 @@ else createDocument();
 /** Replaces the tables between the markers in docs/sizing.md, and the plot. */
 function createDocument(): void {
   const times = parseServiceTimes(readFileSync(path('bench/report.md'), 'utf8'));
-  const rows = simulateAll(times, REQUESTS);
   const parts: Record<string, string> = {
-    ...tables(times),
-    'simulated-everything': simulationTable(rows, 'everything'),
-    'simulated-thumbnails': simulationTable(rows, 'thumbnails'),
+    conversions: conversionsTable(times),
+    simulation: simulationTable(simulateClusters(times)),
   };
   let document = readFileSync(path('docs/sizing.md'), 'utf8');
   for (const [name, table] of Object.entries(parts)) {
-    const marker = new RegExp(`(<!-- ${name} -->\\n)[^]*?(\\n<!-- end -->)`);
+    const marker = new RegExp(`(<!-- ${name} -->)[^]*?(<!-- end -->)`);
     if (!marker.test(document)) throw new Error(`docs/sizing.md has no place for ${name}`);
-    document = document.replace(marker, (_, start: string, end: string) => `${start}\n${table}\n${end}`);
+    document = document.replace(marker, (_, start: string, end: string) => `${start}\n\n${table}\n\n${end}`);
   }
   writeFileSync(path('docs/sizing.md'), document);
   mkdirSync(path('docs/sizing'), { recursive: true });

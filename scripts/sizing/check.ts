@@ -99,13 +99,13 @@ async function sendPoisson(
   const base = (perSecond * (everyS + lengthS)) / (everyS + factor * lengthS);
   const pending: Promise<Sample>[] = [];
   const began = performance.now();
-  let [isBurst, at, phaseEnd] = [false, 0, exponential(everyS * 1000)];
+  let [isBurst, at, phaseEnd] = [false, 0, everyS * 1000];
   while (at < seconds * 1000) {
     const next = at + exponential(1000 / (isBurst ? base * factor : base));
     if (next > phaseEnd) {
       at = phaseEnd;
       isBurst = !isBurst;
-      phaseEnd = at + exponential((isBurst ? lengthS : everyS) * 1000);
+      phaseEnd = at + (isBurst ? lengthS : everyS) * 1000;
       continue;
     }
     at = next;

@@ -17,7 +17,7 @@ export interface SimulationOptions {
   readonly balance: 'random' | 'round-robin' | 'least-connections';
   /** Mean arrivals per second. */
   readonly perSecond: number;
-  /** Bursts: for a time, the rate is a multiple of the rate outside of bursts. */
+  /** Bursts: after every `everyS` seconds, the rate is `factor` times as high for `lengthS` seconds. */
   readonly bursts?:
     | { readonly factor: number; readonly everyS: number; readonly lengthS: number }
     | undefined;
@@ -116,7 +116,7 @@ function createArrivals({ perSecond, bursts }: SimulationOptions, random: Random
   // The mean over bursts and the time between them is `perSecond`.
   const base = (perSecond * (everyS + lengthS)) / (everyS + factor * lengthS);
   let isBurst = false;
-  let phaseEnd = exponential(everyS * 1000);
+  let phaseEnd = everyS * 1000;
   return () => {
     for (;;) {
       const next = now + exponential(1000 / (isBurst ? base * factor : base));
@@ -126,7 +126,7 @@ function createArrivals({ perSecond, bursts }: SimulationOptions, random: Random
       }
       now = phaseEnd; // the exponential distribution has no memory, so the draw may be repeated from here
       isBurst = !isBurst;
-      phaseEnd = now + exponential((isBurst ? lengthS : everyS) * 1000);
+      phaseEnd = now + (isBurst ? lengthS : everyS) * 1000;
     }
   };
 }

@@ -3,15 +3,7 @@ import { labelOf, type ServiceTime } from './service-times.ts';
 import { type SimulationOptions, type SimulationResult, simulate } from './simulate.ts';
 
 /** Share of their time for which processors should work, so that waiting times stay short. */
-export const TARGET_UTILIZATION = 0.7;
-
-/** Kinds of conversions whose processor time is the distribution of service times in the simulation. */
-const MIXES: Readonly<Record<string, (time: ServiceTime) => boolean>> = {
-  thumbnails: ({ image, size }) => image.startsWith('photo') && size !== 'full',
-  'photos to WebP': ({ image, format, size }) =>
-    image.startsWith('photo') && format === 'webp' && size === 'full',
-  everything: () => true,
-};
+const TARGET_UTILIZATION = 0.7;
 
 /** Sizes of a cluster: instances and processors of each. */
 const CLUSTERS = [
@@ -29,15 +21,8 @@ const LOADS = [0.5, 0.7, 0.9, 1.1];
 
 const BURSTS = { factor: 5, everyS: 30, lengthS: 2 };
 
-/** Creates the tables by name. */
-export function tables(times: readonly ServiceTime[]): {
-  readonly conversions: string;
-  readonly mixes: string;
-} {
-  return { conversions: conversionsTable(times), mixes: mixesTable(times) };
-}
-
-function conversionsTable(times: readonly ServiceTime[]): string {
+/** Creates the table of conversions. */
+export function conversionsTable(times: readonly ServiceTime[]): string {
   const rows = times.map((time) => {
     const processors = (100 * time.cpuMs) / 1000 / TARGET_UTILIZATION;
     return [
@@ -56,53 +41,40 @@ function conversionsTable(times: readonly ServiceTime[]): string {
   return markdown(head, rows);
 }
 
-function mixesTable(times: readonly ServiceTime[]): string {
-  const rows = Object.entries(MIXES).map(([name, select]) => {
-    const cpu = times.filter(select).map(({ cpuMs }) => cpuMs);
-    const mean = cpu.reduce((sum, ms) => sum + ms, 0) / cpu.length;
-    return [
-      name,
-      String(cpu.length),
-      Math.min(...cpu).toFixed(0),
-      mean.toFixed(0),
-      Math.max(...cpu).toFixed(0),
-    ];
-  });
-  return markdown(['Mix', 'Kinds', 'Least, ms', 'Mean, ms', 'Most, ms'], rows);
-}
+/** Requests of a simulation, unless one cycle of {@link BURSTS} has more. */
+const MAX_REQUESTS = 300_000;
 
-/** Simulates clusters of all sizes under all loads. */
-export function simulateAll(times: readonly ServiceTime[], requests: number): SimulationRow[] {
-  return Object.entries(MIXES).flatMap(([mix, select]) => {
-    const serviceMs = times.filter(select).map(({ cpuMs }) => cpuMs);
-    const mean = serviceMs.reduce((sum, ms) => sum + ms, 0) / serviceMs.length;
-    return CLUSTERS.flatMap(([instances, processors]) =>
-      LOADS.map((load) => {
-        const perSecond = (load * instances * processors * 1000) / mean;
-        const options: SimulationOptions = {
-          ...{ instances, processors, perSecond, serviceMs, requests, queueLimit: 200, tries: 3, seed: 1 },
-          ...{ balance: 'random', bursts: BURSTS },
-        };
-        return { mix, load, options, result: simulate(options) };
-      }),
-    );
-  });
+/** Simulates clusters of all sizes under all loads, for whole cycles of calm and burst. */
+export function simulateClusters(times: readonly ServiceTime[]): SimulationRow[] {
+  const serviceMs = times.map(({ cpuMs }) => cpuMs);
+  const mean = serviceMs.reduce((sum, ms) => sum + ms, 0) / serviceMs.length;
+  return CLUSTERS.flatMap(([instances, processors]) =>
+    LOADS.map((load) => {
+      const perSecond = (load * instances * processors * 1000) / mean;
+      const perCycle = perSecond * (BURSTS.everyS + BURSTS.lengthS);
+      const options: SimulationOptions = {
+        ...{ instances, processors, perSecond, serviceMs, queueLimit: 200, tries: 3, seed: 1 },
+        ...{ balance: 'random', bursts: BURSTS },
+        requests: Math.round(perCycle * Math.max(1, Math.floor(MAX_REQUESTS / perCycle))),
+      };
+      return { load, options, result: simulate(options) };
+    }),
+  );
 }
 
 /** A simulated cluster. */
 export interface SimulationRow {
-  readonly mix: string;
   readonly load: number;
   readonly options: SimulationOptions;
   readonly result: SimulationResult;
 }
 
-/** Formats the waiting times and refusals of one mix: a row per cluster, a column per load. */
-export function simulationTable(rows: readonly SimulationRow[], mix: string): string {
+/** Formats the waiting times and refusals: a row per cluster, a column per load. */
+export function simulationTable(rows: readonly SimulationRow[]): string {
   const cells = CLUSTERS.map(([instances, processors]) => {
     const own = rows.filter(
       (row) =>
-        row.mix === mix && row.options.instances === instances && row.options.processors === processors,
+        row.options.instances === instances && row.options.processors === processors,
     );
     return [
       `${instances} × ${processors}`,
@@ -112,7 +84,7 @@ export function simulationTable(rows: readonly SimulationRow[], mix: string): st
       }),
     ];
   });
-  return markdown(['Instances × processors', ...LOADS.map((load) => `${load * 100}% load`)], cells);
+  return markdown(['Instances × processors', ...LOADS.map((load) => `${Math.round(load * 100)}% load`)], cells);
 }
 
 const formatMs = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
