@@ -1,4 +1,5 @@
 /** @module The `convert` command. */
+import { extrasOf, typesInForce } from '../conversion/extras.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings, type SignalAbort } from './context.ts';
 import { assertUsable, type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
 import { StopError } from './convert/converter.ts';
@@ -6,7 +7,7 @@ import { createCsvReport } from './convert/csv.ts';
 import { STDIN } from './convert/input.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
-import { type Flags, parseOptions, toFormFields } from './convert/options.ts';
+import { assertCompatible, type Flags, parseOptions, toFormFields } from './convert/options.ts';
 import { convertInputs } from './convert/passes.ts';
 import { createRemoteConverter } from './convert/remote-converter.ts';
 import { createReport, type Report } from './convert/report.ts';
@@ -29,22 +30,24 @@ export async function convert(
   { env, version }: CliContext,
 ): Promise<number> {
   const config = loadSettings(env);
-  const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags);
+  const { inputs: types, outputs } = typesInForce(extrasOf(config));
+  const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags, outputs);
   const bulk = parseBulkOptions(flags);
-  const target = await resolveTarget(flags.output, args, format);
+  const target = await resolveTarget(flags.output, args, format, outputs);
+  const convertOptions = { ...options, format: target.format };
+  assertCompatible(convertOptions, outputs);
   const { json = false, quiet = false, force = false } = flags;
   rejectTerminals(args, target.kind === 'stdout', json);
 
   const stop = abortOnSignals();
   const { signal } = stop;
-  const inputs = await createInputs(args, target.kind === 'folder' ? target.path : undefined, signal);
+  const inputs = await createInputs(args, target.kind === 'folder' ? target.path : undefined, signal, types);
   await assertUsable(bulk, inputs, target);
   await assertOneInput(inputs, target);
   const csv = flags.report === undefined ? undefined : await createCsvReport(flags.report);
   const report = createReport({ json, quiet: quiet || target.kind === 'stdout', csv });
 
-  const convertOptions = { ...options, format: target.format };
-  const fields = toFormFields(flags, target.format);
+  const fields = toFormFields(flags, target.format, outputs);
   const { urls } = bulk;
   const converter = startOnDemand(() =>
     urls.length > 0
@@ -108,6 +111,6 @@ function rejectTerminals(args: readonly string[], toStdout: boolean, json: boole
   if (args.includes(STDIN) && process.stdin.isTTY) throw new CliError('Standard input is a terminal.', 2);
   if (!toStdout) return;
   if (process.stdout.isTTY)
-    throw new CliError('Standard output is a terminal: -o names a file or folder.', 2);
+    throw new CliError('Standard output is a terminal: use -o with a file or folder.', 2);
   if (json) throw new CliError(`--json and -o ${STDOUT} both write to standard output.`, 2);
 }

@@ -41,7 +41,7 @@ export async function doctor(
  */
 async function printSizing({ engine, config }: DoctorReport, json: boolean): Promise<number> {
   if (engine instanceof Error)
-    throw new CliError(`${engine.message}\nSee "imagemill doctor".`, EXIT_CANNOT_SERVE);
+    throw new CliError(`${engine.message}\nRun "imagemill doctor" to find out why.`, EXIT_CANNOT_SERVE);
   const measurements = await measureSizing(engine, config, (label) => console.error(`imagemill: ${label} …`));
   if (json) {
     console.log(JSON.stringify({ processors: config.CONCURRENCY, conversionsPerSecond: measurements }));

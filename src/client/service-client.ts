@@ -35,6 +35,8 @@ interface Received<T> {
   /** Conversion time in ms, without the time in the queue. */
   readonly ms: number;
   readonly notes: readonly string[];
+  /** Quality of the result, if `max_bytes` limited its size. */
+  readonly quality?: number;
 }
 
 /** Sends files to instances. */
@@ -104,7 +106,7 @@ async function fetchVersion(base: string): Promise<string> {
     if (response.ok && version) return version;
     throw new Error(`status ${response.status}`);
   } catch (cause) {
-    throw new UnavailableError(`no imagemill answers at ${base}: ${reasonOf(cause)}`, { cause });
+    throw new UnavailableError(`no imagemill server responds at ${base}: ${reasonOf(cause)}`, { cause });
   }
 }
 
@@ -134,7 +136,7 @@ async function convertOne<T>(
       server.failed();
       if (failures >= maxFailures) {
         const { failure: cause } = outcome;
-        throw new UnavailableError(`${server.base} does not answer any more: ${reasonOf(cause)}`, { cause });
+        throw new UnavailableError(`${server.base} no longer responds: ${reasonOf(cause)}`, { cause });
       }
       continue;
     }
@@ -146,9 +148,7 @@ async function convertOne<T>(
     busy += 1;
     server.busy((retryAfter ?? DEFAULT_RETRY_S) * 1000);
     if (busy >= maxBusy)
-      throw new UnavailableError(
-        `${server.base} was asked ${busy} times, and is still busy: ${status} ${message}`,
-      );
+      throw new UnavailableError(`${server.base} is still busy after ${busy} requests: ${status} ${message}`);
   }
 }
 
@@ -217,10 +217,11 @@ function limitTime(cancel: AbortSignal, ms: number): { readonly signal: AbortSig
   };
 }
 
-function parseResultHeaders(headers: Headers): { readonly ms: number; readonly notes: readonly string[] } {
+function parseResultHeaders(headers: Headers): Omit<Received<never>, 'received'> {
   const notes = (headers.get('x-conversion-notes') ?? '').split(/,\s*/).filter(Boolean);
   const duration = /convert;dur=([\d.]+)/.exec(headers.get('server-timing') ?? '')?.[1];
-  return { ms: Math.round(Number(duration ?? 0)), notes };
+  const quality = headers.get('x-conversion-quality');
+  return { ms: Math.round(Number(duration ?? 0)), notes, ...(quality && { quality: Number(quality) }) };
 }
 
 /** Returns whether an error concerns this machine's files and not the connection. `fetch` wraps errors of sockets. */

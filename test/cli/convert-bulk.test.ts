@@ -165,7 +165,7 @@ describe('imagemill convert with many files', function () {
     [
       'no instance answers',
       ['--url', 'http://127.0.0.1:1'],
-      'no imagemill answers at http://127.0.0.1:1/api/v1: bad port',
+      'no imagemill server responds at http://127.0.0.1:1/api/v1: bad port',
     ],
     [
       'the report cannot be written',

@@ -1,7 +1,9 @@
 import { appendFile, mkdir, open, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { createImageTest } from '../../src/cli/convert/folder.ts';
 import { createWatcher } from '../../src/cli/convert/watch.ts';
+import { INPUT_TYPES } from '../../src/formats.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import type { CommandRun } from '../helpers/command.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
@@ -102,7 +104,7 @@ describe('imagemill convert --watch', function () {
 
   it('searches everything from time to time, for changes that the system does not report', async () => {
     const watcher = createWatcher({
-      inputs: { isOutput: async () => false },
+      inputs: { isOutput: async () => false, test: createImageTest(INPUT_TYPES) },
       notice: () => {},
       rescanMs: 600,
     });
@@ -117,9 +119,9 @@ describe('imagemill convert --watch', function () {
     const path = join(folder.path, 'bad.jpg');
     const past = new Date(Date.now() - 60_000);
     await utimes(path, past, past);
-    const watcher = createWatcher({ inputs: { isOutput: async () => false }, notice: () => {} });
+    const watcher = createWatcher({ inputs: { isOutput: async () => false, test: createImageTest(INPUT_TYPES) }, notice: () => {} });
     async function* inputs() {
-      yield { path, within: '' };
+      yield { path, relativeDir: '' };
     }
     const complete = async () => {
       let count = 0;

@@ -235,7 +235,7 @@ describe('the resources for Kubernetes', () => {
     ]);
     expect([status, stderr]).to.deep.equal([
       1,
-      `imagemill: ${join(folder, 'none')}: there is no such file or folder.\n`,
+      `imagemill: ${join(folder, 'none')}: no such file or folder.\n`,
     ]);
   });
 });

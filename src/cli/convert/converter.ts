@@ -15,6 +15,8 @@ export interface Conversion {
   /** Duration of the conversion in ms, without the time in the queue. */
   readonly ms: number;
   readonly notes: readonly string[];
+  /** Quality of the result, if `--max-bytes` limited its size. */
+  readonly quality?: number;
 }
 
 /** Converts files. */

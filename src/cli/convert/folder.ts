@@ -4,7 +4,7 @@ import type { Dirent } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { DETECTION_BYTES, detectType } from '../../conversion/input/detect.ts';
-import { INPUT_TYPES, INPUTS } from '../../formats.ts';
+import { INPUTS, type InputType } from '../../formats.ts';
 import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
 import type { Input } from './input.ts';
 import { resultKey } from './result-name.ts';
@@ -12,15 +12,34 @@ import { resultKey } from './result-name.ts';
 /** Start of the names of all files that the `convert` command creates beside results. */
 export const OWN_PREFIX = '.imagemill';
 
-const EXTENSIONS = new RegExp(
-  `\\.(?:${INPUT_TYPES.flatMap((type) => INPUTS[type].names).join('|')}|tif)$`,
-  'i',
-);
+/** Recognizes images by name and content. */
+export interface ImageTest {
+  /** Returns whether a name has the extension of an image. */
+  hasExtension(name: string): boolean;
+  /**
+   * Returns whether a regular file's extension or content is that of an image. A file with an image extension and other
+   * content is kept, so that its conversion reports an error.
+   */
+  isImage(path: string): Promise<boolean>;
+}
+
+/** Creates the test for the enabled input formats. */
+export function createImageTest(types: readonly InputType[]): ImageTest {
+  const names = types.flatMap((type) => INPUTS[type].names);
+  const extensions = new RegExp(`\\.(?:${names.join('|')}|tif)$`, 'i');
+  const hasExtension = (name: string): boolean => extensions.test(name);
+  return {
+    hasExtension,
+    // An unreadable file is kept, and its conversion reports the error.
+    isImage: async (path) => hasExtension(path) || (await hasImageContent(path, types).catch(() => true)),
+  };
+}
 
 /** Options of {@link imagesIn}. */
 export interface WalkOptions {
-  /** The folder of the argument, to which `within` is relative. */
+  /** The folder of the argument, to which `relativeDir` is relative. */
   readonly root: string;
+  readonly test: ImageTest;
   /** Returns whether a sub-folder holds results, and is skipped. */
   readonly isOutput: (folder: string) => Promise<boolean>;
   /** Called for each folder before it is read. */
@@ -37,18 +56,19 @@ export async function* imagesIn(folder: string, options: WalkOptions): AsyncGene
     yield { path: folder, error: fileErrorFrom(entries, 'UNREADABLE', folder, systemReason(entries)) };
     return;
   }
-  const within = relative(options.root, folder);
-  const rivals = findRivals(entries);
+  const relativeDir = relative(options.root, folder);
+  const rivals = findRivals(entries, options.test);
   for (const entry of entries) {
     if (entry.kind === 'folder' || (options.only && !options.only.has(entry.name))) continue;
     const path = join(folder, entry.name);
     if (entry.isInvalid) {
-      if (EXTENSIONS.test(path)) yield { path, error: fileError('NAME_NOT_UTF8', path) };
+      if (options.test.hasExtension(path)) yield { path, error: fileError('NAME_NOT_UTF8', path) };
     } else {
-      const found = entry.kind === 'link' ? await followLink(path) : await isImage(path);
+      const found =
+        entry.kind === 'link' ? await followLink(path, options.test) : await options.test.isImage(path);
       if (typeof found === 'object') yield found;
       else if (found)
-        yield { path, within, ...(rivals.has(entry.name) && { rivals: rivals.get(entry.name) ?? [] }) };
+        yield { path, relativeDir, ...(rivals.has(entry.name) && { rivals: rivals.get(entry.name) ?? [] }) };
     }
   }
   rivals.clear();
@@ -94,10 +114,10 @@ const escapeBytes = (latin1: string): string =>
   latin1.replace(/[\x80-\xff]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).toUpperCase()}`);
 
 /** Returns the names of the images whose results would have the same name, with the names of the others. */
-function findRivals(entries: readonly Entry[]): Map<string, string[]> {
+function findRivals(entries: readonly Entry[], { hasExtension }: ImageTest): Map<string, string[]> {
   const byKey = new Map<string, string[]>();
   for (const { name, kind } of entries) {
-    if (kind === 'folder' || !EXTENSIONS.test(name)) continue;
+    if (kind === 'folder' || !hasExtension(name)) continue;
     const key = resultKey('', name);
     const group = byKey.get(key);
     if (group) group.push(name);
@@ -110,13 +130,11 @@ function findRivals(entries: readonly Entry[]): Map<string, string[]> {
 }
 
 /** Returns whether a link leads to an image, or why the link is skipped. */
-async function followLink(path: string): Promise<boolean | Input> {
+async function followLink(path: string, { hasExtension, isImage }: ImageTest): Promise<boolean | Input> {
   const info = await stat(path).catch((error: Error) => error);
   if (info instanceof Error) {
     // A broken link, or one in a circle.
-    return (
-      EXTENSIONS.test(path) && { path, error: fileErrorFrom(info, 'UNREADABLE', path, systemReason(info)) }
-    );
+    return hasExtension(path) && { path, error: fileErrorFrom(info, 'UNREADABLE', path, systemReason(info)) };
   }
   if (info.isDirectory())
     return {
@@ -126,22 +144,14 @@ async function followLink(path: string): Promise<boolean | Input> {
   return info.isFile() && isImage(path);
 }
 
-/**
- * Returns whether a regular file's extension or content is that of an image. A file with an image extension and other
- * content is kept, so that its conversion reports an error.
- */
-export async function isImage(path: string): Promise<boolean> {
-  return EXTENSIONS.test(path) || (await hasImageContent(path).catch(() => true)); // an unreadable file is reported later
-}
-
-async function hasImageContent(path: string): Promise<boolean> {
+async function hasImageContent(path: string, types: readonly InputType[]): Promise<boolean> {
   const file = await open(path);
   try {
     const head = Buffer.alloc(DETECTION_BYTES);
     const { bytesRead } = await file.read(head, 0, DETECTION_BYTES, 0);
     const detected = await detectType(head.subarray(0, bytesRead), bytesRead < DETECTION_BYTES);
     // A text without an element in its first bytes does not count as SVG, unless it has the extension.
-    return INPUT_TYPES.some((type) => type === detected);
+    return types.some((type) => type === detected);
   } finally {
     await file.close();
   }

@@ -5,11 +5,11 @@ import type { FileError } from './file-errors.ts';
 export const STDIN = '-';
 
 /** An input file. */
-export interface Found {
+export interface InputFile {
   /** Path as a user would write it; {@link STDIN} for standard input. */
   readonly path: string;
   /** Folders between the argument and the file. They are also created in the output folder. */
-  readonly within: string;
+  readonly relativeDir: string;
   /** Names of the other images of the same folder whose results would have the same name. */
   readonly rivals?: readonly string[];
 }
@@ -27,4 +27,4 @@ interface Skipped {
 }
 
 /** A file, an error, or a notice. */
-export type Input = Found | InputError | Skipped;
+export type Input = InputFile | InputError | Skipped;

@@ -1,8 +1,9 @@
 /** @module Finds the inputs of the `convert` command: files, folders, patterns and standard input. */
 import { glob, lstat, stat } from 'node:fs/promises';
 import { dirname, join, normalize, relative, resolve } from 'node:path';
+import type { InputType } from '../../formats.ts';
 import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
-import { imagesIn, isImage } from './folder.ts';
+import { createImageTest, type ImageTest, imagesIn } from './folder.ts';
 import { type Input, type InputError, STDIN } from './input.ts';
 import { isInside, realPathOf } from './paths.ts';
 
@@ -45,6 +46,8 @@ export interface Inputs {
   find(onFolder?: (folder: string, root: string) => void): AsyncGenerator<Input>;
   /** Returns whether a path is that of an existing input file. */
   includes(path: string): Promise<boolean>;
+  /** Recognizes images. */
+  readonly test: ImageTest;
   /** Returns whether a folder is the one with the results. */
   isOutput(folder: string): Promise<boolean>;
 }
@@ -54,13 +57,16 @@ export interface Inputs {
  *
  * @param output folder with results, which is skipped in other folders
  * @param signal aborts the search
+ * @param types the enabled input formats
  */
 export async function createInputs(
   args: readonly string[],
   output: string | undefined,
   signal: AbortSignal,
+  types: readonly InputType[],
 ): Promise<Inputs> {
   const results = output === undefined ? undefined : await realPathOf(output);
+  const test = createImageTest(types);
   const roots: Root[] = [];
   /** Absolute paths of arguments that are files, and of matches of patterns. */
   const files = new Set<string>();
@@ -79,8 +85,8 @@ export async function createInputs(
     for (const arg of args) {
       const root = roots.find(({ path }) => path === arg);
       const found = root
-        ? imagesIn(arg, { root: arg, isOutput, onFolder: (folder) => onFolder?.(folder, arg) })
-        : inputsFor(arg, files, isOutput);
+        ? imagesIn(arg, { root: arg, test, isOutput, onFolder: (folder) => onFolder?.(folder, arg) })
+        : inputsFor(arg, files, { isOutput, test });
       for await (const input of orElse(found, arg, root !== undefined)) {
         if (signal.aborted) return;
         const path = resolve(input.path);
@@ -98,6 +104,7 @@ export async function createInputs(
     areFolders: args.length === roots.length,
     areMany: args.length > 1 || (await matchesMany(args[0] as string)),
     find,
+    test,
     isOutput,
     async includes(path) {
       if ((await lstat(path).catch(() => undefined)) === undefined) return false;
@@ -122,15 +129,15 @@ async function isInOne(folders: readonly string[], path: string): Promise<boolea
 async function* inputsFor(
   arg: string,
   files: Set<string>,
-  isOutput: (folder: string) => Promise<boolean>,
+  options: Pick<Inputs, 'isOutput' | 'test'>,
 ): AsyncGenerator<Input> {
-  if (arg === STDIN) return yield { path: STDIN, within: '' };
+  if (arg === STDIN) return yield { path: STDIN, relativeDir: '' };
   const info = await stat(arg).catch((error: NodeJS.ErrnoException) => error);
   if (!(info instanceof Error)) {
-    if (info.isFile()) yield { path: arg, within: '' };
+    if (info.isFile()) yield { path: arg, relativeDir: '' };
     else yield { path: arg, error: fileError('NOT_A_FILE', arg) };
   } else if (PATTERN.test(arg)) {
-    yield* matching(arg, files, isOutput);
+    yield* matching(arg, files, options);
   } else {
     const isMissing = ['ENOENT', 'ENOTDIR'].includes(info.code ?? '');
     const error = isMissing
@@ -151,11 +158,11 @@ async function* orElse(inputs: AsyncIterable<Input>, arg: string, isFolder: bool
   if (!any) yield error;
 }
 
-/** Yields the images that match a pattern. `within` is relative to the last folder in front of the first wildcard. */
+/** Yields the images that match a pattern. `relativeDir` is relative to the last folder in front of the first wildcard. */
 async function* matching(
   pattern: string,
   files: Set<string>,
-  isOutput: (folder: string) => Promise<boolean>,
+  { isOutput, test }: Pick<Inputs, 'isOutput' | 'test'>,
 ): AsyncGenerator<Input> {
   const parts = normalize(pattern).split('/');
   const fixed = parts.slice(
@@ -169,7 +176,8 @@ async function* matching(
   for (const path of paths.sort()) {
     if (await isInOutput(path, root, isOutput)) continue;
     const info = await stat(path).catch(() => undefined);
-    if (info?.isFile() && (await isImage(path))) yield { path, within: relative(root, dirname(path)) };
+    if (info?.isFile() && (await test.isImage(path)))
+      yield { path, relativeDir: relative(root, dirname(path)) };
   }
 }
 

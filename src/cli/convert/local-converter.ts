@@ -33,11 +33,14 @@ export async function createLocalConverter(
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
   const engine = await createConversionEngine(settings, log).catch((error) => {
     if (!(error instanceof StartupError)) throw error;
-    throw new CliError([...warnings, error.message, 'See "imagemill doctor".'].join('\n'), 2);
+    throw new CliError([...warnings, error.message, 'Run "imagemill doctor" to find out why.'].join('\n'), 2);
   });
   if (!engine.capabilities.outputs.includes(options.format)) {
     await engine.close();
-    throw new CliError([...warnings, `Nothing here can write ${options.format}.`].join('\n'), 2);
+    throw new CliError(
+      [...warnings, `The tools on this machine cannot write ${options.format}.`].join('\n'),
+      2,
+    );
   }
   return {
     maker: versionsOf(engine),
@@ -80,7 +83,7 @@ async function convertOne(
       );
       const result = await engine.convert({ folder, room, type, label, client: CLIENT }, options, signal);
       signal.throwIfAborted();
-      const { path, bytes, convertedMs, notes } = result;
+      const { path, bytes, convertedMs, notes, quality } = result;
       await use({
         path,
         source: before,
@@ -88,6 +91,7 @@ async function convertOne(
         bytesAfter: bytes,
         ms: Math.round(convertedMs),
         notes,
+        ...(quality !== undefined && { quality }),
       });
     });
   } finally {

@@ -66,7 +66,11 @@ async function convertOne(
     );
     if ('status' in outcome) throw toFileError(outcome, input);
     const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
-    await use({ path, source: before, bytesBefore, bytesAfter, ms: outcome.ms, notes: outcome.notes });
+    const { ms, notes, quality } = outcome;
+    await use({
+      ...{ path, source: before, bytesBefore, bytesAfter, ms, notes },
+      ...(quality !== undefined && { quality }),
+    });
   });
 }
 

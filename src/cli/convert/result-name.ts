@@ -6,8 +6,8 @@ import { baseNameOf } from '../../conversion/filename.ts';
  * Returns a key that is equal for two inputs if their results have the same name, also on a file system that ignores
  * case. It is the same on every machine.
  *
- * @param within folders between the argument and the file
+ * @param relativeDir folders between the argument and the file
  */
-export function resultKey(within: string, fileName: string): string {
-  return join(within, baseNameOf(fileName)).toLowerCase().normalize('NFC');
+export function resultKey(relativeDir: string, fileName: string): string {
+  return join(relativeDir, baseNameOf(fileName)).toLowerCase().normalize('NFC');
 }

@@ -3,10 +3,10 @@ import { stat } from 'node:fs/promises';
 import { basename, extname, join, resolve } from 'node:path';
 import { baseNameOf, createUniqueNamer } from '../../conversion/filename.ts';
 import { DEFAULT_FORMAT } from '../../conversion/options.ts';
-import { OUTPUT_TYPES, OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
+import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 import { CliError } from '../context.ts';
 import { type FileError, fileError } from './file-errors.ts';
-import { type Found, type Input, STDIN } from './input.ts';
+import { type Input, type InputFile, STDIN } from './input.ts';
 import { type Inputs, matchesMany } from './inputs.ts';
 import { resultKey } from './result-name.ts';
 import type { Shard } from './shard.ts';
@@ -36,12 +36,14 @@ export type OutputJob =
  * Resolves `-o`. It is a folder if that folder exists, if it ends with a slash, or if there may be several results.
  *
  * @param format value of `--format`, if given
+ * @param outputs the enabled output formats
  * @throws {CliError} with status 2, if the arguments contradict each other
  */
 export async function resolveTarget(
   output: string,
   args: readonly string[],
   format: OutputType | undefined,
+  outputs: readonly OutputType[],
 ): Promise<Target> {
   if (output === STDOUT) return { kind: 'stdout', path: output, format: format ?? DEFAULT_FORMAT };
   const info = await stat(output).catch(() => undefined);
@@ -49,7 +51,7 @@ export async function resolveTarget(
   if (info?.isDirectory() || output.endsWith('/')) return folder;
 
   const extension = extname(output).slice(1);
-  const named = parseOutputType(extension);
+  const named = outputs.find((type) => type === parseOutputType(extension));
   if (args.length > 1 || (await matchesMany(args[0] as string))) {
     if (info === undefined && named === undefined) return folder;
     throw new CliError(`-o ${output} is one file, for several inputs: a folder ends with a slash.`, 2);
@@ -59,7 +61,7 @@ export async function resolveTarget(
     throw new CliError(`-o ${output} and --format ${format} contradict each other.`, 2);
   const known = format ?? named;
   if (known === undefined) {
-    const types = OUTPUT_TYPES.join(', ');
+    const types = outputs.join(', ');
     const what = extension === '' ? 'has no extension' : `has an extension that is none of ${types}`;
     throw new CliError(`-o ${output} ${what}: say --format, or end it with a slash when it is a folder.`, 2);
   }
@@ -100,15 +102,15 @@ export async function* planOutputs(
       yield { input: input.path, notice: input.notice };
       continue;
     }
-    const { path, within } = input;
+    const { path, relativeDir } = input;
     // The files of one folder follow each other, so the names of the folder before are not needed any more.
-    if (inputs.isOneFolder && within !== folder) {
-      folder = within;
+    if (inputs.isOneFolder && relativeDir !== folder) {
+      folder = relativeDir;
       sources.clear();
       uniqueName = createUniqueNamer(extension);
     }
     const name = path === STDIN ? '' : basename(path);
-    const key = resultKey(within, name);
+    const key = resultKey(relativeDir, name);
     if (shard && !shard.includes(key)) continue;
     if (target.kind !== 'folder') {
       yield { input: path, output: target.path };
@@ -116,19 +118,19 @@ export async function* planOutputs(
     }
     if (sameNames === 'refuse') {
       const other = rivalOf(input, sources.get(key));
-      const output = join(target.path, within, `${baseNameOf(name)}.${extension}`);
+      const output = join(target.path, relativeDir, `${baseNameOf(name)}.${extension}`);
       if (!sources.has(key)) sources.set(key, path);
       if (other !== undefined) yield { input: path, error: fileError('SAME_RESULT', path, other, output) };
       else yield await protectInputs({ input: path, output }, inputs);
     } else {
-      const output = join(target.path, uniqueName(join(within, baseNameOf(name))));
+      const output = join(target.path, uniqueName(join(relativeDir, baseNameOf(name))));
       yield await protectInputs({ input: path, output }, inputs);
     }
   }
 }
 
 /** Returns another input with the same result. */
-function rivalOf({ path, rivals = [] }: Found, earlier: string | undefined): string | undefined {
+function rivalOf({ path, rivals = [] }: InputFile, earlier: string | undefined): string | undefined {
   const [rival] = rivals;
   return rival === undefined ? earlier : join(path, '..', rival);
 }

@@ -34,7 +34,7 @@ export interface Watcher {
 
 /** Options of {@link createWatcher}. */
 export interface WatchOptions {
-  readonly inputs: Pick<Inputs, 'isOutput'>;
+  readonly inputs: Pick<Inputs, 'isOutput' | 'test'>;
   /** Reports that a folder cannot be watched. */
   readonly notice: (text: string) => void;
   readonly rescanMs?: number;
@@ -100,9 +100,9 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
   /** Adds a new folder with all that it contains. */
   const addTree = async (folder: string, root: string): Promise<void> => {
     if (watchers.has(folder) || (await inputs.isOutput(folder))) return;
-    const { isOutput } = inputs;
-    const found = imagesIn(folder, { root, isOutput, onFolder: (each) => addFolder(each, root) });
-    for await (const input of found) if ('within' in input) changed(input.path, root);
+    const { isOutput, test } = inputs;
+    const found = imagesIn(folder, { root, isOutput, test, onFolder: (each) => addFolder(each, root) });
+    for await (const input of found) if ('relativeDir' in input) changed(input.path, root);
   };
 
   /** Yields the images among files, with what the other files of their folders mean for them. */
@@ -111,7 +111,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
     for (const [folder, entries] of folders) {
       const root = entries[0]?.[1] ?? folder;
       const only = new Set(entries.map(([path]) => basename(path)));
-      yield* imagesIn(folder, { root, isOutput: inputs.isOutput, only });
+      yield* imagesIn(folder, { root, ...inputs, only });
     }
   }
 
@@ -119,7 +119,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
     addFolder,
     async *complete(found) {
       for await (const input of found) {
-        if (!('within' in input)) {
+        if (!('relativeDir' in input)) {
           // A folder may be empty for now. Errors are reported once, not with each search.
           const isNews = !failures.has(input.path) && !('error' in input && input.error.code === 'NO_IMAGES');
           if (isNews) yield input;
@@ -129,7 +129,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
         const info = await stat(input.path).catch(() => undefined);
         if (info && failures.get(input.path) === stateOf(info)) continue;
         if (info && Date.now() - info.mtimeMs < SETTLE_MS)
-          changed(input.path, rootOf(input.path, input.within));
+          changed(input.path, rootOf(input.path, input.relativeDir));
         else yield input;
       }
     },
@@ -157,7 +157,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
 const stateOf = ({ size, mtimeMs }: { size: number; mtimeMs: number }): string => `${size} ${mtimeMs}`;
 
 /** Returns the folder of the argument in which a file was found. */
-function rootOf(path: string, within: string): string {
-  const up = within === '' ? [] : within.split('/').map(() => '..');
+function rootOf(path: string, relativeDir: string): string {
+  const up = relativeDir === '' ? [] : relativeDir.split('/').map(() => '..');
   return join(dirname(path), ...up);
 }
