@@ -73,8 +73,7 @@ export interface SimulationRow {
 export function simulationTable(rows: readonly SimulationRow[]): string {
   const cells = CLUSTERS.map(([instances, processors]) => {
     const own = rows.filter(
-      (row) =>
-        row.options.instances === instances && row.options.processors === processors,
+      (row) => row.options.instances === instances && row.options.processors === processors,
     );
     return [
       `${instances} × ${processors}`,
@@ -84,7 +83,10 @@ export function simulationTable(rows: readonly SimulationRow[]): string {
       }),
     ];
   });
-  return markdown(['Instances × processors', ...LOADS.map((load) => `${Math.round(load * 100)}% load`)], cells);
+  return markdown(
+    ['Instances × processors', ...LOADS.map((load) => `${Math.round(load * 100)}% load`)],
+    cells,
+  );
 }
 
 const formatMs = (ms: number): string => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);

@@ -119,7 +119,10 @@ describe('imagemill convert --watch', function () {
     const path = join(folder.path, 'bad.jpg');
     const past = new Date(Date.now() - 60_000);
     await utimes(path, past, past);
-    const watcher = createWatcher({ inputs: { isOutput: async () => false, test: createImageTest(INPUT_TYPES) }, notice: () => {} });
+    const watcher = createWatcher({
+      inputs: { isOutput: async () => false, test: createImageTest(INPUT_TYPES) },
+      notice: () => {},
+    });
     async function* inputs() {
       yield { path, relativeDir: '' };
     }
