@@ -7,6 +7,7 @@ import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts'
 import type { Output, RunCommand } from '../process/command.ts';
 import type { ConversionQueue } from '../process/queue.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
+import { storeExternalProfile } from './input/external-profile.ts';
 import { repairInput } from './input/repair.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
@@ -234,11 +235,12 @@ export function createConvert({
     starts: (queuedMs: number) => void,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
     const path = join(source.folder, INPUT_FILE);
-    const image = await inspect(path, await repairInput(path, source.type)).catch((error) => {
+    const header = await inspect(path, await repairInput(path, source.type)).catch((error) => {
       throw error instanceof HeaderTooComplexError
         ? serviceErrorFrom(error, 'TOO_LARGE', source.label)
         : error;
     });
+    const image = await storeExternalProfile(source.folder, header);
     const prepared = prepare(image, source, options); // what cannot be converted does not wait for its turn
     const job = { image, options, tools: machine, output: prepared.output };
     const bytes = bytesOnDisk(job, prepared, statSync(path).size) ?? maxFileBytes;

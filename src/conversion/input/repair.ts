@@ -1,16 +1,13 @@
 /** @module Repairs received files that ImageMagick or libheif would reject or misread. */
 
-import { open, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { open } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
-import { PROFILE_FILE } from '../plan/types.ts';
 import { keepBestImage } from './ico.ts';
 
 const REPAIRS: Partial<Record<InputType, (path: string) => Promise<InputType>>> = {
   ico: keepBestImage,
   bmp: clearBmpFileSize,
   avif: rebrandAvifSequence,
-  webp: extractWebpProfile,
 };
 
 /**
@@ -40,25 +37,6 @@ async function rebrandAvifSequence(path: string): Promise<InputType> {
   const { buffer } = await file.read(Buffer.alloc(4), 0, 4, BRAND_AT).finally(() => file.close());
   if (buffer.toString('latin1') === 'avis') await overwrite(path, BRAND_AT, Buffer.from('avif'));
   return 'avif';
-}
-
-/** Maximum size of a profile to extract: the largest for printers have about 2 MiB. */
-const MAX_PROFILE_BYTES = 4 * 1024 ** 2;
-
-/** Extracts the profile of an animated WebP to a file, because ImageMagick ignores it (RFC 9649, section 2.7). */
-async function extractWebpProfile(path: string): Promise<InputType> {
-  const file = await open(path);
-  try {
-    // A profile is the first chunk after VP8X.
-    const { buffer: head } = await file.read(Buffer.alloc(38), 0, 38, 0);
-    const length = head.readUInt32LE(34);
-    if (head.toString('latin1', 30, 34) !== 'ICCP' || length > MAX_PROFILE_BYTES) return 'webp';
-    const { buffer: profile } = await file.read(Buffer.alloc(length), 0, length, 38);
-    await writeFile(join(dirname(path), PROFILE_FILE), profile);
-    return 'webp';
-  } finally {
-    await file.close();
-  }
 }
 
 async function overwrite(path: string, at: number, bytes: Buffer): Promise<void> {

@@ -1,6 +1,6 @@
 import { OUTPUTS } from '../../formats.ts';
 import { isPassthrough, selectedPages } from './selection.ts';
-import { type Page, type PlanContext, PROFILE_FILE } from './types.ts';
+import type { Page, PlanContext } from './types.ts';
 
 /** What becomes of colours: without its profile a picture must be sRGB, or it looks different. Pure. */
 
@@ -43,11 +43,12 @@ function pagesDiffer(job: PlanContext): boolean {
 
 function toSrgb(job: PlanContext): string[] {
   const { image, tools } = job;
-  const { cmyk, lab, profile, externalProfile } = image;
+  const { cmyk, lab, profile, profileFile, declaredColour } = image;
   if (!wantsSrgb(job) || isPassthrough(job)) return [];
   const convert = [
+    ...(declaredColour ? ['+profile', 'icc'] : []), // the numbers count for more than an embedded profile
     ...['-intent', 'relative', '-black-point-compensation'],
-    ...(externalProfile ? ['-profile', `ICC:${PROFILE_FILE}`] : []),
+    ...(profileFile ? ['-profile', `ICC:${profileFile}`] : []),
     ...['-profile', tools.srgbProfile],
   ];
   // What has no use for its profile is turned in the one way that needs none.

@@ -10,6 +10,8 @@ export interface ImageInfo {
   readonly height?: number;
   /** Undefined, as 1, when there is nothing to do. */
   readonly orientation?: Orientation;
+  /** The colours are multiplied by the alpha. */
+  readonly premultiplied?: boolean;
   /** A BMP whose fourth byte is not transparency. */
   readonly opaque?: boolean;
   /** A BMP whose transparency has one bit. */
@@ -21,8 +23,12 @@ export interface ImageInfo {
   /** The pixels are CIELab. */
   readonly lab?: boolean;
   readonly profile?: Profile;
-  /** The profile is one that the tools do not see in the file: it is in a file of its own, {@link PROFILE_FILE}. */
+  /** The profile is one that the tools do not see in the file. */
   readonly externalProfile?: boolean;
+  /** The name of the file that has the external profile. */
+  readonly profileFile?: string;
+  /** Colours that the file declares by numbers and that are not sRGB; they count for more than a profile. */
+  readonly declaredColour?: DeclaredColour;
   /** What the one or first frame of a WebP covers, when that is not the whole canvas. */
   readonly firstFrame?: Area;
   /** An SVG with a style sheet, which may set another size than the root element. */
@@ -47,6 +53,33 @@ export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
 /** An embedded colour profile: none; sRGB, whatever it calls itself; another; or one that turned out to be useless. */
 export type Profile = 'none' | 'srgb' | 'other' | 'useless';
+
+/** A colour space declared by numbers instead of a profile. */
+export interface DeclaredColour {
+  readonly primaries: Primaries;
+  readonly transfer: Transfer;
+}
+
+/** CIE 1931 chromaticities x and y. */
+export type Chromaticity = readonly [x: number, y: number];
+
+export interface Primaries {
+  readonly red: Chromaticity;
+  readonly green: Chromaticity;
+  readonly blue: Chromaticity;
+  readonly white: Chromaticity;
+}
+
+/** How a signal from 0 to 1 becomes light: by a curve, or as PQ or HLG (ITU-R BT.2100). */
+export type Transfer =
+  /** Parameters g, a, b, c, d of Y = (aX + b)^g for X ≥ d, and Y = cX below. */
+  { readonly curve: readonly number[] } | HdrTransfer;
+
+export interface HdrTransfer {
+  readonly hdr: 'pq' | 'hlg';
+  /** Largest luminance in cd/m² that a PQ image states. */
+  readonly peak?: number;
+}
 
 /** Black and white only, or the colours of a table. */
 type PaletteKind = 'bilevel' | 'palette';
@@ -156,9 +189,6 @@ export interface Plan {
 
 /** The name every input has on disk. */
 export const INPUT_FILE = 'in';
-
-/** Where a profile is put that the tools do not see in the input. */
-export const PROFILE_FILE = `${INPUT_FILE}.icc`;
 
 /** How the name of every output starts; version 6 makes it the title of a PDF, whatever it is told. */
 export const OUTPUT_STEM = 'image';

@@ -62,6 +62,8 @@ const traits = facts({
   lab: fc.boolean(),
   profile,
   externalProfile: fc.boolean(),
+  profileFile: fc.constant('a.icc'),
+  premultiplied: fc.boolean(),
   firstFrame: area,
   flat: fc.boolean(),
   paletteKind: tones,

@@ -234,9 +234,9 @@ describe('the plan', () => {
     });
 
     it('hands over a profile that the tools do not see, and never keeps it', () => {
-      const apart = { type: 'webp', profile: 'other', externalProfile: true } as const;
+      const apart = { type: 'webp', profile: 'other', externalProfile: true, profileFile: 'a.icc' } as const;
       for (const stripMetadata of [true, false]) {
-        expect(lines(apart, { stripMetadata })[0]).to.include(' -profile ICC:in.icc -profile /srgb.icc ');
+        expect(lines(apart, { stripMetadata })[0]).to.include(' -profile ICC:a.icc -profile /srgb.icc ');
       }
     });
 
