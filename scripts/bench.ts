@@ -1,6 +1,6 @@
 /**
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
- * -- [--quick] [--only PART] [--out NAME] [--reuse N]`. Alternates between them in one run. Writes `bench/NAME.md` and
+ * -- [--quick] [--crowd] [--only PART] [--out NAME] [--reuse N] [--sharing MODE]`. Alternates between them in one run. Writes `bench/NAME.md` and
  * `bench/NAME.svg`.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,6 +30,9 @@ const { values: flags } = parseArgs({
     seconds: { type: 'string' },
     rounds: { type: 'string' },
     reuse: { type: 'string', default: '' },
+    sharing: { type: 'string', default: '' },
+    /** Measures only the rows of {@link CROWD}, each with one address and with an address per request. */
+    crowd: { type: 'boolean', default: false },
     out: { type: 'string', default: 'report' },
     /** Runs only this: the given number of conversions of a small photo, while sampling memory. */
     soak: { type: 'string' },
@@ -42,10 +45,18 @@ const FORMATS = ['webp', 'jpg', 'png', 'gif', 'bmp', 'pdf'];
 const SMALL = 300;
 const QUICK_IMAGES = ['photo 3 MP', 'photo 0.75 MP', 'photo 320×240', 'png screen'];
 const QUICK_FORMATS = ['webp', 'jpg', 'png'];
+/** Conversions that are also measured with an address per request, at 8 requests at a time. */
+const CROWD = ['photo 320×240 → jpg', 'photo 320×240 → webp', 'photo 0.75 MP → webp', 'photo 3 MP → jpg 300'];
+const CROWD_CLIENTS = 8;
 
 const clients = (flags.clients ?? (flags.quick ? '1,8' : '1,2,8,32')).split(',').map(Number);
 const seconds = Number(flags.seconds ?? (flags.quick ? 0.5 : 1));
 const rounds = Number(flags.rounds ?? (flags.quick ? 2 : 3));
+/** Settings of the service that differ from the defaults. */
+const settings: Readonly<Record<string, string>> = {
+  ...(flags.reuse && { WORKER_REUSE: flags.reuse }),
+  ...(flags.sharing && { WORKER_SHARING: flags.sharing }),
+};
 const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
 const outFolder = new URL('../bench', import.meta.url).pathname;
 
@@ -65,13 +76,13 @@ async function compareAll(): Promise<void> {
   const tools = await findTools();
   const images = await makeImages(folder);
   const servers = {
-    ours: await startService(flags.reuse ? { WORKER_REUSE: flags.reuse } : {}),
+    ours: await startService(settings),
     sharp: await startSharp(),
     echo: await startEcho(),
   };
   const rows: Row[] = [];
   for (const job of jobs(images)) {
-    for (const count of clients) {
+    for (const count of job.crowd || flags.crowd ? [CROWD_CLIENTS] : clients) {
       const row = await compare(job, count, servers, tools);
       if (!row) continue;
       rows.push(row);
@@ -86,11 +97,18 @@ function jobs(images: readonly Image[]): Job[] {
   const all = images.flatMap((image) =>
     FORMATS.flatMap((format) => [undefined, SMALL].map((side) => ({ image, format, side }))),
   );
-  return all.filter(({ image, format, side }) => {
+  const selected = all.filter((job) => {
+    const { image, format, side } = job;
     if (flags.quick && !(QUICK_IMAGES.includes(image.name) && QUICK_FORMATS.includes(format))) return false;
     if (side && image.pixels <= SMALL ** 2) return false;
-    return `${image.name} → ${format}${side ? ` ${side}` : ''}`.match(flags.only) !== null;
+    if (flags.crowd && !CROWD.includes(nameOf(job))) return false;
+    return nameOf(job).match(flags.only) !== null;
   });
+  return selected.flatMap((job) => (CROWD.includes(nameOf(job)) ? [job, { ...job, crowd: true }] : [job]));
+}
+
+function nameOf({ image, format, side }: Job): string {
+  return `${image.name} → ${format}${side ? ` ${side}` : ''}`;
 }
 
 /**
@@ -112,6 +130,7 @@ async function compare(
       const measurement = await measure(servers[name], job, count, length);
       if (measurement) measured[name].push(measurement);
     }
+    if (job.crowd) continue; // the command line has no clients
     if (count === 1) push(commandLine, await commandLineMs(job, tools, seconds));
     if (count === 8) {
       const expected = measured.ours.at(-1)?.perSecond ?? 1;
@@ -119,9 +138,9 @@ async function compare(
     }
   }
   if (measured.ours.length === 0) return undefined;
-  const { image, format, side } = job;
+  const { image, format, side, crowd } = job;
   return {
-    ...{ image: image.name, pixels: image.pixels, format, side, clients: count },
+    ...{ image: image.name, pixels: image.pixels, format, side, crowd, clients: count },
     ...measured,
     ...{ commandLineMs: commandLine, xargsPerSecond: xargs },
   };
@@ -147,18 +166,22 @@ function report(rows: readonly Row[], { versions }: { readonly versions: string 
   const machine = `${availableParallelism()} processors (${cpus()[0]?.model}), Linux ${release()}`;
   const libraries = `Node.js ${process.versions.node}, sharp ${sharpModule.versions.sharp} (libvips ${sharpModule.versions.vips})`;
   const text = [
-    '# What the benchmark measured',
+    '# Benchmark results',
     `${new Date().toISOString().slice(0, 10)}, ${machine}, ${versions}, ${libraries}. Clients, servers and tools on the same machine.`,
-    `${rounds} rounds of ${seconds} s each, everybody in turns${flags.reuse ? `, WORKER_REUSE=${flags.reuse}` : ''}. Ratios are medians of the rounds, with the least and the most. CPU is what the machine spent meanwhile, but for the clients, a conversion; memory what the tree holds for itself at its highest.`,
+    `${rounds} rounds of ${seconds} s each, in turns${Object.entries(settings)
+      .map(([name, value]) => `, ${name}=${value}`)
+      .join(
+        '',
+      )}. Ratios are medians of the rounds, with minimum and maximum. CPU is the CPU time of the machine per conversion, without the clients. Memory is the peak private memory of the process tree.`,
     ...summary(rows),
-    '## All of it',
+    '## All results',
     table(rows),
   ];
   writeFileSync(join(outFolder, `${flags.out}.md`), `${text.join('\n\n')}\n`);
-  const busiest = rows.filter((row) => row.clients === 8);
+  const busiest = rows.filter((row) => row.clients === 8 && !row.crowd);
   writeFileSync(
     join(outFolder, `${flags.out}.svg`),
-    chart(busiest, 'Conversions a second at 8 clients, over the sharp server'),
+    chart(busiest, 'Conversions per second with 8 clients, relative to the sharp server'),
   );
   console.log(text.slice(2, -2).join('\n'));
 }

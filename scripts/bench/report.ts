@@ -7,14 +7,17 @@ export interface Row {
   readonly pixels: number;
   readonly format: string;
   readonly side?: number | undefined;
+  /** Number of requests at a time. */
   readonly clients: number;
+  /** Whether each request came from an address of its own. */
+  readonly crowd?: boolean | undefined;
   readonly ours: readonly Measured[];
   /** Empty if sharp does not support the conversion. */
   readonly sharp: readonly Measured[];
   readonly echo: readonly Measured[];
-  /** Median wall time in ms of one command after another, for ratiosByRound round. Only with one client. */
+  /** Median wall time in ms of one command after another, for each round. Only with one client. */
   readonly commandLineMs: readonly number[];
-  /** Conversions per second with `xargs -P`, for ratiosByRound round. Only with 8 clients. */
+  /** Conversions per second with `xargs -P`, for each round. Only with 8 clients. */
   readonly xargsPerSecond: readonly number[];
 }
 
@@ -25,7 +28,7 @@ export interface Spread {
   readonly most: number;
 }
 
-/** Divides the values of ratiosByRound round. Only values of the same round are comparable. */
+/** Divides the values of each round. Only values of the same round are comparable. */
 function ratios(ours: readonly number[], others: readonly number[]): Spread | undefined {
   const ratiosByRound = ours.flatMap((value, round) => {
     const other = others[round];
@@ -63,12 +66,21 @@ export function geometricMean(values: readonly number[]): number {
 }
 
 const HEAD = [
-  ...['image', 'to', 'size', 'clients', 'median ms', 'p99 ms', 'a second', 'CPU ms', 'tree MiB', 'bytes'],
-  ...['sharp: median ms', 'p99 ms', 'a second', 'CPU ms', 'tree MiB', 'bytes', 'echo ms', 'command line ms'],
+  ...['image', 'to', 'size', 'clients', 'median ms', 'p99 ms', 'per second', 'CPU ms', 'tree MiB', 'bytes'],
   ...[
-    '**a second, over sharp** (spread)',
-    '**median, over command line** (spread)',
-    'a second, over xargs -P',
+    'sharp: median ms',
+    'p99 ms',
+    'per second',
+    'CPU ms',
+    'tree MiB',
+    'bytes',
+    'echo ms',
+    'command line ms',
+  ],
+  ...[
+    '**per second, relative to sharp** (spread)',
+    '**median, relative to command line** (spread)',
+    'per second, relative to xargs -P',
   ],
 ];
 
@@ -80,7 +92,12 @@ export function table(rows: readonly Row[]): string {
 
 function cells(row: Row): string[] {
   return [
-    ...[row.image, row.format, row.side ? `${row.side} px` : 'full', String(row.clients)],
+    ...[
+      row.image,
+      row.format,
+      row.side ? `${row.side} px` : 'full',
+      `${row.clients}${row.crowd ? ', a new one per request' : ''}`,
+    ],
     ...columns(row.ours),
     ...columns(row.sharp),
     number(formatMedian(row.echo.map(({ medianMs }) => medianMs))),

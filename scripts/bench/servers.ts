@@ -57,7 +57,7 @@ async function start(
       const match = /listening on (?:http:\/\/\S+:)?(\d+)/.exec(output);
       if (match) resolve(Number(match[1]));
     });
-    child.once('exit', () => reject(new Error(`it ended: ${output}`)));
+    child.once('exit', () => reject(new Error(`the server exited: ${output}`)));
   });
   return {
     pid: child.pid as number,

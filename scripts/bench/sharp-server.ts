@@ -1,5 +1,5 @@
 /**
- * @module Reference server with Express, multer and sharp, as written in an afternoon. Configured for throughput as the
+ * @module Reference server with Express, multer and sharp, in its simplest form. Configured for throughput as the
  * sharp documentation recommends (performance, concurrency): as many images in parallel as there are processors, one
  * thread each, no cache.
  */
@@ -12,7 +12,7 @@ import { SHARP_OPTIONS } from './settings.ts';
 sharp.concurrency(1);
 sharp.cache(false);
 if (process.env.UV_THREADPOOL_SIZE !== String(availableParallelism()))
-  throw new Error('start it with as many threads as there are processors');
+  throw new Error('set UV_THREADPOOL_SIZE to the number of processors');
 
 const app = express();
 const upload = multer({ storage: multer.memoryStorage(), limits: { fileSize: 10 * 1024 * 1024, files: 1 } });

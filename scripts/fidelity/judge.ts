@@ -13,14 +13,14 @@ export interface Verdict {
   readonly trouble?: 'failed' | 'unreadable' | 'size' | 'frames' | 'timing' | 'leaked' | 'differs';
   readonly detail: string;
   readonly measured?: Difference;
-  /** PSNR in dB of the sharp encoder with the same settings. Only for isLossy formats. */
+  /** PSNR in dB of the sharp encoder with the same settings. Only for lossy formats. */
   readonly sharps?: number;
   /** True if no independent decoder could read the file either. */
   readonly hopeless?: boolean;
 }
 
 /**
- * Maximum PSNR difference in dB between a isLossy result and that of sharp, explained by different encoders and defaults.
+ * Maximum PSNR difference in dB between a lossy result and that of sharp, explained by different encoders and defaults.
  */
 const MAX_PSNR_LOSS = 1;
 /** The same for GIF, where each program chooses the 256 colours differently. */

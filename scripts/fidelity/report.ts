@@ -25,7 +25,7 @@ export function report(verdicts: readonly Verdict[], version: string): { text: s
       detail && `  (${detail})`,
     ].join(' '),
   );
-  const heading = "trouble     to        MAE    PSNR  sharp's  file  (* nobody else reads it either)";
+  const heading = "trouble     to        MAE    PSNR  sharp's  file  (* no independent decoder reads it)";
   return {
     text: [...(lines.length > 0 ? [heading, ...lines, ''] : []), ...summary(verdicts, version)].join('\n'),
     differences: listed.length,

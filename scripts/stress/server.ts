@@ -113,7 +113,7 @@ export function processesLeft(tempDir: string): number[] {
     try {
       return readlinkSync(`/proc/${pid}/cwd`).startsWith(tempDir);
     } catch {
-      return false; // it has ended meanwhile
+      return false; // the process has exited
     }
   });
 }

@@ -7,6 +7,8 @@ import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts'
 import type { Output, RunCommand } from '../process/command.ts';
 import type { ConversionQueue } from '../process/queue.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
+import { encodeWithin } from './encode-within.ts';
+import { readDecoded } from './input/decoded.ts';
 import { storeExternalProfile } from './input/external-profile.ts';
 import { repairInput } from './input/repair.ts';
 import { inspect } from './inspect/index.ts';
@@ -19,10 +21,12 @@ import {
   invalidOutput,
   isProfileError,
   toServiceError,
+  UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
+import { decodingOf } from './plan/decoding.ts';
 import { bytesOnDisk } from './plan/disk-estimate.ts';
-import { isMisreadByMagick, plan } from './plan/index.ts';
+import { isMisreadByMagick, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
 import { drawSmaller } from './plan/rasterize.ts';
 import {
   type ConvertOptions,
@@ -55,6 +59,8 @@ export interface ConversionResult {
   readonly bytes: number;
   readonly queuedMs: number;
   readonly convertedMs: number;
+  /** The quality that it was encoded with, when the bytes it may have were limited. */
+  readonly quality?: number;
   /** What the result lacks, or what was wrong with the file; each at most once, in a fixed order. */
   readonly notes: readonly Note[];
 }
@@ -118,6 +124,22 @@ function moveOut(folder: string, name: string): string {
   return path;
 }
 
+/** One conversion while its commands run. */
+interface Running {
+  readonly signal: AbortSignal;
+  /** When its time is over, as `performance.now()` has it. */
+  readonly deadline: number;
+  /** The new paths of the files that were moved out of its folder. */
+  readonly movedOut: Map<string, string>;
+}
+
+/** Moves a file out only once: what a tool has put in its place since then is nothing to open. */
+function moveOutOnce(movedOut: Map<string, string>, folder: string, name: string): string {
+  const path = movedOut.get(name) ?? moveOut(folder, name);
+  movedOut.set(name, path);
+  return path;
+}
+
 /**
  * Makes the function that converts one file. All that it leaves on disk is the result. It removes the source's folder,
  * also when it fails.
@@ -143,35 +165,36 @@ export function createConvert({
   function prepare(image: ImageInfo, { type, label }: ConversionInput, options: ConvertOptions): Plan {
     checkLimits(image, options, limits, label);
     if (isMisreadByMagick(image, machine))
-      throw serviceError('KIND_UNREADABLE', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
+      throw serviceError('UNSUPPORTED_ENCODING', label, `old-style JPEG in a ${INPUTS[type].label}`);
+    if (image.unreadable)
+      throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
     const prepared = plan(image, options, machine);
-    if (prepared.steps.some(({ tool }) => !toolchain[tool])) {
-      throw serviceError('PAIR_UNAVAILABLE', label, INPUTS[type].label, OUTPUTS[options.format].label);
+    const tools = toolsFor(image.type, options.format, machine.magick);
+    if ([...tools, ...prepared.steps.map(({ tool }) => tool)].some((tool) => !toolchain[tool])) {
+      throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
     }
     return prepared;
   }
 
   /** @returns all that the tools printed */
   async function runPlan(
-    { steps }: Plan,
+    { steps }: Pick<Plan, 'steps'>,
     source: ConversionInput,
     options: ConvertOptions,
-    signal: AbortSignal,
-    deadline: number,
+    { signal, deadline, movedOut }: Running,
   ): Promise<Output> {
     const cwd = source.folder;
     const client = source.client !== undefined && { client: source.client };
     const printed = { stdout: '', stderr: '' };
-    let input: string | undefined;
     const todo = [...steps];
     for (let step = todo.shift(); step; step = todo.shift()) {
       source.onCommand?.(step);
       const file = (toolchain[step.tool] as Tool).path;
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
-      // Once: what a tool has put in the place of the input since then is nothing to open.
-      if (step.stdin !== undefined) input ??= moveOut(cwd, step.stdin);
-      const stdin = step.stdin !== undefined && input !== undefined ? { stdin: input } : {};
+      const stdin = step.stdin !== undefined && { stdin: moveOutOnce(movedOut, cwd, step.stdin) };
       const limit = Math.min(left, timeoutFor(step).ms);
+      // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
+      if (step.rendersTo) rmSync(join(cwd, step.rendersTo), { recursive: true, force: true });
       try {
         const memory = step.tool === 'rsvg' ? { memoryBytes: SVG_MAX_MEMORY } : {};
         const output = await run({
@@ -193,15 +216,29 @@ export function createConvert({
         const drawn = await readDrawn(source, step.rendersTo);
         checkLimits(drawn, options, limits, source.label);
         const again = drawSmaller(step.rendersTo, drawn, options);
-        if (again) {
-          // Under the system call filter, librsvg does not replace a file that is there.
-          rmSync(join(cwd, step.rendersTo), { force: true });
-          todo.unshift(again);
-        }
+        if (again) todo.unshift(again);
       }
     }
     assertNotRefused(printed.stderr);
     return printed;
+  }
+
+  /** Turns an input that ImageMagick cannot read into a PNG, and inspects that. */
+  async function decodeFirst(
+    image: ImageInfo,
+    source: ConversionInput,
+    options: ConvertOptions,
+    running: Running,
+  ): Promise<ImageInfo> {
+    const decoding = decodingOf(image, machine);
+    if (!decoding) return image;
+    await runPlan({ steps: [decoding.step] }, source, options, running);
+    const keepsMetadata = !options.stripMetadata;
+    return readDecoded(image, source.folder, decoding.output, limits, keepsMetadata).catch((error) => {
+      throw isNoFile(error) || error.code === 'EEXIST'
+        ? invalidOutput(`${decoding.output}: ${error.code}`, source)
+        : error;
+    });
   }
 
   /** A profile that cannot be used does not spoil the picture: without it, it is shown as if it had none. */
@@ -210,20 +247,53 @@ export function createConvert({
     source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
-  ): Promise<Pick<ConversionResult, 'path' | 'bytes' | 'notes'>> {
+  ): Promise<Omit<ConversionResult, 'queuedMs' | 'convertedMs'>> {
     const deadline = performance.now() + timeoutMs;
-    const convertWith = async (prepared: Plan) => {
-      const printed = await runPlan(prepared, source, options, signal, deadline);
-      const result = verifyOutput(source, options, prepared.output);
+    const running: Running = { signal, deadline, movedOut: new Map() };
+    const convertWith = async (known: ImageInfo) => {
+      const prepared = prepare(known, source, options);
+      const printed = { stdout: '', stderr: '' };
+      const make = async (planned: Plan, asked: ConvertOptions) => {
+        const output = await runPlan(planned, source, asked, running);
+        printed.stdout += output.stdout;
+        printed.stderr += output.stderr;
+        return verifyOutput(source, asked, planned.output);
+      };
+      const again = (asked: ConvertOptions) => make(planAgain(known, asked, machine), asked);
+      const result = await encodeWithin(options, source.label, () => make(prepared, options), again);
       const kept = await keptMetadata(image, result.path, options);
-      return { ...result, notes: notesIn(prepared.notes, printed, kept) };
+      const lowered = result.quality !== undefined && result.quality < options.quality;
+      return { ...result, notes: notesIn(prepared.notes, printed, { kept, lowered }) };
     };
-    return convertWith(prepare(image, source, options)).catch((error) => {
+    const readable = await decodeFirst(image, source, options, running);
+    const known = await measure(readable, source, options, running);
+    return convertWith(known).catch((error) => {
       // Nothing but ImageMagick uses a profile, and what librsvg has read is not in its place any more.
       const usesProfile = image.type !== 'svg';
-      if (!usesProfile || !isProfileError(error)) throw explainUnsupportedJpeg(error, image, source);
-      return convertWith(prepare({ ...image, profile: 'useless' }, source, options));
+      if (!usesProfile || !isProfileError(error)) throw explainUnsupportedJpeg(error, known, source);
+      return convertWith({ ...known, profile: 'useless' });
     });
+  }
+
+  /** Draws an SVG whose header does not tell its size for sure, where the plan depends on that size. */
+  async function measure(
+    image: ImageInfo,
+    source: ConversionInput,
+    options: ConvertOptions,
+    running: Running,
+  ): Promise<ImageInfo> {
+    const step = planMeasuring(image, options);
+    if (!step) return image;
+    const ownSize = {
+      ...options,
+      format: 'png',
+      width: undefined,
+      height: undefined,
+      fit: undefined,
+    } as const;
+    await runPlan({ steps: [step] }, source, ownSize, running);
+    const { width = 0, height = 0 } = await readDrawn(source, step.rendersTo as string);
+    return { ...image, width, height, styled: false };
   }
 
   /** @param starts is told when its turn has come, and how long it has waited */
@@ -237,7 +307,7 @@ export function createConvert({
     const path = join(source.folder, INPUT_FILE);
     const header = await inspect(path, await repairInput(path, source.type)).catch((error) => {
       throw error instanceof HeaderTooComplexError
-        ? serviceErrorFrom(error, 'TOO_LARGE', source.label)
+        ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label)
         : error;
     });
     const image = await storeExternalProfile(source.folder, header);

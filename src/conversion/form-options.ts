@@ -3,7 +3,7 @@ import { serviceError } from '../errors.ts';
 import type { OutputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import type { OnError } from './batch.ts';
-import { DEFAULT_FORMAT, OPTION_FIELDS, oneOf, outputFormat } from './options.ts';
+import { conflictIn, DEFAULT_FORMAT, oneOf, optionFields, outputFormat } from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
 
 /**
@@ -22,7 +22,7 @@ const convertFields = (outputs: readonly OutputType[]) =>
     format: outputFormat(outputs)
       .optional()
       .describe('Another name of `output_format`. When both are sent, they must say the same.'),
-    ...OPTION_FIELDS,
+    ...optionFields(outputs),
   });
 
 const batchFields = (outputs: readonly OutputType[]) =>
@@ -63,10 +63,10 @@ export function createParsers(outputs: readonly OutputType[]): {
 } {
   const checks = formFields(outputs);
   return {
-    convert: (fields) => toOptions(check(checks.convert, fields), fields),
+    convert: (fields) => toOptions(check(checks.convert, fields), fields, outputs),
     batch(fields) {
       const { on_error, ...rest } = check(checks.batch, fields);
-      return { options: toOptions(rest, fields), onError: on_error };
+      return { options: toOptions(rest, fields, outputs), onError: on_error };
     },
   };
 }
@@ -88,11 +88,20 @@ function check<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): 
 function toOptions(
   checked: z.output<ReturnType<typeof convertFields>>,
   fields: readonly TextField[],
+  outputs: readonly OutputType[],
 ): ConvertOptions {
-  const { output_format, format, strip_metadata, ...rest } = checked;
+  const { output_format, format, strip_metadata, max_bytes, ...rest } = checked;
   if (output_format && format && output_format !== format) {
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
-    throw serviceError('FORMATS_DIFFER', sent('output_format'), sent('format'));
+    throw serviceError('CONFLICTING_FORMATS', sent('output_format'), sent('format'));
   }
-  return { ...rest, format: output_format ?? format ?? DEFAULT_FORMAT, stripMetadata: strip_metadata };
+  const options = {
+    ...rest,
+    format: output_format ?? format ?? DEFAULT_FORMAT,
+    maxBytes: max_bytes,
+    stripMetadata: strip_metadata,
+  };
+  const conflict = conflictIn(options, outputs);
+  if (conflict) throw serviceError('FIELD_INVALID', conflict.field, conflict.value, conflict.expected);
+  return options;
 }

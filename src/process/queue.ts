@@ -16,7 +16,7 @@ export interface ConversionQueue {
    * new job's client has fewer. So the queue rejects jobs only of clients that have filled their own share.
    *
    * @param job receives the time that it waited, in ms
-   * @throws ServiceError BUSY when the queue is full, or when a job of another client replaces this one
+   * @throws ServiceError QUEUE_FULL when the queue is full, or when a job of another client replaces this one
    * @throws ClientDisconnectedError when the signal aborts before the job starts; the job then never starts
    */
   run<T>(job: (waitedMs: number) => Promise<T>, owner: JobOwner): Promise<T>;
@@ -40,7 +40,7 @@ interface WaitingJob {
   readonly group: object;
   /** Runs the job. Resolves to the function that settles the promise of the caller. */
   readonly run: () => Promise<() => void>;
-  /** Rejects the promise of the caller with `BUSY`. */
+  /** Rejects the promise of the caller with `QUEUE_FULL`. */
   readonly reject: () => void;
 }
 
@@ -139,7 +139,7 @@ export function createQueue(limits: {
       const isFull = running + waiting >= limits.concurrency + limits.queueLimit;
       if (isFull && !makeRoom(client)) {
         forgetIfIdle(client);
-        return Promise.reject(serviceError('BUSY'));
+        return Promise.reject(serviceError('QUEUE_FULL'));
       }
 
       const queuedAt = performance.now();
@@ -157,7 +157,7 @@ export function createQueue(limits: {
         },
         reject() {
           signal.removeEventListener('abort', leave);
-          reject(serviceError('BUSY'));
+          reject(serviceError('QUEUE_FULL'));
         },
       };
       // Free the place in the queue immediately, not when the job would start.

@@ -42,17 +42,17 @@ interface CompareContext {
 }
 
 function unmatched(before: Row | undefined): Outcome {
-  const text = before ? 'is in the baseline alone' : 'is not in the baseline: record it anew';
+  const text = before ? 'only in the baseline' : 'not in the baseline: record a new one';
   return { verdict: 'unmatched', reasons: describeReason('set', text), remarks: [] };
 }
 
 async function compareRows(before: Row, after: Row, context: CompareContext): Promise<Outcome> {
   if (before.input !== after.input || before.format !== after.format) {
     const difference =
-      before.input === after.input ? 'the case has another format' : 'the image itself is another one';
+      before.input === after.input ? 'the case has a different format' : 'the input image is different';
     return {
       verdict: 'unmatched',
-      reasons: describeReason('set', `${difference}: record it anew`),
+      reasons: describeReason('set', `${difference}: record a new baseline`),
       remarks: [],
     };
   }
@@ -74,11 +74,11 @@ async function compareRows(before: Row, after: Row, context: CompareContext): Pr
 function compareErrors({ refused: before }: Row, { refused: after }: Row): Outcome {
   const text = `${formatStatus(before)} → ${formatStatus(after)}`;
   if (!before) return { verdict: 'broken', reasons: describeReason('error', text), remarks: [] };
-  if (!after) return { verdict: 'mended', reasons: describeReason('error', text), remarks: [] };
+  if (!after) return { verdict: 'fixed', reasons: describeReason('error', text), remarks: [] };
   if (before.status !== after.status) {
     return { verdict: 'changed', reasons: describeReason('error', text), remarks: [] };
   }
-  const remarks = before.message === after.message ? [] : [`another message: ${text}`];
+  const remarks = before.message === after.message ? [] : [`different message: ${text}`];
   return { verdict: 'identical', reasons: [], remarks };
 }
 
@@ -116,7 +116,7 @@ function compareMetadata(
   };
 }
 
-/** Compares two results of which the bytes differ. */
+/** Compares two results whose bytes differ. */
 async function compareResults(before: Row, after: Row, context: CompareContext): Promise<Outcome> {
   const [one, other] = await Promise.all([
     loadResult(before, context.before),
@@ -125,7 +125,7 @@ async function compareResults(before: Row, after: Row, context: CompareContext):
   if (!one && !other)
     return {
       verdict: 'changed',
-      reasons: describeReason('error', 'other bytes, which no independent decoder reads, now as before'),
+      reasons: describeReason('error', 'different bytes; no independent decoder reads either file'),
       remarks: [],
     };
   if (!other)
@@ -136,8 +136,8 @@ async function compareResults(before: Row, after: Row, context: CompareContext):
     };
   if (!one)
     return {
-      verdict: 'mended',
-      reasons: describeReason('error', 'could not be read before, and can now'),
+      verdict: 'fixed',
+      reasons: describeReason('error', 'can be read by an independent decoder now'),
       remarks: [],
     };
   const reasons = factReasons(one.facts, other.facts);

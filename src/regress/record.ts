@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { OUTPUTS } from '../formats.ts';
+import { type InputType, OUTPUTS } from '../formats.ts';
 import type { Attempt, Backend, Image } from './backends/backend.ts';
 import { typeOf } from './backends/local-backend.ts';
 import { decode } from './image/codec.ts';
@@ -28,9 +28,14 @@ export interface RecordOptions {
 /**
  * Lists the images below a folder, sorted by name. Detects images by content, not by extension, and skips other files.
  *
+ * @param types what counts as an image
  * @param baseline skipped if it is below the folder
  */
-export async function imagesIn(folder: string, baseline?: string): Promise<Image[]> {
+export async function imagesIn(
+  folder: string,
+  types: readonly InputType[],
+  baseline?: string,
+): Promise<Image[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'));
   const baselinePrefix = baseline && relative(folder, baseline) + sep;
@@ -39,7 +44,8 @@ export async function imagesIn(folder: string, baseline?: string): Promise<Image
     const path = join(parentPath, name);
     const subpath = relative(folder, path);
     if (baselinePrefix && subpath.startsWith(baselinePrefix)) continue;
-    if (await typeOf(path)) images.push({ name: subpath.split(sep).join('/'), path });
+    const type = await typeOf(path);
+    if (type && types.includes(type)) images.push({ name: subpath.split(sep).join('/'), path });
   }
   return images.sort((a, b) => (a.name < b.name ? -1 : 1));
 }

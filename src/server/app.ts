@@ -22,7 +22,6 @@ import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
 import { batchRoute } from './routes/batch.ts';
 import { convertRoute } from './routes/convert.ts';
-import { addDocs } from './routes/docs.ts';
 import {
   formatsRoute,
   healthRoute,
@@ -122,7 +121,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(refuseReserved);
   app.use(API_PREFIX, apiRouter(deps));
   for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as WebApp).handler);
-  addDocs(app);
+  endpoint(app, 'GET', '/docs/', (_req, res) => res.redirect(301, '/docs'));
   app.use(notFound);
   app.use(errorHandler(log, config.SUPPORT_EMAIL));
   return app;

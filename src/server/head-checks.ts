@@ -21,7 +21,7 @@ const CHECKS: readonly Check[] = [
   },
   // RFC 9112, section 3.2 allows no fragment. Proxies and this app might disagree about a path that has one.
   function target({ url }) {
-    return url.includes('#') ? serviceError('NOT_HTTP') : undefined;
+    return url.includes('#') ? serviceError('MALFORMED_REQUEST') : undefined;
   },
 ];
 

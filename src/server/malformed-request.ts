@@ -14,11 +14,11 @@ interface ClientError extends NodeJS.ErrnoException {
 
 type Listener = (error: ClientError, socket: Socket) => void;
 
-/** Service error for each code of Node's parser. Every other code means `NOT_HTTP`. */
-const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'BODY_ENDED'>> = {
+/** Service error for each code of Node's parser. Every other code means `MALFORMED_REQUEST`. */
+const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'INCOMPLETE_BODY'>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
   HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
-  HPE_INVALID_EOF_STATE: 'BODY_ENDED',
+  HPE_INVALID_EOF_STATE: 'INCOMPLETE_BODY',
 };
 
 /**
@@ -61,7 +61,7 @@ export function afterAnswer(exchange: Exchange | undefined, then: () => void): v
 function toServiceError(error: ClientError): ServiceError {
   const method = error.code === 'HPE_INVALID_METHOD' && unknownMethod(error);
   if (method) return serviceError('METHOD_UNKNOWN', method);
-  return serviceError(PARSER_ERRORS[error.code ?? ''] ?? 'NOT_HTTP');
+  return serviceError(PARSER_ERRORS[error.code ?? ''] ?? 'MALFORMED_REQUEST');
 }
 
 /** Returns the unknown method of a well-formed request line, to be answered with 501 (RFC 9110, section 9.1). */

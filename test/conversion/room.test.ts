@@ -6,8 +6,15 @@ import { pino } from 'pino';
 import sharp from 'sharp';
 import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
 import type { RequestRoom } from '../../src/files/disk-room.ts';
-import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
+import {
+  ALL_OUTPUT_TYPES,
+  EXTRA_INPUT_TYPES,
+  INPUT_TYPES,
+  type InputType,
+  type OutputType,
+} from '../../src/formats.ts';
 import { fixturePath } from '../helpers/client.ts';
+import { ALL_EXTRAS, extraPath } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 
@@ -15,7 +22,7 @@ describe('a conversion', () => {
   let mill: ConversionEngine;
   let noise: string;
   before(async () => {
-    mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    mill = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }));
     noise = join(await makeTempDir('noise'), 'noise.png');
     const pixels = Buffer.from(Array.from({ length: 300 * 200 * 4 }, (_, at) => (at * 2_654_435_761) >>> 24));
     await sharp(pixels, { raw: { width: 300, height: 200, channels: 4 } })
@@ -25,11 +32,7 @@ describe('a conversion', () => {
   after(() => mill.close());
 
   /** Converts a file, and tells what was reserved, and what the result took. */
-  async function convert(
-    path: string,
-    type: (typeof INPUT_TYPES)[number],
-    format: (typeof OUTPUT_TYPES)[number],
-  ) {
+  async function convert(path: string, type: InputType, format: OutputType) {
     return mill.workspaces.use({}, async (workspace) => {
       let reserved = 0;
       let stored = 0;
@@ -52,10 +55,11 @@ describe('a conversion', () => {
     });
   }
 
-  for (const format of OUTPUT_TYPES) {
+  for (const format of ALL_OUTPUT_TYPES) {
     it(`to ${format} reserves room for the largest result beforehand, takes what the result has, and removes its input`, async () => {
       const files = [
         ...INPUT_TYPES.map((type) => [type, fixturePath(`scene.${type}`)] as const),
+        ...EXTRA_INPUT_TYPES.map((type) => [type, extraPath(`scene.${type}`)] as const),
         ['png', noise] as const,
         ['gif', fixturePath('moving.gif')] as const,
       ];

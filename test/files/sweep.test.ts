@@ -15,14 +15,14 @@ import { requires } from '../helpers/skips.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Makes a folder as an instance does, with a request in it. */
+/** Creates the folder of an instance, with a request in it. */
 async function instanceFolder(tempDir: string, owner: ProcessIdentity): Promise<string> {
   const folder = await makeInstanceFolder(tempDir, owner);
   await mkdir(join(folder, 'request-1'));
   return basename(folder);
 }
 
-/** The identity of a process that has ended. */
+/** Returns the identity of a process that has exited. */
 async function deadProcess(): Promise<ProcessIdentity> {
   const child = spawn('true');
   const ended = once(child, 'exit');

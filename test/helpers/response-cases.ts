@@ -1,4 +1,4 @@
-/** @module Requests that provoke every documented response. */
+/** @module A request for every documented response. */
 import { rm } from 'node:fs/promises';
 import { type Answer, fixture, sendForm } from './client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from './fake-magick.ts';
@@ -203,6 +203,14 @@ export const CASES: readonly ResponseCase[] = [
     }),
   ),
   {
+    operation: 'convert',
+    status: 200,
+    type: 'image/jpeg',
+    how: 'a picture whose quality has to be lowered',
+    send: (service) =>
+      post(service, FORMS.convert, ['window.png'], { format: 'jpg', quality: '100', max_bytes: '3000' }),
+  },
+  {
     operation: 'convertBatch',
     status: 200,
     type: 'application/zip',
@@ -211,6 +219,7 @@ export const CASES: readonly ResponseCase[] = [
       post(service, FORMS.convertBatch, ['window.png', 'moving.gif', 'window.webp', new Uint8Array(9)], {
         format: 'jpg',
         on_error: 'skip',
+        max_bytes: '1500',
       }),
   },
 ];

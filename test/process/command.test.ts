@@ -9,7 +9,7 @@ describe('killReason', () => {
   ][] = [
     ['timeout', 'SIGKILL', 'timeout'],
     ['cancelled', 'SIGKILL', 'cancelled'],
-    ['signal', 'SIGXCPU', 'processor_time'],
+    ['signal', 'SIGXCPU', 'cpu_time'],
     ['signal', 'SIGXFSZ', 'file_size'],
     ['signal', 'SIGSEGV', 'signal'],
     ['exit', undefined, undefined],

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { ClientDisconnectedError, type ServiceError } from '../../src/errors.ts';
 import { createQueue } from '../../src/process/queue.ts';
 
-/** A job that runs until it is told to end. */
+/** Creates a job that runs until `end` is called. */
 function openJob(log: string[], name: string) {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   return {
@@ -41,7 +41,7 @@ describe('conversion queue', () => {
     const first = pool.run(running.start, { signal });
     const second = pool.run(waiting.start, { signal });
     const refused = await pool.run(async () => 'never', { signal }).catch((error: ServiceError) => error);
-    expect(refused).to.include({ code: 'BUSY', status: 503, retryAfter: 5 });
+    expect(refused).to.include({ code: 'QUEUE_FULL', status: 503, retryAfter: 5 });
     running.end();
     await first;
     waiting.end();
@@ -118,7 +118,7 @@ describe('conversion queue', () => {
         const log: string[] = [];
         const jobs = Array.from({ length: batches }, (_, at) => batchOf(pool, log, `batch${at}-`, 20)).flat();
         await settled();
-        // A while later, when every batch has been served.
+        // Add the single job after every batch has been served once.
         for (const job of jobs.slice(0, concurrency)) job.end();
         await settled();
         void pool.run(openJob(log, 'single').start, { signal });
@@ -145,7 +145,7 @@ describe('conversion queue', () => {
 });
 
 describe('conversion queue with several clients', () => {
-  /** Keeps every place busy with jobs that end one at a time, when the test says so. */
+  /** Fills all slots with jobs that the test ends one at a time. */
   function stage(concurrency: number, queueLimit = 10_000) {
     const pool = createQueue({ concurrency, queueLimit });
     const started: string[] = [];
@@ -233,7 +233,7 @@ describe('conversion queue with several clients', () => {
     await settled();
     send('modest', 'small');
     await settled();
-    expect(refused).to.deep.equal(['c BUSY']);
+    expect(refused).to.deep.equal(['c QUEUE_FULL']);
     expect(pool.stats()).to.deep.equal({ waiting: 3, running: 1 });
     for (let at = 0; at < 4; at += 1) await endOldest();
     expect(started).to.deep.equal(['running', 'small', 'a', 'b']);
@@ -244,7 +244,7 @@ describe('conversion queue with several clients', () => {
     const { send, refused } = stage(1, 2);
     for (const name of ['running', 'a', 'b', 'c']) send('greedy', name);
     await settled();
-    expect(refused).to.deep.equal(['c BUSY']);
+    expect(refused).to.deep.equal(['c QUEUE_FULL']);
   });
 
   it('treats all jobs without a client key as one client', async () => {

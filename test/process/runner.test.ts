@@ -73,11 +73,11 @@ describe('command runner', () => {
   });
 });
 
-/** The same shell script as a program, and as what a process does that was there before. */
+/** Runs the same shell script in a new process, and in a worker of each version. */
 const MODES: Readonly<Record<string, RunCommand>> = {
-  'a process of its own': run,
-  'a process of version 6 that was there before': there(6),
-  'a process of version 7 that was there before': there(7),
+  'a new process': run,
+  'a worker of version 6': there(6),
+  'a worker of version 7': there(7),
 };
 
 function there(major: 6 | 7): RunCommand {
@@ -127,7 +127,7 @@ for (const [mode, perform] of Object.entries(MODES)) {
       }
     });
 
-    /** A tool that ignores polite signals and has a child of its own; it writes down both process numbers. */
+    /** Writes a tool that ignores SIGTERM, starts a child that does, too, and writes both process IDs to a file. */
     const stubborn = (folder: string) =>
       writeScript(
         'stubborn',

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { createConversionEngine } from '../../src/conversion/engine.ts';
+import { INPUT_TYPES } from '../../src/formats.ts';
 import { createLocalBackend } from '../../src/regress/backends/local-backend.ts';
 import { readBaseline } from '../../src/regress/baseline.ts';
 import { compare } from '../../src/regress/compare.ts';
@@ -26,7 +27,7 @@ describe('the baseline of the fixtures', () => {
     const before = await readBaseline(`${FIXTURES}/baseline/imagemagick-${major}.json`);
     const converter = await createLocalBackend(testConfig());
     try {
-      const images = await imagesIn(FIXTURES);
+      const images = await imagesIn(FIXTURES, INPUT_TYPES);
       const { matrix } = before;
       const after = await record({
         images,

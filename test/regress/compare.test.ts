@@ -22,13 +22,13 @@ describe('comparing two images', () => {
     expect(verdictOn(picture([original()]), picture([original()]))).to.deep.equal(same);
   });
 
-  it('returns alike when colours differ in the last bit', () => {
+  it('returns similar when colours differ in the last bit', () => {
     const raster = original();
     const rounded = redrawn(raster, (x, y) => {
       const [red = 0, ...rest] = pixel(raster, x, y);
       return [red ^ 1, ...rest];
     });
-    expect(verdictOn(picture([raster]), picture([rounded]))).to.deep.equal({ verdict: 'alike', kinds: [] });
+    expect(verdictOn(picture([raster]), picture([rounded]))).to.deep.equal({ verdict: 'similar', kinds: [] });
   });
 
   it('returns changed when an image is shifted by a pixel or blurred', async () => {
@@ -155,13 +155,13 @@ describe('comparing results that no decoder reads', () => {
   const verdict = async (before: Buffer, after: Buffer) =>
     (await compare(recording(before), recording(after), matrix))[0]?.verdict;
 
-  it('returns broken for a new decoding failure, mended for a fixed one and changed for a persistent one', async () => {
+  it('returns broken for a new decoding failure, fixed for one that is gone and changed for a persistent one', async () => {
     const png = await image(9);
     const [one, other] = [Buffer.from('neither'), Buffer.from('nor')];
     const large = Buffer.concat([one, Buffer.alloc(20_000)]);
     expect(await verdict(png, one)).to.equal('broken');
-    expect(await verdict(one, png)).to.equal('mended');
-    expect(await verdict(large, png), 'and much smaller').to.equal('mended');
+    expect(await verdict(one, png)).to.equal('fixed');
+    expect(await verdict(large, png), 'and much smaller').to.equal('fixed');
     expect(await verdict(one, other)).to.equal('changed');
     expect(await verdict(one, one)).to.equal('identical');
   });

@@ -1,10 +1,12 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { square } from '../../scripts/fixtures/scene.ts';
+import { scene, square } from '../../scripts/fixtures/scene.ts';
+import { ico, iconBitmap } from '../../scripts/fixtures/writers.ts';
 import { decode } from '../../src/regress/image/codec.ts';
 import { digestOf, distance, fingerprintsOf } from '../../src/regress/image/fingerprint.ts';
 import { convert, fixture } from '../helpers/client.ts';
-import { decode as decodeOtherwise, difference } from '../helpers/pixels.ts';
+import { extra } from '../helpers/extra.ts';
+import { decode as decodeOtherwise, difference, type Pixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { blurred, original, picture, redrawn } from './pictures.ts';
 
@@ -42,6 +44,16 @@ describe('the decoders of regress', () => {
       'profile',
       'metadata',
     );
+  });
+
+  it('decode the largest image of an icon, and JPEG XL, AVIF and TIFF', async () => {
+    const image = iconBitmap(square(32));
+    const { frames } = await decode(ico([{ side: 32, bytes: image }]), 'ico');
+    expect(difference(frames[0] as Pixels, square(32)).max).to.equal(0);
+    const jxl = await decode(await extra('window.jxl'), 'jxl');
+    expect(difference(jxl.frames[0] as Pixels, scene({ transparent: true })).max).to.equal(0);
+    expect((await decode(await fixture('scene.avif'), 'avif')).facts).to.include({ width: 120, height: 80 });
+    expect((await decode(await fixture('pages.tiff'), 'tiff')).facts).to.include({ frames: 3 });
   });
 
   it('throw for a file that is not an image', async () => {

@@ -51,7 +51,7 @@ describe('the HTML report of regress in a browser', () => {
     await page.getByRole('searchbox').fill('ONERROR');
     expect(await shown()).to.equal(1);
     await page.getByRole('searchbox').fill('nowhere');
-    expect(await page.getByText('Nothing fits these filters.').isVisible()).to.equal(true);
+    expect(await page.getByText('No results match these filters.').isVisible()).to.equal(true);
     await page.getByRole('searchbox').fill('');
     await page.getByLabel('input').selectOption('gif');
     expect(await shown()).to.equal(1);

@@ -50,7 +50,7 @@ describe('receiveUpload', () => {
     const error = await upload({ rateWindowMs: 50 }, () => {});
     expect(error).to.include({ code: 'UPLOAD_TOO_SLOW', status: 408 });
     expect((error as ServiceError).message).to.equal(
-      'The upload came too slowly: less than 1024 bytes a second.',
+      'The upload was too slow: less than 1024 bytes per second.',
     );
   });
 

@@ -239,7 +239,7 @@ describe('POST /batch', () => {
           headers,
           body,
         });
-        expect(`${status} ${message}`).to.match(/^400 The field "files(\[\])?" holds text, not a file/);
+        expect(`${status} ${message}`).to.match(/^400 The field "files(\[\])?" contains text, not a file/);
       }
     });
 

@@ -86,7 +86,7 @@ describe('connection limits', function () {
     expect(parseAnswer(refused).status).to.equal(503);
     expect(parseAnswer(refused).headers.get('retry-after')).to.equal('5');
     expect(refused).to.include(
-      'Too many connections are open, from your address or in all. Try again shortly.',
+      'Too many connections are open, from your address or in total. Try again shortly.',
     );
     expect(statuses(await get('/api/v1/health', '127.0.2.1'))).to.deep.equal([200]);
     expect((await convert(base, await fixture('scene.jpg'))).status).to.equal(200);

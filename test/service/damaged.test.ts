@@ -159,7 +159,7 @@ describe('a tool that another process kills', () => {
     const { status, message, headers } = await convert(current().base, await fixture('scene.jpg'));
     expect([status, message]).to.deep.equal([
       503,
-      'The service cannot convert at the moment. Try again shortly.',
+      'The service cannot convert images at the moment. Try again shortly.',
     ]);
     expect(Number(headers.get('retry-after'))).to.be.above(0);
   });

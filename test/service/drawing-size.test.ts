@@ -161,7 +161,7 @@ describe('the size of an SVG', function () {
     it(`above the limit returns 413 and names the fields that help: ${root}`, async () => {
       const { status, message } = await convert(service.base, Buffer.from(`<svg ${NAMESPACE} ${root}/>`), {});
       expect(`${status} ${message}`).to.match(
-        /^413 The file would be drawn \d+ pixels wide or high, more than the limit of 16384: set a smaller width or height\.$/,
+        /^413 The file would be rendered \d+ pixels wide or high, more than the limit of 16384: set a smaller width or height\.$/,
       );
     });
   }

@@ -179,7 +179,6 @@ describe('multi-frame edge cases', () => {
   });
 });
 /** Creates an animated WebP of two frames, the second with a transparent corner. */
-/** Two frames, the second with nothing in its corner. */
 async function movingWithHole(): Promise<Buffer> {
   const frames = Buffer.concat([frame(0).data, frame(1).data]);
   for (let y = 32; y < 42; y += 1) frames.fill(0, y * 48 * 4, (y * 48 + 10) * 4);

@@ -172,7 +172,7 @@ describe('tool edge cases', () => {
       const { status, message } = await convert(service.base, wide, { format: 'webp' });
       expect([status, message.slice(0, 71)]).to.deep.equal([
         400,
-        'The file is too large for WebP, which holds at most 16383 pixels a side',
+        'The file is too large for WebP, which supports at most 16383 pixels per side',
       ]);
       expect((await convert(service.base, wide, { format: 'png' })).status).to.equal(200);
     });

@@ -18,7 +18,7 @@ import { requires } from '../helpers/skips.ts';
 const FOLDER = new URL('../../fixtures/traps/', import.meta.url).pathname;
 
 /** Maximum difference of a channel in a flat area: rounding, a palette, or lossy compression. */
-const TOLERANCE: Readonly<Record<OutputType, number>> = {
+const TOLERANCE: Readonly<Record<(typeof OUTPUT_TYPES)[number], number>> = {
   png: 2,
   bmp: 2,
   gif: 6,
@@ -79,7 +79,11 @@ function notesFor({ notes = {} }: ExpectedResult, format: OutputType): string {
   return [...(notes.any ?? []), ...(notes[format] ?? [])].join(', ');
 }
 
-async function checkImage(body: Buffer, expectation: ExpectedResult, format: OutputType): Promise<void> {
+async function checkImage(
+  body: Buffer,
+  expectation: ExpectedResult,
+  format: (typeof OUTPUT_TYPES)[number],
+): Promise<void> {
   const { size, pixels = [], moving, pages = 1, within = 0 } = expectation;
   const frames = moving && OUTPUTS[format].animation ? moving.delays.length : 1;
   const image = await decode(body, format);

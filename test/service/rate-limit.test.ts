@@ -24,7 +24,7 @@ describe('rate limit', () => {
     const last = answers[60] as Answer;
     const wait = Number(last.headers.get('retry-after'));
     expect(wait).to.be.within(1, 60);
-    expect(last.message).to.equal(`Too many requests: at most 60 a minute. Try again in ${wait} seconds.`);
+    expect(last.message).to.equal(`Too many requests: at most 60 per minute. Try again in ${wait} seconds.`);
     expect(remaining(last)).to.equal('0');
   });
 

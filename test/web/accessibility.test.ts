@@ -120,7 +120,7 @@ describe('accessibility of the page', () => {
     expect(await name()).to.equal('All files');
     await tabTo(/^Compare scene.png/);
     await page.keyboard.press('Enter');
-    await tabTo(/^How much of the original/);
+    await tabTo(/^Position of the divider/);
     await page.keyboard.press('ArrowLeft');
     expect(await page.getByRole('slider').last().inputValue()).to.equal('49');
     await tabTo(/^Zoom to 100%/);

@@ -40,7 +40,7 @@ describe('the comparison dialog', () => {
 
   it('divides the original and the result at the slider', async () => {
     const page = await compare(await clear(400, 300));
-    const slider = page.getByRole('slider', { name: 'How much of the original is shown' });
+    const slider = page.getByRole('slider', { name: 'Position of the divider between original and result' });
     await slider.focus();
     expect(await originals(page)).to.deep.equal([true, false]);
     await page.keyboard.press('End');

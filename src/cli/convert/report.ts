@@ -11,6 +11,8 @@ export interface Done {
   readonly bytesAfter: number;
   readonly ms: number;
   readonly notes: readonly Note[];
+  /** The quality that was used, when the bytes were limited. */
+  readonly quality?: number;
 }
 
 /** Prints one line per file. */

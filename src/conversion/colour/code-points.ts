@@ -88,10 +88,8 @@ function transferOf(transfer: number, peak: number | undefined): Transfer | unde
 }
 
 /** Describes an image of declared colours. Its profile is made later, because the tools ignore the numbers. */
-export function declared(
-  declaredColour: DeclaredColour,
-): Pick<ImageInfo, 'profile' | 'externalProfile' | 'declaredColour'> {
-  return { profile: 'other', externalProfile: true, declaredColour };
+export function declared(declaredColour: DeclaredColour): Pick<ImageInfo, 'profile' | 'declaredColour'> {
+  return { profile: 'other', declaredColour };
 }
 
 /** Checks whether declared colours are sRGB, so that there is nothing to convert. */

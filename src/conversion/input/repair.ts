@@ -3,11 +3,15 @@
 import { open } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
 import { keepBestImage } from './ico.ts';
+import { nameTransparency } from './jp2-alpha.ts';
 
 const REPAIRS: Partial<Record<InputType, (path: string) => Promise<InputType>>> = {
   ico: keepBestImage,
   bmp: clearBmpFileSize,
-  avif: rebrandAvifSequence,
+  avif: (path) => rebrandSequence(path, 'avif'),
+  heic: (path) => rebrandSequence(path, 'heic'),
+  cur: keepBestImage,
+  jp2: nameTransparency,
 };
 
 /**
@@ -28,15 +32,23 @@ async function clearBmpFileSize(path: string): Promise<InputType> {
   return 'bmp';
 }
 
-/** Offset of the major brand in an AVIF (ISO/IEC 14496-12, section 4.3). */
+/** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
 const BRAND_AT = 8;
 
-/** Marks an AVIF sequence as a still image: its primary image is converted, and older libheif reads no sequences. */
-async function rebrandAvifSequence(path: string): Promise<InputType> {
+/** Major brands of sequences, and those of still images (ISO/IEC 23008-12, section 10; AVIF, section 6). */
+const STILL_BRANDS = {
+  avif: { sequences: ['avis'], still: 'avif' },
+  heic: { sequences: ['hevc', 'hevx', 'msf1'], still: 'heic' },
+} as const;
+
+/** Marks a sequence as a still image: its primary image is converted, and older libheif reads no sequences. */
+async function rebrandSequence(path: string, type: keyof typeof STILL_BRANDS): Promise<InputType> {
   const file = await open(path);
   const { buffer } = await file.read(Buffer.alloc(4), 0, 4, BRAND_AT).finally(() => file.close());
-  if (buffer.toString('latin1') === 'avis') await overwrite(path, BRAND_AT, Buffer.from('avif'));
-  return 'avif';
+  const { sequences, still } = STILL_BRANDS[type];
+  if (sequences.some((brand) => brand === buffer.toString('latin1')))
+    await overwrite(path, BRAND_AT, Buffer.from(still));
+  return type;
 }
 
 async function overwrite(path: string, at: number, bytes: Buffer): Promise<void> {

@@ -8,11 +8,11 @@ const META_BYTES = 64 * 1024;
 const MAX_ITEMS = 1000;
 
 /** Item types of images: coded, or derived from other items (ISO/IEC 23008-12). */
-const IMAGE_TYPES = ['av01', 'grid', 'iden', 'iovl'];
+const IMAGE_TYPES = ['av01', 'hvc1', 'hev1', 'jpeg', 'avc1', 'j2k1', 'vvc1', 'unci', 'grid', 'iden', 'iovl'];
 
 /**
- * Reads the number of top-level images of an AVIF, the index of the primary one (counted from 1, in the order of the
- * item IDs), the largest size, the colour profile and the metadata (ISO/IEC 14496-12, section 8.11).
+ * Reads the number of top-level images of an AVIF or HEIC, the index of the primary one (counted from 1, in the order of
+ * the item IDs), the largest size, the colour profile and the metadata (ISO/IEC 14496-12, section 8.11).
  */
 export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const file = await bytes.read(0, META_BYTES);
@@ -33,6 +33,7 @@ export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
   const iprp = findBox(boxes, 'iprp');
   return {
     ...largestSize(iprp),
+    ...(isDeep(iprp) && { deep: true }),
     ...colourIn(propertiesOfItem(iprp, primary)),
     ...(hasPremultipliedAlpha(findBox(boxes, 'iref'), primary) && { premultiplied: true }),
     metadata: items.flatMap(({ type }) => METADATA[type] ?? []),
@@ -110,6 +111,11 @@ function largestSize(iprp: Buffer | undefined): { width?: number; height?: numbe
   );
 }
 
+/** Returns whether a channel has more than 8 bits (`pixi`: version and flags, number of channels, bits of each). */
+function isDeep(iprp: Buffer | undefined): boolean {
+  return propertiesIn(iprp).some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8);
+}
+
 function propertiesIn(iprp: Buffer | undefined): Box[] {
   return parseBoxes((iprp && findBox(parseBoxes(iprp), 'ipco')) ?? Buffer.alloc(0));
 }
@@ -142,9 +148,7 @@ function associationsOf(ipma: Buffer, id: number): number[] {
 }
 
 /** Reads the colour space: of an ICC profile, or else of code points (`nclx`). */
-function colourIn(
-  properties: readonly Box[],
-): Pick<ImageInfo, 'profile' | 'externalProfile' | 'declaredColour'> {
+function colourIn(properties: readonly Box[]): Pick<ImageInfo, 'profile' | 'declaredColour'> {
   const colours = properties.filter(({ name }) => name === 'colr').map(({ body }) => body);
   const typeOf = (body: Buffer): string => body.toString('latin1', 0, 4);
   const profile = colours.find((body) => ['prof', 'rICC'].includes(typeOf(body)));

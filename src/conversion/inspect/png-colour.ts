@@ -36,7 +36,7 @@ const MAX_GAMMA = 10;
 export function pngColour(
   { cICP, sRGB, cHRM, gAMA, cLLI, mDCV }: PngColourChunks,
   profile: Profile,
-): Pick<ImageInfo, 'profile' | 'externalProfile' | 'declaredColour'> {
+): Pick<ImageInfo, 'profile' | 'declaredColour'> {
   const colour = cICP && colourOf({ ...cICP, screen: VIDEO_SCREEN, peak: cLLI || mDCV });
   if (colour) return isSrgbColour(colour) && profile !== 'other' ? { profile } : declared(colour);
   if (profile !== 'none' || sRGB || !cHRM || !gAMA) return { profile };

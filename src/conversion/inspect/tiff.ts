@@ -1,6 +1,15 @@
 import type { ImageInfo, MetadataKind, Page, Profile } from '../plan/types.ts';
 import { readProfile } from './icc.ts';
-import { BIG, CLASSIC, createEndianReader, type IfdLayout, isOrientation, readIfd, type Tag } from './ifd.ts';
+import {
+  BIG,
+  CLASSIC,
+  createEndianReader,
+  type IfdLayout,
+  isOrientation,
+  type ReadNumber,
+  readIfd,
+  type Tag,
+} from './ifd.ts';
 import type { WindowReader } from './window-reader.ts';
 
 const TAG = {
@@ -58,8 +67,23 @@ export async function readTiff(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
     offset = await read(bytes, offset + layout.count + count * layout.entry, layout.offset);
   }
   return first
-    ? { pages, ...describeFirstPage(first), ...coloursOf(first), profile: await profileOf(bytes, first) }
+    ? {
+        ...{
+          pages,
+          ...describeFirstPage(first),
+          ...coloursOf(first),
+          profile: await profileOf(bytes, first),
+        },
+        ...((await bitsOf(bytes, read, first, layout)) > 8 && { deep: true }),
+      }
     : {};
+}
+
+/** Bits of the first channel; of several channels, they stand elsewhere. */
+async function bitsOf(bytes: WindowReader, read: ReadNumber, tags: Tags, layout: IfdLayout): Promise<number> {
+  const tag = tags.get(TAG.bitsPerSample);
+  if (!tag) return 1;
+  return tag.count * 2 <= layout.offset ? tag.value : ((await read(bytes, tag.value, 2)) ?? 8);
 }
 
 function pageOf(at: number, tags: Tags): Page {

@@ -1,7 +1,7 @@
 import type { InputType } from '../../formats.ts';
-import { keepsAllFrames, selectedPages } from './selection.ts';
-import type { Size } from './size.ts';
-import type { ConvertOptions, PlanContext } from './types.ts';
+import { boxGeometry } from './fit.ts';
+import { trustedFitting } from './size.ts';
+import type { PlanContext } from './types.ts';
 
 /**
  * How a picture gets smaller. What is to become much smaller is averaged first, 2, 4 or 8 pixels of a side to one: by
@@ -34,18 +34,19 @@ export function shrinkOnLoad(job: PlanContext): string[] {
   return pixels === 1 ? [] : ['-define', `jpeg:size=${width / pixels}x${height / pixels}`];
 }
 
-/** `>` never enlarges. An SVG was drawn at the size asked for already. */
+/** Without `enlarge` no side grows. An SVG was drawn at the size asked for already. */
 export function resize(job: PlanContext): string[] {
   const { image, options } = job;
   if (image.type === 'svg' || (!options.width && !options.height)) return [];
-  const size = orientedSize(job);
-  const scale = size ? scaleOf(size, options) : 1;
-  const pixels = boxShrink(image.type, scale);
-  if (!size || pixels === 1) return lanczos(`${options.width ?? ''}x${options.height ?? ''}>`);
+  const fitting = trustedFitting(job);
+  const pixels = fitting ? boxShrink(image.type, fitting.scale) : 1;
+  // What is cut or gets borders must have the size that the places of these were worked out for.
+  const isExact = pixels > 1 || (options.fit ?? 'inside') !== 'inside';
+  if (!fitting || !isExact) return lanczos(boxGeometry(options));
   const left = pixels / decoderShrink(job);
   const average = left === 1 ? [] : ['-scale', `${100 / left}%`];
   // Told exactly: from a rounded half, one in twenty would come out a pixel off.
-  return [...average, ...lanczos(`${scaleSide(size.width, scale)}x${scaleSide(size.height, scale)}!`)];
+  return [...average, ...lanczos(`${fitting.resized.width}x${fitting.resized.height}!`)];
 }
 
 function lanczos(geometry: string): string[] {
@@ -62,32 +63,10 @@ function boxShrink(type: InputType, scale: number): ShrinkFactor {
  * are 36 dB at 300.
  */
 function decoderShrink(job: PlanContext): ShrinkFactor {
-  const size = job.image.type === 'jpg' ? orientedSize(job) : undefined;
-  if (!size) return 1;
-  const wanted = boxShrink('jpg', scaleOf(size, job.options));
-  const dividesAll = (by: number) => [wanted, size.width, size.height].every((count) => count % by === 0);
+  const { type, width = 0, height = 0 } = job.image;
+  const fitting = type === 'jpg' ? trustedFitting(job) : undefined;
+  if (!fitting) return 1;
+  const wanted = boxShrink('jpg', fitting.scale);
+  const dividesAll = (by: number) => [wanted, width, height].every((count) => count % by === 0);
   return SHRINK_STEPS.jpg.find(({ pixels }) => dividesAll(pixels))?.pixels ?? 1;
-}
-
-/** Above 1 where it would become larger. */
-function scaleOf({ width, height }: Size, box: ConvertOptions): number {
-  return Math.min((box.width ?? width) / width, (box.height ?? height) / height);
-}
-
-/** As ImageMagick reckons it, down to the last bit: half a pixel is rounded up (ParseMetaGeometry). */
-function scaleSide(side: number, scale: number): number {
-  return Math.max(1, Math.floor(side * scale + 0.5));
-}
-
-/** Those whose header tells the size for sure that they have when they have been read. */
-const TRUSTED_HEADERS: readonly InputType[] = ['jpg', 'png', 'webp', 'bmp'];
-
-/** The size as it is seen, where it is known for sure, and all that is to be resized has it. */
-function orientedSize(job: PlanContext): Size | undefined {
-  const { image } = job;
-  const pages = selectedPages(job);
-  const one = pages.length === 1 ? pages[0] : TRUSTED_HEADERS.includes(image.type) ? image : undefined;
-  const { width, height, orientation = 1 } = one ?? {};
-  if (!width || !height) return undefined;
-  return orientation < 5 || keepsAllFrames(job) ? { width, height } : { width: height, height: width };
 }

@@ -31,6 +31,14 @@ const SMALL_AVIF = Buffer.from(
   ].join(''),
   'base64',
 );
+/** JPEG XL of 16 by 16 pixels, encoded by cjxl 0.7. */
+const SMALL_JXL = Buffer.from(
+  [
+    '/wpDQELl3iqCABKIAgBcAV3lEgAAFSqjjBu8nOv58kOHxbSN6wxttW1hSaLIODZJJ3BIEkvA2IV5wHieHzNvM7n3GBuqHIYmGEIm',
+    'hlJJIjFGt/2JEiAAbZ8N4BEADgDAAgCABoByAw==',
+  ].join(''),
+  'base64',
+);
 /** SVG with text, so that librsvg loads fonts, and with a filter. */
 const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16">
 <filter id="f"><feGaussianBlur stdDeviation="1"/></filter>
@@ -50,6 +58,17 @@ const TRIALS: { readonly [Name in keyof Toolchain]-?: (tool: NonNullable<Toolcha
     files: { in: ONE_PIXEL },
     args: ['-d', '10', 'in', '-d', '20', 'in', '-o', 'out.webp'],
     result: 'out.webp',
+  }),
+  djxl: () => ({ files: { in: SMALL_JXL }, args: ['in', 'out.png', '--num_threads=0'], result: 'out.png' }),
+  cjxl: () => ({
+    files: { 'in.png': ONE_PIXEL },
+    args: ['--num_threads=0', '--container=1', 'in.png', 'out.jxl'],
+    result: 'out.jxl',
+  }),
+  avifenc: () => ({
+    files: { 'in.png': ONE_PIXEL },
+    args: ['-c', 'aom', '-j', '1', '-s', '9', 'in.png', 'out.avif'],
+    result: 'out.avif',
   }),
 };
 

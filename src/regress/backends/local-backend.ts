@@ -10,7 +10,7 @@ import { type ConversionEngine, createConversionEngine } from '../../conversion/
 import { DETECTION_BYTES, detectType } from '../../conversion/input/detect.ts';
 import { INPUT_FILE, type Step } from '../../conversion/plan/types.ts';
 import { ServiceError, StartupError } from '../../errors.ts';
-import { INPUT_TYPES, type InputType } from '../../formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import type { Toolchain } from '../../process/toolchain.ts';
 import type { Case } from '../matrix.ts';
 import { type Attempt, type Backend, BackendError, type Image, type Refusal } from './backend.ts';
@@ -25,6 +25,9 @@ const TOOL_NAMES: Readonly<Record<keyof Toolchain, string>> = {
   rsvg: 'librsvg',
   heif: 'libheif',
   img2webp: 'libwebp',
+  djxl: 'libjxl',
+  cjxl: 'libjxl',
+  avifenc: 'libavif',
 };
 
 /**
@@ -55,7 +58,8 @@ async function convertOne(
   signal: AbortSignal,
 ): Promise<Attempt> {
   const type = await typeOf(image.path);
-  if (!type)
+  const { inputs, outputs } = engine.capabilities;
+  if (!type || !inputs.includes(type) || !outputs.includes(testCase.options.format))
     return { refused: { status: 415, message: 'It is not an image of a supported format.' }, commands: [] };
   const workspace = await engine.workspaces.open();
   const steps: Step[] = [];
@@ -98,7 +102,7 @@ export async function typeOf(path: string): Promise<InputType | undefined> {
       0,
     );
     const type = await detectType(buffer.subarray(0, bytesRead), bytesRead < buffer.length);
-    return INPUT_TYPES.find((one) => one === type);
+    return ALL_INPUT_TYPES.find((one) => one === type);
   } finally {
     await file.close();
   }

@@ -7,7 +7,9 @@ import { createHash } from 'node:crypto';
 import sharp, { type Metadata } from 'sharp';
 import type { OutputType } from '../../formats.ts';
 import { decodeBmp } from './bmp.ts';
+import { picturesOf } from './ico.ts';
 import { clearHidden, type DecodedImage, type ImageMetadata, type Raster } from './image.ts';
+import { pngOfJxl } from './jxl.ts';
 import { drawPages } from './pdf.ts';
 
 type Decode = (file: Buffer) => Promise<DecodedImage>;
@@ -18,6 +20,10 @@ const DECODERS: Readonly<Record<OutputType, Decode>> = {
   jpg: decodeWithSharp,
   gif: decodeWithSharp,
   bmp: async (file) => withoutMetadata([decodeBmp(file)]),
+  avif: decodeWithSharp,
+  tiff: decodeWithSharp,
+  jxl: async (file) => decodeWithSharp(await pngOfJxl(file)),
+  ico: byLargest,
   pdf: async (file) => withoutMetadata(await drawPages(file)),
 };
 
@@ -28,6 +34,15 @@ const DECODERS: Readonly<Record<OutputType, Decode>> = {
  */
 export function decode(file: Buffer, type: OutputType): Promise<DecodedImage> {
   return DECODERS[type](file);
+}
+
+/** The largest picture of an icon, which its writer puts first. */
+async function byLargest(file: Buffer): Promise<DecodedImage> {
+  const [first] = picturesOf(file);
+  if (!first) throw new Error('an icon without a picture');
+  if ('png' in first) return decodeWithSharp(first.png);
+  const { width, height, data } = first.raster;
+  return { frames: [first.raster], facts: { width, height, frames: 1, alpha: clearHidden(data) } };
 }
 
 async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {

@@ -20,7 +20,7 @@ export async function drawPages(file: Uint8Array): Promise<Raster[]> {
       const { width, height, data } = await page.render({ scale: 1, render: 'bitmap' });
       pages.push({ width, height, data });
     }
-    if (pages.length === 0) throw new Error('a PDF without pages');
+    if (pages.length === 0) throw new Error('the PDF has no pages');
     return pages;
   } finally {
     document.destroy();

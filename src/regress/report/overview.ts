@@ -27,7 +27,7 @@ export function overview(
 <p class="brand">imagemill regress</p>
 <h1 class="${failures > 0 ? 'bad' : 'good'}">${failures > 0 ? `${failures} of ${total} results changed` : `None of ${total} results changed`}</h1>
 <p class="lead">${failures > 0 && `${visible.length === 0 ? 'None' : visible.length} of them look different or are errors. `}${images} images, each converted in up to ${new Set(findings.map((one) => one.case)).size} ways.
-All results together: ${formatBytes(bytes[0])} → ${formatBytes(bytes[1])} (${formatChange(...bytes)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of converting (${formatChange(...ms)})`}.</p>
+All results together: ${formatBytes(bytes[0])} → ${formatBytes(bytes[1])} (${formatChange(...bytes)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of conversion (${formatChange(...ms)})`}.</p>
 <div class="tables">
 ${tools(before, after)}
 ${byReason(findings)}
@@ -35,8 +35,8 @@ ${byCase(findings)}
 </div>
 </header>
 ${filters(findings)}
-<p class="hint">Worst first. ${whole || 'None'} ${whole < 2 ? 'has its' : 'have their'} pictures at up to 640 pixels a side, others that differ a small one each;
-those that look the same have none. <kbd>j</kbd> and <kbd>k</kbd> go to the next and the one before; the arrow keys move a slider.</p>`;
+<p class="hint">Worst first. ${whole || 'No'} ${whole === 1 ? 'result has' : 'results have'} images of up to 640 pixels per side. Other results that differ have thumbnails, and results that
+look the same have no images. <kbd>j</kbd> and <kbd>k</kbd> select the next and the previous result; the arrow keys move a slider.</p>`;
 }
 
 /** Renders the versions of the tools in both recordings. */
@@ -46,7 +46,7 @@ function tools(before: Recording, after: Recording): Markup {
     const [one, other] = [before.tools[name] ?? '–', after.tools[name] ?? '–'];
     return html`<tr class="${one !== other && 'differs'}"><th scope="row">${name}</th><td>${one}</td><td>${other}</td></tr>`;
   };
-  const formatTime = ({ at }: Recording) => (at ? at.slice(0, 16).replace('T', ' ') : 'kept as figures');
+  const formatTime = ({ at }: Recording) => (at ? at.slice(0, 16).replace('T', ' ') : 'not recorded');
   return html`<section><h2>Tools</h2><table><thead><tr><th></th><th scope="col">before</th><th scope="col">after</th></tr></thead><tbody>${names.map(row)}
 <tr><th scope="row">recorded</th><td>${formatTime(before)}</td><td>${formatTime(after)}</td></tr></tbody></table></section>`;
 }
@@ -102,20 +102,20 @@ function filters(findings: readonly Finding[]): Markup {
   )}</div>
 ${choice(
   'case',
-  'every case',
+  'all cases',
   distinct((one) => one.case),
 )}
 ${choice(
   'format',
-  'to every format',
+  'all output formats',
   distinct(({ before, after }) => (after ?? before)?.format ?? ''),
 )}
 ${choice(
   'input',
-  'from every type',
+  'all input formats',
   distinct(({ image }) => /\.([^./]+)$/.exec(image)?.[1]?.toLowerCase() ?? ''),
 )}
-${choice('kinds', 'for any reason', [...new Set(kinds)].sort())}
+${choice('kinds', 'all reasons', [...new Set(kinds)].sort())}
 <input type="search" name="text" placeholder="Name or reason" aria-label="Name or reason">
 <output class="count"></output>
 </search>`;

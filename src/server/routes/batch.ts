@@ -10,7 +10,7 @@ import { sendArchive } from '../archive-response.ts';
 import { clientKey } from '../client-key.ts';
 import type { ReceivedFile, RefusedFile } from '../intake.ts';
 import { setLogFields } from '../request-log.ts';
-import { disconnectSignal, setNotesOfMany, setServerTiming } from '../response.ts';
+import { disconnectSignal, setNotesOfMany, setQualityOfMany, setServerTiming } from '../response.ts';
 import { expectedBytes, receiveUpload, type UploadOptions } from '../upload.ts';
 
 /** What the route is created from. */
@@ -62,9 +62,16 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
       const convertedMs = performance.now() - started - uploadedMs;
       if (signal.aborted) throw new ClientDisconnectedError();
       setServerTiming(res, { upload: uploadedMs, queue: queueTime(outcomes), convert: convertedMs });
+      const converted = results.map(({ outcome }) =>
+        'converted' in outcome ? outcome.converted : undefined,
+      );
       setNotesOfMany(
         res,
-        results.map(({ outcome }) => ('converted' in outcome ? outcome.converted.notes : [])),
+        converted.map((result) => result?.notes ?? []),
+      );
+      setQualityOfMany(
+        res,
+        converted.map((result) => result?.quality),
       );
       const { format } = options;
       await sendArchive(res, results, { format, stallMs: limits.timeoutMs, room, signal });

@@ -72,7 +72,7 @@ function request(
     xhr.responseType = 'blob';
     xhr.upload.onprogress = ({ loaded, total }) => onUpload(loaded / total);
     xhr.onabort = () => reject(signal.reason);
-    xhr.onerror = () => reject(new Unreachable('The connection to the server broke off.'));
+    xhr.onerror = () => reject(new Unreachable('The connection to the server was lost.'));
     xhr.onload = () => {
       const header = (name: string) => xhr.getResponseHeader(name) ?? '';
       if (xhr.status === 200) resolve({ blob: xhr.response, header });
@@ -89,6 +89,6 @@ async function toRefusal(status: number, body: Blob, retryAfter: number): Promis
     const { error } = JSON.parse(await body.text()) as { error: { message: string } };
     return new Refusal(status, error.message, retryAfter);
   } catch {
-    return new Refusal(status, `The server answered with status ${status}.`, retryAfter);
+    return new Refusal(status, `The server responded with status ${status}.`, retryAfter);
   }
 }

@@ -33,7 +33,7 @@ let controller = new AbortController();
 /** Requests archives of all converted files, with the options of their conversion, and saves them. */
 export async function pack(): Promise<void> {
   forgetArchives();
-  announcement.value = 'Making the ZIP.';
+  announcement.value = 'Creating the ZIP archive.';
   const { signal } = controller;
   const maxFiles = done.value.length > 1 ? await mostFiles() : 1;
   if (signal.aborted) return;

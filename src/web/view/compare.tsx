@@ -94,7 +94,7 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
               min="0"
               max="100"
               value={split.value}
-              aria-label="How much of the original is shown"
+              aria-label="Position of the divider between original and result"
               aria-valuetext={`${split.value}%`}
               onInput={({ currentTarget }) => {
                 split.value = currentTarget.valueAsNumber;
@@ -102,7 +102,7 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
             />
           </label>
         ) : (
-          <p class="quiet">This browser cannot show the original, so here is the result alone.</p>
+          <p class="quiet">This browser cannot show the original. Only the result is shown.</p>
         )}
         <button
           type="button"

@@ -10,17 +10,17 @@ import {
   type PositionedReader,
 } from '../../../src/conversion/inspect/window-reader.ts';
 import { plan } from '../../../src/conversion/plan/index.ts';
-import { INPUT_TYPES, type InputType } from '../../../src/formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../../src/formats.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { HOSTILE_IMAGES } from '../../helpers/hostile-files.ts';
 import { invalidArguments } from '../../helpers/plans.ts';
 
-/** Whatever the bytes are: the header readers end, throw nothing, read a bounded number of times, and give a valid plan. */
+/** @module For any input, the header readers terminate, do not throw, read a bounded number of times, and result in a valid plan. */
 
-const FOLDERS = ['images', 'traps'].map(
+const FOLDERS = ['images', 'traps', 'extra'].map(
   (name) => new URL(`../../../fixtures/${name}/`, import.meta.url).pathname,
 );
-const EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', jpeg: 'jpg' };
+const EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', jpeg: 'jpg', j2k: 'jp2' };
 interface Fixture {
   readonly name: string;
   readonly type: InputType;
@@ -29,12 +29,12 @@ interface Fixture {
 const FILES: readonly Fixture[] = FOLDERS.flatMap((folder) =>
   readdirSync(folder).flatMap((name) => {
     const extension = name.split('.').at(-1) ?? '';
-    const type = INPUT_TYPES.find((input) => input === (EXTENSIONS[extension] ?? extension));
+    const type = ALL_INPUT_TYPES.find((input) => input === (EXTENSIONS[extension] ?? extension));
     return type ? [{ name, type, bytes: readFileSync(folder + name) }] : [];
   }),
 );
 const teal = () => sharp({ create: { width: 40, height: 30, channels: 3, background: 'teal' } });
-/** Directories, counts and offsets of BigTIFF are numbers of 64 bits, of which Node reads 53 from a file. */
+/** BigTIFFs: directories, counts and offsets are 64-bit numbers, and Node.js reads file positions up to 2^53. */
 const BIG_TIFFS: readonly Fixture[] = [
   {
     name: 'a BigTIFF with a profile',
@@ -51,16 +51,19 @@ const BIG_TIFFS: readonly Fixture[] = [
 ];
 const FIXTURES = [...FILES, ...BIG_TIFFS];
 
-/** Windows of 64 KiB: more than any walk over a file of 10 MiB may need. */
+/** Maximum number of reads, more than any file of 10 MiB should need. Each reads a window of 64 KiB. */
 const MAX_READS = 25_000;
 const MUTATIONS = 5_000;
-const MACHINE = { magick: 6, srgbProfile: '/srgb.icc' } as const;
+const MACHINE = {
+  magick: 6,
+  srgbProfile: '/srgb.icc',
+} as const;
 const SEED = 20_261_121;
 
-/** The one file that all bytes are put into: only a real descriptor refuses what read(2) and Node refuse. */
+/** Descriptor of the file that contains the input. A real descriptor has the limits of read(2) and Node.js. */
 let descriptor: number;
 
-/** The bytes as an open file, which counts how often it is read. */
+/** Opens the bytes as a file that counts its reads. */
 function opened(bytes: Uint8Array): PositionedReader & { readonly reads: number } {
   ftruncateSync(descriptor, 0);
   writeSync(descriptor, bytes, 0, bytes.length, 0);
@@ -83,7 +86,7 @@ async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   expect(picture.type).to.equal(type);
   expect(file.reads).to.be.at.most(MAX_READS);
   // Chai takes longer for an assertion than the planner for a plan.
-  for (const format of ['bmp', 'pdf'] as const) {
+  for (const format of ['bmp', 'pdf', 'jxl', 'ico'] as const) {
     const planned = plan(picture, { format, quality: 80, stripMetadata: true }, MACHINE);
     const invalid = invalidArguments(planned);
     if (invalid.length > 0) expect.fail(`${JSON.stringify(picture)} is planned with ${invalid}`);
@@ -93,16 +96,16 @@ async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   }
 }
 
-/** Values that break things: nothing, all, signs, and sizes of windows. */
+/** Byte values that are likely to cause errors: no bits, all bits, sign bits, and sizes of windows. */
 const NASTY = [0x00, 0xff, 0x7f, 0x80, 0x01, 0x40, 0xfe];
 
-describe('the header of any bytes', () => {
+describe('reading the header of arbitrary bytes', () => {
   before(async () => {
     descriptor = openSync(join(await makeTempDir('fuzz'), 'in'), 'w+');
   });
   after(() => closeSync(descriptor));
 
-  it('that would be looked through for ever is given up, and others have their turn meanwhile', async () => {
+  it('stops at a limit, and does not block the event loop meanwhile', async () => {
     const endless = HOSTILE_IMAGES['a TIFF of 4000 large directories with profiles']?.() as Buffer;
     let turns = 0;
     const clock = setInterval(() => {
@@ -114,7 +117,7 @@ describe('the header of any bytes', () => {
     expect(turns).to.be.above(3);
   });
 
-  for (const type of INPUT_TYPES) {
+  for (const type of ALL_INPUT_TYPES) {
     it(`called ${type} is read to an end`, async () => {
       await fc.assert(
         fc.asyncProperty(fc.uint8Array({ maxLength: 4096 }), (bytes) => survives(bytes, type)),
@@ -122,7 +125,7 @@ describe('the header of any bytes', () => {
       );
     });
 
-    it(`that start like ${type} is read to an end`, async () => {
+    it(`terminates for bytes that start like ${type}`, async () => {
       const start =
         FIXTURES.find((fixture) => fixture.type === type)?.bytes.subarray(0, 40) ?? Buffer.alloc(0);
       await fc.assert(
@@ -135,19 +138,19 @@ describe('the header of any bytes', () => {
   }
 
   for (const { name, type, bytes } of FIXTURES) {
-    it(`of ${name}, cut at every byte, is read to an end`, async () => {
+    it(`terminates for ${name} truncated at every byte`, async () => {
       for (let length = 0; length <= bytes.length; length += 1) {
         await survives(bytes.subarray(0, length), type);
       }
     });
 
-    it(`of ${name} in ${MUTATIONS} variations is read to an end`, async () => {
+    it(`terminates for ${MUTATIONS} mutations of ${name}`, async () => {
       const { next: random } = seeded(SEED + bytes.length);
       const whole = bytes.subarray(0, 16_384);
       for (let round = 0; round < MUTATIONS; round += 1) {
         const mutant = Buffer.from(whole);
         for (let change = 0; change <= random() * 4; change += 1) {
-          // Most of what matters is near the start.
+          // Most header fields are near the start.
           const at = Math.floor(random() ** 3 * mutant.length);
           mutant[at] =
             random() < 0.5 ? (NASTY[Math.floor(random() * NASTY.length)] as number) : random() * 256;

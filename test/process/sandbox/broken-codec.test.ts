@@ -10,15 +10,15 @@ import { requires } from '../../helpers/skips.ts';
 import { eventually, writeScript } from '../../helpers/util.ts';
 
 /**
- * What code could do that runs in a decoder: a program takes the place of rsvg-convert in a real server, and tries it on
- * request. After each attempt the server is well, another client is served, and nothing is left or was read.
+ * @module Attacks of a compromised decoder on a real server. A program replaces rsvg-convert and attempts one attack per
+ * request. After each attempt, the server must be healthy, serve other clients, and have no leftovers.
  */
 
 const SECRET = 'the picture of another client';
 
-/** EPERM of a filter, ENOSYS for clone3. */
+/** Errors of a seccomp filter: EPERM, and ENOSYS for clone3. */
 const BY_FILTER = [1, 38];
-/** Of files: EPERM, ENOENT, EACCES, EXDEV, EROFS. */
+/** Errors of hidden or read-only files: EPERM, ENOENT, EACCES, EXDEV, EROFS. */
 const BY_FILES = [1, 2, 13, 18, 30];
 
 /** An attempt of the codec, and the errors that it can end with. */
@@ -104,7 +104,7 @@ const ATTEMPTS: readonly Attempt[] = [
 /** Attempts that only the allow-list denies. */
 const ALLOW_LIST_ALONE = refused(['exec-memory', 'exec-later']);
 
-/** Folders that are partly there in a file system of bubblewrap's own, and a name in each that must not be. */
+/** Folders that exist in the file system of bubblewrap, each with a name that must not exist in it. */
 const LISTS = [
   { target: 'home', hidden: 'request-victim' },
   { target: '/', hidden: 'root' },
@@ -112,19 +112,19 @@ const LISTS = [
   { target: '/proc', hidden: 'self' },
 ] as const;
 
-/** What ends the tool, or has it ended: the answer is an error of the sender's. */
+/** Attempts that end the tool. The response is an error of the client. */
 const ENDS: readonly { readonly name: string; readonly status: number; readonly target?: string }[] = [
   { name: 'abort', status: 400 },
   { name: 'swap-input', status: 400, target: '/etc/passwd' },
   { name: 'fill', status: 413 },
 ];
 
-/** What the whole machine keeps for processes that have ended. */
+/** Returns the kernel objects that the stand-in created and that outlive its process. */
 function keptByKernel(): string {
   const lines = ['/proc/sysvipc/shm', '/proc/sysvipc/sem', '/proc/sysvipc/msg', '/proc/keys']
     .filter((path) => existsSync(path))
     .flatMap((path) => readFileSync(path, 'utf8').split('\n'));
-  // Others may come and go on this machine: what the stand-in makes has its name, or its size.
+  // Ignore the objects of other processes: those of the stand-in have its name or its size.
   return lines.filter((line) => /evil|\b52428800\b/.test(line)).join('\n');
 }
 
@@ -134,7 +134,7 @@ function processesOf(program: string): string[] {
     try {
       return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith(program);
     } catch {
-      return false; // it has ended
+      return false; // the process has exited
     }
   });
 }
@@ -203,7 +203,7 @@ for (const { name, list } of [
       await eventually(() => processesOf(program as string).length === 0);
       await eventually(async () => {
         const requests = (await readdir(targets.home)).filter((folder) => folder.startsWith('request-'));
-        return requests.length === 1; // the victim's
+        return requests.length === 1; // only that of the other client
       });
       expect(keptByKernel()).to.equal('');
     };
