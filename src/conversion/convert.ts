@@ -96,6 +96,8 @@ export interface ConvertDeps {
   readonly timeoutMs: number;
   /** What a file that a tool writes may have at most. */
   readonly maxFileBytes: number;
+  /** What an input may have at most, also after it is unpacked. */
+  readonly maxInputBytes: number;
   /** Is told of every conversion when it is over. */
   readonly onFinished?: (conversion: ConversionEvent) => void;
 }
@@ -154,6 +156,7 @@ export function createConvert({
   limits,
   timeoutMs,
   maxFileBytes,
+  maxInputBytes,
   onFinished: observe = () => {},
 }: ConvertDeps): Convert {
   const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
@@ -296,16 +299,26 @@ export function createConvert({
     return { ...image, width, height, styled: false };
   }
 
-  /** @param starts is told when its turn has come, and how long it has waited */
+  /**
+   * @param starts is told when its turn has come, and how long it has waited
+   * @param grows is told when the input takes more bytes than were received
+   */
   async function convertInTurn(
     source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
     group: object | undefined,
     starts: (queuedMs: number) => void,
+    grows: (bytes: number) => void,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
     const path = join(source.folder, INPUT_FILE);
-    const header = await inspect(path, await repairInput(path, source.type)).catch((error) => {
+    const { label, room } = source;
+    const store = async (bytes: number): Promise<void> => {
+      await room?.store(bytes);
+      grows(bytes);
+    };
+    const type = await repairInput(path, source.type, { label, store, maxBytes: maxInputBytes });
+    const header = await inspect(path, type).catch((error) => {
       throw error instanceof HeaderTooComplexError
         ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label)
         : error;
@@ -327,7 +340,7 @@ export function createConvert({
   return async (source, options, signal, group) => {
     let started = 0;
     let queuedMs: number | undefined;
-    const receivedBytes = statSync(join(source.folder, INPUT_FILE)).size;
+    let inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
     const over = (error?: unknown): number => {
       const ranMs = performance.now() - started;
       const { type: input, client } = source;
@@ -336,16 +349,20 @@ export function createConvert({
       return ranMs;
     };
     try {
-      const result = await convertInTurn(source, options, signal, group, (waited) => {
+      const starts = (waited: number): void => {
         queuedMs = waited;
         started = performance.now();
-      });
+      };
+      const grows = (bytes: number): void => {
+        inputBytes += bytes;
+      };
+      const result = await convertInTurn(source, options, signal, group, starts, grows);
       return { ...result, convertedMs: over() };
     } catch (error) {
       over(error);
       throw error;
     } finally {
-      await discardSource(source, receivedBytes);
+      await discardSource(source, inputBytes);
     }
   };
 }

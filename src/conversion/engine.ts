@@ -144,6 +144,7 @@ export async function createConversionEngine(
       },
       timeoutMs: config.CONVERT_TIMEOUT_MS,
       maxFileBytes: maxToolFileBytes(config),
+      maxInputBytes: config.MAX_FILE_BYTES,
       ...(events && { onFinished: events.conversion }),
     });
     const load = (): EngineStats => {

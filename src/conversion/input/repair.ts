@@ -4,23 +4,46 @@ import { open } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
 import { keepBestImage } from './ico.ts';
 import { nameTransparency } from './jp2-alpha.ts';
+import { rewriteSvg } from './svg/rewrite.ts';
+import { unpackSvg } from './svg/unpack.ts';
 
-const REPAIRS: Partial<Record<InputType, (path: string) => Promise<InputType>>> = {
+/** Limits of a repair that makes a file larger. */
+export interface RepairContext {
+  /** Name of the file in error messages. */
+  readonly label: string;
+  /** Maximum size of the repaired file, in bytes. */
+  readonly maxBytes: number;
+  /** Counts bytes that are about to be written in addition to those of the file. */
+  readonly store: (bytes: number) => Promise<void>;
+}
+
+type Repair = (path: string, context: RepairContext) => Promise<InputType>;
+
+const REPAIRS: Partial<Record<InputType, Repair>> = {
   ico: keepBestImage,
   bmp: clearBmpFileSize,
   avif: (path) => rebrandSequence(path, 'avif'),
   heic: (path) => rebrandSequence(path, 'heic'),
   cur: keepBestImage,
   jp2: nameTransparency,
+  svg: repairSvg,
 };
 
 /**
  * Repairs a received file in place.
  *
  * @returns the type of the repaired file
+ * @throws ServiceError FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL when there is no room for it
  */
-export async function repairInput(path: string, type: InputType): Promise<InputType> {
-  return (await REPAIRS[type]?.(path)) ?? type;
+export async function repairInput(path: string, type: InputType, context: RepairContext): Promise<InputType> {
+  return (await REPAIRS[type]?.(path, context)) ?? type;
+}
+
+/** Unpacks a compressed SVG, and rewrites what librsvg would draw wrongly. */
+async function repairSvg(path: string, context: RepairContext): Promise<InputType> {
+  await unpackSvg(path, context);
+  await rewriteSvg(path);
+  return 'svg';
 }
 
 /** Offset of the four-byte file size in a BMP (BITMAPFILEHEADER). */

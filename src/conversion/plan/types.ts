@@ -33,6 +33,8 @@ export interface ImageInfo {
   readonly firstFrame?: Area;
   /** An SVG with a style sheet, which may set another size than the root element. */
   readonly styled?: boolean;
+  /** An SVG that uses what librsvg ignores, and browsers draw. */
+  readonly hasUnsupportedFeatures?: boolean;
   /** A PNG that packs so well that it is no photo: a screenshot, a diagram. */
   readonly flat?: boolean;
   /** It has few colours by its kind, so that it must not be made blurred. */
@@ -202,7 +204,9 @@ export type Note =
   | 'colour-converted-to-srgb'
   | 'truncated-input'
   | 'metadata-partly-kept'
-  | 'quality-lowered';
+  | 'quality-lowered'
+  | 'partial-alpha-lost'
+  | 'svg-features-ignored';
 
 /** What a plan needs to know of the machine. */
 export interface ToolContext {
