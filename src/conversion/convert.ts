@@ -11,10 +11,12 @@ import { encodeWithin } from './encode-within.ts';
 import { readDecoded } from './input/decoded.ts';
 import { storeExternalProfile } from './input/external-profile.ts';
 import { repairInput } from './input/repair.ts';
+import { makeMetadataUpright } from './input/upright-metadata.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
 import { checkLimits, type ImageLimits } from './limits.ts';
 import { keptMetadata, notesIn } from './output/notes.ts';
+import { correctPdfTitle } from './output/pdf-title.ts';
 import {
   assertNotRefused,
   explainUnsupportedJpeg,
@@ -260,7 +262,9 @@ export function createConvert({
         const output = await runPlan(planned, source, asked, running);
         printed.stdout += output.stdout;
         printed.stderr += output.stderr;
-        return verifyOutput(source, asked, planned.output);
+        const verified = verifyOutput(source, asked, planned.output);
+        if (asked.format === 'pdf') correctPdfTitle(verified.path);
+        return verified;
       };
       const again = (asked: ConvertOptions) => make(planAgain(known, asked, machine), asked);
       const result = await encodeWithin(options, source.label, () => make(prepared, options), again);
@@ -323,6 +327,7 @@ export function createConvert({
         ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label)
         : error;
     });
+    if (!options.stripMetadata) await makeMetadataUpright(path, header);
     const image = await storeExternalProfile(source.folder, header);
     const prepared = prepare(image, source, options); // what cannot be converted does not wait for its turn
     const job = { image, options, tools: machine, output: prepared.output };

@@ -103,9 +103,7 @@ describe('an SVG with features that librsvg lacks', () => {
   }
 
   it('keeps text that only looks like CSS', async () => {
-    const text = svg(
-      '<style>:root { --a: red }</style><desc>var(--a)</desc><text y="20">A</text>',
-    );
+    const text = svg('<style>:root { --a: red }</style><desc>var(--a)</desc><text y="20">A</text>');
     const plain = text.replaceAll('var(--a)', '');
     const [one, other] = await Promise.all([drawn(text), drawn(plain)]);
     expect(difference(await decode(one.body), await decode(other.body)).max).to.equal(0);
@@ -128,7 +126,10 @@ describe('an SVG compressed with gzip', () => {
     const bomb = gzipSync(svg(' '.repeat(11 * 1024 ** 2)));
     expect(bomb.length).to.be.below(100_000);
     const { status, message } = await convert(service.base, bomb, { format: 'png' }, 'bomb.svgz');
-    expect([status, message]).to.deep.equal([413, 'The file is too large: at most 10 MiB (10485760 bytes) allowed.']);
+    expect([status, message]).to.deep.equal([
+      413,
+      'The file is too large: at most 10 MiB (10485760 bytes) allowed.',
+    ]);
   });
 
   it('is rejected with 400 if it is truncated', async () => {
