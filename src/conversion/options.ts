@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { hasBytesLimit, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
+import { colourByName } from './input/svg/css.ts';
 import { type ConvertOptions, FITS, POSITIONS, type Position } from './plan/types.ts';
 import { MIN_QUALITY } from './search-quality.ts';
 
@@ -58,21 +59,32 @@ const position = z
   .transform((word) => (Object.hasOwn(POSITION_ALIASES, word) ? POSITION_ALIASES[word] : word))
   .pipe(z.enum(POSITIONS, `one of ${[...POSITIONS, ...Object.keys(POSITION_ALIASES)].join(', ')}`));
 
+const COLOUR = 'a colour as #rgb, #rrggbb or a name of CSS';
+
 /** CSS hex, three or six digits; the mark in front may be left out, since shells take it for a comment. */
-const colour = z
+const hexColour = z
   .string()
-  .regex(/^#?(?:[\dA-Fa-f]{3}|[\dA-Fa-f]{6})$/, 'a colour as #rgb or #rrggbb')
+  .regex(/^#?(?:[\dA-Fa-f]{3}|[\dA-Fa-f]{6})$/, COLOUR)
   .overwrite((text) => {
     const digits = text.replace('#', '').toLowerCase();
     return `#${digits.length === 3 ? digits.replace(/./g, '$&$&') : digits}`;
   });
+
+/** A name that CSS knows, such as `rebeccapurple`. */
+const namedColour = z
+  .string()
+  .regex(/^[A-Za-z]{3,20}$/, COLOUR)
+  .refine((name) => colourByName(name) !== undefined, COLOUR)
+  .overwrite((name) => colourByName(name) ?? name);
+
+const colour = z.union([hexColour, namedColour], COLOUR);
 
 /** The most that `max_bytes` may say: more than any result has. */
 const MAX_BYTES = 2 ** 31;
 
 /** Options that make no sense together: the field, its value and what was expected. */
 export interface Conflict {
-  readonly field: 'fit' | 'max_bytes';
+  readonly field: 'fit' | 'lossless' | 'max_bytes';
   readonly value: string;
   readonly expected: string;
 }
@@ -84,7 +96,7 @@ export interface Conflict {
  * @returns undefined if the options are compatible
  */
 export function conflictIn(
-  { fit, width, height, maxBytes, format }: ConvertOptions,
+  { fit, width, height, maxBytes, lossless, format }: ConvertOptions,
   outputs: readonly OutputType[],
 ): Conflict | undefined {
   if (fit && fit !== 'inside' && !(width && height))
@@ -93,6 +105,8 @@ export function conflictIn(
     const expected = `one of ${outputs.filter(hasBytesLimit).join(', ')} as the format, not ${format}`;
     return { field: 'max_bytes', value: String(maxBytes), expected };
   }
+  if (lossless && maxBytes !== undefined)
+    return { field: 'lossless', value: 'true', expected: 'false together with max_bytes' };
   return undefined;
 }
 
@@ -137,6 +151,11 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     .describe(
       'Whether a picture may become larger than it is. An SVG is drawn at the size asked for in any case. Also `1/0`, `yes/no`, `on/off`.',
     ),
+  lossless: trueOrFalse
+    .default(false)
+    .describe(
+      'Whether a WebP has exactly the pixels of the picture, whatever `quality` says. Other formats ignore it. Excludes `max_bytes`. Also `1/0`, `yes/no`, `on/off`.',
+    ),
   max_bytes: integer(1, MAX_BYTES)
     .optional()
     .meta({
@@ -158,7 +177,7 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     .describe('Which pages of a TIFF that becomes a PDF or a TIFF. When absent: all.'),
   background: colour.optional().meta({
     description:
-      'What transparency is laid over where the format has none, and the borders of `fit=contain`: a colour as `#rgb` or `#rrggbb`. When absent: white; and for borders transparent where the format has transparency.',
-    examples: ['#ffffff', '#08f'],
+      'What transparency is laid over where the format has none, and the borders of `fit=contain`: a colour as `#rgb`, `#rrggbb` or a name of CSS. When absent: white; and for borders transparent where the format has transparency.',
+    examples: ['#ffffff', '#08f', 'rebeccapurple'],
   }),
 });

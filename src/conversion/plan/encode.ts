@@ -7,11 +7,15 @@ import type { PlanContext, ToolName } from './types.ts';
 
 /** How each format is written: where quality, bytes and time are in balance. Pure. */
 
+/** Effort of lossless WebP, 0 to 100; the default of libwebp. */
+export const LOSSLESS_EFFORT = 75;
+
 /** How each format is written. `quality` acts where it means a picture quality. */
 export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonly string[]>> = {
-  // 7 would take 100 of an animation for lossless, and nothing else does.
-  webp: ({ options }) => [
-    ...['-quality', String(options.quality), '-define', 'webp:method=4', '-define', 'webp:lossless=false'],
+  // 7 would take 100 of an animation for lossless, and nothing else does. Without loss, the quality is an effort.
+  webp: ({ options: { lossless = false, quality } }) => [
+    ...['-quality', String(lossless ? LOSSLESS_EFFORT : quality)],
+    ...['-define', 'webp:method=4', '-define', `webp:lossless=${lossless}`],
   ],
   // -quality would mean zlib level and filter here: 80 is slow and large.
   png: (job) => ['-depth', '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],

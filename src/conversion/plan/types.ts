@@ -169,6 +169,8 @@ export interface ConvertOptions {
   readonly enlarge?: boolean | undefined;
   /** The most bytes that the result may have. Its quality goes down for that. */
   readonly maxBytes?: number | undefined;
+  /** A WebP without any loss; by default false. */
+  readonly lossless?: boolean | undefined;
   readonly stripMetadata: boolean;
   /** Of an animation: all frames, or the first. By default all where the output can move. */
   readonly frames?: AllOrFirst | undefined;

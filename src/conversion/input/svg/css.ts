@@ -1,6 +1,6 @@
 /** @module Reads declarations of CSS and resolves values that librsvg does not know: `var()` and new colour functions. */
 
-import { color, serializeRGB } from '@csstools/css-color-parser';
+import { color, SyntaxFlag, serializeRGB } from '@csstools/css-color-parser';
 import { parseComponentValue } from '@csstools/css-parser-algorithms';
 import { type CSSToken, stringify, TokenType, tokenize } from '@csstools/css-tokenizer';
 import { applyEdits, type Edit } from './markup.ts';
@@ -143,6 +143,18 @@ function variableOf(call: readonly CSSToken[], variables: Variables): string | u
   if (variables.has(name)) return variables.get(name);
   const comma = content.findIndex(([type]) => type === TokenType.Comma);
   return comma < 0 ? undefined : stringify(...trim(content.slice(comma + 1)));
+}
+
+/** Returns a named colour of CSS as `#rrggbb`, or undefined for any other word, also for transparent and system colours. */
+export function colourByName(name: string): string | undefined {
+  const component = parseComponentValue(tokenize({ css: name }));
+  const parsed = (component && color(component)) || undefined;
+  if (!parsed?.syntaxFlags.has(SyntaxFlag.ColorKeyword) || parsed.alpha !== 1) return undefined;
+  const hex = (value: number): string =>
+    Math.round(value * 255)
+      .toString(16)
+      .padStart(2, '0');
+  return `#${parsed.channels.map(hex).join('')}`;
 }
 
 /** Colour functions that not every version of librsvg knows (CSS Color 4 and 5). */
