@@ -1,7 +1,8 @@
 /**
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
  * -- [--quick] [--crowd] [--only PART] [--out NAME] [--reuse N] [--sharing MODE]`. Alternates between them in one run. Writes `bench/NAME.md` and
- * `bench/NAME.svg`.
+ * `bench/NAME.svg`. `npm run bench -- --quality [FOLDER]` compares the quality of thumbnails, and writes
+ * `bench/quality.md`.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, tmpdir } from 'node:os';
@@ -16,12 +17,15 @@ import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.
 import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure } from './bench/load.ts';
 import { measureMemory, photos } from './bench/long-runs.ts';
+import { type Comparison, compareThumbnails, formatQuality } from './bench/quality.ts';
+import { generatePictures, readPictures } from './bench/quality-images.ts';
 import { type Row, table } from './bench/report.ts';
 import { type Server, startEcho, startService, startSharp } from './bench/servers.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
 import { summary } from './bench/summary.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     quick: { type: 'boolean', default: false },
     /** Regular expression that selects the pairs to run by name, such as "photo 0.75 MP → webp 300". */
@@ -34,6 +38,8 @@ const { values: flags } = parseArgs({
     /** Measures only the rows of {@link CROWD}, each with one address and with an address per request. */
     crowd: { type: 'boolean', default: false },
     out: { type: 'string', default: 'report' },
+    /** Runs only this: compares thumbnails of generated images, and of those in the folder that follows. */
+    quality: { type: 'boolean', default: false },
     /** Runs only this: the given number of conversions of a small photo, while sampling memory. */
     soak: { type: 'string' },
     /** Runs only this: 1000 conversions of the images in the given folder. */
@@ -63,6 +69,7 @@ const outFolder = new URL('../bench', import.meta.url).pathname;
 try {
   if (flags.photos) console.log(await photos(flags.photos, 1000));
   else if (flags.soak) console.log(await measureMemory(await smallPhoto(), Number(flags.soak)));
+  else if (flags.quality) await compareQuality(positionals[0]);
   else await compareAll();
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -72,11 +79,29 @@ async function smallPhoto(): Promise<Image> {
   return (await makeImages(folder)).find(({ name }) => name === 'photo 320×240') as Image;
 }
 
+async function compareQuality(pictures: string | undefined): Promise<void> {
+  const config = loadConfig({ PATH: process.env.PATH, TEMP_DIR: folder });
+  const engine = await createConversionEngine(config, pino({ level: 'error' }));
+  const comparisons: Comparison[] = [];
+  for (const picture of [
+    ...(await generatePictures(folder)),
+    ...(pictures ? await readPictures(pictures) : []),
+  ]) {
+    comparisons.push(...(await compareThumbnails(engine, picture)));
+    process.stderr.write('.');
+  }
+  await engine.close();
+  const version = `ImageMagick ${engine.toolchain.magick?.version}, sharp ${sharpModule.versions.sharp}`;
+  const text = ['# Quality of thumbnails', `${version}.`, formatQuality(comparisons)].join('\n\n');
+  writeFileSync(join(outFolder, `${flags.out === 'report' ? 'quality' : flags.out}.md`), `${text}\n`);
+  console.log(`\n${text}`);
+}
+
 async function compareAll(): Promise<void> {
   const tools = await findTools();
   const images = await makeImages(folder);
   const servers = {
-    ours: await startService(settings),
+    imagemill: await startService(settings),
     sharp: await startSharp(),
     echo: await startEcho(),
   };
@@ -117,14 +142,14 @@ function nameOf({ image, format, side }: Job): string {
 async function compare(
   job: Job,
   count: number,
-  servers: Readonly<Record<'ours' | 'sharp' | 'echo', Server>>,
+  servers: Readonly<Record<'imagemill' | 'sharp' | 'echo', Server>>,
   tools: Tools,
 ): Promise<Row | undefined> {
-  const measured: Record<'ours' | 'sharp' | 'echo', Measured[]> = { ours: [], sharp: [], echo: [] };
+  const measured: Record<'imagemill' | 'sharp' | 'echo', Measured[]> = { imagemill: [], sharp: [], echo: [] };
   const commandLine: number[] = [];
   const xargs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    for (const name of ['ours', 'sharp', 'echo'] as const) {
+    for (const name of ['imagemill', 'sharp', 'echo'] as const) {
       if (name === 'sharp' && !(job.format in SHARP_OPTIONS)) continue;
       const length = { seconds: name === 'echo' ? seconds / 4 : seconds };
       const measurement = await measure(servers[name], job, count, length);
@@ -133,11 +158,11 @@ async function compare(
     if (job.crowd) continue; // the command line has no clients
     if (count === 1) push(commandLine, await commandLineMs(job, tools, seconds));
     if (count === 8) {
-      const expected = measured.ours.at(-1)?.perSecond ?? 1;
+      const expected = measured.imagemill.at(-1)?.perSecond ?? 1;
       push(xargs, await xargsPerSecond(job, tools, availableParallelism(), seconds, expected));
     }
   }
-  if (measured.ours.length === 0) return undefined;
+  if (measured.imagemill.length === 0) return undefined;
   const { image, format, side, crowd } = job;
   return {
     ...{ image: image.name, pixels: image.pixels, format, side, crowd, clients: count },

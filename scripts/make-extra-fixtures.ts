@@ -1,5 +1,5 @@
 /**
- * Makes fixtures/extra/ anew: images of the formats that operators switch on. It needs Debian 13's encoders, which the
+ * @module Regenerates fixtures/extra/: images of the formats of EXTRA_INPUTS. Requires encoders of Debian 13, which the
  * service never runs: apt install libheif-examples libheif-plugin-x265 libjxl-tools libopenjp2-tools, and exiftool.
  */
 import { execFileSync } from 'node:child_process';
@@ -35,7 +35,7 @@ await plain.clone().withIccProfile('p3').png().toFile(at('p3.png'));
 writeFileSync(at('bare.png'), withoutChunk(readFileSync(at('p3.png')), 'iCCP'));
 await plain.clone().resize(256, 192, { kernel: 'nearest', fit: 'fill' }).png().toFile(at('large.png'));
 
-// HEIC, by x265. A phone's picture is a grid, is turned by a property, and repeats that in its EXIF.
+// HEIC, encoded by x265. Like an image of a phone: a grid with a rotation property that EXIF repeats.
 const heic = (name: string, ...args: string[]): void =>
   run('heif-enc', '-q', '95', '-p', 'chroma=444', ...args, '-o', to(name));
 heic('scene.heic', 'scene.png');
@@ -52,7 +52,7 @@ for (const [row, top] of [0, 96].entries()) {
 heic('grid.heic', '-T', 'tile-0-0.png');
 heic('turned.heic', join(FIXTURES, 'orientation-6.jpg'));
 heic('private.heic', join(FIXTURES, 'private.jpg'));
-// Thumbnails beside two pictures, of which the second is the one to show.
+// Two images with thumbnails; the second image is the primary one.
 heic('primary.heic', '-t', '64', 'window.png', 'scene.png');
 writeFileSync(to('primary.heic'), withPrimary(readFileSync(to('primary.heic'))));
 
@@ -69,7 +69,7 @@ jxl('from-jpeg.jxl', join(FIXTURES, 'scene.jpg'));
 jxl('turned.jxl', join(FIXTURES, 'orientation-6.jpg'));
 jxl('private.jxl', join(FIXTURES, 'private.jpg'));
 
-// JPEG 2000, all but one without loss.
+// JPEG 2000, lossless except one.
 const jp2 = (name: string, ...args: string[]): void => run('opj_compress', '-o', to(name), ...args);
 jp2('scene.jp2', '-i', 'scene.png');
 jp2('scene.j2k', '-i', 'scene.png');
@@ -95,7 +95,7 @@ writeFileSync(to('scene.psd'), psd(scene(), {}));
 writeFileSync(to('scene.cur'), cur([{ side: 64, bytes: iconBitmap(square(64)) }]));
 rmSync(work, { recursive: true });
 
-/** The header box of one file, changed. */
+/** Replaces the header box of a file. */
 function rewrite(
   from: string,
   name: string,
@@ -109,7 +109,7 @@ function rewrite(
   writeFileSync(to(name), join(boxes));
 }
 
-/** One channel of numbers, and a table that makes colours of them: two shades of each channel. */
+/** Creates an indexed image with a palette of two shades per channel. */
 async function writePalette(): Promise<void> {
   const { data } = scene();
   const indices = Buffer.alloc(data.length / 4);
@@ -130,7 +130,7 @@ async function writePalette(): Promise<void> {
   ]);
 }
 
-/** Lightness in full, colour at half the resolution, as JPEG's sYCC has them. */
+/** Creates an sYCC image with colour at half the resolution. */
 function subsampled({ width, height, data }: Raster): Buffer {
   const planes = [0, 1, 2].map(() => Buffer.alloc(width * height));
   const weights = [

@@ -1,5 +1,5 @@
 /**
- * @module Measures `POST /batch` on a server process of its own and prints the measurements in bench/README.md: `npm run
+ * @module Measures `POST /batch` on a separate server process and prints the measurements in bench/README.md: `npm run
  * build && node scripts/measure-batch.ts [folder of images]`.
  */
 import { spawn } from 'node:child_process';

@@ -85,8 +85,8 @@ const ERRORS = {
   ),
   BYTES_UNREACHABLE: defineError(
     400,
-    (file: string, most: number, smallest: number, quality: number) =>
-      `${file} cannot have at most ${most} bytes (max_bytes): the smallest result has ${smallest} bytes, at quality ${quality}. Set a smaller width or height, choose another format, or allow more bytes.`,
+    (file: string, max: number, smallest: number, quality: number) =>
+      `${file} cannot be reduced to ${max} bytes (max_bytes): the smallest result has ${smallest} bytes, at quality ${quality}. Set a smaller width or height, choose another format, or allow more bytes.`,
   ),
   NOT_FOUND: defineError(404, () => 'There is nothing at this path.'),
   METHOD_NOT_ALLOWED: defineError(
@@ -120,13 +120,13 @@ const ERRORS = {
   ),
   RESULT_TOO_LARGE: defineError(
     413,
-    (file: string, width: number, height: number, most: number, side: number) =>
-      `${file} would become ${width} × ${height} pixels. The limits are ${most} pixels in all (MAX_PIXELS) and ${side} a side: set a smaller width or height.`,
+    (file: string, width: number, height: number, max: number, side: number) =>
+      `${file} would become ${width} × ${height} pixels. The limits are ${max} pixels in total (MAX_PIXELS) and ${side} per side: set a smaller width or height.`,
   ),
   RESULT_TOO_LARGE_IN_TOTAL: defineError(
     413,
-    (file: string, pictures: number, pixels: number, most: number) =>
-      `${file} would become ${pictures} frames or pages with ${pixels} pixels, more than the limit of ${most} for all together (MAX_TOTAL_PIXELS): set a smaller width or height.`,
+    (file: string, frames: number, pixels: number, max: number) =>
+      `${file} would become ${frames} frames or pages with ${pixels} pixels, more than the limit of ${max} in total (MAX_TOTAL_PIXELS): set a smaller width or height.`,
   ),
   TOO_MANY_FRAMES: defineError(
     413,

@@ -30,7 +30,7 @@ export interface InputFormat {
   readonly coder: string | undefined;
   /** Whether a file can be animated. */
   readonly animation: boolean;
-  /** Whether only EXIF contains the orientation. Other formats have a field of their own, or no orientation. */
+  /** Whether only EXIF contains the orientation. Other formats have a separate field, or no orientation. */
   readonly exifOrientation: boolean;
 }
 
@@ -193,7 +193,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'PNG',
     quality: true,
     compressed: true,
-    // The container of ISO/IEC 18181-2; the encoder is told to write one always.
+    // Container of ISO/IEC 18181-2, which the encoder is made to write in all cases.
     signature: [0, 0, 0, 12, ...ascii('JXL \r\n'), 0x87, 0x0a],
     alpha: 'full',
     animation: false,

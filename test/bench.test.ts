@@ -33,7 +33,7 @@ describe('load generator of the benchmark', () => {
     expect(addresses.length).to.be.at.least(20);
   });
 
-  it('sends each request of a crowd from an address of its own', async () => {
+  it('sends each request of a crowd from its own address', async () => {
     expect(await send(true)).to.equal(addresses.length);
     expect(addresses.length).to.be.at.least(20);
   });

@@ -10,7 +10,7 @@ export interface Job {
   readonly format: string;
   /** Maximum width and height in px; undefined keeps the original size. */
   readonly side?: number | undefined;
-  /** Whether each request comes from an address of its own, so that the service counts it as another client. */
+  /** Whether each request comes from a different address, so that the service counts it as another client. */
   readonly crowd?: boolean | undefined;
 }
 

@@ -9,9 +9,9 @@ export interface Row {
   readonly side?: number | undefined;
   /** Number of requests at a time. */
   readonly clients: number;
-  /** Whether each request came from an address of its own. */
+  /** Whether each request came from a different address. */
   readonly crowd?: boolean | undefined;
-  readonly ours: readonly Measured[];
+  readonly imagemill: readonly Measured[];
   /** Empty if sharp does not support the conversion. */
   readonly sharp: readonly Measured[];
   readonly echo: readonly Measured[];
@@ -29,8 +29,8 @@ export interface Spread {
 }
 
 /** Divides the values of each round. Only values of the same round are comparable. */
-function ratios(ours: readonly number[], others: readonly number[]): Spread | undefined {
-  const ratiosByRound = ours.flatMap((value, round) => {
+function ratios(imagemill: readonly number[], others: readonly number[]): Spread | undefined {
+  const ratiosByRound = imagemill.flatMap((value, round) => {
     const other = others[round];
     return other === undefined ? [] : [value / other];
   });
@@ -50,13 +50,13 @@ export function spread(values: readonly number[]): Spread {
 const perSecond = (rounds: readonly Measured[]): number[] => rounds.map((round) => round.perSecond);
 
 /** Returns the conversions per second relative to the sharp server. */
-export const overSharp = ({ ours, sharp }: Row): Spread | undefined =>
-  ratios(perSecond(ours), perSecond(sharp));
+export const overSharp = ({ imagemill, sharp }: Row): Spread | undefined =>
+  ratios(perSecond(imagemill), perSecond(sharp));
 
 /** Returns the median latency relative to the command line. */
-export const overCommandLine = ({ ours, commandLineMs }: Row): Spread | undefined =>
+export const overCommandLine = ({ imagemill, commandLineMs }: Row): Spread | undefined =>
   ratios(
-    ours.map(({ medianMs }) => medianMs),
+    imagemill.map(({ medianMs }) => medianMs),
     commandLineMs,
   );
 
@@ -98,13 +98,13 @@ function cells(row: Row): string[] {
       row.side ? `${row.side} px` : 'full',
       `${row.clients}${row.crowd ? ', a new one per request' : ''}`,
     ],
-    ...columns(row.ours),
+    ...columns(row.imagemill),
     ...columns(row.sharp),
     number(formatMedian(row.echo.map(({ medianMs }) => medianMs))),
     number(formatMedian(row.commandLineMs)),
     withSpread(overSharp(row)),
     withSpread(overCommandLine(row)),
-    withSpread(ratios(perSecond(row.ours), row.xargsPerSecond)),
+    withSpread(ratios(perSecond(row.imagemill), row.xargsPerSecond)),
   ];
 }
 

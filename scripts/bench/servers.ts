@@ -1,4 +1,4 @@
-/** @module Starts the servers to compare, each in a process of its own. */
+/** @module Starts the servers to compare, each in a separate process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';

@@ -20,17 +20,17 @@ const upload = multer({ storage: multer.memoryStorage(), limits: { fileSize: 10 
 app.post('/api/v1/convert', upload.single('file'), async (req, res) => {
   const { output_format = 'webp', width } = req.body as Record<string, string>;
   const animated = output_format === 'webp' || output_format === 'gif';
-  let picture = sharp(req.file?.buffer, { animated }).autoOrient();
+  let image = sharp(req.file?.buffer, { animated }).autoOrient();
   if (width)
-    picture = picture.resize({
+    image = image.resize({
       width: Number(width),
       height: Number(width),
       fit: 'inside',
       withoutEnlargement: true,
     });
-  if (output_format === 'jpg') picture = picture.flatten({ background: '#fff' });
+  if (output_format === 'jpg') image = image.flatten({ background: '#fff' });
   const format = (output_format === 'jpg' ? 'jpeg' : output_format) as keyof FormatEnum;
-  const bytes = await picture.toFormat(format, SHARP_OPTIONS[output_format]).toBuffer();
+  const bytes = await image.toFormat(format, SHARP_OPTIONS[output_format]).toBuffer();
   res.setHeader('Content-Disposition', `attachment; filename="image.${output_format}"`);
   res.type(`image/${format}`).send(bytes);
 });

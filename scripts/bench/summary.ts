@@ -23,7 +23,7 @@ export function summary(rows: readonly Row[]): string[] {
       ),
       ...sharpLines('The same at 300 px, photos of 0.75 and 3 MP', small),
       ...sharpLines('The same, 320×240 JPEG to webp and jpg', tiny),
-      ...sharpLines('8 requests at a time, each from an address of its own', crowd),
+      ...sharpLines('8 requests at a time, each from a different address', crowd),
       ...sharpLines(
         'The same conversions, all from one address',
         at8.filter((row) => crowd.some((other) => isSamePair(row, other))),

@@ -1,4 +1,4 @@
-/** @module Faults, each on a server of its own, while clients send requests. */
+/** @module Faults, each on a separate server, while clients send requests. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -23,7 +23,7 @@ import type { Recording } from '../regress/recording.ts';
 import { htmlReport } from '../regress/report/html.ts';
 import { jsonReport } from '../regress/report/json.ts';
 import { junitReport } from '../regress/report/junit.ts';
-import { formatSummary, formatTools, summaryOf } from '../regress/summary.ts';
+import { formatSummary, formatTools, summarize } from '../regress/summary.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 
 type Environment = CliContext['env'];
@@ -166,7 +166,7 @@ async function report(
   if (files.junit) await write(files.junit, junitReport(findings, before, after));
   if (files.json) await write(files.json, jsonReport(findings, before, after));
   console.log(formatSummary(findings, before, after));
-  return summaryOf(findings).failures > 0 ? 1 : 0;
+  return summarize(findings).failures > 0 ? 1 : 0;
 }
 
 async function write(path: string, text: string): Promise<void> {

@@ -37,6 +37,7 @@ import {
   type Note,
   type Plan,
   type Step,
+  type ToolContext,
 } from './plan/types.ts';
 
 /** One file, from the bytes that were received to the bytes that are sent. */
@@ -100,6 +101,8 @@ export interface ConvertDeps {
   readonly maxFileBytes: number;
   /** What an input may have at most, also after it is unpacked. */
   readonly maxInputBytes: number;
+  /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
+  readonly maxThreads: number;
   /** Is told of every conversion when it is over. */
   readonly onFinished?: (conversion: ConversionEvent) => void;
 }
@@ -133,6 +136,7 @@ interface Running {
   readonly signal: AbortSignal;
   /** When its time is over, as `performance.now()` has it. */
   readonly deadline: number;
+  readonly tools: ToolContext;
   /** The new paths of the files that were moved out of its folder. */
   readonly movedOut: Map<string, string>;
 }
@@ -159,23 +163,29 @@ export function createConvert({
   timeoutMs,
   maxFileBytes,
   maxInputBytes,
+  maxThreads,
   onFinished: observe = () => {},
 }: ConvertDeps): Convert {
-  const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
+  const machine: ToolContext = { magick: toolchain.magick?.major ?? 7, srgbProfile };
   const timeoutFor = ({ tool }: Step): TimeLimit =>
     tool === 'rsvg' && timeoutMs > MAX_DRAWING_MS
       ? { ms: MAX_DRAWING_MS }
       : { ms: timeoutMs, setting: 'CONVERT_TIMEOUT_MS' };
 
-  function prepare(image: ImageInfo, { type, label }: ConversionInput, options: ConvertOptions): Plan {
+  function prepare(
+    image: ImageInfo,
+    { type, label }: ConversionInput,
+    options: ConvertOptions,
+    tools = machine,
+  ): Plan {
     checkLimits(image, options, limits, label);
     if (isMisreadByMagick(image, machine))
       throw serviceError('UNSUPPORTED_ENCODING', label, `old-style JPEG in a ${INPUTS[type].label}`);
     if (image.unreadable)
       throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
-    const prepared = plan(image, options, machine);
-    const tools = toolsFor(image.type, options.format, machine.magick);
-    if ([...tools, ...prepared.steps.map(({ tool }) => tool)].some((tool) => !toolchain[tool])) {
+    const prepared = plan(image, options, tools);
+    const needed = toolsFor(image.type, options.format, machine.magick);
+    if ([...needed, ...prepared.steps.map(({ tool }) => tool)].some((tool) => !toolchain[tool])) {
       throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
     }
     return prepared;
@@ -235,7 +245,7 @@ export function createConvert({
     options: ConvertOptions,
     running: Running,
   ): Promise<ImageInfo> {
-    const decoding = decodingOf(image, machine);
+    const decoding = decodingOf(image, running.tools);
     if (!decoding) return image;
     await runPlan({ steps: [decoding.step] }, source, options, running);
     const keepsMetadata = !options.stripMetadata;
@@ -252,11 +262,12 @@ export function createConvert({
     source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
+    tools: ToolContext,
   ): Promise<Omit<ConversionResult, 'queuedMs' | 'convertedMs'>> {
     const deadline = performance.now() + timeoutMs;
-    const running: Running = { signal, deadline, movedOut: new Map() };
+    const running: Running = { signal, deadline, tools, movedOut: new Map() };
     const convertWith = async (known: ImageInfo) => {
-      const prepared = prepare(known, source, options);
+      const prepared = prepare(known, source, options, tools);
       const printed = { stdout: '', stderr: '' };
       const make = async (planned: Plan, asked: ConvertOptions) => {
         const output = await runPlan(planned, source, asked, running);
@@ -266,7 +277,7 @@ export function createConvert({
         if (asked.format === 'pdf') correctPdfTitle(verified.path);
         return verified;
       };
-      const again = (asked: ConvertOptions) => make(planAgain(known, asked, machine), asked);
+      const again = (asked: ConvertOptions) => make(planAgain(known, asked, tools), asked);
       const result = await encodeWithin(options, source.label, () => make(prepared, options), again);
       const kept = await keptMetadata(image, result.path, options);
       const lowered = result.quality !== undefined && result.quality < options.quality;
@@ -333,9 +344,12 @@ export function createConvert({
     const job = { image, options, tools: machine, output: prepared.output };
     const bytes = bytesOnDisk(job, prepared, statSync(path).size) ?? maxFileBytes;
     return pool.run(
-      async (queuedMs) => {
+      async (queuedMs, idleSlots) => {
         starts(queuedMs);
-        const result = await inRoom(source, bytes, () => convertOne(image, source, options, signal));
+        // Recorded commands must not depend on the load of the machine.
+        const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
+        const tools = { ...machine, threads };
+        const result = await inRoom(source, bytes, () => convertOne(image, source, options, signal, tools));
         return { ...result, queuedMs };
       },
       { signal, client: source.client, group },

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
@@ -29,6 +30,8 @@ export type { SandboxLayers } from '../process/sandbox/types.ts';
 export { FALLBACK_OUTCOMES, type FallbackOutcome } from '../process/workers/pool.ts';
 
 const ASSETS = fileURLToPath(new URL('../../assets', import.meta.url));
+/** Maximum number of threads of a tool. The policy has the same number. Each takes 72 MiB of address space at most. */
+const MAX_THREADS = 8;
 const EMPTY_CONFIG_DIR = '/nonexistent';
 
 export interface ConversionEngine {
@@ -145,6 +148,7 @@ export async function createConversionEngine(
       timeoutMs: config.CONVERT_TIMEOUT_MS,
       maxFileBytes: maxToolFileBytes(config),
       maxInputBytes: config.MAX_FILE_BYTES,
+      maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       ...(events && { onFinished: events.conversion }),
     });
     const load = (): EngineStats => {

@@ -35,8 +35,8 @@ export type RunCommand = (command: Command) => Promise<Output>;
 /** Maximum size of each captured stream, in bytes. A damaged file can cause an endless number of warnings. */
 export const MAX_OUTPUT_BYTES = 64 * 1024;
 
-/** Reason why a command did not succeed. `unrunnable`: the program did not start. */
-export type FailureReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'unrunnable';
+/** Reason why a command did not succeed. `spawn-failed`: the program did not start. */
+export type FailureReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn-failed';
 
 /** Known details of a failed command. */
 export interface CommandEnd {

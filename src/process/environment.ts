@@ -8,7 +8,7 @@ export interface EnvironmentOptions {
   readonly searchPath: string;
   /** Folder that contains `ImageMagick/policy.xml`. */
   readonly policyFolder: string;
-  /** A folder with a policy of the same form that grants more rights; by default `policyFolder`. */
+  /** Folder with a policy that permits more coders. Default: `policyFolder`. */
   readonly grantsFolder?: string;
   readonly limits?: MagickLimits;
   /** Variables that are added, or that replace the defaults. */

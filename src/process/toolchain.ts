@@ -29,7 +29,7 @@ export interface Toolchain {
   readonly heif: Tool | undefined;
   /** img2webp of libwebp, which assembles animated WebP for ImageMagick 6. */
   readonly img2webp: Tool | undefined;
-  /** libjxl's decoder and encoder, and libavif's encoder: looked for only when {@link ToolSearch.optional} names them. */
+  /** Decoder and encoder of libjxl, and encoder of libavif, if {@link ToolSearch.optional} names them. */
   readonly djxl?: Tool | undefined;
   readonly cjxl?: Tool | undefined;
   readonly avifenc?: Tool | undefined;
@@ -45,7 +45,7 @@ export interface ToolSearch {
   /** Absolute paths that override the search. */
   readonly magickBin?: string | undefined;
   readonly rsvgBin?: string | undefined;
-  /** What is not asked for is not looked for, and need not run in the sandbox. */
+  /** Optional tools to find. The others are not searched for and need not run in the sandbox. */
   readonly optional?: readonly OptionalTool[];
 }
 

@@ -97,17 +97,13 @@ export async function commitBaseline(folder: string, staging: string): Promise<v
  * Writes the JSON file of a baseline.
  *
  * @param path the folder with the result files, or the file for a baseline of fingerprints
- * @param withPictures whether `path` is a folder with result files
+ * @param withFiles whether `path` is a folder with result files
  */
-export async function writeBaseline(
-  path: string,
-  recording: Recording,
-  withPictures: boolean,
-): Promise<void> {
+export async function writeBaseline(path: string, recording: Recording, withFiles: boolean): Promise<void> {
   const { tools, at, matrix } = recording;
   const commands = [...new Set(recording.rows.flatMap((row) => row.commands))];
   const rows = recording.rows.map((row) => ({
-    ...(withPictures ? row : withoutVolatile(row)),
+    ...(withFiles ? row : withoutVolatile(row)),
     commands: row.commands.map((command) => commands.indexOf(command)),
   }));
   // Write one row per line, so that a diff shows what changed.
@@ -118,7 +114,7 @@ export async function writeBaseline(
     -2,
   );
   const text = `${head},\n "commands": ${lines(commands)},\n "rows": ${lines(rows)}\n}\n`;
-  const file = withPictures ? join(path, BASELINE_FILE) : path;
+  const file = withFiles ? join(path, BASELINE_FILE) : path;
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, text);
 }

@@ -3,12 +3,12 @@
 import { type Difference, measureDifference } from './image/difference.ts';
 import { digestOf, distance } from './image/fingerprint.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';
-import type { Figures } from './recording.ts';
+import type { ResultFingerprint } from './recording.ts';
 import type { Thresholds } from './thresholds.ts';
 import { describeReason, type Outcome, type Reason, type ReasonKind } from './verdict.ts';
 
 /** Lists the metadata that differ, as `before → after`. */
-export function factReasons(before: ImageMetadata, after: ImageMetadata): Reason[] {
+export function metadataReasons(before: ImageMetadata, after: ImageMetadata): Reason[] {
   return METADATA_FIELDS.flatMap(([kind, format]) => {
     const [one, other] = [format(before), format(after)];
     return one === other ? [] : describeReason(kind, `${one} → ${other}`);
@@ -94,9 +94,9 @@ function pixelReasons({ psnr, ssim, patch }: Difference, allowed: Thresholds): R
 }
 
 /** Compares two images by their fingerprints, if a baseline holds no result files. */
-export function compareFigures(
-  before: Figures,
-  after: Figures,
+export function compareFingerprints(
+  before: ResultFingerprint,
+  after: ResultFingerprint,
   reasons: readonly Reason[],
   allowed: Thresholds,
 ): Outcome {

@@ -1,8 +1,8 @@
-import { compareFigures, comparePixels, factReasons } from './compare-images.ts';
+import { compareFingerprints, comparePixels, metadataReasons } from './compare-images.ts';
 import { decode } from './image/codec.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';
-import { figuresOf } from './record.ts';
-import { type Figures, keyOf, type Recording, type Result, type Row } from './recording.ts';
+import { fingerprintResult } from './record.ts';
+import { type Recording, type Result, type ResultFingerprint, type Row, rowKey } from './recording.ts';
 import type { Thresholds } from './thresholds.ts';
 import { describeReason, type Finding, isFailure, type Outcome } from './verdict.ts';
 
@@ -18,8 +18,8 @@ export async function compare(
   { thresholds } = before.matrix,
   progress: (done: number, all: number) => void = () => {},
 ): Promise<Finding[]> {
-  const previous = new Map(before.rows.map((row) => [keyOf(row), row]));
-  const current = new Map(after.rows.map((row) => [keyOf(row), row]));
+  const previous = new Map(before.rows.map((row) => [rowKey(row), row]));
+  const current = new Map(after.rows.map((row) => [rowKey(row), row]));
   const keys = [...new Set([...previous.keys(), ...current.keys()])];
   const findings: Finding[] = [];
   for (const [done, key] of keys.entries()) {
@@ -140,19 +140,19 @@ async function compareResults(before: Row, after: Row, context: CompareContext):
       reasons: describeReason('error', 'can be read by an independent decoder now'),
       remarks: [],
     };
-  const reasons = factReasons(one.facts, other.facts);
-  if (one.picture && other.picture)
-    return comparePixels(one.picture, other.picture, reasons, context.allowed);
-  return compareFigures(toFingerprints(one), toFingerprints(other), reasons, context.allowed);
+  const reasons = metadataReasons(one.facts, other.facts);
+  if (one.image && other.image) return comparePixels(one.image, other.image, reasons, context.allowed);
+  return compareFingerprints(toFingerprints(one), toFingerprints(other), reasons, context.allowed);
 }
 
 /** A result, as its decoded file or as its fingerprints. */
 type LoadedResult = { readonly facts: ImageMetadata } & (
-  | { readonly picture: DecodedImage; readonly figures?: never }
-  | { readonly figures: Figures; readonly picture?: never }
+  | { readonly image: DecodedImage; readonly figures?: never }
+  | { readonly figures: ResultFingerprint; readonly image?: never }
 );
 
-const toFingerprints = ({ figures, picture }: LoadedResult): Figures => figures ?? figuresOf(picture);
+const toFingerprints = ({ figures, image }: LoadedResult): ResultFingerprint =>
+  figures ?? fingerprintResult(image);
 
 /**
  * Decodes the result file, or returns the fingerprints if the file was not kept.
@@ -163,6 +163,6 @@ async function loadResult(row: Row, recording: Recording): Promise<LoadedResult 
   const file = recording.open(row);
   const figures = row.result?.figures;
   if (!file) return figures && { facts: figures.facts, figures };
-  const picture = await decode(await file, row.format).catch(() => undefined);
-  return picture && { facts: picture.facts, picture };
+  const image = await decode(await file, row.format).catch(() => undefined);
+  return image && { facts: image.facts, image };
 }

@@ -83,7 +83,7 @@ export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => (
   ],
 });
 
-/** That of a service as it is by default. */
+/** Matrix for the default output formats. */
 export const DEFAULT_MATRIX = defaultMatrix(OUTPUT_TYPES);
 
 /**

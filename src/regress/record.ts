@@ -3,12 +3,12 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { type InputType, OUTPUTS } from '../formats.ts';
 import type { Attempt, Backend, Image } from './backends/backend.ts';
-import { typeOf } from './backends/local-backend.ts';
+import { detectFileType } from './backends/local-backend.ts';
 import { decode } from './image/codec.ts';
 import { digestOf, fingerprintsOf } from './image/fingerprint.ts';
 import type { DecodedImage } from './image/image.ts';
 import type { Case, Matrix } from './matrix.ts';
-import type { Figures, Recording, Row } from './recording.ts';
+import type { Recording, ResultFingerprint, Row } from './recording.ts';
 
 /** Options of {@link record}. */
 export interface RecordOptions {
@@ -44,7 +44,7 @@ export async function imagesIn(
     const path = join(parentPath, name);
     const subpath = relative(folder, path);
     if (baselinePrefix && subpath.startsWith(baselinePrefix)) continue;
-    const type = await typeOf(path);
+    const type = await detectFileType(path);
     if (type && types.includes(type)) images.push({ name: subpath.split(sep).join('/'), path });
   }
   return images.sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -110,7 +110,7 @@ async function recordOne(image: Image, testCase: Case, options: RecordOptions): 
   if (!folder) {
     // A result that no independent decoder reads has no fingerprints.
     const decoded = await decode(bytes, row.format).catch(() => undefined);
-    return { ...row, result: { ...result, ...(decoded && { figures: figuresOf(decoded) }) } };
+    return { ...row, result: { ...result, ...(decoded && { figures: fingerprintResult(decoded) }) } };
   }
   const path = resultPath(folder, row);
   await mkdir(dirname(path), { recursive: true });
@@ -119,7 +119,7 @@ async function recordOne(image: Image, testCase: Case, options: RecordOptions): 
 }
 
 /** Summarizes an image for a baseline of fingerprints. */
-export function figuresOf(image: DecodedImage): Figures {
+export function fingerprintResult(image: DecodedImage): ResultFingerprint {
   return { facts: image.facts, pixels: digestOf(image), fingerprints: fingerprintsOf(image) };
 }
 

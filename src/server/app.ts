@@ -13,7 +13,7 @@ import { corsHeaders } from './cors.ts';
 import { endpoint, serverOptions } from './endpoint.ts';
 import { errorHandler, notFound } from './error-handler.ts';
 import { checkFormHead } from './form-head.ts';
-import { checkHead, refuseReserved } from './head-checks.ts';
+import { checkHead, rejectReserved } from './head-checks.ts';
 import type { Metrics } from './metrics.ts';
 import { createDocument } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
@@ -75,7 +75,7 @@ export interface AppDeps {
   readonly sandboxLayers: SandboxLayers;
   readonly metrics: Pick<Metrics, 'request' | 'render'>;
   /** The web app; undefined if it has not been built. */
-  readonly page?: WebApp | undefined;
+  readonly webApp?: WebApp | undefined;
   /** Whether the process is shutting down and rejects new requests. */
   readonly draining?: () => boolean;
   /** Monotonic clock for the rate limit, in milliseconds. */
@@ -98,7 +98,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(
     recordRequests({
       log,
-      routes: [...ROUTES, ...(deps.page?.paths ?? [])],
+      routes: [...ROUTES, ...(deps.webApp?.paths ?? [])],
       debugRoutes: PROBES,
       onFinished: metrics.request,
     }),
@@ -118,9 +118,9 @@ export function createApp(deps: AppDeps): Express {
     readyRoute(deps.isHealthy, deps.draining ?? (() => false), { ...deps.sandboxLayers }),
   );
   endpoint(app, 'GET', '/metrics', metricsRoute(metrics.render));
-  app.use(refuseReserved);
+  app.use(rejectReserved);
   app.use(API_PREFIX, apiRouter(deps));
-  for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as WebApp).handler);
+  for (const path of deps.webApp?.paths ?? []) endpoint(app, 'GET', path, (deps.webApp as WebApp).handler);
   endpoint(app, 'GET', '/docs/', (_req, res) => res.redirect(301, '/docs'));
   app.use(notFound);
   app.use(errorHandler(log, config.SUPPORT_EMAIL));

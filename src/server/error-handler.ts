@@ -2,7 +2,7 @@
 import type { ErrorRequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { ClientDisconnectedError, ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
-import { sendRefusal } from './rejection.ts';
+import { sendRejection } from './rejection.ts';
 import { setLogFields } from './request-log.ts';
 
 /** Creates the error handler, which sends the public message to the client and logs the cause. */
@@ -29,7 +29,7 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
     }
     if (serviceFailure.retryAfter !== undefined) res.setHeader('Retry-After', serviceFailure.retryAfter);
     for (const name of RESULT_HEADERS) res.removeHeader(name);
-    sendRefusal(req, res, serviceFailure.status, errorBody(serviceFailure.status, serviceFailure.message));
+    sendRejection(req, res, serviceFailure.status, errorBody(serviceFailure.status, serviceFailure.message));
   };
 }
 

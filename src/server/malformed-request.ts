@@ -37,7 +37,7 @@ export function createMalformedHandler(connections: Connections): Listener {
       const last = exchanges.at(-1);
       const broken = last?.req.complete ? undefined : last;
       const earlier = broken ? exchanges.at(-2) : last;
-      afterAnswer(earlier, () => respond(error, socket, broken?.res));
+      afterResponse(earlier, () => respond(error, socket, broken?.res));
     });
   };
 }
@@ -53,7 +53,7 @@ function respond(error: ClientError, socket: Socket, res: ServerResponse | undef
 }
 
 /** Calls `then` when the exchange has ended, or at once if there is none. */
-export function afterAnswer(exchange: Exchange | undefined, then: () => void): void {
+export function afterResponse(exchange: Exchange | undefined, then: () => void): void {
   if (exchange) exchange.res.once('close', then);
   else then();
 }

@@ -52,13 +52,13 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
     if (now) log.info('rate limit is shared with the other instances');
     else log.warn({ err: cause }, 'Redis does not respond: this instance counts requests on its own');
   };
-  const hangUp = (): void => {
+  const destroyClient = (): void => {
     if (client?.isOpen) client.destroy();
     client = undefined;
   };
   const disconnect = (cause: unknown): void => {
     setShared(false, cause);
-    hangUp();
+    destroyClient();
     clearTimeout(retryTimer);
     if (!closed) retryTimer = setTimeout(connect, RETRY_MS).unref();
   };
@@ -97,7 +97,7 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
     close() {
       closed = true;
       clearTimeout(retryTimer);
-      hangUp();
+      destroyClient();
     },
   };
 }

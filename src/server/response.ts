@@ -13,7 +13,7 @@ import type { RequestRoom } from '../files/disk-room.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { truncate } from '../text.ts';
 import { setLogFields } from './request-log.ts';
-import { watchAnswer } from './response-rate.ts';
+import { monitorResponse } from './response-rate.ts';
 
 /** Maximum size of a result that is read at once and sent together with the headers, in bytes. */
 const INLINE_MAX_BYTES = 128 * 1024;
@@ -22,7 +22,7 @@ const CHUNK_BYTES = 256 * 1024;
 /** Options for sending a result. */
 export interface SendOptions {
   readonly format: OutputType;
-  /** Stall timeout in milliseconds; see {@link watchAnswer}. */
+  /** Stall timeout in milliseconds; see {@link monitorResponse}. */
   readonly stallMs: number;
   /** Disk space accounting of the request. */
   readonly room: RequestRoom;
@@ -44,7 +44,7 @@ export async function sendResult(
   res.setHeader('Content-Length', bytes);
   res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiFallback(name) }));
   res.setHeader('Cache-Control', 'no-store');
-  const watch = watchAnswer(res, stallMs);
+  const watch = monitorResponse(res, stallMs);
   room.sending(watch);
   try {
     if (bytes <= INLINE_MAX_BYTES) await finished(res.end(readFileSync(path)));
@@ -106,20 +106,20 @@ export function setQuality(res: Response, quality: number | undefined): void {
  * Sets `X-Conversion-Notes` for several files. Each token occurs once, with the indexes of its files, from 0, as a
  * parameter (RFC 9651): `first-frame-only;files="0 3", alpha-flattened;files="1"`.
  */
-export function setNotesOfMany(res: Response, notes: readonly (readonly Note[])[]): void {
-  setHeaderOfMany(res, NOTES_HEADER, notes);
+export function setBatchNotes(res: Response, notes: readonly (readonly Note[])[]): void {
+  setBatchHeader(res, NOTES_HEADER, notes);
 }
 
 /** Sets `X-Conversion-Quality` for several files, in the same form: `80;files="0 3", 42;files="1"`. */
-export function setQualityOfMany(res: Response, qualities: readonly (number | undefined)[]): void {
-  setHeaderOfMany(
+export function setBatchQuality(res: Response, qualities: readonly (number | undefined)[]): void {
+  setBatchHeader(
     res,
     QUALITY_HEADER,
     qualities.map((quality) => (quality === undefined ? [] : [quality])),
   );
 }
 
-function setHeaderOfMany(
+function setBatchHeader(
   res: Response,
   name: string,
   tokensByFile: readonly (readonly (string | number)[])[],

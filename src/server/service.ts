@@ -68,7 +68,7 @@ export async function createService({
   };
   try {
     if (config.REDIS_URL !== undefined) {
-      // Loading the Redis client takes 0.3 s of processor time and 5 MB of memory. Most instances do not need it.
+      // Loading the Redis client takes 0.3 s of CPU time and 5 MB of memory. Most instances do not need it.
       const { createSharedStore } = await import('./redis-store.ts');
       sharedStore = await createSharedStore({
         url: config.REDIS_URL,
@@ -76,22 +76,20 @@ export async function createService({
         onShared: metrics.rateLimitShared,
       });
     }
-    const page = loadWebApp(WEB_APP_DIR);
-    if (!page) log.warn('the web page is not built: run npm run build');
+    const webApp = loadWebApp(WEB_APP_DIR);
+    if (!webApp) log.warn('the web page is not built: run npm run build');
     let draining = false;
     const app = createApp({
-      ...{
-        config,
-        version,
-        log,
-        capabilities,
-        sandboxLayers: layers,
-        convert,
-        workspaces,
-        metrics,
-        sharedStore,
-        page,
-      },
+      config,
+      version,
+      log,
+      capabilities,
+      sandboxLayers: layers,
+      convert,
+      workspaces,
+      metrics,
+      sharedStore,
+      webApp,
       isHealthy: createHealthCheck(convert, workspaces),
       draining: () => draining,
       ...(now && { now }),

@@ -12,8 +12,8 @@ import {
   createFileCollector,
   type FileCollectorOptions,
   type ReceivedFile,
-  type RefusedFile,
-} from './intake.ts';
+  type RejectedFile,
+} from './file-collector.ts';
 import { MultipartNormalizer } from './multipart/normalizer.ts';
 import { parseParameters } from './multipart/parameters.ts';
 
@@ -35,7 +35,7 @@ export interface UploadOptions extends FileCollectorOptions {
 export interface Upload {
   readonly fields: readonly TextField[];
   /** All files in the order of the request. */
-  readonly files: readonly (ReceivedFile | RefusedFile)[];
+  readonly files: readonly (ReceivedFile | RejectedFile)[];
 }
 
 /**
@@ -112,7 +112,7 @@ export async function receiveUpload(
     const bytes = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
     const skipInvalid = rules.skipInvalid(fields);
     writing = writing
-      .then(() => (failure ? undefined : collector.take(filename, bytes, skipInvalid)))
+      .then(() => (failure ? undefined : collector.add(filename, bytes, skipInvalid)))
       .then(() => void stream.resume(), stop);
   });
   parser.on('fieldsLimit', () => stop(serviceError('TOO_MANY_FIELDS', MAX_FIELDS)));

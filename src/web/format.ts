@@ -27,7 +27,7 @@ export function formatChange(before: number, after: number): string {
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** Returns a label for the type of a file, from its extension or media type. The server detects the type by content. */
-export function kindOf({ name, type }: File): string {
+export function typeLabel({ name, type }: File): string {
   const extension = /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase();
   const token = extension ?? type.split('/')[1] ?? '';
   const known = Object.values(INPUTS).find(({ names }) => names.includes(token));

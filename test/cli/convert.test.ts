@@ -180,7 +180,7 @@ describe('imagemill convert', () => {
     const { status, stdout, complaints } = await run(['-', '-o', '-', '-f', 'jpg'], { input });
     expect([status, complaints]).to.deep.equal([0, []]);
     expect((await sharp(stdout).metadata()).format).to.equal('jpeg');
-    expect([...stdout.subarray(-2)], 'nothing follows the picture').to.deep.equal([0xff, 0xd9]);
+    expect([...stdout.subarray(-2)], 'nothing follows the image').to.deep.equal([0xff, 0xd9]);
   });
 
   it('prints no error when the reader of standard output exits early', async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { MAX_ENCODES, searchQuality } from '../../src/conversion/search-quality.ts';
 
-/** Bytes over quality as encoders have them: steeper above 80, flat below 30, and not quite even. */
+/** Size by quality as of real encoders: steep above 80, flat below 30, and not quite monotonic. */
 const CURVES: Readonly<Record<string, (quality: number) => number>> = {
   'a JPEG of a photo': (quality) =>
     400_000 * Math.exp(0.022 * (quality - 80)) * (quality > 85 ? 1.05 ** (quality - 85) : 1),
@@ -18,7 +18,7 @@ describe('the search for a quality', () => {
   };
 
   for (const [what, curve] of Object.entries(CURVES)) {
-    it(`finds the best quality, or one that is near it in steps or bytes, for ${what}`, async () => {
+    it(`finds the best quality, or one close to it in steps or bytes, for ${what}`, async () => {
       for (const from of [100, 80, 45]) {
         for (let wanted = 10; wanted <= from; wanted += 1) {
           const { made, best, fitting } = await search(curve, from, curve(wanted));
@@ -37,12 +37,12 @@ describe('the search for a quality', () => {
     });
   }
 
-  it('encodes once when the quality that is asked for does', async () => {
+  it('encodes once if the requested quality suffices', async () => {
     const { made } = await search((quality) => quality * 1000, 80, 80_000);
     expect(made).to.deep.equal([{ quality: 80, bytes: 80_000 }]);
   });
 
-  it('tries 10 before it gives up, and nothing below it', async () => {
+  it('tries 10 before it gives up, and nothing lower', async () => {
     for (const maxBytes of [1, 5000, 9999]) {
       const { made, best } = await search((quality) => quality * 1000, 80, maxBytes);
       expect(best).to.equal(undefined);
@@ -51,7 +51,7 @@ describe('the search for a quality', () => {
     }
   });
 
-  it('does not go below a quality under 10 that is asked for', async () => {
+  it('tries nothing lower than a requested quality below 10', async () => {
     const { made } = await search((quality) => quality * 1000, 5, 1);
     expect(made.map(({ quality }) => quality)).to.deep.equal([5]);
   });

@@ -1,3 +1,4 @@
+/** @module Images of the formats of EXTRA_INPUTS and EXTRA_OUTPUTS. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,23 +6,26 @@ import { decodeByPillow } from './pillow.ts';
 import { decode, type Pixels } from './pixels.ts';
 import { pipe } from './process.ts';
 
-/** Images of the formats that operators switch on. */
-
+/** Reads a file in `fixtures/extra/`. */
 export const extra = (name: string): Promise<Buffer> => readFile(extraPath(name));
+/** Returns the path of a file in `fixtures/extra/`. */
 export const extraPath = (name: string): string =>
   new URL(`../../fixtures/extra/${name}`, import.meta.url).pathname;
 
-/** The settings under which all of them are on. */
+/** Settings that enable all of these formats. */
 export const ALL_EXTRAS = { EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all' } as const;
 
-/** The pixels of a converted file of any format, by a decoder that did not write it. */
+/** Decodes a result of any format with a decoder that is independent of the encoder. */
 export async function decodeAny(file: Uint8Array, type: string): Promise<Pixels> {
   if (type === 'jxl') return decodeJxl(file);
   if (type === 'ico') return decodeByPillow(file);
   return decode(file, type === 'bmp' || type === 'pdf' ? type : 'any');
 }
 
-/** By libjxl's own program, then Pillow, since sharp reads deep PNGs with a profile in a way of its own: no package of npm or Debian's Pillow reads JPEG XL. */
+/**
+ * Decodes JPEG XL with djxl, since no npm package and no Pillow of Debian supports it. Decodes its PNG with Pillow: sharp
+ * converts 16-bit PNGs with a profile differently.
+ */
 async function decodeJxl(file: Uint8Array): Promise<Pixels> {
   const folder = await mkdtemp(join(tmpdir(), 'imagemill-jxl-'));
   try {

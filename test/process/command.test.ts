@@ -13,7 +13,7 @@ describe('killReason', () => {
     ['signal', 'SIGXFSZ', 'file_size'],
     ['signal', 'SIGSEGV', 'signal'],
     ['exit', undefined, undefined],
-    ['unrunnable', undefined, undefined],
+    ['spawn-failed', undefined, undefined],
   ];
   for (const [reason, signal, meaning] of rows) {
     it(`returns ${meaning ?? 'undefined'} for reason ${reason}${signal ? ` and ${signal}` : ''}`, () => {

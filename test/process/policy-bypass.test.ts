@@ -214,12 +214,12 @@ describe('ImageMagick policy', () => {
     const folder = await makeTempDir('tricks');
     for (const [name, content] of Object.entries(FILES))
       await writeFile(join(folder, name), content, 'latin1');
-    const picture = await fixture('grey.jpg');
+    const image = await fixture('grey.jpg');
     const png = await fixture('scene.png');
     for (const name of ['in.png', 'secret.png', 'victim.png']) await writeFile(join(folder, name), png);
     for (const name of ['scene.jp2', 'scene.psd']) await writeFile(join(folder, name), await extra(name));
     const outside = await makeTempDir('outside');
-    await writeFile(join(outside, 'photo.jpg'), picture);
+    await writeFile(join(outside, 'photo.jpg'), image);
     await writeFile(join(outside, 'photo.png'), png);
     await symlink(join(outside, 'photo.png'), join(folder, 'link.png'));
     await symlink(join(outside, 'new.png'), join(folder, 'linked-out.png'));
@@ -271,12 +271,12 @@ describe('ImageMagick policy', () => {
       expect(stdout).to.equal('');
       const after = await readdir(folder);
       expect(after).to.include.members(before);
-      const picture = await decode(await fixture('scene.png'));
+      const image = await decode(await fixture('scene.png'));
       for (const name of after.filter((file) => !before.includes(file))) {
         const bytes = await readFile(join(folder, name));
         if (bytes.length === 0) continue; // ImageMagick refused the output after opening it
         expect(bytes.includes('root:'), name).to.equal(false);
-        expect(difference(await decode(bytes), picture).max, name).to.equal(0);
+        expect(difference(await decode(bytes), image).max, name).to.equal(0);
       }
     });
   }

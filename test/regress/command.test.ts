@@ -88,7 +88,7 @@ describe('imagemill regress', () => {
   });
 
   for (const [kind, path] of [
-    ['pictures', () => baseline],
+    ['images', () => baseline],
     ['fingerprints', () => fingerprints],
   ] as const) {
     it(`detects a changed resize filter by ${kind}, only in cases that resize`, async () => {

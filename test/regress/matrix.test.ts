@@ -29,7 +29,7 @@ describe('the matrix of a regression check', () => {
     expect(asked?.options).to.include({ fit: 'cover', position: 'top', enlarge: true, maxBytes: 9000 });
     expect(() => toMatrix({ cases: [{ ...square, format: 'png', max_bytes: 9000 }] })).to.throw(
       MatrixError,
-      'case square: Invalid max_bytes "9000": expected one of webp, jpg as the format, not png.',
+      'case square: Invalid max_bytes "9000": expected one of webp, jpg, avif, jxl as the format, not png.',
     );
     const { height: _, ...oneSide } = square;
     expect(() => toMatrix({ cases: [oneSide] })).to.throw(

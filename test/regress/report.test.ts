@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import sharp from 'sharp';
 import { compare } from '../../src/regress/compare.ts';
 import { toMatrix } from '../../src/regress/matrix.ts';
 import type { Recording } from '../../src/regress/recording.ts';
@@ -90,7 +91,11 @@ describe('the reports of regress', () => {
     const [changed] = findings.filter(({ verdict }) => verdict === 'changed') as [Finding];
     const similar = { ...changed, verdict: 'similar', reasons: [] } as const;
     const many = [...new Array(42).fill(changed), ...new Array(12).fill(similar)].map((one) => ({ ...one }));
-    const page = await htmlReport(many, before, after);
+    const dot = await sharp({ create: { width: 16, height: 16, channels: 3, background: 'teal' } })
+      .png()
+      .toBuffer();
+    const small = (recording: Recording): Recording => ({ ...recording, open: () => Promise.resolve(dot) });
+    const page = await htmlReport(many, small(before), small(after));
     expect(count(page), '40 that changed, 10 that are similar').to.equal(50);
     expect(page.split('data-verdict="similar"').slice(-12).join('')).to.match(/class="after"/);
     expect(page).to.include('50 results have images');

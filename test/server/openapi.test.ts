@@ -120,7 +120,7 @@ describe('the OpenAPI document', () => {
       const { properties = {} } = documentWith().components.schemas[name] as Schema;
       for (const field of ['output_format', 'format'])
         expect(properties[field]).to.not.have.property('default');
-      expect(properties.output_format?.description).to.include('When absent: what `format` says, or `webp`.');
+      expect(properties.output_format?.description).to.include('Default: the value of `format`, or `webp`.');
     }
   });
 

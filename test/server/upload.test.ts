@@ -65,7 +65,7 @@ describe('receiveUpload', () => {
 
   it('does not fail before the timeout when the upload is above the minimum rate', async () => {
     let stream: NodeJS.Timeout | undefined;
-    const error = await upload({ rateWindowMs: 100, timeoutMs: 700 }, (socket) => {
+    const error = await upload({ rateWindowMs: 400, timeoutMs: 1000 }, (socket) => {
       stream = setInterval(() => socket.write(Buffer.alloc(1000)), 10);
     });
     clearInterval(stream);

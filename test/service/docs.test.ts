@@ -25,7 +25,7 @@ describe('GET /docs', () => {
     for (const path of ['/docs', '/docs/']) {
       const { status, headers, body } = await sendForm(origin + path);
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=UTF-8']);
-      expect(body.toString()).to.include('<title>imagemill: the API</title>');
+      expect(body.toString()).to.include('<title>imagemill API reference</title>');
       const policy = headers.get('content-security-policy') ?? '';
       expect(policy).to.match(/^default-src 'none'; script-src 'self'; style-src 'self';/);
       expect(policy).to.not.match(/unsafe|http|\*/);
@@ -144,7 +144,7 @@ describe('GET /docs', () => {
     }
 
     it('converts a selected file and offers the result', async () => {
-      await open('light', '#/Converting/convert');
+      await open('light', '#/Conversion/convert');
       await page.locator('input[type=file]').setInputFiles(fixturePath('scene.jpg'));
       await page.locator('[data-property-name=output_format] select').selectOption('png');
       const { name, file } = await execute();
@@ -153,13 +153,13 @@ describe('GET /docs', () => {
     });
 
     it('fits a screen 360 pixels wide with an operation open', async () => {
-      await open('light', '#/Converting/convert', { width: 360, height: 740 });
+      await open('light', '#/Conversion/convert', { width: 360, height: 740 });
       await page.getByRole('button', { name: 'Execute' }).waitFor();
       expect(await page.evaluate<number>('document.documentElement.scrollWidth')).to.equal(360);
     });
 
     it('converts several files', async () => {
-      await open('light', '#/Converting/convertBatch');
+      await open('light', '#/Conversion/convertBatch');
       for (const name of ['scene.jpg', 'scene.png']) {
         await page.getByRole('button', { name: /^Add/ }).click();
         await page.locator('input[type=file]').last().setInputFiles(fixturePath(name));
@@ -171,7 +171,7 @@ describe('GET /docs', () => {
     });
 
     it('shows an error response', async () => {
-      await open('light', '#/Converting/convert');
+      await open('light', '#/Conversion/convert');
       await page.locator('input[type=file]').setInputFiles(fixturePath('../README.md'));
       await page.getByRole('button', { name: 'Execute' }).click();
       const answer = page.locator('.live-responses-table');

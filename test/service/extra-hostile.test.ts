@@ -8,7 +8,7 @@ import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
 import { slowJxl } from '../helpers/slow-jxl.ts';
 
-/** Files of the formats that operators switch on, made to be too large, to lie, or to be damaged. */
+/** @module Files of the formats of EXTRA_INPUTS that are too large, contradictory or damaged. */
 
 const WHOLE = [
   'scene.heic',
@@ -21,7 +21,7 @@ const WHOLE = [
   'scene.cur',
 ];
 
-/** A HEIC whose every stated size is this. */
+/** Creates a HEIC in which every size field has this value. */
 async function heicOf(name: string, width: number, height: number): Promise<Buffer> {
   const file = Buffer.from(await extra(name));
   for (let at = file.indexOf('ispe'); at > 0; at = file.indexOf('ispe', at + 4)) {
@@ -31,17 +31,17 @@ async function heicOf(name: string, width: number, height: number): Promise<Buff
   return file;
 }
 
-/** The parts of a HEIC that describe a grid (ISO/IEC 23008-12, section 6.6.2.3). */
+/** Fields of a grid in a HEIC (ISO/IEC 23008-12, section 6.6.2.3). */
 interface Grid {
-  /** Version, flags, rows and columns, each less 1, in a byte each, and the size in two bytes a side. */
+  /** One byte each: version, flags, rows minus 1, columns minus 1. Then width and height in two bytes each. */
   readonly data: Buffer;
-  /** The item of the grid, the number of tiles, and their items, in two bytes each. */
+  /** Two bytes each: the item of the grid, the number of tiles, the items of the tiles. */
   readonly tiles: Buffer;
 }
 
-/** Grids of four tiles whose parts contradict each other. */
+/** Grids of four tiles with contradictory fields. */
 const LYING_GRIDS: Readonly<Record<string, (grid: Grid) => void>> = {
-  'is larger than its properties say'({ data }) {
+  'is larger than its properties state'({ data }) {
     data.writeUInt16BE(60_000, 4);
     data.writeUInt16BE(60_000, 6);
   },
@@ -62,7 +62,7 @@ async function gridHeic(change: (grid: Grid) => void): Promise<Buffer> {
   return file;
 }
 
-/** A JPEG XL of 16 384 by 16 384 pixels that has a header and no frame. */
+/** JPEG XL of 16384 × 16384 pixels with a header and without a frame. */
 function hugeJxl(): Buffer {
   const bits: number[] = [0]; // sides are no multiples of 8
   const put = (value: number, count: number) => {
@@ -78,7 +78,7 @@ function hugeJxl(): Buffer {
   return Buffer.concat([Buffer.from([0xff, 0x0a]), bytes]);
 }
 
-/** A JPEG 2000 whose codestream is larger than its boxes say. */
+/** Creates a JPEG 2000 whose codestream is larger than its boxes state. */
 async function lyingJp2(): Promise<Buffer> {
   const file = Buffer.from(await extra('scene.jp2'));
   const siz = file.indexOf(Buffer.from([0xff, 0x4f, 0xff, 0x51]));
@@ -112,7 +112,7 @@ describe('hostile files of the formats of EXTRA_INPUTS', () => {
     ['a HEIC of 200 megapixels in a few KB', () => heicOf('scene.heic', 20_000, 10_000)],
     ['a HEIC grid of 200 megapixels', () => heicOf('grid.heic', 20_000, 10_000)],
     ['a JPEG XL of 268 megapixels without a frame', hugeJxl],
-    ['a JPEG 2000 whose codestream is larger than its boxes say', lyingJp2],
+    ['a JPEG 2000 whose codestream is larger than its boxes state', lyingJp2],
     ['a PSD of 256 megapixels', hugePsd],
   ];
   for (const [what, file] of tooLarge) {
@@ -129,7 +129,7 @@ describe('hostile files of the formats of EXTRA_INPUTS', () => {
     });
   }
 
-  it('rejects a HEIC that is larger than its header says, with 413', async () => {
+  it('rejects a HEIC that is larger than its header states, with 413', async () => {
     const { status, message } = await postWith({ MAX_PIXELS: '5000' }, await heicOf('scene.heic', 40, 30));
     expect(status, message).to.equal(413);
   });
@@ -143,12 +143,12 @@ describe('hostile files of the formats of EXTRA_INPUTS', () => {
   it('rejects a PSD of 10 000 layers with 400, and converts one of 8000', async () => {
     const { status, message } = await post(psd(scene(), { layers: 10_000 }));
     expect(status).to.equal(400);
-    expect(message).to.include('The file is a PSD with more than 8000 layers');
+    expect(message).to.include('unsupported encoding (PSD with more than 8000 layers)');
     expect((await post(psd(scene(), { layers: 8000 }))).status).to.equal(200);
   });
 
   for (const name of WHOLE) {
-    it(`answers ${name}, cut off or with bytes changed, with a result or a clear error`, async () => {
+    it(`returns a result or a clear error for ${name}, truncated or with changed bytes`, async () => {
       const whole = await extra(name);
       const { below } = seeded(whole.length);
       const files = [0.05, 0.3, 0.6, 0.95].map((share) => whole.subarray(0, Math.ceil(whole.length * share)));

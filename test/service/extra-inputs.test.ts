@@ -9,7 +9,7 @@ import { decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, type Pixels } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
-/** Least PSNR in dB of a result without loss from a file with loss, and from one without. */
+/** Minimum PSNR in dB of a lossless result from a lossy file, and from a lossless file. */
 const LOSSY = 38;
 const LOSSLESS = 48;
 
@@ -18,7 +18,7 @@ const open = ({ width, height, data }: Pixels) => sharp(data, { raw: { width, he
 const pixels = async (picture: Sharp): Promise<Pixels> => decode(await picture.png().toBuffer());
 const grey = () => pixels(open(scene()).removeAlpha().greyscale());
 const large = () => pixels(open(scene()).resize(256, 192, { kernel: 'nearest', fit: 'fill' }));
-/** The eight colours of the palette that the fixture has. */
+/** The scene in the eight colours of the palette of the fixture. */
 const eightColours = (): Pixels => {
   const { width, height, data } = scene();
   return {
@@ -51,7 +51,7 @@ const photoshop = (shows: string, options: Parameters<typeof psd>[1], picture: R
   least: LOSSLESS,
 });
 
-/** What `window()` looks like to a reader that takes no notice of its transparency. */
+/** Returns `window()` without its transparency. */
 const covered = (): Pixels => {
   const { width, height, data } = window();
   return { width, height, data: Buffer.from(data.map((value, at) => (at % 4 === 3 ? 255 : value))) };
@@ -63,9 +63,9 @@ const ROWS: readonly Row[] = [
   row('window.heic', 'transparency', window, LOSSY),
   row('grid.heic', 'a grid of tiles, as phones write it', large, 30),
   row('turned.heic', 'a rotation that EXIF repeats, applied once', scene, 30),
-  row('primary.heic', 'the primary of two pictures, and no thumbnail', scene, LOSSY),
+  row('primary.heic', 'the primary one of two images, not a thumbnail', scene, LOSSY),
   row('p3.heic', 'an embedded profile', scene, LOSSY),
-  row('named-p3.heic', 'a colour space that is named by number', scene, LOSSY),
+  row('named-p3.heic', 'a colour space that is identified by number', scene, LOSSY),
   row('scene.jxl', 'lossless', scene, LOSSLESS),
   row('lossy.jxl', 'lossy', scene, 34),
   row('deep.jxl', '16 bits', scene, LOSSLESS),
@@ -80,16 +80,16 @@ const ROWS: readonly Row[] = [
   row('deep.jp2', '16 bits', grey, 46),
   row('window.jp2', 'transparency', window, LOSSLESS),
   row('window.j2k', 'transparency in a bare codestream', window, LOSSLESS),
-  row('unnamed.jp2', 'transparency that its header leaves unnamed', window, LOSSLESS),
+  row('unnamed.jp2', 'transparency that its header does not declare', window, LOSSLESS),
   row('palette.jp2', 'a palette', eightColours, LOSSLESS),
   row('subsampled.jp2', 'sYCC with colour at half the resolution', scene, 27),
   row('p3.jp2', 'an embedded profile', scene, 44),
   photoshop('three channels', {}, covered),
-  photoshop('16 bits a channel', { depth: 16 }, covered),
+  photoshop('16 bits per channel', { depth: 16 }, covered),
   photoshop('transparency', { layers: -1 }, window),
-  photoshop('layers, of which the merged picture is shown', { layers: 3 }, covered),
+  photoshop('layers, whose merged image is shown', { layers: 3 }, covered),
   photoshop(
-    'a fourth channel that is no transparency',
+    'a fourth channel that is not transparency',
     { channels: planesOf(window().data, 4), layers: 1 },
     covered,
   ),
@@ -102,7 +102,7 @@ const ROWS: readonly Row[] = [
     };
   }),
   {
-    shows: 'a CUR whose hot spots stand where an icon has its bits',
+    shows: 'a CUR with hot spots in the fields that an icon uses for bits',
     file: async () =>
       cur([
         { side: 16, bytes: iconBitmap(square(16)) },
@@ -113,7 +113,7 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-describe('the inputs that EXTRA_INPUTS switches on', () => {
+describe('the inputs that EXTRA_INPUTS enables', () => {
   let own: OwnService;
   before(async () => {
     own = await startService(ALL_EXTRAS);
@@ -127,13 +127,13 @@ describe('the inputs that EXTRA_INPUTS switches on', () => {
   };
 
   for (const { shows, file, picture, least } of ROWS) {
-    it(`shows the same picture as ${shows}`, async () => {
+    it(`show the same image as ${shows}`, async () => {
       const shown = await decode((await toPng(await file())).body);
       expect(difference(shown, await picture()).psnr, 'PSNR in dB').to.be.at.least(least);
     });
   }
 
-  it('shows a PSD in CMYK by its profile', async () => {
+  it('convert a CMYK PSD with its profile', async () => {
     const photo = await fixture('p3.jpg');
     const { data, info } = await sharp(photo)
       .toColourspace('cmyk')
@@ -151,7 +151,7 @@ describe('the inputs that EXTRA_INPUTS switches on', () => {
     expect(difference(shown, await decodeByPillow(tagged)).psnr, 'PSNR in dB').to.be.at.least(36);
   });
 
-  it('keeps the frames and delays of an animated JPEG XL as it does those of a GIF', async () => {
+  it('keep the frames and delays of an animated JPEG XL, as of a GIF', async () => {
     const [fromJxl, fromGif] = await Promise.all(
       [await extra('moving.jxl'), await fixture('moving.gif')].map((file) =>
         convert(own.base, file, { format: 'webp', quality: '90' }),
@@ -168,7 +168,7 @@ describe('the inputs that EXTRA_INPUTS switches on', () => {
     expect(still.headers.get('x-conversion-notes')).to.equal('first-frame-only');
   });
 
-  it('keeps the EXIF of a HEIC when it is asked to, and turns nothing a second time', async () => {
+  it('keep the EXIF of a HEIC on request, without applying the orientation twice', async () => {
     const { body } = await convert(own.base, await extra('private.heic'), {
       format: 'jpg',
       strip_metadata: 'false',
@@ -184,7 +184,7 @@ describe('the inputs that EXTRA_INPUTS switches on', () => {
     expect(facts.orientation ?? 1).to.equal(1);
   });
 
-  it('leaves nothing private in a result by default', async () => {
+  it('leave no private metadata in a result by default', async () => {
     for (const name of ['private.heic', 'private.jxl']) {
       const { body } = await toPng(await extra(name));
       expect(body.toString('latin1')).to.not.include('Somebody').and.not.include('secret');
@@ -193,17 +193,17 @@ describe('the inputs that EXTRA_INPUTS switches on', () => {
 
   const refusals: readonly (readonly [string, () => Promise<Buffer>, number, RegExp])[] = [
     [
-      'a PSD without a merged picture',
+      'a PSD without a merged image',
       async () => psd(scene(), { merged: false, layers: 1 }),
       400,
-      /PSD without a merged picture/,
+      /PSD without a merged image/,
     ],
     ['a PSD with multichannel colours', async () => psd(scene(), { mode: 7 }), 400, /multichannel/],
-    ['a PSD with 32 bits a channel', async () => psd(scene(), { depth: 32 }), 400, /32 bits a channel/],
+    ['a PSD with 32 bits per channel', async () => psd(scene(), { depth: 32 }), 400, /32 bits per channel/],
     ['a JPEG XL with a black channel', async () => cmykJxl(), 400, /JPEG XL with CMYK/],
   ];
   for (const [what, file, status, message] of refusals) {
-    it(`refuses ${what} with a sentence that says so`, async () => {
+    it(`return 400 with the reason for ${what}`, async () => {
       const answer = await convert(own.base, await file(), { format: 'png' });
       expect(answer.status).to.equal(status);
       expect(answer.message).to.match(message);
@@ -211,25 +211,25 @@ describe('the inputs that EXTRA_INPUTS switches on', () => {
   }
 });
 
-/** The header of a JPEG XL with four channels, of which the extra one is black; bits in the order of ISO/IEC 18181-1. */
+/** Creates the header of a JPEG XL with an additional black channel, bit by bit as in ISO/IEC 18181-1. */
 function cmykJxl(): Buffer {
   const bits: number[] = [];
   const put = (value: number, count: number) => {
     for (let bit = 0; bit < count; bit += 1) bits.push((value >> bit) & 1);
   };
   put(1, 1); // sides are multiples of 8
-  put(9, 5); // 80 high
-  put(0, 3); // no ratio
-  put(14, 5); // 120 wide
-  put(0, 1); // metadata is not all as usual
+  put(9, 5); // height 80
+  put(0, 3); // no aspect ratio
+  put(14, 5); // width 120
+  put(0, 1); // metadata is not default
   put(0, 1); // no orientation, preview or animation
-  put(0, 1); // whole numbers
-  put(0, 2); // of 8 bits
-  put(1, 1); // 16 bits are enough for buffers
+  put(0, 1); // integer samples
+  put(0, 2); // 8 bits per sample
+  put(1, 1); // 16-bit buffers suffice
   put(1, 2); // one extra channel
-  put(0, 1); // which is not the usual transparency
-  put(2, 2); // its type in four bits
-  put(2, 4); // 2 more than that: black
+  put(0, 1); // not the default alpha channel
+  put(2, 2); // type in four bits
+  put(2, 4); // type 4: black
   for (let at = 0; at < 64; at += 1) put(0, 8);
   const bytes = Buffer.alloc(Math.ceil(bits.length / 8));
   for (const [at, bit] of bits.entries()) bytes[at >> 3] = (bytes[at >> 3] as number) | (bit << (at & 7));

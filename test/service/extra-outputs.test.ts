@@ -19,12 +19,13 @@ import { similarity } from '../../src/regress/image/similarity.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, decodeAny, extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { madePhotos } from '../helpers/made-photos.ts';
 import { decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
-/** Least PSNR in dB to what the file was made from, by the output; a GIF and an icon are further off by their nature. */
+/** Minimum PSNR in dB compared with the input, by output format. GIF and ICO are less exact by nature. */
 const LEAST: Readonly<Record<OutputType, number>> = {
   ...{ png: 38, bmp: 38, tiff: 38, gif: 30, webp: 26, jpg: 26, pdf: 23, avif: 28, jxl: 26, ico: 20 },
 };
@@ -32,7 +33,7 @@ const LEAST: Readonly<Record<OutputType, number>> = {
 const isExtra = (type: InputType): boolean => EXTRA_INPUT_TYPES.some((one) => one === type);
 const pictureOf = (type: InputType): Pixels => (type === 'ico' || type === 'cur' ? square(64) : scene());
 
-/** In its largest square, with what is around it transparent. */
+/** Returns the image in a square with transparent borders, as in an icon. */
 async function squared({ width, height, data }: Pixels): Promise<Pixels> {
   const fitted = sharp(data, { raw: { width, height, channels: 4 } }).resize(256, 256, {
     fit: 'contain',
@@ -41,7 +42,7 @@ async function squared({ width, height, data }: Pixels): Promise<Pixels> {
   return decode(await fitted.png().toBuffer());
 }
 
-describe('the outputs that EXTRA_OUTPUTS switches on', () => {
+describe('the outputs that EXTRA_OUTPUTS enables', () => {
   let own: OwnService;
   before(async () => {
     own = await startService(ALL_EXTRAS);
@@ -57,7 +58,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
   for (const input of ALL_INPUT_TYPES) {
     for (const output of ALL_OUTPUT_TYPES) {
       if (!isExtra(input) && !EXTRA_OUTPUT_TYPES.some((type) => type === output)) continue;
-      it(`turn ${input} into ${output} and show the same picture`, async () => {
+      it(`show the same image from ${input} to ${output}`, async () => {
         const file = await (isExtra(input) ? extra : fixture)(`scene.${input}`);
         const answer = await convert(own.base, file, { format: output });
         expect(answer.status, answer.message).to.equal(200);
@@ -66,7 +67,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
         const fitted = output === 'ico' ? await squared(drawn) : drawn;
         const expected = OUTPUTS[output].alpha === 'none' ? onGrey(fitted, 255) : fitted;
         const { psnr } = difference(await decodeAny(answer.body, output), expected);
-        // The edges of shapes that are drawn are smooth.
+        // The edges of rendered shapes are antialiased.
         const least = input === 'svg' ? Math.min(26, LEAST[output]) : LEAST[output];
         expect(psnr, 'PSNR in dB').to.be.at.least(least);
       });
@@ -80,7 +81,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
       expect(difference(shown, scene({ transparent: true })).psnr).to.be.at.least(28);
     });
 
-    it(`turn ${format} to sRGB by default, and keep the profile with the metadata`, async () => {
+    it(`are sRGB in ${format} by default, and keep the profile with the metadata`, async () => {
       const converted = await decodeAny((await make('p3.png', { format, quality: '95' })).body, format);
       expect(difference(converted, scene()).psnr).to.be.at.least(30);
       const kept = await make('p3.png', { format, quality: '95', strip_metadata: 'false' });
@@ -88,7 +89,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
       if (format !== 'jxl') expect((await sharp(kept.body).metadata()).icc).to.not.equal(undefined);
     });
 
-    it(`keep metadata in ${format} when they are asked to, and say so when a part is lost`, async () => {
+    it(`keep metadata in ${format} on request, with a note if a part is lost`, async () => {
       const kept = await make('private.jpg', { format, strip_metadata: 'false' });
       const stripped = await make('private.jpg', { format });
       expect(stripped.body.toString('latin1')).to.not.include('Somebody').and.not.include('secret');
@@ -99,20 +100,20 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
     });
   }
 
-  it('write AVIF with colour in full resolution, so that coloured text stays sharp', async () => {
+  it('are AVIF with full colour resolution, so that coloured text stays sharp', async () => {
     const { body } = await make('scene.png', { format: 'avif' });
-    // The profile in the configuration of the codec: 1 is High, which has 4:4:4 (AV1 in ISOBMFF, section 2.3).
+    // Profile in the codec configuration: 1 is High, which has 4:4:4 (AV1 in ISOBMFF, section 2.3).
     expect((body[body.indexOf('av1C') + 5] as number) >> 5).to.equal(1);
   });
 
-  it('write JPEG XL without any loss at quality 100, of 16 bits too', async () => {
+  it('are lossless JPEG XL at quality 100, also with 16 bits', async () => {
     const { body } = await make('window.png', { format: 'jxl', quality: '100' });
     expect(difference(await decodeAny(body, 'jxl'), scene({ transparent: true })).max).to.equal(0);
     const deep = await convert(own.base, await extra('deep.jxl'), { format: 'jxl', quality: '100' });
     expect(difference(await decodeAny(deep.body, 'jxl'), scene()).max).to.equal(0);
   });
 
-  it('write every frame of an animation and every page into a TIFF', async () => {
+  it('contain every frame of an animation and every page in a TIFF', async () => {
     for (const name of ['moving.gif', 'moving.webp', 'pages.tiff']) {
       const { body } = await make(name, { format: 'tiff' });
       expect((await sharp(body).metadata()).pages, name).to.equal(3);
@@ -123,7 +124,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
     expect((await sharp(body).metadata()).pages ?? 1).to.equal(1);
   });
 
-  it('keep 16 bits a channel in TIFF, and pack it with Deflate', async () => {
+  it('keep 16 bits per channel in TIFF, with Deflate compression', async () => {
     for (const name of ['deep.jxl', 'deep.jp2', 'deep.heic']) {
       const { body } = await convert(own.base, await extra(name), { format: 'tiff' });
       expect((await sharp(body).metadata()).depth, name).to.equal('ushort');
@@ -133,7 +134,7 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
     expect((await sharp(body).metadata()).depth).to.equal('uchar');
   });
 
-  it('write icons of 256, 48, 32 and 16 pixels a side, of which the largest is a PNG', async () => {
+  it('are icons of 256, 48, 32 and 16 pixels per side, of which the largest is a PNG', async () => {
     const { body } = await make('window.png', { format: 'ico' });
     expect(sidesIn(body)).to.deep.equal([256, 48, 32, 16]);
     const first = body.subarray(body.readUInt32LE(6 + 12));
@@ -142,12 +143,12 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
     expect(difference(await decodeByPillow(body), expected).psnr).to.be.at.least(23);
   });
 
-  it('leave the sizes of an icon out that are larger than the width or height asked for', async () => {
+  it('omit the sizes of an icon that exceed the requested width or height', async () => {
     const { body } = await make('window.png', { format: 'ico', width: '40' });
     expect(sidesIn(body)).to.deep.equal([32, 16]);
   });
 
-  it('draw an SVG for an icon at the size of its largest picture', async () => {
+  it('render an SVG for an icon at the size of its largest image', async () => {
     const { body } = await make('scene.svg', { format: 'ico' });
     const drawn = await decode(
       await sharp(await fixture('scene.svg'), { density: 72 * (256 / 120) })
@@ -158,34 +159,31 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
     expect(difference(await decodeByPillow(body), drawn).psnr).to.be.at.least(25);
   });
 
-  it('look like WebP of the same quality in AVIF and JPEG XL', async function () {
+  it('look like WebP of the same quality in AVIF and JPEG XL: the median SSIM differs by at most 0.01', async function () {
     this.timeout(180_000);
-    const photos = [await photo(1), await photo(2), await photo(3)];
-    for (const quality of ['30', '60', '80', '95']) {
+    const photos = await madePhotos(320, 240);
+    const encoded = async (image: Pixels, format: string, quality: string): Promise<number> => {
+      const png = await sharp(image.data, { raw: { ...image, channels: 4 } })
+        .removeAlpha()
+        .png()
+        .toBuffer();
+      const { body } = await convert(own.base, png, { format, quality });
+      return similarity(image, await decodeAny(body, format)) ?? Number.NaN;
+    };
+    for (const quality of ['30', '50', '75', '90']) {
+      const webp = await Promise.all(photos.map((image) => encoded(image, 'webp', quality)));
       for (const format of ['avif', 'jxl']) {
-        const gaps: number[] = [];
-        for (const picture of photos) {
-          const png = await sharp(picture.data, { raw: { ...picture, channels: 4 } })
-            .png()
-            .toBuffer();
-          const [webp = 0, other = 0] = await Promise.all(
-            ['webp', format].map(async (to) => {
-              const { body } = await convert(own.base, png, { format: to, quality });
-              return similarity(picture, await decodeAny(body, to));
-            }),
-          );
-          gaps.push(other - webp);
-        }
-        const [, median] = gaps.sort((a, b) => a - b);
-        expect(median, `${format} at ${quality}: ${gaps}`).to.be.closeTo(0, 0.03);
+        const others = await Promise.all(photos.map((image) => encoded(image, format, quality)));
+        const gaps = others.map((value, at) => value - (webp[at] as number)).sort((a, b) => a - b);
+        expect(gaps[2], `${format} at ${quality}: ${gaps}`).to.be.closeTo(0, 0.01);
       }
     }
   });
 
-  it('encode AVIF of 3 megapixels in at most two seconds of processor time', async function () {
+  it('encode AVIF of 3 megapixels in at most one second of CPU time', async function () {
     this.timeout(120_000);
     const folder = await makeTempDir('avif');
-    const large = await photo(4, 2000, 1500);
+    const [large] = (await madePhotos(2000, 1500, 1)) as [Pixels];
     await writeFile(
       join(folder, 'in.png'),
       await sharp(large.data, { raw: { ...large, channels: 4 } })
@@ -196,11 +194,14 @@ describe('the outputs that EXTRA_OUTPUTS switches on', () => {
     const options: ConvertOptions = { format: 'avif', quality: 80, stripMetadata: true };
     const args = ENCODERS_AFTER.avif?.args({ options } as PlanContext) ?? [];
     const command = ['avifenc', ...args, 'in.png', 'out.avif'].join(' ');
-    const { stderr } = spawnSync('bash', ['-c', `TIMEFORMAT='%U %S'; time ${command} >/dev/null 2>&1`], {
-      cwd: folder,
+    const seconds = [1, 2, 3].map(() => {
+      const timed = `TIMEFORMAT='%U %S'; time ${command} >/dev/null 2>&1`;
+      const { stderr } = spawnSync('bash', ['-c', timed], { cwd: folder });
+      const [user = Number.NaN, system = Number.NaN] = stderr.toString().trim().split(' ').map(Number);
+      return user + system;
     });
-    const [user = Number.NaN, system = Number.NaN] = stderr.toString().trim().split(' ').map(Number);
-    expect(user + system).to.be.at.most(2);
+    // Other programs on the machine slow down single runs.
+    expect(Math.min(...seconds), `${seconds}`).to.be.at.most(1);
   });
 });
 
@@ -210,30 +211,4 @@ async function compressionOf(tiff: Buffer): Promise<string> {
 
 function sidesIn(icon: Buffer): number[] {
   return Array.from({ length: icon.readUInt16LE(4) }, (_, at) => icon[6 + at * 16] || 256);
-}
-
-/** Light and clouds of noise, which have the detail of a photo. */
-async function photo(seed: number, width = 480, height = 320): Promise<Pixels> {
-  const noise = await sharp({
-    create: {
-      width,
-      height,
-      channels: 3,
-      background: '#000',
-      noise: { type: 'gaussian', mean: 128, sigma: 40 },
-    },
-  })
-    .blur(1 + seed)
-    .normalise()
-    .png()
-    .toBuffer();
-  const light = Buffer.from(
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"><defs><radialGradient id="g" cx="0.${seed}" cy="0.3"><stop offset="0" stop-color="#fed"/><stop offset="1" stop-color="#357"/></radialGradient></defs><rect width="100%" height="100%" fill="url(#g)"/><g fill="#a42">${Array.from({ length: 12 }, (_, at) => `<circle cx="${(at * 97 * seed) % width}" cy="${(at * 61) % height}" r="${10 + at * 2}"/>`).join('')}</g></svg>`,
-  );
-  return decode(
-    await sharp(light)
-      .composite([{ input: noise, blend: 'soft-light' }])
-      .png()
-      .toBuffer(),
-  );
 }

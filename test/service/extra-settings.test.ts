@@ -14,7 +14,7 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
   const formats = async () =>
     JSON.parse((await sendForm(`${services.current().base}/formats`)).body.toString());
 
-  it('leave the lists of formats as they are by default, and refuse all others with 415 and 400', async () => {
+  it('enable no formats by default, so that these are rejected with 415 and 400', async () => {
     await services.start({});
     const { base } = services.current();
     expect(await formats()).to.deep.equal({
@@ -33,7 +33,7 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
     }
   });
 
-  it('switch on what they list and nothing else, in /formats, in the reference and in error messages', async () => {
+  it('enable only the listed formats, in /formats, in the reference and in error messages', async () => {
     await services.start({ EXTRA_INPUTS: 'psd, cur', EXTRA_OUTPUTS: 'tiff' });
     const { base } = services.current();
     const { input, output } = await formats();
@@ -49,14 +49,14 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
     expect(ico.message).to.include('bmp, pdf, tiff');
   });
 
-  it('switch on all that works here with the word all', async () => {
+  it('enable all formats that work on this machine with the value all', async () => {
     await services.start({ EXTRA_INPUTS: 'ALL', EXTRA_OUTPUTS: 'all' });
     const { inputs, outputs } = services.current().service.capabilities;
     expect(inputs).to.deep.equal([...INPUT_TYPES, 'heic', 'jxl', 'jp2', 'psd', 'cur']);
     expect(outputs).to.deep.equal([...OUTPUT_TYPES, 'avif', 'jxl', 'tiff', 'ico']);
   });
 
-  it('keep the limits: a JPEG XL of more frames than MAX_FRAMES is refused with 413', async () => {
+  it('do not change the limits: a JPEG XL with more frames than MAX_FRAMES is rejected with 413', async () => {
     await services.start({ EXTRA_INPUTS: 'jxl', MAX_FRAMES: '2' });
     const { status, message } = await convert(services.current().base, await extra('moving.jxl'), {
       format: 'webp',
@@ -70,15 +70,15 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
     return { status: await process.ended(), output: process.output() };
   };
 
-  it('end the start with status 2 for a name that is unknown, and list the known ones', async () => {
+  it('make the service exit with 2 for an unknown name, and list the known ones', async () => {
     const { status, output } = await start({ EXTRA_INPUTS: 'heic,raw', EXTRA_OUTPUTS: 'avif,mp4' });
     expect(status).to.equal(2);
     expect(output).to.include('EXTRA_INPUTS="heic,raw": expected all, or a list of heic, jxl, jp2, psd, cur');
     expect(output).to.include('EXTRA_OUTPUTS="avif,mp4": expected all, or a list of avif, jxl, tiff, ico');
   });
 
-  it('end the start with status 2 for a name that does not work here, and name the package that brings it', async () => {
-    // The tools of the interface's formats are found by their paths, and libjxl's and libavif's are not.
+  it('make the service exit with 2 for a format that does not work here, and name its package', async () => {
+    // ImageMagick and librsvg are found by their settings, and the tools of libjxl and libavif are not found.
     const { status, output } = await start({
       EXTRA_INPUTS: 'jxl',
       EXTRA_OUTPUTS: 'avif',
@@ -92,7 +92,7 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
   });
 });
 
-/** A folder of links to all programs of this machine but some. */
+/** Creates a folder with links to all programs of this machine except some. */
 async function pathWithout(names: readonly string[]): Promise<string> {
   const folder = await makeTempDir('path');
   for (const from of ['/usr/bin', '/bin', '/usr/local/bin']) {

@@ -7,11 +7,11 @@ import { convert, fixture } from '../helpers/client.ts';
 import { decode, difference, drawPdf, onGrey, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
-/** The ways to fit a picture into a box, compared with sharp, whose names and meaning they have. */
+/** @module Compares fit, position and enlarge with sharp, whose names and semantics they have. */
 describe('fit, position and enlarge', () => {
   const service = useService();
 
-  /** Smooth waves, so that a shift by one pixel shows everywhere and the kernel of a resize hardly does. */
+  /** Image of smooth waves: a shift by one pixel shows everywhere, the kernel of a resize hardly. */
   function waves(width: number, height: number): Sharp {
     const data = Buffer.alloc(width * height * 3);
     for (let y = 0; y < height; y += 1) {
@@ -57,7 +57,7 @@ describe('fit, position and enlarge', () => {
     return decode(answer.body, format);
   };
 
-  /** In dB. One pixel aside are below 30. */
+  /** Minimum PSNR in dB. A shift by one pixel gives less than 30. */
   const LEAST = 34;
 
   const expectSame = async (file: Buffer, request: FitRequest): Promise<void> => {
@@ -68,7 +68,7 @@ describe('fit, position and enlarge', () => {
   };
 
   for (const fit of ['inside', 'cover', 'contain', 'fill'] as const) {
-    it(`fit=${fit} gives the size and the pixels that sharp gives, for smaller, larger and mixed boxes`, async () => {
+    it(`fit=${fit} gives the same size and pixels as sharp, for smaller, larger and mixed boxes`, async () => {
       const file = await waves(181, 121).png().toBuffer();
       for (const [width, height] of [
         [60, 60],
@@ -84,17 +84,17 @@ describe('fit, position and enlarge', () => {
   }
 
   for (const fit of ['cover', 'contain'] as const) {
-    it(`fit=${fit} puts the picture at every position where sharp puts it, to the pixel`, async () => {
+    it(`fit=${fit} puts the image at every position exactly where sharp does`, async () => {
       const file = await waves(161, 121).png().toBuffer();
       for (const position of POSITIONS) {
-        // An odd number of pixels is cut off or added, and both round it in another way.
+        // For an odd number of cropped or added pixels, both round differently.
         await expectSame(file, { fit, position, width: 59, height: 80 });
         await expectSame(file, { fit, position, width: 75, height: 41 });
       }
     });
   }
 
-  it('position has the names of compass points, too, in any case', async () => {
+  it('position accepts compass points in any case', async () => {
     const file = await waves(160, 120).png().toBuffer();
     const of = (position: string) => byService(file, { fit: 'cover', position, width: 40, height: 80 });
     for (const [name, same] of [
@@ -106,7 +106,7 @@ describe('fit, position and enlarge', () => {
     }
   });
 
-  it('a much smaller box has the size and the pixels that sharp gives, from each kind of file', async () => {
+  it('a much smaller box gives the same size and pixels as sharp, from each kind of file', async () => {
     const kinds: Readonly<Record<string, (picture: Sharp) => Sharp>> = {
       jpg: (picture) => picture.jpeg({ quality: 100, chromaSubsampling: '4:4:4' }),
       png: (picture) => picture.png(),
@@ -126,7 +126,7 @@ describe('fit, position and enlarge', () => {
     }
   });
 
-  it('a picture is turned by its orientation before it is fitted', async () => {
+  it('the orientation is applied before the fit', async () => {
     const file = await waves(161, 121).jpeg({ quality: 100 }).withMetadata({ orientation: 6 }).toBuffer();
     for (const fit of ['cover', 'contain', 'fill'] as const)
       await expectSame(file, { fit, width: 70, height: 44, position: 'left top' });
@@ -149,7 +149,7 @@ describe('fit, position and enlarge', () => {
 
     for (const format of OUTPUT_TYPES) {
       const hasAlpha = OUTPUTS[format].alpha !== 'none';
-      it(`of contain are ${hasAlpha ? 'transparent' : 'white'} in ${format}, and nothing is noted`, async () => {
+      it(`of contain are ${hasAlpha ? 'transparent' : 'white'} in ${format}, without a note`, async () => {
         for (const name of ['scene.png', 'scene.jpg', 'scene.gif', 'grey.jpg']) {
           const result = await bordered(name, { format });
           if (hasAlpha) expect(border(result)[3], name).to.equal(0);
@@ -158,7 +158,7 @@ describe('fit, position and enlarge', () => {
         }
       });
 
-      it(`of contain have the background in ${format}, whatever the colours of the picture are`, async () => {
+      it(`of contain have the background colour in ${format}, in any colour space`, async () => {
         for (const name of ['scene.png', 'scene.jpg', 'scene.gif', 'grey.jpg', 'p3.jpg', 'scene.svg']) {
           const result = await bordered(name, { format, background: '#e04020', quality: '100' });
           near(border(result), [224, 64, 32, 255], `${name} in ${format}`);
@@ -166,7 +166,7 @@ describe('fit, position and enlarge', () => {
       });
     }
 
-    it('of contain leave transparency in the picture as it is', async () => {
+    it('of contain do not change the transparency of the image', async () => {
       for (const name of ['window.png', 'window.webp', 'window.gif']) {
         for (const format of ['png', 'webp', 'gif'] as const) {
           const result = await bordered(name, { format, background: '#e04020', quality: '100' });
@@ -176,14 +176,14 @@ describe('fit, position and enlarge', () => {
       }
     });
 
-    it('of contain have the colour that the transparency is laid over where the format has none', async () => {
+    it('of contain have the colour that replaces transparency if the format has none', async () => {
       const result = await bordered('window.png', { format: 'jpg', background: '#e04020', quality: '100' });
       near(border(result), [224, 64, 32], 'border');
       near(pixelAt(result.pixels, 60, 40), [224, 64, 32], 'window');
       expect(result.notes).to.equal('alpha-flattened');
     });
 
-    it('of contain have the background in a CMYK picture that keeps its inks', async () => {
+    it('of contain have the background colour in an image that stays CMYK', async () => {
       const cmyk = await waves(120, 80).toColourspace('cmyk').withIccProfile('cmyk').jpeg().toBuffer();
       const fields = { ...contain, format: 'jpg', background: '#ffffff', strip_metadata: 'false' };
       const { body } = await convert(service.base, cmyk, fields);
@@ -196,7 +196,7 @@ describe('fit, position and enlarge', () => {
     for (const input of ['gif', 'webp'] as const) {
       for (const format of ['gif', 'webp'] as const) {
         for (const fit of ['cover', 'contain', 'fill'] as const) {
-          it(`from ${input} to ${format} has every frame fitted by ${fit}, and plays as before`, async () => {
+          it(`from ${input} to ${format} has every frame fitted by ${fit}, with unchanged timing`, async () => {
             const file = await fixture(`moving.${input}`); // 48 by 32
             const fields = { format, fit, width: '30', height: '40', position: 'right', quality: '100' };
             const { body } = await convert(service.base, file, { ...fields, enlarge: 'true' });
@@ -244,7 +244,7 @@ describe('fit, position and enlarge', () => {
       'a viewBox': 'viewBox="0 0 40 20"',
       'no size': '',
     };
-    /** Lines of one pixel, which enlarged pixels would make blurred. */
+    /** Lines of one pixel, which would be blurred if pixels were enlarged. */
     const drawing = (root: string): Buffer => {
       const lines = Array.from({ length: 10 }, (_, at) => `<rect x="${at * 4}" width="2" height="20"/>`);
       return Buffer.from(
@@ -259,7 +259,7 @@ describe('fit, position and enlarge', () => {
       { fit: 'inside', width: 400, height: 400 },
     ];
     for (const [what, root] of Object.entries(SIZES)) {
-      it(`with ${what} is drawn at the size that the fit needs, also without enlarge`, async () => {
+      it(`with ${what} is rendered at the size that the fit needs, even without enlarge`, async () => {
         const large = await sharp(drawing(SIZES['a viewBox'] as string), { density: 96 * 40 })
           .png()
           .toBuffer();
@@ -276,14 +276,14 @@ describe('fit, position and enlarge', () => {
       });
     }
 
-    it('that covers a box far from its shape is drawn no larger than the box', async () => {
+    it('that covers a box of a very different shape is rendered no larger than the box', async () => {
       const strip = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="10000" height="1"/>');
       const { width, height } = await byService(strip, { fit: 'cover', width: 100, height: 100 });
       expect([width, height]).to.deep.equal([100, 100]);
     });
   });
 
-  it('a box that nothing is changed for keeps every pixel', async () => {
+  it('a box that requires no change keeps every pixel', async () => {
     const file = await fixture('scene.png');
     for (const fit of ['inside', 'cover', 'contain', 'fill'] as const) {
       const ours = await byService(file, { fit, width: 120, height: 80, enlarge: true });

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import type { ExpectedResult } from '../../scripts/fixtures/edge-case.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { type Answer, convert } from '../helpers/client.ts';
+import { type ClientResponse, convert } from '../helpers/client.ts';
 import { readTags, remainingMetadata } from '../helpers/exif.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
@@ -37,8 +37,8 @@ describe('the fixture', () => {
     const bytes = readFileSync(join(FOLDER, name));
 
     describe(`${name}: ${expectation.shows}`, () => {
-      const answers = new Map<OutputType, Promise<Answer>>();
-      const answerIn = (format: OutputType): Promise<Answer> => {
+      const answers = new Map<OutputType, Promise<ClientResponse>>();
+      const answerIn = (format: OutputType): Promise<ClientResponse> => {
         const asked = answers.get(format) ?? convert(service.base, bytes, { format }, name);
         answers.set(format, asked);
         return asked;

@@ -85,7 +85,7 @@ describe('image limits', () => {
     await start({ MAX_PIXELS: '20000' });
     const file = await plain(100, 50).png().toBuffer();
     const become = (size: string) =>
-      `413 The file would become ${size} pixels. The limits are 20000 pixels in all (MAX_PIXELS) and 16384 a side: set a smaller width or height.`;
+      `413 The file would become ${size} pixels. The limits are 20000 pixels in total (MAX_PIXELS) and 16384 per side: set a smaller width or height.`;
     const box = (fit: string, width: number, height: number, enlarge = 'true') => ({
       ...{ fit, enlarge, width: `${width}`, height: `${height}`, format: 'jpg' },
     });
@@ -120,7 +120,7 @@ describe('image limits', () => {
         [pages(5, 8), 'pdf'],
       ] as const) {
         expect(await refusal(file, { ...fields, format })).to.equal(
-          '413 The file would become 5 frames or pages with 2100 pixels, more than the limit of 2000 for all together (MAX_TOTAL_PIXELS): set a smaller width or height.',
+          '413 The file would become 5 frames or pages with 2100 pixels, more than the limit of 2000 in total (MAX_TOTAL_PIXELS): set a smaller width or height.',
         );
         expect((await convert(current().base, file, { ...fields, format: 'png' })).status).to.equal(200);
       }

@@ -6,7 +6,7 @@ import sharp from 'sharp';
 import { createConversionEngine } from '../../src/conversion/engine.ts';
 import { INPUT_FILE, type Step } from '../../src/conversion/plan/types.ts';
 import { MAX_ENCODES } from '../../src/conversion/search-quality.ts';
-import { type Answer, convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import { type ClientResponse, convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
 import { testConfig, useOwnServices, useService } from '../helpers/service.ts';
@@ -19,16 +19,16 @@ describe('max_bytes', () => {
     photo = await noisyPhoto(480, 320);
   });
 
-  const converted = async (file: Buffer, fields: Record<string, string>): Promise<Answer> => {
+  const converted = async (file: Buffer, fields: Record<string, string>): Promise<ClientResponse> => {
     const answer = await convert(service.base, file, fields);
     expect(answer.status, answer.message).to.equal(200);
     return answer;
   };
-  const qualityOf = ({ headers }: Answer): number => Number(headers.get('x-conversion-quality'));
-  const notesOf = ({ headers }: Answer): string | null => headers.get('x-conversion-notes');
+  const qualityOf = ({ headers }: ClientResponse): number => Number(headers.get('x-conversion-quality'));
+  const notesOf = ({ headers }: ClientResponse): string | null => headers.get('x-conversion-notes');
 
   for (const format of ['webp', 'jpg'] as const) {
-    it(`gives ${format} the best quality that has no more bytes, and says which that is`, async () => {
+    it(`gives ${format} the best quality within the limit, and states it`, async () => {
       const full = (await converted(photo, { format })).body.length;
       for (const share of [0.9, 0.6, 0.4]) {
         const maxBytes = Math.round(full * share);
@@ -44,7 +44,7 @@ describe('max_bytes', () => {
       }
     });
 
-    it(`changes nothing of a ${format} that is small enough, and says its quality`, async () => {
+    it(`does not change a ${format} that is small enough, and states its quality`, async () => {
       const plain = await converted(photo, { format, quality: '70' });
       const fields = { format, quality: '70', max_bytes: String(plain.body.length) };
       const answer = await converted(photo, fields);
@@ -53,7 +53,7 @@ describe('max_bytes', () => {
     });
   }
 
-  it('works together with a size and a fit', async () => {
+  it('works with a size and a fit', async () => {
     const fields = { format: 'jpg', width: '200', height: '200', fit: 'cover', max_bytes: '6000' };
     const answer = await converted(photo, fields);
     expect(answer.body.length).to.be.at.most(6000);
@@ -61,7 +61,7 @@ describe('max_bytes', () => {
     expect([width, height]).to.deep.equal([200, 200]);
   });
 
-  it('keeps the frames, delays and plays of an animation', async () => {
+  it('keeps the frames, delays and loop count of an animation', async () => {
     const file = await noisyAnimation();
     const full = (await converted(file, { format: 'webp' })).body.length;
     const answer = await converted(file, { format: 'webp', max_bytes: String(Math.round(full * 0.6)) });
@@ -71,7 +71,7 @@ describe('max_bytes', () => {
     expect({ pages, delay, loop }).to.deep.equal({ pages: 3, delay: [100, 250, 40], loop: 2 });
   });
 
-  it('keeps transparency, and what is laid over it', async () => {
+  it('keeps or flattens transparency as without a limit', async () => {
     const window = await noisyWindow();
     for (const format of ['webp', 'jpg'] as const) {
       const full = (await converted(window, { format })).body.length;
@@ -87,7 +87,7 @@ describe('max_bytes', () => {
     }
   });
 
-  it('keeps the metadata, the profile and the inks that are to be kept', async () => {
+  it('keeps metadata, profile and CMYK on request', async () => {
     const cmyk = await sharp(photo)
       .toColourspace('cmyk')
       .withIccProfile('cmyk')
@@ -101,7 +101,7 @@ describe('max_bytes', () => {
     expect([space, icc !== undefined, exif?.includes('A')]).to.deep.equal(['cmyk', true, true]);
   });
 
-  it('counts for drawings, and for pictures that another tool decodes', async () => {
+  it('applies to SVGs, and to images that another tool decodes', async () => {
     const avif = await sharp(photo).avif({ quality: 90, effort: 0 }).toBuffer();
     for (const [what, file, width] of [
       ['svg', await fixture('scene.svg'), '600'],
@@ -115,7 +115,7 @@ describe('max_bytes', () => {
     }
   });
 
-  it('that no quality reaches is refused with the smallest size and what to do', async () => {
+  it('that no quality reaches is rejected with the smallest size and advice', async () => {
     for (const [max_bytes, quality] of [
       ['1', '80'],
       ['1500', '80'],
@@ -134,7 +134,7 @@ describe('max_bytes', () => {
   });
 
   for (const format of ['png', 'gif', 'bmp', 'pdf']) {
-    it(`is refused for ${format}, naming field, value, format and what was expected`, async () => {
+    it(`is rejected for ${format}, with field, value, format and expected values`, async () => {
       const { status, message } = await convert(service.base, photo, { format, max_bytes: '50000' });
       expect(`${status} ${message}`).to.equal(
         `400 Invalid max_bytes "50000": expected one of webp, jpg as the format, not ${format}.`,
@@ -142,7 +142,7 @@ describe('max_bytes', () => {
     });
   }
 
-  it('of a batch counts for each file, and says each quality', async () => {
+  it('of a batch applies to each file, and each quality is stated', async () => {
     const form = new FormData();
     const small = await fixture('scene.jpg');
     for (const [at, file] of [small, photo, small].entries())
@@ -156,7 +156,7 @@ describe('max_bytes', () => {
     for (const { content } of await readZip(answer.body)) expect(content.length).to.be.at.most(9000);
   });
 
-  it('that one file of a batch cannot reach is told of that file', async () => {
+  it('that one file of a batch cannot reach is an error of that file', async () => {
     const form = new FormData();
     form.append('format', 'jpg');
     form.append('max_bytes', '1500');
@@ -169,7 +169,7 @@ describe('max_bytes', () => {
     expect(errors).to.match(/File 2 \(\\"a\.jpg\\"\) cannot have at most 1500 bytes/);
   });
 
-  it('scripts of other sites may read the quality', async () => {
+  it('exposes the quality to scripts of other origins', async () => {
     const { headers } = await converted(photo, {});
     expect(headers.get('access-control-expose-headers')).to.include('X-Conversion-Quality');
     expect(headers.get('x-conversion-quality')).to.equal(null);
@@ -177,7 +177,7 @@ describe('max_bytes', () => {
 });
 
 describe('the encodes for max_bytes', () => {
-  it('are six at most, and the picture is decoded once', async () => {
+  it('are at most six, and the image is decoded once', async () => {
     const engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
     try {
       for (const [type, maxBytes] of [
@@ -209,7 +209,7 @@ describe('the encodes for max_bytes', () => {
 
   const { start, current, nothingLeft } = useOwnServices();
 
-  it('share the time limit of one conversion, and leave nothing behind', async () => {
+  it('share the time limit of one conversion, and leave no files', async () => {
     const slow = `sleep 0.6; touch kept.miff; cp ${fixturePath('scene.webp')} image.webp`;
     await start({ MAGICK_BIN: await fakeMagick(slow), CONVERT_TIMEOUT_MS: '1000' });
     const { status, message } = await convert(current().base, await edgeCase('few-colours.png'), {
@@ -221,7 +221,7 @@ describe('the encodes for max_bytes', () => {
     await nothingLeft();
   });
 
-  it('are not begun for a limit that no file can reach after the first two', async () => {
+  it('stop after two for a limit that no quality can reach', async () => {
     await start({ CONCURRENCY: '1' });
     const { status } = await convert(current().base, await fixture('scene.jpg'), { max_bytes: '1' });
     expect(status).to.equal(400);
@@ -229,7 +229,7 @@ describe('the encodes for max_bytes', () => {
   });
 });
 
-/** Numbers that look random, the same in every run. */
+/** Creates reproducible pseudorandom bytes. */
 function* noise(): Generator<number, never> {
   let state = 1;
   for (;;) {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { type Answer, convert, edgeCase, fixture, sendForm } from '../helpers/client.ts';
+import { type ClientResponse, convert, edgeCase, fixture, sendForm } from '../helpers/client.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
@@ -13,7 +13,7 @@ const POSITION_NAMES =
 describe('frames, pages, background and notes', () => {
   const service = useService();
 
-  const converted = async (file: Buffer, fields: Record<string, string>): Promise<Answer> => {
+  const converted = async (file: Buffer, fields: Record<string, string>): Promise<ClientResponse> => {
     const answer = await convert(service.base, file, fields);
     expect(answer.status, answer.message).to.equal(200);
     return answer;

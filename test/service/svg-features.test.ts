@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { useBrowserDecoder } from '../helpers/browser-decoder.ts';
-import { type Answer, convert, fixture } from '../helpers/client.ts';
+import { type ClientResponse, convert, fixture } from '../helpers/client.ts';
 import { decode, difference, onGrey } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -81,7 +81,10 @@ const UNRESOLVED = {
 describe('an SVG with features that librsvg lacks', () => {
   const service = useService();
   const browser = useBrowserDecoder();
-  const drawn = async (text: string | Buffer, fields: Record<string, string> = {}): Promise<Answer> => {
+  const drawn = async (
+    text: string | Buffer,
+    fields: Record<string, string> = {},
+  ): Promise<ClientResponse> => {
     const answer = await convert(service.base, Buffer.from(text), { format: 'png', ...fields }, 'a.svg');
     expect(answer.status, answer.message).to.equal(200);
     return answer;

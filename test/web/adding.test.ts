@@ -108,8 +108,8 @@ describe('adding files to the page', () => {
     const page = await open(service, { permissions: ['clipboard-read', 'clipboard-write'] });
     await page.evaluate(
       async (bytes) => {
-        const picture = new Blob([new Uint8Array(bytes)], { type: 'image/png' });
-        await navigator.clipboard.write([new ClipboardItem({ 'image/png': picture })]);
+        const image = new Blob([new Uint8Array(bytes)], { type: 'image/png' });
+        await navigator.clipboard.write([new ClipboardItem({ 'image/png': image })]);
       },
       [...(await fixture('scene.png'))],
     );

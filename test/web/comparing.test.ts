@@ -21,9 +21,9 @@ describe('the comparison dialog', () => {
       .toBuffer();
   const compare = async (file: Buffer) => {
     const page = await open(service, {}, '?output_format=jpg');
-    await pick(page, [made('picture.png', file)]);
+    await pick(page, [made('image.png', file)]);
     await convertAll(page);
-    await page.getByRole('button', { name: 'Compare picture.png' }).click();
+    await page.getByRole('button', { name: 'Compare image.png' }).click();
     return page;
   };
   /** Returns which halves of the image show the original. */
@@ -90,7 +90,7 @@ describe('the comparison dialog', () => {
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).to.equal(
-      'Compare picture.png',
+      'Compare image.png',
     );
   });
 });

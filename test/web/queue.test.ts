@@ -14,8 +14,8 @@ import { readZip } from '../helpers/zip.ts';
 import { convertAll, made, pick, row, settled, useBrowser } from './browser.ts';
 
 const icons = async (count: number) => {
-  const picture = await fixture('grey.jpg');
-  return Array.from({ length: count }, (_, at) => made(`${at}.jpg`, picture));
+  const image = await fixture('grey.jpg');
+  return Array.from({ length: count }, (_, at) => made(`${at}.jpg`, image));
 };
 
 /** Creates a tool that waits until `open` is called. */

@@ -9,11 +9,11 @@ import { type FileError, fileError, fileErrorFrom, systemReason } from './file-e
 export const STDIN = '-';
 
 /** An input file. */
-export interface Found {
+export interface InputFile {
   /** Path as a user would write it; {@link STDIN} for standard input. */
   readonly path: string;
   /** Folders between the argument and the file. They are also created in the output folder. */
-  readonly within: string;
+  readonly relativeDir: string;
 }
 
 /** An argument that cannot be converted. */
@@ -46,9 +46,9 @@ export async function findInputs(
   output: string | undefined,
   signal: AbortSignal,
   types: readonly InputType[],
-): Promise<(Found | InputError)[]> {
+): Promise<(InputFile | InputError)[]> {
   const isImage = imageTest(types);
-  const found = new Map<string, Found | InputError>();
+  const found = new Map<string, InputFile | InputError>();
   const results = output === undefined ? undefined : resolve(output);
   for (const arg of args) {
     for await (const input of inputsFor(arg, results, isImage)) {
@@ -67,11 +67,11 @@ async function* inputsFor(
   arg: string,
   results: string | undefined,
   isImage: ImageTest,
-): AsyncGenerator<Found | InputError> {
-  if (arg === STDIN) return yield { path: STDIN, within: '' };
+): AsyncGenerator<InputFile | InputError> {
+  if (arg === STDIN) return yield { path: STDIN, relativeDir: '' };
   const info = await stat(arg).catch((error: NodeJS.ErrnoException) => error);
   if (!(info instanceof Error)) {
-    if (info.isFile()) return yield { path: arg, within: '' };
+    if (info.isFile()) return yield { path: arg, relativeDir: '' };
     if (!info.isDirectory()) return yield { path: arg, error: fileError('NOT_A_FILE', arg) };
     return yield* orElse(imagesIn(arg, arg, results, isImage), {
       path: arg,
@@ -90,9 +90,9 @@ async function* inputsFor(
 }
 
 async function* orElse(
-  inputs: AsyncIterable<Found | InputError>,
+  inputs: AsyncIterable<InputFile | InputError>,
   otherwise: InputError,
-): AsyncGenerator<Found | InputError> {
+): AsyncGenerator<InputFile | InputError> {
   let any = false;
   for await (const input of inputs) {
     any = true;
@@ -106,7 +106,7 @@ async function* imagesIn(
   root: string,
   results: string | undefined,
   isImage: ImageTest,
-): AsyncGenerator<Found | InputError> {
+): AsyncGenerator<InputFile | InputError> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: Error) => error);
   if (entries instanceof Error) {
     yield { path: folder, error: fileErrorFrom(entries, 'UNREADABLE', folder, systemReason(entries)) };
@@ -117,7 +117,7 @@ async function* imagesIn(
     if (entry.isDirectory()) {
       if (resolve(path) !== results) yield* imagesIn(path, root, results, isImage);
     } else if (await isImage(path)) {
-      yield { path, within: relative(root, folder) };
+      yield { path, relativeDir: relative(root, folder) };
     }
   }
 }
@@ -127,7 +127,7 @@ async function* matching(
   pattern: string,
   results: string | undefined,
   isImage: ImageTest,
-): AsyncGenerator<Found> {
+): AsyncGenerator<InputFile> {
   const parts = normalize(pattern).split('/');
   const root =
     parts
@@ -141,7 +141,7 @@ async function* matching(
   for (const path of paths.sort()) {
     if (results !== undefined && resolve(path).startsWith(`${results}/`) && resolve(root) !== results)
       continue;
-    if (await isImage(path)) yield { path, within: relative(root, dirname(path)) };
+    if (await isImage(path)) yield { path, relativeDir: relative(root, dirname(path)) };
   }
 }
 

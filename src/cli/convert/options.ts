@@ -37,7 +37,7 @@ export interface CliOptions {
   readonly jobs: number | undefined;
 }
 
-/** Without the options that are switches on the command line, which have no value to validate. */
+/** Options of the API, except those that are flags on the command line, which have no value to validate. */
 const schemaFor = (outputs: readonly OutputType[]) => {
   const {
     strip_metadata: _,

@@ -11,7 +11,7 @@ export interface Done {
   readonly bytesAfter: number;
   readonly ms: number;
   readonly notes: readonly Note[];
-  /** The quality that was used, when the bytes were limited. */
+  /** Quality of the result, if `--max-bytes` limited its size. */
   readonly quality?: number;
 }
 

@@ -6,7 +6,7 @@ import { DEFAULT_FORMAT } from '../../conversion/options.ts';
 import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 import { CliError } from '../context.ts';
 import { type FileError, fileError } from './file-errors.ts';
-import { type Found, type InputError, matchesMany, STDIN } from './inputs.ts';
+import { type InputError, type InputFile, matchesMany, STDIN } from './inputs.ts';
 
 /** Value of `-o` for standard output. */
 export const STDOUT = '-';
@@ -69,7 +69,7 @@ export async function resolveTarget(
  * @throws {CliError} with status 2, if several results have the same target
  */
 export function resolveOutputs(
-  inputs: readonly (Found | InputError)[],
+  inputs: readonly (InputFile | InputError)[],
   { kind, path, format }: Target,
 ): OutputJob[] {
   if (kind !== 'folder' && inputs.length > 1)
@@ -79,7 +79,7 @@ export function resolveOutputs(
 
   return inputs.map((input) => {
     if ('error' in input) return { input: input.path, error: input.error };
-    const base = () => join(input.within, baseNameOf(input.path === STDIN ? undefined : input.path));
+    const base = () => join(input.relativeDir, baseNameOf(input.path === STDIN ? undefined : input.path));
     const output = kind === 'folder' ? join(path, uniqueName(base())) : path;
     const replaces = kind !== 'stdout' && resolve(output);
     if (replaces && replaces !== resolve(input.path) && originals.has(replaces))

@@ -92,7 +92,7 @@ export function toServiceError(
       return new ClientDisconnectedError({ cause: error });
     case 'timeout':
       return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
-    case 'unrunnable':
+    case 'spawn-failed':
       return serviceErrorFrom(error, isShortage(error.cause) ? 'OVERLOADED' : 'CONVERTER_UNAVAILABLE');
     default:
       return explainEnd(error, tool, source, format, limit);
@@ -163,10 +163,10 @@ export function explainUnsupportedJpeg(
 
 /** What a file is that its header says cannot be shown right here. */
 export const UNREADABLE_KINDS: Readonly<Record<UnreadableKind, string>> = {
-  'cmyk-jxl': 'a JPEG XL with CMYK colours',
-  'psd-without-merged-picture': 'a PSD without a merged picture (saved without "Maximize Compatibility")',
-  'psd-layers': 'a PSD with more than 8000 layers',
-  'psd-mode': 'a PSD with multichannel colours or 32 bits a channel',
+  'cmyk-jxl': 'JPEG XL with CMYK colours',
+  'psd-without-merged-picture': 'PSD without a merged image, saved without "Maximize Compatibility"',
+  'psd-layers': 'PSD with more than 8000 layers',
+  'psd-mode': 'PSD with multichannel colours or 32 bits per channel',
 };
 
 /** Whether an explained failure may be gone without the picture's profile. */

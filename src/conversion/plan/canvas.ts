@@ -26,7 +26,7 @@ export function pad(job: PlanContext): string[] {
   const extend = fitting
     ? ['-extent', geometry(fitting.result, { x: -x, y: -y }), '+repage']
     : withGravity(job, ['-extent', `${options.width}x${options.height}`]);
-  return ['-background', paddingColour(job), '-compose', 'Copy', ...extend, '+compose'];
+  return ['-background', paddingColour(job), '-compose', 'Copy', ...extend, '-compose', 'Over'];
 }
 
 /** Whether there is nothing to cut off, and nothing to add. */

@@ -1,4 +1,5 @@
 import type { InputType } from '../../formats.ts';
+import { jxlThreads } from './encode.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
 import { type Decoding, type ImageInfo, INPUT_FILE, type ToolContext, type ToolName } from './types.ts';
 
@@ -16,16 +17,16 @@ export function decoderOf(type: InputType, magick: 6 | 7): ToolName | undefined 
 /** How the image is decoded first; undefined when it needs no decoding. */
 export function decodingOf(
   { type, images, unevenDepth }: ImageInfo,
-  { magick }: ToolContext,
+  tools: ToolContext,
 ): Decoding | undefined {
-  switch (decoderOf(type, magick)) {
+  switch (decoderOf(type, tools.magick)) {
     case 'djxl':
       return {
         step: {
           tool: 'djxl',
           // Version 0.7 writes no PNG of uneven depths, unless all channels get one.
           args: [
-            ...[INPUT_FILE, DECODED, '--num_threads=0', '--quiet'],
+            ...[INPUT_FILE, DECODED, jxlThreads(tools), '--quiet'],
             ...(unevenDepth ? ['--bits_per_sample=8'] : []),
           ],
         },

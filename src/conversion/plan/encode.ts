@@ -3,7 +3,7 @@ import { pageScale } from './pdf-page.ts';
 import { AVIF_LEVELS, JXL_DISTANCES, valueAt } from './quality.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './selection.ts';
 import { fittings } from './size.ts';
-import type { PlanContext, ToolName } from './types.ts';
+import type { PlanContext, ToolContext, ToolName } from './types.ts';
 
 /** How each format is written: where quality, bytes and time are in balance. Pure. */
 
@@ -13,9 +13,10 @@ export const LOSSLESS_EFFORT = 75;
 /** How each format is written. `quality` acts where it means a picture quality. */
 export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonly string[]>> = {
   // 7 would take 100 of an animation for lossless, and nothing else does. Without loss, the quality is an effort.
-  webp: ({ options: { lossless = false, quality } }) => [
+  webp: ({ options: { lossless = false, quality }, tools: { threads = 1 } }) => [
     ...['-quality', String(lossless ? LOSSLESS_EFFORT : quality)],
     ...['-define', 'webp:method=4', '-define', `webp:lossless=${lossless}`],
+    ...(threads > 1 ? ['-define', 'webp:thread-level=1'] : []),
   ],
   // -quality would mean zlib level and filter here: 80 is slow and large.
   png: (job) => ['-depth', '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
@@ -75,16 +76,16 @@ export const ENCODERS_AFTER: Partial<Readonly<Record<OutputType, EncoderAfter>>>
   avif: {
     tool: 'avifenc',
     // Colour in full resolution, which screenshots need; transparency without loss.
-    args: ({ options: { quality } }) => [
-      ...['-c', 'aom', '-j', '1', '-s', '9', '-y', '444', '--min', '0', '--max', '63'],
+    args: ({ options: { quality }, tools: { threads = 1 } }) => [
+      ...['-c', 'aom', '-j', String(threads), '-s', '9', '-y', '444', '--min', '0', '--max', '63'],
       ...['--minalpha', '0', '--maxalpha', '0'],
       ...['-a', 'end-usage=q', '-a', `color:cq-level=${Math.round(valueAt(AVIF_LEVELS, quality))}`],
     ],
   },
   jxl: {
     tool: 'cjxl',
-    args: ({ options: { quality } }) => [
-      ...['--num_threads=0', '--container=1', '--quiet'],
+    args: ({ options: { quality }, tools }) => [
+      ...[jxlThreads(tools), '--container=1', '--quiet'],
       ...['-d', valueAt(JXL_DISTANCES, quality).toFixed(2), '-e', quality === 100 ? '2' : '4'],
     ],
   },
@@ -105,6 +106,10 @@ function resultPixels(job: PlanContext): number {
   const { width, height } = fittings(job)[0]?.result ?? { width: 0, height: 0 };
   return width * height;
 }
+
+/** The option of libjxl's programs: 0 for no thread beside the main one. */
+export const jxlThreads = ({ threads = 1 }: ToolContext): string =>
+  `--num_threads=${threads > 1 ? threads : 0}`;
 
 /** How PNG is packed: where time and bytes are in balance by the curve in bench/README.md. Filter 1 is none, 5 is by line. */
 const PACKED = {

@@ -39,7 +39,7 @@ export function magickArguments(job: PlanContext): string[] {
 
 /** The picture that {@link keep} has kept, encoded again. */
 export function encodeArguments(job: PlanContext): string[] {
-  return [...setMagickLimits(), `MIFF:${KEPT_FILE}`, ...stripMetadata(job), ...encode(job)];
+  return [...setMagickLimits(job), `MIFF:${KEPT_FILE}`, ...stripMetadata(job), ...encode(job)];
 }
 
 /** The same picture as numbered PNG files, one a frame, for another tool to put together. */
@@ -52,9 +52,12 @@ export function frameArguments(job: PlanContext): string[] {
 const OPAQUE = 'opaque: %[opaque]\\n';
 const HALF_TRANSPARENT = 'half transparent: %[max]\\n';
 
-/** One thread, since the pool is the parallelism; 16-bit colour transforms, which are four times as fast on 7. */
-function setMagickLimits(): string[] {
-  return ['-limit', 'thread', '1', '-define', 'profile:highres-transform=false'];
+/**
+ * Threads only for processors that no other conversion uses; 16-bit colour transforms, which are four times as fast on 7.
+ * A warm worker keeps the limit of its last job, so each job sets it.
+ */
+function setMagickLimits({ tools: { threads = 1 } }: PlanContext): string[] {
+  return ['-limit', 'thread', String(threads), '-define', 'profile:highres-transform=false'];
 }
 
 /** A BMP says nothing of its length here, or there may be something behind it. */

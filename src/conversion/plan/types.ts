@@ -35,6 +35,8 @@ export interface ImageInfo {
   readonly styled?: boolean;
   /** An SVG that uses what librsvg ignores, and browsers draw. */
   readonly hasUnsupportedFeatures?: boolean;
+  /** A JPEG with so many bits per pixel that it has sharp edges: text, a screenshot, dense foliage. */
+  readonly detailed?: boolean;
   /** A PNG that packs so well that it is no photo: a screenshot, a diagram. */
   readonly flat?: boolean;
   /** It has few colours by its kind, so that it must not be made blurred. */
@@ -216,6 +218,8 @@ export interface ToolContext {
   readonly magick: 6 | 7;
   /** Absolute path of a small sRGB profile. */
   readonly srgbProfile: string;
+  /** Maximum number of threads of a tool. Defaults to 1. The result is the same for every number. */
+  readonly threads?: number;
 }
 
 export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc';

@@ -8,7 +8,7 @@ import type { Launchers } from '../launcher/pool.ts';
 import { createRunner } from '../runner.ts';
 import { type Toolchain, VERSION_PROBES } from '../toolchain.ts';
 import { findSandbox, NO_LAYERS, type Sandbox } from './index.ts';
-import { trialsOf } from './self-test.ts';
+import { listTrials } from './self-test.ts';
 
 const MIB = 1024 ** 2;
 
@@ -49,7 +49,7 @@ export interface SandboxConfig {
   readonly log: Logger;
   /** Folder with the files that the tools need, such as the policy and the seccomp filters. */
   readonly assets: string;
-  /** Other folders that they read. */
+  /** Other folders that the tools can read. */
   readonly readable: readonly string[];
 }
 
@@ -74,9 +74,9 @@ export async function configureSandbox({
   }
   const sandbox = await findSandbox({
     searchPath: config.PATH,
-    tools: trialsOf(toolchain).map(({ name, tool, trial }) => ({
+    tools: listTrials(toolchain).map(({ name, tool, trial }) => ({
       path: tool.path,
-      question: VERSION_PROBES[name],
+      versionProbe: VERSION_PROBES[name],
       trial,
     })),
     readable: [assets, ...readable],

@@ -81,7 +81,8 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
   return {
     files: { 'in.png': ONE_PIXEL, 'in.avif': SMALL_AVIF },
     args: [
-      ...['PNG:in.png', '-resize', '20x20!'],
+      // ImageMagick uses threads from 128 rows on.
+      ...['-limit', 'thread', '2', 'PNG:in.png', '-resize', '256x256!', '-resize', '20x20!'],
       ...written.flatMap((coder) => ['-write', `${coder}:made-${coder}`]),
       ...both.map((coder) => `${coder}:made-${coder}`),
       ...[...avif, '-append', 'PNG:out.png'],
@@ -91,7 +92,7 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
 }
 
 /** Returns the trials of the installed tools. */
-export function trialsOf(
+export function listTrials(
   toolchain: Toolchain,
 ): { readonly name: keyof Toolchain; readonly tool: Tool; readonly trial: Trial }[] {
   return (Object.keys(TRIALS) as (keyof Toolchain)[]).flatMap((name) => {
@@ -107,7 +108,7 @@ export function trialsOf(
  * @param home the folder in which the temporary folder is created
  * @returns whether the tool wrote the expected file
  */
-export async function passes(
+export async function runTrial(
   file: string,
   { files, args, stdin = '', result }: Trial,
   run: RunCommand,

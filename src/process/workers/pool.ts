@@ -112,7 +112,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     }
     let worker = spare.shift();
     while (worker && !worker.alive) {
-      onStartFailure(new Error('a process has ended before there was work for it'));
+      onStartFailure(new Error('a worker exited before its first job'));
       end(worker);
       worker = spare.shift();
     }

@@ -28,7 +28,7 @@ export interface WarmWorkerPoolOptions {
   readonly magick: Magick | undefined;
   readonly workspaces: Workspaces;
   readonly launchOptions: LaunchDeps & { readonly limits: MagickLimits };
-  /** Where the worker's policy grants more than the shipped one. */
+  /** Folder with a policy for workers that permits more coders, if any. */
   readonly workerGrantsFolder: string | undefined;
   readonly log: Logger;
   /** Called when a worker starts. */

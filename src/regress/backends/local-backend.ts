@@ -57,7 +57,7 @@ async function convertOne(
   testCase: Case,
   signal: AbortSignal,
 ): Promise<Attempt> {
-  const type = await typeOf(image.path);
+  const type = await detectFileType(image.path);
   const { inputs, outputs } = engine.capabilities;
   if (!type || !inputs.includes(type) || !outputs.includes(testCase.options.format))
     return { refused: { status: 415, message: 'It is not an image of a supported format.' }, commands: [] };
@@ -92,7 +92,7 @@ function toRefusal(error: unknown): Refusal {
 }
 
 /** Detects the type of a file by its content; undefined if it is not a supported image. */
-export async function typeOf(path: string): Promise<InputType | undefined> {
+export async function detectFileType(path: string): Promise<InputType | undefined> {
   const file = await open(path);
   try {
     const { buffer, bytesRead } = await file.read(

@@ -7,10 +7,10 @@ import { createHash } from 'node:crypto';
 import sharp, { type Metadata } from 'sharp';
 import type { OutputType } from '../../formats.ts';
 import { decodeBmp } from './bmp.ts';
-import { picturesOf } from './ico.ts';
+import { readIcon } from './ico.ts';
 import { clearHidden, type DecodedImage, type ImageMetadata, type Raster } from './image.ts';
-import { pngOfJxl } from './jxl.ts';
-import { drawPages } from './pdf.ts';
+import { jxlToPng } from './jxl.ts';
+import { renderPages } from './pdf.ts';
 
 type Decode = (file: Buffer) => Promise<DecodedImage>;
 
@@ -22,9 +22,9 @@ const DECODERS: Readonly<Record<OutputType, Decode>> = {
   bmp: async (file) => withoutMetadata([decodeBmp(file)]),
   avif: decodeWithSharp,
   tiff: decodeWithSharp,
-  jxl: async (file) => decodeWithSharp(await pngOfJxl(file)),
-  ico: byLargest,
-  pdf: async (file) => withoutMetadata(await drawPages(file)),
+  jxl: async (file) => decodeWithSharp(await jxlToPng(file)),
+  ico: decodeIcon,
+  pdf: async (file) => withoutMetadata(await renderPages(file)),
 };
 
 /**
@@ -36,10 +36,10 @@ export function decode(file: Buffer, type: OutputType): Promise<DecodedImage> {
   return DECODERS[type](file);
 }
 
-/** The largest picture of an icon, which its writer puts first. */
-async function byLargest(file: Buffer): Promise<DecodedImage> {
-  const [first] = picturesOf(file);
-  if (!first) throw new Error('an icon without a picture');
+/** Decodes the largest image of an icon, which the service writes first. */
+async function decodeIcon(file: Buffer): Promise<DecodedImage> {
+  const [first] = readIcon(file);
+  if (!first) throw new Error('icon without images');
   if ('png' in first) return decodeWithSharp(first.png);
   const { width, height, data } = first.raster;
   return { frames: [first.raster], facts: { width, height, frames: 1, alpha: clearHidden(data) } };

@@ -1,16 +1,19 @@
+/** @module Reads the icons that the service writes: the largest image is a PNG, the others are 32-bit bitmaps. */
 import type { Raster } from './image.ts';
-
-/** Reads the icons that are written here: a PNG for the largest picture, and bitmaps of 32 bits a pixel. */
 
 const DIRECTORY = 6;
 const ENTRY = 16;
 const HEADER = 40;
 
-/** One picture of an icon: the bytes of a PNG, or pixels. */
-export type IconPicture = { readonly png: Buffer } | { readonly raster: Raster };
+/** An image of an icon: the bytes of a PNG, or pixels. */
+export type IconImage = { readonly png: Buffer } | { readonly raster: Raster };
 
-/** @throws Error when a picture is of another kind, or cut off */
-export function picturesOf(file: Buffer): IconPicture[] {
+/**
+ * Reads all images of an icon.
+ *
+ * @throws Error if an image has another encoding, or is truncated
+ */
+export function readIcon(file: Buffer): IconImage[] {
   return Array.from({ length: file.readUInt16LE(4) }, (_, at) => {
     const entry = file.subarray(DIRECTORY + at * ENTRY);
     const start = entry.readUInt32LE(12);
@@ -19,13 +22,13 @@ export function picturesOf(file: Buffer): IconPicture[] {
   });
 }
 
-/** Rows from the bottom up, blue first; the mask behind them says nothing that the fourth byte does not. */
+/** Decodes a 32-bit bitmap: BGRA, rows from the bottom. The mask after it is redundant. */
 function decodeBitmap(image: Buffer): Raster {
   const bits = image.readUInt16LE(14);
-  if (bits !== 32) throw new Error(`an icon of ${bits} bits, which is not read here`);
+  if (bits !== 32) throw new Error(`unsupported icon with ${bits} bits per pixel`);
   const width = image.readInt32LE(4);
   const height = image.readInt32LE(8) / 2;
-  if (image.length < HEADER + width * height * 4) throw new Error('an icon that is cut off');
+  if (image.length < HEADER + width * height * 4) throw new Error('truncated icon');
   const data = new Uint8Array(width * height * 4);
   for (let y = 0; y < height; y += 1) {
     for (let x = 0; x < width; x += 1) {

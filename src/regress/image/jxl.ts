@@ -1,3 +1,4 @@
+/** @module Decodes JPEG XL with djxl of libjxl, since no npm package of this project supports it. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,17 +6,16 @@ import { createLaunchers } from '../../process/launcher/pool.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findProgram } from '../../process/toolchain.ts';
 
-/** JPEG XL by libjxl's own decoder, since no package of npm that is used here reads it. */
-
 const SEARCH_PATH = '/usr/local/bin:/usr/bin:/bin';
 const TIMEOUT_MS = 60_000;
 
 /**
- * The picture as a PNG.
+ * Converts JPEG XL to PNG.
  *
- * @throws Error when there is no djxl here, CommandFailed when it cannot read the file
+ * @throws Error if djxl is not installed
+ * @throws CommandError if djxl cannot read the file
  */
-export async function pngOfJxl(file: Buffer): Promise<Buffer> {
+export async function jxlToPng(file: Buffer): Promise<Buffer> {
   const djxl = await findProgram('djxl', SEARCH_PATH);
   if (!djxl) throw new Error('JPEG XL is decoded by djxl: apt install libjxl-tools');
   const folder = await mkdtemp(join(tmpdir(), 'imagemill-jxl-'));

@@ -11,7 +11,7 @@ let library: ReturnType<typeof PDFiumLibrary.init> | undefined;
  *
  * @throws Error if PDFium cannot read the file or it has no pages
  */
-export async function drawPages(file: Uint8Array): Promise<Raster[]> {
+export async function renderPages(file: Uint8Array): Promise<Raster[]> {
   library ??= PDFiumLibrary.init();
   const document = await (await library).loadDocument(file);
   try {

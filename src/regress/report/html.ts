@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import type { Recording } from '../recording.ts';
 import { bySeverity, type Finding, isFailure } from '../verdict.ts';
 import { findingCard } from './card.ts';
-import { picturesOf } from './images.ts';
+import { renderImages } from './images.ts';
 import { html, Markup } from './markup.ts';
 import { overview } from './overview.ts';
 
@@ -42,7 +42,7 @@ export async function htmlReport(
     const differs = isFailure(finding) || finding.verdict === 'similar';
     const pictures =
       differs && index < MAX_WITH_IMAGES
-        ? await picturesOf(finding, { before, after }, fullSize.has(finding))
+        ? await renderImages(finding, { before, after }, fullSize.has(finding))
         : undefined;
     cards.push(findingCard(finding, pictures));
   }

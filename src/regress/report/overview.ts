@@ -1,5 +1,5 @@
 import type { Recording } from '../recording.ts';
-import { countsOf, summaryOf } from '../summary.ts';
+import { countVerdicts, summarize } from '../summary.ts';
 import { type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
 import { formatBytes, formatChange } from './format.ts';
 import { html, type Markup } from './markup.ts';
@@ -18,7 +18,7 @@ export function overview(
   after: Recording,
   whole: number,
 ): Markup {
-  const { total, failures, bytes, ms } = summaryOf(findings);
+  const { total, failures, bytes, ms } = summarize(findings);
   const visible = findings.filter(
     (one) => isFailure(one) && one.reasons.some(({ kind }) => !INVISIBLE.includes(kind)),
   );
@@ -73,8 +73,8 @@ function byCase(findings: readonly Finding[]): Markup {
   const shown = VERDICT_NAMES.filter((verdict) => findings.some((one) => one.verdict === verdict));
   const row = (name: string) => {
     const caseFindings = findings.filter((one) => one.case === name);
-    const counts = countsOf(caseFindings);
-    const { bytes } = summaryOf(caseFindings);
+    const counts = countVerdicts(caseFindings);
+    const { bytes } = summarize(caseFindings);
     return html`<tr><th scope="row"><button type="button" class="link" data-pick-case="${name}">${name}</button></th>${shown.map(
       (verdict) =>
         html`<td class="number ${counts[verdict] > 0 && VERDICTS[verdict].fails ? 'bad' : ''}">${counts[verdict] || '·'}</td>`,
@@ -87,7 +87,7 @@ function byCase(findings: readonly Finding[]): Markup {
 
 /** Renders the filters. */
 function filters(findings: readonly Finding[]): Markup {
-  const counts = countsOf(findings);
+  const counts = countVerdicts(findings);
   const failing = findings.some(isFailure);
   const shown = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0);
   const distinct = (toValue: (finding: Finding) => string) =>

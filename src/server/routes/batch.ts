@@ -8,9 +8,9 @@ import type { Workspaces } from '../../files/workspace.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { sendArchive } from '../archive-response.ts';
 import { clientKey } from '../client-key.ts';
-import type { ReceivedFile, RefusedFile } from '../intake.ts';
+import type { ReceivedFile, RejectedFile } from '../file-collector.ts';
 import { setLogFields } from '../request-log.ts';
-import { disconnectSignal, setNotesOfMany, setQualityOfMany, setServerTiming } from '../response.ts';
+import { disconnectSignal, setBatchNotes, setBatchQuality, setServerTiming } from '../response.ts';
 import { expectedBytes, receiveUpload, type UploadOptions } from '../upload.ts';
 
 /** What the route is created from. */
@@ -65,11 +65,11 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
       const converted = results.map(({ outcome }) =>
         'converted' in outcome ? outcome.converted : undefined,
       );
-      setNotesOfMany(
+      setBatchNotes(
         res,
         converted.map((result) => result?.notes ?? []),
       );
-      setQualityOfMany(
+      setBatchQuality(
         res,
         converted.map((result) => result?.quality),
       );
@@ -87,7 +87,7 @@ function requestsSkip(fields: readonly TextField[]): boolean {
   return fields.some(([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip');
 }
 
-function isReceived(file: ReceivedFile | RefusedFile): file is ReceivedFile {
+function isReceived(file: ReceivedFile | RejectedFile): file is ReceivedFile {
   return 'folder' in file;
 }
 

@@ -8,7 +8,7 @@ import { ClientDisconnectedError } from '../../errors.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { OUTPUTS } from '../../formats.ts';
 import { clientKey } from '../client-key.ts';
-import type { ReceivedFile } from '../intake.ts';
+import type { ReceivedFile } from '../file-collector.ts';
 import { setLogFields } from '../request-log.ts';
 import { disconnectSignal, sendResult, setNotes, setQuality, setServerTiming } from '../response.ts';
 import { expectedBytes, receiveUpload, type UploadOptions } from '../upload.ts';

@@ -87,7 +87,7 @@ export function OptionsForm() {
         name="fit"
         words={FITS}
         value={fit}
-        // Without a box there is nothing to choose.
+        // Without a maximum size, the fit has no effect.
         disabled={!hasBox(options.value)}
         onChange={(value) => setOptions({ fit: value })}
       />
@@ -107,7 +107,7 @@ export function OptionsForm() {
   );
 }
 
-/** What is asked for less often. It is open from the start when the address has something of it. */
+/** Less common options. Initially open if the page's address contains one of them. */
 function More() {
   const { format, position, enlarge, maxKilobytes } = options.value;
   const isOpen = useSignal(
@@ -154,7 +154,7 @@ function More() {
 interface SelectProps<T extends string> {
   label: string;
   name: string;
-  /** What each value is called, in the order of the list. */
+  /** Labels by value, in the order of the list. */
   words: Readonly<Record<T, string>>;
   value: T;
   disabled: boolean;
@@ -190,7 +190,7 @@ interface NumberProps {
   onChange: (value: string) => void;
 }
 
-/** A limit. The browser says what is wrong with it, and sends no form until that is right. */
+/** Input for a limit. The browser validates it and does not submit an invalid form. */
 function NumberField({ label, name, unit, max, value, onChange }: NumberProps) {
   return (
     <label class="field">

@@ -51,6 +51,25 @@ describe('inspecting a header', () => {
     expect(await headerOf(filled, 'jpg')).to.deep.include({ width: 120, height: 80 });
   });
 
+  it('of a JPEG returns whether it is detailed, at every quality', async () => {
+    const side = 400;
+    const draw = (value: (x: number, y: number) => number): Promise<Buffer> =>
+      sharp(
+        Buffer.from(Array.from({ length: side ** 2 }, (_, at) => value(at % side, Math.floor(at / side)))),
+        { raw: { width: side, height: side, channels: 1 } },
+      )
+        .png()
+        .toBuffer();
+    const bars = await draw((x, y) => (x % 11 < 4 && y % 17 < 11 ? 20 : 240));
+    const waves = await draw((x, y) => 127 + 100 * Math.sin(x / 30) * Math.cos(y / 20));
+    for (const quality of [50, 75, 90, 98]) {
+      const detailed = async (png: Buffer) =>
+        (await headerOf(await sharp(png).jpeg({ quality }).toBuffer(), 'jpg')).detailed;
+      expect(await detailed(bars), `edges at ${quality}`).to.equal(true);
+      expect(await detailed(waves), `waves at ${quality}`).to.equal(undefined);
+    }
+  });
+
   it('of a GIF returns delays and loop count, and no animation for a single frame', async () => {
     const moving = { delaysMs: [100, 250, 40], loopCount: 3 };
     expect(await inspect(fixturePath('moving.gif'), 'gif')).to.deep.include({

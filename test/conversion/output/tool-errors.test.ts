@@ -9,7 +9,7 @@ const explained = (error: unknown, tool: ToolName = 'magick') =>
   toServiceError(error, tool, source, 'webp', { ms: 2000, setting: 'CONVERT_TIMEOUT_MS' }) as ServiceError;
 const failed = (stderr: string) => new CommandError('exit', 'x', { stderr });
 const shortage = (code: string) =>
-  new CommandError('unrunnable', 'spawn', { cause: Object.assign(new Error(code), { code }) });
+  new CommandError('spawn-failed', 'spawn', { cause: Object.assign(new Error(code), { code }) });
 
 describe('a failed command', () => {
   for (const code of ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM']) {
@@ -66,7 +66,7 @@ describe('a failed command', () => {
     }
   });
 
-  it('that met a size its output cannot have says which', () => {
+  it('whose image is too large for the output format names the format and its limit', () => {
     const error = explained(
       failed("magick: bad dimension `image.webp' @ error/webp.c/WriteWEBPImage/1203.\n"),
     );

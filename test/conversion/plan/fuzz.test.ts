@@ -86,7 +86,7 @@ const wishes = facts({
 describe('a plan for arbitrary properties and options', () => {
   for (const magick of [6, 7] as const) {
     for (const type of ALL_INPUT_TYPES) {
-      it(`has only words as arguments, for ${type} on ImageMagick ${magick}`, () => {
+      it(`has only valid arguments, for ${type} with ImageMagick ${magick}`, () => {
         fc.assert(
           fc.property(
             traits,

@@ -23,6 +23,7 @@ const lines = (picture: ImageInfo, given: Partial<ConvertOptions> = {}, machine 
   plan(picture, options(given), machine).steps.map(({ tool, args }) => `${tool} ${args.join(' ')}`);
 
 const START = '-limit thread 1 -define profile:highres-transform=false';
+const FILTER = '-filter Lanczos -define filter:support=2 -define filter:win-support=2.6';
 const SRGB = '-intent relative -black-point-compensation -profile /srgb.icc';
 const moving = { delaysMs: [100, 40], loopCount: 0 };
 
@@ -31,7 +32,7 @@ describe('the plan', () => {
     const picture = { type: 'jpg', orientation: 6, profile: 'other' } as const;
     expect(lines(picture, { width: 300, height: 200 })).to.deep.equal([
       `magick ${START} JPEG:in[0] -orient RightTop -auto-orient -orient TopLeft +repage ` +
-        `-filter Lanczos -resize 300x200> ${SRGB} -strip -quality 80 -define webp:method=4 -define webp:lossless=false WEBP:image.webp`,
+        `${FILTER} -resize 300x200> ${SRGB} -strip -quality 80 -define webp:method=4 -define webp:lossless=false WEBP:image.webp`,
     ]);
   });
 
@@ -60,6 +61,19 @@ describe('the plan', () => {
       expect(hint(3360, 2080, { width: 21 })).to.equal('420x260');
     });
 
+    it('decodes a detailed JPEG at a half from 5 on, at a quarter from 12 on, at an eighth from 24 on', () => {
+      const detailed = (width: number) =>
+        /jpeg:size=(\S+)/.exec(
+          lines({ type: 'jpg', width: 3360, height: 2080, detailed: true }, { width })[0] ?? '',
+        )?.[1];
+      expect(detailed(673)).to.equal(undefined);
+      expect(detailed(672)).to.equal('1680x1040');
+      expect(detailed(281)).to.equal('1680x1040');
+      expect(detailed(280)).to.equal('840x520');
+      expect(detailed(141)).to.equal('840x520');
+      expect(detailed(140)).to.equal('420x260');
+    });
+
     it('compares the oriented size, and requests the stored size', () => {
       expect(hint(3000, 1000, { width: 400 })).to.equal('750x250');
       const turned = { type: 'jpg', width: 3000, height: 1000, orientation: 6 } as const; // 1000 pixels wide
@@ -79,71 +93,48 @@ describe('the plan', () => {
       expect(hint(4000, 2999, { width: 200 })).to.equal(undefined);
       expect(hint(2725, 2225, { width: 300 })).to.equal(undefined);
     });
+
+    it('gives both sides of the result, since those of the decoded image are rounded', () => {
+      const arguments_ = (width: number, height: number) =>
+        lines({ type: 'jpg', width, height }, { width: 300 })[0];
+      expect(arguments_(3000, 2000)).to.include(`${FILTER} -resize 300x200! `);
+      expect(arguments_(3001, 2000)).to.include(`${FILTER} -resize 300x> `);
+      expect(arguments_(2048, 1532)).to.include(`${FILTER} -resize 300x224! `);
+    });
   });
 
   describe('for a large reduction of others', () => {
-    const steps = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
-      /(-scale \S+ )?-filter Lanczos -resize \S+/.exec(lines(picture, given)[0] ?? '')?.[0];
-    const size = { width: 3000, height: 2000 };
-
-    it('averages pixels from a larger factor, and then passes the exact size', () => {
-      const averaged = (width: number) => steps({ type: 'png', ...size }, { width });
-      expect(averaged(858)).to.equal('-filter Lanczos -resize 858x>');
-      expect(averaged(857)).to.equal('-scale 50% -filter Lanczos -resize 857x571!');
-      expect(averaged(400)).to.equal('-scale 25% -filter Lanczos -resize 400x267!');
-      expect(averaged(176)).to.equal('-scale 12.5% -filter Lanczos -resize 176x117!');
-      expect(steps({ type: 'webp', ...size }, { width: 400, height: 300 })).to.equal(
-        '-scale 25% -filter Lanczos -resize 400x267!',
-      );
-    });
-
-    it('shrinks a JPEG on load, and averages pixels if its size does not allow that', () => {
-      const averaged = (width: number, height: number) =>
-        steps({ type: 'jpg', width, height }, { width: 150 });
-      expect(averaged(3000, 2000)).to.equal('-filter Lanczos -resize 150x100!');
-      expect(averaged(3000, 2004)).to.equal('-scale 50% -filter Lanczos -resize 150x100!');
-      expect(averaged(3002, 2000)).to.equal('-scale 25% -filter Lanczos -resize 150x100!');
-      expect(averaged(3001, 2000)).to.equal('-scale 12.5% -filter Lanczos -resize 150x100!');
-    });
-
-    it('rounds half a pixel up, as ImageMagick does without a height', () => {
-      expect(steps({ type: 'png', width: 1024, height: 768 }, { width: 150 })).to.include('-resize 150x113!');
-    });
-
-    it('compares the oriented size, and does not average if the size is uncertain', () => {
-      expect(steps({ type: 'png', ...size, orientation: 6 }, { width: 500 })).to.equal(
-        '-scale 50% -filter Lanczos -resize 500x750!',
-      );
-      expect(steps({ type: 'tiff', pages: [{ index: 0, ...size }] }, { width: 500 })).to.include('500x333!');
-      for (const picture of [{ type: 'png' }, { type: 'avif', ...size }, { type: 'gif', ...size }] as const)
-        expect(steps(picture, { width: 300 })).to.equal('-filter Lanczos -resize 300x>');
+    it('uses only the filter, at any reduction', () => {
+      const png = { type: 'png', width: 3000, height: 2000 } as const;
+      for (const width of [2999, 857, 400, 30])
+        expect(lines(png, { width })[0]).to.include(`TopLeft +repage ${FILTER} -resize ${width}x> `);
     });
   });
 
   describe('for a box', () => {
     const box = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
-      /(?:-define jpeg:size|-scale|-filter).*?(?= -strip)/.exec(
+      /(?:-define jpeg:size|-filter).*?(?= -strip)/.exec(
         lines({ profile: 'none', ...picture }, { format: 'png', width: 100, height: 100, ...given })[0] ?? '',
       )?.[0];
     const png = { type: 'png', width: 200, height: 151 } as const;
 
     it('resizes, and then cuts or adds at the place that sharp has for every position', () => {
       const cut = (position?: ConvertOptions['position']) => box(png, { fit: 'cover', position });
-      expect(cut()).to.equal('-filter Lanczos -resize 132x100! -crop 100x100+16+0 +repage');
+      expect(cut()).to.equal(`${FILTER} -resize 132x100! -crop 100x100+16+0 +repage`);
       expect(cut('left')).to.include('+0+0 ');
       expect(cut('right top')).to.include('+32+0 ');
       const add = (position?: ConvertOptions['position']) => box(png, { fit: 'contain', position });
       expect(add()).to.equal(
-        '-filter Lanczos -resize 100x76! -background none -compose Copy -extent 100x100+0-12 +repage +compose',
+        `${FILTER} -resize 100x76! -background none -compose Copy -extent 100x100+0-12 +repage -compose Over`,
       );
       expect(add('top')).to.include('-extent 100x100+0+0 ');
       expect(add('left bottom')).to.include('-extent 100x100+0-24 ');
-      expect(box(png, { fit: 'fill' })).to.equal('-filter Lanczos -resize 100x100!');
+      expect(box(png, { fit: 'fill' })).to.equal(`${FILTER} -resize 100x100!`);
     });
 
     it('cuts and adds nothing where the resized picture fills the box', () => {
       for (const fit of ['cover', 'contain', 'fill'] as const)
-        expect(box({ ...png, height: 200 }, { fit })).to.equal('-filter Lanczos -resize 100x100!');
+        expect(box({ ...png, height: 200 }, { fit })).to.equal(`${FILTER} -resize 100x100!`);
     });
 
     it('lets no side grow without enlarge', () => {
@@ -155,22 +146,22 @@ describe('the plan', () => {
       expect(sizes({ fit: 'contain', width: 300 }))
         .to.include('-resize 200x50! ')
         .and.include('-extent 300x100-50-25 ');
-      expect(sizes({ width: 300 })).to.equal('-filter Lanczos -resize 300x100>');
-      expect(sizes({ width: 300, enlarge: true })).to.equal('-filter Lanczos -resize 300x100');
+      expect(sizes({ width: 300 })).to.equal(`${FILTER} -resize 300x100>`);
+      expect(sizes({ width: 300, enlarge: true })).to.equal(`${FILTER} -resize 300x100`);
     });
 
     it('leaves the places to ImageMagick where the size is not known for sure', () => {
       const gif = { type: 'gif', width: 200, height: 151 } as const;
       expect(box(gif, { fit: 'cover', position: 'right top' })).to.equal(
-        '-filter Lanczos -resize 100x100^> -gravity NorthEast -crop 100x100+0+0 +gravity +repage',
+        `${FILTER} -resize 100x100^> -gravity NorthEast -crop 100x100+0+0 +gravity +repage`,
       );
       expect(box(gif, { fit: 'contain' })).to.include(
-        '-resize 100x100> -background none -compose Copy -gravity Center -extent 100x100 +gravity +repage +compose',
+        '-resize 100x100> -background none -compose Copy -gravity Center -extent 100x100 +gravity +repage -compose Over',
       );
-      expect(box(gif, { fit: 'fill', enlarge: true })).to.equal('-filter Lanczos -resize 100x100!');
+      expect(box(gif, { fit: 'fill', enlarge: true })).to.equal(`${FILTER} -resize 100x100!`);
     });
 
-    it('decodes and averages by the side that is reduced least', () => {
+    it('decodes by the side that is reduced least', () => {
       const jpg = { type: 'jpg', width: 1600, height: 800 } as const;
       expect(box(jpg, {})).to.include('jpeg:size=400x200 ');
       expect(box(jpg, { fit: 'contain' })).to.include('jpeg:size=400x200 ');
@@ -178,9 +169,7 @@ describe('the plan', () => {
         .to.include('jpeg:size=400x200 ')
         .and.include('-resize 200x100! -crop');
       expect(box({ ...jpg, height: 480 }, { fit: 'fill' })).to.include('jpeg:size=800x240 ');
-      expect(box({ ...jpg, type: 'png' }, { fit: 'cover' })).to.include(
-        '-scale 25% -filter Lanczos -resize 200x100!',
-      );
+      expect(box({ ...jpg, type: 'png' }, { fit: 'cover' })).to.include(`${FILTER} -resize 200x100!`);
     });
 
     it('counts with the sides as they are seen', () => {
@@ -329,7 +318,7 @@ describe('the plan', () => {
       expect(lines({ type: 'avif' })).to.have.length(1);
     });
 
-    it('on version 6 is decoded by heif-convert first, and of several pictures the primary one is taken', () => {
+    it('on version 6 is decoded by heif-convert, and uses the primary image', () => {
       const one = decodingOf({ type: 'avif' }, SIX);
       expect(one).to.deep.equal({
         step: { tool: 'heif', args: ['in', 'decoded.png'] },
@@ -349,8 +338,8 @@ describe('the plan', () => {
     it('encodes AVIF and JPEG XL with the programs of their libraries, from a PNG without metadata', () => {
       const [convert, encode] = lines({ type: 'jpg' }, { format: 'avif' });
       expect(convert).to.match(/ -strip -depth 8 .* PNG:encode\.png$/);
-      expect(encode).to.match(/^avifenc .* -y 444 .* color:cq-level=20 encode\.png image\.avif$/);
-      expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.75 -e 4 encode\.png image\.jxl$/);
+      expect(encode).to.match(/^avifenc .* -y 444 .* color:cq-level=21 encode\.png image\.avif$/);
+      expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.80 -e 4 encode\.png image\.jxl$/);
     });
 
     it('loses nothing in JPEG XL of quality 100, and keeps 16 bits there and in TIFF', () => {

@@ -11,7 +11,7 @@ import { type Command, MAX_OUTPUT_BYTES } from '../../../src/process/command.ts'
 import type { Isolation } from '../../../src/process/launcher/isolation.ts';
 import { createLaunchers, type Launchers } from '../../../src/process/launcher/pool.ts';
 import { createRunner } from '../../../src/process/runner.ts';
-import { usageOf } from '../../../src/process/workers/rss.ts';
+import { measureUsage } from '../../../src/process/workers/rss.ts';
 import { CAN_ISOLATE } from '../../helpers/can-isolate.ts';
 import { failure } from '../../helpers/failure.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
@@ -66,15 +66,15 @@ describe('launchers', () => {
 
   it('keep nothing of one program for the next: neither its folder, nor its limits, nor its output', async () => {
     const limits = ['-v 4000000', '-n 32'];
-    const told = await writeScript('tells', 'pwd; env; ulimit -n');
+    const script = await writeScript('tells', 'pwd; env; ulimit -n');
     const bare = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' };
     const [cwd, timeoutMs] = [await makeTempDir('job'), 10_000];
     const limited = createRunner({ ...bare, confine: () => ({ limits }), environment: { SEEN: 'once' } });
-    const before = (await limited({ file: told, args: [], cwd, timeoutMs })).stdout;
+    const before = (await limited({ file: script, args: [], cwd, timeoutMs })).stdout;
     expect(before)
       .to.match(/SEEN=once/)
       .and.match(/\n32\n$/);
-    const after = (await run(told)).stdout;
+    const after = (await run(script)).stdout;
     expect(after).to.not.include('SEEN').and.not.include(cwd);
     expect(after).to.not.match(/\n32\n$/);
   });
@@ -95,7 +95,7 @@ describe('launchers', () => {
     const cwd = await makeTempDir('killed');
     const kills = await writeScript('kills', `echo $$ > ${cwd}/pid; kill -9 $PPID; sleep 60`);
     const error = await failure(run(kills, { cwd, timeoutMs: 5_000 }));
-    expect(error.reason).to.equal('unrunnable');
+    expect(error.reason).to.equal('spawn-failed');
     expect(error.cause).to.include({ code: 'EAGAIN' });
     const pid = Number(await readFile(join(cwd, 'pid'), 'utf8'));
     await eventually(() => !isRunning(pid));
@@ -146,9 +146,9 @@ describe('launchers', () => {
   it('start no program after close(), and end the launchers that are starting', async () => {
     const starting = failure(run('/bin/echo'));
     await launchers.close();
-    expect(await starting).to.include({ reason: 'unrunnable' });
+    expect(await starting).to.include({ reason: 'spawn-failed' });
     expect(await readdir(home)).to.deep.equal([]);
-    expect(await failure(run('/bin/echo'))).to.include({ reason: 'unrunnable' });
+    expect(await failure(run('/bin/echo'))).to.include({ reason: 'spawn-failed' });
     expect(await readdir(home)).to.deep.equal([]);
   });
 
@@ -274,7 +274,7 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
     });
 
     prove('reports a program that does not exist', async () => {
-      expect(await failure(run('', { file: '/nonexistent/tool' }))).to.include({ reason: 'unrunnable' });
+      expect(await failure(run('', { file: '/nonexistent/tool' }))).to.include({ reason: 'spawn-failed' });
     });
 
     prove('reports the resident memory of its program', async () => {
@@ -284,11 +284,11 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
         cwd,
         env,
         stdin: 'pipe',
-        hello: ' ',
+        readyMarker: ' ',
       });
       launched.stderr.resume();
-      await eventually(() => usageOf(launched.pid).memoryBytes > 100 * 1024 ** 2);
-      expect(usageOf(launched.pid).memoryBytes).to.be.lessThan(200 * 1024 ** 2);
+      await eventually(() => measureUsage(launched.pid).memoryBytes > 100 * 1024 ** 2);
+      expect(measureUsage(launched.pid).memoryBytes).to.be.lessThan(200 * 1024 ** 2);
       launched.stdout.resume();
       launched.stdin?.end();
       await launched.exit;
@@ -331,7 +331,7 @@ describe('launchers of a process that has reached a limit', () => {
       const home = await next();
       setLimit('1');
       child.stdin.write('\n');
-      const short = `unrunnable ${code}`;
+      const short = `spawn-failed ${code}`;
       expect(JSON.parse(await next())).to.deep.equal([short, short]);
       expect(await readdir(home)).to.deep.equal([]);
       setLimit('4096');

@@ -40,7 +40,7 @@ async function filtersOf(list: string): Promise<string> {
 /** Trial that Python must pass under the allow-list. */
 const WRITES = {
   files: {},
-  args: ['-I', '-S', '-c', 'open("out", "w").write("picture")'],
+  args: ['-I', '-S', '-c', 'open("out", "w").write("image")'],
   result: 'out',
 };
 
@@ -55,7 +55,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
       const sandbox = await findSandbox({
         searchPath: deps.searchPath,
-        tools: [{ path: PYTHON, question: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES }],
+        tools: [{ path: PYTHON, versionProbe: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES }],
         readable: [ASSETS],
         limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
         filters: await filtersOf(syscalls),
@@ -110,9 +110,9 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       });
 
     it('permits reading and writing in the folder of the job', async () => {
-      await writeFile(join(folder, 'in'), 'picture');
+      await writeFile(join(folder, 'in'), 'image');
       expect(await attempt('open("out", "w").write(open("in").read()); print(open("out").read())')).to.equal(
-        'picture',
+        'image',
       );
       expect(await readdir(folder)).to.have.members(['in', 'out']);
     });
@@ -157,7 +157,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
     hidden('denies writing and removing files outside the folder of the job', async () => {
       const neighbour = join(folder, '..', 'neighbour');
       await mkdir(neighbour);
-      await writeFile(join(neighbour, 'in'), 'picture');
+      await writeFile(join(neighbour, 'in'), 'image');
       for (const [what, program] of [
         ['a file of another job', `open(${JSON.stringify(join(neighbour, 'new'))}, "w")`],
         ['a change in one', `open(${JSON.stringify(join(neighbour, 'in'))}, "a")`],
@@ -286,9 +286,9 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       const cwd = await mkdtemp(join(tmpdir(), 'imagemill-forks-'));
       await chmod(cwd, 0o755);
       const args = ['-I', '-S', '-c', program];
-      const { words = [] } = confine({ file: PYTHON, args, cwd, timeoutMs: 10_000 });
+      const { argvPrefix = [] } = confine({ file: PYTHON, args, cwd, timeoutMs: 10_000 });
       const asOther = process.getuid?.() === 0 ? ['setpriv', '--reuid', '65534', '--clear-groups'] : [];
-      const [command = '', ...rest] = [...asOther, ...words, PYTHON, ...args];
+      const [command = '', ...rest] = [...asOther, ...argvPrefix, PYTHON, ...args];
       const { stdout } = spawnSync(command, rest, { cwd, encoding: 'utf8' });
       await rm(cwd, { recursive: true });
       expect(stdout).to.match(/^5\d\d BlockingIOError/);
@@ -309,7 +309,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
     });
 
     filtered('denies changing the permissions, times or names of files', async () => {
-      await writeFile(join(folder, 'in'), 'picture');
+      await writeFile(join(folder, 'in'), 'image');
       for (const program of [
         'os.chmod("in", 0)',
         'os.chown("in", 1, 1)',
@@ -342,7 +342,7 @@ describe('choice of the seccomp filter', () => {
       searchPath: deps.searchPath,
       tools: trials.map((program) => ({
         path: PYTHON,
-        question: { args: ['--version'], pattern: /^Python 3/ },
+        versionProbe: { args: ['--version'], pattern: /^Python 3/ },
         trial: { ...WRITES, args: ['-I', '-S', '-c', program] },
       })),
       readable: [ASSETS],
@@ -353,7 +353,7 @@ describe('choice of the seccomp filter', () => {
     });
     return sandbox.layers;
   };
-  const PICTURE = 'open("out", "w").write("picture")';
+  const PICTURE = 'open("out", "w").write("image")';
 
   it('selects the deny-list when a tool makes a system call that is not on the allow-list', async () => {
     const waits = `import signal; signal.setitimer(signal.ITIMER_REAL, 60); ${PICTURE}`;

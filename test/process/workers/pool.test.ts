@@ -43,7 +43,7 @@ describe('worker pool', () => {
       return worker;
     };
     serves = await writeScript('alone.sh', 'echo alone $$ > output');
-    const report = (trouble: unknown) => void reported.push(trouble);
+    const report = (error: unknown) => void reported.push(error);
     const onFallback = (outcome: string) => void fallbacks.push(outcome);
     const usual = {
       start,
@@ -158,7 +158,7 @@ describe('worker pool', () => {
     const launchers = { spawn: () => Promise.reject(new Error('EAGAIN')), close: async () => {} };
     const magick = await fakeWorker();
     const starting = startWorker({ ...SEARCH, launchers, home, magick, lifetimeMs: 60_000 });
-    expect(await failure(starting)).to.include({ reason: 'unrunnable' });
+    expect(await failure(starting)).to.include({ reason: 'spawn-failed' });
     expect(await readdir(home)).to.deep.equal([]);
   });
 

@@ -31,12 +31,12 @@ interface Job {
 }
 
 describe('conversions by workers', () => {
-  let mill: ConversionEngine;
+  let engine: ConversionEngine;
   let started = 0;
   /** Number of repeated jobs, by outcome. */
   const fallbacks = { ok: 0, failed: 0 };
   before(async () => {
-    mill = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }), {
+    engine = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }), {
       conversion() {},
       toolKilled() {},
       workerStarted() {
@@ -47,7 +47,7 @@ describe('conversions by workers', () => {
       },
     });
   });
-  after(() => mill.close());
+  after(() => engine.close());
 
   it('convert every fixture to every output without repeating a job in a new process', async function () {
     this.timeout(120_000);
@@ -57,7 +57,7 @@ describe('conversions by workers', () => {
         options: { format, quality: 80, stripMetadata: true } as ConvertOptions,
       })),
     );
-    const results = await inTwos(pairs, (job) => result(mill, job, 'one client'));
+    const results = await inTwos(pairs, (job) => result(engine, job, 'one client'));
     expect(results.filter((what) => what.startsWith('Error'))).to.deep.equal([]);
     expect(fallbacks).to.deep.equal({ ok: 0, failed: 0 });
   });
@@ -66,14 +66,14 @@ describe('conversions by workers', () => {
     this.timeout(300_000);
     const images = (await Promise.all([IMAGES, TRAPS, EXTRA].map(filesIn))).flat();
     const kinds = Array.from({ length: 400 }, () => ({ path: pick(images), options: someOptions() }));
-    const fresh = await inTwos(kinds, (job) => result(mill, job));
+    const fresh = await inTwos(kinds, (job) => result(engine, job));
     // A single-use worker cannot be affected by earlier jobs, so each job runs only once.
-    const { singleUse: once } = WORKER_PROTOCOLS[(mill.toolchain.magick as Magick).major];
+    const { singleUse: once } = WORKER_PROTOCOLS[(engine.toolchain.magick as Magick).major];
     const jobs = once ? [...kinds.keys()] : Array.from({ length: JOBS }, () => below(kinds.length));
     const before = started;
     const differing = await inTwos(jobs, async (at) => {
       const job = kinds[at] as Job;
-      return byRsvgAlone(job) || (await result(mill, job, 'one client')) === fresh[at] ? [] : [job];
+      return byRsvgAlone(job) || (await result(engine, job, 'one client')) === fresh[at] ? [] : [job];
     });
     expect(differing.flat()).to.deep.equal([]);
     // Make sure that workers ran the jobs. Otherwise new processes would be compared with new processes.
