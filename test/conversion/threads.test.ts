@@ -73,6 +73,7 @@ describe('threads of a conversion', () => {
       limits: { maxPixels: 5e7, maxTotalPixels: 5e7, maxFrames: 10 },
       timeoutMs: 60_000,
       maxFileBytes: 2 ** 28,
+      maxInputBytes: 10_000_000,
       maxThreads,
     });
   }

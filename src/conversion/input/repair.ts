@@ -5,17 +5,7 @@ import type { InputType } from '../../formats.ts';
 import { keepBestImage } from './ico.ts';
 import { nameTransparency } from './jp2-alpha.ts';
 import { rewriteSvg } from './svg/rewrite.ts';
-import { unpackSvg } from './svg/unpack.ts';
-
-/** Limits of a repair that makes a file larger. */
-export interface RepairContext {
-  /** Name of the file in error messages. */
-  readonly label: string;
-  /** Maximum size of the repaired file, in bytes. */
-  readonly maxBytes: number;
-  /** Counts bytes that are about to be written in addition to those of the file. */
-  readonly store: (bytes: number) => Promise<void>;
-}
+import { type RepairContext, unpackSvg } from './svg/unpack.ts';
 
 type Repair = (path: string, context: RepairContext) => Promise<InputType>;
 
