@@ -36,9 +36,8 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
     height: side,
   };
   const asset = (name: string) => new URL(`../../assets/${name}`, import.meta.url).pathname;
-  const namedProfiles = { 'display-p3': asset('display-p3.icc'), rec2020: asset('rec2020.icc') };
   const info = await inspect(join(folder, 'in'), type);
-  const machine = { magick: tools.magick.major, srgbProfile: asset('srgb.icc'), namedProfiles };
+  const machine = { magick: tools.magick.major, srgbProfile: asset('srgb.icc') };
   const decoding = decodingOf(info, machine);
   const readable = { ...info, ...(decoding && { decoded: [decoding.output] }) };
   const steps = [...(decoding ? [decoding.step] : []), ...plan(readable, options, machine).steps];

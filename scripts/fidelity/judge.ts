@@ -62,7 +62,7 @@ async function compare(shown: Reference, result: Buffer, format: OutputType): Pr
   const same = frames === shown.delays.length || !animated ? shown : withoutRepeats(shown);
   const expected = flattened(animated ? (same.moving as Pixels) : same.still, format);
   const actual = await decode(result, format);
-  const detail = shown.by === 'sharp' ? '' : 'as Pillow shows it';
+  const detail = shown.by === 'Pillow' ? 'as Pillow shows it' : '';
   if (actual.width !== expected.width || actual.height !== expected.height) {
     const sizes = `${actual.width}x${actual.height} instead of ${expected.width}x${expected.height}`;
     return { problem: animated && actual.width === expected.width ? 'frames' : 'size', detail: sizes };

@@ -1,12 +1,13 @@
 /** @module Decodes a source with independent decoders: upright, in sRGB, 8 bits per channel. */
+import { readFile } from 'node:fs/promises';
 import sharp, { type Sharp } from 'sharp';
 import { decodeByPillow } from '../../test/helpers/pillow.ts';
-import type { Pixels } from '../../test/helpers/pixels.ts';
+import { difference, type Pixels } from '../../test/helpers/pixels.ts';
 import type { Source } from './convert-file.ts';
 
 /** A source as one decoder shows it. */
 export interface Reference {
-  readonly by: 'sharp' | 'Pillow';
+  readonly by: 'sharp' | 'Pillow' | 'reference';
   /** The image for outputs without animation. */
   readonly still: Pixels;
   /** All frames of an animation, stacked vertically. */
@@ -39,8 +40,38 @@ export function withoutRepeats(reference: Reference): Reference {
   };
 }
 
-/** Decodes the source with each decoder that can read it, sharp first. */
-export async function referenceFrom(source: Source): Promise<Reference[]> {
+/** Extension of a reference image, which follows the whole name of its source: `photo.tiff.png`. */
+export const REFERENCE_EXTENSION = '.png';
+
+/**
+ * Decodes the source with each decoder that can read it, sharp first.
+ *
+ * @param path path of a reference image. If it exists, it is the only still image that counts.
+ */
+export async function referencesFor(source: Source, path: string): Promise<Reference[]> {
+  const decoded = await decodeSource(source);
+  const bytes = await readFile(path + REFERENCE_EXTENSION).catch(() => undefined);
+  if (!bytes) return decoded;
+  const still = await pixels(sharp(bytes));
+  const moving = decoded.find((reference) => reference.moving);
+  return [{ delays: [], plays: 0, ...moving, by: 'reference', still }];
+}
+
+/** Maximum mean absolute error between two decoders that agree: rounding in colour transforms. */
+const MAX_DISAGREEMENT = 1;
+
+/** Describes how the decoders disagree about the still image; undefined if they agree, or only one reads the file. */
+export function disagreement([one, other]: readonly Reference[]): string | undefined {
+  if (!one || !other) return undefined;
+  const [a, b] = [one.still, other.still];
+  const names = `${one.by} and ${other.by}`;
+  if (a.width !== b.width || a.height !== b.height)
+    return `${names} show ${a.width}x${a.height} and ${b.width}x${b.height}`;
+  const { mae } = difference(a, b);
+  return mae > MAX_DISAGREEMENT ? `${names} differ by ${mae.toFixed(2)}` : undefined;
+}
+
+async function decodeSource(source: Source): Promise<Reference[]> {
   const settled = await Promise.allSettled([decodeWithSharp(source), decodeWithPillow(source)]);
   return settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 }

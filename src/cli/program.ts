@@ -106,12 +106,13 @@ export async function runProgram(args: readonly string[], context: CliContext): 
       'part that cover keeps, or place in the box of contain: top, "right top" … (default: center)',
     )
     .option('--enlarge', 'allow enlargement')
+    .option('--lossless', 'write WebP without loss')
     .option('--max-bytes <bytes>', 'maximum size of webp, jpg, avif and jxl: lowers the quality as needed')
     .option('--frames <all|first>', 'frames of an animation (default: all if the output can be animated)')
     .option('--pages <all|first>', 'pages of a TIFF that is converted to PDF or TIFF (default: all)')
     .option(
       '--background <colour>',
-      'colour that replaces transparency and fills the borders of contain, #rgb or #rrggbb (default: white)',
+      'colour that replaces transparency and fills the borders of contain, #rgb, #rrggbb or a CSS name (default: white)',
     )
     .option('--keep-metadata', 'keep EXIF, IPTC, XMP and the colour profile')
     .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')

@@ -6,6 +6,7 @@ import { encodeWithin } from './encode-within.ts';
 import { readDecoded } from './input/decoded.ts';
 import { checkLimits, type ImageLimits } from './limits.ts';
 import { keptMetadata, notesIn } from './output/notes.ts';
+import { correctPdfTitle } from './output/pdf-title.ts';
 import {
   explainUnsupportedJpeg,
   invalidOutput,
@@ -105,7 +106,9 @@ export function createImageConverter({ toolchain, limits, runSteps }: ImageConve
       const { stdout, stderr } = await runSteps(steps, attempt, conversion);
       printed.stdout += stdout;
       printed.stderr += stderr;
-      return verifyOutput(source, attempt, output);
+      const verified = verifyOutput(source, attempt, output);
+      if (attempt.format === 'pdf') correctPdfTitle(verified.path);
+      return verified;
     };
     const result = await encodeWithin(
       options,

@@ -7,7 +7,9 @@ import type { RunCommand } from '../process/command.ts';
 import type { ConversionQueue } from '../process/queue.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { createImageConverter } from './convert-image.ts';
+import { storeExternalProfile } from './input/external-profile.ts';
 import { repairInput } from './input/repair.ts';
+import { makeMetadataUpright } from './input/upright-metadata.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
 import type { ImageLimits } from './limits.ts';
@@ -22,12 +24,13 @@ export interface ConvertDeps {
   readonly pool: ConversionQueue;
   readonly run: RunCommand;
   readonly srgbProfile: string;
-  readonly namedProfiles: ToolContext['namedProfiles'];
   readonly limits: ImageLimits;
   /** Maximum time for one conversion, in milliseconds. */
   readonly timeoutMs: number;
   /** Maximum size of a file that a tool writes, in bytes. */
   readonly maxFileBytes: number;
+  /** Maximum size of an input in bytes, also after it is unpacked. */
+  readonly maxInputBytes: number;
   /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
   readonly maxThreads: number;
   /** Called when a conversion has finished. */
@@ -40,26 +43,51 @@ export function createConvert({
   pool,
   run,
   srgbProfile,
-  namedProfiles,
   limits,
   timeoutMs,
   maxFileBytes,
+  maxInputBytes,
   maxThreads,
   onFinished = () => {},
 }: ConvertDeps): Convert {
-  const tools: ToolContext = { magick: toolchain.magick?.major ?? 7, srgbProfile, namedProfiles };
+  const tools: ToolContext = { magick: toolchain.magick?.major ?? 7, srgbProfile };
   const runSteps = createStepRunner({ toolchain, run, limits, timeoutMs });
   const { prepare, convertImage } = createImageConverter({ toolchain, limits, runSteps });
 
-  /** @param onStart called when the conversion starts, with its time in the queue in milliseconds */
+  /** Repairs and inspects an input. Its changes on disk are stored in, and reported as, additional bytes. */
+  async function prepareInput(
+    { folder, type, label, room }: ConversionInput,
+    options: ConvertOptions,
+    onGrow: (bytes: number) => void,
+  ): Promise<ImageInfo> {
+    const path = join(folder, INPUT_FILE);
+    const store = async (bytes: number): Promise<void> => {
+      await room?.store(bytes);
+      onGrow(bytes);
+    };
+    const repairedType = await repairInput(path, type, { label, store, maxBytes: maxInputBytes });
+    const image = await inspect(path, repairedType).catch((error) => {
+      throw error instanceof HeaderTooComplexError
+        ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
+        : error;
+    });
+    if (!options.stripMetadata) await makeMetadataUpright(path, image);
+    return storeExternalProfile(folder, image);
+  }
+
+  /**
+   * @param onStart called when the conversion starts, with its time in the queue in milliseconds
+   * @param onGrow called when the input takes more bytes on disk than were received, with their number
+   */
   async function convertInTurn(
     source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
     group: object | undefined,
     onStart: (queuedMs: number) => void,
+    onGrow: (bytes: number) => void,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
-    const image = await repairAndInspect(source);
+    const image = await prepareInput(source, options, onGrow);
     const prepared = prepare(image, source, options, tools); // reject what cannot be converted before it waits
     const job = { image, options, tools, output: prepared.output };
     const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
@@ -84,7 +112,7 @@ export function createConvert({
   return async (source, options, signal, group) => {
     let startedAt = 0;
     let queuedMs: number | undefined;
-    const receivedBytes = statSync(join(source.folder, INPUT_FILE)).size;
+    let inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
     const finish = (error?: unknown): number => {
       const ms = performance.now() - startedAt;
       const { type: input, client } = source;
@@ -93,28 +121,22 @@ export function createConvert({
       return ms;
     };
     try {
-      const result = await convertInTurn(source, options, signal, group, (waitedMs) => {
+      const onStart = (waitedMs: number): void => {
         queuedMs = waitedMs;
         startedAt = performance.now();
-      });
+      };
+      const onGrow = (bytes: number): void => {
+        inputBytes += bytes;
+      };
+      const result = await convertInTurn(source, options, signal, group, onStart, onGrow);
       return { ...result, convertedMs: finish() };
     } catch (error) {
       finish(error);
       throw error;
     } finally {
-      await discardSource(source, receivedBytes);
+      await discardSource(source, inputBytes);
     }
   };
-}
-
-/** @throws {ServiceError} if the header takes too long to read */
-async function repairAndInspect({ folder, type, label }: ConversionInput): Promise<ImageInfo> {
-  const path = join(folder, INPUT_FILE);
-  return inspect(path, await repairInput(path, type)).catch((error) => {
-    throw error instanceof HeaderTooComplexError
-      ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
-      : error;
-  });
 }
 
 /** Removes an input and releases its disk space. Files that cannot be removed are removed with the request. */

@@ -141,7 +141,6 @@ export async function createConversionEngine(
       pool,
       run: reportFailures(workers?.run ?? run, log, events),
       srgbProfile: `${ASSETS}/srgb.icc`,
-      namedProfiles: { 'display-p3': `${ASSETS}/display-p3.icc`, rec2020: `${ASSETS}/rec2020.icc` },
       limits: {
         maxPixels: config.MAX_PIXELS,
         maxTotalPixels: config.MAX_TOTAL_PIXELS,
@@ -149,6 +148,7 @@ export async function createConversionEngine(
       },
       timeoutMs: config.CONVERT_TIMEOUT_MS,
       maxFileBytes: maxToolFileBytes(config),
+      maxInputBytes: config.MAX_FILE_BYTES,
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       ...(events && { onFinished: events.conversion }),
     });

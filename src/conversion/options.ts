@@ -1,6 +1,7 @@
 /** @module Checks and descriptions of the conversion options. Messages and the API reference are generated from them. */
 import { z } from 'zod';
 import { hasBytesLimit, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
+import { colourByName } from './input/svg/css.ts';
 import { type ConvertOptions, FITS, POSITIONS, type Position } from './plan/types.ts';
 import { MIN_QUALITY } from './search-quality.ts';
 
@@ -55,21 +56,32 @@ const position = z
   .transform((word) => (Object.hasOwn(POSITION_ALIASES, word) ? POSITION_ALIASES[word] : word))
   .pipe(z.enum(POSITIONS, `one of ${[...POSITIONS, ...Object.keys(POSITION_ALIASES)].join(', ')}`));
 
+const COLOUR = 'a colour as #rgb, #rrggbb or a name of CSS';
+
 /** Colour as in CSS, with three or six hex digits. The `#` is optional, because it starts a comment in shells. */
-const colour = z
+const hexColour = z
   .string()
-  .regex(/^#?(?:[\dA-Fa-f]{3}|[\dA-Fa-f]{6})$/, 'a colour as #rgb or #rrggbb')
+  .regex(/^#?(?:[\dA-Fa-f]{3}|[\dA-Fa-f]{6})$/, COLOUR)
   .overwrite((text) => {
     const digits = text.replace('#', '').toLowerCase();
     return `#${digits.length === 3 ? digits.replace(/./g, '$&$&') : digits}`;
   });
+
+/** A name that CSS knows, such as `rebeccapurple`. */
+const namedColour = z
+  .string()
+  .regex(/^[A-Za-z]{3,20}$/, COLOUR)
+  .refine((name) => colourByName(name) !== undefined, COLOUR)
+  .overwrite((name) => colourByName(name) ?? name);
+
+const colour = z.union([hexColour, namedColour], COLOUR);
 
 /** Maximum of `max_bytes`: more than any result can have. */
 const MAX_BYTES = 2 ** 31;
 
 /** Options that make no sense together: the field, its value and what was expected. */
 export interface Conflict {
-  readonly field: 'fit' | 'max_bytes';
+  readonly field: 'fit' | 'lossless' | 'max_bytes';
   readonly value: string;
   readonly expected: string;
 }
@@ -81,7 +93,7 @@ export interface Conflict {
  * @returns undefined if the options are compatible
  */
 export function conflictIn(
-  { fit, width, height, maxBytes, format }: ConvertOptions,
+  { fit, width, height, maxBytes, lossless, format }: ConvertOptions,
   outputs: readonly OutputType[],
 ): Conflict | undefined {
   if (fit && fit !== 'inside' && !(width && height))
@@ -90,6 +102,8 @@ export function conflictIn(
     const expected = `one of ${outputs.filter(hasBytesLimit).join(', ')} as the format, not ${format}`;
     return { field: 'max_bytes', value: String(maxBytes), expected };
   }
+  if (lossless && maxBytes !== undefined)
+    return { field: 'lossless', value: 'true', expected: 'false together with max_bytes' };
   return undefined;
 }
 
@@ -140,6 +154,11 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     .describe(
       'Whether an image can be enlarged. An SVG is always rendered at the requested size. Also `1/0`, `yes/no`, `on/off`.',
     ),
+  lossless: trueOrFalse
+    .default(false)
+    .describe(
+      'Whether a WebP has exactly the pixels of the picture, whatever `quality` says. Other formats ignore it. Excludes `max_bytes`. Also `1/0`, `yes/no`, `on/off`.',
+    ),
   max_bytes: integer(1, MAX_BYTES)
     .optional()
     .meta({
@@ -161,7 +180,7 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     .describe(`Pages of a TIFF to convert to a ${pagedFormats(outputs)}. Default: all.`),
   background: colour.optional().meta({
     description:
-      'Colour that replaces transparency if the format has none, and colour of the borders of `fit=contain`, as `#rgb` or `#rrggbb`. Default: white, and transparent for borders if the format has transparency.',
-    examples: ['#ffffff', '#08f'],
+      'Colour that replaces transparency if the format has none, and colour of the borders of `fit=contain`, as `#rgb`, `#rrggbb` or a name of CSS. Default: white, and transparent for borders if the format has transparency.',
+    examples: ['#ffffff', '#08f', 'rebeccapurple'],
   }),
 });

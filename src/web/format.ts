@@ -42,5 +42,7 @@ export const NOTES: Readonly<Record<Note, string>> = {
   'colour-converted-to-srgb': 'The colours were converted to sRGB.',
   'truncated-input': 'The file is truncated or damaged. Only part of it could be read.',
   'quality-lowered': 'The quality was lowered, so that the file is small enough.',
+  'partial-alpha-lost': 'GIF has no partial transparency: those pixels are opaque or transparent.',
+  'svg-features-ignored': 'The SVG uses features that were not drawn, such as HTML or certain CSS.',
   'metadata-partly-kept': 'Some of the metadata could not be kept.',
 };

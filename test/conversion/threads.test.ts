@@ -71,10 +71,10 @@ describe('threads of a conversion', () => {
         return run(command);
       },
       srgbProfile: `${ASSETS}/srgb.icc`,
-      namedProfiles: { 'display-p3': `${ASSETS}/display-p3.icc`, rec2020: `${ASSETS}/rec2020.icc` },
       limits: { maxPixels: 5e7, maxTotalPixels: 5e7, maxFrames: 10 },
       timeoutMs: 60_000,
       maxFileBytes: 2 ** 28,
+      maxInputBytes: 10_000_000,
       maxThreads,
     });
   }

@@ -10,6 +10,8 @@ const run = promisify(execFile);
 /** Properties of a PDF. */
 export interface PdfFacts {
   readonly pages: number;
+  /** Title as viewers show it. */
+  readonly title: string | undefined;
   /** Width and height of each page in points. */
   readonly points: readonly (readonly number[])[];
   /** Compression of each embedded image, as poppler names it: `jpeg`, `ccitt`, or `image` for lossless. */
@@ -36,12 +38,23 @@ export async function pdfFacts(file: Uint8Array): Promise<PdfFacts> {
   );
   return {
     pages: Number(/^Pages:\s+(\d+)/m.exec(info ?? '')?.[1]),
+    title: /^Title: +(.*)$/m.exec(info ?? '')?.[1],
     points: [...(info ?? '').matchAll(/^Page\s+\d+ size:\s+([\d.]+) x ([\d.]+) pts/gm)].map(
       ([, width, height]) => [Number(width), Number(height)],
     ),
     images: rows(images).map((row) => row[8] ?? ''),
     fonts: rows(fonts).map((row) => ({ name: row[0] ?? '', embedded: row.at(-5) === 'yes' })),
   };
+}
+
+/** Returns the width and height in pixels of each embedded image. */
+export async function imageSizes(file: Uint8Array): Promise<number[][]> {
+  const path = join(await makeTempDir('pdf'), 'file.pdf');
+  await writeFile(path, file);
+  return rows((await run('pdfimages', ['-list', path])).stdout).map((row) => [
+    Number(row[3]),
+    Number(row[4]),
+  ]);
 }
 
 /** Splits the lines below the two header lines into columns. */

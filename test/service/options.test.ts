@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { type ClientResponse, convert, edgeCase, fixture, sendForm } from '../helpers/client.ts';
-import { decode, pixelAt } from '../helpers/pixels.ts';
+import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
 
@@ -37,6 +37,7 @@ describe('frames, pages, background and notes', () => {
     ['#0080ff', [0, 128, 255]],
     ['#0F8', [0, 255, 136]],
     ['c0ffee', [192, 255, 238]],
+    ['RebeccaPurple', [102, 51, 153]],
     ['', [255, 255, 255]],
   ] as const) {
     it(`background="${background}" fills transparent areas in formats without alpha`, async () => {
@@ -54,6 +55,33 @@ describe('frames, pages, background and notes', () => {
       }
     });
   }
+
+  for (const name of ['mauve-ish', 'nocolour', 'transparent', 'currentcolor', 'canvas', 'inherit']) {
+    it(`background=${name} is rejected with 400, because it is no colour`, async () => {
+      const { status, message } = await convert(service.base, await fixture('window.png'), {
+        background: name,
+      });
+      expect(status).to.equal(400);
+      expect(message).to.include('expected a colour as #rgb, #rrggbb or a name of CSS');
+    });
+  }
+
+  for (const file of ['scene.jpg', 'window.png', 'moving.gif']) {
+    it(`lossless=true keeps every visible pixel of ${file} in a WebP, whatever the quality is`, async () => {
+      const source = await fixture(file);
+      const { body } = await converted(source, { format: 'webp', lossless: 'true', quality: '10' });
+      expect(difference(await decode(body), await decode(source)).max).to.equal(0);
+    });
+  }
+
+  it('lossless=true together with max_bytes is rejected with 400', async () => {
+    const fields = { lossless: 'true', max_bytes: '5000' };
+    const { status, message } = await convert(service.base, await fixture('scene.jpg'), fields);
+    expect([status, message]).to.deep.equal([
+      400,
+      'Invalid lossless "true": expected false together with max_bytes.',
+    ]);
+  });
 
   it('background changes nothing in formats with alpha', async () => {
     for (const format of ['webp', 'png', 'gif'] as const) {
@@ -74,10 +102,10 @@ describe('frames, pages, background and notes', () => {
   for (const [field, value, expected] of [
     ['frames', 'second', 'all or first'],
     ['pages', '1', 'all or first'],
-    ['background', 'white', 'a colour as #rgb or #rrggbb'],
-    ['background', '#12345', 'a colour as #rgb or #rrggbb'],
-    ['background', '#12345678', 'a colour as #rgb or #rrggbb'],
-    ['background', '#ff00ff;', 'a colour as #rgb or #rrggbb'],
+    ['background', 'whitish', 'a colour as #rgb, #rrggbb or a name of CSS'],
+    ['background', '#12345', 'a colour as #rgb, #rrggbb or a name of CSS'],
+    ['background', '#12345678', 'a colour as #rgb, #rrggbb or a name of CSS'],
+    ['background', '#ff00ff;', 'a colour as #rgb, #rrggbb or a name of CSS'],
     ['fit', 'crop', 'one of inside, cover, contain, fill'],
     ['fit', 'cover', 'both width and height with it'],
     ['fit', 'contain', 'both width and height with it'],

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame, scene } from '../../scripts/fixtures/scene.ts';
 import { convert, edgeCase, fixture } from '../helpers/client.ts';
-import { pdfFacts } from '../helpers/pdf.ts';
+import { imageSizes, pdfFacts } from '../helpers/pdf.ts';
 import { decode, difference, drawPdf, onGrey } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -20,7 +20,7 @@ describe('conversion to PDF', () => {
 
   it('keeps an SVG as vector, at 72 points per inch', async () => {
     const { facts } = await made(await fixture('scene.svg'));
-    expect(facts).to.deep.equal({ images: [], pages: 1, points: [[120, 80]], fonts: [] });
+    expect(facts).to.deep.equal({ images: [], pages: 1, title: undefined, points: [[120, 80]], fonts: [] });
   });
 
   it('embeds the fonts of an SVG', async () => {
@@ -48,6 +48,43 @@ describe('conversion to PDF', () => {
     expect(facts).to.deep.include({ images: ['jpeg'], pages: 1, points: [[120, 80]] });
     const better = await made(photo, { quality: '98' });
     expect(better.body.length).to.be.above(body.length);
+  });
+
+  it('has a title that viewers can show', async () => {
+    const { facts, body } = await made(await fixture('scene.jpg'));
+    expect(facts.title).to.equal('image');
+    expect(body.includes('/Title <FEFF0069006D006100670065>'), 'the title has a byte order mark').to.equal(
+      true,
+    );
+  });
+
+  describe('of an image with a side above 14400 pixels', () => {
+    /** Rounding of a page size by the tools, in points. */
+    const close = (points: readonly (readonly number[])[], width: number, height: number) => {
+      expect(points[0]?.[0]).to.be.closeTo(width, 2);
+      expect(points[0]?.[1]).to.be.closeTo(height, 2);
+    };
+
+    it('scales the page of a photo, and keeps its pixels', async () => {
+      const wide = await sharp({ create: { width: 16_000, height: 40, channels: 3, background: 'teal' } })
+        .jpeg()
+        .toBuffer();
+      const { facts, body } = await made(wide);
+      close(facts.points, 14_400, 36);
+      expect(await imageSizes(body)).to.deep.equal([[16_000, 40]]);
+    });
+
+    for (const [fields, width, height] of [
+      [{ width: '1000' }, 2.88, 14_400],
+      [{ width: '100', height: '16000', fit: 'fill' }, 90, 14_400],
+      [{ width: '16000', height: '160', fit: 'contain' }, 14_400, 144],
+    ] as const) {
+      it(`scales the page of an SVG with ${JSON.stringify(fields)}`, async () => {
+        const svg =
+          '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="5000"><rect width="1" height="1"/></svg>';
+        close((await made(Buffer.from(svg), fields)).facts.points, width, height);
+      });
+    }
   });
 
   for (const [what, file, image] of [

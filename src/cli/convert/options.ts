@@ -17,6 +17,7 @@ export interface Flags {
   readonly fit?: string;
   readonly position?: string;
   readonly enlarge?: boolean;
+  readonly lossless?: boolean;
   readonly maxBytes?: string;
   readonly frames?: string;
   readonly pages?: string;
@@ -45,7 +46,13 @@ export interface CliOptions {
 
 /** Options of the API, except those that are flags on the command line, which have no value to validate. */
 const schemaFor = (outputs: readonly OutputType[]) => {
-  const { strip_metadata: _, enlarge: __, max_bytes: maxBytes, ...fields } = optionFields(outputs);
+  const {
+    strip_metadata: _,
+    enlarge: __,
+    lossless: ___,
+    max_bytes: maxBytes,
+    ...fields
+  } = optionFields(outputs);
   const format = outputFormat(outputs).optional();
   return z.object({ ...fields, maxBytes, format, jobs: integer(1, 1024).optional() });
 };
@@ -60,8 +67,8 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliO
   const result = schemaFor(outputs).safeParse(flags);
   if (result.success) {
     const { format, jobs, ...options } = result.data;
-    const { enlarge = false, keepMetadata = false } = flags;
-    return { format, jobs, options: { ...options, enlarge, stripMetadata: !keepMetadata } };
+    const { enlarge = false, lossless = false, keepMetadata = false } = flags;
+    return { format, jobs, options: { ...options, enlarge, lossless, stripMetadata: !keepMetadata } };
   }
   const lines = result.error.issues.map(({ path, message }) => {
     const name = String(path[0]) as keyof Flags;

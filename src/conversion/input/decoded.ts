@@ -37,7 +37,7 @@ export async function readDecoded(
   return {
     ...rest,
     ...(width !== undefined && height !== undefined && { width, height }),
-    ...(profile && (profile !== 'none' || !image.namedSpace) && { profile }),
+    ...(profile && (profile !== 'none' || !image.declaredColour) && { profile }),
     ...(deep && { deep }),
     ...(flat && { flat }),
     ...(image.type !== 'jxl' && image.hasIgnoredFrames && { hasIgnoredFrames: true }),

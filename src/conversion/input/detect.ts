@@ -1,5 +1,6 @@
 /** @module Detects the type of a file from its first bytes, never from its name or its declared type. */
 
+import { constants, gunzipSync } from 'node:zlib';
 import { fileTypeFromBuffer } from 'file-type';
 import type { InputType } from '../../formats.ts';
 
@@ -49,11 +50,26 @@ export async function detectType(head: Uint8Array, complete: boolean): Promise<D
   if (found !== undefined && Object.hasOwn(TYPES_BY_EXTENSION, found))
     return TYPES_BY_EXTENSION[found] as InputType;
   if (isZip(head)) return 'zip';
+  if (found === 'gz') return detectSvg(unpackHead(head), true) === 'svg' ? 'svg' : 'archive';
   if (found !== undefined && ARCHIVES.includes(found)) return 'archive';
   if (found !== undefined && found !== 'xml') return 'unknown';
   // The library reads the first directory to recognise cameras' formats; in these files it is beyond `head`.
   if (found === undefined && isTiff(head)) return 'tiff';
   return detectSvg(head, complete);
+}
+
+/** Bytes of a gzip file to unpack: at most a mebibyte comes of them. */
+const GZIP_HEAD_BYTES = 1024;
+
+/** Unpacks the start of a gzip file, as an SVG may be compressed. Returns nothing for a damaged file. */
+function unpackHead(head: Uint8Array): Uint8Array {
+  try {
+    return gunzipSync(head.subarray(0, GZIP_HEAD_BYTES), {
+      finishFlush: constants.Z_SYNC_FLUSH,
+    });
+  } catch {
+    return new Uint8Array();
+  }
 }
 
 /** Checks for a general HEIF brand (`mif1`) with `avif` among the compatible brands. */

@@ -1,32 +1,42 @@
 /** @module Repairs received files that ImageMagick or libheif would reject or misread. */
 
-import { open, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { open } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
 import { findLayerCount, MAX_LAYERS } from '../inspect/psd.ts';
 import { WindowReader } from '../inspect/window-reader.ts';
-import { PROFILE_FILE } from '../plan/types.ts';
 import { keepBestImage } from './ico.ts';
 import { nameTransparency } from './jp2-alpha.ts';
+import { rewriteSvg } from './svg/rewrite.ts';
+import { type RepairContext, unpackSvg } from './svg/unpack.ts';
 
-const REPAIRS: Partial<Record<InputType, (path: string) => Promise<InputType>>> = {
+type Repair = (path: string, context: RepairContext) => Promise<InputType>;
+
+const REPAIRS: Partial<Record<InputType, Repair>> = {
   ico: keepBestImage,
   bmp: clearBmpFileSize,
   avif: (path) => rebrandSequence(path, 'avif'),
-  webp: extractWebpProfile,
   heic: (path) => rebrandSequence(path, 'heic'),
   cur: keepBestImage,
   jp2: nameTransparency,
   psd: hideLayers,
+  svg: repairSvg,
 };
 
 /**
  * Repairs a received file in place.
  *
  * @returns the type of the repaired file
+ * @throws ServiceError FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL when there is no room for it
  */
-export async function repairInput(path: string, type: InputType): Promise<InputType> {
-  return (await REPAIRS[type]?.(path)) ?? type;
+export async function repairInput(path: string, type: InputType, context: RepairContext): Promise<InputType> {
+  return (await REPAIRS[type]?.(path, context)) ?? type;
+}
+
+/** Unpacks a compressed SVG, and rewrites what librsvg would draw wrongly. */
+async function repairSvg(path: string, context: RepairContext): Promise<InputType> {
+  await unpackSvg(path, context);
+  await rewriteSvg(path);
+  return 'svg';
 }
 
 /** Offset of the four-byte file size in a BMP (BITMAPFILEHEADER). */
@@ -70,25 +80,6 @@ async function hideLayers(path: string): Promise<InputType> {
     await overwrite(path, offset, one);
   }
   return 'psd';
-}
-
-/** Maximum size of a profile to extract: the largest for printers have about 2 MiB. */
-const MAX_PROFILE_BYTES = 4 * 1024 ** 2;
-
-/** Extracts the profile of an animated WebP to a file, because ImageMagick ignores it (RFC 9649, section 2.7). */
-async function extractWebpProfile(path: string): Promise<InputType> {
-  const file = await open(path);
-  try {
-    // A profile is the first chunk after VP8X.
-    const { buffer: head } = await file.read(Buffer.alloc(38), 0, 38, 0);
-    const length = head.readUInt32LE(34);
-    if (head.toString('latin1', 30, 34) !== 'ICCP' || length > MAX_PROFILE_BYTES) return 'webp';
-    const { buffer: profile } = await file.read(Buffer.alloc(length), 0, length, 38);
-    await writeFile(join(dirname(path), PROFILE_FILE), profile);
-    return 'webp';
-  } finally {
-    await file.close();
-  }
 }
 
 async function overwrite(path: string, at: number, bytes: Buffer): Promise<void> {

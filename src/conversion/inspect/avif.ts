@@ -1,4 +1,5 @@
-import type { ImageInfo, MetadataKind, NamedSpace, Profile } from '../plan/types.ts';
+import { colourOf, declared, isSrgbColour } from '../colour/code-points.ts';
+import type { ImageInfo, MetadataKind } from '../plan/types.ts';
 import { classifyProfile } from './icc.ts';
 import type { WindowReader } from './window-reader.ts';
 
@@ -33,7 +34,8 @@ export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
   return {
     ...largestSize(iprp),
     ...(isDeep(iprp) && { deep: true }),
-    ...coloursIn(iprp),
+    ...colourIn(propertiesOfItem(iprp, primary)),
+    ...(hasPremultipliedAlpha(findBox(boxes, 'iref'), primary) && { premultiplied: true }),
     metadata: items.flatMap(({ type }) => METADATA[type] ?? []),
     ...(at >= 0 && { images: { count: shown.length, primary: at + 1 } }),
     ...(framesIn(top) > 1 && { hasIgnoredFrames: true }),
@@ -118,30 +120,62 @@ function propertiesIn(iprp: Buffer | undefined): Box[] {
   return parseBoxes((iprp && findBox(parseBoxes(iprp), 'ipco')) ?? Buffer.alloc(0));
 }
 
-/**
- * Classifies the embedded ICC profile, or else the colours given by code points (`nclx`). A profile takes precedence
- * (ISO/IEC 14496-12, section 12.1.5).
- */
-function coloursIn(iprp: Buffer | undefined): { profile: Profile; namedSpace?: NamedSpace } {
-  const colours = propertiesIn(iprp)
-    .filter(({ name }) => name === 'colr')
-    .map(({ body }) => ({ kind: body.toString('latin1', 0, 4), body: body.subarray(4) }));
-  const profiles = colours
-    .filter(({ kind }) => kind === 'prof' || kind === 'rICC')
-    .map(({ body }) => classifyProfile(body));
-  if (profiles.length > 0) return { profile: profiles.find((kind) => kind === 'other') ?? 'srgb' };
-  const [named] = colours.filter(({ kind }) => kind === 'nclx').map(({ body }) => spaceNamed(body));
-  return named ? { profile: 'other', namedSpace: named } : { profile: 'none' };
+/** Finds the properties of an item, or all properties if no association of the item is found (section 8.11.14). */
+function propertiesOfItem(iprp: Buffer | undefined, id: number | undefined): Box[] {
+  const properties = propertiesIn(iprp);
+  const ipma = iprp && findBox(parseBoxes(iprp), 'ipma');
+  const indexes = ipma && id !== undefined ? associationsOf(ipma, id) : [];
+  return indexes.length > 0 ? indexes.flatMap((index) => properties[index - 1] ?? []) : properties;
 }
 
-/** Colour spaces by their primaries (ITU-T H.273). Others are read as sRGB: they are sRGB's, or rare. */
-const PRIMARIES: Readonly<Record<number, NamedSpace>> = { 9: 'rec2020', 12: 'display-p3' };
-/** Transfer characteristics of PQ and HLG. No profile with the curve of sRGB describes them. */
-const HIGH_DYNAMIC_RANGE: readonly (number | undefined)[] = [16, 18];
+/** Reads the indexes of the properties of an item, counted from 1. */
+function associationsOf(ipma: Buffer, id: number): number[] {
+  const idLength = ipma[0] === 0 ? 2 : 4;
+  const indexLength = ((ipma[3] ?? 0) & 1) === 1 ? 2 : 1;
+  const mask = indexLength === 2 ? 0x7fff : 0x7f; // the highest bit marks essential properties
+  for (let at = 8; at + idLength < ipma.length; ) {
+    const count = readNumber(ipma, at + idLength, 1) ?? 0;
+    const start = at + idLength + 1;
+    if (readNumber(ipma, at, idLength) === id) {
+      const indexes = Array.from({ length: count }, (_, n) =>
+        readNumber(ipma, start + n * indexLength, indexLength),
+      );
+      return indexes.map((index = 0) => index & mask);
+    }
+    at = start + count * indexLength;
+  }
+  return [];
+}
 
-function spaceNamed(nclx: Buffer): NamedSpace | undefined {
-  if (HIGH_DYNAMIC_RANGE.includes(readNumber(nclx, 2, 2))) return undefined;
-  return PRIMARIES[readNumber(nclx, 0, 2) ?? 0];
+/** Reads the colour space: of an ICC profile, or else of code points (`nclx`). */
+function colourIn(properties: readonly Box[]): Pick<ImageInfo, 'profile' | 'declaredColour'> {
+  const colours = properties.filter(({ name }) => name === 'colr').map(({ body }) => body);
+  const typeOf = (body: Buffer): string => body.toString('latin1', 0, 4);
+  const profile = colours.find((body) => ['prof', 'rICC'].includes(typeOf(body)));
+  if (profile) return { profile: classifyProfile(profile.subarray(4)) };
+  const points = colours.find((body) => typeOf(body) === 'nclx' && body.length >= 8);
+  const colour =
+    points &&
+    colourOf({
+      primaries: points.readUInt16BE(4),
+      transfer: points.readUInt16BE(6),
+      peak: peakIn(properties),
+    });
+  return colour && !isSrgbColour(colour) ? declared(colour) : { profile: 'none' };
+}
+
+/** Reads the largest luminance in cd/m²: of the content (`clli`), or else of the display it was made on (`mdcv`). */
+function peakIn(properties: readonly Box[]): number | undefined {
+  const content = readNumber(properties.find(({ name }) => name === 'clli')?.body, 0, 2);
+  const display = readNumber(properties.find(({ name }) => name === 'mdcv')?.body, 16, 4);
+  return content || (display && display / 10_000) || undefined;
+}
+
+/** Checks whether the colours of an item are multiplied by its alpha (`prem`; ISO/IEC 23008-12, 6.10.1.2). */
+function hasPremultipliedAlpha(iref: Buffer | undefined, id: number | undefined): boolean {
+  if (!iref || id === undefined) return false;
+  const references = parseBoxes(iref.subarray(4)).filter(({ name }) => name === 'prem');
+  return references.some(({ body }) => readNumber(body, 0, iref[0] === 0 ? 2 : 4) === id);
 }
 
 /** Counts the frames of the first track of an image sequence (ISO/IEC 14496-12, section 8.7.3). */

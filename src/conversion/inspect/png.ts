@@ -1,6 +1,7 @@
 import type { ImageInfo, MetadataKind } from '../plan/types.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
 import { readOrientation, skipExifMarker } from './ifd.ts';
+import { LENGTHS, type PngColourChunks, parseColourChunk, pngColour } from './png-colour.ts';
 import type { WindowReader } from './window-reader.ts';
 
 /** Maximum number of chunks to read; later chunks are ignored. */
@@ -27,6 +28,7 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
     profile: 'none',
     metadata: [],
   };
+  let colour: PngColourChunks = {};
   const seen = new Set<string>();
   let offset = 8;
   for (let chunk = 0; chunk < MAX_CHUNKS; chunk += 1) {
@@ -36,11 +38,21 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
     const name = head.toString('latin1', 4, 8);
     const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
     if (UNIQUE_CHUNKS.includes(name)) seen.add(name);
+    const colourBytes = LENGTHS[name];
+    if (colourBytes !== undefined)
+      colour = {
+        ...parseColourChunk(name, await bytes.read(offset + 8, Math.min(length, colourBytes))),
+        ...colour,
+      };
     const metadata = [...new Set([...(info.metadata ?? []), ...(parsed?.metadata ?? [])])];
     info = { ...info, ...parsed, metadata };
     offset += 12 + length;
   }
-  return { ...info, flat: offset * 8 < MAX_FLAT_BITS_PER_PIXEL * (info.width ?? 0) * (info.height ?? 0) };
+  return {
+    ...info,
+    ...pngColour(colour, info.profile ?? 'none'),
+    flat: offset * 8 < MAX_FLAT_BITS_PER_PIXEL * (info.width ?? 0) * (info.height ?? 0),
+  };
 }
 
 function paletteKindOf(depth: number, colourType: number): Pick<PartialInfo, 'paletteKind'> {

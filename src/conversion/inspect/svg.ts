@@ -1,4 +1,5 @@
 import { skipXmlPreamble } from '../input/detect.ts';
+import { COLOUR_FUNCTIONS } from '../input/svg/css.ts';
 import type { ImageInfo, Size } from '../plan/types.ts';
 import type { WindowReader } from './window-reader.ts';
 
@@ -22,6 +23,20 @@ const FONT_SIZE = 12;
 /** In UTF-16 they are not found, as little as one that stands further behind: then the size may be wrong. */
 const STYLE_SHEETS = ['<style', ':style', '<?xml-stylesheet'];
 
+/**
+ * What browsers draw and librsvg ignores. Before this is read, as much as possible of `var()`, colours and origins is
+ * resolved.
+ */
+const UNSUPPORTED_FEATURES = [
+  ...['<foreignObject', ':foreignObject', '<textPath', ':textPath', '@import', 'calc(', 'transform-origin'],
+  ...['circle(', 'ellipse(', 'polygon(', 'inset(', 'path('].flatMap((shape) =>
+    [':', ': ', '="'].map((before) => `clip-path${before}${shape}`),
+  ),
+  ...['var', ...COLOUR_FUNCTIONS].map((name) => `${name}(`),
+];
+/** Length of the longest of them, by which windows overlap. */
+const OVERLAP = 32;
+
 /** In pixels, not a number when only the tool can tell; 'auto' takes the size from elsewhere. */
 type Length = number | 'auto';
 
@@ -36,8 +51,18 @@ export async function readSvg(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
     profile: 'none',
     metadata: [],
     ...sizeOf(root),
+    ...((await hasAny(bytes, UNSUPPORTED_FEATURES)) && { hasUnsupportedFeatures: true }),
     ...(STYLE_SHEETS.some((start) => head.includes(start)) && { styled: true }),
   };
+}
+
+/** Searches the whole file for any of these texts. */
+async function hasAny(bytes: WindowReader, texts: readonly string[]): Promise<boolean> {
+  for (let offset = 0; ; offset += ROOT_BYTES - OVERLAP) {
+    const part = await bytes.read(offset, ROOT_BYTES);
+    if (texts.some((text) => part.includes(text))) return true;
+    if (part.length < ROOT_BYTES) return false;
+  }
 }
 
 /** A side in percent counts as one that is not given, since there is nothing that it could be a part of. */

@@ -9,6 +9,8 @@ import { trustedMessagesIn } from './tool-messages.ts';
 
 /** What a plan has ImageMagick print of a picture with transparency. */
 const TRANSPARENT = /^opaque: false/im;
+/** What a plan has ImageMagick print of a picture with half transparency: more than nothing. */
+const HALF_TRANSPARENT = /^half transparent: (?!0(?:\.0*)?$)\d/im;
 /** ImageMagick's warnings of a JPEG that ends early. */
 const TRUNCATED =
   /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman).*) .* @ warning\/jpeg\.c\//;
@@ -33,6 +35,7 @@ export function notesIn(
   return [
     ...done,
     ...(TRANSPARENT.test(stdout) ? (['alpha-flattened'] as const) : []),
+    ...(HALF_TRANSPARENT.test(stdout) ? (['partial-alpha-lost'] as const) : []),
     ...(isTruncated ? (['truncated-input'] as const) : []),
     ...(kept ? [] : (['metadata-partly-kept'] as const)),
     ...(lowered ? (['quality-lowered'] as const) : []),

@@ -1,6 +1,6 @@
 import { OUTPUTS } from '../../formats.ts';
 import { isPassthrough, selectedPages } from './selection.ts';
-import { type Page, type PlanContext, PROFILE_FILE } from './types.ts';
+import type { Page, PlanContext } from './types.ts';
 
 /** What becomes of colours: without its profile a picture must be sRGB, or it looks different. Pure. */
 
@@ -43,14 +43,14 @@ function pagesDiffer(job: PlanContext): boolean {
 
 function toSrgb(job: PlanContext): string[] {
   const { image, tools } = job;
-  const { cmyk, lab, profile, externalProfile, namedSpace } = image;
+  const { cmyk, lab, profile, profileFile, declaredColour } = image;
   if (isPassthrough(job)) return [];
-  const named = namedSpace ? ['-profile', `ICC:${tools.namedProfiles[namedSpace]}`] : [];
-  if (!wantsSrgb(job)) return named;
+  const declared = declaredColour ? ['+profile', 'icc'] : []; // the numbers count for more than an embedded profile
+  const assigned = profileFile ? [...declared, '-profile', `ICC:${profileFile}`] : [];
+  if (!wantsSrgb(job)) return declaredColour ? assigned : [];
   const convert = [
     ...['-intent', 'relative', '-black-point-compensation'],
-    ...named,
-    ...(externalProfile ? ['-profile', `ICC:${PROFILE_FILE}`] : []),
+    ...assigned,
     ...['-profile', tools.srgbProfile],
   ];
   // What has no use for its profile is turned in the one way that needs none.
@@ -63,10 +63,14 @@ function toSrgb(job: PlanContext): string[] {
   ];
 }
 
-/** A picture that keeps its metadata keeps profile and pixels, wherever the format can hold them and the tools see them. */
+/**
+ * A picture that keeps its metadata keeps profile and pixels, wherever the format can hold them and the tools see them. The
+ * profile of high dynamic range is no colour space, but its mapping to a standard screen.
+ */
 function wantsSrgb({ image, options }: PlanContext): boolean {
-  const { cmyk, lab, externalProfile } = image;
+  const { cmyk, lab, externalProfile, declaredColour } = image;
   const format = OUTPUTS[options.format];
-  const holds = format.profile && !lab && !externalProfile && (!cmyk || format.cmyk);
+  const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;
+  const holds = format.profile && !lab && !externalProfile && !isHdr && (!cmyk || format.cmyk);
   return options.stripMetadata || !holds;
 }

@@ -148,9 +148,14 @@ function composeFrames(frames: readonly FrameDisposal[]): string[] {
   return [...copies, '-delete', `0-${frames.length - 1}`, '-coalesce', ...drop];
 }
 
+/** Activated again, since the division turns the alpha off. */
+const DIVIDE_BY_ALPHA = ['-alpha', 'disassociate', '-alpha', 'activate'];
+
 /** PNG's gamma chunk would shift the colours; the fourth byte of a BMP may be no transparency. */
 export function repairColours({ image, rasterized }: PlanContext): string[] {
-  if (image.type === 'png' || rasterized) return ['-set', 'colorspace', 'sRGB'];
+  const gamma = image.type === 'png' || rasterized ? ['-set', 'colorspace', 'sRGB'] : [];
+  if (image.premultiplied) return [...gamma, ...DIVIDE_BY_ALPHA];
+  if (gamma.length > 0) return gamma;
   if (image.oneBitAlpha) return ['-channel', 'A', '-threshold', '0', '+channel']; // 6 and 7 take the bit for a half
   return image.opaque ? ['-alpha', 'off'] : [];
 }

@@ -44,7 +44,9 @@ export function bytesOnDisk(job: PlanContext, { steps }: Plan, inputBytes: numbe
   const pngs = steps.length - 1 + (decodingOf(image, tools) ? 1 : 0);
   const pixels = resultPixels(job);
   const between = pngs * Math.max(decoded, pixels) * MAX_BYTES_PER_PIXEL.png * deep;
-  const perPixel = MAX_BYTES_PER_PIXEL[options.format] * (DEEP_OUTPUTS.includes(options.format) ? deep : 1);
+  const perPixel =
+    MAX_BYTES_PER_PIXEL[options.format === 'webp' && options.lossless ? 'png' : options.format] *
+    (DEEP_OUTPUTS.includes(options.format) ? deep : 1);
   const result = pixels * perPixel + (options.format === 'ico' ? ICON_BYTES : 0);
   // The best result so far stays while the next one is made. Separate encoders read the PNG again.
   const kept = ENCODERS_AFTER[options.format] ? 0 : pixels * KEPT_BYTES_PER_PIXEL;

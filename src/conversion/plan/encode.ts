@@ -1,4 +1,5 @@
 import type { OutputType } from '../../formats.ts';
+import { pageScale } from './pdf-page.ts';
 import { AVIF_LEVELS, JXL_DISTANCES, valueAt } from './quality.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './selection.ts';
 import { fittings } from './size.ts';
@@ -6,11 +7,15 @@ import type { PlanContext, ToolContext, ToolName } from './types.ts';
 
 /** How each format is written: where quality, bytes and time are in balance. Pure. */
 
+/** Effort of lossless WebP, 0 to 100; the default of libwebp. */
+export const LOSSLESS_EFFORT = 75;
+
 /** How each format is written. `quality` acts where it means a picture quality. */
 export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonly string[]>> = {
-  // 7 would take 100 of an animation for lossless, and nothing else does.
-  webp: ({ options, tools: { threads = 1 } }) => [
-    ...['-quality', String(options.quality), '-define', 'webp:method=4', '-define', 'webp:lossless=false'],
+  // 7 would take 100 of an animation for lossless, and nothing else does. Without loss, the quality is an effort.
+  webp: ({ options: { lossless = false, quality }, tools: { threads = 1 } }) => [
+    ...['-quality', String(lossless ? LOSSLESS_EFFORT : quality)],
+    ...['-define', 'webp:method=4', '-define', `webp:lossless=${lossless}`],
     ...(threads > 1 ? ['-define', 'webp:thread-level=1'] : []),
   ],
   // -quality would mean zlib level and filter here: 80 is slow and large.
@@ -26,9 +31,9 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   },
   // Version 6 would put a profile behind a header that has no room for it.
   bmp: () => ['+profile', '*', '-type', 'TrueColor'],
-  // One pixel is one point; without a title the working file's name would be it.
+  // Without a title the working file's name would be it.
   pdf: (job) => [
-    ...['-units', 'PixelsPerInch', '-density', '72', '-compress', pageCompression(job)],
+    ...['-units', 'PixelsPerInch', '-density', pageDensity(job), '-compress', pageCompression(job)],
     ...['-quality', String(job.options.quality), '-define', 'pdf:title=image'],
   ],
   // 8 bits: what browsers show, and half of the time.
@@ -85,6 +90,13 @@ export const ENCODERS_AFTER: Partial<Readonly<Record<OutputType, EncoderAfter>>>
     ],
   },
 };
+
+const POINTS_PER_INCH = 72;
+
+/** Pixels per inch with two decimals, rounded up: one pixel is one point, unless a page would be too large. */
+function pageDensity(job: PlanContext): string {
+  return String(Math.ceil((POINTS_PER_INCH / pageScale(job)) * 100) / 100);
+}
 
 /** Codes made for the one picture take a fifth more time. They save 2% of the bytes of large ones, 5% of small. */
 const MANY_PIXELS = 500_000;

@@ -12,6 +12,7 @@ const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: PlanCo
   },
   { note: 'first-page-only', applies: (job) => selectedPages(job).length < (job.image.pages?.length ?? 0) },
   { note: 'colour-converted-to-srgb', applies: convertsColour },
+  { note: 'svg-features-ignored', applies: ({ image }) => image.hasUnsupportedFeatures === true },
 ];
 
 export function expectedNotes(job: PlanContext): Note[] {

@@ -1,6 +1,6 @@
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { decoderOf, decodingOf } from './decoding.ts';
-import { ENCODERS_AFTER, type EncoderAfter } from './encode.ts';
+import { ENCODERS_AFTER, type EncoderAfter, LOSSLESS_EFFORT } from './encode.ts';
 import { expectedNotes } from './expected-notes.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
 import { drawPixels, drawVector, measure, needsOwnSize } from './rasterize.ts';
@@ -113,8 +113,11 @@ function writeFrames(job: PlanContext): Step {
 
 function assembleWebp({ image, options, output }: PlanContext): Step {
   const { delaysMs = [], loopCount = 0 } = image.animation ?? {};
+  const coding = options.lossless
+    ? ['-lossless', '-q', String(LOSSLESS_EFFORT)]
+    : ['-lossy', '-q', String(options.quality)];
   const frames = delaysMs.flatMap((delay, at) => [
-    ...['-d', String(delay), '-lossy', '-q', String(options.quality), '-m', '4'],
+    ...['-d', String(delay), ...coding, '-m', '4'],
     `frame-${String(at).padStart(5, '0')}.png`,
   ]);
   return { tool: 'img2webp', args: ['-loop', String(loopCount), ...frames, '-o', output] };

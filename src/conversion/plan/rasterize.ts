@@ -1,4 +1,5 @@
 import { cropOffset, padOffset } from './fit.ts';
+import { MAX_PAGE_POINTS, pageScale } from './pdf-page.ts';
 import { drawingBox, drawnSides, fittings } from './size.ts';
 import {
   type ConvertOptions,
@@ -48,16 +49,29 @@ export function drawSmaller(
   return exceeded.length > 0 ? drawing(['-f', 'png', ...exceeded], output) : undefined;
 }
 
-/** Draws to PDF, where no side is rounded. One pixel is one point. */
+/** Draws to PDF, where no side is rounded. One pixel is one point, unless the page would be too large. */
 export function drawVector(job: PlanContext): Step {
   const { options, output } = job;
   const points = ['--dpi-x', '72', '--dpi-y', '72'];
   const paper = options.background ? ['--background-color', options.background] : [];
   const { rendersTo: draws, ...step } = drawing(
-    ['-f', 'pdf', ...points, ...sizeArguments(job, fitInside(options)), ...paper],
+    ['-f', 'pdf', ...points, ...pageArguments(job), ...paper],
     output,
   );
   return step;
+}
+
+function pageArguments(job: PlanContext): string[] {
+  const { options } = job;
+  const scale = pageScale(job);
+  if (scale === 1) return sizeArguments(job, fitInside(options));
+  if (needsOwnSize(options)) return onPage(job, scale);
+  const [{ result } = { result: { width: 0, height: 0 } }] = fittings(job);
+  if (options.fit === 'fill') return sides({ width: result.width * scale, height: result.height * scale });
+  return [
+    '-a',
+    ...sides(result.width > result.height ? { width: MAX_PAGE_POINTS } : { height: MAX_PAGE_POINTS }),
+  ];
 }
 
 /** On its standard input, librsvg has no folder that the drawing could read neighbours from. */
@@ -73,7 +87,7 @@ function sizeArguments(job: PlanContext, inside: string[]): string[] {
 }
 
 /** The size of the drawing, and that of a page which cuts it or is larger. Without a known size, there is no page. */
-function onPage(job: PlanContext): string[] {
+function onPage(job: PlanContext, scale = 1): string[] {
   const { options } = job;
   const [fitting] = fittings(job);
   if (!fitting) return fitInside(options);
@@ -81,9 +95,9 @@ function onPage(job: PlanContext): string[] {
   const cut = cropOffset(fitting, options);
   const { x, y } = options.fit === 'cover' ? { x: 0 - cut.x, y: 0 - cut.y } : padOffset(fitting, options);
   return [
-    ...sides(resized),
-    ...['--page-width', String(result.width), '--page-height', String(result.height)],
-    ...[`--left=${x}`, `--top=${y}`],
+    ...sides({ width: resized.width * scale, height: resized.height * scale }),
+    ...['--page-width', String(result.width * scale), '--page-height', String(result.height * scale)],
+    ...[`--left=${x * scale}`, `--top=${y * scale}`],
   ];
 }
 

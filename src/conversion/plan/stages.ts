@@ -18,6 +18,7 @@ const STAGES: readonly ((job: PlanContext) => readonly string[])[] = [
   coalesceFrames,
   repairColours,
   orient,
+  printHalfTransparent,
   cmykToSrgb,
   resize,
   crop,
@@ -49,6 +50,7 @@ export function frameArguments(job: PlanContext): string[] {
 
 /** Ends in true or false when it is printed. */
 const OPAQUE = 'opaque: %[opaque]\\n';
+const HALF_TRANSPARENT = 'half transparent: %[max]\\n';
 
 /**
  * Threads only for processors that no other conversion uses; 16-bit colour transforms, which are four times as fast on 7.
@@ -72,15 +74,34 @@ function flatten(job: PlanContext): string[] {
 
 /** Of several pictures each is asked by itself, since only the first of a list would be. */
 function printOpaque(job: PlanContext): string[] {
+  return printOfEach(job, ['-print', OPAQUE]);
+}
+
+/**
+ * Prints, where only full transparency can be kept, the largest value of 4a(1 − a): more than 0 if an alpha is neither 0
+ * nor 1. Asked before a resize, which makes edges half transparent. A GIF has none.
+ */
+function printHalfTransparent(job: PlanContext): string[] {
+  const { image, options } = job;
+  if (OUTPUTS[options.format].alpha !== 'binary' || ['gif', 'jpg'].includes(image.type)) return [];
+  const measure = ['-alpha', 'extract', '-function', 'Polynomial', '-4,4,0', '-print', HALF_TRANSPARENT];
+  const count = framesOf(job);
+  return count === 1 ? ['(', '+clone', ...measure, '+delete', ')'] : printOfEach(job, measure);
+}
+
+function framesOf(job: PlanContext): number {
   const frames = keepsAllFrames(job) ? (job.image.animation?.delaysMs.length ?? 1) : 1;
-  const count = Math.max(frames, selectedPages(job).length);
-  if (count === 1) return ['-print', OPAQUE];
+  return Math.max(frames, selectedPages(job).length);
+}
+
+function printOfEach(job: PlanContext, print: readonly string[]): string[] {
+  const count = framesOf(job);
+  if (count === 1) return [...print];
   return Array.from({ length: count }, (_, at) => [
     '(',
     '-clone',
     String(at),
-    '-print',
-    OPAQUE,
+    ...print,
     '+delete',
     ')',
   ]).flat();

@@ -10,6 +10,8 @@ export interface ImageInfo {
   readonly height?: number;
   /** Undefined, as 1, when there is nothing to do. */
   readonly orientation?: Orientation;
+  /** The colours are multiplied by the alpha. */
+  readonly premultiplied?: boolean;
   /** A BMP whose fourth byte is not transparency. */
   readonly opaque?: boolean;
   /** A BMP whose transparency has one bit. */
@@ -21,14 +23,18 @@ export interface ImageInfo {
   /** The pixels are CIELab. */
   readonly lab?: boolean;
   readonly profile?: Profile;
-  /** The colour space is named by number, and no profile is in the file. */
-  readonly namedSpace?: NamedSpace;
-  /** The profile is one that the tools do not see in the file: it is in a file of its own, {@link PROFILE_FILE}. */
+  /** The profile is one that the tools do not see in the file. */
   readonly externalProfile?: boolean;
+  /** The name of the file that has the external profile. */
+  readonly profileFile?: string;
+  /** Colours that the file declares by numbers and that are not sRGB; they count for more than a profile. */
+  readonly declaredColour?: DeclaredColour;
   /** What the one or first frame of a WebP covers, when that is not the whole canvas. */
   readonly firstFrame?: Area;
   /** An SVG with a style sheet, which may set another size than the root element. */
   readonly styled?: boolean;
+  /** An SVG that uses what librsvg ignores, and browsers draw. */
+  readonly hasUnsupportedFeatures?: boolean;
   /** A JPEG with so many bits per pixel that it has sharp edges: text, a screenshot, dense foliage. */
   readonly detailed?: boolean;
   /** A PNG that packs so well that it is no photo: a screenshot, a diagram. */
@@ -65,8 +71,32 @@ export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-picture' | 'psd-mo
 /** An embedded colour profile: none; sRGB, whatever it calls itself; another; or one that turned out to be useless. */
 export type Profile = 'none' | 'srgb' | 'other' | 'useless';
 
-/** Colour spaces that files name instead of embedding a profile. */
-export type NamedSpace = 'display-p3' | 'rec2020';
+/** A colour space declared by numbers instead of a profile. */
+export interface DeclaredColour {
+  readonly primaries: Primaries;
+  readonly transfer: Transfer;
+}
+
+/** CIE 1931 chromaticities x and y. */
+export type Chromaticity = readonly [x: number, y: number];
+
+export interface Primaries {
+  readonly red: Chromaticity;
+  readonly green: Chromaticity;
+  readonly blue: Chromaticity;
+  readonly white: Chromaticity;
+}
+
+/** How a signal from 0 to 1 becomes light: by a curve, or as PQ or HLG (ITU-R BT.2100). */
+export type Transfer =
+  /** Parameters g, a, b, c, d of Y = (aX + b)^g for X ≥ d, and Y = cX below. */
+  { readonly curve: readonly number[] } | HdrTransfer;
+
+export interface HdrTransfer {
+  readonly hdr: 'pq' | 'hlg';
+  /** Largest luminance in cd/m² that a PQ image states. */
+  readonly peak?: number;
+}
 
 /** Black and white only, or the colours of a table. */
 type PaletteKind = 'bilevel' | 'palette';
@@ -141,6 +171,8 @@ export interface ConvertOptions {
   readonly enlarge?: boolean | undefined;
   /** The most bytes that the result may have. Its quality goes down for that. */
   readonly maxBytes?: number | undefined;
+  /** A WebP without any loss; by default false. */
+  readonly lossless?: boolean | undefined;
   readonly stripMetadata: boolean;
   /** Of an animation: all frames, or the first. By default all where the output can move. */
   readonly frames?: AllOrFirst | undefined;
@@ -176,7 +208,9 @@ export type Note =
   | 'colour-converted-to-srgb'
   | 'truncated-input'
   | 'metadata-partly-kept'
-  | 'quality-lowered';
+  | 'quality-lowered'
+  | 'partial-alpha-lost'
+  | 'svg-features-ignored';
 
 /** What a plan needs to know of the machine. */
 export interface ToolContext {
@@ -184,8 +218,6 @@ export interface ToolContext {
   readonly magick: 6 | 7;
   /** Absolute path of a small sRGB profile. */
   readonly srgbProfile: string;
-  /** Absolute paths of the profiles for spaces that are named. */
-  readonly namedProfiles: Readonly<Record<NamedSpace, string>>;
   /** Maximum number of threads of a tool. Defaults to 1. The result is the same for every number. */
   readonly threads?: number;
 }
@@ -218,9 +250,6 @@ export interface Plan {
 
 /** The name every input has on disk. */
 export const INPUT_FILE = 'in';
-
-/** Where a profile is put that the tools do not see in the input. */
-export const PROFILE_FILE = `${INPUT_FILE}.icc`;
 
 /** The picture as it is before it is encoded, for those results that are encoded several times. */
 export const KEPT_FILE = 'kept.miff';

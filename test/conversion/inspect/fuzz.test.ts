@@ -63,7 +63,6 @@ const RANDOM_FILES = THOROUGH ? 300 : 100;
 const MACHINE = {
   magick: 6,
   srgbProfile: '/srgb.icc',
-  namedProfiles: { 'display-p3': '/p3.icc', rec2020: '/rec2020.icc' },
 } as const;
 const SEED = 20_261_121;
 

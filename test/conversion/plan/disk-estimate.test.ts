@@ -7,7 +7,6 @@ import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../../src/formats.ts';
 const tools = (magick: 6 | 7): ToolContext => ({
   magick,
   srgbProfile: '/srgb.icc',
-  namedProfiles: { 'display-p3': '/p3.icc', rec2020: '/rec2020.icc' },
 });
 
 const MEGAPIXEL: ImageInfo = { type: 'png', width: 1000, height: 1000 };

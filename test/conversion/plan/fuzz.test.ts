@@ -7,7 +7,6 @@ import { invalidArguments } from '../../helpers/plans.ts';
 
 /** @module For any header properties and options, every argument of a plan is valid. */
 
-const namedProfiles = { 'display-p3': '/p3.icc', rec2020: '/rec2020.icc' };
 const SEED = 20_261_121;
 const RUNS = 500;
 
@@ -61,11 +60,12 @@ const traits = facts({
   oneBitAlpha: fc.boolean(),
   deep: fc.boolean(),
   unevenDepth: fc.boolean(),
-  namedSpace: fc.constantFrom('display-p3', 'rec2020'),
   cmyk: fc.boolean(),
   lab: fc.boolean(),
   profile,
   externalProfile: fc.boolean(),
+  profileFile: fc.constant('a.icc'),
+  premultiplied: fc.boolean(),
   firstFrame: area,
   flat: fc.boolean(),
   paletteKind: tones,
@@ -97,7 +97,7 @@ describe('a plan for arbitrary properties and options', () => {
             (told, wished, format, quality, stripMetadata) => {
               const picture = { type, ...told } as ImageInfo;
               const options = { format, quality, stripMetadata, ...wished } as ConvertOptions;
-              const planned = plan(picture, options, { magick, srgbProfile: '/srgb.icc', namedProfiles });
+              const planned = plan(picture, options, { magick, srgbProfile: '/srgb.icc' });
               expect(invalidArguments(planned)).to.deep.equal([]);
             },
           ),

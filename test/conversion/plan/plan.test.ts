@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { colourOf } from '../../../src/conversion/colour/code-points.ts';
 import { decodingOf } from '../../../src/conversion/plan/decoding.ts';
 import {
   isMisreadByMagick,
@@ -10,9 +11,8 @@ import {
 import { drawSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Page, ToolContext } from '../../../src/conversion/plan/types.ts';
 
-const namedProfiles = { 'display-p3': '/p3.icc', rec2020: '/rec2020.icc' };
-const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc', namedProfiles };
-const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc', namedProfiles };
+const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
+const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc' };
 const options = (given: Partial<ConvertOptions> = {}): ConvertOptions => ({
   format: 'webp',
   quality: 80,
@@ -369,11 +369,18 @@ describe('the plan', () => {
       expect(lines(picture, { format: 'png' })[0]).to.include(' PNG:a.png -set colorspace sRGB ');
     });
 
-    it('assigns the profile of a colour space that is named by number, and converts from it', () => {
-      const named = { type: 'heic', profile: 'other', namedSpace: 'display-p3' } as const;
-      expect(lines(named)[0]).to.include('-profile ICC:/p3.icc -profile /srgb.icc');
-      const kept = lines(named, { stripMetadata: false })[0];
-      expect(kept).to.include('-profile ICC:/p3.icc').and.not.include('/srgb.icc');
+    it('assigns the profile of declared colours, and converts from it', () => {
+      const declared = { type: 'heic', profile: 'other', profileFile: 'a.icc' } as const;
+      const p3 = { ...declared, declaredColour: colourOf({ primaries: 12, transfer: 13 }) } as ImageInfo;
+      expect(lines(p3)[0]).to.include('+profile icc -profile ICC:a.icc -profile /srgb.icc');
+      const kept = lines(p3, { stripMetadata: false })[0];
+      expect(kept).to.include('+profile icc -profile ICC:a.icc').and.not.include('/srgb.icc');
+    });
+
+    it('maps high dynamic range to sRGB, also if metadata is kept', () => {
+      const declared = { type: 'avif', profile: 'other', profileFile: 'a.icc' } as const;
+      const pq = { ...declared, declaredColour: colourOf({ primaries: 9, transfer: 16 }) } as ImageInfo;
+      expect(lines(pq, { stripMetadata: false })[0]).to.include('-profile ICC:a.icc -profile /srgb.icc');
     });
 
     it('draws an SVG for an icon 256 pixels wide or high, or as asked', () => {
@@ -424,9 +431,9 @@ describe('the plan', () => {
     });
 
     it('passes a profile that the tools do not read, and never keeps it', () => {
-      const apart = { type: 'webp', profile: 'other', externalProfile: true } as const;
+      const apart = { type: 'webp', profile: 'other', externalProfile: true, profileFile: 'a.icc' } as const;
       for (const stripMetadata of [true, false]) {
-        expect(lines(apart, { stripMetadata })[0]).to.include(' -profile ICC:in.icc -profile /srgb.icc ');
+        expect(lines(apart, { stripMetadata })[0]).to.include(' -profile ICC:a.icc -profile /srgb.icc ');
       }
     });
 

@@ -1,0 +1,167 @@
+/** @module Reads declarations of CSS and resolves values that librsvg does not know: `var()` and new colour functions. */
+
+import { color, SyntaxFlag, serializeRGB } from '@csstools/css-color-parser';
+import { parseComponentValue } from '@csstools/css-parser-algorithms';
+import { type CSSToken, stringify, TokenType, tokenize } from '@csstools/css-tokenizer';
+import { applyEdits, type Edit } from './markup.ts';
+
+/** A declaration and its position in the style sheet or attribute. */
+export interface Declaration {
+  readonly name: string;
+  readonly value: string;
+  readonly start: number;
+  /** Behind the value, without a semicolon. */
+  readonly end: number;
+}
+
+/** A rule of a style sheet. At-rules and what is nested are left out, as librsvg does. */
+export interface Rule {
+  readonly selector: string;
+  readonly declarations: readonly Declaration[];
+}
+
+const OPENING: readonly string[] = [
+  TokenType.Function,
+  TokenType.OpenParen,
+  TokenType.OpenSquare,
+  TokenType.OpenCurly,
+];
+const CLOSING: readonly string[] = [TokenType.CloseParen, TokenType.CloseSquare, TokenType.CloseCurly];
+
+const startOf = (token: CSSToken | undefined): number => token?.[2] ?? 0;
+const endOf = (token: CSSToken | undefined): number => (token?.[3] ?? -1) + 1;
+
+/** Returns the index of the token that closes the one at `from`, or of the last token. */
+function closingOf(tokens: readonly CSSToken[], from: number): number {
+  let depth = 0;
+  for (let at = from; at < tokens.length; at += 1) {
+    const type = tokens[at]?.[0] as string;
+    if (OPENING.includes(type)) depth += 1;
+    if (CLOSING.includes(type)) depth -= 1;
+    if (depth === 0) return at;
+  }
+  return tokens.length - 1;
+}
+
+/** Parses the rules of a style sheet. */
+export function parseRules(css: string): Rule[] {
+  const tokens = tokenize({ css });
+  const rules: Rule[] = [];
+  let start = 0;
+  for (let at = 0; at < tokens.length; at += 1) {
+    const type = tokens[at]?.[0];
+    if (type === TokenType.Semicolon) start = at + 1;
+    if (type !== TokenType.OpenCurly) continue;
+    const end = closingOf(tokens, at);
+    const prelude = tokens.slice(start, at).filter(([kind]) => kind !== TokenType.Comment);
+    if (!prelude.some(([kind]) => kind === TokenType.AtKeyword))
+      rules.push({
+        selector: stringify(...prelude).trim(),
+        declarations: declarationsIn(tokens.slice(at + 1, end)),
+      });
+    at = end;
+    start = end + 1;
+  }
+  return rules;
+}
+
+/** Parses the declarations of a style attribute. */
+export function parseDeclarations(css: string): Declaration[] {
+  return declarationsIn(tokenize({ css }));
+}
+
+function declarationsIn(tokens: readonly CSSToken[]): Declaration[] {
+  const declarations: Declaration[] = [];
+  for (let at = 0; at < tokens.length; at += 1) {
+    let end = at;
+    while (
+      end < tokens.length &&
+      ![TokenType.Semicolon, TokenType.EOF].includes(tokens[end]?.[0] as TokenType)
+    )
+      end = closingOf(tokens, end) + 1;
+    const part = trim(tokens.slice(at, end));
+    const colon = part.findIndex(([type]) => type === TokenType.Colon);
+    const value = trim(part.slice(colon + 1));
+    if (part[0]?.[0] === TokenType.Ident && colon > 0 && value.length > 0) {
+      const range = { start: startOf(part[0]), end: endOf(part.at(-1)) };
+      declarations.push({ name: part[0][1], value: stringify(...value), ...range });
+    }
+    at = end;
+  }
+  return declarations;
+}
+
+function trim(tokens: readonly CSSToken[]): CSSToken[] {
+  const isBlank = ([type]: CSSToken): boolean => type === TokenType.Whitespace || type === TokenType.Comment;
+  const first = tokens.findIndex((token) => !isBlank(token));
+  return first < 0 ? [] : tokens.slice(first, tokens.findLastIndex((token) => !isBlank(token)) + 1);
+}
+
+/** Values of custom properties by name; undefined if elements have different values. */
+export type Variables = ReadonlyMap<string, string | undefined>;
+
+/** Maximum rounds of replacement: how deeply custom properties may refer to each other. */
+const MAX_DEPTH = 10;
+/**
+ * Replaces `var()` and colour functions. What cannot be resolved stays as it is.
+ *
+ * @param maxLength maximum length of the text while it is resolved, in characters
+ */
+export function resolveValues(css: string, variables: Variables, maxLength: number): string {
+  let resolved = css;
+  for (let depth = 0; depth < MAX_DEPTH && resolved.includes('var('); depth += 1) {
+    const next = replaceFunctions(resolved, ['var'], (tokens) => variableOf(tokens, variables));
+    if (next === resolved || next.length > maxLength) break;
+    resolved = next;
+  }
+  return replaceFunctions(resolved, COLOUR_FUNCTIONS, colourOf);
+}
+
+/** Replaces the outermost calls of functions with these names. */
+function replaceFunctions(
+  css: string,
+  names: readonly string[],
+  replacementOf: (call: readonly CSSToken[]) => string | undefined,
+): string {
+  const tokens = tokenize({ css });
+  const edits: Edit[] = [];
+  for (let at = 0; at < tokens.length; at += 1) {
+    const token = tokens[at] as CSSToken;
+    if (token[0] !== TokenType.Function || !names.includes(token[4].value.toLowerCase())) continue;
+    const end = closingOf(tokens, at);
+    const text = replacementOf(tokens.slice(at, end + 1));
+    if (text !== undefined) edits.push({ start: startOf(token), end: endOf(tokens[end]), text });
+    at = end;
+  }
+  return applyEdits(css, edits);
+}
+
+/** Returns the value of a `var()` with all of its tokens: of the property, or else its fallback. */
+function variableOf(call: readonly CSSToken[], variables: Variables): string | undefined {
+  const content = trim(call.slice(1, -1));
+  const name = content[0]?.[1] ?? '';
+  if (variables.has(name)) return variables.get(name);
+  const comma = content.findIndex(([type]) => type === TokenType.Comma);
+  return comma < 0 ? undefined : stringify(...trim(content.slice(comma + 1)));
+}
+
+/** Returns a named colour of CSS as `#rrggbb`, or undefined for any other word, also for transparent and system colours. */
+export function colourByName(name: string): string | undefined {
+  const component = parseComponentValue(tokenize({ css: name }));
+  const parsed = (component && color(component)) || undefined;
+  if (!parsed?.syntaxFlags.has(SyntaxFlag.ColorKeyword) || parsed.alpha !== 1) return undefined;
+  const hex = (value: number): string =>
+    Math.round(value * 255)
+      .toString(16)
+      .padStart(2, '0');
+  return `#${parsed.channels.map(hex).join('')}`;
+}
+
+/** Colour functions that not every version of librsvg knows (CSS Color 4 and 5). */
+export const COLOUR_FUNCTIONS = ['oklch', 'oklab', 'lch', 'lab', 'hwb', 'color', 'color-mix'];
+
+function colourOf(call: readonly CSSToken[]): string | undefined {
+  const component = parseComponentValue([...call]);
+  const parsed = component && color(component);
+  return parsed ? serializeRGB(parsed, false).toString() : undefined; // clipped, as in browsers
+}

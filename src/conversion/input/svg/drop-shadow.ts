@@ -1,0 +1,55 @@
+/** @module Replaces `feDropShadow`, which librsvg before 2.55 does not know, by its parts (Filter Effects 1, section 9.12). */
+
+import { type Attribute, applyEdits, type Edit, scanMarkup, type Tag } from './markup.ts';
+
+/** Attributes of the filter region, which all parts have. */
+const REGION = ['x', 'y', 'width', 'height'];
+/** Attributes that other parts than the flood have. */
+const NOT_FLOOD = [...REGION, 'in', 'dx', 'dy', 'stdDeviation', 'result', 'id'];
+
+/** Maximum number of drop shadows to replace: each takes ten times as many characters afterwards. */
+const MAX_SHADOWS = 500;
+/** Maximum number of tags inside a drop shadow, such as animations. */
+const MAX_CHILDREN = 20;
+
+/** Replaces the drop shadows, unless there are too many. */
+export function expandDropShadows(text: string): string {
+  const { tags } = scanMarkup(text);
+  if (tags.filter(({ name }) => name === 'feDropShadow').length > MAX_SHADOWS) return text;
+  const edits = tags.flatMap((tag, at): Edit[] => {
+    if (tag.name !== 'feDropShadow' || tag.kind === 'close') return [];
+    const closing =
+      tag.kind === 'open'
+        ? tags.slice(at, at + MAX_CHILDREN).find(({ name, kind }) => name === tag.name && kind === 'close')
+        : tag;
+    return closing ? [{ start: tag.start, end: closing.end, text: partsOf(text, tag, at) }] : [];
+  });
+  return applyEdits(text, edits);
+}
+
+/** @param id makes the names of results unique */
+function partsOf(text: string, { attributes, start, name }: Tag, id: number): string {
+  const prefix = text.slice(start + 1, text.indexOf(name, start)); // of the namespace
+  const source = (attribute: Attribute | undefined, as = attribute?.name): string =>
+    attribute ? ` ${as}=${text.slice(attribute.start - 1, attribute.end + 1)}` : '';
+  const find = (wanted: string): Attribute | undefined =>
+    attributes.find((attribute) => attribute.name === wanted);
+  const region = REGION.map((side) => source(find(side))).join('');
+  const flood = attributes
+    .filter((attribute) => !NOT_FLOOD.includes(attribute.name))
+    .map((one) => source(one));
+  const part = (kind: string, rest: string): string => `<${prefix}${kind}${region}${rest}/>`;
+  const [input, shadow, result] = [`shadow-of-${id}`, `shadow-${id}`, source(find('result'))];
+  const blur = source(find('stdDeviation')) || ' stdDeviation="2"';
+  return [
+    part('feOffset', `${source(find('in'))} result="${input}"`), // gives the input a name, also if it has none
+    part('feGaussianBlur', ` in="${input}"${blur}`),
+    part(
+      'feOffset',
+      `${source(find('dx')) || ' dx="2"'}${source(find('dy')) || ' dy="2"'} result="${shadow}"`,
+    ),
+    part('feFlood', flood.join('')),
+    part('feComposite', ` operator="in" in2="${shadow}"`),
+    `<${prefix}feMerge${region}${result}><${prefix}feMergeNode/><${prefix}feMergeNode in="${input}"/></${prefix}feMerge>`,
+  ].join('');
+}

@@ -1,0 +1,100 @@
+/** @module Finds the tags and style sheets in the text of an SVG, with their positions. */
+
+/** A part of a text. */
+export interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** An attribute. The range is that of the value, without its quotes. */
+export interface Attribute extends Range {
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface Tag extends Range {
+  /** Name without a namespace prefix. */
+  readonly name: string;
+  readonly kind: 'open' | 'close' | 'empty';
+  readonly attributes: readonly Attribute[];
+}
+
+export interface Markup {
+  readonly tags: readonly Tag[];
+  /** Contents of the style elements. */
+  readonly styleSheets: readonly Range[];
+}
+
+/** Parts that contain no tags, by their first and last characters. */
+const OPAQUE = [
+  ['<!--', '-->'],
+  ['<![CDATA[', ']]>'],
+  ['<?', '?>'],
+  ['<!', '>'],
+] as const;
+const TAG = /<(\/?)(?:[\w.-]+:)?([\w.-]+)(?:[^<>"']|"[^"<]*"|'[^'<]*')*>/y;
+const ATTRIBUTE = /\s([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
+
+/** Scans the text up to its end, or up to the first part that is not well formed. */
+export function scanMarkup(text: string): Markup {
+  const tags: Tag[] = [];
+  const styleSheets: Range[] = [];
+  let at = text.indexOf('<');
+  while (at >= 0) {
+    const opaque = OPAQUE.find(([first]) => text.startsWith(first, at));
+    if (opaque) {
+      const end = text.indexOf(opaque[1], at);
+      if (end < 0) break;
+      at = text.indexOf('<', end);
+      continue;
+    }
+    const tag = tagAt(text, at);
+    if (!tag) break;
+    tags.push(tag);
+    const closing = tag.name === 'style' && tag.kind === 'open' ? text.indexOf('</', tag.end) : -1;
+    if (closing >= 0) styleSheets.push(contentIn(text, { start: tag.end, end: closing }));
+    at = text.indexOf('<', closing >= 0 ? closing : tag.end);
+  }
+  return { tags, styleSheets };
+}
+
+function tagAt(text: string, start: number): Tag | undefined {
+  TAG.lastIndex = start;
+  const match = TAG.exec(text);
+  if (!match) return undefined;
+  const [whole, slash, name = ''] = match;
+  const kind = slash ? 'close' : whole.endsWith('/>') ? 'empty' : 'open';
+  const attributes = [...whole.matchAll(ATTRIBUTE)].map((found): Attribute => {
+    const value = found[2] ?? found[3] ?? '';
+    const end = start + found.index + found[0].length - 1;
+    return { name: found[1] as string, value, start: end - value.length, end };
+  });
+  return { name, kind, attributes, start, end: start + whole.length };
+}
+
+const CDATA = { first: '<![CDATA[', last: ']]>' };
+
+/** The content of a CDATA section, if the range is one. */
+function contentIn(text: string, range: Range): Range {
+  const content = text.slice(range.start, range.end);
+  const first = content.indexOf(CDATA.first);
+  const last = content.lastIndexOf(CDATA.last);
+  if (first < 0 || last < first) return range;
+  return { start: range.start + first + CDATA.first.length, end: range.start + last };
+}
+
+/** A part of a text and what replaces it. */
+export interface Edit extends Range {
+  readonly text: string;
+}
+
+/** Applies edits that do not overlap. */
+export function applyEdits(text: string, edits: readonly Edit[]): string {
+  let at = 0;
+  const parts: string[] = [];
+  for (const edit of [...edits].sort((a, b) => a.start - b.start)) {
+    parts.push(text.slice(at, edit.start), edit.text);
+    at = edit.end;
+  }
+  return [...parts, text.slice(at)].join('');
+}

@@ -1,0 +1,64 @@
+/** @module Resolves `var()` and new colour functions in an SVG. */
+
+import {
+  COLOUR_FUNCTIONS,
+  parseDeclarations,
+  parseRules,
+  type Rule,
+  resolveValues,
+  type Variables,
+} from './css.ts';
+import { applyEdits, type Edit, type Markup, type Range, scanMarkup } from './markup.ts';
+
+/** Functions in the text that {@link resolveCss} may resolve. */
+export const RESOLVED_FUNCTIONS = ['var', ...COLOUR_FUNCTIONS].map((name) => `${name}(`);
+
+/** Maximum growth of the text, in characters: properties may refer to each other, and grow with each step. */
+const MAX_GROWTH = 256 * 1024;
+/** Selectors of the root element, from which all elements inherit. */
+const ROOT_SELECTORS = [':root', 'svg', '*'];
+
+/**
+ * Replaces the functions in attributes and style sheets by their values. A custom property counts if only the root element
+ * sets it, and once; otherwise, what refers to it stays as it is.
+ */
+export function resolveCss(text: string): string {
+  const markup = scanMarkup(text);
+  const variables = collectVariables(text, markup);
+  let room = MAX_GROWTH;
+  const replace = ({ start, end }: Range, isAllowed: (value: string) => boolean): Edit[] => {
+    const value = text.slice(start, end);
+    if (!RESOLVED_FUNCTIONS.some((name) => value.includes(name))) return [];
+    const resolved = resolveValues(value, variables, value.length + room);
+    const growth = resolved.length - value.length;
+    if (resolved === value || growth > room || !isAllowed(resolved)) return [];
+    room -= growth;
+    return [{ start, end, text: resolved }];
+  };
+  const attributes = markup.tags.flatMap((tag) => tag.attributes);
+  return applyEdits(text, [
+    ...attributes.flatMap((attribute) => replace(attribute, (value) => !/[<&"']/.test(value))),
+    ...markup.styleSheets.flatMap((sheet) => replace(sheet, (value) => !/[<&]/.test(value))),
+  ]);
+}
+
+function collectVariables(text: string, { tags, styleSheets }: Markup): Variables {
+  const rules: Rule[] = styleSheets.flatMap(({ start, end }) => parseRules(text.slice(start, end)));
+  const styled = tags.flatMap(({ attributes }, at) =>
+    attributes
+      .filter(({ name, value }) => name === 'style' && value.includes('--'))
+      .map(
+        ({ value }): Rule => ({ selector: at === 0 ? ':root' : '', declarations: parseDeclarations(value) }),
+      ),
+  );
+  const variables = new Map<string, string | undefined>();
+  for (const { selector, declarations } of [...rules, ...styled]) {
+    const isRoot = ROOT_SELECTORS.includes(selector);
+    for (const { name, value } of declarations) {
+      if (!name.startsWith('--')) continue;
+      const known = variables.has(name) && variables.get(name) !== value;
+      variables.set(name, isRoot && !known ? value : undefined);
+    }
+  }
+  return variables;
+}

@@ -1,0 +1,49 @@
+/** @module Rewrites an SVG so that librsvg draws it as browsers do. */
+
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { setImmediate } from 'node:timers/promises';
+import { expandDropShadows } from './drop-shadow.ts';
+import { RESOLVED_FUNCTIONS, resolveCss } from './resolve-css.ts';
+import { applyTransformOrigins } from './transform-origin.ts';
+
+/** Maximum size of an SVG to rewrite, in bytes. Larger ones are drawn as they are. */
+const MAX_BYTES = 1024 ** 2;
+
+/** Rewriters, in their order, and what a text contains that they apply to. */
+const REWRITERS: readonly {
+  readonly signs: readonly string[];
+  readonly rewrite: (text: string) => string;
+}[] = [
+  { signs: RESOLVED_FUNCTIONS, rewrite: resolveCss },
+  { signs: ['transform-origin'], rewrite: applyTransformOrigins },
+  { signs: ['feDropShadow'], rewrite: expandDropShadows },
+];
+
+/** Entities could hide any markup. */
+const ENTITIES = '<!ENTITY';
+
+/** Rewrites the SVG at `path` in place. An SVG in another encoding than UTF-8 stays as it is. */
+export async function rewriteSvg(path: string): Promise<void> {
+  if ((await stat(path)).size > MAX_BYTES) return;
+  const bytes = await readFile(path);
+  if (bytes.includes(ENTITIES)) return;
+  const rewriters = REWRITERS.filter(({ signs }) => signs.some((sign) => bytes.includes(sign)));
+  const original = rewriters.length > 0 ? decodeUtf8(bytes) : undefined;
+  if (original === undefined) return;
+  let text = original;
+  for (const { rewrite } of rewriters) {
+    text = rewrite(text);
+    await setImmediate(); // other requests take their turns
+  }
+  if (text !== original) await writeFile(path, text);
+}
+
+function decodeUtf8(bytes: Buffer): string | undefined {
+  const declared = /^\s*<\?xml[^>]*encoding\s*=\s*["']([\w.-]+)/.exec(bytes.toString('latin1', 0, 200))?.[1];
+  if (declared && !/^(?:utf-?8|us-ascii)$/i.test(declared)) return undefined;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * @module Prepares kept metadata of an image that is turned upright. ImageMagick corrects the orientation in EXIF, but keeps
+ * the thumbnail as it was, and version 6 keeps the orientation in XMP, by which some viewers would turn the result again.
+ */
+
+import { readFile, writeFile } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
+import type { InputType } from '../../formats.ts';
+import type { ImageInfo } from '../plan/types.ts';
+
+/** Removes the EXIF thumbnail and resets the orientation in XMP, in place, if the image at `path` is to be turned. */
+export async function makeMetadataUpright(
+  path: string,
+  { type, orientation = 1, pages }: ImageInfo,
+): Promise<void> {
+  const isTurned = orientation !== 1 || pages?.some((page) => (page.orientation ?? 1) !== 1);
+  const partsOf = PARTS[type];
+  if (!isTurned || !partsOf) return;
+  const file = await readFile(path);
+  for (const part of partsOf(file)) {
+    const body = file.subarray(part.start, part.end);
+    if (part.kind === 'exif') removeThumbnail(body);
+    else resetXmpOrientation(body);
+    if (type === 'png') file.writeUInt32BE(crc32(file.subarray(part.start - 4, part.end)), part.end);
+  }
+  await writeFile(path, file);
+}
+
+interface Part {
+  readonly kind: 'exif' | 'xmp';
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Finds the metadata of a file by its type. */
+const PARTS: Partial<Record<InputType, (file: Buffer) => Part[]>> = {
+  jpg: jpegParts,
+  png: (file) =>
+    chunkParts(file, 8, { eXIf: 'exif', iTXt: 'xmp' }, (at) => ({
+      name: file.toString('latin1', at + 4, at + 8),
+      length: file.readUInt32BE(at),
+      next: at + 12 + file.readUInt32BE(at),
+    })),
+  webp: (file) =>
+    chunkParts(file, 12, { EXIF: 'exif', 'XMP ': 'xmp' }, (at) => {
+      const length = file.readUInt32LE(at + 4);
+      return { name: file.toString('latin1', at, at + 4), length, next: at + 8 + length + (length % 2) };
+    }),
+  tiff: (file) => [{ kind: 'xmp', start: 0, end: file.length }],
+};
+
+/** Finds APP1 segments (ITU-T T.81, B.1.1.4). */
+function jpegParts(file: Buffer): Part[] {
+  const parts: Part[] = [];
+  for (let at = 2; at + 4 <= file.length && file[at] === 0xff && file[at + 1] !== 0xda; ) {
+    const end = at + 2 + file.readUInt16BE(at + 2);
+    const kind = file.toString('latin1', at + 4, at + 8) === 'Exif' ? 'exif' : 'xmp';
+    if (file[at + 1] === 0xe1 && end <= file.length) parts.push({ kind, start: at + 4, end });
+    at = end;
+  }
+  return parts;
+}
+
+function chunkParts(
+  file: Buffer,
+  first: number,
+  kinds: Readonly<Record<string, Part['kind']>>,
+  read: (at: number) => { readonly name: string; readonly length: number; readonly next: number },
+): Part[] {
+  const parts: Part[] = [];
+  for (let at = first; at + 8 <= file.length; ) {
+    const { name, length, next } = read(at);
+    const kind = kinds[name];
+    if (kind && next <= file.length) parts.push({ kind, start: at + 8, end: at + 8 + length });
+    at = next;
+  }
+  return parts;
+}
+
+const EXIF_MARKER = 'Exif\0\0';
+const THUMBNAIL_OFFSET = 0x0201;
+const THUMBNAIL_LENGTH = 0x0202;
+
+/** Overwrites the thumbnail with zeros, and ends the list of directories before it (EXIF 2.32, 4.5). */
+function removeThumbnail(body: Buffer): void {
+  const exif = body.toString('latin1', 0, 6) === EXIF_MARKER ? body.subarray(EXIF_MARKER.length) : body;
+  const isBig = exif[0] === 0x4d;
+  const inside = (at: number, bytes: number): boolean => at + bytes <= exif.length;
+  const u16 = (at: number): number =>
+    !inside(at, 2) ? 0 : isBig ? exif.readUInt16BE(at) : exif.readUInt16LE(at);
+  const u32 = (at: number): number =>
+    !inside(at, 4) ? 0 : isBig ? exif.readUInt32BE(at) : exif.readUInt32LE(at);
+  const endOf = (directory: number): number => directory + 2 + u16(directory) * 12;
+  const link = endOf(u32(4));
+  const second = u32(link);
+  if (second === 0) return;
+  const tags = new Map<number, number>();
+  for (let at = second + 2; at < endOf(second); at += 12) tags.set(u16(at), u32(at + 8));
+  const start = tags.get(THUMBNAIL_OFFSET) ?? 0;
+  const end = Math.min(exif.length, start + (tags.get(THUMBNAIL_LENGTH) ?? 0));
+  if (start > 0 && start < end) exif.fill(0, start, end);
+  exif.fill(0, link, link + 4);
+}
+
+/** The orientation as an attribute or an element (XMP part 2, 8.4). */
+const XMP_ORIENTATION = /tiff:Orientation(?:\s*=\s*["']|>)\s*([2-8])/g;
+
+function resetXmpOrientation(body: Buffer): void {
+  if (!body.includes('tiff:Orientation')) return;
+  for (const match of body.toString('latin1').matchAll(XMP_ORIENTATION))
+    body.write('1', match.index + match[0].length - 1, 'latin1');
+}

@@ -1,0 +1,29 @@
+/** @module Shows images in Chromium, on a standard screen: the reference for what people see. */
+import { type Browser, chromium } from 'playwright-core';
+import { CHROMIUM_FLAGS, chromiumPath } from './chromium.ts';
+import { decode, type Pixels } from './pixels.ts';
+
+/** Starts Chromium before the tests of a suite, and closes it after them. */
+export function useBrowserDecoder(): { show(file: Buffer, mediaType: string): Promise<Pixels> } {
+  let browser: Browser;
+  before(async () => {
+    const args = [...CHROMIUM_FLAGS, '--force-color-profile=srgb'];
+    browser = await chromium.launch({ executablePath: chromiumPath(), args });
+  });
+  after(() => browser.close());
+  return {
+    /** Takes a screenshot of the image at its own size. Fails if Chromium cannot decode it. */
+    async show(file, mediaType) {
+      const page = await browser.newPage();
+      try {
+        const source = `data:${mediaType};base64,${file.toString('base64')}`;
+        await page.setContent(`<body style="margin:0"><img style="display:block" src="${source}">`);
+        const image = page.locator('img');
+        await image.evaluate((element) => (element as unknown as { decode(): Promise<void> }).decode());
+        return await decode(await image.screenshot());
+      } finally {
+        await page.close();
+      }
+    },
+  };
+}

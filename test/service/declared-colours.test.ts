@@ -1,0 +1,100 @@
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { avif } from '../../scripts/fixtures/edge-case.ts';
+import { withChromaticities, withChunk, withCodePoints } from '../../scripts/fixtures/writers.ts';
+import { useBrowserDecoder } from '../helpers/browser-decoder.ts';
+import { convert } from '../helpers/client.ts';
+import { decode, difference } from '../helpers/pixels.ts';
+import { useService } from '../helpers/service.ts';
+
+/** Maximum mean absolute error of a channel (0 to 255) of patches in all colours. Without a conversion it is 4 to 50. */
+const MAX_MEAN_ERROR = 1;
+const PATCHES = 12;
+const SIDE = 4;
+
+/** Shows patches of colours from the whole RGB cube. */
+async function patches(): Promise<Buffer> {
+  const perRow = (PATCHES ** 1.5) | 0;
+  const rows = Math.ceil(PATCHES ** 3 / perRow);
+  const data = Buffer.alloc(perRow * rows * 3);
+  for (let at = 0; at < PATCHES ** 3; at += 1) {
+    const steps = [Math.floor(at / PATCHES ** 2), Math.floor(at / PATCHES) % PATCHES, at % PATCHES];
+    data.set(
+      steps.map((step) => Math.round((step * 255) / (PATCHES - 1))),
+      at * 3,
+    );
+  }
+  return sharp(data, { raw: { width: perRow, height: rows, channels: 3 } })
+    .resize(perRow * SIDE, rows * SIDE, { kernel: 'nearest' })
+    .png()
+    .toBuffer();
+}
+
+/** Code points of primaries and transfers (ITU-T H.273). */
+const CODE_POINTS = {
+  'Display P3': [12, 13],
+  'BT.2020 with the curve of a camera': [9, 14],
+  'BT.470 M with gamma 2.2': [4, 4],
+  'BT.601 with gamma 2.8': [6, 5],
+  'SMPTE 240M': [7, 7],
+  'linear light': [1, 8],
+  'CIE XYZ': [10, 13],
+  'SMPTE ST 428': [11, 17],
+  'EBU 3213': [22, 13],
+  'BT.2100 PQ': [9, 16],
+  'Display P3 PQ': [12, 16],
+  'BT.2100 HLG': [9, 18],
+} as const;
+const ADOBE_RGB = [31_270, 32_900, 64_000, 33_000, 21_000, 71_000, 15_000, 6_000];
+
+describe('colours declared by numbers', () => {
+  const service = useService();
+  const browser = useBrowserDecoder();
+
+  async function check(file: Buffer, mediaType: string): Promise<void> {
+    const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
+    expect(status, message).to.equal(200);
+    expect(headers.get('x-conversion-notes')).to.equal('colour-converted-to-srgb');
+    const { mae } = difference(await decode(body), await browser.show(file, mediaType));
+    expect(mae).to.be.below(MAX_MEAN_ERROR);
+  }
+
+  for (const [name, [primaries, transfer]] of Object.entries(CODE_POINTS)) {
+    it(`converts a PNG declared as ${name} to what Chromium shows`, async () => {
+      await check(withCodePoints(await patches(), primaries, transfer), 'image/png');
+    });
+  }
+
+  for (const name of ['Display P3', 'BT.2100 PQ', 'BT.2100 HLG'] as const) {
+    it(`converts an AVIF declared as ${name} to what Chromium shows`, async () => {
+      const cicp = `${CODE_POINTS[name].join('/')}/1`;
+      await check(avif([await patches()], ['-d', '10', '--cicp', cicp]), 'image/avif');
+    });
+  }
+
+  it('converts a PNG with the primaries of Adobe RGB and a gamma to what Chromium shows', async () => {
+    await check(withChromaticities(await patches(), ADOBE_RGB, 45_455), 'image/png');
+  });
+
+  for (const nits of [400, 4000]) {
+    it(`maps PQ that states a peak of ${nits} cd/m² as Chromium does`, async () => {
+      const peak = Buffer.alloc(8);
+      peak.writeUInt32BE(nits * 10_000, 0);
+      const file = withChunk(await patches(), 'cLLI', peak);
+      await check(withCodePoints(file, ...CODE_POINTS['BT.2100 PQ']), 'image/png');
+    });
+  }
+
+  for (const [what, primaries, gamma] of [
+    ['that are on one line', [31_270, 32_900, 64_000, 33_000, 32_000, 33_000, 15_000, 33_000], 45_455],
+    ['that are no colours', [31_270, 32_900, 640_000, 33_000, 30_000, 60_000, 15_000, 6_000], 45_455],
+    ['with a gamma of 0', ADOBE_RGB, 0],
+  ] as const) {
+    it(`ignores primaries in a PNG ${what}`, async () => {
+      const file = withChromaticities(await patches(), primaries, gamma);
+      const { status, headers, body } = await convert(service.base, file, { format: 'png' });
+      expect([status, headers.get('x-conversion-notes')]).to.deep.equal([200, null]);
+      expect(difference(await decode(body), await decode(await patches())).max).to.equal(0);
+    });
+  }
+});

@@ -1,0 +1,84 @@
+import { execFileSync } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { opened } from '../../scripts/fixtures/edge-case.ts';
+import { convert } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { useService } from '../helpers/service.ts';
+
+const ORIENTATION = 6;
+
+describe('kept metadata of an image that is turned upright', () => {
+  const service = useService();
+
+  /** Encodes the scene with a thumbnail, and an orientation in EXIF and XMP. */
+  async function withEverything(extension: 'jpg' | 'png' | 'webp'): Promise<Buffer> {
+    const folder = await makeTempDir('upright');
+    const [path, thumbnail] = [join(folder, `a.${extension}`), join(folder, 'thumbnail.jpg')];
+    const image = opened();
+    await (extension === 'jpg' ? image.jpeg() : extension === 'png' ? image.png() : image.webp()).toFile(
+      path,
+    );
+    await opened().resize(24, 16).jpeg().toFile(thumbnail);
+    const tags = [
+      `-IFD0:Orientation=${ORIENTATION}`,
+      `-XMP-tiff:Orientation=${ORIENTATION}`,
+      '-IFD0:Artist=A',
+    ];
+    execFileSync('exiftool', [
+      '-q',
+      '-n',
+      '-overwrite_original',
+      ...tags,
+      `-ThumbnailImage<=${thumbnail}`,
+      path,
+    ]);
+    return readFile(path);
+  }
+
+  async function tagsOf(file: Buffer): Promise<Record<string, unknown>> {
+    const path = join(await makeTempDir('upright'), 'file');
+    await writeFile(path, file);
+    return JSON.parse(execFileSync('exiftool', ['-j', '-n', '-G1', path], { encoding: 'utf8' }))[0];
+  }
+
+  for (const from of ['jpg', 'png', 'webp'] as const) {
+    for (const to of ['jpg', 'png', 'webp'] as const) {
+      it(`from ${from} to ${to} has no thumbnail on its side, and no orientation that turns it again`, async () => {
+        const source = await withEverything(from);
+        const before = await tagsOf(source);
+        expect(before).to.include({ 'XMP-tiff:Orientation': ORIENTATION, 'IFD0:Orientation': ORIENTATION });
+        expect(before).to.have.property('IFD1:ThumbnailLength');
+        const { status, message, body } = await convert(service.base, source, {
+          format: to,
+          strip_metadata: 'false',
+        });
+        expect(status, message).to.equal(200);
+        const { width, height } = await sharp(body).metadata();
+        expect([width, height]).to.deep.equal([80, 120]);
+        const after = await tagsOf(body);
+        expect(after['IFD0:Orientation'] ?? 1).to.equal(1);
+        expect(after['XMP-tiff:Orientation'] ?? 1).to.equal(1);
+        expect(after).to.not.have.property('IFD1:ThumbnailLength');
+        if (from === 'jpg' && to === 'jpg') expect(after).to.include({ 'IFD0:Artist': 'A' });
+      });
+    }
+  }
+
+  it('of an image that is upright keeps its thumbnail', async () => {
+    const folder = await makeTempDir('upright');
+    await opened().jpeg().toFile(join(folder, 'a.jpg'));
+    await opened().resize(24, 16).jpeg().toFile(join(folder, 'thumbnail.jpg'));
+    execFileSync('exiftool', [
+      '-q',
+      '-overwrite_original',
+      `-ThumbnailImage<=${folder}/thumbnail.jpg`,
+      `${folder}/a.jpg`,
+    ]);
+    const source = await readFile(join(folder, 'a.jpg'));
+    const { body } = await convert(service.base, source, { format: 'jpg', strip_metadata: 'false' });
+    expect(await tagsOf(body)).to.have.property('IFD1:ThumbnailLength');
+  });
+});
