@@ -21,7 +21,7 @@ import {
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
 import { bytesOnDisk } from './plan/disk-estimate.ts';
-import { isMisreadByMagick, plan } from './plan/index.ts';
+import { findMisread, plan } from './plan/index.ts';
 import { drawSmaller } from './plan/rasterize.ts';
 import {
   type ConvertOptions,
@@ -44,6 +44,8 @@ export interface ConversionInput {
   readonly label: string;
   /** Who sent it; without one, no process works on it that works on anything else. */
   readonly client?: string;
+  /** Converts kinds of files that ImageMagick misreads instead of rejecting them, to see whether it still does. */
+  readonly readsMisread?: boolean;
   /** Is told of each command before it is run. */
   readonly onCommand?: (step: Step) => void;
 }
@@ -139,10 +141,14 @@ export function createConvert({
       ? { ms: MAX_DRAWING_MS }
       : { ms: timeoutMs, setting: 'CONVERT_TIMEOUT_MS' };
 
-  function prepare(image: ImageInfo, { type, label }: ConversionInput, options: ConvertOptions): Plan {
+  function prepare(
+    image: ImageInfo,
+    { type, label, readsMisread }: ConversionInput,
+    options: ConvertOptions,
+  ): Plan {
     checkLimits(image, options, limits, label);
-    if (isMisreadByMagick(image, machine))
-      throw serviceError('KIND_UNREADABLE', label, `a ${INPUTS[type].label} with old-style JPEG inside`);
+    const misread = readsMisread ? undefined : findMisread(image, options, machine);
+    if (misread) throw serviceError('KIND_UNREADABLE', label, misread);
     const prepared = plan(image, options, machine);
     if (prepared.steps.some(({ tool }) => !toolchain[tool])) {
       throw serviceError('PAIR_UNAVAILABLE', label, INPUTS[type].label, OUTPUTS[options.format].label);

@@ -5,9 +5,9 @@ import { pipe } from './process.ts';
 
 const PROGRAM = new URL('pillow.py', import.meta.url).pathname;
 /** Path of Python. Prefers /usr/bin/python3, for which Debian packages Pillow. */
-const PYTHON = ['/usr/bin/python3', 'python3'].find(
-  (python) => spawnSync(python, ['-c', 'import PIL']).status === 0,
-);
+export const PYTHON: string =
+  ['/usr/bin/python3', 'python3'].find((python) => spawnSync(python, ['-c', 'import PIL']).status === 0) ??
+  'python3';
 
 /**
  * Decodes a file to sRGB, upright. For animations, decodes the first frame, or all frames stacked vertically.
@@ -15,7 +15,7 @@ const PYTHON = ['/usr/bin/python3', 'python3'].find(
  * @throws Error with the message of Pillow if it cannot read the file
  */
 export async function decodeByPillow(file: Uint8Array, frames: 'all' | 'first' = 'all'): Promise<Pixels> {
-  const output = await pipe(PYTHON ?? 'python3', [PROGRAM, frames], file);
+  const output = await pipe(PYTHON, [PROGRAM, frames], file);
   const end = output.indexOf('\n');
   const { width, height, delays } = JSON.parse(output.toString('utf8', 0, end)) as {
     width: number;

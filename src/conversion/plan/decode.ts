@@ -39,12 +39,15 @@ function decodePages(pages: readonly Page[], repairsOf: (page: Page) => string[]
 }
 
 /** Palettes need a touch to become true; few greys may come inverted, JPEG half turned. XMP turns nothing. */
-function repairPage({ inverted, mirroredFor = UPRIGHT, orientation }: Page): string[] {
+function repairPage(page: Page): string[] {
+  const { inverted, unusedSamples, premultiplied, mirroredFor = UPRIGHT, orientation } = page;
   const touch = [
     '-evaluate',
     'add',
     '0',
-    ...(inverted ? ['-negate'] : []),
+    ...(inverted ? ['-channel', 'RGB', '-negate', '+channel'] : []), // not alpha
+    ...(unusedSamples ? ['-alpha', 'off'] : []),
+    ...(premultiplied ? ['-alpha', 'disassociate', '-alpha', 'activate'] : []), // the first also turns alpha off,
     ...(UNDO_ORIENTATION[mirroredFor] ?? []),
   ];
   return [...touch, ...autoOrient(orientation)];

@@ -1,6 +1,7 @@
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { expectedNotes } from './expected-notes.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
+import { misreadLabel } from './misread.ts';
 import { drawPixels as rasterize, drawVector as renderPdf } from './rasterize.ts';
 import { keepsAllFrames } from './selection.ts';
 import { frameArguments, magickArguments } from './stages.ts';
@@ -33,9 +34,13 @@ export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): re
   return type === 'avif' && MAGICK_FEATURES[magick].avif === 'heif' ? ['heif', 'magick'] : ['magick'];
 }
 
-/** Whether this ImageMagick would show something else than is there, and nobody else can do it. */
-export function isMisreadByMagick({ pages = [] }: ImageInfo, tools: ToolContext): boolean {
-  return !MAGICK_FEATURES[tools.magick].oldJpegInTiff && pages.some(({ oldJpeg }) => oldJpeg);
+/** Returns the label of a kind of file that this ImageMagick would show wrong; undefined if it shows the image right. */
+export function findMisread(
+  image: ImageInfo,
+  options: ConvertOptions,
+  tools: ToolContext,
+): string | undefined {
+  return misreadLabel({ image, options, tools, output: '' });
 }
 
 /** The commands that make the file the client asked for. */

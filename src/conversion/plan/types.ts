@@ -70,9 +70,35 @@ export interface Page {
   readonly inverted?: boolean;
   /** Its pixels are mirrored or turned by half for this orientation, and it still has the tag. */
   readonly mirroredFor?: Orientation;
-  /** Compressed as TIFF 6.0 first had it. */
-  readonly oldJpeg?: boolean;
+  /** It has more channels than its colour space, and none of them is transparency. */
+  readonly unusedSamples?: boolean;
+  /** Its colours are decoded multiplied by its alpha. */
+  readonly premultiplied?: boolean;
+  /** Why one of the versions of ImageMagick may misread it. */
+  readonly misread?: readonly MisreadKind[];
 }
+
+/** Kinds of files that ImageMagick misreads; `misread.ts` explains each. */
+export type MisreadKind =
+  | 'old-jpeg'
+  | 'ycbcr-subsampled'
+  | 'ycbcr-matrix'
+  | 'stray-predictor'
+  | 'signed-samples'
+  | 'samples-24'
+  | 'samples-64'
+  | 'uneven-samples'
+  | 'white-half-float'
+  | 'planar-grey-alpha'
+  | 'planar-unused'
+  | 'planar-alpha-first'
+  | 'alpha-not-first'
+  | 'other-inks'
+  | 'float-lab'
+  | 'lightness-only'
+  | 'icc-lab'
+  | 'sensor-mosaic'
+  | 'tiled-cmyk-jpeg';
 
 interface Animation {
   /** How long each frame stays, in milliseconds. */

@@ -30,7 +30,8 @@ const page = facts({
   paletteKind: tones,
   inverted: fc.boolean(),
   mirroredFor: orientation,
-  oldJpeg: fc.boolean(),
+  unusedSamples: fc.boolean(),
+  premultiplied: fc.boolean(),
 });
 const area = fc.record({ x: fc.nat(), y: fc.nat(), width: fc.nat(), height: fc.nat() });
 /** The readers give one row of traits for each delay. */
