@@ -1,12 +1,13 @@
 import { renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { serviceError, serviceErrorFrom, type TimeLimit } from '../errors.ts';
+import { ClientDisconnectedError, serviceError, serviceErrorFrom, type TimeLimit } from '../errors.ts';
 import type { RequestRoom } from '../files/disk-room.ts';
 import { removeFolder } from '../files/workspace.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts';
 import type { Output, RunCommand } from '../process/command.ts';
 import type { ConversionQueue } from '../process/queue.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
+import { decodeBitmap } from './input/bmp/decode.ts';
 import { repairInput } from './input/repair.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
@@ -97,6 +98,8 @@ export interface ConvertDeps {
 
 /** A drawing can be written to take any time; an honest one takes far less than this, in milliseconds. */
 const MAX_DRAWING_MS = 15_000;
+/** How writing fails when there is no room: errno(3). */
+const DISK_ERRORS: readonly string[] = ['ENOSPC', 'EDQUOT'];
 /** And any memory; 50 megapixels take a fifth of it. */
 const SVG_MAX_MEMORY = 1024 ** 3;
 
@@ -209,6 +212,24 @@ export function createConvert({
     return printed;
   }
 
+  /** Decodes kinds of bitmaps in this process that ImageMagick misreads. */
+  async function decodeFirst(
+    image: ImageInfo,
+    source: ConversionInput,
+    signal: AbortSignal,
+  ): Promise<ImageInfo> {
+    if (!image.decoder) return image;
+    const deadline = AbortSignal.timeout(timeoutMs);
+    const path = join(source.folder, INPUT_FILE);
+    const decoded = await decodeBitmap(path, image, AbortSignal.any([signal, deadline])).catch((cause) => {
+      if (signal.aborted) throw new ClientDisconnectedError({ cause });
+      const limit = { ms: timeoutMs, setting: 'CONVERT_TIMEOUT_MS' } as const;
+      if (deadline.aborted) throw serviceErrorFrom(cause, 'CONVERSION_TIMEOUT', source.label, limit);
+      throw DISK_ERRORS.includes(cause.code) ? serviceErrorFrom(cause, 'DISK_FULL') : cause;
+    });
+    return decoded ?? Promise.reject(invalidOutput('a bitmap without pixels', source));
+  }
+
   /** A profile that cannot be used does not spoil the picture: without it, it is shown as if it had none. */
   async function convertOne(
     image: ImageInfo,
@@ -223,11 +244,12 @@ export function createConvert({
       const kept = await keptMetadata(image, result.path, options);
       return { ...result, notes: notesIn(prepared.notes, printed, kept) };
     };
-    return convertWith(prepare(image, source, options)).catch((error) => {
+    const readable = await decodeFirst(image, source, signal);
+    return convertWith(prepare(readable, source, options)).catch((error) => {
       // Nothing but ImageMagick uses a profile, and what librsvg has read is not in its place any more.
       const usesProfile = image.type !== 'svg';
       if (!usesProfile || !isProfileError(error)) throw explainUnsupportedJpeg(error, image, source);
-      return convertWith(prepare({ ...image, profile: 'useless' }, source, options));
+      return convertWith(prepare({ ...readable, profile: 'useless' }, source, options));
     });
   }
 

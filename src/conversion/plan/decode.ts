@@ -144,7 +144,6 @@ function composeFrames(frames: readonly FrameDisposal[]): string[] {
 /** PNG's gamma chunk would shift the colours; the fourth byte of a BMP may be no transparency. */
 export function repairColours({ image, rasterized }: PlanContext): string[] {
   if (image.type === 'png' || rasterized) return ['-set', 'colorspace', 'sRGB'];
-  if (image.oneBitAlpha) return ['-channel', 'A', '-threshold', '0', '+channel']; // 6 and 7 take the bit for a half
   return image.opaque ? ['-alpha', 'off'] : [];
 }
 

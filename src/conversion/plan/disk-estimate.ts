@@ -28,7 +28,7 @@ export function bytesOnDisk(job: PlanContext, { steps }: Plan, inputBytes: numbe
   const { format } = job.options;
   const decoded = decodedPixels(job);
   if (decoded === 0) return undefined;
-  const between = steps.length > 1 ? decoded * MAX_BYTES_PER_PIXEL.png : 0;
+  const between = steps.length > 1 || job.image.decoder ? decoded * MAX_BYTES_PER_PIXEL.png : 0;
   const result = resultPixels(job) * MAX_BYTES_PER_PIXEL[format];
   return Math.ceil(inputBytes + FIXED_BYTES + between + result);
 }

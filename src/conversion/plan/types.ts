@@ -12,8 +12,10 @@ export interface ImageInfo {
   readonly orientation?: Orientation;
   /** A BMP whose fourth byte is not transparency. */
   readonly opaque?: boolean;
-  /** A BMP whose transparency has one bit. */
-  readonly oneBitAlpha?: boolean;
+  /** It is decoded in this process before the plan is made, because ImageMagick misreads or rejects such bitmaps. */
+  readonly decoder?: 'bmp';
+  /** The file ends before the image does. */
+  readonly truncated?: boolean;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
   /** A JPEG coded in a way that libjpeg does not read, or not in every version. */

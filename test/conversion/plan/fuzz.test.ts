@@ -58,7 +58,6 @@ const traits = facts({
   height: side,
   orientation,
   opaque: fc.boolean(),
-  oneBitAlpha: fc.boolean(),
   cmyk: fc.boolean(),
   lab: fc.boolean(),
   profile,
