@@ -8,14 +8,8 @@ import { inspect } from '../../inspect/index.ts';
 import { WindowReader } from '../../inspect/window-reader.ts';
 import type { ImageInfo } from '../../plan/types.ts';
 import { writePng } from '../png-file.ts';
-import { decodeRows } from './rows.ts';
+import { decodeRows, type Truncation } from './rows.ts';
 import { decodeRuns } from './run-length.ts';
-
-/** Whether pixels are missing, and whether any are there. */
-export interface Truncation {
-  cut: boolean;
-  shown: boolean;
-}
 
 /** The orientation that turns rows from the bottom upside down (EXIF 2.32, 4.6.4). */
 const FLIPPED = 4;

@@ -2,12 +2,17 @@
 
 import type { FileHandle } from 'node:fs/promises';
 import { type Dib, type Masks, strideOf } from '../../inspect/dib.ts';
-import type { Truncation } from './decode.ts';
 
 /** Bytes to read at once: decoding them takes about 1 ms. */
 const BLOCK_BYTES = 128 * 1024;
 /** Bytes of a decoded pixel. */
 export const PIXEL = 4;
+
+/** Whether pixels are missing, and whether any are there. */
+export interface Truncation {
+  cut: boolean;
+  shown: boolean;
+}
 
 /** Writes the pixels of a stored row to `to`. */
 type DecodeRow = (from: Buffer, to: Buffer) => void;

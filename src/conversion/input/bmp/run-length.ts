@@ -2,8 +2,7 @@
 
 import type { FileHandle } from 'node:fs/promises';
 import type { Dib } from '../../inspect/dib.ts';
-import type { Truncation } from './decode.ts';
-import { PIXEL } from './rows.ts';
+import { PIXEL, type Truncation } from './rows.ts';
 
 /** Bytes to read at once: decoding them takes about 1 ms. */
 const READ_BYTES = 32 * 1024;
