@@ -23,6 +23,7 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
     width: header.readUInt32BE(0),
     height: header.readUInt32BE(4),
     ...paletteKindOf(header[8] as number, header[9] as number),
+    ...(header[8] === 16 && { deep: true }),
     profile: 'none',
     metadata: [],
   };

@@ -49,6 +49,7 @@ export async function readTiff(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
   const pages: Page[] = [];
   const visited = new Set<number>();
   let first: Tags | undefined;
+  let deep = false;
   let offset = await read(bytes, layout.firstAt, layout.offset);
 
   for (let at = 0; offset && !visited.has(offset) && at < MAX_PAGES; at += 1) {
@@ -61,13 +62,17 @@ export async function readTiff(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
         ...coloursOf(tags),
         profile: await profileOf(bytes, tags),
       });
+      if (!first) deep = encoding.bits > 8;
       first ??= tags;
     }
     const count = (await read(bytes, offset, layout.count)) ?? 0;
     offset = await read(bytes, offset + layout.count + count * layout.entry, layout.offset);
   }
   return first
-    ? { pages, ...describeFirstPage(first), ...coloursOf(first), profile: await profileOf(bytes, first) }
+    ? {
+        ...{ pages, ...describeFirstPage(first), ...coloursOf(first), ...(deep && { deep }) },
+        profile: await profileOf(bytes, first),
+      }
     : {};
 }
 

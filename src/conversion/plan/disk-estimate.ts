@@ -15,6 +15,8 @@ const MAX_BYTES_PER_PIXEL: Readonly<Record<OutputType, number>> = {
   bmp: 3.1,
   pdf: 4,
 };
+/** Outputs that keep 16 bits a channel. */
+const DEEP_OUTPUTS: readonly OutputType[] = ['png'];
 /** Headers, colour tables and profiles: what does not grow with the picture. */
 const FIXED_BYTES = 64 * 1024;
 
@@ -29,7 +31,8 @@ export function bytesOnDisk(job: PlanContext, { steps }: Plan, inputBytes: numbe
   const decoded = decodedPixels(job);
   if (decoded === 0) return undefined;
   const between = steps.length > 1 || job.image.decoder ? decoded * MAX_BYTES_PER_PIXEL.png : 0;
-  const result = resultPixels(job) * MAX_BYTES_PER_PIXEL[format];
+  const deep = job.image.deep && DEEP_OUTPUTS.includes(format) ? 2 : 1;
+  const result = resultPixels(job) * MAX_BYTES_PER_PIXEL[format] * deep;
   return Math.ceil(inputBytes + FIXED_BYTES + between + result);
 }
 

@@ -11,7 +11,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
     ...['-quality', String(options.quality), '-define', 'webp:method=4', '-define', 'webp:lossless=false'],
   ],
   // -quality would mean zlib level and filter here: 80 is slow and large.
-  png: (job) => ['-depth', '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
+  png: (job) => ['-depth', job.image.deep ? '16' : '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
   jpg: (job) => [
     ...['-sampling-factor', '4:2:0', '-quality', String(job.options.quality)],
     ...(pixelsOfResult(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),

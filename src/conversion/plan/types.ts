@@ -40,6 +40,8 @@ export interface ImageInfo {
   readonly pages?: readonly Page[];
   /** Set when the file moves: it has more than one frame. */
   readonly animation?: Animation;
+  /** It has more than 8 bits a channel. */
+  readonly deep?: boolean;
   /** It has frames that the tools here do not read: those of an animated PNG, or of an AVIF sequence. */
   readonly hasIgnoredFrames?: boolean;
 }

@@ -64,6 +64,7 @@ const traits = facts({
   externalProfile: fc.boolean(),
   firstFrame: area,
   flat: fc.boolean(),
+  deep: fc.boolean(),
   paletteKind: tones,
   images: fc.record({ count: fc.integer({ min: 1, max: 9 }), primary: fc.integer({ min: 1, max: 9 }) }),
   pages: fc
