@@ -78,6 +78,15 @@ const LAYERS = [
     { path: '^src/regress/' },
   ),
   forbid(
+    'redis-client-on-demand',
+    'Loading the client of Redis is slow. Only instances with REDIS_URL load it, by a dynamic import.',
+    { path: '^src/', pathNot: '^src/server/redis-store.ts$' },
+    {
+      path: '^src/(redis-client|server/redis-store).ts$',
+      dependencyTypesNot: ['dynamic-import', 'type-only'],
+    },
+  ),
+  forbid(
     'execa-starts-programs',
     'src/process/launcher starts every program, with execa.',
     { path: '^src/' },

@@ -23,15 +23,15 @@ await engine.close();
 const file = `fixtures/baseline/imagemagick-${major}.json`;
 const run = (...words: string[]) => runProgram(['regress', ...words], { env: process.env, version: '' });
 
-console.log(`What becomes another than in ${file}, which is in baseline-${major}.html as well:`);
+console.log(`Changes since ${file}, also in baseline-${major}.html:`);
 await run('check', 'fixtures', '--against', file, '--report', `baseline-${major}.html`);
 const matrix = ['--matrix', 'fixtures/baseline/matrix.yaml'];
-process.exitCode = await run('record', 'fixtures', ...matrix, '--to', file, '--figures-only');
+process.exitCode = await run('record', 'fixtures', ...matrix, '--to', file, '--fingerprints-only');
 
 if (major === 6 && !THIS_MACHINE_ONLY && process.exitCode === 0) {
   const { status } = spawnSync('sh', ['scripts/debian-13.sh', 'node', 'scripts/baseline.ts', '--here'], {
     stdio: 'inherit',
   });
-  if (status === NO_DEBIAN_13) console.log('The figures of ImageMagick 7 stay as they were.');
+  if (status === NO_DEBIAN_13) console.log('The baseline of ImageMagick 7 was not changed.');
   process.exitCode = status === NO_DEBIAN_13 ? 0 : (status ?? 1);
 }

@@ -1,7 +1,8 @@
 /**
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
- * -- [--quick] [--only PART] [--out NAME] [--reuse N]`. Alternates between them in one run. Writes `bench/NAME.md` and
- * `bench/NAME.svg`.
+ * -- [--quick] [--crowd] [--only PART] [--out NAME] [--reuse N] [--sharing MODE]`. Alternates between them in one run. Writes `bench/NAME.md` and
+ * `bench/NAME.svg`. `npm run bench -- --quality [FOLDER]` compares the quality of thumbnails, and writes
+ * `bench/quality.md`.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, tmpdir } from 'node:os';
@@ -16,12 +17,15 @@ import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.
 import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure } from './bench/load.ts';
 import { measureMemory, photos } from './bench/long-runs.ts';
+import { type Comparison, compareThumbnails, formatProgress, formatQuality } from './bench/quality.ts';
+import { generatePictures, readPictures } from './bench/quality-images.ts';
 import { type Row, table } from './bench/report.ts';
 import { type Server, startEcho, startService, startSharp } from './bench/servers.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
 import { summary } from './bench/summary.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     quick: { type: 'boolean', default: false },
     /** Regular expression that selects the pairs to run by name, such as "photo 0.75 MP → webp 300". */
@@ -30,7 +34,12 @@ const { values: flags } = parseArgs({
     seconds: { type: 'string' },
     rounds: { type: 'string' },
     reuse: { type: 'string', default: '' },
+    sharing: { type: 'string', default: '' },
+    /** Measures only the rows of {@link CROWD}, each with one address and with an address per request. */
+    crowd: { type: 'boolean', default: false },
     out: { type: 'string', default: 'report' },
+    /** Runs only this: compares thumbnails of generated images, and of those in the folder that follows. */
+    quality: { type: 'boolean', default: false },
     /** Runs only this: the given number of conversions of a small photo, while sampling memory. */
     soak: { type: 'string' },
     /** Runs only this: 1000 conversions of the images in the given folder. */
@@ -42,16 +51,25 @@ const FORMATS = ['webp', 'jpg', 'png', 'gif', 'bmp', 'pdf'];
 const SMALL = 300;
 const QUICK_IMAGES = ['photo 3 MP', 'photo 0.75 MP', 'photo 320×240', 'png screen'];
 const QUICK_FORMATS = ['webp', 'jpg', 'png'];
+/** Conversions that are also measured with an address per request, at 8 requests at a time. */
+const CROWD = ['photo 320×240 → jpg', 'photo 320×240 → webp', 'photo 0.75 MP → webp', 'photo 3 MP → jpg 300'];
+const CROWD_CLIENTS = 8;
 
 const clients = (flags.clients ?? (flags.quick ? '1,8' : '1,2,8,32')).split(',').map(Number);
 const seconds = Number(flags.seconds ?? (flags.quick ? 0.5 : 1));
 const rounds = Number(flags.rounds ?? (flags.quick ? 2 : 3));
+/** Settings of the service that differ from the defaults. */
+const settings: Readonly<Record<string, string>> = {
+  ...(flags.reuse && { WORKER_REUSE: flags.reuse }),
+  ...(flags.sharing && { WORKER_SHARING: flags.sharing }),
+};
 const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
 const outFolder = new URL('../bench', import.meta.url).pathname;
 
 try {
   if (flags.photos) console.log(await photos(flags.photos, 1000));
   else if (flags.soak) console.log(await measureMemory(await smallPhoto(), Number(flags.soak)));
+  else if (flags.quality) await compareQuality(positionals[0]);
   else await compareAll();
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -61,17 +79,33 @@ async function smallPhoto(): Promise<Image> {
   return (await makeImages(folder)).find(({ name }) => name === 'photo 320×240') as Image;
 }
 
+async function compareQuality(pictures: string | undefined): Promise<void> {
+  const config = loadConfig({ PATH: process.env.PATH, TEMP_DIR: folder });
+  const engine = await createConversionEngine(config, pino({ level: 'error' }));
+  const comparisons: Comparison[] = [];
+  for (const picture of [...(await generatePictures()), ...(pictures ? await readPictures(pictures) : [])]) {
+    const compared = await compareThumbnails(engine, picture);
+    comparisons.push(...compared);
+    console.log(formatProgress(compared));
+  }
+  await engine.close();
+  const version = `ImageMagick ${engine.toolchain.magick?.version}, sharp ${sharpModule.versions.sharp}`;
+  const text = ['# Quality of thumbnails', `${version}.`, formatQuality(comparisons)].join('\n\n');
+  writeFileSync(join(outFolder, `${flags.out === 'report' ? 'quality' : flags.out}.md`), `${text}\n`);
+  console.log(`\n${text}`);
+}
+
 async function compareAll(): Promise<void> {
   const tools = await findTools();
   const images = await makeImages(folder);
   const servers = {
-    ours: await startService(flags.reuse ? { WORKER_REUSE: flags.reuse } : {}),
+    imagemill: await startService(settings),
     sharp: await startSharp(),
     echo: await startEcho(),
   };
   const rows: Row[] = [];
   for (const job of jobs(images)) {
-    for (const count of clients) {
+    for (const count of job.crowd || flags.crowd ? [CROWD_CLIENTS] : clients) {
       const row = await compare(job, count, servers, tools);
       if (!row) continue;
       rows.push(row);
@@ -86,11 +120,18 @@ function jobs(images: readonly Image[]): Job[] {
   const all = images.flatMap((image) =>
     FORMATS.flatMap((format) => [undefined, SMALL].map((side) => ({ image, format, side }))),
   );
-  return all.filter(({ image, format, side }) => {
+  const selected = all.filter((job) => {
+    const { image, format, side } = job;
     if (flags.quick && !(QUICK_IMAGES.includes(image.name) && QUICK_FORMATS.includes(format))) return false;
     if (side && image.pixels <= SMALL ** 2) return false;
-    return `${image.name} → ${format}${side ? ` ${side}` : ''}`.match(flags.only) !== null;
+    if (flags.crowd && !CROWD.includes(nameOf(job))) return false;
+    return nameOf(job).match(flags.only) !== null;
   });
+  return selected.flatMap((job) => (CROWD.includes(nameOf(job)) ? [job, { ...job, crowd: true }] : [job]));
+}
+
+function nameOf({ image, format, side }: Job): string {
+  return `${image.name} → ${format}${side ? ` ${side}` : ''}`;
 }
 
 /**
@@ -99,29 +140,30 @@ function jobs(images: readonly Image[]): Job[] {
 async function compare(
   job: Job,
   count: number,
-  servers: Readonly<Record<'ours' | 'sharp' | 'echo', Server>>,
+  servers: Readonly<Record<'imagemill' | 'sharp' | 'echo', Server>>,
   tools: Tools,
 ): Promise<Row | undefined> {
-  const measured: Record<'ours' | 'sharp' | 'echo', Measured[]> = { ours: [], sharp: [], echo: [] };
+  const measured: Record<'imagemill' | 'sharp' | 'echo', Measured[]> = { imagemill: [], sharp: [], echo: [] };
   const commandLine: number[] = [];
   const xargs: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    for (const name of ['ours', 'sharp', 'echo'] as const) {
+    for (const name of ['imagemill', 'sharp', 'echo'] as const) {
       if (name === 'sharp' && !(job.format in SHARP_OPTIONS)) continue;
       const length = { seconds: name === 'echo' ? seconds / 4 : seconds };
       const measurement = await measure(servers[name], job, count, length);
       if (measurement) measured[name].push(measurement);
     }
+    if (job.crowd) continue; // the command line has no clients
     if (count === 1) push(commandLine, await commandLineMs(job, tools, seconds));
     if (count === 8) {
-      const expected = measured.ours.at(-1)?.perSecond ?? 1;
+      const expected = measured.imagemill.at(-1)?.perSecond ?? 1;
       push(xargs, await xargsPerSecond(job, tools, availableParallelism(), seconds, expected));
     }
   }
-  if (measured.ours.length === 0) return undefined;
-  const { image, format, side } = job;
+  if (measured.imagemill.length === 0) return undefined;
+  const { image, format, side, crowd } = job;
   return {
-    ...{ image: image.name, pixels: image.pixels, format, side, clients: count },
+    ...{ image: image.name, pixels: image.pixels, format, side, crowd, clients: count },
     ...measured,
     ...{ commandLineMs: commandLine, xargsPerSecond: xargs },
   };
@@ -147,18 +189,22 @@ function report(rows: readonly Row[], { versions }: { readonly versions: string 
   const machine = `${availableParallelism()} processors (${cpus()[0]?.model}), Linux ${release()}`;
   const libraries = `Node.js ${process.versions.node}, sharp ${sharpModule.versions.sharp} (libvips ${sharpModule.versions.vips})`;
   const text = [
-    '# What the benchmark measured',
+    '# Benchmark results',
     `${new Date().toISOString().slice(0, 10)}, ${machine}, ${versions}, ${libraries}. Clients, servers and tools on the same machine.`,
-    `${rounds} rounds of ${seconds} s each, everybody in turns${flags.reuse ? `, WORKER_REUSE=${flags.reuse}` : ''}. Ratios are medians of the rounds, with the least and the most. CPU is what the machine spent meanwhile, but for the clients, a conversion; memory what the tree holds for itself at its highest.`,
+    `${rounds} rounds of ${seconds} s each, in turns${Object.entries(settings)
+      .map(([name, value]) => `, ${name}=${value}`)
+      .join(
+        '',
+      )}. Ratios are medians of the rounds, with minimum and maximum. CPU is the CPU time of the machine per conversion, without the clients. Memory is the peak private memory of the process tree.`,
     ...summary(rows),
-    '## All of it',
+    '## All results',
     table(rows),
   ];
   writeFileSync(join(outFolder, `${flags.out}.md`), `${text.join('\n\n')}\n`);
-  const busiest = rows.filter((row) => row.clients === 8);
+  const busiest = rows.filter((row) => row.clients === 8 && !row.crowd);
   writeFileSync(
     join(outFolder, `${flags.out}.svg`),
-    chart(busiest, 'Conversions a second at 8 clients, over the sharp server'),
+    chart(busiest, 'Conversions per second with 8 clients, relative to the sharp server'),
   );
   console.log(text.slice(2, -2).join('\n'));
 }

@@ -38,6 +38,14 @@ missing_packages() {
     has img2webp || printf 'webp '
     has heif-convert || printf 'libheif-examples '
   fi
+  # Tools for the formats that EXTRA_INPUTS and EXTRA_OUTPUTS list. The tests switch all of them on.
+  if wants "${EXTRA_INPUTS:-}" jxl || wants "${EXTRA_OUTPUTS:-}" jxl; then
+    has djxl && has cjxl || printf 'libjxl-tools '
+  fi
+  if wants "${EXTRA_OUTPUTS:-}" avif; then has avifenc || printf 'libavif-bin '; fi
+  if wants "${EXTRA_INPUTS:-}" heic && [ "$magick" = 7 ] && [ "$(package_manager)" = apt ]; then
+    magick -list format 2>/dev/null | grep -q '^ *HEIC\*\{0,1\}  *HEIC  *r' || printf 'libheif-plugin-libde265 '
+  fi
   # The sandbox hides files with Landlock (newer versions of setpriv) or else with bubblewrap.
   if [ "$(package_manager)" = apt ]; then
     setpriv --help 2>/dev/null | grep -q landlock || has bwrap || printf 'bubblewrap '
@@ -74,6 +82,12 @@ magick_version() {
   done
 }
 
+# Whether a list of formats has this one, in any case: wants LIST NAME. The tests want all.
+wants() {
+  [ "$purpose" = serve ] || return 0
+  case ",$(echo "$1" | tr 'A-Z' 'a-z' | tr -d ' ')," in *,all,* | *,"$2",*) return 0 ;; *) return 1 ;; esac
+}
+
 on_path() {
   old_ifs=$IFS
   IFS=:
@@ -91,7 +105,7 @@ package_manager() {
 }
 
 brew_names() {
-  echo "$1" | sed 's/librsvg2-bin/librsvg/; s/poppler-utils/poppler/; s/libimage-exiftool-perl/exiftool/; s/python3-pil/pillow/; s/redis-server/redis/; s/nginx-light/nginx/'
+  echo "$1" | sed 's/librsvg2-bin/librsvg/; s/poppler-utils/poppler/; s/libimage-exiftool-perl/exiftool/; s/python3-pil/pillow/; s/redis-server/redis/; s/nginx-light/nginx/; s/libjxl-tools/jpeg-xl/; s/libavif-bin/libavif/'
 }
 
 install_with_apt() {

@@ -5,29 +5,32 @@
 #
 # debootstrap creates the system once, in DEBIAN_13 (by default below the temporary folder), with everything that the tests
 # need except a browser. The command runs with its own mounts, which are removed when it ends. It cannot mount anything
-# itself, so tests that need mounts are skipped. Exits with 75 (EX_TEMPFAIL of sysexits.h) if this machine cannot do that.
+# itself, so tests that need mounts or bubblewrap are skipped. Exits with 75 (EX_TEMPFAIL of sysexits.h) if this machine cannot
+# do that.
 set -eu
 cd "$(dirname "$0")/.."
 root=${DEBIAN_13:-${TMPDIR:-/tmp}/imagemill-debian-13}
 packages=imagemagick,librsvg2-bin,poppler-utils,qpdf,libimage-exiftool-perl,python3-pil,curl,unzip,procps
+# What the formats need that operators switch on.
+packages=$packages,libheif-plugin-libde265,libjxl-tools,libavif-bin
 
-cannot() { echo "imagemill: no Debian 13 here: $*" >&2; exit 75; }
+cannot() { echo "imagemill: cannot run a Debian 13 chroot: $*" >&2; exit 75; }
 
 [ "$(id -u)" = 0 ] || cannot 'only root can make one'
 unshare --mount true 2>/dev/null || cannot 'this machine allows no mounts'
-if [ ! -e "$root/.made" ]; then
+if [ "$(cat "$root/.made" 2>/dev/null)" != "$packages" ]; then
   command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends debootstrap >/dev/null; }
-  echo "imagemill: making a Debian 13 in $root" >&2
+  echo "imagemill: creating a Debian 13 chroot in $root" >&2
   rm -rf "$root"
   debootstrap --variant=minbase --include="$packages" trixie "$root" >"$root.log" 2>&1 ||
     cannot "debootstrap failed: $(tail -n 1 "$root.log")"
-  touch "$root/.made"
+  echo "$packages" >"$root/.made"
 fi
 mkdir -p "$root/checkout"
 # Compile the program for test/process/sandbox/broken-codec.test.ts here: a compiler would double the size of the system.
 if command -v cc >/dev/null; then
   cc -static -O1 -pthread -o "$root/usr/local/bin/imagemill-broken-codec" test/helpers/broken-codec.c ||
-    echo 'imagemill: no stand-in for a broken codec in the Debian 13' >&2
+    echo 'imagemill: cannot compile test/helpers/broken-codec.c for the chroot' >&2
 fi
 export IMAGEMILL_ROOT="$root"
 exec unshare --mount sh -eu -c '
@@ -37,6 +40,6 @@ exec unshare --mount sh -eu -c '
   mount -t proc proc "$IMAGEMILL_ROOT/proc"
   mount --rbind /sys "$IMAGEMILL_ROOT/sys"
   mount -t tmpfs tmpfs "$IMAGEMILL_ROOT/tmp"
-  exec chroot "$IMAGEMILL_ROOT" /usr/bin/env -i HOME=/root LANG=C.UTF-8 MAY_SKIP="mounts,kernel-headers,${MAY_SKIP:-}" \
+  exec chroot "$IMAGEMILL_ROOT" /usr/bin/env -i HOME=/root LANG=C.UTF-8 MAY_SKIP="mounts,kernel-headers,process-namespace,${MAY_SKIP:-}" \
     PATH=/checkout/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin sh -c "cd /checkout && exec \"\$@\"" sh "$@"
 ' sh "$@"

@@ -9,7 +9,7 @@ import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
 import { DETECTION_BYTES, detectType } from '../src/conversion/input/detect.ts';
-import { INPUT_TYPES, type InputType } from '../src/formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../src/formats.ts';
 import { convertFile } from './fidelity/convert-file.ts';
 import { judge, type Verdict } from './fidelity/judge.ts';
 import { referenceFrom } from './fidelity/reference.ts';
@@ -31,7 +31,7 @@ try {
       bytes.subarray(0, DETECTION_BYTES * 16),
       bytes.length <= DETECTION_BYTES * 16,
     );
-    if (!INPUT_TYPES.includes(type as InputType)) continue;
+    if (!ALL_INPUT_TYPES.includes(type as InputType)) continue;
     const source = { name, bytes, type: type as InputType };
     const attempts = await convertFile(engine, source);
     const references = await referenceFrom(source);

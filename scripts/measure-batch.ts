@@ -1,5 +1,5 @@
 /**
- * @module Measures `POST /batch` on a server process of its own and prints the figures in bench/README.md: `npm run
+ * @module Measures `POST /batch` on a separate server process and prints the measurements in bench/README.md: `npm run
  * build && node scripts/measure-batch.ts [folder of images]`.
  */
 import { spawn } from 'node:child_process';
@@ -48,7 +48,7 @@ try {
     ratios.push(wall / (cpu / 2));
     console.log(
       `${images.length} images of ${folder} to webp, ${bytes} bytes: wall ${wall.toFixed(2)} s, ` +
-        `conversions ${cpu.toFixed(2)} s of processor time (the server ${own.toFixed(2)} s), wall / (processor time / 2) = ${ratios.at(-1)?.toFixed(3)}`,
+        `conversions ${cpu.toFixed(2)} s of CPU time (the server ${own.toFixed(2)} s), wall / (CPU time / 2) = ${ratios.at(-1)?.toFixed(3)}`,
     );
   }
   console.log(

@@ -18,7 +18,7 @@ import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
 import { detectType } from '../src/conversion/input/detect.ts';
 import type { ConvertOptions } from '../src/conversion/plan/types.ts';
-import { INPUT_TYPES, type InputType, OUTPUT_TYPES } from '../src/formats.ts';
+import type { InputType } from '../src/formats.ts';
 
 /** Paths of the tools on Debian. */
 const TOOLS = [
@@ -27,8 +27,13 @@ const TOOLS = [
   '/usr/bin/rsvg-convert',
   '/usr/bin/heif-convert',
   '/usr/bin/img2webp',
+  '/usr/bin/djxl',
+  '/usr/bin/cjxl',
+  '/usr/bin/avifenc',
 ];
-const FIXTURES = ['images', 'traps'].map((name) => new URL(`../fixtures/${name}`, import.meta.url).pathname);
+const FIXTURES = ['images', 'traps', 'extra'].map(
+  (name) => new URL(`../fixtures/${name}`, import.meta.url).pathname,
+);
 
 /** Options for each conversion. With `client`, a pre-started worker runs the conversion. */
 const VARIANTS: readonly (Omit<ConvertOptions, 'format'> & { readonly client?: string })[] = [
@@ -66,13 +71,16 @@ async function makeTracedTools(): Promise<void> {
 
 /** Converts every image in `folders` with the traced tools, with all formats and variants. */
 async function convertEverything(folders: readonly string[]): Promise<void> {
-  const settings = { PATH: tracedTools, TEMP_DIR: join(folder, 'work'), SANDBOX: 'off', CONCURRENCY: '1' };
+  const settings = {
+    ...{ PATH: tracedTools, TEMP_DIR: join(folder, 'work'), SANDBOX: 'off', CONCURRENCY: '1' },
+    ...{ EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all' },
+  };
   const config = loadConfig({ ...settings, CONVERT_TIMEOUT_MS: '120000' });
   const engine = await createConversionEngine(config, pino({ level: 'fatal' }, pino.destination(2)));
   for (const path of folders.flatMap((from) => readdirSync(from).map((name) => join(from, name)))) {
     const verdict = path.endsWith('.json') ? 'unknown' : await detectType(readFileSync(path), true);
-    if (!INPUT_TYPES.includes(verdict as InputType)) continue;
-    for (const format of OUTPUT_TYPES) {
+    if (!engine.capabilities.inputs.includes(verdict as InputType)) continue;
+    for (const format of engine.capabilities.outputs) {
       for (const { client, ...options } of VARIANTS) {
         const workspace = await engine.workspaces.open();
         const job = await workspace.folder('image');

@@ -1,5 +1,5 @@
 /**
- * @module Takes the screenshots of the web page and of a regression report for the README, on a server of its own: `npm
+ * @module Takes the screenshots of the web page and of a regression report for the README, on a separate server: `npm
  * run build && node scripts/screenshots.ts [folder]`.
  */
 import { spawn } from 'node:child_process';

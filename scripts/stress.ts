@@ -1,8 +1,8 @@
 /**
  * @module Stress test: load and faults on a real server. `npm run test:stress -- [--seconds 600] [--seed 1]`.
  *
- * One server handles good, bad and hostile clients for the whole run, while other servers go through one runFault after
- * another. Prints a table. Exits with 1 if an answer was wrong, files or processes were left behind, or memory grew.
+ * One server handles good, bad and hostile clients for the whole run, while other servers go through one fault after
+ * another. Prints a table. Exits with 1 if a response was wrong, files or processes were left behind, or memory grew.
  */
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -78,7 +78,7 @@ try {
     ...filesLeft(server.tempDir),
     ...processesLeft(server.tempDir).map((pid) => `process ${pid}`),
   ];
-  rows.unshift({ name: 'no fault, all the time', tally, left: leftovers });
+  rows.unshift({ name: 'no fault, whole run', tally, left: leftovers });
 
   report(samples, server.loopDelay());
 } finally {
@@ -88,7 +88,7 @@ process.exitCode = problems.length > 0 ? 1 : 0;
 
 function report(samples: readonly { own: number; tree: number }[], loopDelay: number | undefined): void {
   const total = emptyTally();
-  console.log('\nrequests    right   wrong    left  fault and answers');
+  console.log('\nrequests    right   wrong    left  fault and responses');
   for (const { name, tally, left, notRun } of rows) {
     if (notRun) {
       console.log(`${' '.repeat(32)}  ${name}: NOT RUN, ${notRun}`);
@@ -112,10 +112,10 @@ function report(samples: readonly { own: number; tree: number }[], loopDelay: nu
   const growth = median(samples.slice(-sixth)) - median(samples.slice(sixth, 2 * sixth));
   if (growth > MAX_GROWTH) problems.push(`the server's memory grew by ${(growth / MIB).toFixed(0)} MiB`);
   console.log(
-    `\n${total.requests} requests, ${total.right} good images right, ${total.wrong.length} wrong or missing answers`,
+    `\n${total.requests} requests, ${total.right} valid images converted correctly, ${total.wrong.length} wrong or missing responses`,
   );
   console.log(
-    `memory: server ${peak('own').toFixed(0)} MiB at most, with all its tools ${peak('tree').toFixed(0)} MiB; growth ${(growth / MIB).toFixed(1)} MiB`,
+    `memory: server at most ${peak('own').toFixed(0)} MiB, with all its tools ${peak('tree').toFixed(0)} MiB; growth ${(growth / MIB).toFixed(1)} MiB`,
   );
   console.log(`event loop: 99% of delays below ${loopDelay?.toFixed(1) ?? 'unknown'} ms`);
   for (const problem of problems.slice(0, 50)) console.log(`WRONG  ${problem}`);

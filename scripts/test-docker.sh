@@ -17,7 +17,7 @@ export DOCKER_CONFIG="$cache/config"
 export DOCKER_BUILDKIT=0
 
 main() {
-  [ "$(id -u)" = 0 ] || cannot 'only root can start a Docker of its own'
+  [ "$(id -u)" = 0 ] || cannot 'only root can start a Docker daemon'
   unshare --mount true 2>/dev/null || cannot 'this machine allows no mounts'
   # Try twice: which package has the docker command may be unknown until apt-get update has run.
   sh scripts/bootstrap.sh docker || sh scripts/bootstrap.sh docker ||

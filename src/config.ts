@@ -6,6 +6,7 @@
 import { isIP } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { z } from 'zod';
+import { EXTRA_INPUT_TYPES, EXTRA_OUTPUT_TYPES } from './formats.ts';
 
 /** Creates a schema for a whole number from `min` to `max`. */
 const integer = (min: number, max: number, fallback: number) => {
@@ -30,6 +31,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 const MAX_PIXELS_CEILING = 16_384 ** 2;
 
 const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
+const SHARING_MODES = ['client', 'all'] as const;
 
 const REDIS_URL_EXPECTED =
   'expected redis://host:port, with /number behind it for another database than 0, or rediss:// for TLS';
@@ -53,10 +55,13 @@ const schema = z.object({
   CONVERT_TIMEOUT_MS: integer(1, MAX_TIMER_MS, 30_000),
   UPLOAD_TIMEOUT_MS: integer(1, MAX_TIMER_MS, 60_000),
   TEMP_DIR: path.default(tmpdir()),
+  EXTRA_INPUTS: extraFormats(EXTRA_INPUT_TYPES),
+  EXTRA_OUTPUTS: extraFormats(EXTRA_OUTPUT_TYPES),
   MAGICK_BIN: path.optional(),
   RSVG_BIN: path.optional(),
   SANDBOX: z.enum(SANDBOX_MODES, `expected one of ${SANDBOX_MODES.join(', ')}`).default('auto'),
   WORKER_REUSE: integer(1, 1_000_000, 50),
+  WORKER_SHARING: z.enum(SHARING_MODES, `expected one of ${SHARING_MODES.join(', ')}`).default('client'),
   CORS_ORIGIN: z.string().transform(parseCorsOrigin).default('*'),
   LOG_LEVEL: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
   SHUTDOWN_GRACE_MS: integer(0, MAX_TIMER_MS, 15_000),
@@ -138,6 +143,20 @@ function isSubnet(value: string): boolean {
     rest.length === 0 &&
     (prefix === undefined || (/^\d+$/.test(prefix) && Number(prefix) <= bits))
   );
+}
+
+/** Schema of `EXTRA_INPUTS` and `EXTRA_OUTPUTS`: `all`, or a list of format names in any case. */
+function extraFormats<const T extends string>(names: readonly T[]) {
+  const expected = `expected all, or a list of ${names.join(', ')}`;
+  return z
+    .string()
+    .transform((value, context): 'all' | readonly T[] => {
+      const words = parseList(value.toLowerCase());
+      if (words.length === 1 && words[0] === 'all') return 'all';
+      const known = names.filter((name) => words.includes(name));
+      return known.length === new Set(words).size ? known : addIssue(context, expected);
+    })
+    .default([]);
 }
 
 /** Parses `CORS_ORIGIN`: `*`, a list of origins, or false for `off`. */

@@ -1,187 +1,200 @@
 /**
- * Every error a client can meet: one row each, with its status and its public
- * sentence. The sentence helps the person who sent the request and reveals
- * nothing of the machine; the private cause travels in `cause` to the log.
+ * @module The table of all errors of the API: code, HTTP status and public message. A message helps the sender of the
+ * request and reveals nothing about the machine. The private cause is in `cause`, for the log only.
  */
 
 interface ErrorDefinition<P extends unknown[]> {
   readonly status: number;
-  readonly message: (...facts: P) => string;
-  /** Seconds a client is asked to wait, for `Retry-After`. */
-  readonly retryAfter?: (...facts: P) => number;
+  readonly message: (...args: P) => string;
+  /** Value of `Retry-After`, in seconds. */
+  readonly retryAfter?: (...args: P) => number;
 }
 
 const defineError = <P extends unknown[]>(
   status: number,
-  say: (...facts: P) => string,
-  retryAfter?: (...facts: P) => number,
-): ErrorDefinition<P> => ({ status, message: say, ...(retryAfter && { retryAfter }) });
+  message: (...args: P) => string,
+  retryAfter?: (...args: P) => number,
+): ErrorDefinition<P> => ({ status, message, ...(retryAfter && { retryAfter }) });
 
 const seconds = (count: number): string => `${count} second${count === 1 ? '' : 's'}`;
 
-/** How long something may take, in milliseconds, and the setting that moves the limit, if one does. */
+/** A time limit in milliseconds, and the setting that changes it. Without a setting, the limit is fixed. */
 export interface TimeLimit {
   readonly ms: number;
   readonly setting?: string;
 }
 
-/** Bytes as people say them. */
+/** Formats a limit in bytes, and in MiB if that is a whole number. */
 export function formatByteLimit(bytes: number): string {
   const mebibytes = bytes / (1024 * 1024);
   return Number.isInteger(mebibytes) ? `${mebibytes} MiB (${bytes} bytes)` : `${bytes} bytes`;
 }
 
 const ERRORS = {
-  NOT_HTTP: defineError(400, () => 'The request is not valid HTTP.'),
+  MALFORMED_REQUEST: defineError(400, () => 'The request is not valid HTTP.'),
   HOST_INVALID: defineError(400, () => 'The request must have one valid Host header.'),
-  BODY_ENDED: defineError(400, () => 'The request body ended early.'),
+  INCOMPLETE_BODY: defineError(400, () => 'The request body is incomplete.'),
   NOT_MULTIPART: defineError(400, () => 'The request body must be multipart/form-data with a boundary.'),
-  BODY_CUT_SHORT: defineError(400, () => 'The multipart body ended early or is not well-formed.'),
+  MALFORMED_MULTIPART: defineError(400, () => 'The multipart body is incomplete or malformed.'),
   NO_FILE: defineError(400, (field: string) => `No file was sent: a file part named "${field}" is required.`),
-  FILE_AS_TEXT: defineError(
+  FILE_SENT_AS_TEXT: defineError(
     400,
     (field: string) =>
-      `The field "${field}" holds text, not a file. With curl, write -F ${field}=@photo.jpg, with an @.`,
+      `The field "${field}" contains text, not a file. With curl, use -F ${field}=@photo.jpg.`,
   ),
   EMPTY_FILE: defineError(400, (file: string) => `${file} is empty (0 bytes).`),
-  UNEXPECTED_FILE: defineError(
+  UNEXPECTED_FILE_FIELD: defineError(
     400,
     (field: string, expected: string) =>
       `Unexpected file part ${field}: the file part must be named "${expected}".`,
   ),
-  TOO_MANY_FILES: defineError(
-    400,
-    (most: number) => `Too many files: at most ${most} allowed in one request.`,
-  ),
+  TOO_MANY_FILES: defineError(400, (max: number) => `Too many files: at most ${max} allowed in one request.`),
   TOO_MANY_FIELDS: defineError(
     400,
-    (most: number) => `Too many form fields: at most ${most} allowed in one request.`,
+    (max: number) => `Too many form fields: at most ${max} allowed in one request.`,
   ),
   FIELD_IN_QUERY: defineError(
     400,
     (field: string) =>
-      `The field "${field}" is in the address. Send it in the form instead; with curl, write -F ${field}=VALUE.`,
+      `The field "${field}" is in the query string. Send it in the form instead; with curl, use -F ${field}=VALUE.`,
   ),
-  FIELD_REPEATED: defineError(400, (field: string) => `The field "${field}" was given more than once.`),
+  FIELD_REPEATED: defineError(400, (field: string) => `The field "${field}" was sent more than once.`),
   FIELD_INVALID: defineError(
     400,
     (field: string, value: string, expected: string) => `Invalid ${field} "${value}": expected ${expected}.`,
   ),
-  FORMATS_DIFFER: defineError(
+  CONFLICTING_FORMATS: defineError(
     400,
     (one: string, other: string) =>
-      `The fields "output_format" ("${one}") and "format" ("${other}") contradict each other: send one of them.`,
+      `The fields "output_format" ("${one}") and "format" ("${other}") differ: send only one of them.`,
   ),
   BAD_ARCHIVE: defineError(400, (archive: string, what: string) => `${archive} ${what}.`),
-  DAMAGED: defineError(
+  CORRUPT_IMAGE: defineError(
     400,
     (file: string, label: string) => `${file} is damaged or not a valid ${label} image.`,
   ),
-  KIND_UNREADABLE: defineError(
+  UNSUPPORTED_ENCODING: defineError(
     400,
     (file: string, kind: string) =>
-      `${file} is ${kind}, a rare kind that cannot be read here: save it in the usual way, or in another format.`,
+      `${file} uses an unsupported encoding (${kind}): save it with a common encoding, or in another format.`,
   ),
-  SIDE_TOO_LONG: defineError(
+  OUTPUT_DIMENSION_TOO_LARGE: defineError(
     400,
-    (file: string, label: string, most: number) =>
-      `${file} is too large for ${label}, which holds at most ${most} pixels a side: set a smaller width or height, or choose another format.`,
+    (file: string, label: string, max: number) =>
+      `${file} is too large for ${label}, which supports at most ${max} pixels per side: set a smaller width or height, or choose another format.`,
+  ),
+  BYTES_UNREACHABLE: defineError(
+    400,
+    (file: string, max: number, smallest: number, quality: number) =>
+      `${file} cannot be reduced to ${max} bytes (max_bytes): the smallest result has ${smallest} bytes, at quality ${quality}. Set a smaller width or height, choose another format, or allow more bytes.`,
   ),
   NOT_FOUND: defineError(404, () => 'There is nothing at this path.'),
   METHOD_NOT_ALLOWED: defineError(
     405,
-    (method: string, allowed: string) => `${method} is not allowed here: use ${allowed}.`,
+    (method: string, allowed: string) => `${method} is not allowed for this path: use ${allowed}.`,
   ),
-  REQUEST_TIMEOUT: defineError(408, () => 'The request was not complete in time.'),
-  UPLOAD_TIMEOUT: defineError(
-    408,
-    (ms: number) => `The upload was not complete after ${seconds(ms / 1000)}.`,
-  ),
+  REQUEST_TIMEOUT: defineError(408, () => 'The request was not received in time.'),
+  UPLOAD_TIMEOUT: defineError(408, (ms: number) => `The upload did not finish within ${seconds(ms / 1000)}.`),
   UPLOAD_TOO_SLOW: defineError(
     408,
-    (bytesPerSecond: number) => `The upload came too slowly: less than ${bytesPerSecond} bytes a second.`,
+    (bytesPerSecond: number) => `The upload was too slow: less than ${bytesPerSecond} bytes per second.`,
   ),
   FILE_TOO_LARGE: defineError(
     413,
-    (file: string, most: number) => `${file} is too large: at most ${formatByteLimit(most)} allowed.`,
+    (file: string, max: number) => `${file} is too large: at most ${formatByteLimit(max)} allowed.`,
   ),
   TOO_MANY_PIXELS: defineError(
     413,
-    (file: string, width: number, height: number, most: number) =>
-      `${file} has ${width} × ${height} = ${width * height} pixels, more than the limit of ${most} (MAX_PIXELS).`,
+    (file: string, width: number, height: number, max: number) =>
+      `${file} has ${width} × ${height} = ${width * height} pixels, more than the limit of ${max} (MAX_PIXELS).`,
   ),
-  SIDE_TOO_LARGE: defineError(
+  INPUT_DIMENSION_TOO_LARGE: defineError(
     413,
-    (file: string, side: number, most: number) =>
-      `${file} is ${side} pixels wide or high, more than the limit of ${most}, which no setting moves.`,
+    (file: string, side: number, max: number) =>
+      `${file} is ${side} pixels wide or high, more than the maximum of ${max} pixels per side. This limit is fixed.`,
   ),
   DRAWING_TOO_LARGE: defineError(
     413,
-    (file: string, side: number, most: number) =>
-      `${file} would be drawn ${side} pixels wide or high, more than the limit of ${most}: set a smaller width or height.`,
+    (file: string, side: number, max: number) =>
+      `${file} would be rendered ${side} pixels wide or high, more than the limit of ${max}: set a smaller width or height.`,
+  ),
+  RESULT_TOO_LARGE: defineError(
+    413,
+    (file: string, width: number, height: number, max: number, side: number) =>
+      `${file} would become ${width} × ${height} pixels. The limits are ${max} pixels in total (MAX_PIXELS) and ${side} per side: set a smaller width or height.`,
+  ),
+  RESULT_TOO_LARGE_IN_TOTAL: defineError(
+    413,
+    (file: string, frames: number, pixels: number, max: number) =>
+      `${file} would become ${frames} frames or pages with ${pixels} pixels, more than the limit of ${max} in total (MAX_TOTAL_PIXELS): set a smaller width or height.`,
   ),
   TOO_MANY_FRAMES: defineError(
     413,
-    (file: string, frames: number, most: number) =>
-      `${file} has ${frames} frames or pages, more than the limit of ${most} (MAX_FRAMES).`,
+    (file: string, frames: number, max: number) =>
+      `${file} has ${frames} frames or pages, more than the limit of ${max} (MAX_FRAMES).`,
   ),
   TOO_MANY_TOTAL_PIXELS: defineError(
     413,
-    (file: string, frames: number, pixels: number, most: number) =>
-      `${file} has ${pixels} pixels in ${frames} frames or pages, more than the limit of ${most} for all together (MAX_TOTAL_PIXELS).`,
+    (file: string, frames: number, pixels: number, max: number) =>
+      `${file} has ${pixels} pixels in ${frames} frames or pages, more than the limit of ${max} in total (MAX_TOTAL_PIXELS).`,
   ),
-  // What the tools ran into while they worked, when the header did not say so.
-  TOO_LARGE: defineError(
+  // A limit of the tools, for a file whose header does not show its real size.
+  RESOURCE_LIMIT_EXCEEDED: defineError(
     413,
     (file: string) =>
-      `${file} needs more memory or room than one conversion may have (see MAX_PIXELS and MAX_TOTAL_PIXELS).`,
+      `${file} needs more memory or disk space than one conversion may use (see MAX_PIXELS and MAX_TOTAL_PIXELS).`,
   ),
-  // A limit of the picture, as the others above: with 503, proxies and clients would repeat it in vain.
+  // Not 503: proxies and clients would repeat the request, with the same result.
   CONVERSION_TIMEOUT: defineError(
     413,
     (file: string, { ms, setting }: TimeLimit) =>
-      `${file} took longer to convert than the limit of ${seconds(ms / 1000)}${setting ? ` (${setting})` : ' for drawings, which no setting moves'}.`,
+      `${file} took longer to convert than the limit of ${seconds(ms / 1000)}${setting ? ` (${setting})` : ' for SVGs. This limit is fixed'}.`,
   ),
   UNSUPPORTED_TYPE: defineError(
     415,
     (file: string, supported: string) => `${file} is not an image of a supported format (${supported}).`,
   ),
-  PAIR_UNAVAILABLE: defineError(
+  CONVERSION_UNSUPPORTED: defineError(
     415,
     (file: string, from: string, to: string) =>
       `${file} is a kind of ${from} that cannot be converted to ${to} on this machine.`,
   ),
-  ENCODED_BODY: defineError(
+  UNSUPPORTED_CONTENT_ENCODING: defineError(
     415,
     () => 'An encoded request body is not supported: send it without Content-Encoding.',
   ),
   RATE_LIMITED: defineError(
     429,
     (limit: number, wait: number) =>
-      `Too many requests: at most ${limit} a minute. Try again in ${seconds(wait)}.`,
+      `Too many requests: at most ${limit} per minute. Try again in ${seconds(wait)}.`,
     (_limit, wait) => wait,
   ),
   HEADERS_TOO_LARGE: defineError(431, () => 'The request headers are too large.'),
   INTERNAL: defineError(
     500,
     (support: string, requestId: string) =>
-      `Something went wrong on our side. If it persists, write to ${support} and quote request ${requestId}.`,
+      `An internal error occurred. If it persists, contact ${support} and quote request ${requestId}.`,
   ),
   METHOD_UNKNOWN: defineError(501, (method: string) => `The method ${method} is not supported.`),
   TRANSFER_CODING: defineError(501, () => 'The only supported Transfer-Encoding is chunked.'),
-  BUSY: defineError(
+  QUEUE_FULL: defineError(
     503,
     () => 'The service is busy: too many conversions are waiting. Try again shortly.',
     () => 5,
   ),
-  TOO_MANY_CONNECTIONS: defineError(
+  OVERLOADED: defineError(
     503,
-    () => 'Too many connections are open, from your address or in all. Try again shortly.',
+    () => 'The service is overloaded. Try again shortly.',
     () => 5,
   ),
-  TOOLS_FAILING: defineError(
+  TOO_MANY_CONNECTIONS: defineError(
     503,
-    () => 'The service cannot convert at the moment. Try again shortly.',
+    () => 'Too many connections are open, from your address or in total. Try again shortly.',
+    () => 5,
+  ),
+  CONVERTER_UNAVAILABLE: defineError(
+    503,
+    () => 'The service cannot convert images at the moment. Try again shortly.',
     () => 30,
   ),
   SHUTTING_DOWN: defineError(
@@ -191,21 +204,21 @@ const ERRORS = {
   ),
   DISK_FULL: defineError(
     503,
-    () => 'The service has no room for working files at the moment. Try again shortly.',
+    () => 'The service has no disk space left for working files. Try again shortly.',
     () => 30,
   ),
 } as const;
 
 export type ErrorCode = keyof typeof ERRORS;
-/** What the sentence of an error is made of. */
+/** Arguments of an error's message. */
 export type MessageArgs<C extends ErrorCode> = Parameters<(typeof ERRORS)[C]['message']>;
 
-/** An error with a row in the table: `status` and `message` may be sent as they are. */
+/** An error of the table. `status` and `message` can be sent to the client. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
   readonly code: ErrorCode;
   readonly status: number;
-  /** Seconds for `Retry-After`, where waiting helps. */
+  /** Value of `Retry-After` in seconds; undefined if waiting does not help. */
   readonly retryAfter: number | undefined;
 
   constructor(
@@ -222,30 +235,30 @@ export class ServiceError extends Error {
   }
 }
 
-/** Builds the error of row `code`; `facts` fill its sentence. */
-export function serviceError<C extends ErrorCode>(code: C, ...facts: MessageArgs<C>): ServiceError {
-  return serviceErrorFrom(undefined, code, ...facts);
+/** Creates the error with a code. `args` are the arguments of its message. */
+export function serviceError<C extends ErrorCode>(code: C, ...args: MessageArgs<C>): ServiceError {
+  return serviceErrorFrom(undefined, code, ...args);
 }
 
-/** As {@link serviceError}, with the private `cause` that only the log may see. */
+/** Creates the error with a code, and a private `cause` for the log. */
 export function serviceErrorFrom<C extends ErrorCode>(
   cause: unknown,
   code: C,
-  ...facts: MessageArgs<C>
+  ...args: MessageArgs<C>
 ): ServiceError {
-  const { status, message: say, retryAfter } = ERRORS[code] as unknown as ErrorDefinition<MessageArgs<C>>;
-  return new ServiceError(code, say(...facts), status, retryAfter?.(...facts), cause);
+  const { status, message, retryAfter } = ERRORS[code] as unknown as ErrorDefinition<MessageArgs<C>>;
+  return new ServiceError(code, message(...args), status, retryAfter?.(...args), cause);
 }
 
-/** The client left before an answer could be sent: there is nobody to tell. */
+/** The client disconnected before the response was complete. */
 export class ClientDisconnectedError extends Error {
   override readonly name = 'ClientDisconnectedError';
   constructor(options?: ErrorOptions) {
-    super('the client closed the connection', options);
+    super('the client disconnected', options);
   }
 }
 
-/** The machine cannot do what the service needs; the message says what and why. */
+/** The service cannot start on this machine. The message says why. */
 export class StartupError extends Error {
   override readonly name = 'StartupError';
 }

@@ -1,52 +1,69 @@
 /**
- * Every format the service knows, one row each. Nothing else in the code asks
- * "is this a GIF?": it asks what the row says a GIF can do.
+ * @module The table of formats. Other code does not test for a format by name: it tests for a capability in the table.
  */
 
+/** All input types, in the order of documents and messages. */
 export const INPUT_TYPES = ['png', 'jpg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'] as const;
+/** All output types, in the order of documents and messages. */
 export const OUTPUT_TYPES = ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'] as const;
 
-export type InputType = (typeof INPUT_TYPES)[number];
-export type OutputType = (typeof OUTPUT_TYPES)[number];
+/** Types that an instance reads only when `EXTRA_INPUTS` lists them. */
+export const EXTRA_INPUT_TYPES = ['heic', 'jxl', 'jp2', 'psd', 'cur'] as const;
+/** Types that an instance writes only when `EXTRA_OUTPUTS` lists them. */
+export const EXTRA_OUTPUT_TYPES = ['avif', 'jxl', 'tiff', 'ico'] as const;
 
+export const ALL_INPUT_TYPES = [...INPUT_TYPES, ...EXTRA_INPUT_TYPES] as const;
+export const ALL_OUTPUT_TYPES = [...OUTPUT_TYPES, ...EXTRA_OUTPUT_TYPES] as const;
+
+export type InputType = (typeof ALL_INPUT_TYPES)[number];
+export type OutputType = (typeof ALL_OUTPUT_TYPES)[number];
+export type ExtraInputType = (typeof EXTRA_INPUT_TYPES)[number];
+export type ExtraOutputType = (typeof EXTRA_OUTPUT_TYPES)[number];
+
+/** Capabilities of an input format. */
 export interface InputFormat {
-  /** How sentences name it. */
+  /** Name in messages. */
   readonly label: string;
-  /** How `GET /formats` names it. */
+  /** Names in `GET /formats`. */
   readonly names: readonly string[];
-  /** ImageMagick's canonical coder name; an SVG has none, since only librsvg draws it. */
+  /** Canonical name of ImageMagick's coder; undefined for types that another program decodes: SVG and JPEG XL. */
   readonly coder: string | undefined;
-  /** May hold several frames that make one moving picture. */
+  /** Whether a file can be animated. */
   readonly animation: boolean;
-  /** Says only in EXIF how it is to be turned; the others have their own way, or none. */
+  /** Whether only EXIF contains the orientation. Other formats have a separate field, or no orientation. */
   readonly exifOrientation: boolean;
 }
 
+/** Capabilities of an output format. */
 export interface OutputFormat {
   readonly label: string;
   readonly mediaType: string;
   readonly extension: string;
-  /** ImageMagick's coder prefix for writing. */
+  /** Prefix of ImageMagick's coder for writing; `PNG` for types that another program encodes from a PNG. */
   readonly coder: string;
-  /** Whether `quality` changes its pictures. */
+  /** Another coder, with which ImageMagick 7 writes a part of the file. */
+  readonly innerCoder?: string;
+  /** Whether `quality` has an effect. */
   readonly quality: boolean;
-  /** Compressed by itself, so that an archive would gain nothing by compressing it again. */
+  /** Whether the format is compressed, so that an archive stores it without deflating it. */
   readonly compressed: boolean;
-  /** The first bytes every file of this format has; `undefined` stands for any byte. */
+  /** First bytes of every file of this format. `undefined` matches any byte. */
   readonly signature: readonly (number | undefined)[];
-  /** `full`: kept as it is; `binary`: a pixel is there or not; `none`: laid over white. */
+  /** Transparency: `full`, `binary` (each pixel is opaque or transparent), or `none` (flattened onto the background). */
   readonly alpha: 'full' | 'binary' | 'none';
+  /** Holds all frames of an animation. */
   readonly animation: boolean;
-  /** Can hold several pages. */
+  /** Whether a file can have several pages. */
   readonly pages: boolean;
-  /** Can carry an embedded colour profile that viewers honour. */
+  /** Whether viewers apply an embedded colour profile. */
   readonly profile: boolean;
-  /** Can store CMYK pixels. */
+  /** Whether a file can store CMYK pixels. */
   readonly cmyk: boolean;
-  /** Pixels a side that the format's own header can express, where that is a limit worth a word. */
+  /** Maximum width and height in pixels that the header can express, if that is less than the service allows. */
   readonly maxDimension?: number;
 }
 
+/** Input formats by type. */
 export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
   png: { label: 'PNG', names: ['png'], coder: 'PNG', animation: false, exifOrientation: true },
   jpg: { label: 'JPEG', names: ['jpg', 'jpeg'], coder: 'JPEG', animation: false, exifOrientation: true },
@@ -57,11 +74,17 @@ export const INPUTS: Readonly<Record<InputType, InputFormat>> = {
   avif: { label: 'AVIF', names: ['avif'], coder: 'AVIF', animation: false, exifOrientation: false },
   ico: { label: 'ICO', names: ['ico'], coder: 'ICO', animation: false, exifOrientation: false },
   webp: { label: 'WebP', names: ['webp'], coder: 'WEBP', animation: true, exifOrientation: true },
+  heic: { label: 'HEIC', names: ['heic', 'heif'], coder: 'HEIC', animation: false, exifOrientation: false },
+  jxl: { label: 'JPEG XL', names: ['jxl'], coder: undefined, animation: true, exifOrientation: true },
+  jp2: { label: 'JPEG 2000', names: ['jp2', 'j2k'], coder: 'JP2', animation: false, exifOrientation: true },
+  psd: { label: 'PSD', names: ['psd'], coder: 'PSD', animation: false, exifOrientation: true },
+  cur: { label: 'CUR', names: ['cur'], coder: 'ICO', animation: false, exifOrientation: false },
 };
 
 const ascii = (text: string): number[] => [...text].map((character) => character.charCodeAt(0));
 const ANY_FOUR = [undefined, undefined, undefined, undefined];
 
+/** Output formats by type. */
 export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
   webp: {
     label: 'WebP',
@@ -76,7 +99,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     pages: false,
     profile: true,
     cmyk: false,
-    // 14 bits a side in the VP8 and VP8L frame headers, RFC 9649.
+    // 14 bits per dimension in the frame headers of VP8 and VP8L (RFC 9649).
     maxDimension: 16383,
   },
   png: {
@@ -149,21 +172,87 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     profile: false,
     cmyk: false,
   },
+  avif: {
+    label: 'AVIF',
+    mediaType: 'image/avif',
+    extension: 'avif',
+    coder: 'PNG',
+    quality: true,
+    compressed: true,
+    signature: [...ANY_FOUR, ...ascii('ftypavif')],
+    alpha: 'full',
+    animation: false,
+    pages: false,
+    profile: true,
+    cmyk: false,
+  },
+  jxl: {
+    label: 'JPEG XL',
+    mediaType: 'image/jxl',
+    extension: 'jxl',
+    coder: 'PNG',
+    quality: true,
+    compressed: true,
+    // Container of ISO/IEC 18181-2, which the encoder is made to write in all cases.
+    signature: [0, 0, 0, 12, ...ascii('JXL \r\n'), 0x87, 0x0a],
+    alpha: 'full',
+    animation: false,
+    pages: false,
+    profile: true,
+    cmyk: false,
+  },
+  tiff: {
+    label: 'TIFF',
+    mediaType: 'image/tiff',
+    extension: 'tiff',
+    coder: 'TIFF',
+    quality: false,
+    compressed: true,
+    signature: [...ascii('II*'), 0],
+    alpha: 'full',
+    animation: true,
+    pages: true,
+    profile: true,
+    cmyk: true,
+  },
+  ico: {
+    label: 'ICO',
+    mediaType: 'image/vnd.microsoft.icon',
+    extension: 'ico',
+    coder: 'ICO',
+    innerCoder: 'PNG32',
+    quality: false,
+    compressed: false,
+    signature: [0, 0, 1, 0],
+    alpha: 'full',
+    animation: false,
+    pages: false,
+    profile: false,
+    cmyk: false,
+  },
 };
 
-/** What a client may write in the format field, in any case, besides the names themselves. */
-const OUTPUT_ALIASES: Readonly<Record<string, OutputType>> = { jpeg: 'jpg' };
+/** Other accepted values of the format field. */
+const OUTPUT_ALIASES: Readonly<Record<string, OutputType>> = { jpeg: 'jpg', tif: 'tiff' };
 
-/** The output type a client's word stands for, or undefined when it stands for none. */
-export function parseOutputType(word: string): OutputType | undefined {
-  const name = word.toLowerCase();
+/** Parses the name of an output type, in any case. Returns undefined for an unknown name. */
+export function parseOutputType(text: string): OutputType | undefined {
+  const name = text.toLowerCase();
   return (
-    OUTPUT_TYPES.find((type) => type === name) ??
+    ALL_OUTPUT_TYPES.find((type) => type === name) ??
     (Object.hasOwn(OUTPUT_ALIASES, name) ? OUTPUT_ALIASES[name] : undefined)
   );
 }
 
-/** Whether a file that starts with `head` is what the output format's files start like. */
+/**
+ * Returns whether `max_bytes` can lower the quality of this format. It cannot for PDF, whose pages share one quality and may
+ * contain mostly text.
+ */
+export function hasBytesLimit(type: OutputType): boolean {
+  return OUTPUTS[type].quality && !OUTPUTS[type].pages;
+}
+
+/** Returns whether `head`, the start of a file, matches the signature of the format. */
 export function hasSignature(format: OutputFormat, head: Uint8Array): boolean {
-  return format.signature.every((byte, at) => byte === undefined || head[at] === byte);
+  return format.signature.every((byte, index) => byte === undefined || head[index] === byte);
 }

@@ -1,4 +1,5 @@
 /** @module Truncates text, and sanitizes it for messages. */
+
 /**
  * Returns the first `units` UTF-16 code units of a text. A surrogate pair is never split: if only its first half fits,
  * that half is dropped, too.

@@ -21,7 +21,7 @@ const documentAt = (path: string): MarkdownFile => {
   return found;
 };
 
-/** What `find` finds in each document, with the document's path in front. */
+/** Collects what `find` returns for each document, prefixed with the path of the document. */
 const inEach = (among: readonly MarkdownFile[], find: (document: MarkdownFile) => readonly string[]) =>
   among.flatMap((document) => find(document).map((found) => `${document.path}: ${found}`));
 
@@ -102,7 +102,7 @@ describe('the documents', () => {
     );
     const { options } = await helpOf(['convert']);
 
-    // A section of its own has --output; every command has --help.
+    // --output has a section of its own, and every command has --help.
     expect([...listed, '--output', '--help'].sort()).to.deep.equal(
       [...options].filter((option) => option.startsWith('--')).sort(),
     );
@@ -175,7 +175,7 @@ describe('docs/configuration.md', () => {
   });
 
   it('states the defaults of src/config.ts', () => {
-    /** Defaults that depend on the machine, or that are not there. */
+    /** Descriptions of missing defaults, and of defaults that depend on the machine. */
     const described: Readonly<Record<string, unknown>> = {
       none: undefined,
       'found on `PATH`': undefined,
@@ -187,17 +187,23 @@ describe('docs/configuration.md', () => {
       String(Object.hasOwn(described, text) ? described[text] : text),
     ]);
 
-    expect(stated).to.deep.equal([...rows.keys()].map((name) => [name, String(defaults[name])]));
+    const isNone = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+    const actual = [...rows.keys()].map((name) => {
+      const value = defaults[name];
+      return [name, String(isNone(value) ? undefined : value)];
+    });
+
+    expect(stated).to.deep.equal(actual);
   });
 });
 
-/** The arguments of the calls of `imagemill` in code: at its start, after a pipe, or of the image of that name. */
+/** Returns the arguments of each call of `imagemill` in code: at its start, after a pipe, or as a container image. */
 function callsOfImagemill(code: string): string[] {
   const call = /(?:(?:^|\| )imagemill|\bimagemill:[\d.]+)((?: +[^\s|>#&;]+)+)/g;
   return [...code.matchAll(call)].map(([, args = '']) => args.trim()).filter((args) => args !== '.');
 }
 
-/** What is wrong with the arguments of a call, if anything is. */
+/** Returns the first invalid command or option of a call, or undefined if all are valid. */
 async function complaintAbout(call: string): Promise<string | undefined> {
   const command: string[] = [];
   const args = call.split(/\s+/);
@@ -219,7 +225,7 @@ interface Help {
 
 const helps = new Map<string, Promise<Help>>();
 
-/** The commands and options that `--help` lists, asked for once a command. */
+/** Returns the commands and options that `--help` lists. Runs each command only once. */
 function helpOf(command: readonly string[]): Promise<Help> {
   const key = command.join(' ');
   const known = helps.get(key);
@@ -236,11 +242,11 @@ function helpOf(command: readonly string[]): Promise<Help> {
   return help;
 }
 
-const TOP = readdirSync(PROJECT).filter((name) => !['dist', 'node_modules'].includes(name));
-/** The folders of src/. A document that names one after it was renamed is wrong. */
+const TOP = readdirSync(PROJECT).filter((name) => !['dist', 'node_modules', 'traces'].includes(name));
+/** Folders of src/. Documents may omit `src/` in front of them. */
 const LAYERS = ['cli', 'conversion', 'files', 'process', 'regress', 'server', 'web'];
 
-/** What looks like a path of this project in code: words with a slash that begin with a folder's name. */
+/** Returns the words in code that look like paths of this project: with a slash, and starting with the name of a folder. */
 function pathsIn(code: string): string[] {
   return code
     .split(/[\s'"=@]+/)
@@ -248,7 +254,7 @@ function pathsIn(code: string): string[] {
     .filter((word) => [...TOP, ...LAYERS].includes(word.split('/')[0] ?? ''));
 }
 
-/** Whether a path exists in the project, below src/, or beside the document. A pattern must match something. */
+/** Returns whether a path exists in the project, below src/, or next to the document. A pattern must match a file. */
 function existsFor(document: MarkdownFile, path: string): boolean {
   const folders = [PROJECT, join(PROJECT, 'src'), join(PROJECT, dirname(document.path))];
   return folders.some((cwd) =>
@@ -256,7 +262,7 @@ function existsFor(document: MarkdownFile, path: string): boolean {
   );
 }
 
-/** The paths in a tree that is indented by two spaces a level, with a description after each name. */
+/** Parses the paths of a tree that is indented by two spaces per level, with a description after each name. */
 function treePaths(tree: string): string[] {
   const folders: string[] = [];
   return tree

@@ -50,7 +50,7 @@ describe('the service process', () => {
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line));
-      const tools = lines.filter(({ msg }) => msg === 'tools');
+      const tools = lines.filter(({ msg }) => msg === 'startup');
       expect(tools).to.have.length(1);
       expect(tools[0].magick).to.match(/^[67]\.\S+ \/.+/);
       expect(tools[0].rsvg).to.match(/^\d\S+ \/.+/);
@@ -106,11 +106,11 @@ describe('the service process', () => {
       const MAGICK_BIN = await fakeMagick('exit 1');
       const refused = start({ MAGICK_BIN, SANDBOX: 'on' });
       expect(await refused.ended()).to.equal(2);
-      expect(refused.output()).to.include('SANDBOX=on, and nothing here hides files from the tools');
+      expect(refused.output()).to.include('SANDBOX=on, but no available sandbox hides files from the tools');
       const warned = start({ MAGICK_BIN, SANDBOX: 'auto' });
       await warned.base();
       expect(warned.output())
-        .to.include('the tools can read what this process can read')
+        .to.include('the tools can read every file that this process can read')
         .and.include('"files":"none"');
     });
 
@@ -187,7 +187,7 @@ describe('the service process', () => {
       const answer = convert(await service.base(), await fixture('scene.jpg'));
       await toolStarted();
       service.child.kill('SIGTERM');
-      await eventually(() => service.output().includes('"draining"'));
+      await eventually(() => service.output().includes('"shutting down"'));
       await open();
       expect((await answer).status).to.equal(200);
       expect(await service.ended()).to.equal(0);
@@ -207,7 +207,7 @@ describe('the service process', () => {
       socket.write(Buffer.concat([Buffer.from(head), body]));
       await toolStarted();
       service.child.kill('SIGTERM');
-      await eventually(() => service.output().includes('"draining"'));
+      await eventually(() => service.output().includes('"shutting down"'));
       socket.write('GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n');
       await open();
       let answers = '';

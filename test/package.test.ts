@@ -44,6 +44,8 @@ describe('the npm package', () => {
     expect(files)
       .to.include('dist/main.js')
       .and.include('dist/web/index.html')
+      .and.include('dist/web/docs/index.html')
+      .and.include('dist/web/licenses.md')
       .and.include('assets/srgb.icc');
     expect(files.filter((path) => /\.test\.|\.tsx?$|\.map$/.test(path))).to.deep.equal([]);
   });
@@ -84,6 +86,8 @@ describe('the npm package', () => {
       for (const path of ['/', '/docs', '/api/v1/openapi.json']) {
         expect((await sendForm(`${origin}${path}`)).status, path).to.equal(200);
       }
+      const [, script = ''] = /src="([^"]+)"/.exec((await sendForm(`${origin}/docs`)).body.toString()) ?? [];
+      expect((await sendForm(origin + script)).body.toString()).to.include('/api/v1/openapi.json');
     } finally {
       child.kill('SIGTERM');
       await ended;

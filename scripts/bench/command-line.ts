@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from '../../src/conversion/inspect/index.ts';
+import { decodingOf } from '../../src/conversion/plan/decoding.ts';
 import { plan } from '../../src/conversion/plan/index.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import { type Job, percentile } from './load.ts';
@@ -34,14 +35,21 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
     width: side,
     height: side,
   };
-  const srgbProfile = new URL('../../assets/srgb.icc', import.meta.url).pathname;
+  const asset = (name: string) => new URL(`../../assets/${name}`, import.meta.url).pathname;
+  const namedProfiles = { 'display-p3': asset('display-p3.icc'), rec2020: asset('rec2020.icc') };
   const info = await inspect(join(folder, 'in'), type);
-  const { steps } = plan(info, options, { magick: tools.magick.major, srgbProfile });
+  const machine = { magick: tools.magick.major, srgbProfile: asset('srgb.icc'), namedProfiles };
+  const decoding = decodingOf(info, machine);
+  const readable = { ...info, ...(decoding && { decoded: [decoding.output] }) };
+  const steps = [...(decoding ? [decoding.step] : []), ...plan(readable, options, machine).steps];
   const programs = {
     magick: tools.magick.path,
     rsvg: tools.rsvg,
     heif: 'heif-convert',
     img2webp: 'img2webp',
+    djxl: 'djxl',
+    cjxl: 'cjxl',
+    avifenc: 'avifenc',
   };
   return steps.map(({ tool, args, stdin }) =>
     [programs[tool], ...args.map((arg) => `'${arg}'`), ...(stdin ? ['<', stdin] : [])].join(' '),

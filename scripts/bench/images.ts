@@ -49,13 +49,13 @@ export async function makeImages(folder: string): Promise<Image[]> {
   return images;
 }
 
-const jpeg = (picture: Sharp): Promise<Buffer> => picture.jpeg({ quality: 90 }).toBuffer();
+const jpeg = (image: Sharp): Promise<Buffer> => image.jpeg({ quality: 90 }).toBuffer();
 
 /**
  * Generates noise in octaves; finer octaves are fainter. As JPEG it takes about as many bits per pixel as a photo: 1.8
  * at quality 90.
  */
-async function photo(width: number, height: number): Promise<Sharp> {
+export async function photo(width: number, height: number): Promise<Sharp> {
   const random = seeded(width);
   const octaves = await Promise.all(
     [4, 16, 64, 256, 1024].map((cells) => noise(random, cells, width, height)),
@@ -82,7 +82,7 @@ async function noise(random: Random, cells: number, width: number, height: numbe
 }
 
 /** Draws a screenshot: a window with text, a dark sidebar and coloured tiles. */
-function screen(): Buffer {
+export function screen(): Buffer {
   const sentence = 'The quick brown fox jumps over 1234567890 lazy dogs. '.repeat(3);
   const lines = Array.from(
     { length: 58 },

@@ -10,18 +10,20 @@ export interface Job {
   readonly format: string;
   /** Maximum width and height in px; undefined keeps the original size. */
   readonly side?: number | undefined;
+  /** Whether each request comes from a different address, so that the service counts it as another client. */
+  readonly crowd?: boolean | undefined;
 }
 
-/** Result of firstAnswer measurement. */
+/** Result of a measurement. */
 export interface Measured {
   readonly medianMs: number;
   readonly p99Ms: number;
   readonly perSecond: number;
   /** CPU time of the machine per conversion in ms, without the clients. */
   readonly cpuMs: number;
-  /** Size of firstAnswer result. */
+  /** Size of a result, in bytes. */
   readonly bytes: number;
-  /** Peak private memory of the server and its descendants. */
+  /** Peak private memory of the server and its descendants, in bytes. */
   readonly memoryBytes: number;
   /** Number of conversions, without the first of each client. */
   readonly count: number;
@@ -44,9 +46,10 @@ export async function measure(
   clients: number,
   length: Length,
 ): Promise<Measured | undefined> {
-  const agent = new Agent({ keepAlive: true, maxSockets: clients });
+  // A crowd needs a connection per request, since an address belongs to a connection.
+  const agent = new Agent({ keepAlive: !job.crowd, maxSockets: clients });
   const body = multipart(job);
-  const send = (): Promise<Answer> => post(agent, port, body);
+  const send = (): Promise<Answer> => post(agent, port, body, job.crowd ? nextAddress() : undefined);
   try {
     const first = await Promise.all(Array.from({ length: clients }, send));
     const [firstAnswer] = first;
@@ -91,7 +94,7 @@ export async function measure(
   }
 }
 
-/** Sends firstAnswer conversion request on a new connection. */
+/** Sends a conversion request on a new connection. */
 export function convertOnce({ port }: Server, job: Job): Promise<Answer> {
   return post(new Agent(), port, multipart(job));
 }
@@ -125,14 +128,25 @@ interface Answer {
   readonly bytes: number;
 }
 
-function post(agent: Agent, port: number, body: Buffer): Promise<Answer> {
+let lastAddress = 0;
+
+/** Returns a loopback address that no earlier request came from: 127.1.0.0 and up, for 16 million requests. */
+function nextAddress(): string {
+  lastAddress += 1;
+  return `127.${1 + (lastAddress >> 16)}.${(lastAddress >> 8) & 255}.${lastAddress & 255}`;
+}
+
+function post(agent: Agent, port: number, body: Buffer, localAddress?: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = {
       'Content-Type': `multipart/form-data; boundary=${BOUNDARY}`,
       'Content-Length': body.length,
     };
     const sent = request(
-      { agent, port, host: '127.0.0.1', path: '/api/v1/convert', method: 'POST', headers },
+      {
+        ...{ agent, port, host: '127.0.0.1', path: '/api/v1/convert', method: 'POST', headers },
+        ...(localAddress && { localAddress }),
+      },
       (res) => {
         let bytes = 0;
         res.on('data', (chunk: Buffer) => {

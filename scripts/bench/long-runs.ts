@@ -11,7 +11,7 @@ const MIB = 1024 ** 2;
 /**
  * Converts a small photo `conversions` times with 8 clients.
  *
- * @returns a sentence with the CPU time per conversion and the memory of the Node.js process at cpuMsEach tenth of the run
+ * @returns a sentence with the CPU time per conversion and the memory of the Node.js process at each tenth of the run
  */
 export async function measureMemory(image: Image, conversions: number): Promise<string> {
   const server = await startService();
@@ -27,7 +27,7 @@ export async function measureMemory(image: Image, conversions: number): Promise<
   }
   const cpuMsEach = (cpuMsOf(server.pid) - before) / done;
   server.end();
-  return `${cpuMsEach.toFixed(2)} ms of processor time of the Node.js process a conversion. Resident memory of the Node.js process (what no file stands behind) at every tenth of ${done} conversions: ${samples.join(', ')} MiB.`;
+  return `${cpuMsEach.toFixed(2)} ms of CPU time of the Node.js process per conversion. Private resident memory of the Node.js process at each tenth of ${done} conversions: ${samples.join(', ')} MiB.`;
 }
 
 /**
@@ -50,5 +50,5 @@ export async function photos(folder: string, conversions: number): Promise<strin
   server.end();
   times.sort((a, b) => a - b);
   const fast = times.filter((ms) => ms < 1000).length;
-  return `${times.length} conversions of ${images.length} real pictures to webp (${conversions - times.length} refused): ${((fast / times.length) * 100).toFixed(1)}% under one second, median ${percentile(times, 0.5).toFixed(0)} ms, p99 ${percentile(times, 0.99).toFixed(0)} ms, longest ${times.at(-1)?.toFixed(0)} ms.`;
+  return `${times.length} conversions of ${images.length} real images to webp (${conversions - times.length} rejected): ${((fast / times.length) * 100).toFixed(1)}% under one second, median ${percentile(times, 0.5).toFixed(0)} ms, p99 ${percentile(times, 0.99).toFixed(0)} ms, longest ${times.at(-1)?.toFixed(0)} ms.`;
 }

@@ -62,7 +62,7 @@ function readEntry(name: string): Entry[] {
     const [parent = 0, user = 0, system = 0] = [1, 11, 12].map((at) => fields[at]);
     return [{ pid: Number(name), parent, cpuMs: ((user + system) * 1000) / TICKS_PER_SECOND }];
   } catch {
-    return []; // it has ended meanwhile
+    return []; // the process has exited
   }
 }
 

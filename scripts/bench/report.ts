@@ -7,14 +7,17 @@ export interface Row {
   readonly pixels: number;
   readonly format: string;
   readonly side?: number | undefined;
+  /** Number of requests at a time. */
   readonly clients: number;
-  readonly ours: readonly Measured[];
+  /** Whether each request came from a different address. */
+  readonly crowd?: boolean | undefined;
+  readonly imagemill: readonly Measured[];
   /** Empty if sharp does not support the conversion. */
   readonly sharp: readonly Measured[];
   readonly echo: readonly Measured[];
-  /** Median wall time in ms of one command after another, for ratiosByRound round. Only with one client. */
+  /** Median wall time in ms of one command after another, for each round. Only with one client. */
   readonly commandLineMs: readonly number[];
-  /** Conversions per second with `xargs -P`, for ratiosByRound round. Only with 8 clients. */
+  /** Conversions per second with `xargs -P`, for each round. Only with 8 clients. */
   readonly xargsPerSecond: readonly number[];
 }
 
@@ -25,9 +28,9 @@ export interface Spread {
   readonly most: number;
 }
 
-/** Divides the values of ratiosByRound round. Only values of the same round are comparable. */
-function ratios(ours: readonly number[], others: readonly number[]): Spread | undefined {
-  const ratiosByRound = ours.flatMap((value, round) => {
+/** Divides the values of each round. Only values of the same round are comparable. */
+function ratios(imagemill: readonly number[], others: readonly number[]): Spread | undefined {
+  const ratiosByRound = imagemill.flatMap((value, round) => {
     const other = others[round];
     return other === undefined ? [] : [value / other];
   });
@@ -47,13 +50,13 @@ export function spread(values: readonly number[]): Spread {
 const perSecond = (rounds: readonly Measured[]): number[] => rounds.map((round) => round.perSecond);
 
 /** Returns the conversions per second relative to the sharp server. */
-export const overSharp = ({ ours, sharp }: Row): Spread | undefined =>
-  ratios(perSecond(ours), perSecond(sharp));
+export const overSharp = ({ imagemill, sharp }: Row): Spread | undefined =>
+  ratios(perSecond(imagemill), perSecond(sharp));
 
 /** Returns the median latency relative to the command line. */
-export const overCommandLine = ({ ours, commandLineMs }: Row): Spread | undefined =>
+export const overCommandLine = ({ imagemill, commandLineMs }: Row): Spread | undefined =>
   ratios(
-    ours.map(({ medianMs }) => medianMs),
+    imagemill.map(({ medianMs }) => medianMs),
     commandLineMs,
   );
 
@@ -63,12 +66,21 @@ export function geometricMean(values: readonly number[]): number {
 }
 
 const HEAD = [
-  ...['image', 'to', 'size', 'clients', 'median ms', 'p99 ms', 'a second', 'CPU ms', 'tree MiB', 'bytes'],
-  ...['sharp: median ms', 'p99 ms', 'a second', 'CPU ms', 'tree MiB', 'bytes', 'echo ms', 'command line ms'],
+  ...['image', 'to', 'size', 'clients', 'median ms', 'p99 ms', 'per second', 'CPU ms', 'tree MiB', 'bytes'],
   ...[
-    '**a second, over sharp** (spread)',
-    '**median, over command line** (spread)',
-    'a second, over xargs -P',
+    'sharp: median ms',
+    'p99 ms',
+    'per second',
+    'CPU ms',
+    'tree MiB',
+    'bytes',
+    'echo ms',
+    'command line ms',
+  ],
+  ...[
+    '**per second, relative to sharp** (spread)',
+    '**median, relative to command line** (spread)',
+    'per second, relative to xargs -P',
   ],
 ];
 
@@ -80,14 +92,19 @@ export function table(rows: readonly Row[]): string {
 
 function cells(row: Row): string[] {
   return [
-    ...[row.image, row.format, row.side ? `${row.side} px` : 'full', String(row.clients)],
-    ...columns(row.ours),
+    ...[
+      row.image,
+      row.format,
+      row.side ? `${row.side} px` : 'full',
+      `${row.clients}${row.crowd ? ', a new one per request' : ''}`,
+    ],
+    ...columns(row.imagemill),
     ...columns(row.sharp),
     number(formatMedian(row.echo.map(({ medianMs }) => medianMs))),
     number(formatMedian(row.commandLineMs)),
     withSpread(overSharp(row)),
     withSpread(overCommandLine(row)),
-    withSpread(ratios(perSecond(row.ours), row.xargsPerSecond)),
+    withSpread(ratios(perSecond(row.imagemill), row.xargsPerSecond)),
   ];
 }
 

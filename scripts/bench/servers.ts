@@ -1,4 +1,4 @@
-/** @module Starts the servers to compare, each in a process of its own. */
+/** @module Starts the servers to compare, each in a separate process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -57,7 +57,7 @@ async function start(
       const match = /listening on (?:http:\/\/\S+:)?(\d+)/.exec(output);
       if (match) resolve(Number(match[1]));
     });
-    child.once('exit', () => reject(new Error(`it ended: ${output}`)));
+    child.once('exit', () => reject(new Error(`the server exited: ${output}`)));
   });
   return {
     pid: child.pid as number,

@@ -1,5 +1,5 @@
 /**
- * @module Reference server with Express, multer and sharp, as written in an afternoon. Configured for throughput as the
+ * @module Reference server with Express, multer and sharp, in its simplest form. Configured for throughput as the
  * sharp documentation recommends (performance, concurrency): as many images in parallel as there are processors, one
  * thread each, no cache.
  */
@@ -12,7 +12,7 @@ import { SHARP_OPTIONS } from './settings.ts';
 sharp.concurrency(1);
 sharp.cache(false);
 if (process.env.UV_THREADPOOL_SIZE !== String(availableParallelism()))
-  throw new Error('start it with as many threads as there are processors');
+  throw new Error('set UV_THREADPOOL_SIZE to the number of processors');
 
 const app = express();
 const upload = multer({ storage: multer.memoryStorage(), limits: { fileSize: 10 * 1024 * 1024, files: 1 } });
@@ -20,17 +20,17 @@ const upload = multer({ storage: multer.memoryStorage(), limits: { fileSize: 10 
 app.post('/api/v1/convert', upload.single('file'), async (req, res) => {
   const { output_format = 'webp', width } = req.body as Record<string, string>;
   const animated = output_format === 'webp' || output_format === 'gif';
-  let picture = sharp(req.file?.buffer, { animated }).autoOrient();
+  let image = sharp(req.file?.buffer, { animated }).autoOrient();
   if (width)
-    picture = picture.resize({
+    image = image.resize({
       width: Number(width),
       height: Number(width),
       fit: 'inside',
       withoutEnlargement: true,
     });
-  if (output_format === 'jpg') picture = picture.flatten({ background: '#fff' });
+  if (output_format === 'jpg') image = image.flatten({ background: '#fff' });
   const format = (output_format === 'jpg' ? 'jpeg' : output_format) as keyof FormatEnum;
-  const bytes = await picture.toFormat(format, SHARP_OPTIONS[output_format]).toBuffer();
+  const bytes = await image.toFormat(format, SHARP_OPTIONS[output_format]).toBuffer();
   res.setHeader('Content-Disposition', `attachment; filename="image.${output_format}"`);
   res.type(`image/${format}`).send(bytes);
 });

@@ -6,7 +6,8 @@ const LARGE = 700_000;
 
 /** Returns the Markdown paragraphs of the summary. */
 export function summary(rows: readonly Row[]): string[] {
-  const at8 = rows.filter(({ clients }) => clients === 8);
+  const crowd = rows.filter((row) => row.crowd);
+  const at8 = rows.filter((row) => row.clients === 8 && !row.crowd);
   const full = at8.filter(({ side, pixels }) => !side && pixels >= LARGE);
   const small = at8.filter(({ side, image }) => side && ['photo 0.75 MP', 'photo 3 MP'].includes(image));
   const tiny = at8.filter(
@@ -14,24 +15,33 @@ export function summary(rows: readonly Row[]): string[] {
   );
   const alone = rows.filter(({ clients }) => clients === 1);
   return [
-    '## In short',
+    '## Summary',
     list([
       ...sharpLines(
-        'Conversions a second at 8 clients over the sharp server, full size from 0.75 MP up',
+        'Conversions per second with 8 clients relative to the sharp server, full size, from 0.75 MP',
         full,
       ),
       ...sharpLines('The same at 300 px, photos of 0.75 and 3 MP', small),
       ...sharpLines('The same, 320×240 JPEG to webp and jpg', tiny),
+      ...sharpLines('8 requests at a time, each from a different address', crowd),
+      ...sharpLines(
+        'The same conversions, all from one address',
+        at8.filter((row) => crowd.some((other) => isSamePair(row, other))),
+      ),
       ...lineLines(
-        'Median latency at 1 client over the bare command line, below 1 MP',
+        'Median latency with 1 client relative to the command line, below 1 MP',
         alone.filter(({ pixels }) => pixels < 1_000_000),
       ),
       ...lineLines(
-        'The same, 1 MP and more',
+        'The same, from 1 MP',
         alone.filter(({ pixels }) => pixels >= 1_000_000),
       ),
     ]),
   ];
+}
+
+function isSamePair(a: Row, b: Row): boolean {
+  return a.image === b.image && a.format === b.format && a.side === b.side;
 }
 
 const list = (lines: readonly string[]): string => lines.map((line) => `- ${line}`).join('\n');

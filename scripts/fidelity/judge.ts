@@ -10,17 +10,17 @@ export interface Verdict {
   readonly name: string;
   readonly format: OutputType;
   /** Kind of problem, as printed in the report; undefined if the result is correct. */
-  readonly trouble?: 'failed' | 'unreadable' | 'size' | 'frames' | 'timing' | 'leaked' | 'differs';
+  readonly problem?: 'failed' | 'unreadable' | 'size' | 'frames' | 'timing' | 'leaked' | 'differs';
   readonly detail: string;
   readonly measured?: Difference;
-  /** PSNR in dB of the sharp encoder with the same settings. Only for isLossy formats. */
+  /** PSNR in dB of the sharp encoder with the same settings. Only for lossy formats. */
   readonly sharps?: number;
   /** True if no independent decoder could read the file either. */
   readonly hopeless?: boolean;
 }
 
 /**
- * Maximum PSNR difference in dB between a isLossy result and that of sharp, explained by different encoders and defaults.
+ * Maximum PSNR difference in dB between a lossy result and that of sharp, explained by different encoders and defaults.
  */
 const MAX_PSNR_LOSS = 1;
 /** The same for GIF, where each program chooses the 256 colours differently. */
@@ -38,21 +38,21 @@ export async function judge(
 ): Promise<Verdict> {
   const about = { name: source.name, format: attempt.format };
   if ('error' in attempt) {
-    return { ...about, trouble: 'failed', detail: attempt.error, hopeless: shown.length === 0 };
+    return { ...about, problem: 'failed', detail: attempt.error, hopeless: shown.length === 0 };
   }
   if (shown.length === 0)
-    return { ...about, trouble: 'unreadable', detail: 'by the independent decoders', hopeless: true };
+    return { ...about, problem: 'unreadable', detail: 'by the independent decoders', hopeless: true };
   const comparisons = await Promise.all(shown.map((one) => compare(one, attempt.result, attempt.format)));
   const best = comparisons.reduce((a, b) =>
-    a.trouble && (!b.trouble || meanError(a) > meanError(b)) ? b : a,
+    a.problem && (!b.problem || meanError(a) > meanError(b)) ? b : a,
   );
-  if (!best.trouble && attempt.leaked.length > 0) {
-    return { ...about, ...best, trouble: 'leaked', detail: attempt.leaked.join(' ') };
+  if (!best.problem && attempt.leaked.length > 0) {
+    return { ...about, ...best, problem: 'leaked', detail: attempt.leaked.join(' ') };
   }
   return { ...about, ...best, detail: [best.detail, ...attempt.notes].filter(Boolean).join(', ') };
 }
 
-type Comparison = Pick<Verdict, 'trouble' | 'detail' | 'measured' | 'sharps'>;
+type Comparison = Pick<Verdict, 'problem' | 'detail' | 'measured' | 'sharps'>;
 
 const meanError = ({ measured }: Comparison): number => measured?.mae ?? Number.POSITIVE_INFINITY;
 
@@ -65,12 +65,12 @@ async function compare(shown: Reference, result: Buffer, format: OutputType): Pr
   const detail = shown.by === 'sharp' ? '' : 'as Pillow shows it';
   if (actual.width !== expected.width || actual.height !== expected.height) {
     const sizes = `${actual.width}x${actual.height} instead of ${expected.width}x${expected.height}`;
-    return { trouble: animated && actual.width === expected.width ? 'frames' : 'size', detail: sizes };
+    return { problem: animated && actual.width === expected.width ? 'frames' : 'size', detail: sizes };
   }
   if (animated && same.delays.length > 1) {
     const timing = await readTiming(result);
     const wanted = `${same.delays} x${same.plays}`;
-    if (timing !== wanted) return { trouble: 'timing', detail: `${timing} instead of ${wanted}` };
+    if (timing !== wanted) return { problem: 'timing', detail: `${timing} instead of ${wanted}` };
   }
   const measured = difference(actual, expected);
   const sharps = isLossy(format)
@@ -81,7 +81,7 @@ async function compare(shown: Reference, result: Buffer, format: OutputType): Pr
       ? measured.mae <= MAX_ROUNDING_ERROR
       : measured.psnr >= Math.min(sharps - maxPsnrLoss(format), INVISIBLE_PSNR);
   return {
-    ...(!acceptable && { trouble: 'differs' }),
+    ...(!acceptable && { problem: 'differs' }),
     detail,
     measured,
     ...(sharps !== undefined && { sharps }),
@@ -116,11 +116,11 @@ const maxPsnrLoss = (format: OutputType): number => (format === 'gif' ? MAX_PSNR
  * @returns the PSNR in dB; undefined if the format cannot hold the image
  */
 async function sharpPsnr(
-  picture: Pixels,
+  pixels: Pixels,
   format: OutputType,
   pageHeight?: number,
 ): Promise<number | undefined> {
-  const { width, height, data } = picture;
+  const { width, height, data } = pixels;
   const image = sharp(data, { raw: { width, height, channels: 4, pageHeight: pageHeight ?? height } });
   const encoded =
     format === 'webp'
@@ -129,5 +129,5 @@ async function sharpPsnr(
         ? image.gif({ dither: 0 })
         : image.jpeg({ quality: 80 });
   const shown = await decode(await encoded.toBuffer()).catch(() => undefined);
-  return shown && shown.height === height ? difference(shown, picture).psnr : undefined;
+  return shown && shown.height === height ? difference(shown, pixels).psnr : undefined;
 }

@@ -12,11 +12,11 @@ const ORDER = ['failed', 'unreadable', 'size', 'frames', 'timing', 'leaked', 'di
  */
 export function report(verdicts: readonly Verdict[], version: string): { text: string; differences: number } {
   const listed = verdicts
-    .filter(({ trouble }) => trouble)
+    .filter(({ problem }) => problem)
     .sort((a, b) => rank(a) - rank(b) || mae(b) - mae(a));
-  const lines = listed.map(({ trouble = '', hopeless, name, format, measured, sharps, detail }) =>
+  const lines = listed.map(({ problem = '', hopeless, name, format, measured, sharps, detail }) =>
     [
-      `${trouble}${hopeless ? '*' : ''}`.padEnd(11),
+      `${problem}${hopeless ? '*' : ''}`.padEnd(11),
       format.padEnd(5),
       measured ? `${measured.mae.toFixed(2)}`.padStart(7) : ''.padStart(7),
       measured ? `${measured.psnr.toFixed(1)}`.padStart(7) : ''.padStart(7),
@@ -25,20 +25,20 @@ export function report(verdicts: readonly Verdict[], version: string): { text: s
       detail && `  (${detail})`,
     ].join(' '),
   );
-  const heading = "trouble     to        MAE    PSNR  sharp's  file  (* nobody else reads it either)";
+  const heading = "problem     to        MAE    PSNR  sharp's  file  (* no independent decoder reads it)";
   return {
     text: [...(lines.length > 0 ? [heading, ...lines, ''] : []), ...summary(verdicts, version)].join('\n'),
     differences: listed.length,
   };
 }
 
-const rank = ({ trouble }: Verdict): number => ORDER.indexOf(trouble as (typeof ORDER)[number]);
+const rank = ({ problem }: Verdict): number => ORDER.indexOf(problem as (typeof ORDER)[number]);
 const mae = ({ measured }: Verdict): number => measured?.mae ?? 0;
 
 function summary(verdicts: readonly Verdict[], version: string): string[] {
   const files = new Set(verdicts.map(({ name }) => name)).size;
   const counts = ORDER.map(
-    (trouble) => `${trouble} ${verdicts.filter((one) => one.trouble === trouble).length}`,
+    (problem) => `${problem} ${verdicts.filter((one) => one.problem === problem).length}`,
   );
   const medians = OUTPUT_TYPES.map((format) => {
     const measured = verdicts.filter((one) => one.format === format && one.measured);

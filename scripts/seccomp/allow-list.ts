@@ -6,6 +6,7 @@ import {
   MADVICE,
   MAP_ANONYMOUS,
   O_ASYNC,
+  PR_CAP_AMBIENT_IS_SET,
   PRCTL,
   PROT_BTI,
   PROT_EXEC,
@@ -182,7 +183,8 @@ const BY_ARGUMENTS: Readonly<Partial<Record<CallName, Rule>>> = {
   },
   prlimit64: OWN_LIMITS_READ,
   // Allows names of threads and of memory, and the requests of setpriv. A PR_SET_PDEATHSIG other than SIGKILL would let a tool
-  // outlive the server.
+  // outlive the server. setpriv enables the filter before it reads its capabilities. It finds them in /proc, or, where /proc
+  // belongs to another PID namespace and has no file of that number, by prctl.
   prctl: {
     action: 'allow',
     when: [
@@ -192,12 +194,17 @@ const BY_ARGUMENTS: Readonly<Partial<Record<CallName, Rule>>> = {
           oneOf: [
             ...[PRCTL.PR_SET_NAME, PRCTL.PR_GET_NAME, PRCTL.PR_SET_VMA, PRCTL.PR_GET_DUMPABLE],
             ...[PRCTL.PR_SET_KEEPCAPS, PRCTL.PR_SET_NO_NEW_PRIVS, PRCTL.PR_GET_NO_NEW_PRIVS],
+            PRCTL.PR_CAPBSET_READ,
           ],
         },
       ],
       [
         { argument: 0, oneOf: [PRCTL.PR_SET_PDEATHSIG] },
         { argument: 1, oneOf: [SIGKILL] },
+      ],
+      [
+        { argument: 0, oneOf: [PRCTL.PR_CAP_AMBIENT] },
+        { argument: 1, oneOf: [PR_CAP_AMBIENT_IS_SET] },
       ],
     ],
   },

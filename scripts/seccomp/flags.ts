@@ -68,10 +68,15 @@ export const PRCTL = {
   PR_SET_KEEPCAPS: 8,
   PR_SET_NAME: 15,
   PR_GET_NAME: 16,
+  PR_CAPBSET_READ: 23,
   PR_SET_NO_NEW_PRIVS: 38,
   PR_GET_NO_NEW_PRIVS: 39,
+  PR_CAP_AMBIENT: 47,
   PR_SET_VMA: 0x5356_4d41,
 } as const;
+
+/** Operation of PR_CAP_AMBIENT that reads a capability: prctl.h. */
+export const PR_CAP_AMBIENT_IS_SET = 1;
 
 /** Number of SIGKILL: asm-generic/signal.h. */
 export const SIGKILL = 9;

@@ -76,7 +76,7 @@ export async function once(run: ClientRun, request: Request, tally: Tally): Prom
   } catch (error) {
     count(disconnect?.aborted ? 'cut' : 'lost');
     if (!disconnect?.aborted && !mayLose)
-      tally.wrong.push(`${request.what}: no answer (${(error as Error).cause ?? error})`);
+      tally.wrong.push(`${request.what}: no response (${(error as Error).cause ?? error})`);
     return;
   }
   count(String(status));
@@ -93,10 +93,12 @@ async function judge(
 ): Promise<string | undefined> {
   if (![...request.expected, ...excused].includes(status)) return `${status} ${body.subarray(0, 200)}`;
   if (status !== 200) {
-    return isErrorShape(body, status) ? undefined : `${status} in no error shape: ${body.subarray(0, 200)}`;
+    return isErrorShape(body, status)
+      ? undefined
+      : `${status} without an error object: ${body.subarray(0, 200)}`;
   }
-  if (body.length === 0) return '200 with nothing';
-  return request.result && !(await isSame(body, request.result)) ? '200 with another picture' : undefined;
+  if (body.length === 0) return '200 with an empty body';
+  return request.result && !(await isSame(body, request.result)) ? '200 with a different image' : undefined;
 }
 
 /** Compares bytes or, for PDFs, which contain their creation time, the rendered page. */

@@ -1,4 +1,4 @@
-/** @module Faults, each on a server of its own, while clients send requests. */
+/** @module Faults, each on a separate server, while clients send requests. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -96,7 +96,7 @@ async function diskFull(parts: FaultParts): Promise<Outcome> {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'tmpfs', folder], { stdio: 'pipe' });
   } catch {
-    return { tally: emptyTally(), left: [], notRun: 'a disk cannot be mounted here' };
+    return { tally: emptyTally(), left: [], notRun: 'this machine does not permit mounts' };
   }
   try {
     const server = await startServer({ TEMP_DIR: folder });
@@ -175,7 +175,7 @@ async function killAndRestart(parts: FaultParts): Promise<Outcome> {
   return finish(parts, next, mergeTallies(tally, after));
 }
 
-/** Sends {@link IN_FLIGHT} requests and waits waitUntil the server has received all of them and answered none. */
+/** Sends {@link IN_FLIGHT} requests and waits until the server has received all of them and answered none. */
 async function inFlight(parts: FaultParts, server: Server, more: Partial<ClientRun>) {
   const photo = await sharp({
     create: {
@@ -214,7 +214,7 @@ async function finish(
   const after = emptyTally();
   const withoutFault = clientRun(parts, server, { leaving: 0, ...more });
   for (const request of parts.good.slice(0, 12)) await once(withoutFault, request, after);
-  if (after.right === 0) after.wrong.push('nothing is right again');
+  if (after.right === 0) after.wrong.push('no request succeeds after the fault');
   const { code } = await server.end('SIGTERM');
   if (code !== 0) after.wrong.push(`ended with status ${code}`);
   return { tally: mergeTallies(tally, after), left: listLeftovers(server) };

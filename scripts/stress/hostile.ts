@@ -112,7 +112,7 @@ export const HOSTILE: readonly Hostile[] = [
     expected: [413],
   },
   {
-    what: 'a TIFF whose pages go round in a circle',
+    what: 'a TIFF with a circular list of pages',
     file: circularTiff,
     format: 'pdf',
     expected: [200, 400],
@@ -124,7 +124,7 @@ export const HOSTILE: readonly Hostile[] = [
   },
   { what: 'an SVG of 20000 by 20000', file: () => svg('', 'width="20000" height="20000"'), expected: [413] },
   {
-    what: 'an SVG that multiplies its words',
+    what: 'an SVG with exponential entities',
     file: () => svg('<text>&m;</text>', '', billionLaughs),
     expected: [400, 413],
   },
@@ -137,11 +137,15 @@ export const HOSTILE: readonly Hostile[] = [
     expected: [200, 400],
   },
   {
-    what: 'an SVG that asks for another machine',
+    what: 'an SVG that links to another machine',
     file: () => svg('<image xlink:href="http://127.0.0.1:9/x.png" width="9" height="9"/>'),
     expected: [200],
   },
-  { what: 'an SVG 300 deep', file: () => svg('<g>'.repeat(300) + '</g>'.repeat(300)), expected: [200, 400] },
+  {
+    what: 'an SVG with 300 nested elements',
+    file: () => svg('<g>'.repeat(300) + '</g>'.repeat(300)),
+    expected: [200, 400],
+  },
   {
     what: 'an SVG of 100000 rectangles',
     slow: true,
@@ -159,7 +163,7 @@ export const HOSTILE: readonly Hostile[] = [
     expected: [200, 400, 413],
   },
   {
-    what: 'MVG that calls itself a PNG',
+    what: 'an MVG script named as PNG',
     file: () => Buffer.from('push graphic-context\nimage over 0,0 0,0 "/etc/passwd"\n'),
     expected: [415],
   },

@@ -69,7 +69,8 @@ export async function goodRequests(base: string): Promise<Request[]> {
 async function checkPicture(input: InputType, format: OutputType, result: Buffer): Promise<void> {
   const source = input === 'ico' ? square(64) : scene({ flat: input === 'gif' || input === 'svg' });
   const { psnr } = difference(onGrey(await decode(result, format), 255), onGrey(source, 255));
-  if (psnr < MIN_PSNR) throw new Error(`${input} to ${format} shows something else: ${psnr.toFixed(1)} dB`);
+  if (psnr < MIN_PSNR)
+    throw new Error(`${input} to ${format} shows a different image: ${psnr.toFixed(1)} dB`);
 }
 
 const ONE_FILE = { path: '/convert', field: 'file' } as const;
@@ -81,8 +82,8 @@ const BAD: readonly {
   fields?: Record<string, string>;
   expected: number;
 }[] = [
-  { what: 'a text', file: () => Buffer.from('hello'), expected: 415 },
-  { what: 'nothing', file: () => Buffer.alloc(0), expected: 400 },
+  { what: 'a text file', file: () => Buffer.from('hello'), expected: 415 },
+  { what: 'an empty file', file: () => Buffer.alloc(0), expected: 400 },
   { what: 'half a PNG', file: () => fixture('scene.png').subarray(0, 9000), expected: 400 },
   {
     what: '11 MiB',
@@ -91,7 +92,7 @@ const BAD: readonly {
   },
   { what: 'a quality of 1000', file: () => fixture('scene.png'), fields: { quality: '1000' }, expected: 400 },
   {
-    what: 'a format that is none',
+    what: 'an unknown format',
     file: () => fixture('scene.png'),
     fields: { format: 'tga' },
     expected: 400,

@@ -1,4 +1,4 @@
-/** @module Starts the service as a process of its own, and reads its memory and leftovers from /proc and the disk. */
+/** @module Starts the service as a separate process, and reads its memory and leftovers from /proc and the disk. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
@@ -113,7 +113,7 @@ export function processesLeft(tempDir: string): number[] {
     try {
       return readlinkSync(`/proc/${pid}/cwd`).startsWith(tempDir);
     } catch {
-      return false; // it has ended meanwhile
+      return false; // the process has exited
     }
   });
 }

@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
+import { extrasOf, typesInForce } from '../conversion/extras.ts';
 import { storeInput } from '../conversion/input/store.ts';
 import { type ConvertOptions, INPUT_FILE } from '../conversion/plan/types.ts';
 import { StartupError } from '../errors.ts';
@@ -16,7 +17,7 @@ import {
 } from './context.ts';
 import { fileErrorFrom, systemReason, toFileError } from './convert/file-errors.ts';
 import { findInputs, STDIN } from './convert/inputs.ts';
-import { type Flags, parseOptions } from './convert/options.ts';
+import { assertCompatible, type Flags, parseOptions } from './convert/options.ts';
 import { createReport, type Done, MAX_LABEL_LENGTH, type Report } from './convert/report.ts';
 import { type Job, type OutputJob, resolveOutputs, resolveTarget, STDOUT } from './convert/targets.ts';
 import { assertWritable, writeOutput } from './convert/write-output.ts';
@@ -33,25 +34,30 @@ const CLIENT = 'command line';
  */
 export async function convert(args: readonly string[], flags: Flags, { env }: CliContext): Promise<number> {
   const config = loadSettings(env);
-  const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags);
-  const target = await resolveTarget(flags.output, args, format);
+  const { inputs: types, outputs } = typesInForce(extrasOf(config));
+  const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags, outputs);
+  const target = await resolveTarget(flags.output, args, format, outputs);
+  assertCompatible({ ...options, format: target.format }, outputs);
   const { json = false, quiet = false, force = false } = flags;
   rejectTerminals(args, target.kind === 'stdout', json);
 
   const stop = abortOnSignals();
   const results = target.kind === 'folder' ? target.path : undefined;
-  const inputs = await findInputs(args, results, stop.signal);
+  const inputs = await findInputs(args, results, stop.signal, types);
   const planned = resolveOutputs(inputs, target);
   const { log, warnings } = createWarningCollector();
   // One job more than conversions: one result can be written while `jobs` others are converted.
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
   const engine = await createConversionEngine(settings, log).catch((error) => {
     if (!(error instanceof StartupError)) throw error;
-    throw new CliError([...warnings, error.message, 'See "imagemill doctor".'].join('\n'), 2);
+    throw new CliError([...warnings, error.message, 'Run "imagemill doctor" to find out why.'].join('\n'), 2);
   });
   try {
     if (!engine.capabilities.outputs.includes(target.format))
-      throw new CliError([...warnings, `Nothing here can write ${target.format}.`].join('\n'), 2);
+      throw new CliError(
+        [...warnings, `The tools on this machine cannot write ${target.format}.`].join('\n'),
+        2,
+      );
     const report = createReport(planned.length, { json, quiet: quiet || target.kind === 'stdout' });
     const convertJob = createJobs({
       ...{ engine, report, force, signal: stop.signal, maxFileBytes: config.MAX_FILE_BYTES },
@@ -111,7 +117,8 @@ async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> 
       signal.throwIfAborted();
       await writeOutput(result.path, output, force);
       const ms = Math.round(result.convertedMs);
-      return { bytesBefore: length, bytesAfter: result.bytes, ms, notes: result.notes };
+      const { bytes: bytesAfter, notes, quality } = result;
+      return { bytesBefore: length, bytesAfter, ms, notes, ...(quality !== undefined && { quality }) };
     } finally {
       await workspace.remove();
     }
@@ -162,6 +169,6 @@ function rejectTerminals(args: readonly string[], toStdout: boolean, json: boole
   if (args.includes(STDIN) && process.stdin.isTTY) throw new CliError('Standard input is a terminal.', 2);
   if (!toStdout) return;
   if (process.stdout.isTTY)
-    throw new CliError('Standard output is a terminal: -o names a file or folder.', 2);
+    throw new CliError('Standard output is a terminal: use -o with a file or folder.', 2);
   if (json) throw new CliError(`--json and -o ${STDOUT} both write to standard output.`, 2);
 }

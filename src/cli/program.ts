@@ -12,35 +12,42 @@ Examples:
   $ imagemill
   $ PORT=8080 MAX_FILE_BYTES=52428800 imagemill serve
 
-Exit status: 0 after SIGTERM or SIGINT, when all is finished; 1 something went
-wrong; 2 this machine or these settings cannot serve.`;
+Exit status: 0 after SIGTERM or SIGINT, when all requests are finished; 1 after
+an unexpected error; 2 if this machine or these settings cannot serve.`;
 
 const CONVERT_HELP = `
 Examples:
   $ imagemill convert photo.jpg -o photo.webp
   $ imagemill convert photo.jpg logo.svg -o web/ --format png --width 1200
   $ imagemill convert photos -o small/ --quality 70       # keeps sub-folders
+  $ imagemill convert photo.jpg -o square.jpg --width 300 --height 300 --fit cover
+  $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200000
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
 
-In folders and patterns, files that are no images are passed over. Of several
-results with the same name the second gets " (2)". Without --force no file is
-replaced.
+EXTRA_INPUTS=all and EXTRA_OUTPUTS=all enable all formats that this machine
+supports: input of heic, jxl, jp2, psd and cur; output of avif, jxl, tiff and ico.
 
-Exit status: 0 all were converted; 1 some were not; 2 nothing could be tried
-(wrong arguments or settings, no tools); 130 or 143 ended by Ctrl-C or SIGTERM.`;
+In folders and patterns, files that are not images are skipped. If several
+results have the same name, the second one gets " (2)". Without --force, no file
+is overwritten.
+
+Exit status: 0 if all files were converted; 1 if some were not; 2 if no
+conversion was tried (wrong arguments or settings, or no tools); 130 or 143
+after Ctrl-C or SIGTERM.`;
 
 const DOCTOR_HELP = `
-It tries everything that serving needs with the settings of the environment:
-the tools and their policy, what shuts them in, a conversion, letters in
-drawings, room for working files, REDIS_URL.
+Tests everything that the service needs, with the settings of the environment:
+the tools, their policy and sandbox, a conversion to each format, SVG text in
+several scripts, disk space for working files, and REDIS_URL.
 
 Examples:
   $ imagemill doctor
   $ MAGICK_BIN=/opt/magick imagemill doctor
   $ imagemill doctor --json
 
-Exit status: 0 it can serve, with warnings or without; 2 it cannot.`;
+Exit status: 0 if this machine can serve, with or without warnings; 2 if it
+cannot.`;
 
 /**
  * Parses the arguments and runs the command.
@@ -51,45 +58,58 @@ Exit status: 0 it can serve, with warnings or without; 2 it cannot.`;
 export async function runProgram(args: readonly string[], context: CliContext): Promise<number> {
   let status = 0;
   const program = new Command('imagemill')
-    .description('Converts images with ImageMagick and librsvg: as a service, or here and now.')
+    .description('Converts images with ImageMagick and librsvg, as a service or on the command line.')
     .version(context.version)
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'imagemill: ')) })
-    .addHelpText('after', '\nSettings come from the environment; the README has a table of them.');
+    .addHelpText('after', '\nSettings are environment variables: see docs/configuration.md.');
 
   program
     .command('serve', { isDefault: true })
-    .description('serve over HTTP (what happens without a command)')
+    .description('start the server (default command)')
     .addHelpText('after', SERVE_HELP)
     .allowExcessArguments()
     .action(async (_flags, { args: [word] }: Command) => {
       // As the default command, it receives every argument that is not a command.
       if (word !== undefined)
-        throw new CliError(`There is no command "${word}": see imagemill --help.`, EXIT_USAGE);
+        throw new CliError(`Unknown command "${word}": see imagemill --help.`, EXIT_USAGE);
       const { serve } = await import('./serve.ts');
       status = await serve(context);
     });
 
   program
     .command('convert')
-    .description('convert files here and now, with the limits of the service')
+    .description('convert files on this machine, with the limits of the service')
     .argument('<input...>', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
-    .requiredOption(
-      '-o, --output <path>',
-      'a file, a folder (made when there is none), or - for standard output',
+    .requiredOption('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
+    .option(
+      '-f, --format <name>',
+      "webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: -o's extension, else webp)",
     )
-    .option('-f, --format <name>', "webp, png, jpg, gif, bmp or pdf (default: -o's extension, else webp)")
-    .option('-q, --quality <1-100>', 'of webp, jpg and pdf (default: 80)')
-    .option('--width <pixels>', 'at most so wide; only drawings grow')
-    .option('--height <pixels>', 'at most so high')
-    .option('--frames <all|first>', 'of an animation (default: all where the output moves)')
-    .option('--pages <all|first>', 'of a TIFF that becomes a PDF (default: all)')
-    .option('--background <colour>', 'what transparency is laid over, #rgb or #rrggbb (default: white)')
+    .option('-q, --quality <1-100>', 'quality of webp, jpg, pdf, avif and jxl (default: 80)')
+    .option('--width <pixels>', 'maximum width; without --enlarge, only SVGs are enlarged')
+    .option('--height <pixels>', 'maximum height')
+    .option(
+      '--fit <inside|cover|contain|fill>',
+      'how to fit the image into --width and --height (default: inside)',
+    )
+    .option(
+      '--position <place>',
+      'part that cover keeps, or place in the box of contain: top, "right top" … (default: center)',
+    )
+    .option('--enlarge', 'allow enlargement')
+    .option('--max-bytes <bytes>', 'maximum size of webp, jpg, avif and jxl: lowers the quality as needed')
+    .option('--frames <all|first>', 'frames of an animation (default: all if the output can be animated)')
+    .option('--pages <all|first>', 'pages of a TIFF that is converted to PDF or TIFF (default: all)')
+    .option(
+      '--background <colour>',
+      'colour that replaces transparency and fills the borders of contain, #rgb or #rrggbb (default: white)',
+    )
     .option('--keep-metadata', 'keep EXIF, IPTC, XMP and the colour profile')
-    .option('-j, --jobs <number>', 'conversions at once (default: CONCURRENCY, else the processors)')
-    .option('--force', 'replace files that exist')
-    .option('--quiet', 'say nothing but what went wrong')
-    .option('--json', 'one JSON object a line and file')
+    .option('-j, --jobs <number>', 'concurrent conversions (default: CONCURRENCY, else the number of CPUs)')
+    .option('--force', 'overwrite existing files')
+    .option('--quiet', 'print errors only')
+    .option('--json', 'print one JSON object per line and file')
     .addHelpText('after', CONVERT_HELP)
     .action(async (inputs: string[], flags: Flags) => {
       const { convert } = await import('./convert.ts');
@@ -98,8 +118,8 @@ export async function runProgram(args: readonly string[], context: CliContext): 
 
   program
     .command('doctor')
-    .description('say what this machine has, what it lacks, and what to do about that')
-    .option('--json', 'one JSON object')
+    .description('check what this machine has, what is missing, and how to fix it')
+    .option('--json', 'print a JSON object')
     .addHelpText('after', DOCTOR_HELP)
     .action(async (flags: { json?: boolean }) => {
       const { doctor } = await import('./doctor.ts');

@@ -5,6 +5,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { extrasOf, typesInForce } from '../conversion/extras.ts';
 import { type Backend, BackendError, type Image } from '../regress/backends/backend.ts';
 import { createHttpBackend } from '../regress/backends/http-backend.ts';
 import { createLocalBackend } from '../regress/backends/local-backend.ts';
@@ -16,13 +17,13 @@ import {
   writeBaseline,
 } from '../regress/baseline.ts';
 import { compare } from '../regress/compare.ts';
-import { DEFAULT_MATRIX, type Matrix, MatrixError, readMatrix, toMatrix } from '../regress/matrix.ts';
+import { defaultMatrix, type Matrix, MatrixError, readMatrix, toMatrix } from '../regress/matrix.ts';
 import { imagesIn, record } from '../regress/record.ts';
 import type { Recording } from '../regress/recording.ts';
 import { htmlReport } from '../regress/report/html.ts';
 import { jsonReport } from '../regress/report/json.ts';
 import { junitReport } from '../regress/report/junit.ts';
-import { formatSummary, formatTools, summaryOf } from '../regress/summary.ts';
+import { formatSummary, formatTools, summarize } from '../regress/summary.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 
 type Environment = CliContext['env'];
@@ -51,26 +52,32 @@ const EXIT_CANNOT_RUN = 2;
  */
 export function recordBaseline(
   folder: string,
-  options: ConvertFlags & { readonly to: string; readonly figuresOnly?: boolean },
+  options: ConvertFlags & {
+    readonly to: string;
+    readonly fingerprintsOnly?: boolean;
+    readonly figuresOnly?: boolean;
+  },
   env: Environment,
 ): Promise<number> {
   return orCliError(async (signal) => {
-    const { to, figuresOnly = false } = options;
-    const matrix = options.matrix ? await readMatrix(options.matrix) : toMatrix(DEFAULT_MATRIX);
-    const images = await findImages(folder, to);
-    const room = figuresOnly ? undefined : await stageBaseline(to);
+    const { to, figuresOnly = false, fingerprintsOnly = figuresOnly } = options;
+    if (figuresOnly) console.error('imagemill: --figures-only is deprecated: use --fingerprints-only');
+    const { outputs } = typesInForce(extrasOf(loadSettings(env)));
+    const matrix = options.matrix ? await readMatrix(options.matrix) : toMatrix(defaultMatrix(outputs));
+    const images = await findImages(folder, to, env);
+    const staging = fingerprintsOnly ? undefined : await stageBaseline(to);
     let recording: Recording;
     try {
-      recording = await recordImages(images, matrix, options, { env, folder: room, signal });
-      if (room) await commitBaseline(to, room);
+      recording = await recordImages(images, matrix, options, { env, folder: staging, signal });
+      if (staging) await commitBaseline(to, staging);
     } finally {
-      if (room) await rm(room, { recursive: true, force: true });
+      if (staging) await rm(staging, { recursive: true, force: true });
     }
-    await writeBaseline(to, recording, !figuresOnly);
+    await writeBaseline(to, recording, !fingerprintsOnly);
     const failed = recording.rows.filter(({ refused }) => refused).length;
-    const refused = failed > 0 ? `, ${failed} of them refused` : '';
+    const failures = failed > 0 ? `, ${failed} of them errors` : '';
     console.log(
-      `${images.length} images, ${recording.rows.length} results${refused}, by ${formatTools(recording)}: ${to}`,
+      `${images.length} images, ${recording.rows.length} results${failures}, with ${formatTools(recording)}: ${to}`,
     );
     return 0;
   });
@@ -89,7 +96,7 @@ export function checkImages(
   return orCliError(async (signal) => {
     const before = await readBaseline(options.against);
     const matrix = options.matrix ? await readMatrix(options.matrix) : before.matrix;
-    const images = await findImages(folder, options.against);
+    const images = await findImages(folder, options.against, env);
     const results = await mkdtemp(join(tmpdir(), 'imagemill-regress-'));
     try {
       const after = await recordImages(images, matrix, options, { env, folder: results, signal });
@@ -113,11 +120,12 @@ export function compareBaselines(one: string, other: string, options: ReportFile
   });
 }
 
-async function findImages(folder: string, baseline: string): Promise<Image[]> {
-  const images = await imagesIn(folder, baseline).catch((error: Error) => {
+async function findImages(folder: string, baseline: string, env: Environment): Promise<Image[]> {
+  const { inputs } = typesInForce(extrasOf(loadSettings(env)));
+  const images = await imagesIn(folder, inputs, baseline).catch((error: Error) => {
     throw new CliError(error.message, EXIT_CANNOT_RUN);
   });
-  if (images.length === 0) throw new CliError(`${folder} has no images`, EXIT_CANNOT_RUN);
+  if (images.length === 0) throw new CliError(`There are no images in ${folder}.`, EXIT_CANNOT_RUN);
   return images;
 }
 
@@ -127,7 +135,8 @@ async function recordImages(
   { url, repeat }: ConvertFlags,
   { env, folder, signal }: { env: Environment; folder: string | undefined; signal: AbortSignal },
 ): Promise<Recording> {
-  if (!/^[1-9]\d?$/.test(repeat)) throw new CliError(`--repeat ${repeat}: expected 1 to 99`, EXIT_CANNOT_RUN);
+  if (!/^[1-9]\d?$/.test(repeat))
+    throw new CliError(`--repeat ${repeat}: expected a whole number from 1 to 99`, EXIT_CANNOT_RUN);
   const converter: Backend = await (url ? createHttpBackend(url) : createLocalBackend(loadSettings(env)));
   const progress = createProgress('converted');
   try {
@@ -150,15 +159,14 @@ async function report(
     progress(done, all);
   });
   const skipped = before.rows.filter((row) => !matrix.thresholds(row.image, row.case)).length;
-  if (skipped > 0)
-    console.error(`imagemill: ${skipped} results of the baseline were passed over, as the matrix has it`);
+  if (skipped > 0) console.error(`imagemill: the matrix skips ${skipped} results of the baseline`);
   if (findings.length === 0)
-    throw new CliError('There is nothing to compare: the matrix fits no image', EXIT_CANNOT_RUN);
+    throw new CliError('There is nothing to compare: the matrix matches no image.', EXIT_CANNOT_RUN);
   if (files.report) await write(files.report, await htmlReport(findings, before, after));
   if (files.junit) await write(files.junit, junitReport(findings, before, after));
   if (files.json) await write(files.json, jsonReport(findings, before, after));
   console.log(formatSummary(findings, before, after));
-  return summaryOf(findings).failures > 0 ? 1 : 0;
+  return summarize(findings).failures > 0 ? 1 : 0;
 }
 
 async function write(path: string, text: string): Promise<void> {

@@ -13,8 +13,8 @@ Examples:
   $ imagemill regress check photos --against before --url http://candidate:3000 --junit junit.xml
   $ imagemill regress compare before after --report report.html
 
-Exit status: 0 nothing changed, 1 something did, 2 it could not be found out,
-130 or 143 ended by Ctrl-C or SIGTERM.`;
+Exit status: 0 if nothing changed; 1 if something changed; 2 if the comparison
+was not possible; 130 or 143 after Ctrl-C or SIGTERM.`;
 
 const loadActions = () => import('./regress-actions.ts');
 
@@ -26,27 +26,29 @@ const loadActions = () => import('./regress-actions.ts');
 export function addRegress(program: Command, { env }: CliContext, onExit: (status: number) => void): void {
   const regress = program
     .command('regress')
-    .description('find out whether an upgrade of the tools changes any picture')
+    .description('test whether an upgrade of the tools changes any image')
     .addHelpText('after', EXAMPLES);
 
-  withConvertOptions(regress.command('record <images>'))
-    .description('convert every image of a folder in many ways, and keep the results as a baseline')
-    .requiredOption('--to <baseline>', 'folder for it; with --figures-only a JSON file')
-    .option('--figures-only', 'keep figures instead of pictures: small enough for version control')
+  const record = withConvertOptions(regress.command('record <images>'));
+  record
+    .description('convert every image of a folder in many ways, and save the results as a baseline')
+    .requiredOption('--to <baseline>', 'folder for the baseline; with --fingerprints-only, a JSON file')
+    .option('--fingerprints-only', 'save fingerprints without images: small enough for version control')
+    .addOption(record.createOption('--figures-only').hideHelp()) // former name of --fingerprints-only
     .action(async (images: string, options) =>
       onExit(await (await loadActions()).recordBaseline(images, options, env)),
     );
 
   withReportOptions(withConvertOptions(regress.command('check <images>')))
-    .description('convert the images again, and compare with the baseline')
-    .requiredOption('--against <baseline>', 'the folder or JSON file that was recorded')
+    .description('convert the images again, and compare the results with a baseline')
+    .requiredOption('--against <baseline>', 'folder or JSON file of the baseline')
     .action(async (images: string, options) =>
       onExit(await (await loadActions()).checkImages(images, options, env)),
     );
 
   withReportOptions(regress.command('compare <before> <after>'))
-    .description('compare two baselines, such as of two machines')
-    .option('--matrix <file>', 'thresholds by this YAML or JSON file instead of those recorded')
+    .description('compare two baselines, for example from two machines')
+    .option('--matrix <file>', 'YAML or JSON file with thresholds that replace those of the baseline')
     .action(async (before: string, after: string, options: ReportFiles) =>
       onExit(await (await loadActions()).compareBaselines(before, after, options)),
     );
@@ -54,14 +56,17 @@ export function addRegress(program: Command, { env }: CliContext, onExit: (statu
 
 function withConvertOptions(command: Command): Command {
   return command
-    .option('--matrix <file>', 'what to convert to, and thresholds: YAML or JSON (see the README)')
-    .option('--url <server>', 'let a server convert instead of the tools here')
-    .option('--repeat <times>', 'convert each so often, for the time it takes', '1');
+    .option(
+      '--matrix <file>',
+      'YAML or JSON file with conversions and thresholds (see docs/regression-testing.md)',
+    )
+    .option('--url <server>', 'convert with a server instead of the tools of this machine')
+    .option('--repeat <times>', 'number of conversions of each image, for the median time', '1');
 }
 
 function withReportOptions(command: Command): Command {
   return command
-    .option('--report <file>', 'write one HTML file, to look at')
-    .option('--junit <file>', 'write JUnit XML')
-    .option('--json <file>', 'write JSON');
+    .option('--report <file>', 'write an HTML report to a file')
+    .option('--junit <file>', 'write a JUnit XML report to a file')
+    .option('--json <file>', 'write a JSON report to a file');
 }

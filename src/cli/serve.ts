@@ -35,15 +35,17 @@ export async function serve({ env, version }: CliContext): Promise<number> {
     http.server.listen(config.PORT, config.HOST);
     await once(http.server, 'listening');
     reportStart(log, version, http.server, service);
-    log.info({ signal: await signals.first }, 'draining');
+    log.info({ signal: await signals.first }, 'shutting down');
     service.drain();
-    const cutOff = signals.second.then((signal) => log.warn({ signal }, 'signalled again: cutting off'));
+    const cutOff = signals.second.then((signal) =>
+      log.warn({ signal }, 'second signal: closing all connections'),
+    );
     await drain(http, config.SHUTDOWN_GRACE_MS, cutOff);
-    log.info('ended');
+    log.info('shutdown complete');
     return 0;
   } catch (error) {
     if (error instanceof StartupError) log.fatal(error.message);
-    else log.fatal({ err: error }, 'cannot serve');
+    else log.fatal({ err: error }, 'service failed');
     http?.server.closeAllConnections();
     http?.server.close();
     return error instanceof StartupError ? 2 : 1;
@@ -71,7 +73,7 @@ function reportStart(
       outputs: capabilities.outputs,
       sandbox: layers,
     },
-    'tools',
+    'startup',
   );
   const { address, port } = server.address() as AddressInfo;
   log.info(`listening on http://${address.includes(':') ? `[${address}]` : address}:${port}`);

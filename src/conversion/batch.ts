@@ -21,7 +21,14 @@ const MAX_AT_ONCE = 20;
 export type BatchItemResult = { readonly converted: ConversionResult } | { readonly error: ServiceError };
 
 /** Troubles of the service, not of a picture: there is no use in going on without the one file. */
-const SERVICE_ERRORS = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOOLS_FAILING', 'INTERNAL'];
+const SERVICE_ERRORS = [
+  'QUEUE_FULL',
+  'OVERLOADED',
+  'DISK_FULL',
+  'SHUTTING_DOWN',
+  'CONVERTER_UNAVAILABLE',
+  'INTERNAL',
+];
 
 /**
  * Converts all files, as many at once as the pool has places for, and at most {@link MAX_AT_ONCE}. Of files that are the

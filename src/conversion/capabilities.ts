@@ -1,5 +1,7 @@
 import { INPUT_TYPES, INPUTS, type InputType, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../formats.ts';
-import type { Toolchain } from '../process/toolchain.ts';
+import type { Magick, Toolchain } from '../process/toolchain.ts';
+import { type Extras, NO_EXTRAS, typesInForce } from './extras.ts';
+import { decoderOf } from './plan/decoding.ts';
 import { toolsFor } from './plan/index.ts';
 import type { ToolName } from './plan/types.ts';
 
@@ -11,6 +13,8 @@ export interface Capabilities {
   supports(input: InputType, output: OutputType): boolean;
   /** What does not work and what would help, a line each. */
   readonly problems: readonly string[];
+  /** Formats that a setting lists by name and that do not work here, and what would help, a line each. */
+  readonly unavailable: readonly string[];
 }
 
 /** What each tool is called, and the Debian package that brings it. */
@@ -19,31 +23,57 @@ const TOOLS: Readonly<Record<ToolName, { readonly label: string; readonly debian
   rsvg: { label: 'rsvg-convert', debianPackage: 'librsvg2-bin' },
   heif: { label: 'heif-convert', debianPackage: 'libheif-examples' },
   img2webp: { label: 'img2webp', debianPackage: 'webp' },
+  djxl: { label: 'djxl', debianPackage: 'libjxl-tools' },
+  cjxl: { label: 'cjxl', debianPackage: 'libjxl-tools' },
+  avifenc: { label: 'avifenc', debianPackage: 'libavif-bin' },
 };
 
 /** The Debian package whose absence usually takes the coder away. */
-const CODER_PACKAGES: Readonly<Record<string, string>> = { AVIF: 'libheif-plugin-dav1d' };
+const CODER_PACKAGES: Readonly<Record<string, string>> = {
+  AVIF: 'libheif-plugin-dav1d',
+  HEIC: 'libheif-plugin-libde265',
+};
 
-export function detectCapabilities(toolchain: Toolchain): Capabilities {
-  const { magick } = toolchain;
+export function detectCapabilities(toolchain: Toolchain, extras: Extras = NO_EXTRAS): Capabilities {
   const supports = (input: InputType, output: OutputType): boolean =>
-    toolsFor(input, output, magick?.major ?? 7).every(
-      (tool) => toolchain[tool] !== undefined && (tool !== 'magick' || codersFor(input, output)),
-    );
-  const codersFor = (input: InputType, output: OutputType): boolean =>
-    magick !== undefined && reads(toolchain, input) && magick.writes.has(OUTPUTS[output].coder);
-
+    lackOf(toolchain, input, output) === undefined;
+  const { inputs, outputs } = typesInForce(extras);
+  const missing = [
+    ...(extras.inputs === 'all' ? [] : extras.inputs).map((type) => ({
+      ...{ setting: 'EXTRA_INPUTS', type, lack: lackOf(toolchain, type, 'png') },
+    })),
+    ...(extras.outputs === 'all' ? [] : extras.outputs).map((type) => ({
+      ...{ setting: 'EXTRA_OUTPUTS', type, lack: lackOf(toolchain, 'png', type) },
+    })),
+  ];
   return {
     supports: supports,
-    inputs: INPUT_TYPES.filter((input) => OUTPUT_TYPES.some((output) => supports(input, output))),
-    outputs: OUTPUT_TYPES.filter((output) => INPUT_TYPES.some((input) => supports(input, output))),
+    inputs: inputs.filter((input) => outputs.some((output) => supports(input, output))),
+    outputs: outputs.filter((output) => inputs.some((input) => supports(input, output))),
     problems: [...missingTools(toolchain), ...missingCoders(toolchain)],
+    unavailable: missing
+      .filter(({ lack }) => lack !== undefined)
+      .map(({ setting, type, lack }) => `${setting}: ${type} does not work here: ${lack}`),
   };
 }
 
-function reads({ magick }: Toolchain, input: InputType): boolean {
+/** What is missing for a conversion, and the package that brings it; undefined when it works. */
+function lackOf(toolchain: Toolchain, input: InputType, output: OutputType): string | undefined {
+  const { magick } = toolchain;
+  const needed = toolsFor(input, output, magick?.major ?? 7);
+  const tool = needed.find((name) => toolchain[name] === undefined);
+  if (tool) return `${TOOLS[tool].label} not found. On Debian: apt install ${TOOLS[tool].debianPackage}`;
+  if (!magick || !needed.includes('magick')) return undefined;
   const { coder } = INPUTS[input];
-  return magick !== undefined && (coder === undefined || magick.reads.has(coder));
+  // What another program decodes reaches ImageMagick as PNG.
+  const read = coder === undefined || decoderOf(input, magick.major) ? 'PNG' : coder;
+  if (!magick.reads.has(read)) return cannot(magick, 'read', read);
+  const written = OUTPUTS[output].coder;
+  return magick.writes.has(written) ? undefined : cannot(magick, 'write', written);
+}
+
+function cannot({ path }: Magick, verb: 'read' | 'write', coder: string): string {
+  return `ImageMagick at ${path} cannot ${verb} ${coder}. On Debian: apt install ${CODER_PACKAGES[coder] ?? 'imagemagick'}`;
 }
 
 function missingTools(toolchain: Toolchain): string[] {
@@ -52,7 +82,7 @@ function missingTools(toolchain: Toolchain): string[] {
     'rsvg',
     ...(toolchain.magick?.major === 6 ? (['heif', 'img2webp'] as const) : []),
   ];
-  const missingFeature: Readonly<Record<ToolName, string>> = {
+  const missingFeature: Partial<Readonly<Record<ToolName, string>>> = {
     magick: 'only SVG to PNG and PDF works',
     rsvg: 'SVG is not read',
     heif: 'AVIF is not read, since ImageMagick 6 reads it with wrong colours',
@@ -70,10 +100,8 @@ function missingCoders({ magick }: Toolchain): string[] {
   if (!magick) return [];
   const inputs = INPUT_TYPES.map((type) => INPUTS[type].coder).filter((coder) => coder !== undefined);
   const outputs = OUTPUT_TYPES.map((type) => OUTPUTS[type].coder);
-  const line = (verb: string, coder: string) =>
-    `ImageMagick at ${magick.path} cannot ${verb} ${coder}. On Debian: apt install ${CODER_PACKAGES[coder] ?? 'imagemagick'}`;
   return [
-    ...inputs.filter((coder) => !magick.reads.has(coder)).map((coder) => line('read', coder)),
-    ...outputs.filter((coder) => !magick.writes.has(coder)).map((coder) => line('write', coder)),
+    ...inputs.filter((coder) => !magick.reads.has(coder)).map((coder) => cannot(magick, 'read', coder)),
+    ...outputs.filter((coder) => !magick.writes.has(coder)).map((coder) => cannot(magick, 'write', coder)),
   ];
 }

@@ -7,7 +7,9 @@ import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../formats.ts'
 import type { Output, RunCommand } from '../process/command.ts';
 import type { ConversionQueue } from '../process/queue.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
+import { encodeWithin } from './encode-within.ts';
 import { decodeBitmap } from './input/bmp/decode.ts';
+import { readDecoded } from './input/decoded.ts';
 import { repairInput } from './input/repair.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
@@ -19,10 +21,12 @@ import {
   invalidOutput,
   isProfileError,
   toServiceError,
+  UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
+import { decodingOf } from './plan/decoding.ts';
 import { bytesOnDisk } from './plan/disk-estimate.ts';
-import { findMisread, plan } from './plan/index.ts';
+import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
 import { drawSmaller } from './plan/rasterize.ts';
 import {
   type ConvertOptions,
@@ -31,6 +35,7 @@ import {
   type Note,
   type Plan,
   type Step,
+  type ToolContext,
 } from './plan/types.ts';
 
 /** One file, from the bytes that were received to the bytes that are sent. */
@@ -57,6 +62,8 @@ export interface ConversionResult {
   readonly bytes: number;
   readonly queuedMs: number;
   readonly convertedMs: number;
+  /** The quality that it was encoded with, when the bytes it may have were limited. */
+  readonly quality?: number;
   /** What the result lacks, or what was wrong with the file; each at most once, in a fixed order. */
   readonly notes: readonly Note[];
 }
@@ -87,11 +94,14 @@ export interface ConvertDeps {
   readonly pool: ConversionQueue;
   readonly run: RunCommand;
   readonly srgbProfile: string;
+  readonly namedProfiles: ToolContext['namedProfiles'];
   readonly limits: ImageLimits;
   /** For one conversion, in milliseconds. */
   readonly timeoutMs: number;
   /** What a file that a tool writes may have at most. */
   readonly maxFileBytes: number;
+  /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
+  readonly maxThreads: number;
   /** Is told of every conversion when it is over. */
   readonly onFinished?: (conversion: ConversionEvent) => void;
 }
@@ -122,6 +132,23 @@ function moveOut(folder: string, name: string): string {
   return path;
 }
 
+/** One conversion while its commands run. */
+interface Running {
+  readonly signal: AbortSignal;
+  /** When its time is over, as `performance.now()` has it. */
+  readonly deadline: number;
+  readonly tools: ToolContext;
+  /** The new paths of the files that were moved out of its folder. */
+  readonly movedOut: Map<string, string>;
+}
+
+/** Moves a file out only once: what a tool has put in its place since then is nothing to open. */
+function moveOutOnce(movedOut: Map<string, string>, folder: string, name: string): string {
+  const path = movedOut.get(name) ?? moveOut(folder, name);
+  movedOut.set(name, path);
+  return path;
+}
+
 /**
  * Makes the function that converts one file. All that it leaves on disk is the result. It removes the source's folder,
  * also when it fails.
@@ -133,12 +160,14 @@ export function createConvert({
   pool,
   run,
   srgbProfile,
+  namedProfiles,
   limits,
   timeoutMs,
   maxFileBytes,
+  maxThreads,
   onFinished: observe = () => {},
 }: ConvertDeps): Convert {
-  const machine = { magick: toolchain.magick?.major ?? 7, srgbProfile } as const;
+  const machine: ToolContext = { magick: toolchain.magick?.major ?? 7, srgbProfile, namedProfiles };
   const timeoutFor = ({ tool }: Step): TimeLimit =>
     tool === 'rsvg' && timeoutMs > MAX_DRAWING_MS
       ? { ms: MAX_DRAWING_MS }
@@ -148,38 +177,40 @@ export function createConvert({
     image: ImageInfo,
     { type, label, readsMisread }: ConversionInput,
     options: ConvertOptions,
+    tools = machine,
   ): Plan {
     checkLimits(image, options, limits, label);
     const misread = readsMisread ? undefined : findMisread(image, options, machine);
-    if (misread) throw serviceError('KIND_UNREADABLE', label, misread);
-    const prepared = plan(image, options, machine);
-    if (prepared.steps.some(({ tool }) => !toolchain[tool])) {
-      throw serviceError('PAIR_UNAVAILABLE', label, INPUTS[type].label, OUTPUTS[options.format].label);
+    if (misread) throw serviceError('UNSUPPORTED_ENCODING', label, misread);
+    if (image.unreadable)
+      throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
+    const prepared = plan(image, options, tools);
+    const needed = toolsFor(image.type, options.format, machine.magick);
+    if ([...needed, ...prepared.steps.map(({ tool }) => tool)].some((tool) => !toolchain[tool])) {
+      throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
     }
     return prepared;
   }
 
   /** @returns all that the tools printed */
   async function runPlan(
-    { steps }: Plan,
+    { steps }: Pick<Plan, 'steps'>,
     source: ConversionInput,
     options: ConvertOptions,
-    signal: AbortSignal,
-    deadline: number,
+    { signal, deadline, movedOut }: Running,
   ): Promise<Output> {
     const cwd = source.folder;
     const client = source.client !== undefined && { client: source.client };
     const printed = { stdout: '', stderr: '' };
-    let input: string | undefined;
     const todo = [...steps];
     for (let step = todo.shift(); step; step = todo.shift()) {
       source.onCommand?.(step);
       const file = (toolchain[step.tool] as Tool).path;
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
-      // Once: what a tool has put in the place of the input since then is nothing to open.
-      if (step.stdin !== undefined) input ??= moveOut(cwd, step.stdin);
-      const stdin = step.stdin !== undefined && input !== undefined ? { stdin: input } : {};
+      const stdin = step.stdin !== undefined && { stdin: moveOutOnce(movedOut, cwd, step.stdin) };
       const limit = Math.min(left, timeoutFor(step).ms);
+      // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
+      if (step.rendersTo) rmSync(join(cwd, step.rendersTo), { recursive: true, force: true });
       try {
         const memory = step.tool === 'rsvg' ? { memoryBytes: SVG_MAX_MEMORY } : {};
         const output = await run({
@@ -201,11 +232,7 @@ export function createConvert({
         const drawn = await readDrawn(source, step.rendersTo);
         checkLimits(drawn, options, limits, source.label);
         const again = drawSmaller(step.rendersTo, drawn, options);
-        if (again) {
-          // Under the system call filter, librsvg does not replace a file that is there.
-          rmSync(join(cwd, step.rendersTo), { force: true });
-          todo.unshift(again);
-        }
+        if (again) todo.unshift(again);
       }
     }
     assertNotRefused(printed.stderr);
@@ -213,7 +240,7 @@ export function createConvert({
   }
 
   /** Decodes kinds of bitmaps in this process that ImageMagick misreads. */
-  async function decodeFirst(
+  async function decodeBitmapHere(
     image: ImageInfo,
     source: ConversionInput,
     signal: AbortSignal,
@@ -230,27 +257,79 @@ export function createConvert({
     return decoded ?? Promise.reject(invalidOutput('a bitmap without pixels', source));
   }
 
+  /** Turns an input that ImageMagick cannot read into a PNG, and inspects that. */
+  async function decodeFirst(
+    image: ImageInfo,
+    source: ConversionInput,
+    options: ConvertOptions,
+    running: Running,
+  ): Promise<ImageInfo> {
+    if (image.decoder) return decodeBitmapHere(image, source, running.signal);
+    const decoding = decodingOf(image, running.tools);
+    if (!decoding) return image;
+    await runPlan({ steps: [decoding.step] }, source, options, running);
+    const keepsMetadata = !options.stripMetadata;
+    return readDecoded(image, source.folder, decoding.output, limits, keepsMetadata).catch((error) => {
+      throw isNoFile(error) || error.code === 'EEXIST'
+        ? invalidOutput(`${decoding.output}: ${error.code}`, source)
+        : error;
+    });
+  }
+
   /** A profile that cannot be used does not spoil the picture: without it, it is shown as if it had none. */
   async function convertOne(
     image: ImageInfo,
     source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
-  ): Promise<Pick<ConversionResult, 'path' | 'bytes' | 'notes'>> {
+    tools: ToolContext,
+  ): Promise<Omit<ConversionResult, 'queuedMs' | 'convertedMs'>> {
     const deadline = performance.now() + timeoutMs;
-    const convertWith = async (prepared: Plan) => {
-      const printed = await runPlan(prepared, source, options, signal, deadline);
-      const result = verifyOutput(source, options, prepared.output);
+    const running: Running = { signal, deadline, tools, movedOut: new Map() };
+    const convertWith = async (known: ImageInfo) => {
+      const prepared = prepare(known, source, options, tools);
+      const printed = { stdout: '', stderr: '' };
+      const make = async (planned: Plan, asked: ConvertOptions) => {
+        const output = await runPlan(planned, source, asked, running);
+        printed.stdout += output.stdout;
+        printed.stderr += output.stderr;
+        return verifyOutput(source, asked, planned.output);
+      };
+      const again = (asked: ConvertOptions) => make(planAgain(known, asked, tools), asked);
+      const result = await encodeWithin(options, source.label, () => make(prepared, options), again);
       const kept = await keptMetadata(image, result.path, options);
-      return { ...result, notes: notesIn(prepared.notes, printed, kept) };
+      const lowered = result.quality !== undefined && result.quality < options.quality;
+      return { ...result, notes: notesIn(prepared.notes, printed, { kept, lowered }) };
     };
-    const readable = await decodeFirst(image, source, signal);
-    return convertWith(prepare(readable, source, options)).catch((error) => {
+    const readable = await decodeFirst(image, source, options, running);
+    const known = await measure(readable, source, options, running);
+    return convertWith(known).catch((error) => {
       // Nothing but ImageMagick uses a profile, and what librsvg has read is not in its place any more.
       const usesProfile = image.type !== 'svg';
-      if (!usesProfile || !isProfileError(error)) throw explainUnsupportedJpeg(error, image, source);
-      return convertWith(prepare({ ...readable, profile: 'useless' }, source, options));
+      if (!usesProfile || !isProfileError(error)) throw explainUnsupportedJpeg(error, known, source);
+      return convertWith({ ...known, profile: 'useless' });
     });
+  }
+
+  /** Draws an SVG whose header does not tell its size for sure, where the plan depends on that size. */
+  async function measure(
+    image: ImageInfo,
+    source: ConversionInput,
+    options: ConvertOptions,
+    running: Running,
+  ): Promise<ImageInfo> {
+    const step = planMeasuring(image, options);
+    if (!step) return image;
+    const ownSize = {
+      ...options,
+      format: 'png',
+      width: undefined,
+      height: undefined,
+      fit: undefined,
+    } as const;
+    await runPlan({ steps: [step] }, source, ownSize, running);
+    const { width = 0, height = 0 } = await readDrawn(source, step.rendersTo as string);
+    return { ...image, width, height, styled: false };
   }
 
   /** @param starts is told when its turn has come, and how long it has waited */
@@ -264,16 +343,19 @@ export function createConvert({
     const path = join(source.folder, INPUT_FILE);
     const image = await inspect(path, await repairInput(path, source.type)).catch((error) => {
       throw error instanceof HeaderTooComplexError
-        ? serviceErrorFrom(error, 'TOO_LARGE', source.label)
+        ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label)
         : error;
     });
     const prepared = prepare(image, source, options); // what cannot be converted does not wait for its turn
     const job = { image, options, tools: machine, output: prepared.output };
     const bytes = bytesOnDisk(job, prepared, statSync(path).size) ?? maxFileBytes;
     return pool.run(
-      async (queuedMs) => {
+      async (queuedMs, idleSlots) => {
         starts(queuedMs);
-        const result = await inRoom(source, bytes, () => convertOne(image, source, options, signal));
+        // Recorded commands must not depend on the load of the machine.
+        const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
+        const tools = { ...machine, threads };
+        const result = await inRoom(source, bytes, () => convertOne(image, source, options, signal, tools));
         return { ...result, queuedMs };
       },
       { signal, client: source.client, group },

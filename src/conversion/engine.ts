@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
@@ -6,6 +7,7 @@ import { removeStaleWorkspaces } from '../files/stale.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
 import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
 import type { MagickLimits } from '../process/environment.ts';
+import { writePolicy } from '../process/grant.ts';
 import { createLaunchers, type Launchers } from '../process/launcher/pool.ts';
 import { isPolicyEnforced } from '../process/policy-check.ts';
 import { createQueue } from '../process/queue.ts';
@@ -15,9 +17,10 @@ import { isolateLaunchers } from '../process/sandbox/namespaces.ts';
 import type { SandboxLayers } from '../process/sandbox/types.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
 import type { FallbackOutcome } from '../process/workers/pool.ts';
-import { createWarmWorkerPool } from '../process/workers/start.ts';
+import { createWarmWorkerPool, WORKER_POLICY } from '../process/workers/start.ts';
 import { type Capabilities, detectCapabilities } from './capabilities.ts';
 import { type ConversionEvent, type Convert, createConvert } from './convert.ts';
+import { extrasOf, grantsFor, optionalTools } from './extras.ts';
 
 /** All that converts, without a server: tools that were found and tested, a pool, folders to work in. */
 
@@ -27,6 +30,8 @@ export type { SandboxLayers } from '../process/sandbox/types.ts';
 export { FALLBACK_OUTCOMES, type FallbackOutcome } from '../process/workers/pool.ts';
 
 const ASSETS = fileURLToPath(new URL('../../assets', import.meta.url));
+/** Maximum number of threads of a tool. The policy has the same number. Each takes 72 MiB of address space at most. */
+const MAX_THREADS = 8;
 const EMPTY_CONFIG_DIR = '/nonexistent';
 
 export interface ConversionEngine {
@@ -88,22 +93,30 @@ export async function createConversionEngine(
         cause: error,
       });
     });
+    const extras = extrasOf(config);
+    const optional = optionalTools(extras);
     const toolchain = await findToolchain(
-      { path: config.PATH, magickBin: config.MAGICK_BIN, rsvgBin: config.RSVG_BIN },
+      { path: config.PATH, magickBin: config.MAGICK_BIN, rsvgBin: config.RSVG_BIN, optional },
       ask,
     );
     checkNamedTools(config, toolchain);
-    const capabilities = detectCapabilities(toolchain);
+    const capabilities = detectCapabilities(toolchain, extras);
+    if (capabilities.unavailable.length > 0) throw new StartupError(capabilities.unavailable.join('\n'));
     for (const problem of capabilities.problems) log.warn(problem);
     if (capabilities.outputs.length === 0)
       throw new StartupError('Nothing can be converted on this machine.');
 
     const limits = magickLimits(config);
+    const policies = await writePolicies(capabilities, toolchain, folder);
     const { confine, layers: confinement } = await configureSandbox({
       ...{ config, toolchain, limits, folder, launchers, log },
       assets: ASSETS,
+      readable: policies.folders,
     });
-    const shared = { searchPath: config.PATH, policyFolder: ASSETS, limits, confine };
+    const shared = {
+      ...{ searchPath: config.PATH, policyFolder: ASSETS, limits, confine },
+      ...(policies.grantsFolder && { grantsFolder: policies.grantsFolder }),
+    };
     // bubblewrap brings namespaces, and a launcher with tools that nothing confines needs none.
     if (confinement.files === 'landlock') {
       isolated = await isolateLaunchers(workspaces.root, folder, toolchain, (own) =>
@@ -117,6 +130,7 @@ export async function createConversionEngine(
     await assertPolicyEnforced(workspaces, toolchain, run, limits);
     const workers = await createWarmWorkerPool({
       ...{ config, magick: toolchain.magick, workspaces, launchOptions: launchOptions, log },
+      workerGrantsFolder: policies.workerGrantsFolder,
       onStart: () => events?.workerStarted(),
       onFallback: (outcome) => events?.workerFellBack(outcome),
     });
@@ -126,6 +140,7 @@ export async function createConversionEngine(
       pool,
       run: reportFailures(workers?.run ?? run, log, events),
       srgbProfile: `${ASSETS}/srgb.icc`,
+      namedProfiles: { 'display-p3': `${ASSETS}/display-p3.icc`, rec2020: `${ASSETS}/rec2020.icc` },
       limits: {
         maxPixels: config.MAX_PIXELS,
         maxTotalPixels: config.MAX_TOTAL_PIXELS,
@@ -133,6 +148,7 @@ export async function createConversionEngine(
       },
       timeoutMs: config.CONVERT_TIMEOUT_MS,
       maxFileBytes: maxToolFileBytes(config),
+      maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       ...(events && { onFinished: events.conversion }),
     });
     const load = (): EngineStats => {
@@ -162,6 +178,29 @@ function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Too
     ({ setting, path, label }) => `${setting}="${path}" does not run, or does not answer as ${label}.`,
   );
   throw new StartupError(problems.join(' '));
+}
+
+/** Folders with policies that grant what extra formats need. */
+interface GrantedPolicies {
+  /** Undefined when nothing more is granted. */
+  readonly grantsFolder?: string;
+  readonly workerGrantsFolder?: string;
+  /** All of them. */
+  readonly folders: readonly string[];
+}
+
+/** Writes the policies that the available formats need, beside the working files. */
+async function writePolicies(
+  { inputs, outputs }: Capabilities,
+  { magick }: Toolchain,
+  root: string,
+): Promise<GrantedPolicies> {
+  const grants = magick ? grantsFor(inputs, outputs, magick.major) : [];
+  if (grants.length === 0) return { folders: [] };
+  const [grantsFolder, workerGrantsFolder] = [`${root}/policy`, `${root}/worker-policy`];
+  await writePolicy(ASSETS, grantsFolder, grants);
+  await writePolicy(WORKER_POLICY, workerGrantsFolder, grants);
+  return { grantsFolder, workerGrantsFolder, folders: [grantsFolder, workerGrantsFolder] };
 }
 
 /** Logs what a failed tool printed, at debug alone since it may quote what a picture contains, and counts kills. */

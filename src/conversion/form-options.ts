@@ -1,28 +1,24 @@
+/** @module Validates form fields. The API reference is generated from the same checks and descriptions. */
 import { z } from 'zod';
 import { serviceError } from '../errors.ts';
 import type { OutputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import type { OnError } from './batch.ts';
-import { DEFAULT_FORMAT, OPTION_FIELDS, oneOf, outputFormat } from './options.ts';
+import { conflictIn, DEFAULT_FORMAT, oneOf, optionFields, outputFormat } from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
-
-/**
- * Form fields → ConvertOptions. What comes out of a field's check and what is told of it are also what the API
- * reference says of it.
- */
 
 const convertFields = (outputs: readonly OutputType[]) =>
   z.object({
-    // The schema names no default: clients that send defaults would contradict a `format` of the user's.
+    // No default in the schema: generated clients would send it in addition to the user's `format`.
     output_format: outputFormat(outputs)
       .optional()
       .describe(
-        `What the picture is to become; in any case, and \`jpeg\` for \`jpg\`. When absent: what \`format\` says, or \`${DEFAULT_FORMAT}\`.`,
+        `Output format, in any case. \`jpeg\` means \`jpg\`. Default: the value of \`format\`, or \`${DEFAULT_FORMAT}\`.`,
       ),
     format: outputFormat(outputs)
       .optional()
-      .describe('Another name of `output_format`. When both are sent, they must say the same.'),
-    ...OPTION_FIELDS,
+      .describe('Alternative name of `output_format`. If both are sent, they must be equal.'),
+    ...optionFields(outputs),
   });
 
 const batchFields = (outputs: readonly OutputType[]) =>
@@ -30,11 +26,11 @@ const batchFields = (outputs: readonly OutputType[]) =>
     on_error: oneOf('fail', 'skip')
       .default('fail')
       .describe(
-        'What becomes of the rest when a file is no good. `fail`: the request fails with the status of that file, and the message names it. `skip`: the archive holds the rest, and its `errors.json` says what was wrong; when nothing is left, the error of the first file is the answer. Send it before the files, so that it also counts for what is refused while it arrives.',
+        'What to do if a file fails. `fail`: the request fails with the status of that file, and the message names the file. `skip`: the archive contains the other files, and its `errors.json` lists the errors; if all files fail, the response is the error of the first file. Send this field before the files, so that it also applies to files that are rejected during the upload.',
       ),
   });
 
-/** The checks of both forms' text fields, for the formats that can be written on this machine. */
+/** Returns the checks of the text fields of both forms. `outputs` are the enabled output formats. */
 export const formFields = (outputs: readonly OutputType[]) => ({
   convert: convertFields(outputs),
   batch: batchFields(outputs),
@@ -63,10 +59,10 @@ export function createParsers(outputs: readonly OutputType[]): {
 } {
   const checks = formFields(outputs);
   return {
-    convert: (fields) => toOptions(check(checks.convert, fields), fields),
+    convert: (fields) => toOptions(check(checks.convert, fields), fields, outputs),
     batch(fields) {
       const { on_error, ...rest } = check(checks.batch, fields);
-      return { options: toOptions(rest, fields), onError: on_error };
+      return { options: toOptions(rest, fields, outputs), onError: on_error };
     },
   };
 }
@@ -88,11 +84,20 @@ function check<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): 
 function toOptions(
   checked: z.output<ReturnType<typeof convertFields>>,
   fields: readonly TextField[],
+  outputs: readonly OutputType[],
 ): ConvertOptions {
-  const { output_format, format, strip_metadata, ...rest } = checked;
+  const { output_format, format, strip_metadata, max_bytes, ...rest } = checked;
   if (output_format && format && output_format !== format) {
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
-    throw serviceError('FORMATS_DIFFER', sent('output_format'), sent('format'));
+    throw serviceError('CONFLICTING_FORMATS', sent('output_format'), sent('format'));
   }
-  return { ...rest, format: output_format ?? format ?? DEFAULT_FORMAT, stripMetadata: strip_metadata };
+  const options = {
+    ...rest,
+    format: output_format ?? format ?? DEFAULT_FORMAT,
+    maxBytes: max_bytes,
+    stripMetadata: strip_metadata,
+  };
+  const conflict = conflictIn(options, outputs);
+  if (conflict) throw serviceError('FIELD_INVALID', conflict.field, conflict.value, conflict.expected);
+  return options;
 }

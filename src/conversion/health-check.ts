@@ -46,7 +46,7 @@ async function convertOnePixel(convert: Convert, workspaces: Workspaces): Promis
     });
     return true;
   } catch (error) {
-    if (isCode(error, 'BUSY')) return true; // too much work is no reason not to work
+    if (isCode(error, 'QUEUE_FULL') || isCode(error, 'OVERLOADED')) return true; // overloaded, but healthy
     // Nor is a disk that is full of the files of requests, which go with them.
     return (isCode(error, 'DISK_FULL') || isFull(error)) && (await workspaces.hasRoom());
   }

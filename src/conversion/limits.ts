@@ -1,5 +1,5 @@
 import { serviceError } from '../errors.ts';
-import { peakRasterSize } from './plan/size.ts';
+import { peakRasterSize, sizesToMake } from './plan/size.ts';
 import type { ConvertOptions, ImageInfo } from './plan/types.ts';
 
 /** What is too large is refused by its header, before any tool is started. */
@@ -29,7 +29,7 @@ export function checkLimits(
   const sizes = [peakRasterSize(image, options), ...(image.pages ?? [])];
   for (const { width = 0, height = 0 } of sizes) {
     if (Math.max(width, height) > MAX_DIMENSION) {
-      const code = image.type === 'svg' ? 'DRAWING_TOO_LARGE' : 'SIDE_TOO_LARGE';
+      const code = image.type === 'svg' ? 'DRAWING_TOO_LARGE' : 'INPUT_DIMENSION_TOO_LARGE';
       throw serviceError(code, label, Math.max(width, height), MAX_DIMENSION);
     }
     if (width * height > maxPixels) throw serviceError('TOO_MANY_PIXELS', label, width, height, maxPixels);
@@ -39,6 +39,24 @@ export function checkLimits(
   const total = totalPixels(image);
   if (total > maxTotalPixels)
     throw serviceError('TOO_MANY_TOTAL_PIXELS', label, frames, total, maxTotalPixels);
+  checkResultLimits(image, options, { maxPixels, maxTotalPixels }, label);
+}
+
+/** What is enlarged, or gets borders, may be larger than what is stored. */
+function checkResultLimits(
+  image: ImageInfo,
+  options: ConvertOptions,
+  { maxPixels, maxTotalPixels }: Pick<ImageLimits, 'maxPixels' | 'maxTotalPixels'>,
+  label: string,
+): void {
+  const sizes = sizesToMake({ image, options });
+  for (const { width, height } of sizes) {
+    if (Math.max(width, height) > MAX_DIMENSION || width * height > maxPixels)
+      throw serviceError('RESULT_TOO_LARGE', label, width, height, maxPixels, MAX_DIMENSION);
+  }
+  const total = sizes.reduce((sum, { width, height }) => sum + width * height, 0);
+  if (sizes.length > 1 && total > maxTotalPixels)
+    throw serviceError('RESULT_TOO_LARGE_IN_TOTAL', label, sizes.length, total, maxTotalPixels);
 }
 
 /** Every frame of an animation becomes as large as the canvas before it is anything else. */

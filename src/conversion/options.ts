@@ -1,18 +1,17 @@
+/** @module Checks and descriptions of the conversion options. Messages and the API reference are generated from them. */
 import { z } from 'zod';
-import { type OutputType, parseOutputType } from '../formats.ts';
+import { hasBytesLimit, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
+import { type ConvertOptions, FITS, POSITIONS, type Position } from './plan/types.ts';
+import { MIN_QUALITY } from './search-quality.ts';
 
-/**
- * What may be asked of a conversion besides its format. Each check says, in words, what it expects; what comes out
- * of it and what is told of it are also what the API reference says.
- */
-
-export const integer = (least: number, most: number) => {
-  const expected = `a whole number from ${least} to ${most}`;
+/** Creates a check for a whole number from `min` to `max`. */
+export const integer = (min: number, max: number) => {
+  const expected = `a whole number from ${min} to ${max}`;
   return z
     .string()
-    .regex(/^\d{1,9}$/, expected)
+    .regex(/^\d{1,10}$/, expected)
     .transform(Number)
-    .pipe(z.int(expected).min(least, expected).max(most, expected));
+    .pipe(z.int(expected).min(min, expected).max(max, expected));
 };
 
 const trueOrFalse = z.stringbool({
@@ -21,23 +20,42 @@ const trueOrFalse = z.stringbool({
   error: 'true or false (or 1/0, yes/no, on/off)',
 });
 
-/** What is made when nobody says what. */
+/** Output format of a request without one. */
 export const DEFAULT_FORMAT: OutputType = 'webp';
 
-/** @param outputs the formats that can be written */
+/** Creates a check for an output format. `outputs` are the enabled formats. */
 export const outputFormat = (outputs: readonly OutputType[]) =>
   z
     .string()
     .transform(parseOutputType)
     .pipe(z.enum(outputs, `one of ${outputs.join(', ')}`));
 
-export const oneOf = <const T extends string>(...words: [T, T]) =>
+export const oneOf = <const T extends string>(...words: [T, ...T[]]) =>
   z
     .string()
     .toLowerCase()
-    .pipe(z.enum(words, words.join(' or ')));
+    .pipe(z.enum(words, words.length > 2 ? `one of ${words.join(', ')}` : words.join(' or ')));
 
-/** CSS hex, three or six digits; the mark in front may be left out, since shells take it for a comment. */
+/** Other names of positions, as sharp has them. */
+const POSITION_ALIASES: Readonly<Record<string, Position>> = {
+  centre: 'center',
+  north: 'top',
+  northeast: 'right top',
+  east: 'right',
+  southeast: 'right bottom',
+  south: 'bottom',
+  southwest: 'left bottom',
+  west: 'left',
+  northwest: 'left top',
+};
+
+const position = z
+  .string()
+  .toLowerCase()
+  .transform((word) => (Object.hasOwn(POSITION_ALIASES, word) ? POSITION_ALIASES[word] : word))
+  .pipe(z.enum(POSITIONS, `one of ${[...POSITIONS, ...Object.keys(POSITION_ALIASES)].join(', ')}`));
+
+/** Colour as in CSS, with three or six hex digits. The `#` is optional, because it starts a comment in shells. */
 const colour = z
   .string()
   .regex(/^#?(?:[\dA-Fa-f]{3}|[\dA-Fa-f]{6})$/, 'a colour as #rgb or #rrggbb')
@@ -46,37 +64,104 @@ const colour = z
     return `#${digits.length === 3 ? digits.replace(/./g, '$&$&') : digits}`;
   });
 
-/** Every value is text, as forms and command lines have it. */
-export const OPTION_FIELDS = {
+/** Maximum of `max_bytes`: more than any result can have. */
+const MAX_BYTES = 2 ** 31;
+
+/** Options that make no sense together: the field, its value and what was expected. */
+export interface Conflict {
+  readonly field: 'fit' | 'max_bytes';
+  readonly value: string;
+  readonly expected: string;
+}
+
+/**
+ * Finds options that contradict each other.
+ *
+ * @param outputs the formats that can be written, for the message
+ * @returns undefined if the options are compatible
+ */
+export function conflictIn(
+  { fit, width, height, maxBytes, format }: ConvertOptions,
+  outputs: readonly OutputType[],
+): Conflict | undefined {
+  if (fit && fit !== 'inside' && !(width && height))
+    return { field: 'fit', value: fit, expected: 'both width and height with it' };
+  if (maxBytes !== undefined && !hasBytesLimit(format)) {
+    const expected = `one of ${outputs.filter(hasBytesLimit).join(', ')} as the format, not ${format}`;
+    return { field: 'max_bytes', value: String(maxBytes), expected };
+  }
+  return undefined;
+}
+
+const pagedFormats = (outputs: readonly OutputType[]): string =>
+  outputs
+    .filter((type) => OUTPUTS[type].pages)
+    .map((type) => OUTPUTS[type].label)
+    .join(' or ');
+
+/**
+ * The checks of the options by name. Every value is text, as forms and command lines have it.
+ *
+ * @param outputs the formats that can be written, which the descriptions name
+ */
+export const optionFields = (outputs: readonly OutputType[]) => ({
   quality: integer(1, 100)
     .default(80)
-    .describe('1 is the smallest file, 100 the best picture. Acts on webp, jpg and pdf.'),
+    .describe(
+      `1 gives the smallest file, 100 the best quality. Applies to ${outputs.filter((type) => OUTPUTS[type].quality).join(', ')}.${outputs.includes('jxl') ? ' 100 is lossless for jxl.' : ''}`,
+    ),
   width: integer(1, 16384)
     .optional()
     .meta({
       description:
-        'Most pixels across. The picture is fitted inside, its aspect kept, and never enlarged; an SVG is drawn at the size asked for.',
+        'Maximum width in pixels. The image is scaled to fit and keeps its aspect ratio, unless `fit` is set. It is enlarged only with `enlarge`. An SVG is rendered at the requested size.',
       examples: [1200],
     }),
   height: integer(1, 16384)
     .optional()
-    .meta({ description: 'Most pixels down, with the meaning of `width`.', examples: [800] }),
+    .meta({ description: 'Maximum height in pixels, as for `width`.', examples: [800] }),
+  fit: oneOf(...FITS)
+    .default('inside')
+    .meta({
+      description:
+        'How the image fits into `width` and `height`, as in sharp. `inside`: no larger than either. `cover`: exactly this size, cropped. `contain`: exactly this size, with borders. `fill`: exactly this size, stretched. All except `inside` require both `width` and `height`. Without `enlarge`, a smaller image is not enlarged: `cover` only crops, `contain` adds wider borders, `fill` only shrinks.',
+      examples: ['cover'],
+    }),
+  position: position.default('center').meta({
+    description: `The part that \`cover\` keeps, and the place where \`contain\` puts the image, in any case. Also ${Object.keys(
+      POSITION_ALIASES,
+    )
+      .map((name) => `\`${name}\``)
+      .join(', ')}.`,
+    examples: ['right top'],
+  }),
+  enlarge: trueOrFalse
+    .default(false)
+    .describe(
+      'Whether an image can be enlarged. An SVG is always rendered at the requested size. Also `1/0`, `yes/no`, `on/off`.',
+    ),
+  max_bytes: integer(1, MAX_BYTES)
+    .optional()
+    .meta({
+      description: `Maximum size of the result in bytes. If the result is larger at \`quality\`, the quality is lowered as far as necessary, but not below ${MIN_QUALITY}. \`X-Conversion-Quality\` states the quality that was used. If that is not sufficient, the request fails. Applies to ${outputs.filter(hasBytesLimit).join(', ')}; an error for other formats.`,
+      examples: [200_000],
+    }),
   strip_metadata: trueOrFalse
     .default(true)
     .describe(
-      'Whether EXIF, IPTC, XMP and the colour profile are taken out; when not, they stay where the format can hold them. Also `1/0`, `yes/no`, `on/off`.',
+      'Whether to remove EXIF, IPTC, XMP and the colour profile. If false, they are kept if the format supports them. Also `1/0`, `yes/no`, `on/off`.',
     ),
   frames: oneOf('all', 'first')
     .optional()
     .describe(
-      'Which frames of an animation. When absent: all where the output can move, and the first elsewhere. A PDF gets a page a frame only for `all`.',
+      'Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. A PDF gets one page per frame only with `all`.',
     ),
   pages: oneOf('all', 'first')
     .optional()
-    .describe('Which pages of a TIFF that becomes a PDF. When absent: all.'),
+    .describe(`Pages of a TIFF to convert to a ${pagedFormats(outputs)}. Default: all.`),
   background: colour.optional().meta({
     description:
-      'What transparency is laid over where the format has none: a colour as `#rgb` or `#rrggbb`. When absent: white.',
+      'Colour that replaces transparency if the format has none, and colour of the borders of `fit=contain`, as `#rgb` or `#rrggbb`. Default: white, and transparent for borders if the format has transparency.',
     examples: ['#ffffff', '#08f'],
   }),
-};
+});

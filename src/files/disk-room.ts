@@ -40,13 +40,13 @@ export interface RequestRoom {
   /** Releases the space of a file that was removed. */
   release(bytes: number): void;
   /** Registers the response that the request is sending. It can be cut off when another client needs space. */
-  sending(answer: Answer): void;
+  sending(answer: PendingResponse): void;
   /** Closes the account. All files of the request must have been removed. */
   close(): void;
 }
 
 /** A response that is being sent. */
-export interface Answer {
+export interface PendingResponse {
   /** Returns the current transfer rate. */
   bytesPerSecond(): number;
   /** Aborts the response. Its request then closes its account. */
@@ -62,7 +62,7 @@ interface Account {
   stored: number;
   /** Bytes that are announced or reserved, and not on the disk yet. */
   expected: number;
-  answer?: Answer;
+  answer?: PendingResponse;
   readonly closed: PromiseWithResolvers<void>;
 }
 
@@ -98,7 +98,7 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
   }
 
   /** Returns the slowest response among the clients that hold more than their share. */
-  function slowestAnswer(share: number): Account | undefined {
+  function slowestResponse(share: number): Account | undefined {
     const candidates = [...accounts].filter(({ client, answer }) => answer && heldBy(client) > share);
     const speed = ({ answer }: Account): number => answer?.bytesPerSecond() ?? 0;
     return candidates.sort((one, other) => speed(one) - speed(other))[0];
@@ -122,7 +122,7 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
       const { room, share } = measure(left);
       const inShare = client === undefined || heldBy(client) + bytes <= share;
       if (bytes <= (inShare ? room : room - share)) break;
-      const slowest = inShare ? slowestAnswer(share) : undefined;
+      const slowest = inShare ? slowestResponse(share) : undefined;
       const unsettled = awaited.filter((reservation) => reservations.has(reservation));
       if (!slowest && unsettled.length === 0) throw serviceError('DISK_FULL');
       slowest?.answer?.cutOff();

@@ -35,8 +35,8 @@ export type RunCommand = (command: Command) => Promise<Output>;
 /** Maximum size of each captured stream, in bytes. A damaged file can cause an endless number of warnings. */
 export const MAX_OUTPUT_BYTES = 64 * 1024;
 
-/** Reason why a command did not succeed. `unrunnable`: the program did not start. */
-export type FailureReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'unrunnable';
+/** Reason why a command did not succeed. `spawn-failed`: the program did not start. */
+export type FailureReason = 'exit' | 'signal' | 'timeout' | 'cancelled' | 'spawn-failed';
 
 /** Known details of a failed command. */
 export interface CommandEnd {
@@ -74,12 +74,12 @@ export class CommandError extends Error {
 }
 
 /** Values of the `reason` label of the metric that counts killed tools. */
-export const KILL_REASONS = ['timeout', 'cancelled', 'processor_time', 'file_size', 'signal'] as const;
+export const KILL_REASONS = ['timeout', 'cancelled', 'cpu_time', 'file_size', 'signal'] as const;
 /** Reason why a tool was killed. */
 export type KillReason = (typeof KILL_REASONS)[number];
 
 /** Signals that the kernel sends when a process exceeds a limit of setrlimit(2). */
-const LIMITS: Readonly<Record<string, KillReason>> = { SIGXCPU: 'processor_time', SIGXFSZ: 'file_size' };
+const LIMITS: Readonly<Record<string, KillReason>> = { SIGXCPU: 'cpu_time', SIGXFSZ: 'file_size' };
 
 /**
  * Returns why a tool was killed, or `undefined` when it exited or never started. `signal` is a crash, or a kill from

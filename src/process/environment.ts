@@ -8,6 +8,8 @@ export interface EnvironmentOptions {
   readonly searchPath: string;
   /** Folder that contains `ImageMagick/policy.xml`. */
   readonly policyFolder: string;
+  /** Folder with a policy that permits more coders. Default: `policyFolder`. */
+  readonly grantsFolder?: string;
   readonly limits?: MagickLimits;
   /** Variables that are added, or that replace the defaults. */
   readonly environment?: Readonly<Record<string, string>>;
@@ -45,14 +47,20 @@ const MEMORY = {
  * can write to.
  */
 export function environment(
-  { searchPath, policyFolder, limits, environment: overrides }: EnvironmentOptions,
+  {
+    searchPath,
+    policyFolder,
+    grantsFolder = policyFolder,
+    limits,
+    environment: overrides,
+  }: EnvironmentOptions,
   { cwd, timeoutMs }: Command,
 ): Record<string, string> {
   return {
     PATH: searchPath,
     HOME: '/nonexistent',
     LC_ALL: 'C.UTF-8',
-    XDG_CONFIG_HOME: policyFolder,
+    XDG_CONFIG_HOME: grantsFolder,
     MAGICK_CONFIGURE_PATH: `${policyFolder}/ImageMagick`,
     MAGICK_THREAD_LIMIT: '1',
     // One second later than the time limit of the service, which reports a timeout as such.

@@ -7,16 +7,16 @@ import { type Command, CommandError, type FailureReason, MAX_OUTPUT_BYTES } from
 import { type EnvironmentOptions, environment } from './environment.ts';
 import type { Exit, LaunchedProcess } from './launcher/launcher.ts';
 import type { Launchers } from './launcher/pool.ts';
-import { CANNOT_RUN } from './launcher/script.ts';
+import { EXIT_CANNOT_EXEC } from './launcher/script.ts';
 
 /** Sandbox of one command. */
 interface Confinement {
   /** Limits of setrlimit(2), each as the arguments of `ulimit`. */
   readonly limits?: readonly string[];
   /** Wrapper programs and their arguments, which precede the command line. */
-  readonly words?: readonly string[];
+  readonly argvPrefix?: readonly string[];
   /** Paths of files that the wrapper programs read, by file descriptor. */
-  readonly opened?: Readonly<Record<number, string>>;
+  readonly fds?: Readonly<Record<number, string>>;
   /** Whether all descendants of the command end with it. */
   readonly endsDescendants?: boolean;
 }
@@ -32,34 +32,34 @@ export interface LaunchDeps extends EnvironmentOptions {
 }
 
 /** A running command. */
-export interface Launched extends Omit<LaunchedProcess, 'exit' | 'kill'> {
+export interface ChildHandle extends Omit<LaunchedProcess, 'exit' | 'kill'> {
   /** Resolves when the command has ended and its output is closed. */
-  readonly ended: Promise<Ended>;
+  readonly ended: Promise<ExitResult>;
   /** Kills the command and its descendants. Only the reason of the first call is reported. */
   stop(reason: FailureReason): void;
 }
 
 /** Result of a command that has ended. */
-export interface Ended {
+export interface ExitResult {
   readonly exit: Exit;
   /** Reason why the service killed the command, if it did. */
   readonly stopped?: FailureReason | undefined;
 }
 
 /** Options of a standard input that is a pipe. */
-export interface Piped {
+export interface StdinPipe {
   /** Marker that the child prints to stdout once it has opened stdin. Data written earlier may be lost. */
-  readonly hello: string;
+  readonly readyMarker: string;
 }
 
 /**
  * Starts a command.
  *
  * @param piped connects standard input to a pipe instead of `command.stdin`
- * @throws CommandError `unrunnable` when the machine has no process or no file descriptor left
+ * @throws CommandError `spawn-failed` when the machine has no process or no file descriptor left
  */
-export async function launch(deps: LaunchDeps, command: Command, piped?: Piped): Promise<Launched> {
-  const { words: wrapper = [], ...confinement } = deps.confine?.(command) ?? {};
+export async function launch(deps: LaunchDeps, command: Command, piped?: StdinPipe): Promise<ChildHandle> {
+  const { argvPrefix: wrapper = [], ...confinement } = deps.confine?.(command) ?? {};
   const [file = command.file, ...args] = [...wrapper, command.file, ...command.args];
   const options = {
     ...confinement,
@@ -70,7 +70,7 @@ export async function launch(deps: LaunchDeps, command: Command, piped?: Piped):
     ...piped,
   };
   const { exit, kill, ...launched } = await deps.launchers.spawn(file, args, options).catch((cause) => {
-    throw new CommandError('unrunnable', `${command.file} could not be started`, { cause });
+    throw new CommandError('spawn-failed', `${command.file} did not start`, { cause });
   });
   let stopped: FailureReason | undefined;
   return {
@@ -88,7 +88,10 @@ export async function launch(deps: LaunchDeps, command: Command, piped?: Piped):
  *
  * @returns a function that removes the timer and the listener
  */
-export function keepTime({ timeoutMs, signal }: Command, stop: (reason: FailureReason) => void): () => void {
+export function killOnTimeout(
+  { timeoutMs, signal }: Command,
+  stop: (reason: FailureReason) => void,
+): () => void {
   const timer = setTimeout(stop, timeoutMs, 'timeout');
   const cancel = (): void => stop('cancelled');
   signal?.addEventListener('abort', cancel, { once: true });
@@ -100,7 +103,7 @@ export function keepTime({ timeoutMs, signal }: Command, stop: (reason: FailureR
 }
 
 /** Returns true when the command exited with status 0 and was not stopped. */
-export function endedWell({ exit, stopped }: Ended): boolean {
+export function succeeded({ exit, stopped }: ExitResult): boolean {
   return exit.exitCode === 0 && !stopped;
 }
 
@@ -109,7 +112,7 @@ export function endedWell({ exit, stopped }: Ended): boolean {
  *
  * @returns a function that returns the text collected so far
  */
-export function keepStart(stream: NodeJS.ReadableStream): () => string {
+export function collectOutput(stream: NodeJS.ReadableStream): () => string {
   const chunks: Buffer[] = [];
   let kept = 0;
   stream.on('data', (chunk: Buffer) => {
@@ -127,15 +130,19 @@ const EXIT_NOT_FOUND_OR_ABORTED = 127;
 const LOADER_ERROR = /loading shared librar|symbol lookup error|relocat|not found|no such file/i;
 
 /** Converts the end of a command that did not succeed to an error. */
-export function failureOf({ exit, stopped }: Ended, { file }: Command, stderr: string): CommandError {
+export function toCommandError(
+  { exit, stopped }: ExitResult,
+  { file }: Command,
+  stderr: string,
+): CommandError {
   const { exitCode, signal, error: cause } = exit;
   const reason = stopped ?? classifyExit(exit, stderr);
-  const message = `${file} ended with ${stopped ?? signal ?? exitCode ?? cause?.message}`;
+  const message = `${file} failed: ${stopped ?? signal ?? exitCode ?? cause?.message}`;
   return new CommandError(reason, message, { stderr, exitCode, signal, cause });
 }
 
 function classifyExit({ exitCode, signal, error }: Exit, stderr: string): FailureReason {
-  if (error || exitCode === CANNOT_RUN) return 'unrunnable';
-  if (exitCode === EXIT_NOT_FOUND_OR_ABORTED) return LOADER_ERROR.test(stderr) ? 'unrunnable' : 'signal';
+  if (error || exitCode === EXIT_CANNOT_EXEC) return 'spawn-failed';
+  if (exitCode === EXIT_NOT_FOUND_OR_ABORTED) return LOADER_ERROR.test(stderr) ? 'spawn-failed' : 'signal';
   return signal ? 'signal' : 'exit';
 }

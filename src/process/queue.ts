@@ -15,11 +15,11 @@ export interface ConversionQueue {
    * When the queue is full, a new job replaces the newest waiting job of the client with the most waiting jobs, if the
    * new job's client has fewer. So the queue rejects jobs only of clients that have filled their own share.
    *
-   * @param job receives the time that it waited, in ms
-   * @throws ServiceError BUSY when the queue is full, or when a job of another client replaces this one
+   * @param job receives the time that it waited, in ms, and the number of slots that are idle when it starts
+   * @throws ServiceError QUEUE_FULL when the queue is full, or when a job of another client replaces this one
    * @throws ClientDisconnectedError when the signal aborts before the job starts; the job then never starts
    */
-  run<T>(job: (waitedMs: number) => Promise<T>, owner: JobOwner): Promise<T>;
+  run<T>(job: (waitedMs: number, idleSlots: number) => Promise<T>, owner: JobOwner): Promise<T>;
   /** Returns the numbers of waiting and running jobs. */
   stats(): { readonly waiting: number; readonly running: number };
 }
@@ -40,7 +40,7 @@ interface WaitingJob {
   readonly group: object;
   /** Runs the job. Resolves to the function that settles the promise of the caller. */
   readonly run: () => Promise<() => void>;
-  /** Rejects the promise of the caller with `BUSY`. */
+  /** Rejects the promise of the caller with `QUEUE_FULL`. */
   readonly reject: () => void;
 }
 
@@ -133,13 +133,16 @@ export function createQueue(limits: {
   }
 
   return {
-    run<T>(job: (waitedMs: number) => Promise<T>, { signal, client: key, group = {} }: JobOwner): Promise<T> {
+    run<T>(
+      job: (waitedMs: number, idleSlots: number) => Promise<T>,
+      { signal, client: key, group = {} }: JobOwner,
+    ): Promise<T> {
       if (signal.aborted) return Promise.reject(new ClientDisconnectedError());
       const client = getClient(key);
       const isFull = running + waiting >= limits.concurrency + limits.queueLimit;
       if (isFull && !makeRoom(client)) {
         forgetIfIdle(client);
-        return Promise.reject(serviceError('BUSY'));
+        return Promise.reject(serviceError('QUEUE_FULL'));
       }
 
       const queuedAt = performance.now();
@@ -150,14 +153,16 @@ export function createQueue(limits: {
         arrival: clock,
         run() {
           signal.removeEventListener('abort', leave);
-          return job(performance.now() - queuedAt).then(
+          // Waiting jobs fill idle slots at once.
+          const idleSlots = Math.max(0, limits.concurrency - running - waiting);
+          return job(performance.now() - queuedAt, idleSlots).then(
             (value) => () => resolve(value),
             (error) => () => reject(error),
           );
         },
         reject() {
           signal.removeEventListener('abort', leave);
-          reject(serviceError('BUSY'));
+          reject(serviceError('QUEUE_FULL'));
         },
       };
       // Free the place in the queue immediately, not when the job would start.

@@ -25,11 +25,18 @@ export interface Toolchain {
   readonly magick: Magick | undefined;
   /** rsvg-convert of librsvg, which renders SVG. */
   readonly rsvg: Tool | undefined;
-  /** heif-convert of libheif, which decodes AVIF for ImageMagick 6. */
+  /** heif-convert of libheif, which decodes AVIF and HEIC for ImageMagick 6. */
   readonly heif: Tool | undefined;
   /** img2webp of libwebp, which assembles animated WebP for ImageMagick 6. */
   readonly img2webp: Tool | undefined;
+  /** Decoder and encoder of libjxl, and encoder of libavif, if {@link ToolSearch.optional} names them. */
+  readonly djxl?: Tool | undefined;
+  readonly cjxl?: Tool | undefined;
+  readonly avifenc?: Tool | undefined;
 }
+
+/** Tools that only the formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS` need. */
+export type OptionalTool = 'djxl' | 'cjxl' | 'avifenc';
 
 /** Where to look for the tools. */
 export interface ToolSearch {
@@ -38,6 +45,8 @@ export interface ToolSearch {
   /** Absolute paths that override the search. */
   readonly magickBin?: string | undefined;
   readonly rsvgBin?: string | undefined;
+  /** Optional tools to find. The others are not searched for and need not run in the sandbox. */
+  readonly optional?: readonly OptionalTool[];
 }
 
 /** Time limit of a probe, in ms. A tool that exceeds it counts as missing. */
@@ -58,18 +67,26 @@ export const VERSION_PROBES: Readonly<Record<keyof Toolchain, VersionProbe>> = {
   rsvg: { args: ['--version'], pattern: /^rsvg-convert(?: version)? (\d\S*)/m },
   heif: { args: ['--help'], pattern: /libheif version: (\S+)/ },
   img2webp: { args: ['-version'], pattern: /^(?:WebP Encoder version: )?(\d[\d.]*)/m },
+  djxl: { args: ['--version'], pattern: /^djxl v(\S+)/m },
+  cjxl: { args: ['--version'], pattern: /^cjxl v(\S+)/m },
+  avifenc: { args: ['--version'], pattern: /^Version: (\d\S*)/m },
 };
 
 /** Finds the tools, and their versions. A tool that is missing or does not respond is `undefined`. */
 export async function findToolchain(search: ToolSearch, run: RunCommand): Promise<Toolchain> {
   const rsvgs = search.rsvgBin ? [search.rsvgBin] : candidatesOnPath(['rsvg-convert'], search.path);
-  const [magick, rsvg, heif, img2webp] = await Promise.all([
+  const findOptional = async (name: OptionalTool) => [
+    name,
+    await findTool(candidatesOnPath([name], search.path), run, VERSION_PROBES[name]),
+  ];
+  const [magick, rsvg, heif, img2webp, ...optional] = await Promise.all([
     findMagick(search, run),
     findTool(rsvgs, run, VERSION_PROBES.rsvg),
     findTool(candidatesOnPath(['heif-convert'], search.path), run, VERSION_PROBES.heif),
     findTool(candidatesOnPath(['img2webp'], search.path), run, VERSION_PROBES.img2webp),
+    ...(search.optional ?? []).map(findOptional),
   ]);
-  return { magick, rsvg, heif, img2webp };
+  return { magick, rsvg, heif, img2webp, ...Object.fromEntries(optional) };
 }
 
 /** Returns the path of the first executable with this name, or `undefined`. */

@@ -6,7 +6,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { OUTPUT_TYPES } from '../formats.ts';
+import { ALL_OUTPUT_TYPES } from '../formats.ts';
 import { type MatrixSource, toMatrix } from './matrix.ts';
 import { RESULTS, resultPath } from './record.ts';
 import type { Recording, Row } from './recording.ts';
@@ -40,7 +40,7 @@ const imageMetadata = z.object({
 });
 
 const schema = z.object({
-  layout: z.literal(FORMAT_VERSION, 'it was written by another version of imagemill: record anew'),
+  layout: z.literal(FORMAT_VERSION, 'it was written by a different version of imagemill: record a new one'),
   tools: z.record(z.string(), z.string()),
   at: z.string().optional(),
   matrix: z.unknown(),
@@ -50,7 +50,7 @@ const schema = z.object({
     z.object({
       image: safeName,
       case: safeName,
-      format: z.enum(OUTPUT_TYPES),
+      format: z.enum(ALL_OUTPUT_TYPES),
       input: z.string(),
       commands: z.array(z.number()),
       refused: z.object({ status: z.number(), message: z.string() }).optional(),
@@ -80,7 +80,7 @@ export async function stageBaseline(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   const found = (await readdir(folder)).filter((name) => !name.startsWith(STAGING_PREFIX));
   if (found.length > 0 && !found.includes(BASELINE_FILE)) {
-    throw new BaselineError(`${folder} holds something that is no baseline: it is left alone`);
+    throw new BaselineError(`${folder} contains files, but no baseline: it was not changed`);
   }
   const staging = await mkdtemp(join(folder, STAGING_PREFIX));
   await mkdir(join(staging, RESULTS));
@@ -98,17 +98,13 @@ export async function commitBaseline(folder: string, staging: string): Promise<v
  * Writes the JSON file of a baseline.
  *
  * @param path the folder with the result files, or the file for a baseline of fingerprints
- * @param withPictures whether `path` is a folder with result files
+ * @param withFiles whether `path` is a folder with result files
  */
-export async function writeBaseline(
-  path: string,
-  recording: Recording,
-  withPictures: boolean,
-): Promise<void> {
+export async function writeBaseline(path: string, recording: Recording, withFiles: boolean): Promise<void> {
   const { tools, at, matrix } = recording;
   const commands = [...new Set(recording.rows.flatMap((row) => row.commands))];
   const rows = recording.rows.map((row) => ({
-    ...(withPictures ? row : withoutVolatile(row)),
+    ...(withFiles ? row : withoutVolatile(row)),
     commands: row.commands.map((command) => commands.indexOf(command)),
   }));
   // Write one row per line, so that a diff shows what changed.
@@ -119,7 +115,7 @@ export async function writeBaseline(
     -2,
   );
   const text = `${head},\n "commands": ${lines(commands)},\n "rows": ${lines(rows)}\n}\n`;
-  const file = withPictures ? join(path, BASELINE_FILE) : path;
+  const file = withFiles ? join(path, BASELINE_FILE) : path;
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, text);
 }
@@ -157,7 +153,7 @@ export async function readBaseline(path: string): Promise<Recording> {
       open: (row) => (isFolder && row.result ? readFile(resultPath(path, row)) : undefined),
     };
   } catch (cause) {
-    throw new BaselineError(`${path} is no baseline: ${formatCause(cause)}`, { cause });
+    throw new BaselineError(`${path} is not a baseline: ${formatCause(cause)}`, { cause });
   }
 }
 

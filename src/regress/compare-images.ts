@@ -3,12 +3,12 @@
 import { type Difference, measureDifference } from './image/difference.ts';
 import { digestOf, distance } from './image/fingerprint.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';
-import type { Figures } from './recording.ts';
+import type { ResultFingerprint } from './recording.ts';
 import type { Thresholds } from './thresholds.ts';
 import { describeReason, type Outcome, type Reason, type ReasonKind } from './verdict.ts';
 
 /** Lists the metadata that differ, as `before → after`. */
-export function factReasons(before: ImageMetadata, after: ImageMetadata): Reason[] {
+export function metadataReasons(before: ImageMetadata, after: ImageMetadata): Reason[] {
   return METADATA_FIELDS.flatMap(([kind, format]) => {
     const [one, other] = [format(before), format(after)];
     return one === other ? [] : describeReason(kind, `${one} → ${other}`);
@@ -21,10 +21,11 @@ const METADATA_FIELDS: readonly (readonly [ReasonKind, (metadata: ImageMetadata)
   ['timing', ({ delays }) => (delays ? `delays ${delays.join(' ')} ms` : 'no delays')],
   [
     'timing',
-    ({ delays, plays = 0 }) => (delays ? `plays ${plays === 0 ? 'for ever' : `${plays} times`}` : 'stands'),
+    ({ delays, plays = 0 }) =>
+      delays ? `plays ${plays === 0 ? 'forever' : `${plays} times`}` : 'not animated',
   ],
   ['alpha', ({ alpha }) => (alpha ? 'transparency' : 'no transparency')],
-  ['depth', ({ depth = 8 }) => `${depth} bits a channel`],
+  ['depth', ({ depth = 8 }) => `${depth} bits per channel`],
   ['profile', ({ profile }) => (profile ? `colour profile ${profile}` : 'no colour profile')],
   ['metadata', ({ metadata }) => (metadata ? `metadata ${metadata.join(', ')}` : 'no metadata')],
 ];
@@ -46,9 +47,13 @@ export function comparePixels(
   }
   const worst = worstFrame(before, after, allowed);
   if (!worst)
-    return { verdict: 'changed', reasons: describeReason('size', 'a page has another size'), remarks: [] };
+    return {
+      verdict: 'changed',
+      reasons: describeReason('size', 'a page has a different size'),
+      remarks: [],
+    };
   const all = [...reasons, ...pixelReasons(worst, allowed)];
-  return { verdict: all.length > 0 ? 'changed' : 'alike', reasons: all, remarks: [], difference: worst };
+  return { verdict: all.length > 0 ? 'changed' : 'similar', reasons: all, remarks: [], difference: worst };
 }
 
 /**
@@ -77,21 +82,21 @@ function worstFrame(
 function pixelReasons({ psnr, ssim, patch }: Difference, allowed: Thresholds): Reason[] {
   return [
     ...(psnr < allowed.psnr
-      ? describeReason('pixels', `PSNR ${psnr.toFixed(1)} dB, at least ${allowed.psnr}`)
+      ? describeReason('pixels', `PSNR ${psnr.toFixed(1)} dB, minimum ${allowed.psnr}`)
       : []),
     ...(ssim !== undefined && ssim < allowed.ssim
-      ? describeReason('pixels', `SSIM ${ssim.toFixed(4)}, at least ${allowed.ssim}`)
+      ? describeReason('pixels', `SSIM ${ssim.toFixed(4)}, minimum ${allowed.ssim}`)
       : []),
     ...(patch > allowed.patch
-      ? describeReason('pixels', `in one place ${patch.toFixed(1)} of 255, at most ${allowed.patch}`)
+      ? describeReason('pixels', `worst block ${patch.toFixed(1)} of 255, maximum ${allowed.patch}`)
       : []),
   ];
 }
 
 /** Compares two images by their fingerprints, if a baseline holds no result files. */
-export function compareFigures(
-  before: Figures,
-  after: Figures,
+export function compareFingerprints(
+  before: ResultFingerprint,
+  after: ResultFingerprint,
   reasons: readonly Reason[],
   allowed: Thresholds,
 ): Outcome {
@@ -104,16 +109,19 @@ export function compareFigures(
   const all = [
     ...reasons,
     ...(delta.means > allowed.means
-      ? describeReason('pixels', `mean colour of a part ${delta.means} of 255 off, at most ${allowed.means}`)
+      ? describeReason(
+          'pixels',
+          `mean colour of a cell differs by ${delta.means} of 255, maximum ${allowed.means}`,
+        )
       : []),
     ...(delta.sharpness > allowed.sharpness
       ? describeReason(
           'pixels',
-          `sharpness of a part ${percent(delta.sharpness)} off, at most ${percent(allowed.sharpness)}`,
+          `sharpness of a cell differs by ${percent(delta.sharpness)}, maximum ${percent(allowed.sharpness)}`,
         )
       : []),
   ];
-  return { verdict: all.length > 0 ? 'changed' : 'alike', reasons: all, remarks: [], distance: delta };
+  return { verdict: all.length > 0 ? 'changed' : 'similar', reasons: all, remarks: [], distance: delta };
 }
 
 const percent = (share: number): string => `${(share * 100).toFixed(1)}%`;

@@ -1,8 +1,8 @@
-import { compareFigures, comparePixels, factReasons } from './compare-images.ts';
+import { compareFingerprints, comparePixels, metadataReasons } from './compare-images.ts';
 import { decode } from './image/codec.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';
-import { figuresOf } from './record.ts';
-import { type Figures, keyOf, type Recording, type Result, type Row } from './recording.ts';
+import { fingerprintResult } from './record.ts';
+import { type Recording, type Result, type ResultFingerprint, type Row, rowKey } from './recording.ts';
 import type { Thresholds } from './thresholds.ts';
 import { describeReason, type Finding, isFailure, type Outcome } from './verdict.ts';
 
@@ -18,8 +18,8 @@ export async function compare(
   { thresholds } = before.matrix,
   progress: (done: number, all: number) => void = () => {},
 ): Promise<Finding[]> {
-  const previous = new Map(before.rows.map((row) => [keyOf(row), row]));
-  const current = new Map(after.rows.map((row) => [keyOf(row), row]));
+  const previous = new Map(before.rows.map((row) => [rowKey(row), row]));
+  const current = new Map(after.rows.map((row) => [rowKey(row), row]));
   const keys = [...new Set([...previous.keys(), ...current.keys()])];
   const findings: Finding[] = [];
   for (const [done, key] of keys.entries()) {
@@ -42,17 +42,17 @@ interface CompareContext {
 }
 
 function unmatched(before: Row | undefined): Outcome {
-  const text = before ? 'is in the baseline alone' : 'is not in the baseline: record it anew';
+  const text = before ? 'only in the baseline' : 'not in the baseline: record a new one';
   return { verdict: 'unmatched', reasons: describeReason('set', text), remarks: [] };
 }
 
 async function compareRows(before: Row, after: Row, context: CompareContext): Promise<Outcome> {
   if (before.input !== after.input || before.format !== after.format) {
     const difference =
-      before.input === after.input ? 'the case has another format' : 'the image itself is another one';
+      before.input === after.input ? 'the case has a different format' : 'the input image is different';
     return {
       verdict: 'unmatched',
-      reasons: describeReason('set', `${difference}: record it anew`),
+      reasons: describeReason('set', `${difference}: record a new baseline`),
       remarks: [],
     };
   }
@@ -80,14 +80,14 @@ function compareErrors(
 ): Outcome {
   const text = `${formatStatus(before)} → ${formatStatus(after)}`;
   if (!before) return { verdict: 'broken', reasons: describeReason('error', text), remarks: [] };
-  if (!after) return { verdict: 'mended', reasons: describeReason('error', text), remarks: [] };
+  if (!after) return { verdict: 'fixed', reasons: describeReason('error', text), remarks: [] };
   if (before.status !== after.status) {
     return { verdict: 'changed', reasons: describeReason('error', text), remarks: [] };
   }
   if (shownBefore !== shownAfter && shownAfter !== undefined) {
     return { verdict: 'changed', reasons: describeReason('error', MISREAD_CHANGED), remarks: [] };
   }
-  const remarks = before.message === after.message ? [] : [`another message: ${text}`];
+  const remarks = before.message === after.message ? [] : [`different message: ${text}`];
   return { verdict: 'identical', reasons: [], remarks };
 }
 
@@ -125,7 +125,7 @@ function compareMetadata(
   };
 }
 
-/** Compares two results of which the bytes differ. */
+/** Compares two results whose bytes differ. */
 async function compareResults(before: Row, after: Row, context: CompareContext): Promise<Outcome> {
   const [one, other] = await Promise.all([
     loadResult(before, context.before),
@@ -134,7 +134,7 @@ async function compareResults(before: Row, after: Row, context: CompareContext):
   if (!one && !other)
     return {
       verdict: 'changed',
-      reasons: describeReason('error', 'other bytes, which no independent decoder reads, now as before'),
+      reasons: describeReason('error', 'different bytes; no independent decoder reads either file'),
       remarks: [],
     };
   if (!other)
@@ -145,23 +145,23 @@ async function compareResults(before: Row, after: Row, context: CompareContext):
     };
   if (!one)
     return {
-      verdict: 'mended',
-      reasons: describeReason('error', 'could not be read before, and can now'),
+      verdict: 'fixed',
+      reasons: describeReason('error', 'can be read by an independent decoder now'),
       remarks: [],
     };
-  const reasons = factReasons(one.facts, other.facts);
-  if (one.picture && other.picture)
-    return comparePixels(one.picture, other.picture, reasons, context.allowed);
-  return compareFigures(toFingerprints(one), toFingerprints(other), reasons, context.allowed);
+  const reasons = metadataReasons(one.facts, other.facts);
+  if (one.image && other.image) return comparePixels(one.image, other.image, reasons, context.allowed);
+  return compareFingerprints(toFingerprints(one), toFingerprints(other), reasons, context.allowed);
 }
 
 /** A result, as its decoded file or as its fingerprints. */
 type LoadedResult = { readonly facts: ImageMetadata } & (
-  | { readonly picture: DecodedImage; readonly figures?: never }
-  | { readonly figures: Figures; readonly picture?: never }
+  | { readonly image: DecodedImage; readonly figures?: never }
+  | { readonly figures: ResultFingerprint; readonly image?: never }
 );
 
-const toFingerprints = ({ figures, picture }: LoadedResult): Figures => figures ?? figuresOf(picture);
+const toFingerprints = ({ figures, image }: LoadedResult): ResultFingerprint =>
+  figures ?? fingerprintResult(image);
 
 /**
  * Decodes the result file, or returns the fingerprints if the file was not kept.
@@ -172,6 +172,6 @@ async function loadResult(row: Row, recording: Recording): Promise<LoadedResult 
   const file = recording.open(row);
   const figures = row.result?.figures;
   if (!file) return figures && { facts: figures.facts, figures };
-  const picture = await decode(await file, row.format).catch(() => undefined);
-  return picture && { facts: picture.facts, picture };
+  const image = await decode(await file, row.format).catch(() => undefined);
+  return image && { facts: image.facts, image };
 }

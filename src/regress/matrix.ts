@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { createParsers, formFields } from '../conversion/form-options.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { ServiceError } from '../errors.ts';
-import { OUTPUT_TYPES } from '../formats.ts';
+import { ALL_OUTPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../formats.ts';
 import { defaultThresholds, type Thresholds, thresholdFields } from './thresholds.ts';
 
 /** One conversion that is applied to every image. */
@@ -37,7 +37,7 @@ export class MatrixError extends Error {
 
 const CASE_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/i;
 /** YAML parses `background: #fff` as null, since `#` starts a comment. */
-const NO_VALUE = 'expected a text, a number, true or false; what has a # needs quotes';
+const NO_VALUE = 'expected a text, a number, true or false; put quotes around a value with a #';
 const thresholds = z.strictObject(thresholdFields).partial();
 
 const schema = z.strictObject({
@@ -46,7 +46,7 @@ const schema = z.strictObject({
     .array(
       z
         .object({
-          name: z.string().regex(CASE_NAME, 'expected letters, digits, dots, dashes and underscores'),
+          name: z.string().regex(CASE_NAME, 'expected letters, digits, dots, hyphens and underscores'),
           thresholds: thresholds.optional(),
         })
         .catchall(z.union([z.string(), z.number(), z.boolean()], { error: NO_VALUE })),
@@ -67,16 +67,24 @@ const schema = z.strictObject({
 /** Parsed YAML or JSON, not validated. {@link toMatrix} validates it. */
 export type MatrixSource = Readonly<Record<string, unknown>>;
 
-/** Each output format with default options, and three common cases: a thumbnail, a small file, kept metadata. */
-export const DEFAULT_MATRIX: MatrixSource = {
+/**
+ * Each output format with default options, and three common cases: a thumbnail, a small file, kept metadata.
+ *
+ * @param outputs the formats that are on
+ */
+export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => ({
   cases: [
-    ...OUTPUT_TYPES.map((format) => ({ name: format, format })),
+    ...outputs.map((format) => ({ name: format, format })),
     { name: 'png-300', format: 'png', width: 300, height: 300 },
+    { name: 'jpg-square-300', format: 'jpg', width: 300, height: 300, fit: 'cover' },
     // At a lower quality, two encoders differ more.
     { name: 'webp-1000-q60', format: 'webp', width: 1000, quality: 60, thresholds: { psnr: 33, patch: 10 } },
     { name: 'jpg-kept', format: 'jpg', strip_metadata: false },
   ],
-};
+});
+
+/** Matrix for the default output formats. */
+export const DEFAULT_MATRIX = defaultMatrix(OUTPUT_TYPES);
 
 /**
  * Validates a matrix.
@@ -96,11 +104,10 @@ export function toMatrix(source: unknown): Matrix {
   const cases = data.cases.map(({ name, thresholds: _, ...fields }) => toCase(name, fields));
   for (const [index, { name }] of cases.entries()) {
     if (cases.findIndex((one) => one.name === name) < index)
-      throw new MatrixError(`two cases are called ${name}`);
+      throw new MatrixError(`two cases are named ${name}`);
   }
   for (const name of data.overrides?.flatMap((rule) => rule.cases ?? []) ?? []) {
-    if (!cases.some((one) => one.name === name))
-      throw new MatrixError(`overrides: no case is called ${name}`);
+    if (!cases.some((one) => one.name === name)) throw new MatrixError(`overrides: no case is named ${name}`);
   }
   const rules = (data.overrides ?? []).map((rule) => ({ ...rule, matches: glob(rule.images) }));
   return {
@@ -144,8 +151,8 @@ export async function readMatrix(path: string): Promise<Matrix> {
   }
 }
 
-const parseFields = createParsers(OUTPUT_TYPES).convert;
-const FIELD_NAMES = Object.keys(formFields(OUTPUT_TYPES).convert.shape);
+const parseFields = createParsers(ALL_OUTPUT_TYPES).convert;
+const FIELD_NAMES = Object.keys(formFields(ALL_OUTPUT_TYPES).convert.shape);
 
 function toCase(name: string, given: Readonly<Record<string, string | number | boolean>>): Case {
   const fields = Object.entries(given).map(([field, value]) => [field, String(value)] as const);

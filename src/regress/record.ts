@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { OUTPUTS } from '../formats.ts';
+import { type InputType, OUTPUTS } from '../formats.ts';
 import type { Attempt, Backend, Image } from './backends/backend.ts';
-import { typeOf } from './backends/local-backend.ts';
+import { detectFileType } from './backends/local-backend.ts';
 import { decode } from './image/codec.ts';
 import { digestOf, fingerprintsOf } from './image/fingerprint.ts';
 import type { DecodedImage } from './image/image.ts';
 import type { Case, Matrix } from './matrix.ts';
-import type { Figures, Recording, Row } from './recording.ts';
+import type { Recording, ResultFingerprint, Row } from './recording.ts';
 
 /** Options of {@link record}. */
 export interface RecordOptions {
@@ -28,9 +28,14 @@ export interface RecordOptions {
 /**
  * Lists the images below a folder, sorted by name. Detects images by content, not by extension, and skips other files.
  *
+ * @param types what counts as an image
  * @param baseline skipped if it is below the folder
  */
-export async function imagesIn(folder: string, baseline?: string): Promise<Image[]> {
+export async function imagesIn(
+  folder: string,
+  types: readonly InputType[],
+  baseline?: string,
+): Promise<Image[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'));
   const baselinePrefix = baseline && relative(folder, baseline) + sep;
@@ -39,7 +44,8 @@ export async function imagesIn(folder: string, baseline?: string): Promise<Image
     const path = join(parentPath, name);
     const subpath = relative(folder, path);
     if (baselinePrefix && subpath.startsWith(baselinePrefix)) continue;
-    if (await typeOf(path)) images.push({ name: subpath.split(sep).join('/'), path });
+    const type = await detectFileType(path);
+    if (type && types.includes(type)) images.push({ name: subpath.split(sep).join('/'), path });
   }
   return images.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -108,7 +114,7 @@ async function recordOne(image: Image, testCase: Case, options: RecordOptions): 
   if (!folder) {
     // A result that no independent decoder reads has no fingerprints.
     const decoded = await decode(bytes, row.format).catch(() => undefined);
-    return { ...row, result: { ...result, ...(decoded && { figures: figuresOf(decoded) }) } };
+    return { ...row, result: { ...result, ...(decoded && { figures: fingerprintResult(decoded) }) } };
   }
   const path = resultPath(folder, row);
   await mkdir(dirname(path), { recursive: true });
@@ -117,7 +123,7 @@ async function recordOne(image: Image, testCase: Case, options: RecordOptions): 
 }
 
 /** Summarizes an image for a baseline of fingerprints. */
-export function figuresOf(image: DecodedImage): Figures {
+export function fingerprintResult(image: DecodedImage): ResultFingerprint {
   return { facts: image.facts, pixels: digestOf(image), fingerprints: fingerprintsOf(image) };
 }
 

@@ -38,11 +38,11 @@ export interface Result {
   /** Conversion time in ms, the median if repeated. */
   readonly ms?: number | undefined;
   readonly notes: readonly string[];
-  readonly figures?: Figures | undefined;
+  readonly figures?: ResultFingerprint | undefined;
 }
 
 /** What a baseline of fingerprints keeps of a result. */
-export interface Figures {
+export interface ResultFingerprint {
   readonly facts: ImageMetadata;
   /** Digest of the decoded pixels: the first 128 bits of SHA-256, in hex. */
   readonly pixels: string;
@@ -51,4 +51,4 @@ export interface Figures {
 }
 
 /** Returns the key by which rows of two recordings are matched. */
-export const keyOf = ({ image, case: name }: Pick<Row, 'image' | 'case'>): string => `${image}\0${name}`;
+export const rowKey = ({ image, case: name }: Pick<Row, 'image' | 'case'>): string => `${image}\0${name}`;

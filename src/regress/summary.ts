@@ -16,7 +16,7 @@ export interface Summary {
 }
 
 /** Sums up findings. */
-export function summaryOf(findings: readonly Finding[]): Summary {
+export function summarize(findings: readonly Finding[]): Summary {
   const both = findings.flatMap(({ before, after, verdict }) =>
     verdict !== 'unmatched' && before?.result && after?.result
       ? [[before.result, after.result] as const]
@@ -27,14 +27,14 @@ export function summaryOf(findings: readonly Finding[]): Summary {
   return {
     total: findings.length,
     failures: findings.filter(isFailure).length,
-    counts: countsOf(findings),
+    counts: countVerdicts(findings),
     bytes: [sum(0, 'bytes'), sum(1, 'bytes')],
     ms: [sum(0, 'ms'), sum(1, 'ms')],
   };
 }
 
 /** Counts findings per verdict. */
-export function countsOf(findings: readonly Finding[]): Counts {
+export function countVerdicts(findings: readonly Finding[]): Counts {
   const count = (verdict: Verdict) => findings.filter((one) => one.verdict === verdict).length;
   return Object.fromEntries(VERDICT_NAMES.map((verdict) => [verdict, count(verdict)])) as Counts;
 }
@@ -58,7 +58,7 @@ export function formatSummary(findings: readonly Finding[], before: Recording, a
     return `${verdict.padEnd(10)} ${name.padEnd(width)}  ${printable(image)}: ${printable(reason)}`;
   });
   const more = failures.length - lines.length;
-  const { total, counts } = summaryOf(findings);
+  const { total, counts } = summarize(findings);
   const countLines = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0).map(
     (verdict) => `  ${String(counts[verdict]).padStart(6)} ${verdict.padEnd(10)} ${VERDICTS[verdict].means}`,
   );

@@ -35,6 +35,10 @@ const BY_FORMAT: Readonly<Record<OutputType, typeof LOSSY>> = {
   gif: PALETTE,
   bmp: LOSSLESS,
   pdf: LOSSY,
+  avif: LOSSY,
+  jxl: LOSSY,
+  tiff: LOSSLESS,
+  ico: LOSSLESS,
 };
 
 /** Returns the thresholds of an output format that a matrix does not override. */

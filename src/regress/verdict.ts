@@ -41,17 +41,17 @@ export type ReasonKind =
   | 'time';
 
 /** Result of a comparison; {@link VERDICTS} describes each. */
-export type Verdict = 'broken' | 'changed' | 'mended' | 'unmatched' | 'alike' | 'same' | 'identical';
+export type Verdict = 'broken' | 'changed' | 'fixed' | 'unmatched' | 'similar' | 'same' | 'identical';
 
 /** All verdicts, worst first. `imagemill regress check` exits with status 1 if any verdict has `fails`. */
 export const VERDICTS: Readonly<Record<Verdict, { readonly fails: boolean; readonly means: string }>> = {
-  broken: { fails: true, means: 'worked before, and fails now or cannot be read' },
-  changed: { fails: true, means: 'differs by more than a threshold' },
-  mended: { fails: true, means: 'failed before, and works now' },
-  unmatched: { fails: true, means: 'is not in both, or was made from another image' },
-  alike: { fails: false, means: 'other pixels, within the thresholds' },
-  same: { fails: false, means: 'other bytes, the same pixels' },
-  identical: { fails: false, means: 'the same bytes, or the same error' },
+  broken: { fails: true, means: 'worked before; now fails or cannot be decoded' },
+  changed: { fails: true, means: 'exceeds a threshold' },
+  fixed: { fails: true, means: 'failed before; works now' },
+  unmatched: { fails: true, means: 'missing on one side, or from a different input image' },
+  similar: { fails: false, means: 'different pixels, within the thresholds' },
+  same: { fails: false, means: 'different bytes, same pixels' },
+  identical: { fails: false, means: 'same bytes, or same error' },
 };
 
 /** Names of all verdicts, worst first. */

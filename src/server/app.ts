@@ -13,7 +13,7 @@ import { corsHeaders } from './cors.ts';
 import { endpoint, serverOptions } from './endpoint.ts';
 import { errorHandler, notFound } from './error-handler.ts';
 import { checkFormHead } from './form-head.ts';
-import { checkHead, refuseReserved } from './head-checks.ts';
+import { checkHead, rejectReserved } from './head-checks.ts';
 import type { Metrics } from './metrics.ts';
 import { createDocument } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
@@ -22,7 +22,6 @@ import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
 import { batchRoute } from './routes/batch.ts';
 import { convertRoute } from './routes/convert.ts';
-import { addDocs } from './routes/docs.ts';
 import {
   formatsRoute,
   healthRoute,
@@ -47,24 +46,9 @@ const ROUTES = [
 /** A proxy blocks a path by its exact spelling, so no other spelling may reach the same route. */
 const ROUTING = { caseSensitive: true, strict: true };
 
-type Settings = Pick<
-  Config,
-  | 'CONVERT_TIMEOUT_MS'
-  | 'CORS_ORIGIN'
-  | 'MAX_BATCH_FILES'
-  | 'MAX_FILE_BYTES'
-  | 'MAX_FRAMES'
-  | 'MAX_PIXELS'
-  | 'MAX_TOTAL_PIXELS'
-  | 'RATE_LIMIT_PER_MINUTE'
-  | 'SUPPORT_EMAIL'
-  | 'TRUST_PROXY'
-  | 'UPLOAD_TIMEOUT_MS'
->;
-
 /** Everything that the app is created from. */
 export interface AppDeps {
-  readonly config: Settings;
+  readonly config: Config;
   readonly version: string;
   readonly log: Logger;
   readonly capabilities: Capabilities;
@@ -76,7 +60,7 @@ export interface AppDeps {
   readonly sandboxLayers: SandboxLayers;
   readonly metrics: Pick<Metrics, 'request' | 'render'>;
   /** The web app; undefined if it has not been built. */
-  readonly page?: WebApp | undefined;
+  readonly webApp?: WebApp | undefined;
   /** Whether the process is shutting down and rejects new requests. */
   readonly draining?: () => boolean;
   /** Monotonic clock for the rate limit, in milliseconds. */
@@ -99,7 +83,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(
     recordRequests({
       log,
-      routes: [...ROUTES, ...(deps.page?.paths ?? [])],
+      routes: [...ROUTES, ...(deps.webApp?.paths ?? [])],
       debugRoutes: PROBES,
       onFinished: metrics.request,
     }),
@@ -119,10 +103,10 @@ export function createApp(deps: AppDeps): Express {
     readyRoute(deps.isHealthy, deps.draining ?? (() => false), { ...deps.sandboxLayers }),
   );
   endpoint(app, 'GET', '/metrics', metricsRoute(metrics.render));
-  app.use(refuseReserved);
+  app.use(rejectReserved);
   app.use(API_PREFIX, apiRouter(deps));
-  for (const path of deps.page?.paths ?? []) endpoint(app, 'GET', path, (deps.page as WebApp).handler);
-  addDocs(app);
+  for (const path of deps.webApp?.paths ?? []) endpoint(app, 'GET', path, (deps.webApp as WebApp).handler);
+  endpoint(app, 'GET', '/docs/', (_req, res) => res.redirect(301, '/docs'));
   app.use(notFound);
   app.use(errorHandler(log, config.SUPPORT_EMAIL));
   return app;

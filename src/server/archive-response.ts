@@ -14,7 +14,7 @@ import {
 import type { PackOptions } from './deflate-file.ts';
 import type { SendOptions } from './response.ts';
 import { toSendError } from './response.ts';
-import { watchAnswer } from './response-rate.ts';
+import { monitorResponse } from './response-rate.ts';
 
 const ARCHIVE_NAME = 'converted.zip';
 /** Maximum length of an archive without ZIP64, in bytes. A larger archive is sent without `Content-Length`. */
@@ -39,7 +39,7 @@ export async function sendArchive(
     if (length <= MAX_KNOWN_LENGTH) res.setHeader('Content-Length', length);
     res.setHeader('Content-Disposition', `attachment; filename=${ARCHIVE_NAME}`);
     res.setHeader('Cache-Control', 'no-store');
-    const watch = watchAnswer(res, options.stallMs);
+    const watch = monitorResponse(res, options.stallMs);
     options.room.sending(watch);
     await send(res, entries, options).finally(watch.end);
   } catch (cause) {
@@ -138,8 +138,7 @@ function createArchive() {
     } finally {
       source.destroy();
     }
-    if (bytes !== entry.storedBytes)
-      throw new Error(`${bytes} bytes where ${entry.storedBytes} were announced`);
+    if (bytes !== entry.storedBytes) throw new Error(`${bytes} bytes instead of ${entry.storedBytes}`);
   }
 
   return { archive, add };

@@ -18,15 +18,15 @@ export interface Exchange {
 /**
  * Event of a response whose payload has been sent. The response may end later, after the request's body is discarded.
  */
-export const ANSWERED = Symbol('answered');
+export const RESPONSE_SENT = Symbol('answered');
 
 /** Slots for probes, in addition to the regular limits. A probe needs its slot for milliseconds. */
-const RESERVE: ConnectionLimits = { max: 64, maxPerClient: 4 };
+const PROBE_RESERVE: ConnectionLimits = { max: 64, maxPerClient: 4 };
 
 const reserved = new WeakSet<Socket>();
 
 /** Returns whether a connection has a slot for probes only, because all regular slots were taken. */
-export const isReserved = (socket: Socket): boolean => reserved.has(socket);
+export const isProbeOnly = (socket: Socket): boolean => reserved.has(socket);
 
 /** A set of connection slots. When all are taken, an idle connection is closed to make room for a new one. */
 class ConnectionSlots {
@@ -94,7 +94,7 @@ interface Connection {
 /** Tracks open connections and the requests on them, and enforces the limits. */
 export class Connections {
   readonly #regular: ConnectionSlots;
-  readonly #reserve = new ConnectionSlots(RESERVE);
+  readonly #reserve = new ConnectionSlots(PROBE_RESERVE);
   readonly #open = new Map<Socket, Connection>();
 
   constructor(limits: ConnectionLimits) {
@@ -125,13 +125,13 @@ export class Connections {
     exchanges.push(exchange);
     connection.unanswered += 1;
     slots.setIdle(socket, false);
-    res.once(ANSWERED, () => {
+    res.once(RESPONSE_SENT, () => {
       connection.unanswered -= 1;
       if (connection.unanswered === 0) slots.setIdle(socket, true);
     });
     res.once('close', () => {
       exchanges.splice(exchanges.indexOf(exchange), 1);
-      res.emit(ANSWERED);
+      res.emit(RESPONSE_SENT);
     });
   }
 

@@ -8,6 +8,7 @@ export const EXPOSED_HEADERS = [
   'Retry-After',
   'Server-Timing',
   'X-Conversion-Notes',
+  'X-Conversion-Quality',
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',

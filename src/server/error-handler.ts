@@ -2,7 +2,7 @@
 import type { ErrorRequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { ClientDisconnectedError, ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
-import { sendRefusal } from './rejection.ts';
+import { sendRejection } from './rejection.ts';
 import { setLogFields } from './request-log.ts';
 
 /** Creates the error handler, which sends the public message to the client and logs the cause. */
@@ -11,7 +11,7 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
     const requestId = String(res.getHeader('X-Request-Id'));
     if (error instanceof ClientDisconnectedError) {
       setLogFields(res, { outcome: 'CLIENT_GONE' });
-      log.debug({ requestId }, 'client gone');
+      log.debug({ requestId }, 'client disconnected');
       res.destroy();
       return;
     }
@@ -20,8 +20,8 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
     setLogFields(res, { outcome: serviceFailure.code });
     // The message may contain a file name, so it is logged at debug level only. The request's log line has the code.
     const fields = { requestId, code: serviceFailure.code, err: serviceFailure.cause };
-    if (serviceFailure.status >= 500) log.error(fields, 'a request failed');
-    else log.debug({ ...fields, message: serviceFailure.message }, 'a request was refused');
+    if (serviceFailure.status >= 500) log.error(fields, 'request failed');
+    else log.debug({ ...fields, message: serviceFailure.message }, 'request rejected');
     if (res.headersSent) {
       // Part of the body has been sent. Closing the connection is the only way to signal that it is incomplete.
       res.destroy();
@@ -29,7 +29,7 @@ export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHan
     }
     if (serviceFailure.retryAfter !== undefined) res.setHeader('Retry-After', serviceFailure.retryAfter);
     for (const name of RESULT_HEADERS) res.removeHeader(name);
-    sendRefusal(req, res, serviceFailure.status, errorBody(serviceFailure.status, serviceFailure.message));
+    sendRejection(req, res, serviceFailure.status, errorBody(serviceFailure.status, serviceFailure.message));
   };
 }
 
@@ -52,7 +52,7 @@ function toServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   const { code } = error as { code?: unknown };
   if (code === 'ENOSPC' || code === 'EDQUOT') return serviceErrorFrom(error, 'DISK_FULL');
-  if (code === 'EMFILE' || code === 'ENFILE') return serviceErrorFrom(error, 'BUSY');
+  if (code === 'EMFILE' || code === 'ENFILE') return serviceErrorFrom(error, 'OVERLOADED');
   return undefined;
 }
 

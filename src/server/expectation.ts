@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
  * final status comes instead, as RFC 9110, section 10.1.1 requires. The connection then closes, because the server
  * cannot know whether the body still follows.
  */
-export function askForBodyWhenRead(req: IncomingMessage, res: ServerResponse): void {
+export function sendContinueWhenRead(req: IncomingMessage, res: ServerResponse): void {
   const { shouldKeepAlive } = res;
   res.shouldKeepAlive = false;
   req.once('resume', () => {

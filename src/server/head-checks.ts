@@ -1,7 +1,7 @@
 /** @module Rejects requests by their request line and headers, on every path. */
 import type { Request, RequestHandler } from 'express';
 import { type ServiceError, serviceError } from '../errors.ts';
-import { isReserved } from './connections.ts';
+import { isProbeOnly } from './connections.ts';
 
 type Check = (req: Request) => ServiceError | undefined;
 
@@ -21,7 +21,7 @@ const CHECKS: readonly Check[] = [
   },
   // RFC 9112, section 3.2 allows no fragment. Proxies and this app might disagree about a path that has one.
   function target({ url }) {
-    return url.includes('#') ? serviceError('NOT_HTTP') : undefined;
+    return url.includes('#') ? serviceError('MALFORMED_REQUEST') : undefined;
   },
 ];
 
@@ -35,8 +35,8 @@ export const checkHead: RequestHandler = (req, _res, next) => {
 };
 
 /** Rejects requests on connections that have a slot for probes only. */
-export const refuseReserved: RequestHandler = (req, res, next) => {
-  if (!isReserved(req.socket)) return next();
+export const rejectReserved: RequestHandler = (req, res, next) => {
+  if (!isProbeOnly(req.socket)) return next();
   res.setHeader('Connection', 'close');
   next(serviceError('TOO_MANY_CONNECTIONS'));
 };

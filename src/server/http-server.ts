@@ -9,8 +9,8 @@ import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
 import { connectionKey } from './client-key.ts';
 import { type ConnectionLimits, Connections } from './connections.ts';
-import { askForBodyWhenRead } from './expectation.ts';
-import { afterAnswer, createMalformedHandler } from './malformed-request.ts';
+import { sendContinueWhenRead } from './expectation.ts';
+import { afterResponse, createMalformedHandler } from './malformed-request.ts';
 import { sendRawError } from './raw-response.ts';
 
 /** Time after the upload timeout in which the error response can still be sent, in milliseconds. */
@@ -44,7 +44,7 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
   server.on('connection', (socket) => connections.open(socket, connectionKey(app, socket)));
   server.on('request', onRequest);
   server.on('checkContinue', (req, res) => {
-    askForBodyWhenRead(req, res);
+    sendContinueWhenRead(req, res);
     onRequest(req, res);
   });
   // RFC 9110, section 10.1.1: an expectation that is not 100-continue may be ignored.
@@ -52,7 +52,7 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
   server.on('connect', (req, socket: Socket) => {
     socket.on('error', () => {}); // Node.js has removed its listeners
     const rejectRequest = () => sendRawError(socket, serviceError('METHOD_UNKNOWN', String(req.method)));
-    afterAnswer(connections.exchangesOn(socket).at(-1), rejectRequest);
+    afterResponse(connections.exchangesOn(socket).at(-1), rejectRequest);
   });
   server.on('clientError', createMalformedHandler(connections));
   return { server, closeIdle: () => connections.closeIdle() };

@@ -14,11 +14,11 @@ interface ClientError extends NodeJS.ErrnoException {
 
 type Listener = (error: ClientError, socket: Socket) => void;
 
-/** Service error for each code of Node's parser. Every other code means `NOT_HTTP`. */
-const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'BODY_ENDED'>> = {
+/** Service error for each code of Node's parser. Every other code means `MALFORMED_REQUEST`. */
+const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'INCOMPLETE_BODY'>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
   HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
-  HPE_INVALID_EOF_STATE: 'BODY_ENDED',
+  HPE_INVALID_EOF_STATE: 'INCOMPLETE_BODY',
 };
 
 /**
@@ -37,7 +37,7 @@ export function createMalformedHandler(connections: Connections): Listener {
       const last = exchanges.at(-1);
       const broken = last?.req.complete ? undefined : last;
       const earlier = broken ? exchanges.at(-2) : last;
-      afterAnswer(earlier, () => respond(error, socket, broken?.res));
+      afterResponse(earlier, () => respond(error, socket, broken?.res));
     });
   };
 }
@@ -53,7 +53,7 @@ function respond(error: ClientError, socket: Socket, res: ServerResponse | undef
 }
 
 /** Calls `then` when the exchange has ended, or at once if there is none. */
-export function afterAnswer(exchange: Exchange | undefined, then: () => void): void {
+export function afterResponse(exchange: Exchange | undefined, then: () => void): void {
   if (exchange) exchange.res.once('close', then);
   else then();
 }
@@ -61,7 +61,7 @@ export function afterAnswer(exchange: Exchange | undefined, then: () => void): v
 function toServiceError(error: ClientError): ServiceError {
   const method = error.code === 'HPE_INVALID_METHOD' && unknownMethod(error);
   if (method) return serviceError('METHOD_UNKNOWN', method);
-  return serviceError(PARSER_ERRORS[error.code ?? ''] ?? 'NOT_HTTP');
+  return serviceError(PARSER_ERRORS[error.code ?? ''] ?? 'MALFORMED_REQUEST');
 }
 
 /** Returns the unknown method of a well-formed request line, to be answered with 501 (RFC 9110, section 9.1). */

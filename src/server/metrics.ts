@@ -42,7 +42,7 @@ interface GaugeReadings {
   readonly droppedLogLines: number;
 }
 
-/** What the metrics are created from. */
+/** Options of {@link createMetrics}. */
 export interface MetricsDeps {
   readonly version: string;
   readonly readGauges: () => Promise<GaugeReadings>;
@@ -51,7 +51,14 @@ export interface MetricsDeps {
 }
 
 /** Codes of errors that mean an overloaded or unavailable service. */
-const OVERLOAD_CODES = ['BUSY', 'DISK_FULL', 'SHUTTING_DOWN', 'TOO_MANY_CONNECTIONS', 'TOOLS_FAILING'];
+const OVERLOAD_CODES = [
+  'QUEUE_FULL',
+  'OVERLOADED',
+  'DISK_FULL',
+  'SHUTTING_DOWN',
+  'TOO_MANY_CONNECTIONS',
+  'CONVERTER_UNAVAILABLE',
+];
 
 /** In seconds: from a small image in a worker (5 ms) to the default of CONVERT_TIMEOUT_MS (30 s). */
 const CONVERSION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -75,36 +82,38 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
     labelNames: readonly L[] = [],
   ) => new Histogram({ name: `imagemill_${name}`, help, buckets, labelNames, registers });
 
-  const requests = counter('http_requests_total', 'Requests that are over.', ['route', 'status']);
+  const requests = counter('http_requests_total', 'Finished requests.', ['route', 'status']);
   const requestSeconds = histogram(
     'http_request_duration_seconds',
-    'From the headers of a request to the end of its answer.',
+    'Time from the headers of a request to the end of its response.',
     REQUEST_BUCKETS,
     ['route', 'status'],
   );
-  const received = counter('received_bytes_total', 'Bytes that came in, headers included.');
-  const sent = counter('sent_bytes_total', 'Bytes that went out, headers included.');
-  const refused = counter('requests_refused_total', 'Requests that we had no room or no means for.', [
-    'reason',
-  ]);
-  const rateLimited = counter('rate_limited_total', 'Requests beyond the rate limit of their client.');
-  const conversions = counter('conversions_total', 'Conversions that are over.', [
-    'input',
-    'output',
-    'result',
-  ]);
+  const received = counter('received_bytes_total', 'Bytes received, including headers.');
+  const sent = counter('sent_bytes_total', 'Bytes sent, including headers.');
+  const refused = counter(
+    'requests_refused_total',
+    'Requests rejected because the service was overloaded or unavailable.',
+    ['reason'],
+  );
+  const rateLimited = counter('rate_limited_total', 'Requests rejected by the rate limit.');
+  const conversions = counter('conversions_total', 'Finished conversions.', ['input', 'output', 'result']);
   const conversionSeconds = histogram(
     'conversion_duration_seconds',
-    'Conversions, without their wait.',
+    'Duration of conversions, without the time in the queue.',
     CONVERSION_BUCKETS,
     ['input', 'output', 'result'],
   );
-  const waitSeconds = histogram('queue_wait_seconds', 'Until a conversion could start.', WAIT_BUCKETS);
-  const killed = counter('tools_killed_total', 'Tools that were ended before they were done.', ['reason']);
-  const workersStarted = counter('workers_started_total', 'Warm workers that were started.');
+  const waitSeconds = histogram(
+    'queue_wait_seconds',
+    'Time that conversions waited in the queue.',
+    WAIT_BUCKETS,
+  );
+  const killed = counter('tools_killed_total', 'Tools killed before they finished.', ['reason']);
+  const workersStarted = counter('workers_started_total', 'Warm workers started.');
   const fallbacks = counter(
     'worker_fallbacks_total',
-    'Jobs that failed in a warm worker, by the outcome of their repetition in a process of its own.',
+    'Jobs that failed in a warm worker, by their outcome in a new process.',
     ['outcome'],
   );
   // Initialize each counter with 0, so that a scrape includes counters of events that have not happened yet.
@@ -112,20 +121,27 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
   for (const reason of KILL_REASONS) killed.inc({ reason }, 0);
   for (const outcome of FALLBACK_OUTCOMES) fallbacks.inc({ outcome }, 0);
 
-  gauge('build_info', 'Which version this is; always 1.', ['version', 'node']).set(
-    { version, node: process.version },
-    1,
+  gauge('build_info', 'Versions of imagemill and Node.js, as labels. The value is always 1.', [
+    'version',
+    'node',
+  ]).set({ version, node: process.version }, 1);
+  const shared = gauge(
+    'rate_limit_shared',
+    '1 while the rate limit is shared with other instances, 0 while this instance counts on its own.',
   );
-  const shared = gauge('rate_limit_shared', '1 while all instances count together, 0 while each for itself.');
-  const waiting = gauge('conversions_waiting', 'Conversions that wait for their turn.');
-  const running = gauge('conversions_running', 'Conversions under way.');
-  const workers = gauge('workers', 'Warm workers that wait for work.', ['state']);
+  const waiting = gauge('conversions_waiting', 'Conversions waiting in the queue.');
+  const running = gauge('conversions_running', 'Conversions in progress.');
+  const workers = gauge(
+    'workers',
+    'Warm workers without a job: ready for any client, or idle and assigned to a client.',
+    ['state'],
+  );
   const reserved = gauge(
     'temp_reserved_bytes',
-    'What requests under way have put into TEMP_DIR, and may still put there.',
+    'Bytes in TEMP_DIR that requests in progress use or may still use.',
   );
-  const droppedLogLines = counter('log_lines_dropped_total', 'Lines of the log that could not be written.');
-  const free = gauge('temp_free_bytes', 'What the disk of TEMP_DIR has left.');
+  const droppedLogLines = counter('log_lines_dropped_total', 'Log lines that could not be written.');
+  const free = gauge('temp_free_bytes', 'Free bytes on the disk of TEMP_DIR.');
 
   return {
     request({ route, status, seconds, bytesIn, bytesOut, outcome }) {
@@ -151,7 +167,7 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
       waiting.set(now.waiting);
       running.set(now.running);
       workers.set({ state: 'ready' }, now.workersSpare);
-      workers.set({ state: 'resting' }, now.workersIdle);
+      workers.set({ state: 'idle' }, now.workersIdle);
       reserved.set(now.reservedBytes);
       if (now.freeBytes !== undefined) free.set(now.freeBytes);
       droppedLogLines.reset();

@@ -42,23 +42,23 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
   const store = new RedisStore({
     prefix: PREFIX,
     sendCommand: (...args) =>
-      withTimeout(client?.sendCommand(args) ?? Promise.reject(new Error('no connection'))),
+      withTimeout(client?.sendCommand(args) ?? Promise.reject(new Error('not connected'))),
   });
 
   const setShared = (now: boolean, cause?: unknown): void => {
     if (shared === now || closed) return;
     shared = now;
     onShared(now);
-    if (now) log.info('requests are counted together with the other instances');
-    else log.warn({ err: cause }, 'the shared counters do not answer: requests are counted here alone');
+    if (now) log.info('rate limit is shared with the other instances');
+    else log.warn({ err: cause }, 'Redis does not respond: this instance counts requests on its own');
   };
-  const hangUp = (): void => {
+  const destroyClient = (): void => {
     if (client?.isOpen) client.destroy();
     client = undefined;
   };
   const disconnect = (cause: unknown): void => {
     setShared(false, cause);
-    hangUp();
+    destroyClient();
     clearTimeout(retryTimer);
     if (!closed) retryTimer = setTimeout(connect, RETRY_MS).unref();
   };
@@ -97,7 +97,7 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
     close() {
       closed = true;
       clearTimeout(retryTimer);
-      hangUp();
+      destroyClient();
     },
   };
 }
@@ -105,7 +105,7 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
 /** Rejects if the promise does not settle within `ms` milliseconds. */
 async function withTimeout<T>(promise: Promise<T>, ms: number = COMMAND_TIMEOUT_MS): Promise<T> {
   const { promise: timeout, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
+  const timer = setTimeout(() => reject(new Error(`no response within ${ms} ms`)), ms);
   promise.catch(() => {}); // may reject after the timeout
   try {
     return await Promise.race([promise, timeout]);

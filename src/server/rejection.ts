@@ -1,7 +1,7 @@
 /** @module Sends error responses while a request's body is still arriving. */
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
-import { ANSWERED } from './connections.ts';
+import { RESPONSE_SENT } from './connections.ts';
 
 /**
  * Maximum time to discard the rest of a rejected request, in milliseconds. Many clients and proxies read the response
@@ -13,7 +13,7 @@ export const MAX_DISCARD_MS = 5_000;
  * Sends an error response, also while the request's body is still arriving. The rest of the body is discarded. If that
  * takes longer than {@link MAX_DISCARD_MS}, the connection is closed. After 408, it is closed at once.
  */
-export function sendRefusal(req: Request, res: Response, status: number, body: object): void {
+export function sendRejection(req: Request, res: Response, status: number, body: object): void {
   const payload = JSON.stringify(body);
   res.status(status).type('json').setHeader('Content-Length', Buffer.byteLength(payload));
   if (status === 408) res.setHeader('Connection', 'close');
@@ -31,7 +31,7 @@ export function sendRefusal(req: Request, res: Response, status: number, body: o
   // Ending a response with Connection: close would close the connection at once.
   req.once('close', () => res.end());
   res.write(payload, () => {
-    res.emit(ANSWERED);
+    res.emit(RESPONSE_SENT);
     limitDiscarding(req);
   });
 }

@@ -94,7 +94,7 @@ export function recordRequests({ log, routes, debugRoutes, onFinished }: Request
           ...bytes,
           ms: Math.round(ms),
         },
-        'request',
+        'request completed',
       );
       onFinished({ route, status, outcome, seconds: ms / 1000, ...bytes });
     });

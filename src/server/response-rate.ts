@@ -1,15 +1,15 @@
 /** @module Minimum rate of responses. */
 import type { ServerResponse } from 'node:http';
-import type { Answer } from '../files/disk-room.ts';
+import type { PendingResponse } from '../files/disk-room.ts';
 
 /**
  * Minimum rate of a response in bytes per second, averaged over one window. Slower responses occupy disk space for too
  * long. The kernel forwards the data of a slow reader in pieces of up to 2 MiB, so shorter windows are not meaningful.
  */
-export const MIN_ANSWER_RATE = 4096;
+export const MIN_RESPONSE_BYTES_PER_SECOND = 4096;
 
 /** A response whose rate is monitored. */
-export interface WatchedAnswer extends Answer {
+export interface MonitoredResponse extends PendingResponse {
   /** Stops monitoring, when the response has been sent or cannot be sent. */
   end(): void;
 }
@@ -20,7 +20,7 @@ export interface WatchedAnswer extends Answer {
  *
  * @param windowMs stall timeout, and time over which the rate is averaged, in milliseconds
  */
-export function watchAnswer(res: ServerResponse, windowMs: number): WatchedAnswer {
+export function monitorResponse(res: ServerResponse, windowMs: number): MonitoredResponse {
   const started = performance.now();
   const sentBefore = sentBytes(res);
   const cutOff = (): void => void res.destroy();
@@ -28,7 +28,7 @@ export function watchAnswer(res: ServerResponse, windowMs: number): WatchedAnswe
   const timer = setInterval(() => {
     const before = sent;
     sent = sentBytes(res);
-    if (sent - before < (MIN_ANSWER_RATE * windowMs) / 1000) cutOff();
+    if (sent - before < (MIN_RESPONSE_BYTES_PER_SECOND * windowMs) / 1000) cutOff();
   }, windowMs);
   res.setTimeout(windowMs, cutOff);
   return {

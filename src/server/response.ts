@@ -13,7 +13,7 @@ import type { RequestRoom } from '../files/disk-room.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { truncate } from '../text.ts';
 import { setLogFields } from './request-log.ts';
-import { watchAnswer } from './response-rate.ts';
+import { monitorResponse } from './response-rate.ts';
 
 /** Maximum size of a result that is read at once and sent together with the headers, in bytes. */
 const INLINE_MAX_BYTES = 128 * 1024;
@@ -22,7 +22,7 @@ const CHUNK_BYTES = 256 * 1024;
 /** Options for sending a result. */
 export interface SendOptions {
   readonly format: OutputType;
-  /** Stall timeout in milliseconds; see {@link watchAnswer}. */
+  /** Stall timeout in milliseconds; see {@link monitorResponse}. */
   readonly stallMs: number;
   /** Disk space accounting of the request. */
   readonly room: RequestRoom;
@@ -44,7 +44,7 @@ export async function sendResult(
   res.setHeader('Content-Length', bytes);
   res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiFallback(name) }));
   res.setHeader('Cache-Control', 'no-store');
-  const watch = watchAnswer(res, stallMs);
+  const watch = monitorResponse(res, stallMs);
   room.sending(watch);
   try {
     if (bytes <= INLINE_MAX_BYTES) await finished(res.end(readFileSync(path)));
@@ -87,6 +87,8 @@ export function setServerTiming(res: Response, durations: Durations): void {
 
 /** Header with a list of tokens for what the result lacks compared with the input. Absent if the list is empty. */
 const NOTES_HEADER = 'X-Conversion-Notes';
+/** Header with the quality that a result was encoded with. Absent unless `max_bytes` limited the result. */
+const QUALITY_HEADER = 'X-Conversion-Quality';
 /** Maximum number of file indexes per token. Some clients cannot read a longer header. */
 const MAX_FILE_NUMBERS = 100;
 
@@ -95,19 +97,41 @@ export function setNotes(res: Response, notes: readonly Note[]): void {
   if (notes.length > 0) res.setHeader(NOTES_HEADER, notes.join(', '));
 }
 
+/** Sets `X-Conversion-Quality` for one file. */
+export function setQuality(res: Response, quality: number | undefined): void {
+  if (quality !== undefined) res.setHeader(QUALITY_HEADER, quality);
+}
+
 /**
  * Sets `X-Conversion-Notes` for several files. Each token occurs once, with the indexes of its files, from 0, as a
  * parameter (RFC 9651): `first-frame-only;files="0 3", alpha-flattened;files="1"`.
  */
-export function setNotesOfMany(res: Response, notes: readonly (readonly Note[])[]): void {
-  const indexesByToken = new Map<Note, number[]>();
-  for (const [index, tokens] of notes.entries()) {
+export function setBatchNotes(res: Response, notes: readonly (readonly Note[])[]): void {
+  setBatchHeader(res, NOTES_HEADER, notes);
+}
+
+/** Sets `X-Conversion-Quality` for several files, in the same form: `80;files="0 3", 42;files="1"`. */
+export function setBatchQuality(res: Response, qualities: readonly (number | undefined)[]): void {
+  setBatchHeader(
+    res,
+    QUALITY_HEADER,
+    qualities.map((quality) => (quality === undefined ? [] : [quality])),
+  );
+}
+
+function setBatchHeader(
+  res: Response,
+  name: string,
+  tokensByFile: readonly (readonly (string | number)[])[],
+): void {
+  const indexesByToken = new Map<string | number, number[]>();
+  for (const [index, tokens] of tokensByFile.entries()) {
     for (const token of tokens) indexesByToken.set(token, [...(indexesByToken.get(token) ?? []), index]);
   }
   const items = [...indexesByToken].map(([token, files]) =>
     files.length > MAX_FILE_NUMBERS ? token : `${token};files="${files.join(' ')}"`,
   );
-  if (items.length > 0) res.setHeader(NOTES_HEADER, items.join(', '));
+  if (items.length > 0) res.setHeader(name, items.join(', '));
 }
 
 /** Returns an ASCII file name for clients that do not support `filename*`. Truncates before normalizing. */

@@ -12,8 +12,8 @@ import {
   createFileCollector,
   type FileCollectorOptions,
   type ReceivedFile,
-  type RefusedFile,
-} from './intake.ts';
+  type RejectedFile,
+} from './file-collector.ts';
 import { MultipartNormalizer } from './multipart/normalizer.ts';
 import { parseParameters } from './multipart/parameters.ts';
 
@@ -35,7 +35,7 @@ export interface UploadOptions extends FileCollectorOptions {
 export interface Upload {
   readonly fields: readonly TextField[];
   /** All files in the order of the request. */
-  readonly files: readonly (ReceivedFile | RefusedFile)[];
+  readonly files: readonly (ReceivedFile | RejectedFile)[];
 }
 
 /**
@@ -99,7 +99,7 @@ export async function receiveUpload(
 
   parser.on('field', (name: string | undefined, value) => {
     fields.push([name ?? '', value]);
-    if (value !== '' && isFileField(name, rules)) stop(serviceError('FILE_AS_TEXT', name));
+    if (value !== '' && isFileField(name, rules)) stop(serviceError('FILE_SENT_AS_TEXT', name));
   });
   parser.on('file', (field: string | undefined, stream, { filename }) => {
     stream.on('error', () => {}); // the parser reports an incomplete body, too
@@ -112,12 +112,12 @@ export async function receiveUpload(
     const bytes = stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
     const skipInvalid = rules.skipInvalid(fields);
     writing = writing
-      .then(() => (failure ? undefined : collector.take(filename, bytes, skipInvalid)))
+      .then(() => (failure ? undefined : collector.add(filename, bytes, skipInvalid)))
       .then(() => void stream.resume(), stop);
   });
   parser.on('fieldsLimit', () => stop(serviceError('TOO_MANY_FIELDS', MAX_FIELDS)));
   for (const stream of [normalizer, parser])
-    stream.on('error', (cause) => stop(serviceErrorFrom(cause, 'BODY_CUT_SHORT')));
+    stream.on('error', (cause) => stop(serviceErrorFrom(cause, 'MALFORMED_MULTIPART')));
   parser.on('close', parserClosed);
   req.on('error', (cause) => stop(new ClientDisconnectedError({ cause })));
   req.on('close', () => req.complete || stop(new ClientDisconnectedError()));
@@ -153,7 +153,7 @@ export function expectedBytes(req: IncomingMessage, { maxFiles, maxFileBytes }: 
 
 function openParser(req: IncomingMessage): { normalizer: MultipartNormalizer; parser: busboy.Busboy } {
   const encoding = req.headers['content-encoding'];
-  if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('ENCODED_BODY');
+  if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
   const type = parseParameters(req.headers['content-type'] ?? '');
   const boundary = type?.parameters.get('boundary') ?? '';
   if (type?.value !== 'multipart/form-data' || !BOUNDARY.test(boundary)) throw serviceError('NOT_MULTIPART');
@@ -173,7 +173,7 @@ function validatePart(field: string | undefined, rules: UploadOptions, parts: nu
   const { fileField, maxFiles } = rules;
   if (!isFileField(field, rules)) {
     return serviceError(
-      'UNEXPECTED_FILE',
+      'UNEXPECTED_FILE_FIELD',
       field === undefined ? 'without a name' : `"${sanitizeForDisplay(field)}"`,
       fileField,
     );

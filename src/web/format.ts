@@ -27,7 +27,7 @@ export function formatChange(before: number, after: number): string {
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** Returns a label for the type of a file, from its extension or media type. The server detects the type by content. */
-export function kindOf({ name, type }: File): string {
+export function typeLabel({ name, type }: File): string {
   const extension = /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase();
   const token = extension ?? type.split('/')[1] ?? '';
   const known = Object.values(INPUTS).find(({ names }) => names.includes(token));
@@ -36,10 +36,11 @@ export function kindOf({ name, type }: File): string {
 
 /** Sentences for the notes in the response header X-Conversion-Notes. */
 export const NOTES: Readonly<Record<Note, string>> = {
-  'first-frame-only': 'Only the first frame of the animation.',
-  'first-page-only': 'Only the first of several pages.',
-  'alpha-flattened': 'What was transparent is white now.',
-  'colour-converted-to-srgb': 'The colours were turned into sRGB.',
-  'truncated-input': 'The file is cut off or damaged: this is what could be read of it.',
+  'first-frame-only': 'Only the first frame of the animation was converted.',
+  'first-page-only': 'Only the first page was converted.',
+  'alpha-flattened': 'Transparent areas are now white.',
+  'colour-converted-to-srgb': 'The colours were converted to sRGB.',
+  'truncated-input': 'The file is truncated or damaged. Only part of it could be read.',
+  'quality-lowered': 'The quality was lowered, so that the file is small enough.',
   'metadata-partly-kept': 'Some of the metadata could not be kept.',
 };

@@ -1,8 +1,8 @@
 import { render } from 'preact';
 import { listenForFiles } from './state/add-files.ts';
-import { learnFormats } from './state/formats.ts';
+import { loadFormats } from './state/formats.ts';
 import { Page } from './view/page.tsx';
 
 render(<Page />, document.getElementById('page') as HTMLElement);
 listenForFiles();
-learnFormats();
+loadFormats();

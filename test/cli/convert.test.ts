@@ -6,6 +6,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { convert, edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
 import { type CommandOptions, type CommandRun, MAIN, runCommand } from '../helpers/command.ts';
+import { extraPath } from '../helpers/extra.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { startService } from '../helpers/service.ts';
@@ -33,6 +34,22 @@ describe('imagemill convert', () => {
   };
   const formatOf = async (name: string) => (await sharp(join(folder, name)).metadata()).format;
   const nothingInTemp = async () => expect(await readdir(temp), 'left in TEMP_DIR').to.deep.equal([]);
+
+  it('converts the formats of EXTRA_INPUTS and EXTRA_OUTPUTS, and rejects them when they are off', async () => {
+    await cp(extraPath('scene.heic'), join(folder, 'IMG_0001.HEIC'));
+    await cp(extraPath('scene.psd'), join(folder, 'layers.psd'));
+    const off = await run(['IMG_0001.HEIC', '-o', 'photo.avif']);
+    expect(off.status).to.equal(2);
+    expect(off.complaints.join()).to.include('none of webp, png, jpg, gif, bmp, pdf');
+    const env = { EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'avif,tiff' };
+    const on = await run(['IMG_0001.HEIC', '-o', 'photo.avif'], { env });
+    expect([on.status, on.complaints]).to.deep.equal([0, []]);
+    expect(await formatOf('photo.avif')).to.equal('heif');
+    // In a folder, a type that is off is no image.
+    const all = await run(['.', '-o', 'made/', '--format', 'tiff'], { env });
+    expect([all.status, all.complaints]).to.deep.equal([0, []]);
+    expect(await files('made')).to.deep.equal(['IMG_0001.tiff', 'photo.tiff']);
+  });
 
   it('converts to the format of the extension of -o, prints the change in size, and leaves no files in TEMP_DIR', async () => {
     await put('scene.jpg', 'photo.jpg');
@@ -83,7 +100,7 @@ describe('imagemill convert', () => {
     const refused = await run(['photo.jpg', '-o', 'photo.webp']);
     expect([refused.status, refused.complaints]).to.deep.equal([
       1,
-      ['imagemill: photo.webp exists already: --force replaces it.'],
+      ['imagemill: photo.webp already exists: use --force to overwrite it.'],
     ]);
     expect(await readFile(join(folder, 'photo.webp'), 'utf8')).to.equal('precious');
     expect((await run(['photo.jpg', '-o', 'photo.webp', '--force'])).status).to.equal(0);
@@ -99,7 +116,7 @@ describe('imagemill convert', () => {
       env: { MAGICK_BIN: await fakeMagick(body), SANDBOX: 'off' },
     });
     expect([status, complaints.length]).to.deep.equal([1, 1]);
-    expect(complaints[0]).to.include('exists already');
+    expect(complaints[0]).to.include('already exists');
     expect(await readFile(late, 'utf8')).to.equal('precious');
     expect(await files()).to.deep.equal(['photo.jpg', 'photo.webp']);
   });
@@ -120,7 +137,7 @@ describe('imagemill convert', () => {
     const { status, complaints } = await run(['a.png', 'a.webp', '-o', '.', '--force']);
     expect([status, complaints[0]]).to.deep.equal([
       1,
-      'imagemill: a.webp is another of the inputs, and is not replaced.',
+      'imagemill: a.webp is one of the inputs, which are never overwritten.',
     ]);
     expect(await readFile(join(folder, 'a.webp'))).to.deep.equal(await fixture('scene.webp'));
   });
@@ -142,7 +159,7 @@ describe('imagemill convert', () => {
     expect(ms).to.be.a('number');
     expect(output.get('moving.gif').notes).to.include('first-frame-only');
     expect(output.get('bad.png').error).to.deep.equal({
-      code: 'DAMAGED',
+      code: 'CORRUPT_IMAGE',
       message: 'bad.png is damaged or not a valid PNG image.',
     });
     expect(output.get('empty.jpg').error.code).to.equal('EMPTY_FILE');
@@ -163,7 +180,7 @@ describe('imagemill convert', () => {
     const { status, stdout, complaints } = await run(['-', '-o', '-', '-f', 'jpg'], { input });
     expect([status, complaints]).to.deep.equal([0, []]);
     expect((await sharp(stdout).metadata()).format).to.equal('jpeg');
-    expect([...stdout.subarray(-2)], 'nothing follows the picture').to.deep.equal([0xff, 0xd9]);
+    expect([...stdout.subarray(-2)], 'nothing follows the image').to.deep.equal([0xff, 0xd9]);
   });
 
   it('prints no error when the reader of standard output exits early', async () => {
@@ -182,7 +199,7 @@ describe('imagemill convert', () => {
     const { status, complaints } = await run(['photo.jpg', '-o', 'photo.webp'], { env });
     expect([status, complaints]).to.deep.equal([
       1,
-      ['imagemill: photo.jpg is too large: at most 1000 bytes allowed. MAX_FILE_BYTES moves the limit.'],
+      ['imagemill: photo.jpg is too large: at most 1000 bytes allowed. Raise it with MAX_FILE_BYTES.'],
     ]);
   });
 
@@ -195,6 +212,12 @@ describe('imagemill convert', () => {
         ['window.png', { format: 'jpg', background: '08f' }, ['--background', '08f']],
         ['moving.gif', { format: 'webp', frames: 'first' }, ['--frames', 'first']],
         ['scene.svg', { format: 'png', height: '200' }, ['--height', '200']],
+        [
+          'scene.png',
+          { format: 'jpg', fit: 'cover', position: 'north', enlarge: '1', width: '200', height: '300' },
+          ['--fit', 'Cover', '--position', 'north', '--enlarge', '--width', '200', '--height', '300'],
+        ],
+        ['scene.png', { format: 'jpg', max_bytes: '1000' }, ['--max-bytes', '1000']],
       ] as const) {
         await put(name, name);
         const output = `out.${fields.format}`;
@@ -206,6 +229,16 @@ describe('imagemill convert', () => {
     } finally {
       await own.stop();
     }
+  });
+
+  it('says in --json which quality was used for --max-bytes', async () => {
+    await put('scene.png', 'a.png');
+    const { status, lines } = await run(['a.png', '-o', 'a.jpg', '--max-bytes', '1000', '--json']);
+    const { bytesAfter, quality, notes } = JSON.parse(lines[0] ?? '{}');
+    expect(status).to.equal(0);
+    expect(bytesAfter).to.be.at.most(1000);
+    expect(quality).to.be.within(10, 79);
+    expect(notes).to.deep.equal(['quality-lowered']);
   });
 
   for (const [signal, status] of [
@@ -255,7 +288,7 @@ describe('imagemill convert', () => {
     expect(shown)
       .to.match(/█+ 2\/2 /)
       .and.match(/a\.jpg → out\/a\.webp/);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: what empties the line
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequence that clears the line
     expect(shown, 'gone in the end').to.match(/\r\u001b\[K$/);
     const { stdout, complaints } = await run(['a.jpg', '-o', 'c.webp']);
     expect([stdout.includes('█'), complaints]).to.deep.equal([false, []]);
@@ -268,7 +301,22 @@ describe('imagemill convert', () => {
         ['a.jpg', '-o', 'b.webp', '-q', '0'],
         'Invalid --quality "0": expected a whole number from 1 to 100.',
       ],
-      ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--fast'], "unknown option '--fast'"],
+      [
+        'the bytes are no number',
+        ['a.jpg', '-o', 'b.webp', '--max-bytes', '10k'],
+        'Invalid --max-bytes "10k": expected a whole number from 1 to 2147483648.',
+      ],
+      [
+        'a format cannot be made smaller',
+        ['a.jpg', '-o', 'b.png', '--max-bytes', '1000'],
+        'Invalid --max-bytes "1000": expected one of webp, jpg as the format, not png.',
+      ],
+      [
+        'a box has one side only',
+        ['a.jpg', '-o', 'b.webp', '--fit', 'cover', '--width', '10'],
+        'Invalid --fit "cover": expected both width and height with it.',
+      ],
+      ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--rapid'], "unknown option '--rapid'"],
       ['-o is missing', ['a.jpg'], "required option '-o, --output <path>' not specified"],
       [
         'the output format is unknown',

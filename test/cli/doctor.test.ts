@@ -30,6 +30,15 @@ describe('imagemill doctor', () => {
     return { status, row: (name: string) => checks.find((check) => check.name === name) };
   };
 
+  it('shows the formats of EXTRA_INPUTS and EXTRA_OUTPUTS, and their tools', async () => {
+    const { status, row } = await rowsOf({ EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'jxl,avif' });
+    expect(status).to.equal(0);
+    for (const name of ['djxl', 'cjxl', 'avifenc']) expect(row(name)?.state, name).to.equal('ok');
+    expect(row('reads')?.found).to.match(/webp, heic, jxl, jp2, psd, cur$/);
+    expect(row('writes')?.found).to.match(/pdf, avif, jxl$/);
+    expect((await rowsOf({})).row('djxl')).to.equal(undefined);
+  });
+
   it('exits with 0 on a complete machine, prints at most 80 columns, and leaves no files', async () => {
     const { status, lines, complaints } = await run();
     expect([status, complaints]).to.deep.equal([0, []]);
@@ -59,13 +68,13 @@ describe('imagemill doctor', () => {
     await writeFile(magick, (await readFile(magick, 'utf8')).replace('@-") exit 1', '@-") exit 0'));
     const { status, row } = await rowsOf({ MAGICK_BIN: magick, SANDBOX: 'off' });
     expect([status, row('policy')?.state]).to.deep.equal([2, 'fail']);
-    expect(row('policy')?.found).to.include('does not obey the policy');
+    expect(row('policy')?.found).to.include('does not enforce the policy');
   });
 
   it('exits with 2 when conversions fail', async () => {
     const { status, row } = await rowsOf({ MAGICK_BIN: await fakeMagick('exit 1'), SANDBOX: 'off' });
     expect([status, row('policy')?.state, row('conversion')?.state]).to.deep.equal([2, 'ok', 'fail']);
-    expect(row('confinement')?.advice).to.deep.equal(['unset SANDBOX']);
+    expect(row('sandbox')?.advice).to.deep.equal(['unset SANDBOX']);
   });
 
   it('names every invalid setting and checks everything else', async () => {
@@ -75,7 +84,7 @@ describe('imagemill doctor', () => {
     expect(text)
       .to.match(/^fail {2}settings +PORT="-1"/m)
       .and.match(/^fail {2}settings +MAX_PIXELS="x"/m);
-    expect(text).to.match(/^fail {2}TEMP_DIR +\/etc\/passwd\/folder cannot be written/m);
+    expect(text).to.match(/^fail {2}TEMP_DIR +\/etc\/passwd\/folder is not writable/m);
     expect(text).to.match(/^ok {4}ImageMagick/m);
   });
 
@@ -85,7 +94,7 @@ describe('imagemill doctor', () => {
       REDIS_URL: 'redis://:secret@127.0.0.1:1',
     });
     expect([status, row('TEMP_DIR')?.state, row('REDIS_URL')?.state]).to.deep.equal([0, 'warn', 'warn']);
-    expect(row('TEMP_DIR')?.advice?.[0]).to.include('a full batch takes 4096000 MiB');
+    expect(row('TEMP_DIR')?.advice?.[0]).to.include('a full batch needs 4096000 MiB');
     expect(JSON.stringify(row('REDIS_URL'))).to.not.include('secret');
   });
 
@@ -97,7 +106,7 @@ describe('imagemill doctor', () => {
     const body = `FONTCONFIG_FILE=${folder}/none.conf exec $(command -v rsvg-convert) "$@"`;
     const fontless = await rowsOf({ RSVG_BIN: await writeScript('rsvg', body), SANDBOX: 'off' });
     expect([fontless.status, fontless.row('fonts')?.state]).to.deep.equal([0, 'warn']);
-    expect(fontless.row('fonts')?.found).to.match(/^SVG text in no script; only boxes for Latin/);
+    expect(fontless.row('fonts')?.found).to.match(/^SVG text in no script; boxes instead of Latin/);
   });
 
   it('prints colours on a terminal unless NO_COLOR is set', async () => {

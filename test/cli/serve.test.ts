@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { cp, readdir, readFile, rm, symlink, truncate } from 'node:fs/promises';
-import { join } from 'node:path';
+import { cp, mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { runCommand } from '../helpers/command.ts';
@@ -104,16 +104,20 @@ describe('imagemill serve', function () {
   });
 
   it('stops everything that it has started when the last step of the startup fails', async () => {
-    // A copy of the program without the page of the API reference, which is read after the tools have been started.
+    // A copy of the program whose web page, which is read after the tools have been started, has a dangling link.
     const copy = await makeTempDir('broken-install');
     for (const name of ['src', 'assets', 'package.json'])
       await cp(join(ROOT, name), join(copy, name), { recursive: true });
     await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-    await rm(join(copy, 'assets/docs/index.html'));
+    for (const page of ['index.html', 'docs/index.html']) {
+      await mkdir(dirname(join(copy, 'dist/web', page)), { recursive: true });
+      await writeFile(join(copy, 'dist/web', page), '');
+    }
+    await symlink('nothing', join(copy, 'dist/web/dangling'));
     const TEMP_DIR = await makeTempDir('late');
     const service = start({ TEMP_DIR }, [...['sh', '-c', 'exec "$1" "$0/src/main.ts"', copy]]);
     expect(await service.ended()).to.equal(1);
-    expect(service.output()).to.include('"cannot serve"').and.include('index.html');
+    expect(service.output()).to.include('"service failed"').and.include('dangling');
     expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     expect(await findProcesses(TEMP_DIR)).to.deep.equal([]);
   });
@@ -159,13 +163,13 @@ describe('imagemill serve', function () {
       async () => Number(await readFile(join(folder, 'pid'), 'utf8').catch(() => '')) || undefined,
     );
     service.child.kill('SIGTERM');
-    await eventually(() => service.output().includes('"draining"'));
+    await eventually(() => service.output().includes('"shutting down"'));
     // A signal right after the first one counts as the same signal, as from a terminal.
     service.child.kill('SIGTERM');
     await sendForm(`${await service.base()}/health`).catch(() => {});
-    expect(service.output()).to.not.include('signalled again');
+    expect(service.output()).to.not.include('second signal');
     await eventually(() => {
-      if (service.output().includes('signalled again: cutting off')) return true;
+      if (service.output().includes('second signal: closing all connections')) return true;
       return service.child.kill('SIGTERM') && false;
     });
     expect(await service.ended()).to.equal(0);

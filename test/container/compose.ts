@@ -90,7 +90,7 @@ describe('docker/compose.yaml', function () {
         expect(await isHardened(name)).to.equal(true);
       for (const name of instances)
         await eventually(
-          async () => (await docker('logs', name)).includes('requests are counted together'),
+          async () => (await docker('logs', name)).includes('rate limit is shared'),
           START_TIMEOUT_MS,
         );
       const answers = await Promise.all(Array.from({ length: 70 }, () => sendForm(`${base}/formats`)));

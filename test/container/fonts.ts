@@ -46,10 +46,10 @@ describe('the fonts of the image', function () {
     it(`have distinct glyphs for ${script}`, async () => {
       const seen = new Set<string>();
       for (const letter of letters) {
-        const picture = await render(letter);
-        expect(picture.flat().filter(Boolean).length, `ink of ${letter}`).to.be.above(200);
-        expect(isBox(picture), `a box for ${letter}`).to.equal(false);
-        seen.add(JSON.stringify(picture));
+        const image = await render(letter);
+        expect(image.flat().filter(Boolean).length, `ink of ${letter}`).to.be.above(200);
+        expect(isBox(image), `a box for ${letter}`).to.equal(false);
+        seen.add(JSON.stringify(image));
       }
       expect(seen.size, 'pictures').to.equal([...letters].length);
     });
@@ -64,7 +64,7 @@ describe('the fonts of the image', function () {
     ] as const) {
       const two = await render('HWH', family);
       const one = await render('HH', family);
-      const width = (picture: boolean[][]) => picture[0]?.length ?? 0;
+      const width = (image: boolean[][]) => image[0]?.length ?? 0;
       expect(width(two) - width(one), family).to.be.closeTo((wide * 80) / 1000, 2);
     }
   });

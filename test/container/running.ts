@@ -124,7 +124,10 @@ describe('a hardened container', function () {
     expect((await slow).status).to.equal(200);
     expect((await inspect(container.name)).State).to.include({ ExitCode: 0, OOMKilled: false });
     const lines = (await container.log()).map(({ msg, route }) => route ?? msg);
-    expect(lines.indexOf('draining'), lines.join()).to.be.within(0, lines.lastIndexOf('/api/v1/convert'));
+    expect(lines.indexOf('shutting down'), lines.join()).to.be.within(
+      0,
+      lines.lastIndexOf('/api/v1/convert'),
+    );
   });
 });
 

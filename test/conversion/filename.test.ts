@@ -34,7 +34,7 @@ describe('the name of a converted file', () => {
     });
   }
 
-  it('is cut to 200 bytes, between characters as readers see them', () => {
+  it('is truncated to 200 bytes, between grapheme clusters', () => {
     expect(baseNameOf(`${'a'.repeat(5000)}.png`)).to.equal('a'.repeat(200));
     const family = '👩‍👩‍👧';
     expect(baseNameOf(`${family.repeat(300)}.png`)).to.equal(
@@ -42,8 +42,8 @@ describe('the name of a converted file', () => {
     );
   });
 
-  it('of thousands of combining marks is cut before it is normalized', () => {
-    // Sorting 32000 marks takes about a second, 1024 take a millisecond.
+  it('of thousands of combining marks is truncated before it is normalized', () => {
+    // Normalizing 32000 marks takes about a second, and 1024 marks a millisecond.
     const name = `${'\u0300'.repeat(16_000)}${'\u0323'.repeat(16_000)}.png`;
     const started = performance.now();
     for (let count = 0; count < 20; count += 1) {
@@ -53,13 +53,13 @@ describe('the name of a converted file', () => {
     expect(performance.now() - started).to.be.below(1000);
   });
 
-  it('that is cut never ends in half of a surrogate pair', () => {
+  it('that is truncated never ends in half of a surrogate pair', () => {
     expect(lastComponentOf(`${'x'.repeat(1023)}🎉🎉`)).to.equal('x'.repeat(1023));
     expect(lastComponentOf(`${'x'.repeat(1022)}🎉🎉`)).to.equal(`${'x'.repeat(1022)}🎉`);
     expect(lastComponentOf(`a/b\\${'x'.repeat(1023)}\ud83c`)).to.equal(`${'x'.repeat(1023)}\ud83c`);
   });
 
-  it('has an ASCII stand-in without anything that needs escaping', () => {
+  it('has an ASCII fallback without characters that need escaping', () => {
     expect(asciiFallback('Übergrößen "x" 100%.webp')).to.equal('Ubergro_en _x_ 100_.webp');
     expect(asciiFallback('фото.webp')).to.equal('_.webp');
   });

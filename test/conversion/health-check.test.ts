@@ -12,7 +12,7 @@ import { eventually } from '../helpers/util.ts';
 
 const MIB = 1024 ** 2;
 
-describe('a trial', () => {
+describe('the health check', () => {
   const setUp = async (free?: () => Promise<number>) => {
     const tempDir = await makeTempDir('trial');
     const state = { now: 0, tries: 0, error: undefined as Error | undefined };
@@ -26,7 +26,7 @@ describe('a trial', () => {
     return { state, works, tempDir, workspaces };
   };
 
-  it('is made at most once in 10 seconds, however often it is asked for, and leaves nothing', async () => {
+  it('runs a trial conversion at most once per 10 seconds, and leaves no files', async () => {
     const { state, works, tempDir } = await setUp();
     const answers = await Promise.all(Array.from({ length: 50 }, () => works()));
     state.now = 9_999;
@@ -40,12 +40,12 @@ describe('a trial', () => {
     ]);
   });
 
-  it('that fails is told at the next question, and so is that all is well again', async () => {
+  it('reports a failed trial on the next call, and a successful one afterwards', async () => {
     const { state, works } = await setUp();
     expect(await works()).to.equal(true);
-    state.error = serviceError('TOOLS_FAILING');
+    state.error = serviceError('CONVERTER_UNAVAILABLE');
     state.now = 10_000;
-    expect(await works()).to.equal(true); // what was known; behind it the next trial runs
+    expect(await works()).to.equal(true); // the last known result, while the next trial runs
     await eventually(async () => (await works()) === false);
     state.error = undefined;
     state.now = 20_000;
@@ -54,12 +54,12 @@ describe('a trial', () => {
     expect(state.tries).to.equal(3);
   });
 
-  it('says that conversions work while only the files of requests fill the disk, and not when it is full without them', async () => {
+  it('reports success while only files of requests fill the disk, and failure when it is full without them', async () => {
     let free = 20 * MIB;
     const { state, works, workspaces } = await setUp(async () => free);
     const upload = await workspaces.open({ client: 'a', bytes: 2 * MIB });
     await upload.room.store(2 * MIB);
-    free = RESERVE_BYTES - MIB; // the trial finds no room
+    free = RESERVE_BYTES - MIB; // too little for the trial
     expect(await works()).to.equal(true);
     await upload.remove();
     state.now = 10_000;
@@ -67,7 +67,7 @@ describe('a trial', () => {
     await eventually(async () => (await works()) === false);
   });
 
-  it('says that conversions work when a tool fills a disk that requests have filled before', async () => {
+  it('reports success when a tool fills a disk that files of requests had nearly filled', async () => {
     let free = 20 * MIB;
     const { state, works, workspaces } = await setUp(async () => free);
     const upload = await workspaces.open({ bytes: MIB });
@@ -81,9 +81,11 @@ describe('a trial', () => {
     await eventually(async () => (await works()) === false);
   });
 
-  it('that finds no place in the queue says that conversions work', async () => {
-    const { state, works } = await setUp();
-    state.error = serviceError('BUSY');
-    expect(await works()).to.equal(true);
-  });
+  for (const code of ['QUEUE_FULL', 'OVERLOADED'] as const) {
+    it(`reports success after ${code}, because an overloaded service is healthy`, async () => {
+      const { state, works } = await setUp();
+      state.error = serviceError(code);
+      expect(await works()).to.equal(true);
+    });
+  }
 });

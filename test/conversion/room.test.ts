@@ -6,31 +6,34 @@ import { pino } from 'pino';
 import sharp from 'sharp';
 import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
 import type { RequestRoom } from '../../src/files/disk-room.ts';
-import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
+import {
+  ALL_OUTPUT_TYPES,
+  EXTRA_INPUT_TYPES,
+  INPUT_TYPES,
+  type InputType,
+  type OutputType,
+} from '../../src/formats.ts';
 import { fixturePath } from '../helpers/client.ts';
+import { ALL_EXTRAS, extraPath } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 
 describe('a conversion', () => {
-  let mill: ConversionEngine;
+  let engine: ConversionEngine;
   let noise: string;
   before(async () => {
-    mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    engine = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }));
     noise = join(await makeTempDir('noise'), 'noise.png');
     const pixels = Buffer.from(Array.from({ length: 300 * 200 * 4 }, (_, at) => (at * 2_654_435_761) >>> 24));
     await sharp(pixels, { raw: { width: 300, height: 200, channels: 4 } })
       .png()
       .toFile(noise);
   });
-  after(() => mill.close());
+  after(() => engine.close());
 
-  /** Converts a file, and tells what was reserved, and what the result took. */
-  async function convert(
-    path: string,
-    type: (typeof INPUT_TYPES)[number],
-    format: (typeof OUTPUT_TYPES)[number],
-  ) {
-    return mill.workspaces.use({}, async (workspace) => {
+  /** Converts a file. Returns the reserved bytes and the size of the result. */
+  async function convert(path: string, type: InputType, format: OutputType) {
+    return engine.workspaces.use({}, async (workspace) => {
       let reserved = 0;
       let stored = 0;
       const room: RequestRoom = {
@@ -46,16 +49,17 @@ describe('a conversion', () => {
       await copyFile(path, join(folder, 'in'));
       const source = { folder, room, type, label: 'The file' };
       const options = { format, quality: 100, stripMetadata: false } as const;
-      const { bytes } = await mill.convert(source, options, new AbortController().signal);
+      const { bytes } = await engine.convert(source, options, new AbortController().signal);
       expect(existsSync(folder), 'the folder of the tool').to.equal(false);
       return { reserved, stored, bytes };
     });
   }
 
-  for (const format of OUTPUT_TYPES) {
-    it(`to ${format} reserves room for the largest result beforehand, takes what the result has, and removes its input`, async () => {
+  for (const format of ALL_OUTPUT_TYPES) {
+    it(`to ${format} reserves disk space for the largest possible result, keeps only what the result needs, and removes its input`, async () => {
       const files = [
         ...INPUT_TYPES.map((type) => [type, fixturePath(`scene.${type}`)] as const),
+        ...EXTRA_INPUT_TYPES.map((type) => [type, extraPath(`scene.${type}`)] as const),
         ['png', noise] as const,
         ['gif', fixturePath('moving.gif')] as const,
       ];

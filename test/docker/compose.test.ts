@@ -97,7 +97,7 @@ describe('the files for Docker', () => {
       const env = { PATH: `${process.env.PATH}:/usr/sbin` };
       const args = ['-t', '-p', folder, '-e', 'stderr', '-c', join(folder, 'nginx.conf')];
       const { status, stderr, error } = spawnSync('nginx', args, { encoding: 'utf8', env });
-      if (error) throw new Error(`NOT PROVEN: nginx is not here (${error.message})`);
+      if (error) throw new Error(`nginx is not installed (${error.message})`);
       return { status, stderr };
     };
     const { status, stderr } = await check(conf);

@@ -146,7 +146,7 @@ describe('docker/nginx.conf in front of an instance', function () {
   it('forwards errors of an instance unchanged', async () => {
     await startShipped();
     const { status, message, headers } = await sendForm(`${origin}/api/v1/convert`, { method: 'PUT' });
-    expect([status, message]).to.deep.equal([405, 'PUT is not allowed here: use POST, OPTIONS.']);
+    expect([status, message]).to.deep.equal([405, 'PUT is not allowed for this path: use POST, OPTIONS.']);
     expect(headers.get('x-ratelimit-remaining')).not.to.equal(null);
   });
 

@@ -26,7 +26,7 @@ function runTool(
   ...args: string[]
 ): { readonly status: number | null; readonly text: string } {
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8' });
-  if (error) throw new Error(`NOT PROVEN: ${command} is not here (${error.message})`);
+  if (error) throw new Error(`${command} is not installed (${error.message})`);
   return { status, text: stdout + stderr };
 }
 
@@ -49,7 +49,7 @@ function filteredTo(calls: string): string[] {
   const program = `
 import errno, os, sys
 try: import seccomp
-except ImportError: sys.exit('NOT PROVEN: python3-seccomp is not here')
+except ImportError: sys.exit('python3-seccomp is not installed')
 groups, name = {}, None
 for line in sys.argv[1].splitlines():
     if line.startswith('@'): name = line.strip(); groups[name] = []

@@ -4,17 +4,17 @@ import { createDiskRoom, RESERVE_BYTES, type RequestRoom } from '../../src/files
 
 const MIB = 1024 ** 2;
 
-/** A disk of this size, besides the reserve, which has less left as requests store something. */
+/** Creates the accounting of a disk of this size plus the reserve. Its free space shrinks as requests store data. */
 function disk(mebibytes: number) {
   const room = createDiskRoom(async () => mebibytes * MIB + RESERVE_BYTES - room.stored());
   const open = (client: string | undefined, size = 0): Promise<RequestRoom> => room.open(client, size * MIB);
-  /** A request that has received `size` MiB. */
+  /** Opens a request that has received `size` MiB. */
   const openStored = async (client: string, size: number): Promise<RequestRoom> => {
     const request = await open(client, size);
     await request.store(size * MIB);
     return request;
   };
-  /** A request whose answer is under way, and closes when it is cut off. */
+  /** Opens a request that is sending its response, and that closes when it is cut off. */
   const openAnswer = async (client: string, size: number, bytesPerSecond: number, cut: string[]) => {
     const request = await openStored(client, size);
     request.sending({
@@ -123,7 +123,7 @@ describe('disk space accounting', () => {
   it('lets a client exceed its share as long as the share of another one stays free', async () => {
     const { openStored, open } = disk(200);
     for (const client of ['a', 'b', 'c']) await openStored(client, 5);
-    // With four clients a share is a fifth.
+    // With four clients, a share is a fifth.
     expect(await codeOf(open('d', 60))).to.equal('OK');
     expect(await codeOf(open('d', 90))).to.equal('DISK_FULL');
   });
@@ -137,7 +137,7 @@ describe('disk space accounting', () => {
     await openAnswer('small', 2, 10, cut);
     await openStored('busy', 16);
     await openStored('busy too', 14);
-    // Eight MiB are left. A share is about 15.
+    // 8 MiB are free. A share is about 15 MiB.
     expect(await codeOf(open('newcomer', 10))).to.equal('OK');
     expect(cut).to.deep.equal(['slow 20000']);
     expect(await codeOf(open('newcomer', 5))).to.equal('OK');

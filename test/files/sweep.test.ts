@@ -15,16 +15,16 @@ import { requires } from '../helpers/skips.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Makes a folder as an instance does, with a request in it. */
+/** Creates the folder of an instance, with a request in it. */
 async function instanceFolder(tempDir: string, owner: ProcessIdentity): Promise<string> {
   const folder = await makeInstanceFolder(tempDir, owner);
   await mkdir(join(folder, 'request-1'));
   return basename(folder);
 }
 
-/** The identity of a process that has ended. */
+/** Returns the identity of a process that has exited. */
 async function deadProcess(): Promise<ProcessIdentity> {
-  const child = spawn('true');
+  const child = spawn(process.execPath, ['--version']);
   const ended = once(child, 'exit');
   const dead = { ...(await currentProcess(child.pid as number)), started: '1' };
   await ended;
@@ -43,16 +43,16 @@ describe('removeStaleWorkspaces', () => {
   });
 
   it('removes folders of dead processes, and keeps those of running processes and other files', async () => {
-    const other = spawn('sleep', ['60']);
+    const other = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)']);
     const gone = await instanceFolder(tempDir, await deadProcess());
     const live = await instanceFolder(tempDir, await currentProcess(other.pid));
     const own = await instanceFolder(tempDir, await currentProcess());
     const reused = await instanceFolder(tempDir, { ...(await currentProcess(other.pid)), started: '12345' });
     await mkdir(join(tempDir, 'imagemill-notes'));
-    await writeFile(join(tempDir, 'somebody.txt'), '');
+    await writeFile(join(tempDir, 'other.txt'), '');
 
     expect((await removeStaleWorkspaces(tempDir)).sort()).to.deep.equal([gone, reused].sort());
-    expect(await readdir(tempDir)).to.have.members(['imagemill-notes', live, own, 'somebody.txt']);
+    expect(await readdir(tempDir)).to.have.members(['imagemill-notes', live, own, 'other.txt']);
     other.kill('SIGKILL');
   });
 

@@ -9,20 +9,21 @@ import { makeTempDir } from '../helpers/hooks.ts';
 const source = (name: string): string => new URL(`../../src/files/${name}`, import.meta.url).href;
 
 /**
- * What a module prints that runs in a process for which the rights of files hold, also when it belongs to root.
+ * Runs a module in a process without capabilities, so that file permissions apply even to root.
  *
- * @throws Error with its trouble when it fails
+ * @returns its standard output
+ * @throws Error with its standard error if it fails
  */
 function withoutPrivileges(code: string): string {
   const setpriv = ['setpriv', '--bounding-set=-all', '--inh-caps=-all'];
-  const words = [
+  const args = [
     ...(process.getuid?.() === 0 ? setpriv : []),
     process.execPath,
     '--input-type=module',
     '-e',
     code,
   ];
-  const { status, stdout, stderr } = spawnSync(words[0] as string, words.slice(1), { encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(args[0] as string, args.slice(1), { encoding: 'utf8' });
   if (status !== 0) throw new Error(stderr);
   return stdout;
 }

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 
 /** A response, read completely. */
-export interface Answer {
+export interface ClientResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;
@@ -22,7 +22,7 @@ export const edgeCase = (name: string): Promise<Buffer> => readFile(edgeCasePath
 export const fixture = (name: string): Promise<Buffer> => readFile(fixturePath(name));
 
 /** Sends a request and reads the whole response. */
-export async function sendForm(url: string, init: RequestInit = {}): Promise<Answer> {
+export async function sendForm(url: string, init: RequestInit = {}): Promise<ClientResponse> {
   const response = await fetch(url, init);
   const body = Buffer.from(await response.arrayBuffer());
   const isJson =
@@ -39,7 +39,7 @@ export function convert(
   file: Uint8Array,
   fields: Readonly<Record<string, string>> = {},
   name = 'photo.bin',
-): Promise<Answer> {
+): Promise<ClientResponse> {
   const form = new FormData();
   for (const [field, value] of Object.entries(fields)) form.append(field, value);
   form.append('file', new Blob([new Uint8Array(file)]), name);
@@ -47,7 +47,11 @@ export function convert(
 }
 
 /** Sends `POST /convert` with a hand-written multipart body, encoded as Latin-1. */
-export function convertRaw(base: string, parts: readonly string[], boundary = 'xyz'): Promise<Answer> {
+export function convertRaw(
+  base: string,
+  parts: readonly string[],
+  boundary = 'xyz',
+): Promise<ClientResponse> {
   return sendForm(`${base}/convert`, {
     method: 'POST',
     headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },

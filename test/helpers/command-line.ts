@@ -1,5 +1,6 @@
 /** @module Runs the command line with the settings of the tests. */
 import { execFile } from 'node:child_process';
+import { programEnvironment } from './process.ts';
 import { testConfig } from './service.ts';
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
@@ -22,7 +23,7 @@ export function runCli(
     execFile(
       process.execPath,
       [MAIN, ...args],
-      { env: { ...environment, ...settings } },
+      { env: { ...programEnvironment(), ...environment, ...settings } },
       (error, stdout, stderr) =>
         resolve({ status: typeof error?.code === 'number' ? error.code : error ? -1 : 0, stdout, stderr }),
     );

@@ -1,6 +1,7 @@
 /** @module Runs the command line with standard input, and with actions during the run. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { programEnvironment } from './process.ts';
 
 /** Path of the entry point. */
 export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
@@ -32,7 +33,7 @@ export async function runCommand(
   { env = {}, cwd, input, meanwhile }: CommandOptions = {},
 ): Promise<CommandRun> {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...programEnvironment(), ...env },
     ...(cwd && { cwd }),
   });
   const outputs = [child.stdout, child.stderr].map((stream) => {

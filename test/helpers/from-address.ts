@@ -63,7 +63,7 @@ export interface SlowReader {
 
 /** Reads a response at a limited rate. */
 export function readSlowly(response: IncomingMessage, bytesPerSecond: number): SlowReader {
-  response.on('error', () => {}); // readRest reports an incomplete response
+  response.on('error', () => {}); // reported by readRest()
   const timer = setInterval(() => response.read(Math.ceil(bytesPerSecond / 10)), 100);
   response.once('close', () => clearInterval(timer));
   return {

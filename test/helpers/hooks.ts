@@ -11,6 +11,9 @@ import { unexpectedSkips } from './skips.ts';
 process.env.IMAGEMILL_SUITE ??= mkdtempSync(join(tmpdir(), 'imagemill-suite-'));
 const suiteFolder = process.env.IMAGEMILL_SUITE;
 
+/** Compiled code, shared by all programs that the tests start. It would make coverage less precise. */
+if (!process.env.NODE_V8_COVERAGE) process.env.NODE_COMPILE_CACHE ??= join(suiteFolder, 'compiled');
+
 /** Parent of the temporary folders of all services in this process. They must be empty after each test file. */
 export const servicesFolder = join(suiteFolder, String(process.pid));
 

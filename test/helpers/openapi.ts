@@ -1,7 +1,7 @@
 /** @module Types of an OpenAPI document, and validation of responses against it. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import type { Answer } from './client.ts';
+import type { ClientResponse } from './client.ts';
 
 /** A schema. */
 export interface Schema {
@@ -75,7 +75,7 @@ export function answerChecker(document: Document) {
    * @returns the documented response, named as by {@link documentedResponses}
    * @throws AssertionError or Error if the document does not describe the response
    */
-  return (operationId: string, { status, headers, body }: Answer, hasBody = true): string => {
+  return (operationId: string, { status, headers, body }: ClientResponse, hasBody = true): string => {
     const operation = listOperations(document).find((candidate) => candidate.operationId === operationId);
     const response = operation?.responses[status];
     if (!response) throw new Error(`${operationId} is not said to answer ${status}: ${body}`);

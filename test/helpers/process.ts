@@ -17,6 +17,12 @@ export interface ServiceProcess {
   ended(): Promise<number | NodeJS.Signals>;
 }
 
+/** The environment of each program of this project: where the tools are, and compiled code. */
+export const programEnvironment = (): NodeJS.ProcessEnv => {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, NODE_COMPILE_CACHE };
+};
+
 /**
  * Starts the service.
  *
@@ -28,7 +34,13 @@ export function startProcess(
 ): ServiceProcess {
   const [program = process.execPath, ...args] = [...before, process.execPath, MAIN];
   const child = spawn(program, args, {
-    env: { PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '0', ...environment },
+    env: {
+      ...programEnvironment(),
+      PORT: '0',
+      HOST: '127.0.0.1',
+      RATE_LIMIT_PER_MINUTE: '0',
+      ...environment,
+    },
   });
   const end = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
   let output = '';

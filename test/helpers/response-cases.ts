@@ -1,6 +1,6 @@
-/** @module Requests that provoke every documented response. */
+/** @module A request for every documented response. */
 import { rm } from 'node:fs/promises';
-import { type Answer, fixture, sendForm } from './client.ts';
+import { type ClientResponse, fixture, sendForm } from './client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from './fake-magick.ts';
 import { exchange, parseAnswer } from './raw-http.ts';
 import type { OwnService } from './service.ts';
@@ -15,7 +15,7 @@ export interface ResponseCase {
   readonly how: string;
   /** Settings of a service of its own; without it, the case uses the shared service. */
   readonly settings?: () => Promise<Record<string, string>> | Record<string, string>;
-  readonly send: (service: OwnService) => Promise<Answer>;
+  readonly send: (service: OwnService) => Promise<ClientResponse>;
 }
 
 /** Paths of the GET operations by operation ID. */
@@ -40,7 +40,7 @@ async function post(
   { path, part }: { path: string; part: string },
   files: readonly (string | Uint8Array<ArrayBuffer>)[],
   fields: Record<string, string> = {},
-): Promise<Answer> {
+): Promise<ClientResponse> {
   const body = new FormData();
   for (const [name, value] of Object.entries(fields)) body.append(name, value);
   for (const file of files) {
@@ -51,7 +51,7 @@ async function post(
 }
 
 /** Sends an incomplete request and parses the response. */
-async function sendRaw({ base }: OwnService, text: string): Promise<Answer> {
+async function sendRaw({ base }: OwnService, text: string): Promise<ClientResponse> {
   const { status, headers, rest } = parseAnswer(await exchange(base, text));
   return { status, headers, body: Buffer.from(rest), message: '' };
 }
@@ -111,11 +111,11 @@ const readCases = Object.entries(READS).flatMap(([operation, path]): ResponseCas
   {
     operation,
     status: 500,
-    how: 'something nobody thought of',
+    how: 'an unexpected error',
     settings: () => ({}),
     send({ base, service }) {
       service.app.set('json replacer', () => {
-        throw new Error('nobody thought of this');
+        throw new Error('unexpected');
       });
       return sendForm(base + path);
     },
@@ -140,7 +140,7 @@ const formCases = Object.entries(FORMS).flatMap(([operation, { path, part }]): R
   {
     operation,
     status: 413,
-    how: 'a picture that is too large',
+    how: 'an image that is too large',
     settings: () => ({ MAX_PIXELS: '100' }),
     send: (service) => post(service, { path, part }, ['scene.jpg']),
   },
@@ -198,19 +198,28 @@ export const CASES: readonly ResponseCase[] = [
       operation: 'convert',
       status: 200,
       type,
-      how: 'a picture with a window in it',
+      how: 'an image with transparency',
       send: (service) => post(service, FORMS.convert, ['window.png'], { format }),
     }),
   ),
   {
+    operation: 'convert',
+    status: 200,
+    type: 'image/jpeg',
+    how: 'a picture whose quality has to be lowered',
+    send: (service) =>
+      post(service, FORMS.convert, ['window.png'], { format: 'jpg', quality: '100', max_bytes: '3000' }),
+  },
+  {
     operation: 'convertBatch',
     status: 200,
     type: 'application/zip',
-    how: 'pictures that lose something, and one that is none',
+    how: 'images with notes, and a file that is not an image',
     send: (service) =>
       post(service, FORMS.convertBatch, ['window.png', 'moving.gif', 'window.webp', new Uint8Array(9)], {
         format: 'jpg',
         on_error: 'skip',
+        max_bytes: '1500',
       }),
   },
 ];

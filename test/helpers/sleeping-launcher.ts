@@ -5,6 +5,6 @@ import { createRunner } from '../../src/process/runner.ts';
 
 const [isolation, home = '', file = ''] = process.argv.slice(2);
 const launchers = createLaunchers(async () => home, isolation as Isolation);
-const confine = () => ({ words: ['/usr/bin/setpriv', '--no-new-privs', '--pdeathsig', 'KILL'] });
+const confine = () => ({ argvPrefix: ['/usr/bin/setpriv', '--no-new-privs', '--pdeathsig', 'KILL'] });
 const run = createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent', confine });
 await run({ file, args: [], cwd: home, timeoutMs: 60_000 });

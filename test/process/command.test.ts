@@ -9,11 +9,11 @@ describe('killReason', () => {
   ][] = [
     ['timeout', 'SIGKILL', 'timeout'],
     ['cancelled', 'SIGKILL', 'cancelled'],
-    ['signal', 'SIGXCPU', 'processor_time'],
+    ['signal', 'SIGXCPU', 'cpu_time'],
     ['signal', 'SIGXFSZ', 'file_size'],
     ['signal', 'SIGSEGV', 'signal'],
     ['exit', undefined, undefined],
-    ['unrunnable', undefined, undefined],
+    ['spawn-failed', undefined, undefined],
   ];
   for (const [reason, signal, meaning] of rows) {
     it(`returns ${meaning ?? 'undefined'} for reason ${reason}${signal ? ` and ${signal}` : ''}`, () => {

@@ -1,18 +1,22 @@
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { RunCommand } from '../../src/process/command.ts';
+import { grantsFor } from '../../src/conversion/extras.ts';
+import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../src/formats.ts';
+import { CommandError, type RunCommand } from '../../src/process/command.ts';
+import { writePolicy } from '../../src/process/grant.ts';
 import { createRunner } from '../../src/process/runner.ts';
-import { findToolchain } from '../../src/process/toolchain.ts';
+import { findToolchain, type Magick } from '../../src/process/toolchain.ts';
 import { fixture } from '../helpers/client.ts';
+import { extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 
 /**
- * What people have got ImageMagick to do with a file or a name: read another file, reach another
- * machine, run a program. Each is tried on the ImageMagick of this machine with the policy alone,
- * without any other confinement, and must neither succeed nor leave anything.
+ * @module Known attacks on ImageMagick through a file or a file name: reading other files, reaching other machines,
+ * running programs. Each attack runs on the ImageMagick of this machine with the policy as the only protection. It must
+ * fail and leave no files.
  */
 
 const SEARCH = process.env.PATH ?? '';
@@ -26,7 +30,7 @@ const SVG =
   '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="64" height="64"><image xlink:href="secret.png" width="64" height="64"/></svg>';
 const PS = '%!PS\n/Helvetica findfont 12 scalefont setfont 0 0 moveto (x) show showpage\n';
 
-/** Files that are there under names that a trick may use. */
+/** Files that exist in the working directory of each attack. */
 const FILES: Readonly<Record<string, string>> = {
   'in.mvg': MVG,
   'in.msl': MSL,
@@ -47,7 +51,7 @@ const FILES: Readonly<Record<string, string>> = {
 const sources = (...names: string[]): string[][] => names.map((name) => [name, 'PNG:out.png']);
 
 const TRICKS: readonly (readonly string[])[] = [
-  // Scripts and drawings that ImageMagick would run.
+  // scripts that ImageMagick would run
   ...sources(
     'mvg:in.mvg',
     'msl:in.msl',
@@ -58,9 +62,9 @@ const TRICKS: readonly (readonly string[])[] = [
     'in.msl',
     'in.svg',
   ),
-  // Files whose name says one thing and whose bytes another.
+  // files whose name and content have different types
   ...sources('lying.png', 'lying.jpg', 'lying.gif', 'lying.webp', 'PNG:lying.png', 'JPEG:lying.jpg'),
-  // Text of a file, drawn.
+  // text of a file, rendered
   ...sources(
     'text:in.txt',
     'label:@in.txt',
@@ -70,7 +74,7 @@ const TRICKS: readonly (readonly string[])[] = [
     'txt:in.txt',
   ),
   ...sources('label:x', 'caption:x', 'pango:x'),
-  // Other machines, and files by another door.
+  // other machines, and files by URL
   ...sources(
     'url:http://127.0.0.1:9/',
     'http://127.0.0.1:9/x.png',
@@ -85,13 +89,13 @@ const TRICKS: readonly (readonly string[])[] = [
     'data:image/png;base64,AAAA',
   ),
   ...sources('clip:in.png', 'mask:in.png', 'fd:0', 'fd:3', '-', 'png:-'),
-  // Programs.
+  // programs
   ...sources('|id', 'png:|id', '|id;x.png'),
   ['PNG:in.png', '|cat > piped'],
   ['PNG:in.png', 'png:|cat > piped'],
-  // Lists of files.
+  // lists of files
   ...sources('@list.txt', 'PNG:@list.txt'),
-  // Page descriptions, documents and videos, which other programs would read.
+  // formats that external programs decode
   ...sources(
     'ps:in.ps',
     'eps:in.ps',
@@ -112,7 +116,7 @@ const TRICKS: readonly (readonly string[])[] = [
     'man:in.txt',
     'plt:in.txt',
   ),
-  // Any bytes as pixels.
+  // arbitrary bytes as pixels
   ...['rgb', 'rgba', 'gray', 'cmyk', 'ycbcr', 'mono', 'bgr', 'uyvy', 'yuv'].map((coder) => [
     ...['-size', '4x4', '-depth', '8', `${coder}:/etc/passwd`, 'PNG:out.png'],
   ]),
@@ -152,10 +156,10 @@ const TRICKS: readonly (readonly string[])[] = [
     'mpr:x',
     'mpc:in.png',
   ),
-  // A link out of the folder.
+  // a link that leads out of the folder
   ['PNG:link.png', 'PNG:out.png'],
   ['PNG:in.png', 'PNG:linked-out.png'],
-  // A picture within an operation.
+  // an image as an argument of an operation
   ['PNG:in.png', '-draw', 'image over 0,0 0,0 "msl:in.msl"', 'PNG:out.png'],
   ['PNG:in.png', '-draw', 'image over 0,0 0,0 "label:@/etc/passwd"', 'PNG:out.png'],
   ['PNG:in.png', '-draw', '@in.mvg', 'PNG:out.png'],
@@ -165,7 +169,7 @@ const TRICKS: readonly (readonly string[])[] = [
   ['PNG:in.png', '-process', 'analyze', 'PNG:out.png'],
   ['PNG:in.png', '-write', 'label:x', 'PNG:out.png'],
   ['PNG:in.png', '-profile', '8bim:in.txt', 'PNG:out.png'],
-  // Formats that would carry a script or start a program when they are written.
+  // output formats that contain a script or start a program
   ...[
     'mvg:out.mvg',
     'msl:out.msl',
@@ -184,31 +188,45 @@ const TRICKS: readonly (readonly string[])[] = [
   ].map((output) => ['PNG:in.png', output]),
 ];
 
+/** What only the formats need that operators switch on, as commands that a policy with them lets through. */
+const GRANTED: Readonly<Record<string, readonly string[]>> = {
+  'reading JPEG 2000': ['JP2:scene.jp2', 'PNG:out.png'],
+  'reading PSD': ['PSD:scene.psd', 'PNG:out.png'],
+  'writing TIFF': ['PNG:in.png', 'TIFF:out.tiff'],
+  'writing ICO': ['PNG:in.png', '-resize', '256x256!', 'ICO:out.ico'],
+};
+
 describe('ImageMagick policy', () => {
   let run: RunCommand;
+  let runWithAll: RunCommand;
   let magick: string;
   before(async () => {
     run = createRunner({ launchers, searchPath: SEARCH, policyFolder: POLICY });
     const ask = createRunner({ launchers, searchPath: SEARCH, policyFolder: '/nonexistent' });
-    magick = (await findToolchain({ path: SEARCH }, ask)).magick?.path as string;
+    const found = (await findToolchain({ path: SEARCH }, ask)).magick as Magick;
+    magick = found.path;
+    const grantsFolder = await makeTempDir('grants');
+    await writePolicy(POLICY, grantsFolder, grantsFor(ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, found.major));
+    runWithAll = createRunner({ launchers, searchPath: SEARCH, policyFolder: POLICY, grantsFolder });
   });
 
   const prepared = async (): Promise<string> => {
     const folder = await makeTempDir('tricks');
     for (const [name, content] of Object.entries(FILES))
       await writeFile(join(folder, name), content, 'latin1');
-    const picture = await fixture('grey.jpg');
+    const image = await fixture('grey.jpg');
     const png = await fixture('scene.png');
     for (const name of ['in.png', 'secret.png', 'victim.png']) await writeFile(join(folder, name), png);
+    for (const name of ['scene.jp2', 'scene.psd']) await writeFile(join(folder, name), await extra(name));
     const outside = await makeTempDir('outside');
-    await writeFile(join(outside, 'photo.jpg'), picture);
+    await writeFile(join(outside, 'photo.jpg'), image);
     await writeFile(join(outside, 'photo.png'), png);
     await symlink(join(outside, 'photo.png'), join(folder, 'link.png'));
     await symlink(join(outside, 'new.png'), join(folder, 'linked-out.png'));
     return folder;
   };
 
-  it('permits the supported conversions, so that the refusals below are meaningful', async () => {
+  it('permits the supported conversions, so that the refusals are meaningful', async () => {
     const folder = await prepared();
     await run({ file: magick, args: ['PNG:in.png', 'PNG:out.png'], cwd: folder, timeoutMs: 10_000 });
     expect(await readdir(folder)).to.include('out.png');
@@ -227,24 +245,38 @@ describe('ImageMagick policy', () => {
     ]);
   });
 
-  for (const args of TRICKS) {
+  for (const [what, args] of Object.entries(GRANTED)) {
+    it(`refuses ${what}, which a policy that is written with that format on allows`, async () => {
+      const folder = await prepared();
+      const command = { file: magick, args, cwd: folder, timeoutMs: 10_000 };
+      const refused = await run(command).catch((error: CommandError) => error);
+      expect(refused).to.be.instanceOf(CommandError);
+      expect((refused as CommandError).stderr).to.match(
+        /not allowed by the security policy|no (?:en|de)code/,
+      );
+      await runWithAll(command);
+      expect(await readdir(folder)).to.include(args.at(-1)?.split(':')[1]);
+    });
+  }
+
+  for (const [args, all] of TRICKS.flatMap((trick) => [[trick, false] as const, [trick, true] as const])) {
     // Around a sound picture the trick may be passed over, and the picture alone come out.
     const sound = args.some((arg) => arg.includes('in.png') || arg.includes('vid:'));
-    it(`${sound ? 'makes nothing but the picture itself of' : 'refuses'} ${args.join(' ')}`, async () => {
+    const title = `${sound ? 'makes nothing but the picture itself of' : 'refuses'} ${args.join(' ')}`;
+    it(`${title}${all ? ' with all formats on' : ''}`, async () => {
       const folder = await prepared();
       const before = await readdir(folder);
-      const { stdout } = await run({ file: magick, args, cwd: folder, timeoutMs: 10_000 }).catch(() => ({
-        stdout: '',
-      }));
+      const tried = (all ? runWithAll : run)({ file: magick, args, cwd: folder, timeoutMs: 10_000 });
+      const { stdout } = await tried.catch(() => ({ stdout: '' }));
       expect(stdout).to.equal('');
       const after = await readdir(folder);
       expect(after).to.include.members(before);
-      const picture = await decode(await fixture('scene.png'));
+      const image = await decode(await fixture('scene.png'));
       for (const name of after.filter((file) => !before.includes(file))) {
         const bytes = await readFile(join(folder, name));
-        if (bytes.length === 0) continue; // what was refused while it was opened
+        if (bytes.length === 0) continue; // ImageMagick refused the output after opening it
         expect(bytes.includes('root:'), name).to.equal(false);
-        expect(difference(await decode(bytes), picture).max, name).to.equal(0);
+        expect(difference(await decode(bytes), image).max, name).to.equal(0);
       }
     });
   }

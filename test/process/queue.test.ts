@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { ClientDisconnectedError, type ServiceError } from '../../src/errors.ts';
 import { createQueue } from '../../src/process/queue.ts';
 
-/** A job that runs until it is told to end. */
+/** Creates a job that runs until `end` is called. */
 function openJob(log: string[], name: string) {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   return {
@@ -19,10 +19,10 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('conversion queue', () => {
   it('runs as many jobs at once as it has slots, and the others in the order of arrival', async () => {
-    const pool = createQueue({ concurrency: 2, queueLimit: 10 });
+    const queue = createQueue({ concurrency: 2, queueLimit: 10 });
     const log: string[] = [];
     const jobs = ['a', 'b', 'c', 'd'].map((name) => openJob(log, name));
-    const results = jobs.map((job) => pool.run(job.start, { signal }));
+    const results = jobs.map((job) => queue.run(job.start, { signal }));
     await settled();
     expect(log).to.deep.equal(['start a', 'start b']);
     jobs[1]?.end();
@@ -32,39 +32,57 @@ describe('conversion queue', () => {
     expect(await Promise.all(results)).to.deep.equal(['a', 'b', 'c', 'd']);
   });
 
+  it('tells a job how many slots are idle when it starts, and none while others wait', async () => {
+    const pool = createQueue({ concurrency: 3, queueLimit: 10 });
+    const idle: number[] = [];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const start = (_waitedMs: number, idleSlots: number) => {
+      idle.push(idleSlots);
+      return promise;
+    };
+    const alone = pool.run(start, { signal });
+    await settled();
+    expect(idle).to.deep.equal([2]);
+    const others = Array.from({ length: 4 }, () => pool.run(start, { signal }));
+    resolve();
+    await Promise.all([alone, ...others]);
+    expect(idle.slice(0, 3)).to.deep.equal([2, 0, 0]);
+    expect(idle.at(-1)).to.be.greaterThan(0);
+  });
+
   it('rejects a job with 503 while the queue is full, and accepts the next one afterwards', async () => {
-    const pool = createQueue({ concurrency: 1, queueLimit: 1 });
+    const queue = createQueue({ concurrency: 1, queueLimit: 1 });
     const log: string[] = [];
     const running = openJob(log, 'running');
     const waiting = openJob(log, 'waiting');
     const next = openJob(log, 'next');
-    const first = pool.run(running.start, { signal });
-    const second = pool.run(waiting.start, { signal });
-    const refused = await pool.run(async () => 'never', { signal }).catch((error: ServiceError) => error);
-    expect(refused).to.include({ code: 'BUSY', status: 503, retryAfter: 5 });
+    const first = queue.run(running.start, { signal });
+    const second = queue.run(waiting.start, { signal });
+    const refused = await queue.run(async () => 'never', { signal }).catch((error: ServiceError) => error);
+    expect(refused).to.include({ code: 'QUEUE_FULL', status: 503, retryAfter: 5 });
     running.end();
     await first;
     waiting.end();
-    const third = pool.run(next.start, { signal });
+    const third = queue.run(next.start, { signal });
     next.end();
     expect(await Promise.all([second, third])).to.deep.equal(['waiting', 'next']);
   });
 
   it('runs jobs in free slots when the queue limit is 0', async () => {
-    const pool = createQueue({ concurrency: 1, queueLimit: 0 });
-    expect(await pool.run(async () => 'done', { signal })).to.equal('done');
+    const queue = createQueue({ concurrency: 1, queueLimit: 0 });
+    expect(await queue.run(async () => 'done', { signal })).to.equal('done');
   });
 
   it('drops a waiting job immediately when its client disconnects, and frees its place', async () => {
-    const pool = createQueue({ concurrency: 1, queueLimit: 1 });
+    const queue = createQueue({ concurrency: 1, queueLimit: 1 });
     const log: string[] = [];
     const running = openJob(log, 'running');
-    const first = pool.run(running.start, { signal });
+    const first = queue.run(running.start, { signal });
     const client = new AbortController();
-    const dropped = pool.run(openJob(log, 'dropped').start, { signal: client.signal });
+    const dropped = queue.run(openJob(log, 'dropped').start, { signal: client.signal });
     client.abort();
     expect(await dropped.catch((error) => error)).to.be.instanceOf(ClientDisconnectedError);
-    const next = pool.run(async () => 'next', { signal });
+    const next = queue.run(async () => 'next', { signal });
     running.end();
     expect(await Promise.all([first, next])).to.deep.equal(['running', 'next']);
     expect(log).to.deep.equal(['start running']);
@@ -78,30 +96,30 @@ describe('conversion queue', () => {
   });
 
   it('rejects with the error of the job, and runs the next job', async () => {
-    const pool = createQueue({ concurrency: 1, queueLimit: 5 });
-    const failing = pool.run(() => Promise.reject(new Error('broken')), { signal });
-    const next = pool.run(async () => 'next', { signal });
+    const queue = createQueue({ concurrency: 1, queueLimit: 5 });
+    const failing = queue.run(() => Promise.reject(new Error('broken')), { signal });
+    const next = queue.run(async () => 'next', { signal });
     expect(await failing.catch((error: Error) => error.message)).to.equal('broken');
     expect(await next).to.equal('next');
   });
 
   describe('with groups of jobs', () => {
-    const batchOf = (pool: ReturnType<typeof createQueue>, log: string[], name: string, size: number) => {
+    const batchOf = (queue: ReturnType<typeof createQueue>, log: string[], name: string, size: number) => {
       const group = {};
       return Array.from({ length: size }, (_, at) => {
         const job = openJob(log, `${name}${at}`);
-        void pool.run(job.start, { signal, group });
+        void queue.run(job.start, { signal, group });
         return job;
       });
     };
 
     it('starts a single job before the waiting jobs of a batch of twenty', async () => {
-      const pool = createQueue({ concurrency: 2, queueLimit: 100 });
+      const queue = createQueue({ concurrency: 2, queueLimit: 100 });
       const log: string[] = [];
-      const batch = batchOf(pool, log, 'batch', 20);
+      const batch = batchOf(queue, log, 'batch', 20);
       await settled();
       const single = openJob(log, 'single');
-      void pool.run(single.start, { signal });
+      void queue.run(single.start, { signal });
       batch[0]?.end();
       await settled();
       expect(log).to.deep.equal(['start batch0', 'start batch1', 'start single']);
@@ -114,14 +132,16 @@ describe('conversion queue', () => {
       [4, 4],
     ] as const) {
       it(`starts a single job next, with ${batches} batches of twenty on ${concurrency} slots`, async () => {
-        const pool = createQueue({ concurrency, queueLimit: 100 });
+        const queue = createQueue({ concurrency, queueLimit: 100 });
         const log: string[] = [];
-        const jobs = Array.from({ length: batches }, (_, at) => batchOf(pool, log, `batch${at}-`, 20)).flat();
+        const jobs = Array.from({ length: batches }, (_, at) =>
+          batchOf(queue, log, `batch${at}-`, 20),
+        ).flat();
         await settled();
-        // A while later, when every batch has been served.
+        // Add the single job after every batch has been served once.
         for (const job of jobs.slice(0, concurrency)) job.end();
         await settled();
-        void pool.run(openJob(log, 'single').start, { signal });
+        void queue.run(openJob(log, 'single').start, { signal });
         const before = log.length;
         for (const job of jobs) job.end();
         await settled();
@@ -130,11 +150,11 @@ describe('conversion queue', () => {
     }
 
     it('alternates between two batches, and keeps the order within each', async () => {
-      const pool = createQueue({ concurrency: 2, queueLimit: 100 });
+      const queue = createQueue({ concurrency: 2, queueLimit: 100 });
       const log: string[] = [];
-      const first = batchOf(pool, log, 'a', 3);
+      const first = batchOf(queue, log, 'a', 3);
       await settled();
-      const second = batchOf(pool, log, 'b', 3);
+      const second = batchOf(queue, log, 'b', 3);
       for (const job of [first[0], first[1], second[0], first[2], second[1]]) {
         job?.end();
         await settled();
@@ -145,9 +165,9 @@ describe('conversion queue', () => {
 });
 
 describe('conversion queue with several clients', () => {
-  /** Keeps every place busy with jobs that end one at a time, when the test says so. */
+  /** Fills all slots with jobs that the test ends one at a time. */
   function stage(concurrency: number, queueLimit = 10_000) {
-    const pool = createQueue({ concurrency, queueLimit });
+    const queue = createQueue({ concurrency, queueLimit });
     const started: string[] = [];
     const ends: (() => void)[] = [];
     const refused: string[] = [];
@@ -156,12 +176,12 @@ describe('conversion queue with several clients', () => {
         started.push(name);
         return new Promise<void>((resolve) => ends.push(resolve));
       };
-      pool
+      queue
         .run(job, { signal, client, group })
         .catch((error: ServiceError) => refused.push(`${name} ${error.code}`));
     };
     return {
-      pool,
+      queue,
       started,
       refused,
       send,
@@ -228,29 +248,30 @@ describe('conversion queue with several clients', () => {
   }
 
   it('drops the newest job of the client with the most waiting jobs when a client with fewer meets a full queue', async () => {
-    const { send, refused, pool, started, endOldest } = stage(1, 3);
+    const { send, refused, queue, started, endOldest } = stage(1, 3);
     for (const name of ['running', 'a', 'b', 'c']) send('greedy', name);
     await settled();
     send('modest', 'small');
     await settled();
-    expect(refused).to.deep.equal(['c BUSY']);
-    expect(pool.stats()).to.deep.equal({ waiting: 3, running: 1 });
+    expect(refused).to.deep.equal(['c QUEUE_FULL']);
+    expect(queue.stats()).to.deep.equal({ waiting: 3, running: 1 });
     for (let at = 0; at < 4; at += 1) await endOldest();
     expect(started).to.deep.equal(['running', 'small', 'a', 'b']);
-    expect(pool.stats()).to.deep.equal({ waiting: 0, running: 0 });
+    expect(queue.stats()).to.deep.equal({ waiting: 0, running: 0 });
   });
 
   it('rejects a new job of the client with the most waiting jobs when the queue is full', async () => {
     const { send, refused } = stage(1, 2);
     for (const name of ['running', 'a', 'b', 'c']) send('greedy', name);
     await settled();
-    expect(refused).to.deep.equal(['c BUSY']);
+    expect(refused).to.deep.equal(['c QUEUE_FULL']);
   });
 
   it('treats all jobs without a client key as one client', async () => {
-    const { pool, send, started, endOldest } = stage(1);
+    const { queue, send, started, endOldest } = stage(1);
     send('client', 'running');
-    for (const name of ['trial 1', 'trial 2']) void pool.run(async () => void started.push(name), { signal });
+    for (const name of ['trial 1', 'trial 2'])
+      void queue.run(async () => void started.push(name), { signal });
     send('client', 'next');
     await settled();
     await endOldest();

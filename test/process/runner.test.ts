@@ -61,23 +61,23 @@ describe('command runner', () => {
     expect((await run(await command('/bin/cat'))).stdout).to.equal('');
   });
 
-  it('reports a missing or non-executable program as unrunnable', async () => {
-    expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('unrunnable');
-    expect((await failure(run(await command('/etc/passwd')))).reason).to.equal('unrunnable');
+  it('reports a missing or non-executable program as spawn-failed', async () => {
+    expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('spawn-failed');
+    expect((await failure(run(await command('/etc/passwd')))).reason).to.equal('spawn-failed');
   });
 
-  it('reports unrunnable when a program or file of the sandbox is missing', async () => {
-    const confine = () => ({ opened: { 7: '/nonexistent/filter' } });
-    const shutIn = createRunner({ ...SEARCH, confine });
-    expect((await failure(shutIn(await command('/bin/true')))).reason).to.equal('unrunnable');
+  it('reports spawn-failed when a program or file of the sandbox is missing', async () => {
+    const confine = () => ({ fds: { 7: '/nonexistent/filter' } });
+    const runInSandbox = createRunner({ ...SEARCH, confine });
+    expect((await failure(runInSandbox(await command('/bin/true')))).reason).to.equal('spawn-failed');
   });
 });
 
-/** The same shell script as a program, and as what a process does that was there before. */
+/** Runs the same shell script in a new process, and in a worker of each version. */
 const MODES: Readonly<Record<string, RunCommand>> = {
-  'a process of its own': run,
-  'a process of version 6 that was there before': there(6),
-  'a process of version 7 that was there before': there(7),
+  'a new process': run,
+  'a worker of version 6': there(6),
+  'a worker of version 7': there(7),
 };
 
 function there(major: 6 | 7): RunCommand {
@@ -113,7 +113,7 @@ for (const [mode, perform] of Object.entries(MODES)) {
       expect(error.reason).to.equal('signal');
     });
 
-    it('reports exit status 127 as a signal after abort(3), and as unrunnable after an error of the dynamic linker', async () => {
+    it('reports exit status 127 as a signal after abort(3), and as spawn-failed after an error of the dynamic linker', async () => {
       const aborted = await failure(perform(await command(await writeScript('aborts', 'exit 127'))));
       expect(aborted.reason).to.equal('signal');
       for (const words of [
@@ -123,11 +123,11 @@ for (const [mode, perform] of Object.entries(MODES)) {
         'setpriv: failed to execute /opt/tool: No such file or directory',
       ]) {
         const bare = await writeScript('bare', `echo '${words}' >&2; exit 127`);
-        expect((await failure(perform(await command(bare)))).reason, words).to.equal('unrunnable');
+        expect((await failure(perform(await command(bare)))).reason, words).to.equal('spawn-failed');
       }
     });
 
-    /** A tool that ignores polite signals and has a child of its own; it writes down both process numbers. */
+    /** Writes a tool that ignores SIGTERM, starts a child that does, too, and writes both process IDs to a file. */
     const stubborn = (folder: string) =>
       writeScript(
         'stubborn',

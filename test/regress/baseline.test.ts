@@ -1,10 +1,11 @@
 import { pino } from 'pino';
 import { createConversionEngine } from '../../src/conversion/engine.ts';
+import { INPUT_TYPES } from '../../src/formats.ts';
 import { createLocalBackend } from '../../src/regress/backends/local-backend.ts';
 import { readBaseline } from '../../src/regress/baseline.ts';
 import { compare } from '../../src/regress/compare.ts';
 import { imagesIn, record } from '../../src/regress/record.ts';
-import { formatSummary, summaryOf } from '../../src/regress/summary.ts';
+import { formatSummary, summarize } from '../../src/regress/summary.ts';
 import { testConfig } from '../helpers/service.ts';
 
 const FIXTURES = new URL('../../fixtures', import.meta.url).pathname;
@@ -26,7 +27,7 @@ describe('the baseline of the fixtures', () => {
     const before = await readBaseline(`${FIXTURES}/baseline/imagemagick-${major}.json`);
     const converter = await createLocalBackend(testConfig());
     try {
-      const images = await imagesIn(FIXTURES);
+      const images = await imagesIn(FIXTURES, INPUT_TYPES);
       const { matrix } = before;
       const after = await record({
         images,
@@ -37,7 +38,7 @@ describe('the baseline of the fixtures', () => {
         progress: () => {},
       });
       const findings = await compare(before, after, matrix);
-      if (summaryOf(findings).failures > 0)
+      if (summarize(findings).failures > 0)
         throw new Error(`${ADVICE}\n${formatSummary(findings, before, after)}`);
     } finally {
       await converter.close();

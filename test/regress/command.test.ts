@@ -35,21 +35,30 @@ describe('imagemill regress', () => {
   let images: string;
   let matrix: string;
   let baseline: string;
-  let figures: string;
+  let fingerprints: string;
   before(async function () {
     this.timeout(60_000);
     const folder = await makeTempDir('regress');
     [images, matrix] = [join(folder, 'images'), join(folder, 'matrix.json')];
-    [baseline, figures] = [join(folder, 'baseline'), join(folder, 'figures.json')];
+    [baseline, fingerprints] = [join(folder, 'baseline'), join(folder, 'fingerprints.json')];
     await mkdir(images);
     for (const name of IMAGES) await copyFile(fixturePath(name), join(images, name));
     await writeFile(join(images, 'cut-off.gif'), Buffer.from('GIF89a\x20\0\x20\0', 'latin1'));
     await writeFile(join(images, 'notes.txt'), 'no image');
     await writeFile(matrix, JSON.stringify(MATRIX));
     const recorded = await runCli(['regress', 'record', images, '--matrix', matrix, '--to', baseline]);
-    expect(recorded.stdout).to.include('4 images, 12 results, 3 of them refused');
+    expect(recorded.stdout).to.include('4 images, 12 results, 3 of them errors');
     expect(recorded.status, recorded.stderr).to.equal(0);
-    await runCli(['regress', 'record', images, '--matrix', matrix, '--to', figures, '--figures-only']);
+    await runCli([
+      'regress',
+      'record',
+      images,
+      '--matrix',
+      matrix,
+      '--to',
+      fingerprints,
+      '--fingerprints-only',
+    ]);
   });
 
   /** Runs `regress check` and parses its JSON report. */
@@ -66,7 +75,7 @@ describe('imagemill regress', () => {
     );
     const text = await readFile(json, 'utf8').catch(() => '{"findings":[]}');
     const { findings } = JSON.parse(text) as { findings: Found[] };
-    const changed = findings.filter(({ verdict }) => !['identical', 'same', 'alike'].includes(verdict));
+    const changed = findings.filter(({ verdict }) => !['identical', 'same', 'similar'].includes(verdict));
     return { ...ended, findings, changed, names: changed.map((one) => `${one.image} ${one.case}`).sort() };
   }
 
@@ -79,8 +88,8 @@ describe('imagemill regress', () => {
   });
 
   for (const [kind, path] of [
-    ['pictures', () => baseline],
-    ['figures', () => figures],
+    ['images', () => baseline],
+    ['fingerprints', () => fingerprints],
   ] as const) {
     it(`detects a changed resize filter by ${kind}, only in cases that resize`, async () => {
       for (const filter of ['Triangle', 'Catrom']) {
@@ -104,10 +113,20 @@ describe('imagemill regress', () => {
     });
   }
 
-  it('writes a byte-identical baseline of figures when recording twice', async () => {
-    const again = join(await makeTempDir('again'), 'figures.json');
-    await runCli(['regress', 'record', images, '--matrix', matrix, '--to', again, '--figures-only']);
-    expect(await readFile(again, 'utf8')).to.equal(await readFile(figures, 'utf8'));
+  it('writes a byte-identical baseline of fingerprints when recording twice', async () => {
+    const again = join(await makeTempDir('again'), 'fingerprints.json');
+    await runCli(['regress', 'record', images, '--matrix', matrix, '--to', again, '--fingerprints-only']);
+    expect(await readFile(again, 'utf8')).to.equal(await readFile(fingerprints, 'utf8'));
+  });
+
+  it('accepts the former name of --fingerprints-only with a warning', async () => {
+    const again = join(await makeTempDir('former'), 'fingerprints.json');
+    const { status, stderr } = await runCli([
+      ...['regress', 'record', images, '--matrix', matrix, '--to', again, '--figures-only'],
+    ]);
+    expect(stderr).to.include('imagemill: --figures-only is deprecated: use --fingerprints-only');
+    expect(status).to.equal(0);
+    expect(await readFile(again, 'utf8')).to.equal(await readFile(fingerprints, 'utf8'));
   });
 
   it('distinguishes new errors, fixed errors and changes', async () => {
@@ -119,9 +138,9 @@ describe('imagemill regress', () => {
 
     const failing = join(await makeTempDir('failing'), 'baseline');
     await runCli(['regress', 'record', images, '--matrix', matrix, '--to', failing], { MAGICK_BIN });
-    const mended = await runCli(['regress', 'compare', failing, baseline]);
-    expect(mended.status).to.equal(1);
-    expect(mended.stdout).to.match(/3 mended/);
+    const fixed = await runCli(['regress', 'compare', failing, baseline]);
+    expect(fixed.status).to.equal(1);
+    expect(fixed.stdout).to.match(/3 fixed/);
   });
 
   it('detects files that have grown', async () => {
@@ -146,7 +165,7 @@ describe('imagemill regress', () => {
     const MAGICK_BIN = await patchedMagick(otherFilter('Catrom'));
     const { status, findings } = await check(baseline, ['--matrix', loose], { MAGICK_BIN });
     expect(status).to.equal(0);
-    expect(findings.filter(({ verdict }) => verdict === 'alike').map((one) => one.case)).to.deep.equal([
+    expect(findings.filter(({ verdict }) => verdict === 'similar').map((one) => one.case)).to.deep.equal([
       'small',
       'small',
       'small',
@@ -213,7 +232,7 @@ describe('imagemill regress', () => {
         '--to',
         to,
       ]);
-      expect(stdout).to.match(/4 images, 4 results, by/);
+      expect(stdout).to.match(/4 images, 4 results, with/);
       expect(asked).to.equal(5);
     } finally {
       server.close();
@@ -227,17 +246,17 @@ describe('imagemill regress', () => {
     const against = ['--against', baseline];
     for (const [words, message, settings = {}] of [
       [['check', '/nowhere', ...against], /ENOENT/],
-      [['check', empty, ...against], /has no images/],
-      [['check', images, '--against', '/nowhere'], /is no baseline: ENOENT/],
-      [['check', images, '--against', matrix], /is no baseline: layout/],
+      [['check', empty, ...against], /There are no images in/],
+      [['check', images, '--against', '/nowhere'], /is not a baseline: ENOENT/],
+      [['check', images, '--against', matrix], /is not a baseline: layout/],
       [['check', images, ...against, '--matrix', wrong], /Invalid quality "200"/],
       [
         ['check', images, ...against, '--url', 'http://127.0.0.1:1'],
-        /no imagemill answers at http:\/\/127\.0\.0\.1:1/,
+        /no imagemill server responds at http:\/\/127\.0\.0\.1:1/,
       ],
-      [['check', images, ...against, '--repeat', '0'], /--repeat 0: expected 1 to 99/],
+      [['check', images, ...against, '--repeat', '0'], /--repeat 0: expected a whole number from 1 to 99/],
       [['check', images], /required option '--against <baseline>'/],
-      [['record', images, '--to', images], /holds something that is no baseline/],
+      [['record', images, '--to', images], /contains files, but no baseline: it was not changed/],
       [['check', images, ...against], /PORT="x"/, { PORT: 'x' }],
       [['check', images, ...against], /Nothing can be converted/, { PATH: empty }],
     ] as [string[], RegExp, Record<string, string>?][]) {
@@ -245,7 +264,7 @@ describe('imagemill regress', () => {
       expect(stderr, words.join(' ')).to.match(message);
       expect(status, words.join(' ')).to.equal(2);
     }
-    expect(await readdir(images), 'what was no baseline is left alone').to.include.members(IMAGES);
+    expect(await readdir(images), 'a folder without a baseline is not changed').to.include.members(IMAGES);
   });
 
   it('does not make the server load its decoders', async function () {
@@ -333,17 +352,17 @@ describe('imagemill regress', () => {
     await writeFile(nothing, JSON.stringify({ ...MATRIX, overrides: [{ skip: true }] }));
     const { status, stderr } = await runCli(['regress', 'compare', baseline, baseline, '--matrix', nothing]);
     expect(stderr)
-      .to.match(/\d+ results of the baseline were passed over/)
+      .to.match(/\d+ results of the baseline/)
       .and.include('nothing to compare');
     expect(status).to.equal(2);
   });
 
   for (const [what, answer, message] of [
-    ['stays busy', { status: 429, 'retry-after': '0.01' }, /asked 20 times, and is still busy: 429 wait/],
+    ['stays busy', { status: 429, 'retry-after': '0.01' }, /is still busy after 20 requests: 429 wait/],
     [
       'closes the connection during a response',
       { status: 200, 'content-length': '99999' },
-      /does not answer any more/,
+      /no longer responds/,
     ],
   ] as const) {
     it(`exits with 2 and removes its files when a server ${what}`, async () => {

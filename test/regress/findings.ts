@@ -3,7 +3,7 @@ import { compare } from '../../src/regress/compare.ts';
 import type { Raster } from '../../src/regress/image/image.ts';
 import { toMatrix } from '../../src/regress/matrix.ts';
 import type { Recording, Row } from '../../src/regress/recording.ts';
-import { original, shifted } from './pictures.ts';
+import { original, shifted } from './images.ts';
 
 /** Two recordings that need no tools, with malicious file names. */
 
@@ -26,8 +26,15 @@ const row = (image: string, more: Partial<Row> = {}): Row => ({
 
 const result = (digest: string, ms = 10) => ({ result: { bytes: 1000, digest, ms, notes: [] } });
 
-/** Creates both recordings and their findings. */
-export async function hostileFindings() {
+let created: ReturnType<typeof createFindings> | undefined;
+
+/** Creates both recordings and their findings, once for all tests. */
+export function hostileFindings(): ReturnType<typeof createFindings> {
+  created ??= createFindings();
+  return created;
+}
+
+async function createFindings() {
   const png = async ({ width, height, data }: Raster): Promise<Buffer> =>
     sharp(data, { raw: { width, height, channels: 4 } })
       .png()

@@ -17,8 +17,25 @@ describe('the matrix of a regression check', () => {
     await writeFile(json, '{"cases":[{"name":"small","format":"JPEG","width":300,"strip_metadata":false}]}');
     for (const path of [yaml, json]) {
       const [small] = (await readMatrix(path)).cases;
-      expect(small?.options).to.deep.equal({ format: 'jpg', quality: 80, width: 300, stripMetadata: false });
+      expect(small?.options).to.include({ format: 'jpg', quality: 80, width: 300, stripMetadata: false });
     }
+  });
+
+  it('accepts fit, position, enlarge and max_bytes, and rejects incompatible options', () => {
+    const square = { name: 'square', format: 'jpg', width: 300, height: 200, fit: 'cover' };
+    const [asked] = toMatrix({
+      cases: [{ ...square, position: 'north', enlarge: true, max_bytes: 9000 }],
+    }).cases;
+    expect(asked?.options).to.include({ fit: 'cover', position: 'top', enlarge: true, maxBytes: 9000 });
+    expect(() => toMatrix({ cases: [{ ...square, format: 'png', max_bytes: 9000 }] })).to.throw(
+      MatrixError,
+      'case square: Invalid max_bytes "9000": expected one of webp, jpg, avif, jxl as the format, not png.',
+    );
+    const { height: _, ...oneSide } = square;
+    expect(() => toMatrix({ cases: [oneSide] })).to.throw(
+      MatrixError,
+      'case square: Invalid fit "cover": expected both width and height with it.',
+    );
   });
 
   it('applies the most specific thresholds: for images of a case, for a case, for all', () => {
@@ -49,7 +66,7 @@ describe('the matrix of a regression check', () => {
     [
       'with two cases of one name',
       { cases: [{ name: 'a' }, { name: 'a', format: 'png' }] },
-      /two cases are called a/,
+      /two cases are named a/,
     ],
     [
       'with an option that does not exist',
@@ -74,12 +91,12 @@ describe('the matrix of a regression check', () => {
     [
       'with a colour that YAML takes for a comment',
       { cases: [{ name: 'a', format: 'jpg', background: null }] },
-      /cases\.0\.background: .*needs quotes/,
+      /cases\.0\.background: .*put quotes/,
     ],
     [
       'with exceptions for a case that does not exist',
       { cases: [{ name: 'a' }], overrides: [{ images: '*', cases: ['b'], skip: true }] },
-      /no case is called b/,
+      /no case is named b/,
     ],
   ] as const) {
     it(`rejects an invalid matrix and names the field: ${what}`, () => {

@@ -11,7 +11,7 @@ import { hostileFindings } from './findings.ts';
 describe('the HTML report of regress in a browser', () => {
   let browser: Browser;
   let page: Page;
-  const troubles: string[] = [];
+  const errors: string[] = [];
   before(async function () {
     this.timeout(60_000);
     const { findings, before: one, after } = await hostileFindings();
@@ -20,19 +20,19 @@ describe('the HTML report of regress in a browser', () => {
     browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
     page = await browser.newPage({ viewport: { width: 1000, height: 900 } });
     page.setDefaultTimeout(15_000);
-    page.on('pageerror', (error) => troubles.push(String(error)));
-    page.on('console', (message) => troubles.push(message.text()));
+    page.on('pageerror', (error) => errors.push(String(error)));
+    page.on('console', (message) => errors.push(message.text()));
     page.on('dialog', (dialog) => {
-      troubles.push(`a dialog: ${dialog.message()}`);
+      errors.push(`a dialog: ${dialog.message()}`);
       void dialog.dismiss();
     });
     page.on('request', (request) => {
-      if (!/^(?:file|data):/.test(request.url())) troubles.push(`asked ${request.url()}`);
+      if (!/^(?:file|data):/.test(request.url())) errors.push(`asked ${request.url()}`);
     });
     await page.goto(pathToFileURL(path).href);
   });
   after(() => browser?.close());
-  afterEach(() => expect(troubles).to.deep.equal([]));
+  afterEach(() => expect(errors).to.deep.equal([]));
 
   const shown = () => page.locator('.finding:visible').count();
 
@@ -51,7 +51,7 @@ describe('the HTML report of regress in a browser', () => {
     await page.getByRole('searchbox').fill('ONERROR');
     expect(await shown()).to.equal(1);
     await page.getByRole('searchbox').fill('nowhere');
-    expect(await page.getByText('Nothing fits these filters.').isVisible()).to.equal(true);
+    expect(await page.getByText('No results match these filters.').isVisible()).to.equal(true);
     await page.getByRole('searchbox').fill('');
     await page.getByLabel('input').selectOption('gif');
     expect(await shown()).to.equal(1);

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import sharp from 'sharp';
 import { compare } from '../../src/regress/compare.ts';
 import { toMatrix } from '../../src/regress/matrix.ts';
 import type { Recording } from '../../src/regress/recording.ts';
@@ -86,14 +87,18 @@ describe('the reports of regress', () => {
     const count = (page: string) => page.split('class="finding whole"').length - 1;
     const few = await htmlReport(findings, before, after);
     expect(count(few)).to.equal(3);
-    expect(few, 'the one that fails has no difference').to.include('4 have their pictures');
+    expect(few, 'the one that fails has no difference').to.include('4 results have images');
     const [changed] = findings.filter(({ verdict }) => verdict === 'changed') as [Finding];
-    const alike = { ...changed, verdict: 'alike', reasons: [] } as const;
-    const many = [...new Array(42).fill(changed), ...new Array(12).fill(alike)].map((one) => ({ ...one }));
-    const page = await htmlReport(many, before, after);
-    expect(count(page), '40 that changed, 10 that are alike').to.equal(50);
-    expect(page.split('data-verdict="alike"').slice(-12).join('')).to.match(/class="after"/);
-    expect(page).to.include('50 have their pictures');
+    const similar = { ...changed, verdict: 'similar', reasons: [] } as const;
+    const many = [...new Array(42).fill(changed), ...new Array(12).fill(similar)].map((one) => ({ ...one }));
+    const dot = await sharp({ create: { width: 16, height: 16, channels: 3, background: 'teal' } })
+      .png()
+      .toBuffer();
+    const small = (recording: Recording): Recording => ({ ...recording, open: () => Promise.resolve(dot) });
+    const page = await htmlReport(many, small(before), small(after));
+    expect(count(page), '40 that changed, 10 that are similar').to.equal(50);
+    expect(page.split('data-verdict="similar"').slice(-12).join('')).to.match(/class="after"/);
+    expect(page).to.include('50 results have images');
   });
 
   it('all: sum up sizes only of equal inputs, and times as JUnit lists them', async () => {

@@ -15,6 +15,11 @@ const documentWith = (settings: Record<string, string> = {}, outputs = OUTPUT_TY
     config: testConfig({ RATE_LIMIT_PER_MINUTE: '60', ...settings }),
   }) as unknown as Document;
 
+const BOTH_SIDES = [
+  ['width', '10'],
+  ['height', '10'],
+] as const;
+
 describe('the OpenAPI document', () => {
   describe('passes all recommended rules of Redocly', () => {
     const variants: Record<string, Record<string, string>> = {
@@ -51,7 +56,8 @@ describe('the OpenAPI document', () => {
       const parse = createParsers(OUTPUT_TYPES)[form];
       const verdict = (field: string, value: unknown) => {
         try {
-          parse([[field, String(value)]]);
+          // Most values of `fit` make sense only with both sides.
+          parse([[field, String(value)], ...(field === 'fit' ? BOTH_SIDES : [])]);
           return 'accepted';
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
@@ -114,7 +120,7 @@ describe('the OpenAPI document', () => {
       const { properties = {} } = documentWith().components.schemas[name] as Schema;
       for (const field of ['output_format', 'format'])
         expect(properties[field]).to.not.have.property('default');
-      expect(properties.output_format?.description).to.include('When absent: what `format` says, or `webp`.');
+      expect(properties.output_format?.description).to.include('Default: the value of `format`, or `webp`.');
     }
   });
 
@@ -169,8 +175,8 @@ describe('the OpenAPI document', () => {
       '"maxItems":13',
       'more than the limit of 2345678 (MAX_PIXELS)',
       'more than the limit of 321 (MAX_FRAMES)',
-      'at most 77 a minute',
-      'write to help@example.com',
+      'at most 77 per minute',
+      'contact help@example.com',
     ]) {
       expect(text).to.include(said);
     }

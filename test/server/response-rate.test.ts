@@ -1,14 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
-import { MIN_ANSWER_RATE, type WatchedAnswer, watchAnswer } from '../../src/server/response-rate.ts';
+import {
+  MIN_RESPONSE_BYTES_PER_SECOND,
+  type MonitoredResponse,
+  monitorResponse,
+} from '../../src/server/response-rate.ts';
 import { eventually } from '../helpers/util.ts';
 
 /** Interval in which the rate is measured, in milliseconds. */
 const WINDOW_MS = 50;
-const MIN_BYTES = Math.ceil((MIN_ANSWER_RATE * WINDOW_MS) / 1000);
+const MIN_BYTES = Math.ceil((MIN_RESPONSE_BYTES_PER_SECOND * WINDOW_MS) / 1000);
 
 describe('watchAnswer', () => {
-  const watches: WatchedAnswer[] = [];
+  const watches: MonitoredResponse[] = [];
   afterEach(() => {
     for (const watch of watches.splice(0)) watch.end();
   });
@@ -30,7 +34,7 @@ describe('watchAnswer', () => {
         state.isDestroyed = true;
       },
     };
-    const watch = watchAnswer(res as unknown as ServerResponse, WINDOW_MS);
+    const watch = monitorResponse(res as unknown as ServerResponse, WINDOW_MS);
     watches.push(watch);
     return { state, watch };
   }

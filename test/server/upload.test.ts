@@ -50,7 +50,7 @@ describe('receiveUpload', () => {
     const error = await upload({ rateWindowMs: 50 }, () => {});
     expect(error).to.include({ code: 'UPLOAD_TOO_SLOW', status: 408 });
     expect((error as ServiceError).message).to.equal(
-      'The upload came too slowly: less than 1024 bytes a second.',
+      'The upload was too slow: less than 1024 bytes per second.',
     );
   });
 
@@ -65,7 +65,7 @@ describe('receiveUpload', () => {
 
   it('does not fail before the timeout when the upload is above the minimum rate', async () => {
     let stream: NodeJS.Timeout | undefined;
-    const error = await upload({ rateWindowMs: 100, timeoutMs: 700 }, (socket) => {
+    const error = await upload({ rateWindowMs: 400, timeoutMs: 1000 }, (socket) => {
       stream = setInterval(() => socket.write(Buffer.alloc(1000)), 10);
     });
     clearInterval(stream);

@@ -256,7 +256,7 @@ describe('convertAll', () => {
       pool.run(
         async () => {
           log.push(`start ${source.label}`);
-          if (source.label === 'a') throw serviceError('DAMAGED', 'a', 'PNG');
+          if (source.label === 'a') throw serviceError('CORRUPT_IMAGE', 'a', 'PNG');
           await once(signal, 'abort');
           await new Promise((resolve) => setImmediate(resolve));
           log.push(`stopped ${source.label}`);
@@ -284,7 +284,7 @@ describe('convertAll', () => {
 
   it('labels the error of each duplicate with its own name', async () => {
     const convert = async ({ label }: ConversionInput) =>
-      Promise.reject(serviceError('DAMAGED', label, 'PNG'));
+      Promise.reject(serviceError('CORRUPT_IMAGE', label, 'PNG'));
     const outcomes = await convertAll(await sources('same', 'same'), convert, options, 'skip', neverAborted);
     expect(outcomes.map((outcome) => 'error' in outcome && outcome.error.message)).to.deep.equal([
       'a is damaged or not a valid PNG image.',
@@ -293,14 +293,14 @@ describe('convertAll', () => {
   });
 
   it('returns image errors as results with onError skip, and throws service errors', async () => {
-    const failing = (code: 'DAMAGED' | 'DISK_FULL') => async (source: ConversionInput) => {
+    const failing = (code: 'CORRUPT_IMAGE' | 'DISK_FULL') => async (source: ConversionInput) => {
       if (source.label !== 'b') return done;
-      throw code === 'DAMAGED' ? serviceError(code, 'b', 'PNG') : serviceError(code);
+      throw code === 'CORRUPT_IMAGE' ? serviceError(code, 'b', 'PNG') : serviceError(code);
     };
-    const outcomes = await convertAll(files, failing('DAMAGED'), options, 'skip', neverAborted);
+    const outcomes = await convertAll(files, failing('CORRUPT_IMAGE'), options, 'skip', neverAborted);
     expect(outcomes.map((outcome) => ('error' in outcome ? outcome.error.code : 'ok'))).to.deep.equal([
       'ok',
-      'DAMAGED',
+      'CORRUPT_IMAGE',
       'ok',
     ]);
     const error = await convertAll(files, failing('DISK_FULL'), options, 'skip', neverAborted).catch(

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
-import { type Answer, convert, fixture, sendForm } from '../helpers/client.ts';
+import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
 import { useService } from '../helpers/service.ts';
 import { type MadeEntry, makeZip, namesByOthers, readZip } from '../helpers/zip.ts';
 
@@ -29,13 +29,13 @@ describe('POST /batch with a ZIP archive', () => {
   const batch = (
     files: readonly (readonly [string, Buffer])[],
     fields: Record<string, string> = {},
-  ): Promise<Answer> => {
+  ): Promise<ClientResponse> => {
     const form = new FormData();
     for (const [field, value] of Object.entries(fields)) form.append(field, value);
     for (const [name, content] of files) form.append('files', new Blob([new Uint8Array(content)]), name);
     return sendForm(`${service.base}/batch`, { method: 'POST', body: form });
   };
-  const names = async (answer: Answer) => {
+  const names = async (answer: ClientResponse) => {
     expect(answer.status, answer.message).to.equal(200);
     const found = (await readZip(answer.body)).map(({ name }) => name);
     expect(await namesByOthers(answer.body)).to.deep.equal(found);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { INPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../../src/formats.ts';
-import { type Answer, fixture, sendForm } from '../helpers/client.ts';
+import { type ClientResponse, fixture, sendForm } from '../helpers/client.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { namesByOthers, readZip, readZipStream } from '../helpers/zip.ts';
@@ -16,14 +16,14 @@ describe('POST /batch', () => {
     photo = await fixture('scene.jpg');
   });
 
-  const batch = (files: readonly File[], fields: Record<string, string> = {}): Promise<Answer> => {
+  const batch = (files: readonly File[], fields: Record<string, string> = {}): Promise<ClientResponse> => {
     const form = new FormData();
     for (const [field, value] of Object.entries(fields)) form.append(field, value);
     for (const [name, content, field = 'files'] of files)
       form.append(field, new Blob([new Uint8Array(content)]), name);
     return sendForm(`${service.base}/batch`, { method: 'POST', body: form });
   };
-  const namesOf = async (answer: Answer) => {
+  const namesOf = async (answer: ClientResponse) => {
     expect(answer.status, answer.message).to.equal(200);
     const names = (await readZip(answer.body)).map(({ name }) => name);
     expect(await namesByOthers(answer.body)).to.deep.equal(names);
@@ -239,7 +239,7 @@ describe('POST /batch', () => {
           headers,
           body,
         });
-        expect(`${status} ${message}`).to.match(/^400 The field "files(\[\])?" holds text, not a file/);
+        expect(`${status} ${message}`).to.match(/^400 The field "files(\[\])?" contains text, not a file/);
       }
     });
 

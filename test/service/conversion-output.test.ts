@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { frame, scene } from '../../scripts/fixtures/scene.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { type Answer, convert, edgeCase, fixture } from '../helpers/client.ts';
+import { type ClientResponse, convert, edgeCase, fixture } from '../helpers/client.ts';
 import { readTags } from '../helpers/exif.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
@@ -13,7 +13,7 @@ import { useService } from '../helpers/service.ts';
 describe('conversion output', () => {
   const service = useService();
 
-  const convertFixture = async (name: string, fields: Record<string, string>): Promise<Answer> => {
+  const convertFixture = async (name: string, fields: Record<string, string>): Promise<ClientResponse> => {
     const answer = await convert(service.base, await fixture(name), fields, name);
     expect(answer.status, answer.message).to.equal(200);
     return answer;

@@ -123,11 +123,11 @@ describe('text in a file', () => {
   });
 
   it('is logged at debug only when a failed tool prints it', async () => {
-    await start({ MAGICK_BIN: await fakeMagick('echo "text of a picture" >&2; exit 1') });
+    await start({ MAGICK_BIN: await fakeMagick('echo "text of a image" >&2; exit 1') });
     await convert(current().base, await fixture('scene.jpg'));
     const debug = current().logged.filter(({ level }) => level === 20);
-    expect(JSON.stringify(debug)).to.include('text of a picture');
-    expect(operatorLog()).to.not.include('text of a picture');
+    expect(JSON.stringify(debug)).to.include('text of a image');
+    expect(operatorLog()).to.not.include('text of a image');
   });
 });
 
@@ -159,7 +159,7 @@ describe('a tool that another process kills', () => {
     const { status, message, headers } = await convert(current().base, await fixture('scene.jpg'));
     expect([status, message]).to.deep.equal([
       503,
-      'The service cannot convert at the moment. Try again shortly.',
+      'The service cannot convert images at the moment. Try again shortly.',
     ]);
     expect(Number(headers.get('retry-after'))).to.be.above(0);
   });

@@ -94,11 +94,11 @@ describe('the size of an SVG', function () {
   it('has the requested width or height when only one is given', async () => {
     for (const box of [{ width: 1600 }, { height: 900 }, { width: 333 }, { height: 77 }]) {
       const { width = Number.POSITIVE_INFINITY, height = Number.POSITIVE_INFINITY } = box as Partial<Size>;
-      const drawn = await sizeOf(
+      const rendered = await sizeOf(
         await draw(drawing({ width: 1920, height: 1080 }), { format: 'png', ...inBox(box) }),
       );
       const scale = Math.min(width / 1920, height / 1080);
-      expect(drawn).to.deep.equal({
+      expect(rendered).to.deep.equal({
         width: Math.ceil(1920 * scale - 1e-6),
         height: Math.ceil(1080 * scale - 1e-6),
       });
@@ -148,8 +148,8 @@ describe('the size of an SVG', function () {
       const path = join(await makeTempDir('svg'), 'in');
       await writeFile(path, svg);
       const { width = 0, height = 0 } = await inspect(path, 'svg');
-      const drawn = await sizeOf(await pipe(process.env.RSVG_BIN ?? 'rsvg-convert', ['-f', 'png'], svg));
-      expect({ width: Math.ceil(width), height: Math.ceil(height) }).to.deep.equal(drawn);
+      const rendered = await sizeOf(await pipe(process.env.RSVG_BIN ?? 'rsvg-convert', ['-f', 'png'], svg));
+      expect({ width: Math.ceil(width), height: Math.ceil(height) }).to.deep.equal(rendered);
     });
   }
 
@@ -161,7 +161,7 @@ describe('the size of an SVG', function () {
     it(`above the limit returns 413 and names the fields that help: ${root}`, async () => {
       const { status, message } = await convert(service.base, Buffer.from(`<svg ${NAMESPACE} ${root}/>`), {});
       expect(`${status} ${message}`).to.match(
-        /^413 The file would be drawn \d+ pixels wide or high, more than the limit of 16384: set a smaller width or height\.$/,
+        /^413 The file would be rendered \d+ pixels wide or high, more than the limit of 16384: set a smaller width or height\.$/,
       );
     });
   }

@@ -15,16 +15,16 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { useService } from '../helpers/service.ts';
 
 const MIB = 1024 * 1024;
-const SIZE = 200 * MIB;
+const SIZE = 64 * MIB;
 
-describe('an early error response to a 200 MiB upload reaches', () => {
+describe('an early error response to a 64 MiB upload reaches', () => {
   const service = useService();
   let photo: Buffer;
   before(async () => {
     photo = await fixture('scene.jpg');
   });
 
-  /** Creates a sparse file of 200 MiB. */
+  /** Creates a sparse file of 64 MiB. */
   const bigFile = async (start: Buffer): Promise<string> => {
     const path = join(await makeTempDir('big'), 'big.jpg');
     const file = await open(path, 'w');
@@ -105,7 +105,7 @@ describe('an early error response to a 200 MiB upload reaches', () => {
         '-c',
         program,
         service.base + path,
-        String(SIZE / 4), // sent within 5 seconds, even on a busy machine
+        String(SIZE), // sent within 5 seconds, even on a busy machine
       ]);
       expect(stdout.trim()).to.equal(`${status} ${status}`);
     }

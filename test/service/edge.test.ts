@@ -10,7 +10,7 @@ import { startProcess } from '../helpers/process.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 
-const MALFORMED = 'The multipart body ended early or is not well-formed.';
+const MALFORMED = 'The multipart body is incomplete or malformed.';
 const NO_FILE = 'No file was sent: a file part named "file" is required.';
 
 /** Requests that no well-behaved client sends, over real sockets. */

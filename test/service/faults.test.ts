@@ -58,7 +58,7 @@ describe('POST /convert with failures', () => {
       const { status, message, headers } = await convert(current().base, photo);
       expect([status, message]).to.deep.equal([
         503,
-        'The service cannot convert at the moment. Try again shortly.',
+        'The service cannot convert images at the moment. Try again shortly.',
       ]);
       expect(Number(headers.get('retry-after'))).to.be.above(0);
       const causes = current()
@@ -76,7 +76,7 @@ describe('POST /convert with failures', () => {
       const { status, message, headers } = await convert(current().base, photo);
       expect([status, message]).to.deep.equal([
         500,
-        `Something went wrong on our side. If it persists, write to help@example.com and quote request ${headers.get('x-request-id')}.`,
+        `An internal error occurred. If it persists, contact help@example.com and quote request ${headers.get('x-request-id')}.`,
       ]);
     });
 
@@ -101,9 +101,9 @@ describe('POST /convert with failures', () => {
         await start({ MAGICK_BIN: await fakeMagick(body) });
         const { status, message } = await convert(current().base, photo);
         expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid JPEG image.']);
-        expect(current().logged.some(({ code, err }) => code === 'DAMAGED' && err !== undefined)).to.equal(
-          true,
-        );
+        expect(
+          current().logged.some(({ code, err }) => code === 'CORRUPT_IMAGE' && err !== undefined),
+        ).to.equal(true);
       });
     }
 
@@ -195,7 +195,7 @@ describe('POST /convert with failures', () => {
         socket.write(head(1_000_000));
         socket.destroy();
       }
-      await eventually(() => current().logged.filter(({ msg }) => msg === 'request').length === 20);
+      await eventually(() => current().logged.filter(({ msg }) => msg === 'request completed').length === 20);
       await nothingLeft();
     });
 
@@ -255,7 +255,7 @@ describe('POST /convert with failures', () => {
     await once(socket, 'end');
     expect(answer)
       .to.match(/^HTTP\/1\.1 408 /)
-      .and.include('"message":"The upload was not complete after 0.3 seconds."');
+      .and.include('"message":"The upload did not finish within 0.3 seconds."');
   });
 
   it('drops a client that does not read its answer', async () => {
@@ -333,7 +333,7 @@ describe('POST /convert with failures', () => {
     const answer = await readAll(socket);
     expect(answer)
       .to.match(/^HTTP\/1\.1 400 /)
-      .and.include('The request body ended early.');
+      .and.include('The request body is incomplete.');
     expect(answer)
       .to.match(/x-request-id: /i)
       .and.match(/x-ratelimit-remaining: 59/i);

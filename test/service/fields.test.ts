@@ -91,7 +91,7 @@ describe('form fields', () => {
     form.append('quality', '80');
     form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
     const { status, message } = await sendForm(`${service.base}/convert`, { method: 'POST', body: form });
-    expect([status, message]).to.deep.equal([400, 'The field "quality" was given more than once.']);
+    expect([status, message]).to.deep.equal([400, 'The field "quality" was sent more than once.']);
   });
 
   it('unknown names are ignored, even duplicates and __proto__', async () => {

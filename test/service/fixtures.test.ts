@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import type { ExpectedResult } from '../../scripts/fixtures/edge-case.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { type Answer, convert } from '../helpers/client.ts';
+import { type ClientResponse, convert } from '../helpers/client.ts';
 import { readTags, remainingMetadata } from '../helpers/exif.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';
@@ -18,7 +18,7 @@ import { requires } from '../helpers/skips.ts';
 const FOLDER = new URL('../../fixtures/traps/', import.meta.url).pathname;
 
 /** Maximum difference of a channel in a flat area: rounding, a palette, or lossy compression. */
-const TOLERANCE: Readonly<Record<OutputType, number>> = {
+const TOLERANCE: Readonly<Record<(typeof OUTPUT_TYPES)[number], number>> = {
   png: 2,
   bmp: 2,
   gif: 6,
@@ -37,8 +37,8 @@ describe('the fixture', () => {
     const bytes = readFileSync(join(FOLDER, name));
 
     describe(`${name}: ${expectation.shows}`, () => {
-      const answers = new Map<OutputType, Promise<Answer>>();
-      const answerIn = (format: OutputType): Promise<Answer> => {
+      const answers = new Map<OutputType, Promise<ClientResponse>>();
+      const answerIn = (format: OutputType): Promise<ClientResponse> => {
         const asked = answers.get(format) ?? convert(service.base, bytes, { format }, name);
         answers.set(format, asked);
         return asked;
@@ -79,7 +79,11 @@ function notesFor({ notes = {} }: ExpectedResult, format: OutputType): string {
   return [...(notes.any ?? []), ...(notes[format] ?? [])].join(', ');
 }
 
-async function checkImage(body: Buffer, expectation: ExpectedResult, format: OutputType): Promise<void> {
+async function checkImage(
+  body: Buffer,
+  expectation: ExpectedResult,
+  format: (typeof OUTPUT_TYPES)[number],
+): Promise<void> {
   const { size, pixels = [], moving, pages = 1, within = 0 } = expectation;
   const frames = moving && OUTPUTS[format].animation ? moving.delays.length : 1;
   const image = await decode(body, format);

@@ -15,8 +15,8 @@ const REQUESTS_AFTER = 20;
 /** Formats the nginx configuration for several instances; a test sets its client address in X-Test-Client. */
 const proxy = (port: number, instances: readonly number[]): string => `
 upstream imagemill {
-  # Every instance is tried for every request: left out for a while after a failure, as is usual, all of them could be
-  # left out at once when they are replaced faster than that.
+  # Try every instance for every request. With the default, nginx skips an instance for a while after a failure, and could
+  # skip all of them during a fast rolling restart.
   ${instances.map((instance) => `server 127.0.0.1:${instance} max_fails=0;`).join('\n  ')}
   keepalive 16;
 }
@@ -118,7 +118,7 @@ describe('three instances behind a proxy, with Redis', function () {
 
   it('lose no request when Redis is killed under load, and share counters again after its restart', async () => {
     const alone = 'requests are counted here alone';
-    const together = 'requests are counted together';
+    const together = 'rate limit is shared';
     const sent = await underLoad(async () => {
       await redis.stop();
       await eventually(() => instances.every((instance) => instance.output().includes(alone)));

@@ -81,10 +81,56 @@ describe('image limits', () => {
     expect(await refusal(gif)).to.include('413 The file has 120 × 80 = 9600 pixels');
   });
 
+  it('MAX_PIXELS applies to enlarged images and to their borders', async () => {
+    await start({ MAX_PIXELS: '20000' });
+    const file = await plain(100, 50).png().toBuffer();
+    const become = (size: string) =>
+      `413 The file would become ${size} pixels. The limits are 20000 pixels in total (MAX_PIXELS) and 16384 per side: set a smaller width or height.`;
+    const box = (fit: string, width: number, height: number, enlarge = 'true') => ({
+      ...{ fit, enlarge, width: `${width}`, height: `${height}`, format: 'jpg' },
+    });
+    expect(await refusal(file, box('contain', 200, 101, 'false'))).to.equal(become('200 × 101'));
+    expect(await refusal(file, box('fill', 101, 200))).to.equal(become('101 × 200'));
+    expect(await refusal(file, { width: '202', enlarge: 'true' })).to.equal(become('202 × 101'));
+    // The image is resized before it is cropped.
+    expect(await refusal(file, box('cover', 100, 101))).to.equal(become('202 × 101'));
+    for (const fit of ['inside', 'cover', 'contain', 'fill'])
+      expect((await convert(current().base, file, box(fit, 200, 100))).status, fit).to.equal(200);
+    expect((await convert(current().base, file, box('cover', 200, 200, 'false'))).status).to.equal(200);
+  });
+
+  it('16384 pixels per side is the limit for enlarged images, too', async () => {
+    await start({ MAX_PIXELS: '268435456' });
+    const file = await plain(1000, 1).png().toBuffer();
+    const fields = { fit: 'cover', enlarge: 'true', width: '10', height: '17' };
+    expect(await refusal(file, fields)).to.include(
+      '413 The file would become 17000 × 17 pixels. The limits are',
+    );
+  });
+
+  it('MAX_TOTAL_PIXELS applies to frames and pages that are enlarged or get borders', async () => {
+    await start({ MAX_TOTAL_PIXELS: '2000' });
+    const wishes = [
+      { fit: 'contain', width: '21', height: '20' },
+      { fit: 'fill', width: '21', height: '20', enlarge: 'true' },
+    ];
+    for (const fields of wishes) {
+      for (const [file, format] of [
+        [await frames(5, 8), 'webp'],
+        [pages(5, 8), 'pdf'],
+      ] as const) {
+        expect(await refusal(file, { ...fields, format })).to.equal(
+          '413 The file would become 5 frames or pages with 2100 pixels, more than the limit of 2000 in total (MAX_TOTAL_PIXELS): set a smaller width or height.',
+        );
+        expect((await convert(current().base, file, { ...fields, format: 'png' })).status).to.equal(200);
+      }
+    }
+  });
+
   it('16384 pixels per side is fixed', async () => {
     await start({ MAX_PIXELS: '268435456' });
     expect(await refusal(await plain(16_385, 2).png().toBuffer())).to.equal(
-      '413 The file is 16385 pixels wide or high, more than the limit of 16384, which no setting moves.',
+      '413 The file is 16385 pixels wide or high, more than the maximum of 16384 pixels per side. This limit is fixed.',
     );
   });
 
@@ -105,7 +151,7 @@ describe('image limits', () => {
     await start({ MAX_TOTAL_PIXELS: '319' });
     for (const file of [await frames(5, 8), pages(5, 8)]) {
       expect(await refusal(file)).to.equal(
-        '413 The file has 320 pixels in 5 frames or pages, more than the limit of 319 for all together (MAX_TOTAL_PIXELS).',
+        '413 The file has 320 pixels in 5 frames or pages, more than the limit of 319 in total (MAX_TOTAL_PIXELS).',
       );
     }
     expect((await convert(current().base, await frames(4, 8))).status).to.equal(200);

@@ -75,8 +75,8 @@ describe('GET /metrics', () => {
     expect(value(samples, 'imagemill_conversions_total', ok)).to.equal(1);
     expect(value(samples, 'imagemill_conversion_duration_seconds_count', ok)).to.equal(1);
     expect(value(samples, 'imagemill_conversion_duration_seconds_sum', ok)).to.be.above(0);
-    const damaged = { input: 'png', output: 'webp', result: 'damaged' };
-    expect(value(samples, 'imagemill_conversions_total', damaged)).to.equal(1);
+    const corrupt = { input: 'png', output: 'webp', result: 'corrupt_image' };
+    expect(value(samples, 'imagemill_conversions_total', corrupt)).to.equal(1);
     expect(value(samples, 'imagemill_queue_wait_seconds_count')).to.equal(2);
   });
 
@@ -108,7 +108,7 @@ describe('GET /metrics', () => {
     );
     expect(value(busy, 'imagemill_temp_free_bytes')).to.be.above(0);
     expect((await convert(current().base, photo)).status).to.equal(503);
-    await scrapeUntil('imagemill_requests_refused_total', { reason: 'busy' }, 1);
+    await scrapeUntil('imagemill_requests_refused_total', { reason: 'queue_full' }, 1);
 
     client.abort();
     await Promise.all([first, second]);
@@ -186,7 +186,9 @@ describe('GET /metrics', () => {
 describe('the request log', () => {
   const { start, current } = useOwnServices();
   const lineOf = (requestId: string) =>
-    eventually(() => current().logged.find((line) => line.msg === 'request' && line.requestId === requestId));
+    eventually(() =>
+      current().logged.find((line) => line.msg === 'request completed' && line.requestId === requestId),
+    );
 
   it('has one line per request with its ID, types, bytes, durations and outcome', async () => {
     await start({});
@@ -230,7 +232,7 @@ describe('the request log', () => {
       await convert(current().base, bytes, {}, `${secret}.jpg`);
     }
     await sendForm(`${current().base}/${secret}?${secret}`);
-    await eventually(() => current().logged.filter(({ msg }) => msg === 'request').length === 7);
+    await eventually(() => current().logged.filter(({ msg }) => msg === 'request completed').length === 7);
     const lines = current().logged.filter(({ level }) => Number(level) >= 30);
     expect(lines.filter((line) => JSON.stringify(line).includes(secret))).to.deep.equal([]);
   });

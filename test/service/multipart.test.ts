@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { ONE_PIXEL } from '../../src/process/policy-check.ts';
-import { type Answer, convert, fixture, sendForm } from '../helpers/client.ts';
+import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
 import { makeZip, readZip } from '../helpers/zip.ts';
 
@@ -14,7 +14,7 @@ const END = '--xyz--\r\n';
 const part = (disposition: string, content: string, type?: string): string =>
   `--xyz\r\nContent-Disposition: ${disposition}\r\n${type === undefined ? '' : `Content-Type: ${type}\r\n`}\r\n${content}\r\n`;
 
-const post = (url: string, body: string, type = TYPE): Promise<Answer> =>
+const post = (url: string, body: string, type = TYPE): Promise<ClientResponse> =>
   sendForm(url, { method: 'POST', headers: { 'content-type': type }, body: Buffer.from(body, 'latin1') });
 
 describe('a multipart request', () => {
@@ -22,8 +22,8 @@ describe('a multipart request', () => {
 
   const single = (body: string, type?: string) => post(`${service.base}/convert`, body, type);
   const batch = (body: string, type?: string) => post(`${service.base}/batch`, body, type);
-  const nameIn = ({ headers }: Answer) => headers.get('content-disposition');
-  const succeeds = (answer: Answer): Answer => {
+  const nameIn = ({ headers }: ClientResponse) => headers.get('content-disposition');
+  const succeeds = (answer: ClientResponse): ClientResponse => {
     expect(answer.status, answer.message).to.equal(200);
     return answer;
   };

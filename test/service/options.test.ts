@@ -1,15 +1,19 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { type Answer, convert, edgeCase, fixture, sendForm } from '../helpers/client.ts';
+import { type ClientResponse, convert, edgeCase, fixture, sendForm } from '../helpers/client.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { readZip } from '../helpers/zip.ts';
+
+const POSITION_NAMES =
+  'one of center, top, right top, right, right bottom, bottom, left bottom, left, left top, ' +
+  'centre, north, northeast, east, southeast, south, southwest, west, northwest';
 
 /** Options other than format, quality and size, and the notes on a result. */
 describe('frames, pages, background and notes', () => {
   const service = useService();
 
-  const converted = async (file: Buffer, fields: Record<string, string>): Promise<Answer> => {
+  const converted = async (file: Buffer, fields: Record<string, string>): Promise<ClientResponse> => {
     const answer = await convert(service.base, file, fields);
     expect(answer.status, answer.message).to.equal(200);
     return answer;
@@ -74,6 +78,18 @@ describe('frames, pages, background and notes', () => {
     ['background', '#12345', 'a colour as #rgb or #rrggbb'],
     ['background', '#12345678', 'a colour as #rgb or #rrggbb'],
     ['background', '#ff00ff;', 'a colour as #rgb or #rrggbb'],
+    ['fit', 'crop', 'one of inside, cover, contain, fill'],
+    ['fit', 'cover', 'both width and height with it'],
+    ['fit', 'contain', 'both width and height with it'],
+    ['fit', 'fill', 'both width and height with it'],
+    ['position', 'top left', POSITION_NAMES],
+    ['position', '5', POSITION_NAMES],
+    ['position', 'constructor', POSITION_NAMES],
+    ['enlarge', 'maybe', 'true or false (or 1/0, yes/no, on/off)'],
+    ['max_bytes', '0', 'a whole number from 1 to 2147483648'],
+    ['max_bytes', '-1', 'a whole number from 1 to 2147483648'],
+    ['max_bytes', '200k', 'a whole number from 1 to 2147483648'],
+    ['max_bytes', '2147483649', 'a whole number from 1 to 2147483648'],
   ] as const) {
     it(`${field}="${value}" is rejected by both endpoints, with the expected values`, async () => {
       for (const [path, part] of [
@@ -88,6 +104,48 @@ describe('frames, pages, background and notes', () => {
       }
     });
   }
+
+  for (const fit of ['cover', 'contain', 'fill']) {
+    it(`fit=${fit} with one side is rejected, even if the image is smaller`, async () => {
+      for (const side of ['width', 'height']) {
+        const { status, message } = await convert(service.base, await fixture('scene.png'), {
+          fit,
+          [side]: '500',
+        });
+        expect([status, message]).to.deep.equal([
+          400,
+          `Invalid fit "${fit}": expected both width and height with it.`,
+        ]);
+      }
+    });
+  }
+
+  it('empty values of fit, position, enlarge and max_bytes are ignored', async () => {
+    const empty = { fit: '', position: '', enlarge: '', max_bytes: '' };
+    const { body } = await converted(await fixture('scene.png'), { ...empty, format: 'png', width: '300' });
+    expect((await sharp(body).metadata()).width).to.equal(120);
+  });
+
+  it('a batch applies fit, position and enlarge to every file', async () => {
+    const form = new FormData();
+    for (const name of ['scene.png', 'moving.gif', 'scene.svg'])
+      form.append('files', new Blob([new Uint8Array(await fixture(name))]), name);
+    const fields = {
+      format: 'png',
+      fit: 'cover',
+      position: 'West',
+      enlarge: 'yes',
+      width: '90',
+      height: '150',
+    };
+    for (const [name, value] of Object.entries(fields)) form.append(name, value);
+    const { status, body } = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
+    expect(status).to.equal(200);
+    for (const { name, content } of await readZip(body)) {
+      const { width, height } = await sharp(content).metadata();
+      expect([width, height], name).to.deep.equal([90, 150]);
+    }
+  });
 
   it('a batch applies them to every file and lists the files of each note', async () => {
     const form = new FormData();

@@ -251,7 +251,7 @@ describe('HTTP protocol', () => {
       ...['/metrics/', '/Metrics', '/%6detrics', '//metrics', '/READYZ', '/readyz/', '/Livez', '/livez//'],
       ...[
         '/DOCS',
-        '/docs/start.js/',
+        '/docs/index.html/',
         '/API/v1/health',
         '/api/v1/HEALTH',
         '/api/v1/health/',
@@ -280,7 +280,7 @@ describe('HTTP protocol', () => {
         });
         expect([status, message]).to.deep.equal([
           400,
-          `The field "${field}" is in the address. Send it in the form instead; with curl, write -F ${field}=VALUE.`,
+          `The field "${field}" is in the query string. Send it in the form instead; with curl, use -F ${field}=VALUE.`,
         ]);
       });
     }

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type Answer, convert, fixture, sendForm } from '../helpers/client.ts';
+import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
 describe('rate limit', () => {
@@ -12,19 +12,19 @@ describe('rate limit', () => {
   afterEach(() => service.stop());
 
   const health = (headers: Record<string, string> = {}) => sendForm(`${service.base}/health`, { headers });
-  const remaining = ({ headers }: Answer) => headers.get('x-ratelimit-remaining');
+  const remaining = ({ headers }: ClientResponse) => headers.get('x-ratelimit-remaining');
 
   it('allows 60 requests a minute by default and returns 429 for the 61st', async () => {
     await start({ RATE_LIMIT_PER_MINUTE: '' });
-    const answers: Answer[] = [];
+    const answers: ClientResponse[] = [];
     for (let request = 1; request <= 61; request += 1) answers.push(await health());
 
     expect(answers.map(({ status }) => status)).to.deep.equal([...Array(60).fill(200), 429]);
     expect(answers.slice(0, 60).map(remaining)).to.deep.equal([...Array(60).keys()].reverse().map(String));
-    const last = answers[60] as Answer;
+    const last = answers[60] as ClientResponse;
     const wait = Number(last.headers.get('retry-after'));
     expect(wait).to.be.within(1, 60);
-    expect(last.message).to.equal(`Too many requests: at most 60 a minute. Try again in ${wait} seconds.`);
+    expect(last.message).to.equal(`Too many requests: at most 60 per minute. Try again in ${wait} seconds.`);
     expect(remaining(last)).to.equal('0');
   });
 

@@ -48,7 +48,7 @@ describe('rate limit with REDIS_URL', () => {
     const wait = Number(headers.get('retry-after'));
     expect(status).to.equal(429);
     expect(wait).to.be.within(50, 60);
-    expect(message).to.equal(`Too many requests: at most 5 a minute. Try again in ${wait} seconds.`);
+    expect(message).to.equal(`Too many requests: at most 5 per minute. Try again in ${wait} seconds.`);
     expect(headers.get('x-ratelimit-limit')).to.equal('5');
     expect(Number(headers.get('x-ratelimit-reset'))).to.be.within(before + 59, before + 64);
   });
@@ -60,12 +60,12 @@ describe('rate limit with REDIS_URL', () => {
     await redis.stop();
     expect([await left(service), await left(service)]).to.deep.equal([2, 1]);
     await countsAlone(service);
-    const warnings = messages(service, 40).filter((message) => message.includes('counters'));
-    expect(warnings).to.deep.equal(['the shared counters do not answer: requests are counted here alone']);
+    const warnings = messages(service, 40).filter((message) => message.includes('Redis'));
+    expect(warnings).to.deep.equal(['Redis does not respond: this instance counts requests on its own']);
     redis = await startRedis(port);
     await countsTogether(service);
     expect(await left(service)).to.equal(4); // the new Redis starts without counters
-    expect(messages(service, 30)).to.include('requests are counted together with the other instances');
+    expect(messages(service, 30)).to.include('rate limit is shared with the other instances');
   });
 
   it('starts without Redis, counts locally, and shares the counters once Redis is up', async () => {

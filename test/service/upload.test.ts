@@ -33,7 +33,7 @@ describe('the upload', () => {
     it('sent as text, as by curl -F without @, is rejected with a hint', () =>
       refusedWith(
         400,
-        /holds text, not a file.*-F file=@photo\.jpg/,
+        /contains text, not a file.*-F file=@photo\.jpg/,
         '--xyz\r\nContent-Disposition: form-data; name="file"\r\n\r\nphoto.jpg\r\n--xyz--\r\n',
       ));
 
@@ -160,15 +160,15 @@ describe('the upload', () => {
     it('must use the boundary it declares', () =>
       refusedWith(
         400,
-        'The multipart body ended early or is not well-formed.',
+        'The multipart body is incomplete or malformed.',
         '--other\r\n\r\nx\r\n--other--\r\n',
       ));
 
     it('must not end inside a file', () =>
-      refusedWith(400, /ended early/, filePart('name="file"; filename="a.gif"').slice(0, -4)));
+      refusedWith(400, /incomplete/, filePart('name="file"; filename="a.gif"').slice(0, -4)));
 
     it('must not end inside the headers of a part', () =>
-      refusedWith(400, /ended early/, '--xyz\r\nContent-Disposition: form-da'));
+      refusedWith(400, /incomplete/, '--xyz\r\nContent-Disposition: form-da'));
 
     it('must not be encoded', async () => {
       const headers = { 'content-type': 'multipart/form-data; boundary=xyz', 'content-encoding': 'gzip' };

@@ -120,7 +120,7 @@ describe('accessibility of the page', () => {
     expect(await name()).to.equal('All files');
     await tabTo(/^Compare scene.png/);
     await page.keyboard.press('Enter');
-    await tabTo(/^How much of the original/);
+    await tabTo(/^Position of the divider/);
     await page.keyboard.press('ArrowLeft');
     expect(await page.getByRole('slider').last().inputValue()).to.equal('49');
     await tabTo(/^Zoom to 100%/);
@@ -141,10 +141,10 @@ describe('accessibility of the page', () => {
 
   it('keeps the focused element of a long list in view', async () => {
     const page = await open(service);
-    const picture = await fixture('grey.jpg');
+    const image = await fixture('grey.jpg');
     await pick(
       page,
-      Array.from({ length: 12 }, (_, at) => made(`${at}.jpg`, picture)),
+      Array.from({ length: 12 }, (_, at) => made(`${at}.jpg`, image)),
     );
     await convertAll(page);
     await page.evaluate(() => scrollTo(0, 0));
@@ -171,14 +171,14 @@ describe('accessibility of the page', () => {
   it('announces changes to screen readers', async () => {
     const page = await open(service);
     const status = page.getByRole('status');
-    const told = (text: string) => status.filter({ hasText: text }).waitFor({ state: 'attached' });
+    const announced = (text: string) => status.filter({ hasText: text }).waitFor({ state: 'attached' });
     await pick(page, [made('scene.png', await fixture('scene.png')), made('bad.png', Buffer.from('text'))]);
-    await told('2 files added.');
+    await announced('2 files added.');
     await convertAll(page);
-    await told('1 of 2 converted, 1 failed.');
-    await told('bad.png: The file is not an image of a supported format');
+    await announced('1 of 2 converted, 1 failed.');
+    await announced('bad.png: The file is not an image of a supported format');
     await page.getByRole('button', { name: 'Download ZIP' }).click();
-    await told('converted.zip is ready.');
+    await announced('converted.zip is ready.');
   });
 });
 

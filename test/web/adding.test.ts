@@ -27,7 +27,7 @@ describe('adding files to the page', () => {
     const data = { items: [], files: [...paths], dragOperationsMask: 1 };
     for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
       await session.send('Input.dispatchDragEvent', { type, x: 700, y: 700, data });
-      if (type === 'dragOver') await page.getByText('Let go to add them').waitFor();
+      if (type === 'dragOver') await page.getByText('Drop to add files').waitFor();
     }
   };
 
@@ -80,8 +80,8 @@ describe('adding files to the page', () => {
     const page = await open(service);
     await drop(page, [folder]);
     expect((await listed(page, 2)).sort()).to.deep.equal(['one.png', 'two.tiff']);
-    await page.getByRole('status').filter({ hasText: '1 left out' }).waitFor({ state: 'attached' });
-    await page.locator('.left-out').getByText('1 left out').waitFor();
+    await page.getByRole('status').filter({ hasText: '1 skipped' }).waitFor({ state: 'attached' });
+    await page.locator('.left-out').getByText('1 skipped').waitFor();
   });
 
   it('adds nothing from a folder without images, states so, and clears the message with the next file', async () => {
@@ -90,7 +90,7 @@ describe('adding files to the page', () => {
     const page = await open(service);
     await page.getByLabel('Choose a folder').setInputFiles(folder);
     const said = page.locator('.left-out');
-    await said.getByText('2 left out: no images of a type that can be converted.').waitFor();
+    await said.getByText('2 skipped: not images of a supported type.').waitFor();
     await pick(page, [fixturePath('scene.png')]);
     await said.waitFor({ state: 'detached' });
   });
@@ -108,8 +108,8 @@ describe('adding files to the page', () => {
     const page = await open(service, { permissions: ['clipboard-read', 'clipboard-write'] });
     await page.evaluate(
       async (bytes) => {
-        const picture = new Blob([new Uint8Array(bytes)], { type: 'image/png' });
-        await navigator.clipboard.write([new ClipboardItem({ 'image/png': picture })]);
+        const image = new Blob([new Uint8Array(bytes)], { type: 'image/png' });
+        await navigator.clipboard.write([new ClipboardItem({ 'image/png': image })]);
       },
       [...(await fixture('scene.png'))],
     );

@@ -27,24 +27,24 @@ export function useBrowser(): {
   open(service: Pick<OwnService, 'base'>, options?: BrowserContextOptions, query?: string): Promise<Page>;
 } {
   let context: BrowserContext | undefined;
-  let troubles: string[] = [];
+  let errors: string[] = [];
   after(async () => {
     await (await browser)?.close();
     browser = undefined;
   });
   afterEach(async function () {
     if (!context) return;
-    const failed = this.currentTest?.state === 'failed' || troubles.length > 0;
+    const failed = this.currentTest?.state === 'failed' || errors.length > 0;
     await context.tracing.stop(
       failed ? { path: `${TRACES}${fileName(this.currentTest?.fullTitle())}.zip` } : {},
     );
     await context.close();
     context = undefined;
-    expect(troubles, 'what the page complained of').to.deep.equal([]);
+    expect(errors, 'errors of the page').to.deep.equal([]);
   });
   return {
     async open({ base }, options = {}, query = '') {
-      troubles = [];
+      errors = [];
       browser ??= chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
       context = await (await browser).newContext({
         viewport: { width: 1100, height: 800 },
@@ -54,13 +54,13 @@ export function useBrowser(): {
       await context.tracing.start({ snapshots: true });
       const page = await context.newPage();
       page.setDefaultTimeout(15_000);
-      page.on('pageerror', (error) => troubles.push(String(error)));
+      page.on('pageerror', (error) => errors.push(String(error)));
       page.on('console', (message) => {
-        if (message.type() === 'error' && !EXPECTED.test(message.text())) troubles.push(message.text());
+        if (message.type() === 'error' && !EXPECTED.test(message.text())) errors.push(message.text());
       });
       page.on('request', (request) => {
         const { protocol, origin } = new URL(request.url());
-        if (protocol.startsWith('http') && origin !== new URL(base).origin) troubles.push(request.url());
+        if (protocol.startsWith('http') && origin !== new URL(base).origin) errors.push(request.url());
       });
       await page.goto(new URL(`/${query}`, base).href);
       await page

@@ -21,9 +21,9 @@ describe('the comparison dialog', () => {
       .toBuffer();
   const compare = async (file: Buffer) => {
     const page = await open(service, {}, '?output_format=jpg');
-    await pick(page, [made('picture.png', file)]);
+    await pick(page, [made('image.png', file)]);
     await convertAll(page);
-    await page.getByRole('button', { name: 'Compare picture.png' }).click();
+    await page.getByRole('button', { name: 'Compare image.png' }).click();
     return page;
   };
   /** Returns which halves of the image show the original. */
@@ -40,7 +40,7 @@ describe('the comparison dialog', () => {
 
   it('divides the original and the result at the slider', async () => {
     const page = await compare(await clear(400, 300));
-    const slider = page.getByRole('slider', { name: 'How much of the original is shown' });
+    const slider = page.getByRole('slider', { name: 'Position of the divider between original and result' });
     await slider.focus();
     expect(await originals(page)).to.deep.equal([true, false]);
     await page.keyboard.press('End');
@@ -90,7 +90,7 @@ describe('the comparison dialog', () => {
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).to.equal(
-      'Compare picture.png',
+      'Compare image.png',
     );
   });
 });

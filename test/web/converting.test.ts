@@ -6,12 +6,35 @@ import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
 import sharp from 'sharp';
 import { convert, fixture, fixturePath } from '../helpers/client.ts';
+import { extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 import { readZip } from '../helpers/zip.ts';
 import { convertAll, made, pick, row, useBrowser } from './browser.ts';
+
+describe('the page of a server with more formats', () => {
+  const { open } = useBrowser();
+  let service: OwnService;
+  before(async () => {
+    service = await startService({ EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'avif' });
+  });
+  after(() => service.stop());
+
+  it('offers the formats of EXTRA_OUTPUTS, accepts those of EXTRA_INPUTS, and saves the result', async () => {
+    const page = await open(service);
+    await page.getByRole('radio', { name: 'AVIF' }).check();
+    await pick(page, [made('IMG_0001.HEIC', await extra('scene.heic'))]);
+    await convertAll(page);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Save IMG_0001.avif' }).click(),
+    ]);
+    const { format } = await sharp(await readFile(await download.path())).metadata();
+    expect(format).to.equal('heif');
+  });
+});
 
 describe('converting on the page', () => {
   const { open } = useBrowser();
@@ -73,6 +96,38 @@ describe('converting on the page', () => {
     await row(page, 'flat.png').getByText('99% saved').waitFor();
   });
 
+  it('crops a photo to a square below a maximum size, and the address has all options', async () => {
+    const page = await open(service);
+    await page.getByRole('radio', { name: 'JPEG' }).check();
+    expect(await page.getByLabel('Fit').isDisabled()).to.equal(true); // without a box there is nothing to fit into
+    await page.getByLabel('Max width').fill('300');
+    await page.getByLabel('Max height').fill('300');
+    await page.getByLabel('Fit').selectOption('Fill and crop');
+    await page.getByText('More', { exact: true }).click();
+    await page.getByLabel('Position').selectOption('Top right');
+    await page.getByLabel('Max file size').fill('3');
+    await page.getByLabel('Enlarge').check();
+    const wanted = {
+      ...{ output_format: 'jpg', width: '300', height: '300', fit: 'cover', position: 'right top' },
+      ...{ enlarge: 'true', max_bytes: '3072' },
+    };
+    expect(Object.fromEntries(new URL(page.url()).searchParams)).to.deep.equal(wanted);
+    await pick(page, [fixturePath('scene.jpg')]);
+    await convertAll(page);
+    const { content } = await save(page, 'scene.jpg');
+    const answer = await convert(service.base, await fixture('scene.jpg'), wanted);
+    expect(content.equals(answer.body)).to.equal(true);
+    expect(content.length).to.be.at.most(3072);
+    await row(page, 'scene.jpg').getByText('The quality is lower').waitFor();
+
+    await page.reload();
+    expect(await page.getByLabel('Position').inputValue()).to.equal('right top');
+    expect(await page.getByLabel('Max file size').inputValue()).to.equal('3');
+    await page.getByRole('radio', { name: 'PNG' }).check();
+    expect(await page.getByLabel('Max file size').count()).to.equal(0);
+    expect(new URL(page.url()).searchParams.has('max_bytes')).to.equal(false);
+  });
+
   it('renders an SVG at the requested size', async () => {
     const page = await open(service, {}, '?output_format=png&width=600');
     await pick(page, [fixturePath('scene.svg')]);
@@ -90,7 +145,7 @@ describe('converting on the page', () => {
     const { pages } = await sharp(content).metadata();
     expect(pages).to.equal((await sharp(await fixture('moving.gif')).metadata()).pages);
     await page.getByRole('button', { name: 'Compare moving.gif' }).click();
-    await page.getByRole('slider', { name: 'How much of the original is shown' }).fill('0');
+    await page.getByRole('slider', { name: 'Position of the divider between original and result' }).fill('0');
     const seen = new Set<string>();
     await eventually(async () => {
       seen.add((await page.locator('.pair').screenshot()).toString('base64'));
@@ -128,7 +183,7 @@ describe('converting on the page', () => {
     const page = await open(service, {}, '?output_format=jpg');
     await pick(page, [fixturePath('window.tiff')]);
     await convertAll(page);
-    await row(page, 'window.tiff').getByText('What was transparent is white now.').waitFor();
+    await row(page, 'window.tiff').getByText('Transparent areas are now white.').waitFor();
     await row(page, 'window.tiff').locator('.thumbnail img').waitFor();
     await page.getByRole('button', { name: 'Compare window.tiff' }).click();
     await page.getByText('This browser cannot show the original').waitFor();
@@ -272,7 +327,7 @@ describe('the options on the page', () => {
   /** Runs the command that the page shows. */
   const runShown = async (page: Page, folder: string) => {
     await page.getByText('As curl').click();
-    const text = await page.getByLabel('The command').inputValue();
+    const text = await page.getByLabel('curl command').inputValue();
     await promisify(execFile)('sh', ['-ec', text], { cwd: folder });
   };
 

@@ -14,8 +14,8 @@ import { readZip } from '../helpers/zip.ts';
 import { convertAll, made, pick, row, settled, useBrowser } from './browser.ts';
 
 const icons = async (count: number) => {
-  const picture = await fixture('grey.jpg');
-  return Array.from({ length: count }, (_, at) => made(`${at}.jpg`, picture));
+  const image = await fixture('grey.jpg');
+  return Array.from({ length: count }, (_, at) => made(`${at}.jpg`, image));
 };
 
 /** Creates a tool that waits until `open` is called. */
@@ -216,7 +216,7 @@ describe('many files on the page', () => {
     await pick(page, await icons(3));
     service.drain();
     await page.getByRole('button', { name: 'Convert 3 files' }).click();
-    await page.getByText('The server takes no files at the moment.', { exact: true }).waitFor();
+    await page.getByText('The server is overloaded.', { exact: true }).waitFor();
     await row(page, '0.jpg').getByText('Waiting').waitFor();
     await stopListening(server);
     await page.clock.runFor(6_000);

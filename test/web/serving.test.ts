@@ -82,7 +82,7 @@ describe('serving the page', () => {
     for (const path of ['/', await asset('js')]) {
       const refused = await sendForm(url(path), { method: 'POST', body: 'x' });
       expect([refused.status, refused.headers.get('allow')]).to.deep.equal([405, 'GET, HEAD, OPTIONS']);
-      expect(refused.message).to.equal('POST is not allowed here: use GET, HEAD, OPTIONS.');
+      expect(refused.message).to.equal('POST is not allowed for this path: use GET, HEAD, OPTIONS.');
     }
     const missing = await sendForm(url('/assets/nothing.js'));
     expect([missing.status, missing.message]).to.deep.equal([404, 'There is nothing at this path.']);

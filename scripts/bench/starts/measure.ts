@@ -23,7 +23,7 @@ const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
 /**
- * Starts `/bin/true` repeatedly both backends, with this process at the given resident size. Prints wall time and CPU time
+ * Starts `/bin/true` repeatedly with both backends, with this process at the given resident size. Prints wall time and CPU time
  * of this process in ms: median and minimum.
  */
 async function startPrograms(residentMib: number): Promise<void> {
@@ -83,7 +83,7 @@ async function startServer(nodeArgs: readonly string[], reuse: number): Promise<
       const found = /listening on http:\/\/[\d.]+:(\d+)/.exec(printed);
       if (found) resolve(Number(found[1]));
     });
-    child.once('exit', () => reject(new Error(`the server has ended: ${printed}`)));
+    child.once('exit', () => reject(new Error(`the server exited: ${printed}`)));
   });
   return {
     port,
@@ -146,7 +146,7 @@ async function upload(): Promise<Buffer> {
   ]);
 }
 
-/** Measures conversions per second both backends, with and without worker reuse, and prints a table row for each case. */
+/** Measures conversions per second of both backends, with and without worker reuse, and prints a table row for each case. */
 async function convert(): Promise<void> {
   const body = await upload();
   const hook = new URL('./use-direct.ts', import.meta.url).pathname;
@@ -174,7 +174,7 @@ async function convert(): Promise<void> {
 
 try {
   console.log(
-    '| server | by | wall, median | minimum | processor time of the server, median | minimum |\n|---|---|---|---|---|---|',
+    '| server | by | wall, median | minimum | CPU time of the server, median | minimum |\n|---|---|---|---|---|---|',
   );
   for (const residentMib of [110, 170]) await startPrograms(residentMib);
   console.log(

@@ -10,13 +10,13 @@ export interface FileErrorCode {
 
 /** Messages of errors that only the command line has. */
 const MESSAGES = {
-  NO_SUCH_FILE: (file: string) => `${file}: there is no such file or folder.`,
+  NO_SUCH_FILE: (file: string) => `${file}: no such file or folder.`,
   NO_MATCH: (pattern: string) => `${pattern} matches no image.`,
   NO_IMAGES: (folder: string) => `There are no images in ${folder}.`,
-  NOT_A_FILE: (file: string) => `${file} is neither a file nor a folder; "-" reads standard input.`,
+  NOT_A_FILE: (file: string) => `${file} is neither a file nor a folder. For standard input, use "-".`,
   UNREADABLE: (file: string, why: string) => `${file} cannot be read: ${why}.`,
-  OUTPUT_EXISTS: (file: string) => `${file} exists already: --force replaces it.`,
-  OUTPUT_IS_INPUT: (file: string) => `${file} is another of the inputs, and is not replaced.`,
+  OUTPUT_EXISTS: (file: string) => `${file} already exists: use --force to overwrite it.`,
+  OUTPUT_IS_INPUT: (file: string) => `${file} is one of the inputs, which are never overwritten.`,
   OUTPUT_UNWRITABLE: (file: string, why: string) => `${file} cannot be written: ${why}.`,
 } as const;
 
@@ -58,14 +58,15 @@ export function systemReason(error: unknown): string {
 
 /** Messages that replace those for clients of the service. */
 const CLI_MESSAGES: Partial<Record<ErrorCode, string>> = {
-  BUSY: 'The machine has no processes, files or memory left for this.',
-  DISK_FULL: 'There is no room for working files: TEMP_DIR says where they are.',
-  TOOLS_FAILING: 'The tools cannot be started: "imagemill doctor" says what is wrong.',
+  OVERLOADED: 'The system has no processes, file descriptors or memory left.',
+  DISK_FULL:
+    'There is no disk space left for working files. Free space in TEMP_DIR, or set TEMP_DIR to another folder.',
+  CONVERTER_UNAVAILABLE: 'The tools do not start. Run "imagemill doctor" to find out why.',
 };
-/** Sentences that are added to the messages for clients: what a user of this machine can do. */
+/** Advice for users of this machine, which is added to the message for clients. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
-  FILE_TOO_LARGE: 'MAX_FILE_BYTES moves the limit.',
-  PAIR_UNAVAILABLE: '"imagemill doctor" says what is missing.',
+  FILE_TOO_LARGE: 'Raise it with MAX_FILE_BYTES.',
+  CONVERSION_UNSUPPORTED: 'Run "imagemill doctor" to see what is missing.',
 };
 
 /** Error codes for a full disk or an exceeded quota (errno(3)). */
@@ -84,5 +85,5 @@ export function toFileError(error: unknown, file: string): FileErrorCode {
   }
   const { code = '', message } = error as NodeJS.ErrnoException;
   if (DISK_FULL_CODES.includes(code)) return { code: 'DISK_FULL', message: CLI_MESSAGES.DISK_FULL as string };
-  return { code: 'INTERNAL', message: `${file}: something went wrong that should not: ${message}` };
+  return { code: 'INTERNAL', message: `${file}: unexpected error: ${message}` };
 }

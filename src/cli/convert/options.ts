@@ -1,9 +1,9 @@
 /** @module Validates the options of the `convert` command. */
 import { z } from 'zod';
-import { integer, OPTION_FIELDS, outputFormat } from '../../conversion/options.ts';
+import { conflictIn, integer, optionFields, outputFormat } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { serviceError } from '../../errors.ts';
-import { OUTPUT_TYPES, type OutputType } from '../../formats.ts';
+import type { OutputType } from '../../formats.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 
@@ -14,6 +14,10 @@ export interface Flags {
   readonly quality?: string;
   readonly width?: string;
   readonly height?: string;
+  readonly fit?: string;
+  readonly position?: string;
+  readonly enlarge?: boolean;
+  readonly maxBytes?: string;
   readonly frames?: string;
   readonly pages?: string;
   readonly background?: string;
@@ -32,28 +36,48 @@ export interface CliOptions {
   readonly jobs: number | undefined;
 }
 
-const { strip_metadata: _, ...fields } = OPTION_FIELDS;
-const schema = z.object({
-  ...fields,
-  format: outputFormat(OUTPUT_TYPES).optional(),
-  jobs: integer(1, 1024).optional(),
-});
+/** Options of the API, except those that are flags on the command line, which have no value to validate. */
+const schemaFor = (outputs: readonly OutputType[]) => {
+  const { strip_metadata: _, enlarge: __, max_bytes: maxBytes, ...fields } = optionFields(outputs);
+  const format = outputFormat(outputs).optional();
+  return z.object({ ...fields, maxBytes, format, jobs: integer(1, 1024).optional() });
+};
 
 /**
  * Validates the options with the checks of the service.
  *
+ * @param outputs the enabled output formats
  * @throws {CliError} naming every invalid value, with status 2
  */
-export function parseOptions(flags: Flags): CliOptions {
-  const result = schema.safeParse(flags);
+export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliOptions {
+  const result = schemaFor(outputs).safeParse(flags);
   if (result.success) {
     const { format, jobs, ...options } = result.data;
-    return { format, jobs, options: { ...options, stripMetadata: !flags.keepMetadata } };
+    const { enlarge = false, keepMetadata = false } = flags;
+    return { format, jobs, options: { ...options, enlarge, stripMetadata: !keepMetadata } };
   }
   const lines = result.error.issues.map(({ path, message }) => {
     const name = String(path[0]) as keyof Flags;
-    return serviceError('FIELD_INVALID', `--${name}`, sanitizeForDisplay(String(flags[name])), message)
+    return serviceError('FIELD_INVALID', flagName(name), sanitizeForDisplay(String(flags[name])), message)
       .message;
   });
   throw new CliError(lines.join('\n'), 2);
+}
+
+/**
+ * Checks that the options do not contradict each other.
+ *
+ * @param outputs the enabled output formats
+ * @throws {CliError} naming the option, with status 2
+ */
+export function assertCompatible(options: ConvertOptions, outputs: readonly OutputType[]): void {
+  const conflict = conflictIn(options, outputs);
+  if (!conflict) return;
+  const { field, value, expected } = conflict;
+  throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message, 2);
+}
+
+/** Converts `maxBytes` or `max_bytes` to `--max-bytes`. */
+function flagName(name: string): string {
+  return `--${name.replace(/_|(?=[A-Z])/g, '-').toLowerCase()}`;
 }

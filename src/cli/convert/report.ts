@@ -11,6 +11,8 @@ export interface Done {
   readonly bytesAfter: number;
   readonly ms: number;
   readonly notes: readonly Note[];
+  /** Quality of the result, if `--max-bytes` limited its size. */
+  readonly quality?: number;
 }
 
 /** Prints one line per file. */

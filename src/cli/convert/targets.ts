@@ -3,10 +3,10 @@ import { stat } from 'node:fs/promises';
 import { extname, join, resolve } from 'node:path';
 import { baseNameOf, createUniqueNamer } from '../../conversion/filename.ts';
 import { DEFAULT_FORMAT } from '../../conversion/options.ts';
-import { OUTPUT_TYPES, OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
+import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 import { CliError } from '../context.ts';
 import { type FileError, fileError } from './file-errors.ts';
-import { type Found, type InputError, matchesMany, STDIN } from './inputs.ts';
+import { type InputError, type InputFile, matchesMany, STDIN } from './inputs.ts';
 
 /** Value of `-o` for standard output. */
 export const STDOUT = '-';
@@ -30,12 +30,14 @@ export type OutputJob = Job | { readonly input: string; readonly error: FileErro
  * Resolves `-o`. It is a folder if that folder exists, if it ends with a slash, or if there may be several results.
  *
  * @param format value of `--format`, if given
+ * @param outputs the formats that are on
  * @throws {CliError} with status 2, if the arguments contradict each other
  */
 export async function resolveTarget(
   output: string,
   args: readonly string[],
   format: OutputType | undefined,
+  outputs: readonly OutputType[],
 ): Promise<Target> {
   if (output === STDOUT) return { kind: 'stdout', path: output, format: format ?? DEFAULT_FORMAT };
   const info = await stat(output).catch(() => undefined);
@@ -43,7 +45,7 @@ export async function resolveTarget(
   if (info?.isDirectory() || output.endsWith('/')) return folder;
 
   const extension = extname(output).slice(1);
-  const named = parseOutputType(extension);
+  const named = outputs.find((type) => type === parseOutputType(extension));
   if (args.length > 1 || (await matchesMany(args[0] as string))) {
     if (info === undefined && named === undefined) return folder;
     throw new CliError(`-o ${output} is one file, for several inputs: a folder ends with a slash.`, 2);
@@ -53,7 +55,7 @@ export async function resolveTarget(
     throw new CliError(`-o ${output} and --format ${format} contradict each other.`, 2);
   const known = format ?? named;
   if (known === undefined) {
-    const types = OUTPUT_TYPES.join(', ');
+    const types = outputs.join(', ');
     const what = extension === '' ? 'has no extension' : `has an extension that is none of ${types}`;
     throw new CliError(`-o ${output} ${what}: say --format, or end it with a slash when it is a folder.`, 2);
   }
@@ -67,7 +69,7 @@ export async function resolveTarget(
  * @throws {CliError} with status 2, if several results have the same target
  */
 export function resolveOutputs(
-  inputs: readonly (Found | InputError)[],
+  inputs: readonly (InputFile | InputError)[],
   { kind, path, format }: Target,
 ): OutputJob[] {
   if (kind !== 'folder' && inputs.length > 1)
@@ -77,7 +79,7 @@ export function resolveOutputs(
 
   return inputs.map((input) => {
     if ('error' in input) return { input: input.path, error: input.error };
-    const base = () => join(input.within, baseNameOf(input.path === STDIN ? undefined : input.path));
+    const base = () => join(input.relativeDir, baseNameOf(input.path === STDIN ? undefined : input.path));
     const output = kind === 'folder' ? join(path, uniqueName(base())) : path;
     const replaces = kind !== 'stdout' && resolve(output);
     if (replaces && replaces !== resolve(input.path) && originals.has(replaces))

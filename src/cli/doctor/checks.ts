@@ -3,7 +3,7 @@ import { detectCapabilities } from '../../conversion/capabilities.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 import { conversion, counters, fonts, page, workingFiles } from './functional-checks.ts';
-import { confinement, formats, imageMagick, otherTools, policy } from './tool-checks.ts';
+import { confinement, formats, imageMagick, optionalPrograms, otherTools, policy } from './tool-checks.ts';
 
 /** All checks in the order of the table. A check may return no row. */
 export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check[]>)[] = [
@@ -11,6 +11,7 @@ export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check
   node,
   imageMagick,
   otherTools,
+  optionalPrograms,
   policy,
   confinement,
   formats,
@@ -23,7 +24,7 @@ export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check
 ];
 
 function settings({ settingProblems }: DoctorReport): Check[] {
-  if (settingProblems.length === 0) return [{ name: 'settings', state: 'ok', found: 'all can be used' }];
+  if (settingProblems.length === 0) return [{ name: 'settings', state: 'ok', found: 'all valid' }];
   return settingProblems.map((found) => ({ name: 'settings', state: 'fail', found }));
 }
 
@@ -34,7 +35,7 @@ function node(): Check[] {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   const enough = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
   const found = `${process.version}  ${process.execPath}`;
-  const advice = [`Node.js ${MIN_NODE.join('.')} or newer: https://nodejs.org`];
+  const advice = [`install Node.js ${MIN_NODE.join('.')} or later: https://nodejs.org`];
   if (enough) return [{ name: 'Node.js', state: 'ok', found }];
   return [{ name: 'Node.js', state: 'fail', found, advice }];
 }
@@ -44,5 +45,5 @@ function remarks({ warnings, toolchain }: DoctorReport): Check[] {
   const reported = [...detectCapabilities(toolchain).problems, 'SANDBOX=off', 'the tools can read'];
   return warnings
     .filter((warning) => !reported.some((start) => warning.startsWith(start)))
-    .map((found) => ({ name: 'also', state: 'warn', found }));
+    .map((found) => ({ name: 'warning', state: 'warn', found }));
 }

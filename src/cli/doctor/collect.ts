@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
+import { extrasOf, optionalTools } from '../../conversion/extras.ts';
 import { StartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { createLaunchers } from '../../process/launcher/pool.ts';
@@ -67,7 +68,8 @@ async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain'
   const launchers = createLaunchers(workspaces.root);
   try {
     const probe = createRunner({ launchers, searchPath: path, policyFolder: EMPTY_CONFIG_DIR });
-    const toolchain = await findToolchain({ path, magickBin, rsvgBin }, probe);
+    const optional = optionalTools(extrasOf(config));
+    const toolchain = await findToolchain({ path, magickBin, rsvgBin, optional }, probe);
     const { magick } = toolchain;
     const limits = { ...LIMITS, frames: config.MAX_FRAMES };
     const runWithPolicy = createRunner({ launchers, searchPath: path, policyFolder: ASSETS, limits });
@@ -89,8 +91,5 @@ async function openFirstUsable(folders: readonly string[]): Promise<Workspaces> 
     const usable = await workspaces.root().catch(() => undefined);
     if (usable) return workspaces;
   }
-  throw new CliError(
-    `Nothing can be written in ${folders.join(' or ')}: set TEMP_DIR to a folder that can.`,
-    2,
-  );
+  throw new CliError(`${folders.join(' or ')} is not writable: set TEMP_DIR to a writable folder.`, 2);
 }

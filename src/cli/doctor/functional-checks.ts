@@ -8,7 +8,7 @@ import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import type { OutputType } from '../../formats.ts';
 import { ONE_PIXEL } from '../../process/policy-check.ts';
-import { createRedisClient, type RedisConnection } from '../../redis-client.ts';
+import type { RedisConnection } from '../../redis-client.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 import { missingScripts, SCRIPTS } from './fonts.ts';
@@ -18,7 +18,7 @@ export async function conversion({ engine, policyHolds }: DoctorReport): Promise
   const name = 'conversion';
   if (engine instanceof Error) {
     const reported =
-      policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN)/.test(engine.message); // reported by other checks
+      policyHolds === false || /^(?:SANDBOX|TEMP_DIR|MAGICK_BIN|RSVG_BIN|EXTRA_)/.test(engine.message); // reported by other checks
     return reported ? [] : [{ name, state: 'fail', found: engine.message }];
   }
   if (!engine.toolchain.magick) return [];
@@ -28,9 +28,9 @@ export async function conversion({ engine, policyHolds }: DoctorReport): Promise
     );
     const times = await Promise.all(formats.map((format) => convertPixel(engine, format)));
     const ms = Math.round(Math.max(...times));
-    return [{ name, state: 'ok', found: `one pixel to ${formats.join(', ')}: ${ms} ms at most` }];
+    return [{ name, state: 'ok', found: `one pixel to ${formats.join(', ')}: at most ${ms} ms` }];
   } catch (error) {
-    const found = `one pixel of PNG cannot be converted: ${(error as Error).message}`;
+    const found = `a PNG of one pixel cannot be converted: ${(error as Error).message}`;
     return [{ name, state: 'fail', found }];
   }
 }
@@ -55,13 +55,15 @@ export async function fonts({ engine }: DoctorReport): Promise<Check[]> {
   try {
     const missing = await missingScripts(engine);
     const namesOf = (scripts: typeof missing) => scripts.map(({ name }) => name).join(', ');
-    const drawn = namesOf(SCRIPTS.filter((script) => !missing.includes(script)));
-    if (missing.length === 0) return [{ name: 'fonts', state: 'ok', found: `SVG text in ${drawn}` }];
-    const found = `SVG text in ${drawn || 'no script'}; only boxes for ${namesOf(missing)}`;
+    const rendered = namesOf(SCRIPTS.filter((script) => !missing.includes(script)));
+    if (missing.length === 0) return [{ name: 'fonts', state: 'ok', found: `SVG text in ${rendered}` }];
+    const found = `SVG text in ${rendered || 'no script'}; boxes instead of ${namesOf(missing)}`;
     const packages = new Set(missing.map(({ debianPackage }) => debianPackage));
     return [{ name: 'fonts', state: 'warn', found, advice: [`apt install ${[...packages].join(' ')}`] }];
   } catch (error) {
-    return [{ name: 'fonts', state: 'warn', found: `no text could be drawn: ${(error as Error).message}` }];
+    return [
+      { name: 'fonts', state: 'warn', found: `SVG text cannot be rendered: ${(error as Error).message}` },
+    ];
   }
 }
 
@@ -76,16 +78,16 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
   try {
     await workspaces.root();
     const free = await workspaces.free();
-    if (free === undefined) return [{ name, state: 'ok', found: `${TEMP_DIR}, with room that nobody tells` }];
+    if (free === undefined) return [{ name, state: 'ok', found: `${TEMP_DIR}, free space unknown` }];
     const file = DISK_SPACE_FACTOR * MAX_FILE_BYTES;
     const batch = MAX_BATCH_FILES * file;
     const found = `${TEMP_DIR}, ${formatMebibytes(free)} free`;
     if (free >= batch) return [{ name, state: 'ok', found }];
-    const wanted = `a full batch takes ${formatMebibytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
-    return [{ name, state: free < file ? 'fail' : 'warn', found, advice: [`make room: ${wanted}`] }];
+    const wanted = `a full batch needs ${formatMebibytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
+    return [{ name, state: free < file ? 'fail' : 'warn', found, advice: [`free disk space: ${wanted}`] }];
   } catch (error) {
-    const found = `${TEMP_DIR} cannot be written: ${(error as Error).message}`;
-    return [{ name, state: 'fail', found, advice: ['set TEMP_DIR to a folder that can'] }];
+    const found = `${TEMP_DIR} is not writable: ${(error as Error).message}`;
+    return [{ name, state: 'fail', found, advice: ['set TEMP_DIR to a writable folder'] }];
   } finally {
     await workspaces.close();
   }
@@ -106,14 +108,15 @@ export async function counters({ config: { REDIS_URL } }: DoctorReport): Promise
   if (REDIS_URL === undefined) return [];
   const name = 'REDIS_URL';
   let client: RedisConnection | undefined;
+  const { createRedisClient } = await import('../../redis-client.ts');
   try {
     client = createRedisClient(REDIS_URL, () => {});
     await client.connect();
     await client.ping();
-    return [{ name, state: 'ok', found: 'answers' }];
+    return [{ name, state: 'ok', found: 'responds' }];
   } catch (error) {
-    const found = `no answer: ${(error as Error).message}; each instance counts alone`;
-    return [{ name, state: 'warn', found, advice: ['start it, or correct REDIS_URL'] }];
+    const found = `no response: ${(error as Error).message}; each instance counts requests on its own`;
+    return [{ name, state: 'warn', found, advice: ['start Redis, or correct REDIS_URL'] }];
   } finally {
     if (client?.isOpen) client.destroy();
   }

@@ -1,6 +1,6 @@
 /** @module Checks of the tools: presence, formats, policy and sandbox. */
 import { detectCapabilities } from '../../conversion/capabilities.ts';
-import { INPUT_TYPES, OUTPUT_TYPES } from '../../formats.ts';
+import { extrasOf, optionalTools, typesInForce } from '../../conversion/extras.ts';
 import { NO_LAYERS } from '../../process/sandbox/index.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
@@ -9,14 +9,14 @@ import type { DoctorReport } from './collect.ts';
 export function imageMagick({ toolchain: { magick }, config: { MAGICK_BIN } }: DoctorReport): Check[] {
   if (magick) return [{ name: 'ImageMagick', state: 'ok', found: `${magick.version}  ${magick.path}` }];
   if (MAGICK_BIN) return [wrongProgram('ImageMagick', 'MAGICK_BIN', MAGICK_BIN)];
-  const found = 'none: nothing but SVG to PNG and PDF';
+  const found = 'not found: only SVG to PNG and SVG to PDF work';
   return [{ name: 'ImageMagick', state: 'warn', found, advice: ['apt install imagemagick'] }];
 }
 
 /** Reports a setting that names another program. The service does not start with it. */
 function wrongProgram(name: string, setting: string, path: string): Check {
   const advice = [`unset ${setting}, or set it to the path of ${name}`];
-  return { name, state: 'fail', found: `${path} does not run, or does not answer as ${name}`, advice };
+  return { name, state: 'fail', found: `${path} does not run, or is not ${name}`, advice };
 }
 
 /** What fails without each tool, and its Debian package. */
@@ -33,8 +33,25 @@ export function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): C
     const tool = toolchain[key];
     if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
     if (onlyFor6 && toolchain.magick?.major !== 6)
-      return { name, state: 'ok', found: 'none; only ImageMagick 6 needs it' };
+      return { name, state: 'ok', found: 'not found; only ImageMagick 6 needs it' };
     if (key === 'rsvg' && RSVG_BIN) return wrongProgram(name, 'RSVG_BIN', RSVG_BIN);
+    return { name, state: 'warn', found: `not found: ${without}`, advice: [`apt install ${debianPackage}`] };
+  });
+}
+
+/** Tools that only the formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS` need. */
+const OPTIONAL = {
+  djxl: { without: 'no JPEG XL to read', debianPackage: 'libjxl-tools' },
+  cjxl: { without: 'no JPEG XL to write', debianPackage: 'libjxl-tools' },
+  avifenc: { without: 'no AVIF to write', debianPackage: 'libavif-bin' },
+} as const;
+
+/** Checks which tools for `EXTRA_INPUTS` and `EXTRA_OUTPUTS` were found. */
+export function optionalPrograms({ toolchain, config }: DoctorReport): Check[] {
+  return optionalTools(extrasOf(config)).map((name) => {
+    const tool = toolchain[name];
+    if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
+    const { without, debianPackage } = OPTIONAL[name];
     return { name, state: 'warn', found: `none: ${without}`, advice: [`apt install ${debianPackage}`] };
   });
 }
@@ -42,52 +59,57 @@ export function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): C
 /** Checks whether ImageMagick enforces the policy. */
 export function policy({ policyHolds, toolchain: { magick } }: DoctorReport): Check[] {
   if (policyHolds === undefined) return [];
-  if (policyHolds) return [{ name: 'policy', state: 'ok', found: 'ImageMagick obeys it' }];
-  const found = `${magick?.path} does not obey the policy that comes with imagemill: not safe`;
-  const advice = ['apt install imagemagick, or set MAGICK_BIN to another'];
+  if (policyHolds) return [{ name: 'policy', state: 'ok', found: 'enforced by ImageMagick' }];
+  const found = `${magick?.path} does not enforce the policy of imagemill, so it is not safe`;
+  const advice = ['apt install imagemagick, or set MAGICK_BIN to another ImageMagick'];
   return [{ name: 'policy', state: 'fail', found, advice }];
 }
 
 /** How to get each sandbox layer. */
 const LAYER_ADVICE = {
-  limits: 'a /bin/sh whose ulimit sets memory, time and files: apt install dash',
+  limits: 'apt install dash: the ulimit of /bin/sh must set memory, time and files',
   privileges: 'apt install util-linux (setpriv)',
   files: 'apt install bubblewrap, or use Debian 13 (Landlock)',
   network: 'apt install bubblewrap, or use Debian 13 (seccomp)',
-  syscalls: 'a kernel with seccomp filters, and apt install bubblewrap, or use Debian 13',
+  syscalls: 'apt install bubblewrap, or use Debian 13; the kernel needs seccomp filters',
 } as const;
 
 /** Checks which sandbox layers confine the tools. */
 export function confinement({ engine, config: { SANDBOX } }: DoctorReport): Check[] {
   if (engine instanceof Error) {
     if (!engine.message.startsWith('SANDBOX')) return [];
-    return [{ name: 'confinement', state: 'fail', found: engine.message }];
+    return [{ name: 'sandbox', state: 'fail', found: engine.message }];
   }
   const names = Object.keys(LAYER_ADVICE) as (keyof typeof LAYER_ADVICE)[];
   const found = Object.entries(engine.layers)
     .map(([name, layer]) => `${name}: ${layer}`)
     .join(', ');
   const missing = names.filter((name) => engine.layers[name] === NO_LAYERS[name]);
-  if (missing.length === 0) return [{ name: 'confinement', state: 'ok', found }];
+  if (missing.length === 0) return [{ name: 'sandbox', state: 'ok', found }];
   const advice =
     SANDBOX === 'off' ? ['unset SANDBOX'] : [...new Set(missing.map((name) => LAYER_ADVICE[name]))];
-  return [{ name: 'confinement', state: 'warn', found, advice }];
+  return [{ name: 'sandbox', state: 'warn', found, advice }];
 }
 
 /** Checks which formats the tools can read and write. */
-export function formats({ toolchain }: DoctorReport): Check[] {
-  const { inputs, outputs, problems } = detectCapabilities(toolchain);
+export function formats({ toolchain, config }: DoctorReport): Check[] {
+  const extras = extrasOf(config);
+  const all = typesInForce(extras);
+  const { inputs, outputs, problems, unavailable } = detectCapabilities(toolchain, extras);
   // Other problems are reported by the checks for the tools.
   const advice = problems.filter((problem) => problem.startsWith('ImageMagick at'));
   const rows = [
-    { name: 'reads', all: INPUT_TYPES, supported: inputs },
-    { name: 'writes', all: OUTPUT_TYPES, supported: outputs },
-  ].map(({ name, all, supported }): Check => {
+    { name: 'reads', setting: 'EXTRA_INPUTS', all: all.inputs, supported: inputs },
+    { name: 'writes', setting: 'EXTRA_OUTPUTS', all: all.outputs, supported: outputs },
+  ].map(({ name, setting, all, supported }): Check => {
     const missing = all.filter((type) => !(supported as readonly string[]).includes(type));
     if (missing.length === 0) return { name, state: 'ok', found: supported.join(', ') };
     const found = supported.length === 0 ? 'nothing' : `${supported.join(', ')}; not ${missing.join(', ')}`;
     const mine = advice.filter((line) => line.includes(`cannot ${name.slice(0, -1)} `));
-    return { name, state: supported.length === 0 ? 'fail' : 'warn', found, advice: mine };
+    // The service does not start if a format that a setting names does not work.
+    const named = unavailable.filter((line) => line.startsWith(setting));
+    const state = supported.length === 0 || named.length > 0 ? 'fail' : 'warn';
+    return { name, state, found, advice: [...mine, ...named] };
   });
   return rows;
 }

@@ -22,6 +22,13 @@ const TYPES_BY_EXTENSION: Readonly<Record<string, InputType>> = {
   avif: 'avif',
   ico: 'ico',
   webp: 'webp',
+  heic: 'heic',
+  jxl: 'jxl',
+  jp2: 'jp2',
+  jpx: 'jp2',
+  j2c: 'jp2',
+  psd: 'psd',
+  cur: 'cur',
 };
 
 /** Archives and compressed files, by the file extension that the library reports. */
@@ -38,11 +45,11 @@ const ARCHIVES = [
  */
 export async function detectType(head: Uint8Array, complete: boolean): Promise<DetectedType> {
   const found = (await fileTypeFromBuffer(head))?.ext;
+  if (found === 'heic' && isAvifToo(head)) return 'avif';
   if (found !== undefined && Object.hasOwn(TYPES_BY_EXTENSION, found))
     return TYPES_BY_EXTENSION[found] as InputType;
   if (isZip(head)) return 'zip';
   if (found !== undefined && ARCHIVES.includes(found)) return 'archive';
-  if (found === 'heic' && isAvifToo(head)) return 'avif';
   if (found !== undefined && found !== 'xml') return 'unknown';
   // The library reads the first directory to recognise cameras' formats; in these files it is beyond `head`.
   if (found === undefined && isTiff(head)) return 'tiff';

@@ -17,6 +17,8 @@ interface Entry {
 const HEADER_BYTES = 6;
 const ENTRY_BYTES = 16;
 const BITMAP_HEADER = 40;
+/** Type of a cursor in the directory; an icon has 1. */
+const CURSOR = 2;
 /** Maximum size of a bitmap: four times 256 by 256 pixels of 32 bits with their mask. */
 const MAX_BITMAP_BYTES = 1024 * 1024;
 const MAX_ENTRIES = 1000;
@@ -59,6 +61,8 @@ async function readWhole(file: FileHandle, offset: number, length: number): Prom
 async function parseEntries(bytes: WindowReader): Promise<Entry[]> {
   const head = await bytes.read(0, HEADER_BYTES);
   const count = head.length < HEADER_BYTES ? 0 : Math.min(head.readUInt16LE(4), MAX_ENTRIES);
+  // The directory of a cursor has the hot spot in the place of the bits.
+  const isCursor = count > 0 && head.readUInt16LE(2) === CURSOR;
   const directory = Buffer.from(await bytes.read(HEADER_BYTES, count * ENTRY_BYTES));
   const entries: Entry[] = [];
   for (let at = 0; at + ENTRY_BYTES <= directory.length; at += ENTRY_BYTES) {
@@ -66,7 +70,7 @@ async function parseEntries(bytes: WindowReader): Promise<Entry[]> {
     const offset = entry.readUInt32LE(12);
     entries.push({
       area: (entry[0] || 256) * (entry[1] || 256),
-      bits: entry.readUInt16LE(6) || storedBits(await bytes.read(offset, 16)),
+      bits: (isCursor ? 0 : entry.readUInt16LE(6)) || storedBits(await bytes.read(offset, 16)),
       offset,
       length: entry.readUInt32LE(8),
     });

@@ -7,13 +7,17 @@ import { LOOP, readCanvas } from '../inspect/gif.ts';
 import { HeaderTooComplexError, WindowReader } from '../inspect/window-reader.ts';
 import { PROFILE_FILE } from '../plan/types.ts';
 import { keepBestImage } from './ico.ts';
+import { nameTransparency } from './jp2-alpha.ts';
 
 const REPAIRS: Partial<Record<InputType, (path: string) => Promise<InputType>>> = {
   ico: keepBestImage,
   bmp: clearBmpFileSize,
   gif: enlargeGifScreen,
-  avif: rebrandAvifSequence,
+  avif: (path) => rebrandSequence(path, 'avif'),
   webp: extractWebpProfile,
+  heic: (path) => rebrandSequence(path, 'heic'),
+  cur: keepBestImage,
+  jp2: nameTransparency,
 };
 
 /**
@@ -63,15 +67,23 @@ async function enlargeGifScreen(path: string): Promise<InputType> {
 /** The largest number that a GIF holds. */
 const MAX_GIF_SIDE = 65_535;
 
-/** Offset of the major brand in an AVIF (ISO/IEC 14496-12, section 4.3). */
+/** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
 const BRAND_AT = 8;
 
-/** Marks an AVIF sequence as a still image: its primary image is converted, and older libheif reads no sequences. */
-async function rebrandAvifSequence(path: string): Promise<InputType> {
+/** Major brands of sequences, and those of still images (ISO/IEC 23008-12, section 10; AVIF, section 6). */
+const STILL_BRANDS = {
+  avif: { sequences: ['avis'], still: 'avif' },
+  heic: { sequences: ['hevc', 'hevx', 'msf1'], still: 'heic' },
+} as const;
+
+/** Marks a sequence as a still image: its primary image is converted, and older libheif reads no sequences. */
+async function rebrandSequence(path: string, type: keyof typeof STILL_BRANDS): Promise<InputType> {
   const file = await open(path);
   const { buffer } = await file.read(Buffer.alloc(4), 0, 4, BRAND_AT).finally(() => file.close());
-  if (buffer.toString('latin1') === 'avis') await overwrite(path, BRAND_AT, Buffer.from('avif'));
-  return 'avif';
+  const { sequences, still } = STILL_BRANDS[type];
+  if (sequences.some((brand) => brand === buffer.toString('latin1')))
+    await overwrite(path, BRAND_AT, Buffer.from(still));
+  return type;
 }
 
 /** Maximum size of a profile to extract: the largest for printers have about 2 MiB. */

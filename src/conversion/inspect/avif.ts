@@ -1,4 +1,4 @@
-import type { ImageInfo, MetadataKind, Profile } from '../plan/types.ts';
+import type { ImageInfo, MetadataKind, NamedSpace, Profile } from '../plan/types.ts';
 import { classifyProfile } from './icc.ts';
 import type { WindowReader } from './window-reader.ts';
 
@@ -7,11 +7,11 @@ const META_BYTES = 64 * 1024;
 const MAX_ITEMS = 1000;
 
 /** Item types of images: coded, or derived from other items (ISO/IEC 23008-12). */
-const IMAGE_TYPES = ['av01', 'grid', 'iden', 'iovl'];
+const IMAGE_TYPES = ['av01', 'hvc1', 'hev1', 'jpeg', 'avc1', 'j2k1', 'vvc1', 'unci', 'grid', 'iden', 'iovl'];
 
 /**
- * Reads the number of top-level images of an AVIF, the index of the primary one (counted from 1, in the order of the
- * item IDs), the largest size, the colour profile and the metadata (ISO/IEC 14496-12, section 8.11).
+ * Reads the number of top-level images of an AVIF or HEIC, the index of the primary one (counted from 1, in the order of
+ * the item IDs), the largest size, the colour profile and the metadata (ISO/IEC 14496-12, section 8.11).
  */
 export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const file = await bytes.read(0, META_BYTES);
@@ -32,7 +32,8 @@ export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
   const iprp = findBox(boxes, 'iprp');
   return {
     ...largestSize(iprp),
-    profile: profileIn(iprp),
+    ...(isDeep(iprp) && { deep: true }),
+    ...coloursIn(iprp),
     metadata: items.flatMap(({ type }) => METADATA[type] ?? []),
     ...(at >= 0 && { images: { count: shown.length, primary: at + 1 } }),
     ...(framesIn(top) > 1 && { hasIgnoredFrames: true }),
@@ -108,16 +109,39 @@ function largestSize(iprp: Buffer | undefined): { width?: number; height?: numbe
   );
 }
 
+/** Returns whether a channel has more than 8 bits (`pixi`: version and flags, number of channels, bits of each). */
+function isDeep(iprp: Buffer | undefined): boolean {
+  return propertiesIn(iprp).some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8);
+}
+
 function propertiesIn(iprp: Buffer | undefined): Box[] {
   return parseBoxes((iprp && findBox(parseBoxes(iprp), 'ipco')) ?? Buffer.alloc(0));
 }
 
-/** Classifies the embedded ICC profile. The tools read colours given by code points (`nclx`) as sRGB. */
-function profileIn(iprp: Buffer | undefined): Profile {
-  const profiles = propertiesIn(iprp)
-    .filter(({ name, body }) => name === 'colr' && ['prof', 'rICC'].includes(body.toString('latin1', 0, 4)))
-    .map(({ body }) => classifyProfile(body.subarray(4)));
-  return profiles.find((kind) => kind === 'other') ?? profiles[0] ?? 'none';
+/**
+ * Classifies the embedded ICC profile, or else the colours given by code points (`nclx`). A profile takes precedence
+ * (ISO/IEC 14496-12, section 12.1.5).
+ */
+function coloursIn(iprp: Buffer | undefined): { profile: Profile; namedSpace?: NamedSpace } {
+  const colours = propertiesIn(iprp)
+    .filter(({ name }) => name === 'colr')
+    .map(({ body }) => ({ kind: body.toString('latin1', 0, 4), body: body.subarray(4) }));
+  const profiles = colours
+    .filter(({ kind }) => kind === 'prof' || kind === 'rICC')
+    .map(({ body }) => classifyProfile(body));
+  if (profiles.length > 0) return { profile: profiles.find((kind) => kind === 'other') ?? 'srgb' };
+  const [named] = colours.filter(({ kind }) => kind === 'nclx').map(({ body }) => spaceNamed(body));
+  return named ? { profile: 'other', namedSpace: named } : { profile: 'none' };
+}
+
+/** Colour spaces by their primaries (ITU-T H.273). Others are read as sRGB: they are sRGB's, or rare. */
+const PRIMARIES: Readonly<Record<number, NamedSpace>> = { 9: 'rec2020', 12: 'display-p3' };
+/** Transfer characteristics of PQ and HLG. No profile with the curve of sRGB describes them. */
+const HIGH_DYNAMIC_RANGE: readonly (number | undefined)[] = [16, 18];
+
+function spaceNamed(nclx: Buffer): NamedSpace | undefined {
+  if (HIGH_DYNAMIC_RANGE.includes(readNumber(nclx, 2, 2))) return undefined;
+  return PRIMARIES[readNumber(nclx, 0, 2) ?? 0];
 }
 
 /** Counts the frames of the first track of an image sequence (ISO/IEC 14496-12, section 8.7.3). */

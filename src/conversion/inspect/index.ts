@@ -5,8 +5,11 @@ import { readAvif } from './avif.ts';
 import { readBmp } from './bmp.ts';
 import { readGif } from './gif.ts';
 import { readIco } from './ico.ts';
+import { readJp2 } from './jp2.ts';
 import { readJpeg } from './jpeg.ts';
+import { readJxl } from './jxl.ts';
 import { readPng } from './png.ts';
+import { readPsd } from './psd.ts';
 import { readSvg } from './svg.ts';
 import { readTiff } from './tiff.ts';
 import { readWebp } from './webp.ts';
@@ -24,6 +27,11 @@ const READERS: Readonly<Record<InputType, Reader>> = {
   ico: readIco,
   webp: readWebp,
   svg: readSvg,
+  heic: readAvif,
+  jxl: readJxl,
+  jp2: readJp2,
+  psd: readPsd,
+  cur: readIco,
 };
 
 /**
@@ -42,7 +50,7 @@ export async function inspect(path: string, type: InputType): Promise<ImageInfo>
 }
 
 /** Flags for files left by a tool: refuse symbolic links out of the folder, and do not block on pipes. */
-const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**
  * Reads the open file `fd` synchronously. The file was written a moment ago, so reading it from memory takes less time

@@ -6,8 +6,15 @@ import type { WindowReader } from './window-reader.ts';
 /** Maximum number of segments to read; real files have a few dozen before the pixels. */
 const MAX_SEGMENTS = 1000;
 const START_OF_SCAN = 0xda;
+const QUANTIZATION_TABLES = 0xdb;
 /** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
 const UNSUPPORTED_PROCESSES = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
+
+/**
+ * Maximum bits per pixel of smooth images, times the square root of the mean quantization step: coarser steps save bits.
+ * At quality 90, these are 2 bits. Photos of a camera have 0.7 to 1.8, and text, scans and small photos 2.4 to 4.2.
+ */
+const MAX_SMOOTH_BITS = 7;
 
 type PartialInfo = Omit<ImageInfo, 'type'>;
 
@@ -15,6 +22,7 @@ type PartialInfo = Omit<ImageInfo, 'type'>;
 export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
   let frame: PartialInfo = {};
   let metadataInfo: PartialInfo = { profile: 'none', metadata: [] };
+  let step: number | undefined;
   let offset = 2;
   for (let segment = 0; segment < MAX_SEGMENTS; segment += 1) {
     const head = await bytes.read(offset, 10);
@@ -34,6 +42,7 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
           ...((UNSUPPORTED_PROCESSES.includes(marker) || head[4] !== 8) && { unsupportedJpegProcess: true }),
         };
       }
+      if (marker === QUANTIZATION_TABLES) step ??= await readMeanStep(bytes, offset + 4);
       const parsed = await APP_SEGMENTS[marker]?.(bytes, offset + 4, length - 2);
       if (parsed && !isRepeated(parsed, metadataInfo))
         metadataInfo = {
@@ -44,7 +53,31 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
       offset += 2 + length;
     }
   }
-  return frame.width === undefined ? {} : { ...frame, ...metadataInfo };
+  if (frame.width === undefined) return {};
+  const detailed = await isDetailed(bytes, offset, frame, step);
+  return { ...frame, ...metadataInfo, ...(detailed && { detailed }) };
+}
+
+/** Returns the mean of the first quantization table, which is that of the luminance (T.81, B.2.4.1). */
+async function readMeanStep(bytes: WindowReader, start: number): Promise<number | undefined> {
+  const table = await bytes.read(start, 1 + 64 * 2);
+  const bytesPerStep = (table[0] ?? 0) >> 4 === 0 ? 1 : 2;
+  if (table.length < 1 + 64 * bytesPerStep) return undefined;
+  let sum = 0;
+  for (let at = 0; at < 64; at += 1) sum += table.readUIntBE(1 + at * bytesPerStep, bytesPerStep);
+  return sum / 64;
+}
+
+/** Checks whether the scan has so many bytes that the image has sharp edges. */
+async function isDetailed(
+  bytes: WindowReader,
+  scan: number,
+  { width = 0, height = 0 }: PartialInfo,
+  step: number | undefined,
+): Promise<boolean> {
+  if (!step) return false;
+  const smoothBytes = Math.floor((width * height * MAX_SMOOTH_BITS) / Math.sqrt(step) / 8);
+  return (await bytes.read(scan + smoothBytes, 1)).length > 0;
 }
 
 /** Checks for a repeated segment: the first of each kind counts, as in viewers. */

@@ -1,6 +1,5 @@
 import { skipXmlPreamble } from '../input/detect.ts';
-import type { Size } from '../plan/size.ts';
-import type { ImageInfo } from '../plan/types.ts';
+import type { ImageInfo, Size } from '../plan/types.ts';
 import type { WindowReader } from './window-reader.ts';
 
 const ROOT_BYTES = 64 * 1024;

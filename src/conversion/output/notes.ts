@@ -1,4 +1,4 @@
-import { INPUT_TYPES, type InputType } from '../../formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import type { Output } from '../../process/command.ts';
 import { inspect } from '../inspect/index.ts';
 import type { ConvertOptions, ImageInfo, Note } from '../plan/types.ts';
@@ -19,8 +19,13 @@ const TRUNCATED =
  * A profile that the tool complained of was not used, so that nothing was converted by it.
  *
  * @param kept whether all metadata that was to be kept is in the result
+ * @param lowered whether the quality is lower than the one that was asked for
  */
-export function notesIn(planned: readonly Note[], { stdout, stderr }: Output, kept: boolean): Note[] {
+export function notesIn(
+  planned: readonly Note[],
+  { stdout, stderr }: Output,
+  { kept, lowered }: { readonly kept: boolean; readonly lowered: boolean },
+): Note[] {
   const isTruncated = trustedMessagesIn(stderr).some((message) => TRUNCATED.test(message));
   const done = hasProfileTrouble(stderr)
     ? planned.filter((note) => note !== 'colour-converted-to-srgb')
@@ -30,6 +35,7 @@ export function notesIn(planned: readonly Note[], { stdout, stderr }: Output, ke
     ...(TRANSPARENT.test(stdout) ? (['alpha-flattened'] as const) : []),
     ...(isTruncated ? (['truncated-input'] as const) : []),
     ...(kept ? [] : (['metadata-partly-kept'] as const)),
+    ...(lowered ? (['quality-lowered'] as const) : []),
   ];
 }
 
@@ -40,7 +46,7 @@ export async function keptMetadata(
   { format, stripMetadata }: ConvertOptions,
 ): Promise<boolean> {
   if (stripMetadata || metadata.length === 0) return true;
-  const type = INPUT_TYPES.find((input: InputType) => input === format);
+  const type = ALL_INPUT_TYPES.find((input: InputType) => input === format);
   const kept = type ? (await inspect(result, type)).metadata : [];
   return metadata.every((kind) => kept?.includes(kind));
 }

@@ -1,7 +1,7 @@
 import { ClientDisconnectedError, ServiceError, serviceErrorFrom, type TimeLimit } from '../../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { CommandError } from '../../process/command.ts';
-import type { ImageInfo, ToolName } from '../plan/types.ts';
+import type { ImageInfo, ToolName, UnreadableKind } from '../plan/types.ts';
 import { messagesIn, trustedMessagesIn } from './tool-messages.ts';
 
 /** What a failed command means for the person who sent the picture. */
@@ -67,6 +67,15 @@ const isFileTooLarge = ({ signal, exitCode }: CommandError): boolean =>
 const PROFILE_ERROR =
   /^(?:ColorspaceColorProfileMismatch|unable to create color transform|unable to transform colorspace) .* @ (?:warning|error)\/profile\.c\//;
 
+/** Programs of libjxl and libavif abort without a message when they get no more memory. */
+const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc'];
+const ABORT_SIGNALS: readonly (NodeJS.Signals | undefined)[] = ['SIGABRT', 'SIGILL', 'SIGSEGV'];
+/** The same signals, as a shell or bubblewrap passes them on. */
+const ABORT_EXIT_CODES: readonly (number | undefined)[] = [134, 132, 139];
+
+const isAbort = ({ signal, exitCode }: CommandError): boolean =>
+  ABORT_SIGNALS.includes(signal) || ABORT_EXIT_CODES.includes(exitCode);
+
 /** Turns what {@link CommandError} tells into the error that the client gets. */
 export function toServiceError(
   error: unknown,
@@ -76,13 +85,15 @@ export function toServiceError(
   limit: TimeLimit,
 ): Error {
   if (!(error instanceof CommandError)) return error as Error;
+  if (ABORTING_TOOLS.includes(tool) && isAbort(error))
+    return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
   switch (error.reason) {
     case 'cancelled':
       return new ClientDisconnectedError({ cause: error });
     case 'timeout':
       return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
-    case 'unrunnable':
-      return serviceErrorFrom(error, isShortage(error.cause) ? 'BUSY' : 'TOOLS_FAILING');
+    case 'spawn-failed':
+      return serviceErrorFrom(error, isShortage(error.cause) ? 'OVERLOADED' : 'CONVERTER_UNAVAILABLE');
     default:
       return explainEnd(error, tool, source, format, limit);
   }
@@ -107,17 +118,18 @@ function explainEnd(
 ): Error {
   const { label, maxDimension: maxSide } = OUTPUTS[format];
   if (isRefused(error.stderr)) return error;
-  if (error.signal === KILLED) return serviceErrorFrom(error, 'TOOLS_FAILING');
+  if (error.signal === KILLED) return serviceErrorFrom(error, 'CONVERTER_UNAVAILABLE');
   const meaning = MEANINGS[tool]?.(error.stderr);
   if (meaning === 'time' || error.signal === 'SIGXCPU') {
     return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
   }
-  if (isFileTooLarge(error)) return serviceErrorFrom(error, 'TOO_LARGE', source.label);
+  if (isFileTooLarge(error)) return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
   if (meaning === 'disk') return serviceErrorFrom(error, 'DISK_FULL');
   if (meaning === 'side' && maxSide)
-    return serviceErrorFrom(error, 'SIDE_TOO_LONG', source.label, label, maxSide);
-  if (meaning === 'side' || meaning === 'pixels') return serviceErrorFrom(error, 'TOO_LARGE', source.label);
-  return serviceErrorFrom(error, 'DAMAGED', source.label, INPUTS[source.type].label);
+    return serviceErrorFrom(error, 'OUTPUT_DIMENSION_TOO_LARGE', source.label, label, maxSide);
+  if (meaning === 'side' || meaning === 'pixels')
+    return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
+  return serviceErrorFrom(error, 'CORRUPT_IMAGE', source.label, INPUTS[source.type].label);
 }
 
 /**
@@ -139,9 +151,23 @@ export function explainUnsupportedJpeg(
   { unsupportedJpegProcess }: ImageInfo,
   source: ErrorSubject,
 ): Error {
-  if (!unsupportedJpegProcess || !(error instanceof ServiceError) || error.code !== 'DAMAGED') return error;
-  return serviceErrorFrom(error, 'KIND_UNREADABLE', source.label, 'a lossless, hierarchical or 12-bit JPEG');
+  if (!unsupportedJpegProcess || !(error instanceof ServiceError) || error.code !== 'CORRUPT_IMAGE')
+    return error;
+  return serviceErrorFrom(
+    error,
+    'UNSUPPORTED_ENCODING',
+    source.label,
+    'lossless, hierarchical or 12-bit JPEG',
+  );
 }
+
+/** What a file is that its header says cannot be shown right here. */
+export const UNREADABLE_KINDS: Readonly<Record<UnreadableKind, string>> = {
+  'cmyk-jxl': 'JPEG XL with CMYK colours',
+  'psd-without-merged-picture': 'PSD without a merged image, saved without "Maximize Compatibility"',
+  'psd-layers': 'PSD with more than 8000 layers',
+  'psd-mode': 'PSD with multichannel colours or 32 bits per channel',
+};
 
 /** Whether an explained failure may be gone without the picture's profile. */
 export function isProfileError({ cause }: Error): boolean {
@@ -155,5 +181,5 @@ export function hasProfileTrouble(stderr: string): boolean {
 
 /** The tool said that all went well, and what it left is not a picture. */
 export function invalidOutput(finding: string, source: ErrorSubject): ServiceError {
-  return serviceErrorFrom(new Error(finding), 'DAMAGED', source.label, INPUTS[source.type].label);
+  return serviceErrorFrom(new Error(finding), 'CORRUPT_IMAGE', source.label, INPUTS[source.type].label);
 }

@@ -22,7 +22,7 @@ interface OutputContext {
   readonly label: string;
 }
 
-interface VerifiedOutput {
+export interface VerifiedOutput {
   readonly path: string;
   readonly bytes: number;
 }
@@ -34,7 +34,7 @@ interface VerifiedOutput {
  * It is moved because a tool could change what a name in its folder stands for between the check and the sending. Beside
  * the folder no tool can reach it, so that it needs no descriptor until it is sent: a large batch would take too many.
  *
- * @throws ServiceError DAMAGED, when there is no such result; nothing is left of it then
+ * @throws ServiceError CORRUPT_IMAGE, when there is no such result; nothing is left of it then
  */
 export function verifyOutput(source: OutputContext, options: ConvertOptions, output: string): VerifiedOutput {
   const outputs = readdirSync(source.folder).filter((name) => name.startsWith(OUTPUT_STEM));
@@ -42,7 +42,9 @@ export function verifyOutput(source: OutputContext, options: ConvertOptions, out
     throw invalidOutput(`expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`, source);
   }
   const format = OUTPUTS[options.format];
-  const path = `${source.folder}.${format.extension}`;
+  // Of several encodes the best is kept, so that each needs a name of its own.
+  const encode = options.maxBytes === undefined ? '' : `.q${options.quality}`;
+  const path = `${source.folder}${encode}.${format.extension}`;
   renameSync(join(source.folder, output), path);
   try {
     const bytes = checkedSize(path, format);

@@ -43,10 +43,13 @@ function pagesDiffer(job: PlanContext): boolean {
 
 function toSrgb(job: PlanContext): string[] {
   const { image, tools } = job;
-  const { cmyk, lab, profile, externalProfile } = image;
-  if (!wantsSrgb(job) || isPassthrough(job)) return [];
+  const { cmyk, lab, profile, externalProfile, namedSpace } = image;
+  if (isPassthrough(job)) return [];
+  const named = namedSpace ? ['-profile', `ICC:${tools.namedProfiles[namedSpace]}`] : [];
+  if (!wantsSrgb(job)) return named;
   const convert = [
     ...['-intent', 'relative', '-black-point-compensation'],
+    ...named,
     ...(externalProfile ? ['-profile', `ICC:${PROFILE_FILE}`] : []),
     ...['-profile', tools.srgbProfile],
   ];

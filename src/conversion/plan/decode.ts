@@ -16,10 +16,18 @@ import {
 /** The coder is always named, so that ImageMagick never guesses a type. */
 export function decode(job: PlanContext): string[] {
   const { image, rasterized } = job;
-  if (rasterized) return [`PNG:${rasterized}`];
+  if (rasterized) return decodeRasterized(job, rasterized);
   const pages = selectedPages(job);
   if (pages.length > 0) return decodePages(pages, (page) => [...repairPage(page), ...pageToSrgb(job, page)]);
   return [`${INPUTS[image.type].coder}:${INPUT_FILE}${keepsAllFrames(job) ? '' : '[0]'}`];
+}
+
+/** ImageMagick reads no delays from a PNG: each frame gets its own before it is read. */
+function decodeRasterized(job: PlanContext, rasterized: readonly string[]): string[] {
+  if (!keepsAllFrames(job)) return [`PNG:${rasterized[0]}`];
+  const { delaysMs = [], loopCount = 0 } = job.image.animation ?? {};
+  const frames = rasterized.flatMap((file, at) => ['-delay', `${delaysMs[at] ?? 0}x1000`, `PNG:${file}`]);
+  return [...frames, '-loop', String(loopCount)];
 }
 
 /** Neighbours with the same troubles are read in one go, and mended before they meet the others. */
@@ -68,10 +76,12 @@ const UNDO_ORIENTATION: Readonly<Partial<Record<Orientation, readonly string[]>>
  * whose rest is transparent only in a picture that has transparency.
  */
 export function coalesceFrames(job: PlanContext): string[] {
-  const { image, tools } = job;
+  const { image, tools, rasterized } = job;
   if (!INPUTS[image.type].animation || isPassthrough(job)) return [];
+  if (rasterized && !keepsAllFrames(job)) return []; // a frame that was decoded is whole
   const { frames } = image.animation ?? {};
-  const toldHow = keepsAllFrames(job) && !MAGICK_FEATURES[tools.magick].webpBlending;
+  const toldHow =
+    keepsAllFrames(job) && (rasterized !== undefined || !MAGICK_FEATURES[tools.magick].webpBlending);
   const lay = toldHow && frames ? composeFrames(frames) : ['-alpha', 'set', '-coalesce'];
   return [...cropFirstFrame(image.firstFrame), ...lay, ...disposePrevious(job), ...setDelays(job)];
 }
@@ -174,6 +184,7 @@ export function orient(job: PlanContext): string[] {
   const { image, rasterized } = job;
   if (keepsAllFrames(job)) return [];
   if (selectedPages(job).length > 0) return ['+repage']; // turned while they were read
-  if (rasterized || !INPUTS[image.type].exifOrientation) return ['-auto-orient', '+repage'];
+  if (rasterized) return [...autoOrient(), '+repage']; // the decoder has turned it
+  if (!INPUTS[image.type].exifOrientation) return ['-auto-orient', '+repage'];
   return [...autoOrient(image.orientation), '+repage'];
 }

@@ -3,7 +3,7 @@ import type { MisreadKind, PlanContext } from './types.ts';
 
 /** A kind of file that ImageMagick decodes to a wrong image without an error, or not at all although it is valid. */
 interface MisreadRow {
-  /** Names the kind in the error message: "FILE is …". */
+  /** Names the kind in the error message: "FILE uses an unsupported encoding (…)". */
   readonly label: string;
   /** Major versions of ImageMagick that misread it. */
   readonly by: readonly (6 | 7)[];
@@ -21,66 +21,66 @@ const BOTH = [6, 7] as const;
  * remove the version from the row.
  */
 export const MISREAD_KINDS: Readonly<Record<MisreadKind, MisreadRow>> = {
-  'old-jpeg': { label: 'a TIFF with old-style JPEG inside', by: [6], fixture: 'old-jpeg.tiff' },
+  'old-jpeg': { label: 'old-style JPEG in a TIFF', by: [6], fixture: 'old-jpeg.tiff' },
   'ycbcr-subsampled': {
-    label: 'a TIFF with subsampled YCbCr colours outside of JPEG',
+    label: 'subsampled YCbCr colours outside of JPEG in a TIFF',
     by: BOTH,
     fixture: 'ycbcr-subsampled.tiff',
   },
   'ycbcr-matrix': {
-    label: 'a TIFF with YCbCr colours and coefficients of its own',
+    label: 'YCbCr colours and coefficients of its own in a TIFF',
     by: BOTH,
     fixture: 'ycbcr-matrix.tiff',
   },
   'stray-predictor': {
-    label: 'a TIFF with a predictor but without LZW or Deflate',
+    label: 'a predictor without LZW or Deflate in a TIFF',
     by: BOTH,
     fixture: 'stray-predictor.tiff',
   },
-  'signed-samples': { label: 'a TIFF with signed samples', by: BOTH, fixture: 'signed-samples.tiff' },
-  'samples-24': { label: 'a TIFF with 24 bits per sample', by: [6], fixture: 'samples-24.tiff' },
-  'samples-64': { label: 'a TIFF with 64 bits per sample', by: BOTH, fixture: 'samples-64.tiff' },
+  'signed-samples': { label: 'signed samples in a TIFF', by: BOTH, fixture: 'signed-samples.tiff' },
+  'samples-24': { label: '24 bits per sample in a TIFF', by: [6], fixture: 'samples-24.tiff' },
+  'samples-64': { label: '64 bits per sample in a TIFF', by: BOTH, fixture: 'samples-64.tiff' },
   'uneven-samples': {
-    label: 'a TIFF whose samples differ in size',
+    label: 'samples of different sizes in a TIFF',
     by: BOTH,
     fixture: 'uneven-samples.tiff',
   },
   'white-half-float': {
-    label: 'a TIFF with 16-bit float samples whose white is 0',
+    label: '16-bit float samples whose white is 0 in a TIFF',
     by: BOTH,
     fixture: 'white-half-float.tiff',
   },
   'planar-grey-alpha': {
-    label: 'a planar greyscale TIFF with extra channels',
+    label: 'extra channels in a planar greyscale TIFF',
     by: BOTH,
     fixture: 'planar-grey-alpha.tiff',
   },
   'planar-unused': {
-    label: 'a planar TIFF with extra channels that are not alpha',
+    label: 'extra channels that are not alpha in a planar TIFF',
     by: [7],
     fixture: 'planar-unused.tiff',
   },
   'planar-alpha-first': {
-    label: 'a planar TIFF with more channels after alpha',
+    label: 'more channels after alpha in a planar TIFF',
     by: BOTH,
     fixture: 'planar-alpha-first.tiff',
   },
   'alpha-not-first': {
-    label: 'a TIFF with other extra channels before alpha',
+    label: 'other extra channels before alpha in a TIFF',
     by: BOTH,
     fixture: 'alpha-not-first.tiff',
   },
-  'other-inks': { label: 'a TIFF with other inks than CMYK', by: BOTH, fixture: 'other-inks.tiff' },
-  'float-lab': { label: 'a TIFF with CIELab colours as floats', by: BOTH, fixture: 'float-lab.tiff' },
+  'other-inks': { label: 'other inks than CMYK in a TIFF', by: BOTH, fixture: 'other-inks.tiff' },
+  'float-lab': { label: 'CIELab colours as floats in a TIFF', by: BOTH, fixture: 'float-lab.tiff' },
   'lightness-only': {
-    label: 'a TIFF with the lightness of CIELab only',
+    label: 'the lightness of CIELab only in a TIFF',
     by: [6],
     fixture: 'lightness-only.tiff',
   },
-  'icc-lab': { label: 'a TIFF with ICCLab or ITULab colours', by: BOTH, fixture: 'icc-lab.tiff' },
-  'sensor-mosaic': { label: 'a TIFF with raw data of a sensor', by: [7], fixture: 'sensor-mosaic.tiff' },
+  'icc-lab': { label: 'ICCLab or ITULab colours in a TIFF', by: BOTH, fixture: 'icc-lab.tiff' },
+  'sensor-mosaic': { label: 'raw data of a sensor in a TIFF', by: [7], fixture: 'sensor-mosaic.tiff' },
   'tiled-cmyk-jpeg': {
-    label: 'a TIFF with tiles of CMYK JPEG',
+    label: 'tiles of CMYK JPEG in a TIFF',
     by: BOTH,
     fixture: 'tiled-cmyk-jpeg.tiff',
   },

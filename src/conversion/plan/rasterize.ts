@@ -1,11 +1,31 @@
-import { drawnSides, type Size } from './size.ts';
-import { type ConvertOptions, type ImageInfo, INPUT_FILE, type PlanContext, type Step } from './types.ts';
+import { cropOffset, padOffset } from './fit.ts';
+import { drawingBox, drawnSides, fittings } from './size.ts';
+import {
+  type ConvertOptions,
+  type ImageInfo,
+  INPUT_FILE,
+  type PlanContext,
+  type Size,
+  type Step,
+} from './types.ts';
 
-/** How librsvg draws an SVG, so that it is never larger than asked for. Pure. */
+/** How librsvg draws an SVG, at the size that the fit needs and never larger than asked for. Pure. */
 
-/** Draws to PNG. */
-export function drawPixels({ image, options }: PlanContext, output: string): Step {
-  return drawing(['-f', 'png', ...sizeArguments(image, options)], output);
+/** Draws to PNG. For `contain` the borders are added later. */
+export function drawPixels(job: PlanContext, output: string): Step {
+  const options = drawingBox(job.options);
+  const inside = insideBox(job.image, options);
+  return drawing(['-f', 'png', ...sizeArguments({ ...job, options }, inside)], output);
+}
+
+/** Draws to PNG at the size that the SVG has by itself. */
+export function measure(output: string): Step {
+  return drawing(['-f', 'png'], output);
+}
+
+/** Whether the arguments depend on the size that the SVG has by itself: for a page that cuts it, or adds borders. */
+export function needsOwnSize({ fit, format }: ConvertOptions): boolean {
+  return fit === 'cover' || (fit === 'contain' && format === 'pdf');
 }
 
 /**
@@ -18,8 +38,9 @@ export function drawPixels({ image, options }: PlanContext, output: string): Ste
 export function drawSmaller(
   output: string,
   { width: drawnWidth = 0, height: drawnHeight = 0 }: Partial<Size>,
-  { width, height }: ConvertOptions,
+  options: ConvertOptions,
 ): Step | undefined {
+  const { width, height } = drawingBox(options);
   const exceeded = [
     ...(width !== undefined && drawnWidth > width ? ['-w', String(width)] : []),
     ...(height !== undefined && drawnHeight > height ? ['-h', String(height)] : []),
@@ -28,11 +49,12 @@ export function drawSmaller(
 }
 
 /** Draws to PDF, where no side is rounded. One pixel is one point. */
-export function drawVector({ options, output }: PlanContext): Step {
+export function drawVector(job: PlanContext): Step {
+  const { options, output } = job;
   const points = ['--dpi-x', '72', '--dpi-y', '72'];
   const paper = options.background ? ['--background-color', options.background] : [];
   const { rendersTo: draws, ...step } = drawing(
-    ['-f', 'pdf', ...points, ...fitInside(options), ...paper],
+    ['-f', 'pdf', ...points, ...sizeArguments(job, fitInside(options)), ...paper],
     output,
   );
   return step;
@@ -43,15 +65,38 @@ function drawing(args: readonly string[], output: string): Step {
   return { tool: 'rsvg', args: [...args, '-o', output], stdin: INPUT_FILE, rendersTo: output };
 }
 
-function sizeArguments(image: ImageInfo, options: ConvertOptions): string[] {
+/** @param inside the arguments that fit it inside the box */
+function sizeArguments(job: PlanContext, inside: string[]): string[] {
+  const { options } = job;
+  if (options.fit === 'fill') return sides(options); // without -a both sides stretch it
+  return needsOwnSize(options) ? onPage(job) : inside;
+}
+
+/** The size of the drawing, and that of a page which cuts it or is larger. Without a known size, there is no page. */
+function onPage(job: PlanContext): string[] {
+  const { options } = job;
+  const [fitting] = fittings(job);
+  if (!fitting) return fitInside(options);
+  const { resized, result } = fitting;
+  const cut = cropOffset(fitting, options);
+  const { x, y } = options.fit === 'cover' ? { x: 0 - cut.x, y: 0 - cut.y } : padOffset(fitting, options);
+  return [
+    ...sides(resized),
+    ...['--page-width', String(result.width), '--page-height', String(result.height)],
+    ...[`--left=${x}`, `--top=${y}`],
+  ];
+}
+
+function insideBox(image: ImageInfo, options: ConvertOptions): string[] {
   const { width: ownWidth, height: ownHeight, styled } = image;
-  const { width, height } = options;
+  const { width, height } = drawingBox(options);
   if (styled || !ownWidth || !ownHeight || (!width && !height)) return fitInside(options);
   const box = { width: width ?? Number.POSITIVE_INFINITY, height: height ?? Number.POSITIVE_INFINITY };
   return sides(drawnSides({ width: ownWidth, height: ownHeight }, box));
 }
 
-function fitInside({ width, height }: ConvertOptions): string[] {
+function fitInside(options: ConvertOptions): string[] {
+  const { width, height } = drawingBox(options);
   return width || height ? ['-a', ...sides({ width, height })] : [];
 }
 

@@ -1,10 +1,11 @@
 import { OUTPUTS } from '../../formats.ts';
+import { crop, pad } from './canvas.ts';
 import { cmykToSrgb, rgbToSrgb } from './colour.ts';
 import { coalesceFrames, decode, orient, repairColours } from './decode.ts';
-import { ENCODERS } from './encode.ts';
+import { ENCODERS, ENCODERS_AFTER } from './encode.ts';
 import { resize, shrinkOnLoad } from './resize.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './selection.ts';
-import type { PlanContext } from './types.ts';
+import { KEPT_FILE, type PlanContext } from './types.ts';
 
 /** What ImageMagick is told, stage by stage. Pure: every stage maps a job to arguments. */
 
@@ -19,30 +20,42 @@ const STAGES: readonly ((job: PlanContext) => readonly string[])[] = [
   orient,
   cmykToSrgb,
   resize,
+  crop,
   rgbToSrgb,
   flatten,
+  pad,
   binaryAlpha,
   stripMetadata,
+  keep,
   encode,
 ];
+const ENCODING: readonly ((job: PlanContext) => readonly string[])[] = [keep, encode];
 
 /** The whole command line, without the program. */
 export function magickArguments(job: PlanContext): string[] {
   return STAGES.flatMap((stage) => stage(job));
 }
 
+/** The picture that {@link keep} has kept, encoded again. */
+export function encodeArguments(job: PlanContext): string[] {
+  return [...setMagickLimits(job), `MIFF:${KEPT_FILE}`, ...stripMetadata(job), ...encode(job)];
+}
+
 /** The same picture as numbered PNG files, one a frame, for another tool to put together. */
 export function frameArguments(job: PlanContext): string[] {
-  const stages = STAGES.filter((stage) => stage !== encode).flatMap((stage) => stage(job));
+  const stages = STAGES.filter((stage) => !ENCODING.includes(stage)).flatMap((stage) => stage(job));
   return [...stages, '-depth', '8', '-define', 'png:compression-level=1', 'png:frame-%05d.png'];
 }
 
 /** Ends in true or false when it is printed. */
 const OPAQUE = 'opaque: %[opaque]\\n';
 
-/** One thread, since the pool is the parallelism; 16-bit colour transforms, which are four times as fast on 7. */
-function setMagickLimits(): string[] {
-  return ['-limit', 'thread', '1', '-define', 'profile:highres-transform=false'];
+/**
+ * Threads only for processors that no other conversion uses; 16-bit colour transforms, which are four times as fast on 7.
+ * A warm worker keeps the limit of its last job, so each job sets it.
+ */
+function setMagickLimits({ tools: { threads = 1 } }: PlanContext): string[] {
+  return ['-limit', 'thread', String(threads), '-define', 'profile:highres-transform=false'];
 }
 
 /** A BMP says nothing of its length here, or there may be something behind it. */
@@ -84,6 +97,17 @@ function stripMetadata({ options }: PlanContext): string[] {
 }
 
 const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
+
+/**
+ * Keeps the picture for more encodes by ImageMagick, when the result must not have more than so many bytes. MIFF holds all that
+ * ImageMagick knows of it, frames and inks included, and is not compressed: for 6 megapixels it takes 0.05 s to write
+ * and 0.03 s to read, where a PNG without compression takes 0.35 s and 0.1 s.
+ */
+function keep({ options }: PlanContext): string[] {
+  return options.maxBytes && !ENCODERS_AFTER[options.format]
+    ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`]
+    : [];
+}
 
 function encode(job: PlanContext): string[] {
   const { options, output } = job;

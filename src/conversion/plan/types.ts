@@ -5,7 +5,7 @@ import type { InputType, OutputType } from '../../formats.ts';
 /** What the header of a file told; what it did not tell is undefined. */
 export interface ImageInfo {
   readonly type: InputType;
-  /** Stored size in pixels, before any orientation is applied. */
+  /** Stored size in pixels, before any orientation is applied. That of an SVG may have a fraction. */
   readonly width?: number;
   readonly height?: number;
   /** Undefined, as 1, when there is nothing to do. */
@@ -23,12 +23,16 @@ export interface ImageInfo {
   /** The pixels are CIELab. */
   readonly lab?: boolean;
   readonly profile?: Profile;
+  /** The colour space is named by number, and no profile is in the file. */
+  readonly namedSpace?: NamedSpace;
   /** The profile is one that the tools do not see in the file: it is in a file of its own, {@link PROFILE_FILE}. */
   readonly externalProfile?: boolean;
   /** What the one or first frame of a WebP covers, when that is not the whole canvas. */
   readonly firstFrame?: Area;
   /** An SVG with a style sheet, which may set another size than the root element. */
   readonly styled?: boolean;
+  /** A JPEG with so many bits per pixel that it has sharp edges: text, a screenshot, dense foliage. */
+  readonly detailed?: boolean;
   /** A PNG that packs so well that it is no photo: a screenshot, a diagram. */
   readonly flat?: boolean;
   /** It has few colours by its kind, so that it must not be made blurred. */
@@ -42,6 +46,14 @@ export interface ImageInfo {
   readonly animation?: Animation;
   /** It has more than 8 bits a channel. */
   readonly deep?: boolean;
+  /** A JPEG XL whose transparency has other bits than its colours. */
+  readonly unevenDepth?: boolean;
+  /** The header says that no tool here shows the picture right. */
+  readonly unreadable?: UnreadableKind;
+  /** The PNG files, one a frame, that another program has turned the picture into. */
+  readonly decoded?: readonly string[];
+  /** An animation whose frames are counted when it is decoded. */
+  readonly hasUncountedFrames?: boolean;
   /** It has frames that the tools here do not read: those of an animated PNG, or of an AVIF sequence. */
   readonly hasIgnoredFrames?: boolean;
 }
@@ -49,8 +61,14 @@ export interface ImageInfo {
 /** How a stored picture is turned to be seen upright, as EXIF and TIFF number it (EXIF 2.32, 4.6.4); 1 is upright. */
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
+/** Kinds of files that are refused, by what their headers say. */
+export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-picture' | 'psd-mode' | 'psd-layers';
+
 /** An embedded colour profile: none; sRGB, whatever it calls itself; another; or one that turned out to be useless. */
 export type Profile = 'none' | 'srgb' | 'other' | 'useless';
+
+/** Colour spaces that files name instead of embedding a profile. */
+export type NamedSpace = 'display-p3' | 'rec2020';
 
 /** Black and white only, or the colours of a table. */
 type PaletteKind = 'bilevel' | 'palette';
@@ -104,7 +122,7 @@ export type MisreadKind =
   | 'sensor-mosaic'
   | 'tiled-cmyk-jpeg';
 
-interface Animation {
+export interface Animation {
   /** How long each frame stays, in milliseconds. */
   readonly delaysMs: readonly number[];
   /** How often the whole is played; 0 is for ever. */
@@ -113,6 +131,12 @@ interface Animation {
   readonly transparent?: boolean;
   /** How each frame of a WebP meets what is there already. */
   readonly frames?: readonly FrameDisposal[];
+}
+
+/** In pixels. */
+export interface Size {
+  readonly width: number;
+  readonly height: number;
 }
 
 /** In pixels, from the top left. */
@@ -132,19 +156,43 @@ export interface FrameDisposal {
 
 export interface ConvertOptions {
   readonly format: OutputType;
-  /** 1 (lowest) to 100 (highest); acts on webp, jpg and pdf. */
+  /** 1 (lowest) to 100 (highest); acts on webp, jpg, pdf, avif and jxl. */
   readonly quality: number;
   /** Most pixels a side; the picture is fitted inside, its aspect kept. */
   readonly width?: number | undefined;
   readonly height?: number | undefined;
+  /** How the picture is put into the box of width and height; by default `inside`. */
+  readonly fit?: Fit | undefined;
+  /** Where `cover` cuts and `contain` places; by default the center. */
+  readonly position?: Position | undefined;
+  /** Whether a raster picture may grow; by default it does not. An SVG is drawn at any size. */
+  readonly enlarge?: boolean | undefined;
+  /** The most bytes that the result may have. Its quality goes down for that. */
+  readonly maxBytes?: number | undefined;
   readonly stripMetadata: boolean;
   /** Of an animation: all frames, or the first. By default all where the output can move. */
   readonly frames?: AllOrFirst | undefined;
   /** Of a TIFF that becomes a PDF; by default all. */
   readonly pages?: AllOrFirst | undefined;
-  /** What transparency is laid over where the output has none, as #rrggbb; by default white. */
+  /**
+   * What transparency is laid over where the output has none, and what `contain` adds, as #rrggbb. By default white
+   * where the output has no transparency, and transparent where it has.
+   */
   readonly background?: string | undefined;
 }
+
+/**
+ * `inside`: the whole picture, no larger than the box. `cover`: the box is full, and the picture is cut. `contain`: the
+ * box is full, and has borders around the whole picture. `fill`: the box is full, and the picture is stretched.
+ */
+export const FITS = ['inside', 'cover', 'contain', 'fill'] as const;
+export type Fit = (typeof FITS)[number];
+
+export const POSITIONS = [
+  ...(['center', 'top', 'right top', 'right', 'right bottom'] as const),
+  ...(['bottom', 'left bottom', 'left', 'left top'] as const),
+] as const;
+export type Position = (typeof POSITIONS)[number];
 
 type AllOrFirst = 'all' | 'first';
 
@@ -155,7 +203,8 @@ export type Note =
   | 'alpha-flattened'
   | 'colour-converted-to-srgb'
   | 'truncated-input'
-  | 'metadata-partly-kept';
+  | 'metadata-partly-kept'
+  | 'quality-lowered';
 
 /** What a plan needs to know of the machine. */
 export interface ToolContext {
@@ -163,9 +212,13 @@ export interface ToolContext {
   readonly magick: 6 | 7;
   /** Absolute path of a small sRGB profile. */
   readonly srgbProfile: string;
+  /** Absolute paths of the profiles for spaces that are named. */
+  readonly namedProfiles: Readonly<Record<NamedSpace, string>>;
+  /** Maximum number of threads of a tool. Defaults to 1. The result is the same for every number. */
+  readonly threads?: number;
 }
 
-export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp';
+export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc';
 
 export interface Step {
   readonly tool: ToolName;
@@ -174,6 +227,13 @@ export interface Step {
   readonly stdin?: string;
   /** The PNG it draws, whose size nobody knew for sure before. */
   readonly rendersTo?: string;
+}
+
+/** How another program makes a PNG of the input, before the plan is made. */
+export interface Decoding {
+  readonly step: Step;
+  /** The PNG that the step leaves; an animated one has every frame on the whole canvas. */
+  readonly output: string;
 }
 
 export interface Plan {
@@ -190,6 +250,9 @@ export const INPUT_FILE = 'in';
 /** Where a profile is put that the tools do not see in the input. */
 export const PROFILE_FILE = `${INPUT_FILE}.icc`;
 
+/** The picture as it is before it is encoded, for those results that are encoded several times. */
+export const KEPT_FILE = 'kept.miff';
+
 /** How the name of every output starts; version 6 makes it the title of a PDF, whatever it is told. */
 export const OUTPUT_STEM = 'image';
 
@@ -198,7 +261,7 @@ export interface PlanContext {
   readonly image: ImageInfo;
   readonly options: ConvertOptions;
   readonly tools: ToolContext;
-  /** The PNG that another tool drew or decoded, when ImageMagick does not read the input itself. */
-  readonly rasterized?: string;
+  /** The PNG files, one a frame, that another tool drew or decoded, when ImageMagick does not read the input itself. */
+  readonly rasterized?: readonly string[];
   readonly output: string;
 }

@@ -133,7 +133,10 @@ function createLauncher(
     const status = await sendScript(prepareScript(paths));
     if (status?.status === 0) return undefined;
     const cause = status ? undefined : ((await ended) ?? LAUNCHER_EXITED);
-    return new LauncherError(`no launcher: no /bin/sh, or mkfifo fails in ${folder}`, cause);
+    return new LauncherError(
+      `launcher did not start: /bin/sh is missing, or mkfifo fails in ${folder}`,
+      cause,
+    );
   }
 
   return {
@@ -171,11 +174,11 @@ function createLauncher(
 }
 
 /** Cause when the shell exits, which it does when fork(2) fails. */
-const LAUNCHER_EXITED = Object.assign(new Error('the shell of the launcher has ended'), { code: 'EAGAIN' });
+const LAUNCHER_EXITED = Object.assign(new Error('the shell of the launcher exited'), { code: 'EAGAIN' });
 
 /** Converts a status of the shell. Shells and bubblewrap report a signal as 128 plus its number. */
 function toExit(status: Status | undefined): Exit {
-  if (!status) return { error: new LauncherError('the launcher has ended', LAUNCHER_EXITED) };
+  if (!status) return { error: new LauncherError('the launcher exited', LAUNCHER_EXITED) };
   const signal = SIGNALS.get(status.status - 128);
   return signal ? { signal } : { exitCode: status.status };
 }

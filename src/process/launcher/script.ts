@@ -16,17 +16,17 @@ export interface SpawnOptions {
   /** Limits of setrlimit(2), each as the arguments of `ulimit`. */
   readonly limits?: readonly string[];
   /** Paths of files that are open for reading in the program, by file descriptor. */
-  readonly opened?: Readonly<Record<number, string>>;
+  readonly fds?: Readonly<Record<number, string>>;
   /** Programs that the program starts. The launcher checks that they are executable. */
   readonly requires?: readonly string[];
   /** Marker that the child prints to stdout once all pipes are open. Data written earlier may be lost. */
-  readonly hello?: string;
+  readonly readyMarker?: string;
   /** Whether all descendants of the program end with it, as under bubblewrap. */
   readonly endsDescendants?: boolean;
 }
 
 /** Exit status of a program that cannot be executed, as in POSIX shells. */
-export const CANNOT_RUN = 126;
+export const EXIT_CANNOT_EXEC = 126;
 
 /** How the launcher finds and kills the processes that a program leaves behind. */
 export type Cleanup = 'none' | 'group' | 'namespace';
@@ -40,7 +40,7 @@ const UNSET_SHELL_VARIABLES = 'unset PWD OLDPWD SHLVL _';
  * @throws Error for a word with a NUL, which cannot be an argument of a program
  */
 export function quote(word: string): string {
-  if (word.includes('\0')) throw new Error('an argument that no program can be given');
+  if (word.includes('\0')) throw new Error('an argument must not contain NUL');
   return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
@@ -83,19 +83,19 @@ export function programScript(
   options: SpawnOptions,
   prefix: string,
 ): string {
-  const { cwd, env, limits = [], opened = {}, requires = [], hello } = options;
+  const { cwd, env, limits = [], fds = {}, requires = [], readyMarker } = options;
   const variables = Object.entries(env).map(([name, value]) => `${name}=${quote(value)}`);
   const prepare = [
     ...[...new Set([file, ...requires])].map((program) => `[ -x ${quote(program)} ]`),
-    ...Object.values(opened).map((path) => `[ -r ${quote(path)} ]`),
+    ...Object.values(fds).map((path) => `[ -r ${quote(path)} ]`),
     `cd ${quote(cwd)}`,
     ...(variables.length > 0 ? [`export ${variables.join(' ')}`] : []),
     ...limits.map((limit) => `ulimit ${limit}`),
-    ...(hello ? [`printf %s ${quote(hello)}`] : []),
+    ...(readyMarker ? [`printf %s ${quote(readyMarker)}`] : []),
   ].join(' && ');
   const words = [file, ...args].map(quote).join(' ');
-  const files = Object.entries(opened).map(([number, path]) => ` ${number}<${quote(path)}`);
-  return `{ ${prepare}; } || exit ${CANNOT_RUN}; ${UNSET_SHELL_VARIABLES}; exec ${prefix}${words}${files.join('')}`;
+  const files = Object.entries(fds).map(([number, path]) => ` ${number}<${quote(path)}`);
+  return `{ ${prepare}; } || exit ${EXIT_CANNOT_EXEC}; ${UNSET_SHELL_VARIABLES}; exec ${prefix}${words}${files.join('')}`;
 }
 
 /** Parsed line of the shell: the process group of the program that it started, or the exit status of the program. */

@@ -8,7 +8,7 @@ import type { Launchers } from '../launcher/pool.ts';
 import { createRunner } from '../runner.ts';
 import { type Toolchain, VERSION_PROBES } from '../toolchain.ts';
 import { findSandbox, NO_LAYERS, type Sandbox } from './index.ts';
-import { trialsOf } from './self-test.ts';
+import { listTrials } from './self-test.ts';
 
 const MIB = 1024 ** 2;
 
@@ -49,6 +49,8 @@ export interface SandboxConfig {
   readonly log: Logger;
   /** Folder with the files that the tools need, such as the policy and the seccomp filters. */
   readonly assets: string;
+  /** Other folders that the tools can read. */
+  readonly readable: readonly string[];
 }
 
 /**
@@ -64,19 +66,20 @@ export async function configureSandbox({
   launchers,
   log,
   assets,
+  readable,
 }: SandboxConfig): Promise<Sandbox> {
   if (config.SANDBOX === 'off') {
-    log.warn('SANDBOX=off: the tools run with all rights of this process');
+    log.warn('SANDBOX=off: the tools run unconfined, with all permissions of this process');
     return { confine: () => ({}), layers: NO_LAYERS };
   }
   const sandbox = await findSandbox({
     searchPath: config.PATH,
-    tools: trialsOf(toolchain).map(({ name, tool, trial }) => ({
+    tools: listTrials(toolchain).map(({ name, tool, trial }) => ({
       path: tool.path,
-      question: VERSION_PROBES[name],
+      versionProbe: VERSION_PROBES[name],
       trial,
     })),
-    readable: [assets],
+    readable: [assets, ...readable],
     limits: {
       memoryBytes: limits.memoryBytes + 512 * MIB,
       fileBytes: maxToolFileBytes(config),
@@ -87,14 +90,14 @@ export async function configureSandbox({
       createRunner({ launchers, searchPath: config.PATH, policyFolder: assets, limits, confine }),
   });
   if (sandbox.layers.files === 'none') {
-    const advice = 'on Debian 13 setpriv of util-linux does it, elsewhere: apt install bubblewrap';
+    const advice = 'use setpriv of util-linux 2.40 (Debian 13), or: apt install bubblewrap';
     if (config.SANDBOX === 'on')
-      throw new StartupError(`SANDBOX=on, and nothing here hides files from the tools: ${advice}.`);
-    log.warn(`the tools can read what this process can read: ${advice}`);
+      throw new StartupError(`SANDBOX=on, but no available sandbox hides files from the tools: ${advice}.`);
+    log.warn(`the tools can read every file that this process can read: ${advice}`);
   }
   if (sandbox.layers.syscalls === 'deny-list') {
     log.warn(
-      'A tool makes system calls that are not on the allow-list: the deny-list is on, which allows more. See SECURITY.md.',
+      'a tool needs system calls that are not on the allow-list: using the deny-list, which permits more; see SECURITY.md',
     );
   }
   return sandbox;

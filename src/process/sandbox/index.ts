@@ -10,7 +10,7 @@ import {
   rlimitLayer,
   type SandboxLayer,
 } from './layers.ts';
-import { passes } from './self-test.ts';
+import { runTrial } from './self-test.ts';
 import type { SandboxLayers, SandboxOptions, ToolToConfine } from './types.ts';
 
 /** The sandbox that all tools run in. */
@@ -76,8 +76,8 @@ function composeLayers(layers: readonly SandboxLayer[]): Confine {
     const parts = layers.map(({ confine }) => confine(command));
     return {
       limits: parts.flatMap(({ limits = [] }) => limits),
-      words: parts.flatMap(({ words = [] }) => words),
-      opened: Object.assign({}, ...parts.map(({ opened }) => opened)),
+      argvPrefix: parts.flatMap(({ argvPrefix = [] }) => argvPrefix),
+      fds: Object.assign({}, ...parts.map(({ fds }) => fds)),
       endsDescendants: parts.some(({ endsDescendants }) => endsDescendants),
     };
   };
@@ -105,12 +105,17 @@ async function toolsStillRun(
   { tools, folder, createTrialRunner }: SandboxOptions,
 ): Promise<boolean> {
   const [run, runUnconfined] = [createTrialRunner(composeLayers(layers)), createTrialRunner(() => ({}))];
-  const printsVersion = async ({ path, question }: ToolToConfine): Promise<boolean> => {
-    const { stdout, stderr } = await run({ file: path, args: question.args, cwd: folder, timeoutMs: 10_000 });
-    return question.pattern.test(stdout + stderr);
+  const printsVersion = async ({ path, versionProbe }: ToolToConfine): Promise<boolean> => {
+    const { stdout, stderr } = await run({
+      file: path,
+      args: versionProbe.args,
+      cwd: folder,
+      timeoutMs: 10_000,
+    });
+    return versionProbe.pattern.test(stdout + stderr);
   };
   const converts = async ({ path, trial }: ToolToConfine): Promise<boolean> =>
-    (await passes(path, trial, run, folder)) || !(await passes(path, trial, runUnconfined, folder));
+    (await runTrial(path, trial, run, folder)) || !(await runTrial(path, trial, runUnconfined, folder));
   const needsTrial = layers.some(({ provides }) => provides.syscalls === 'allow-list');
   const tried = await Promise.all(
     tools.map(

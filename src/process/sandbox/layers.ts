@@ -35,7 +35,10 @@ const NO_PRIVILEGES = ['--no-new-privs', '--pdeathsig', 'KILL'];
 
 /** Denies new privileges with setpriv(1), and kills the tool when its parent ends. */
 export function noNewPrivsLayer(setpriv: string): SandboxLayer {
-  return { provides: { privileges: 'setpriv' }, confine: () => ({ words: [setpriv, ...NO_PRIVILEGES] }) };
+  return {
+    provides: { privileges: 'setpriv' },
+    confine: () => ({ argvPrefix: [setpriv, ...NO_PRIVILEGES] }),
+  };
 }
 
 /** Public configuration that the tools read. Not every system has all of it. */
@@ -93,7 +96,7 @@ export async function landlockLayer(
   return {
     provides: { privileges: 'setpriv', files: 'landlock', ...(filter && filteredBy(filter)) },
     confine: ({ file, cwd }) => ({
-      words: [
+      argvPrefix: [
         ...[setpriv, ...NO_PRIVILEGES, '--landlock-access', 'fs', ...fixed],
         ...rule('execute,read-file', file),
         ...rule('read-file,write-file,read-dir,make-reg,remove-file,truncate', cwd),
@@ -143,7 +146,7 @@ export async function bubblewrapLayer(
       ...(filter && filteredBy(filter)),
     },
     confine: ({ file, cwd }) => ({
-      words: [
+      argvPrefix: [
         ...[bwrap, '--unshare-all', ...namespaces, ...network, '--die-with-parent', '--cap-drop', 'ALL'],
         ...[...visible, ...links, '--dev-bind', '/dev/null', '/dev/null'],
         ...(prlimit ? ['--ro-bind', prlimit, prlimit] : []),
@@ -153,7 +156,7 @@ export async function bubblewrapLayer(
         // prlimit runs inside: since Linux 5.14, the kernel counts the processes of a user per user namespace (setrlimit(2)).
         ...(prlimit ? [prlimit, `--nproc=${MAX_PROCESSES}`] : []),
       ],
-      ...(filter && { opened: { [FILTER_FD]: filter.path } }),
+      ...(filter && { fds: { [FILTER_FD]: filter.path } }),
       endsDescendants: true,
     }),
   };

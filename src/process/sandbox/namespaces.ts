@@ -39,5 +39,5 @@ async function assertResponds(
 ): Promise<void> {
   const { args, pattern } = VERSION_PROBES[name];
   const { stdout, stderr } = await run({ file, args, cwd, timeoutMs: 10_000 });
-  if (!pattern.test(stdout + stderr)) throw new Error(`${file} does not answer`);
+  if (!pattern.test(stdout + stderr)) throw new Error(`${file} does not respond`);
 }

@@ -31,6 +31,14 @@ const SMALL_AVIF = Buffer.from(
   ].join(''),
   'base64',
 );
+/** JPEG XL of 16 by 16 pixels, encoded by cjxl 0.7. */
+const SMALL_JXL = Buffer.from(
+  [
+    '/wpDQELl3iqCABKIAgBcAV3lEgAAFSqjjBu8nOv58kOHxbSN6wxttW1hSaLIODZJJ3BIEkvA2IV5wHieHzNvM7n3GBuqHIYmGEIm',
+    'hlJJIjFGt/2JEiAAbZ8N4BEADgDAAgCABoByAw==',
+  ].join(''),
+  'base64',
+);
 /** SVG with text, so that librsvg loads fonts, and with a filter. */
 const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16">
 <filter id="f"><feGaussianBlur stdDeviation="1"/></filter>
@@ -51,6 +59,17 @@ const TRIALS: { readonly [Name in keyof Toolchain]-?: (tool: NonNullable<Toolcha
     args: ['-d', '10', 'in', '-d', '20', 'in', '-o', 'out.webp'],
     result: 'out.webp',
   }),
+  djxl: () => ({ files: { in: SMALL_JXL }, args: ['in', 'out.png', '--num_threads=0'], result: 'out.png' }),
+  cjxl: () => ({
+    files: { 'in.png': ONE_PIXEL },
+    args: ['--num_threads=0', '--container=1', 'in.png', 'out.jxl'],
+    result: 'out.jxl',
+  }),
+  avifenc: () => ({
+    files: { 'in.png': ONE_PIXEL },
+    args: ['-c', 'aom', '-j', '1', '-s', '9', 'in.png', 'out.avif'],
+    result: 'out.avif',
+  }),
 };
 
 /** Returns a trial that writes each format that this ImageMagick can write, and reads it back if it can. */
@@ -62,7 +81,8 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
   return {
     files: { 'in.png': ONE_PIXEL, 'in.avif': SMALL_AVIF },
     args: [
-      ...['PNG:in.png', '-resize', '20x20!'],
+      // ImageMagick uses threads from 128 rows on.
+      ...['-limit', 'thread', '2', 'PNG:in.png', '-resize', '256x256!', '-resize', '20x20!'],
       ...written.flatMap((coder) => ['-write', `${coder}:made-${coder}`]),
       ...both.map((coder) => `${coder}:made-${coder}`),
       ...[...avif, '-append', 'PNG:out.png'],
@@ -72,7 +92,7 @@ function magickTrial({ reads, writes, major }: Magick): Trial {
 }
 
 /** Returns the trials of the installed tools. */
-export function trialsOf(
+export function listTrials(
   toolchain: Toolchain,
 ): { readonly name: keyof Toolchain; readonly tool: Tool; readonly trial: Trial }[] {
   return (Object.keys(TRIALS) as (keyof Toolchain)[]).flatMap((name) => {
@@ -88,7 +108,7 @@ export function trialsOf(
  * @param home the folder in which the temporary folder is created
  * @returns whether the tool wrote the expected file
  */
-export async function passes(
+export async function runTrial(
   file: string,
   { files, args, stdin = '', result }: Trial,
   run: RunCommand,

@@ -18,7 +18,7 @@ export interface ToolToConfine {
   /** Absolute path. */
   readonly path: string;
   /** The tool must pass this probe under every layer. */
-  readonly question: VersionProbe;
+  readonly versionProbe: VersionProbe;
   /** The tool must pass this trial under the allow-list of system calls. */
   readonly trial: Trial;
 }

@@ -1,7 +1,7 @@
 /**
  * @module Pool of workers: ImageMagick processes that start before there is work for them. Each worker serves only one
- * client, so that a compromised codec never holds the images of two clients. A worker is replaced after a number of jobs,
- * and after any warning or error.
+ * client, so that a compromised codec never holds the images of two clients, unless the operator lets all clients share
+ * the workers. A worker is replaced after a number of jobs, and after any warning or error.
  */
 
 import { type Command, CommandError, type Output, type RunCommand } from '../command.ts';
@@ -36,6 +36,8 @@ export interface WorkerPoolOptions {
   readonly size: number;
   /** Number of jobs after which a worker is replaced. */
   readonly maxJobs: number;
+  /** Whether a worker serves all clients instead of one. */
+  readonly shared?: boolean;
   /** Receives errors of workers that are not caused by an image. */
   readonly onError: (error: unknown) => void;
   /** Called after a job that failed in a worker was repeated in a new process. */
@@ -50,6 +52,9 @@ const IDLE_TIMEOUT_MS = 30_000;
 const RESTART_BACKOFF_MS = 5_000;
 /** Resident memory above which a worker is replaced. A photo of 12 megapixels leaves some 30 MiB allocated. */
 const MAX_RSS_BYTES = 192 * 1024 ** 2;
+
+/** Key of a worker that serves all clients. */
+const ALL_CLIENTS = '';
 
 /** A worker that is assigned to a client. */
 interface AssignedWorker {
@@ -67,6 +72,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     runInFreshProcess,
     size,
     maxJobs,
+    shared = false,
     onError,
     idleMs = IDLE_TIMEOUT_MS,
     onFallback = () => {},
@@ -106,7 +112,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     }
     let worker = spare.shift();
     while (worker && !worker.alive) {
-      onStartFailure(new Error('a process has ended before there was work for it'));
+      onStartFailure(new Error('a worker exited before its first job'));
       end(worker);
       worker = spare.shift();
     }
@@ -138,7 +144,9 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   async function run(command: Command): Promise<Output> {
     const { client, signal } = command;
     const assigned =
-      client !== undefined && command.file === executable && !signal?.aborted ? acquire(client) : undefined;
+      client !== undefined && command.file === executable && !signal?.aborted
+        ? acquire(shared ? ALL_CLIENTS : client)
+        : undefined;
     if (!assigned) return runInFreshProcess(command);
     const started = performance.now();
     try {

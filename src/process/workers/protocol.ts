@@ -63,6 +63,6 @@ export const createMarker = (): string => `imagemill: done ${randomUUID()}\n`;
  * @throws Error for an argument with a quote, a line feed or a NUL, or with a backslash at its end
  */
 function quote(word: string): string {
-  if (/['\n\0]|\\$/.test(word)) throw new Error(`an argument that cannot be told: ${word}`);
+  if (/['\n\0]|\\$/.test(word)) throw new Error(`argument cannot be encoded: ${word}`);
   return `'${word}'`;
 }

@@ -19,7 +19,7 @@ export interface Usage {
  *
  * @param pid process ID of the launcher
  */
-export function usageOf(pid: number | undefined): Usage {
+export function measureUsage(pid: number | undefined): Usage {
   const pids = processTree(pid);
   return { memoryBytes: residentBytes(pids.at(-1) ?? ''), processes: pids.length };
 }

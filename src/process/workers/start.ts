@@ -24,10 +24,12 @@ const SELF_TEST_TIMEOUT_MS = 10_000;
 
 /** Options of {@link createWarmWorkerPool}. */
 export interface WarmWorkerPoolOptions {
-  readonly config: Pick<Config, 'CONCURRENCY' | 'CONVERT_TIMEOUT_MS' | 'WORKER_REUSE'>;
+  readonly config: Pick<Config, 'CONCURRENCY' | 'CONVERT_TIMEOUT_MS' | 'WORKER_REUSE' | 'WORKER_SHARING'>;
   readonly magick: Magick | undefined;
   readonly workspaces: Workspaces;
   readonly launchOptions: LaunchDeps & { readonly limits: MagickLimits };
+  /** Folder with a policy for workers that permits more coders, if any. */
+  readonly workerGrantsFolder: string | undefined;
   readonly log: Logger;
   /** Called when a worker starts. */
   readonly onStart: () => void;
@@ -45,7 +47,8 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
   const { config, magick, workspaces, launchOptions, log, onStart, onFallback } = options;
   if (!magick) return undefined;
   const maxJobs = WORKER_PROTOCOLS[magick.major].singleUse ? 1 : config.WORKER_REUSE;
-  const workerOptions = { ...launchOptions, policyFolder: WORKER_POLICY };
+  const grantsFolder = options.workerGrantsFolder ?? WORKER_POLICY;
+  const workerOptions = { ...launchOptions, policyFolder: WORKER_POLICY, grantsFolder };
   const start = async (): Promise<Worker> => {
     onStart();
     return startWorker({
@@ -59,23 +62,24 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
   try {
     await selfTest(start, magick, createRunner(workerOptions), options);
   } catch (err) {
-    log.warn(
-      { err },
-      'no process can wait for images here: every image gets one of its own, which is slower',
-    );
+    log.warn({ err }, 'warm workers are unavailable: every image gets a new process, which is slower');
     return undefined;
   }
+  const shared = config.WORKER_SHARING === 'all' && maxJobs > 1;
+  if (shared) log.warn('WORKER_SHARING=all: one ImageMagick process converts images of different clients');
   return createWorkerPool({
     start,
+    shared,
     executable: magick.path,
     runInFreshProcess: createRunner(launchOptions),
     size: config.CONCURRENCY,
     maxJobs,
-    onError: (err) => log.warn({ err }, 'trouble with a waiting process; the image gets one of its own'),
+    onError: (err) => log.warn({ err }, 'worker failed'),
     onFallback(outcome, failure) {
       onFallback(outcome);
-      if (outcome === 'ok') log.warn(describe(failure), 'a worker failed where a new process did not');
-      else log.debug(describe(failure), 'a conversion failed in a worker and in a new process');
+      if (outcome === 'ok')
+        log.warn(describe(failure), 'job failed in a worker and succeeded in a new process');
+      else log.debug(describe(failure), 'job failed in a worker and in a new process');
     },
   });
 }
@@ -103,7 +107,7 @@ async function selfTest(
   try {
     const [policyFolder, jobFolder] = [await workspace.folder('asked'), await workspace.folder('done')];
     if (!(await isPolicyEnforced(magick, run, policyFolder, launchOptions.limits)))
-      throw new Error(`it does not obey ${WORKER_POLICY}`);
+      throw new Error(`ImageMagick does not enforce ${WORKER_POLICY}`);
     await writeFile(join(jobFolder, 'in'), ONE_PIXEL);
     const worker = await start();
     const command = {

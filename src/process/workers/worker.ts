@@ -14,10 +14,17 @@ import {
   MAX_OUTPUT_BYTES,
   type Output,
 } from '../command.ts';
-import { endedWell, failureOf, keepTime, type LaunchDeps, type Launched, launch } from '../launch.ts';
+import {
+  type ChildHandle,
+  killOnTimeout,
+  type LaunchDeps,
+  launch,
+  succeeded,
+  toCommandError,
+} from '../launch.ts';
 import type { Magick } from '../toolchain.ts';
 import { createMarker, WORKER_PROTOCOLS } from './protocol.ts';
-import { type Usage, usageOf } from './rss.ts';
+import { measureUsage, type Usage } from './rss.ts';
 
 /** Options of {@link startWorker}. */
 export interface WorkerDeps extends LaunchDeps {
@@ -70,7 +77,7 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
   const { args, singleUse, handshake, encodeJob } = WORKER_PROTOCOLS[deps.magick.major];
   const marker = createMarker();
   const self: Command = { file: deps.magick.path, args, cwd: folder, timeoutMs: deps.lifetimeMs };
-  const child = await launch(deps, self, { hello: singleUse ? marker : '' });
+  const child = await launch(deps, self, { readyMarker: singleUse ? marker : '' });
   const output = readOutput(child, marker);
   let busy = false;
   let over = false;
@@ -85,18 +92,18 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
   };
 
   /** Resolves when a single-use worker, which prints no marker after its job, has exited. */
-  const exited = (): Promise<boolean> => ended.then(endedWell);
+  const exited = (): Promise<boolean> => ended.then(succeeded);
   const jobDone = (): Promise<boolean> =>
     Promise.race([output.done().then(() => !over), ended.then(() => false)]);
 
   /** Sends a message, and waits for its completion. */
   async function execute(message: string, done: Promise<boolean>, command: Command): Promise<Output> {
-    const cancelTimeout = keepTime(command, stop);
+    const cancelTimeout = killOnTimeout(command, stop);
     busy = true;
     try {
       child.stdin?.write(message);
       if (await done) return output.take();
-      throw failureOf(await ended, self, output.take().stderr);
+      throw toCommandError(await ended, self, output.take().stderr);
     } finally {
       busy = false;
       cancelTimeout();
@@ -116,7 +123,7 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
       collectOutputs(folder, command.cwd, names);
       return result;
     },
-    usage: () => usageOf(child.pid),
+    usage: () => measureUsage(child.pid),
     get processes() {
       return processes;
     },
@@ -132,7 +139,7 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
   };
   try {
     await execute(handshake(marker), jobDone(), { ...self, timeoutMs: START_TIMEOUT_MS });
-    processes = usageOf(child.pid).processes;
+    processes = measureUsage(child.pid).processes;
     return worker;
   } catch (error) {
     await worker.end();
@@ -148,7 +155,7 @@ interface OutputReader {
   take(): Output;
 }
 
-function readOutput(child: Launched, marker: string): OutputReader {
+function readOutput(child: ChildHandle, marker: string): OutputReader {
   let stdout = '';
   let stderr = '';
   let tail = '';
@@ -188,7 +195,7 @@ function readOutput(child: Launched, marker: string): OutputReader {
  * @throws Error when the folder of the worker is not empty
  */
 function linkInputs(from: string, to: string): string[] {
-  if (readdirSync(to).length > 0) throw new Error('the worker has left or made something after its last job');
+  if (readdirSync(to).length > 0) throw new Error('the folder of the worker is not empty after its last job');
   const names = readdirSync(from);
   for (const name of names) linkSync(join(from, name), join(to, name));
   return names;
@@ -204,6 +211,6 @@ function collectOutputs(from: string, to: string, inputs: readonly string[]): vo
     const path = join(from, entry.name);
     if (inputs.includes(entry.name)) unlinkSync(path);
     else if (entry.isFile()) renameSync(path, join(to, entry.name));
-    else throw new Error(`the worker has made what is no file: ${entry.name}`);
+    else throw new Error(`the worker created something that is not a file: ${entry.name}`);
   }
 }

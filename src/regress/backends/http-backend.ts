@@ -40,7 +40,9 @@ async function fetchVersion(base: string): Promise<string> {
     throw new Error(`status ${response.status}`);
   } catch (cause) {
     const { message, cause: deeper } = cause as Error & { cause?: Error };
-    throw new BackendError(`no imagemill answers at ${base}: ${deeper?.message || message}`, { cause });
+    throw new BackendError(`no imagemill server responds at ${base}: ${deeper?.message || message}`, {
+      cause,
+    });
   }
 }
 
@@ -59,7 +61,7 @@ async function convertOne(base: string, image: Image, testCase: Case, cancel: Ab
     if (status !== 429 && status !== 503) return { refused: { status, message }, commands };
     // An overloaded server is not a result of the image, so the run fails.
     if (attempt === MAX_ATTEMPTS) {
-      throw new BackendError(`${base} was asked ${attempt} times, and is still busy: ${status} ${message}`);
+      throw new BackendError(`${base} is still busy after ${attempt} requests: ${status} ${message}`);
     }
     await wait((Number(headers.get('retry-after')) || DEFAULT_RETRY_S) * 1000, undefined, { signal: cancel });
   }
@@ -83,7 +85,7 @@ async function send(base: string, { path, name }: Image, { fields }: Case, cance
   } catch (cause) {
     cancel.throwIfAborted();
     const { message, cause: deeper } = cause as Error & { cause?: Error };
-    throw new BackendError(`${base} does not answer any more: ${deeper?.message || message}`, { cause });
+    throw new BackendError(`${base} no longer responds: ${deeper?.message || message}`, { cause });
   }
 }
 

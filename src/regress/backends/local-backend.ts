@@ -11,7 +11,7 @@ import { type ConversionEngine, createConversionEngine } from '../../conversion/
 import { DETECTION_BYTES, detectType } from '../../conversion/input/detect.ts';
 import { INPUT_FILE, type Step } from '../../conversion/plan/types.ts';
 import { ServiceError, StartupError } from '../../errors.ts';
-import { INPUT_TYPES, type InputType } from '../../formats.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import type { Toolchain } from '../../process/toolchain.ts';
 import type { Case } from '../matrix.ts';
 import { type Attempt, type Backend, BackendError, type Image, type Refusal } from './backend.ts';
@@ -26,6 +26,9 @@ const TOOL_NAMES: Readonly<Record<keyof Toolchain, string>> = {
   rsvg: 'librsvg',
   heif: 'libheif',
   img2webp: 'libwebp',
+  djxl: 'libjxl',
+  cjxl: 'libjxl',
+  avifenc: 'libavif',
 };
 
 /**
@@ -55,8 +58,9 @@ async function convertOne(
   testCase: Case,
   signal: AbortSignal,
 ): Promise<Attempt> {
-  const type = await typeOf(image.path);
-  if (!type)
+  const type = await detectFileType(image.path);
+  const { inputs, outputs } = engine.capabilities;
+  if (!type || !inputs.includes(type) || !outputs.includes(testCase.options.format))
     return { refused: { status: 415, message: 'It is not an image of a supported format.' }, commands: [] };
   const workspace = await engine.workspaces.open();
   const steps: Step[] = [];
@@ -88,7 +92,7 @@ async function convertOne(
 }
 
 const isUnreadable = (error: unknown): boolean =>
-  error instanceof ServiceError && error.code === 'KIND_UNREADABLE';
+  error instanceof ServiceError && error.code === 'UNSUPPORTED_ENCODING';
 
 function toRefusal(error: unknown): Refusal {
   if (error instanceof ServiceError) return { status: error.status, message: error.message };
@@ -96,7 +100,7 @@ function toRefusal(error: unknown): Refusal {
 }
 
 /** Detects the type of a file by its content; undefined if it is not a supported image. */
-export async function typeOf(path: string): Promise<InputType | undefined> {
+export async function detectFileType(path: string): Promise<InputType | undefined> {
   const file = await open(path);
   try {
     const { buffer, bytesRead } = await file.read(
@@ -106,7 +110,7 @@ export async function typeOf(path: string): Promise<InputType | undefined> {
       0,
     );
     const type = await detectType(buffer.subarray(0, bytesRead), bytesRead < buffer.length);
-    return INPUT_TYPES.find((one) => one === type);
+    return ALL_INPUT_TYPES.find((one) => one === type);
   } finally {
     await file.close();
   }

@@ -7,8 +7,10 @@ import { createHash } from 'node:crypto';
 import sharp, { type Metadata } from 'sharp';
 import type { OutputType } from '../../formats.ts';
 import { decodeBmp } from './bmp.ts';
+import { readIcon } from './ico.ts';
 import { clearHidden, type DecodedImage, type ImageMetadata, type Raster } from './image.ts';
-import { drawPages } from './pdf.ts';
+import { jxlToPng } from './jxl.ts';
+import { renderPages } from './pdf.ts';
 
 type Decode = (file: Buffer) => Promise<DecodedImage>;
 
@@ -18,7 +20,11 @@ const DECODERS: Readonly<Record<OutputType, Decode>> = {
   jpg: decodeWithSharp,
   gif: decodeWithSharp,
   bmp: async (file) => withoutMetadata([decodeBmp(file)]),
-  pdf: async (file) => withoutMetadata(await drawPages(file)),
+  avif: decodeWithSharp,
+  tiff: decodeWithSharp,
+  jxl: async (file) => decodeWithSharp(await jxlToPng(file)),
+  ico: decodeIcon,
+  pdf: async (file) => withoutMetadata(await renderPages(file)),
 };
 
 /**
@@ -28,6 +34,15 @@ const DECODERS: Readonly<Record<OutputType, Decode>> = {
  */
 export function decode(file: Buffer, type: OutputType): Promise<DecodedImage> {
   return DECODERS[type](file);
+}
+
+/** Decodes the largest image of an icon, which the service writes first. */
+async function decodeIcon(file: Buffer): Promise<DecodedImage> {
+  const [first] = readIcon(file);
+  if (!first) throw new Error('icon without images');
+  if ('png' in first) return decodeWithSharp(first.png);
+  const { width, height, data } = first.raster;
+  return { frames: [first.raster], facts: { width, height, frames: 1, alpha: clearHidden(data) } };
 }
 
 async function decodeWithSharp(file: Buffer): Promise<DecodedImage> {

@@ -11,7 +11,7 @@ let library: ReturnType<typeof PDFiumLibrary.init> | undefined;
  *
  * @throws Error if PDFium cannot read the file or it has no pages
  */
-export async function drawPages(file: Uint8Array): Promise<Raster[]> {
+export async function renderPages(file: Uint8Array): Promise<Raster[]> {
   library ??= PDFiumLibrary.init();
   const document = await (await library).loadDocument(file);
   try {
@@ -20,7 +20,7 @@ export async function drawPages(file: Uint8Array): Promise<Raster[]> {
       const { width, height, data } = await page.render({ scale: 1, render: 'bitmap' });
       pages.push({ width, height, data });
     }
-    if (pages.length === 0) throw new Error('a PDF without pages');
+    if (pages.length === 0) throw new Error('the PDF has no pages');
     return pages;
   } finally {
     document.destroy();

@@ -3,11 +3,11 @@ import { shellWords } from '../backends/shell.ts';
 import type { Row } from '../recording.ts';
 import type { Finding } from '../verdict.ts';
 import { formatBytes, formatNumber } from './format.ts';
-import type { Pictures, Shown } from './images.ts';
+import type { FindingImages, ReportImage } from './images.ts';
 import { html, type Markup } from './markup.ts';
 
 /** Renders a finding: verdict, reasons, measurements, images and commands. */
-export function findingCard(finding: Finding, pictures: Pictures | undefined): Markup {
+export function findingCard(finding: Finding, pictures: FindingImages | undefined): Markup {
   const { image, case: name, verdict, reasons, remarks, before, after } = finding;
   const kinds = [...new Set(reasons.map(({ kind }) => kind))].join(' ');
   const input = /\.([^./]+)$/.exec(image)?.[1]?.toLowerCase() ?? '';
@@ -35,7 +35,7 @@ function measurements({ before, after, difference, distance }: Finding): Markup 
       ? [
           ['PSNR', `${formatNumber(difference.psnr, 1)} dB`] as const,
           ['SSIM', difference.ssim === undefined ? '–' : difference.ssim.toFixed(4)] as const,
-          ['worst place', `${difference.patch.toFixed(1)} of 255`] as const,
+          ['worst block', `${difference.patch.toFixed(1)} of 255`] as const,
         ]
       : []),
     ...(distance
@@ -50,29 +50,29 @@ function measurements({ before, after, difference, distance }: Finding): Markup 
 }
 
 /** Renders the images: with slider and difference if both are full-size, otherwise side by side. */
-function view({ before, after, difference, factor, frames, spot }: Pictures, finding: Finding): Markup {
+function view({ before, after, difference, factor, frames, spot }: FindingImages, finding: Finding): Markup {
   const { image, difference: measured } = finding;
   if (difference && before && after) {
     const frame = frames > 1 && measured;
     return html`<div class="pictures">
-<figure class="slide"><div class="stage" style="--split:50%">${picture(after, 'after', `${image}, after`)}${picture(before, 'before', `${image}, before`)}<span class="divider" aria-hidden="true"></span></div>
-<figcaption><span>before</span><input type="range" min="0" max="100" value="50" aria-label="How much of the picture before is shown"><span>after</span></figcaption></figure>
-<figure>${picture(difference, '', `where they differ, ${factor} times as bright`)}<figcaption>difference × ${factor}${frame && `, of ${finding.after?.format === 'pdf' ? 'page' : 'frame'} ${frame.frame + 1}`}</figcaption></figure>
+<figure class="slide"><div class="stage" style="--split:50%">${imageTag(after, 'after', `${image}, after`)}${imageTag(before, 'before', `${image}, before`)}<span class="divider" aria-hidden="true"></span></div>
+<figcaption><span>before</span><input type="range" min="0" max="100" value="50" aria-label="Position of the divider between before and after"><span>after</span></figcaption></figure>
+<figure>${imageTag(difference, '', `${image}, difference, ${factor} times brighter`)}<figcaption>difference × ${factor}${frame && `, of ${finding.after?.format === 'pdf' ? 'page' : 'frame'} ${frame.frame + 1}`}</figcaption></figure>
 ${
   spot &&
   html`<figure class="spot"><div>${(['before', 'after', 'difference'] as const).map((side) =>
-    picture(spot[side], 'pixels', `the place that differs most: ${side}`),
-  )}</div><figcaption>the place that differs most, × 4: before, after, difference</figcaption></figure>`
+    imageTag(spot[side], 'pixels', `${image}, area that differs most, ${side}`),
+  )}</div><figcaption>area that differs most, × 4: before, after, difference</figcaption></figure>`
 }
 </div>`;
   }
   if (!before && !after) return html``;
   return html`<div class="pictures beside">${[
     before
-      ? html`<figure>${picture(before, '', `${image}, before`)}<figcaption>before</figcaption></figure>`
+      ? html`<figure>${imageTag(before, '', `${image}, before`)}<figcaption>before</figcaption></figure>`
       : missing(finding.before, 'before'),
     after
-      ? html`<figure>${picture(after, '', `${image}, after`)}<figcaption>after</figcaption></figure>`
+      ? html`<figure>${imageTag(after, '', `${image}, after`)}<figcaption>after</figcaption></figure>`
       : missing(finding.after, 'after'),
   ]}</div>`;
 }
@@ -80,14 +80,14 @@ ${
 /** Renders a placeholder that states why an image is missing. */
 function missing(row: Row | undefined, side: string): Markup {
   const reason = !row
-    ? 'not there'
+    ? 'no result'
     : row.refused
       ? `${row.refused.status}: ${row.refused.message}`
-      : 'kept as figures, without the picture';
+      : 'only the fingerprint was kept';
   return html`<figure class="none"><p>${reason}</p><figcaption>${side}</figcaption></figure>`;
 }
 
-function picture({ src, width, height }: Shown, kind: string, alt: string): Markup {
+function imageTag({ src, width, height }: ReportImage, kind: string, alt: string): Markup {
   return html`<img class="${kind}" src="${src}" width="${width}" height="${height}" alt="${alt}" draggable="false">`;
 }
 
@@ -99,7 +99,7 @@ function commands(before: Row | undefined, after: Row | undefined): Markup {
   const [one, other] = [before, after].map((row) => script(row));
   if (!one && !other) return html``;
   const changed = one !== other;
-  return html`<details class="commands"><summary>Command${changed && ' (not the same as before)'}</summary>
+  return html`<details class="commands"><summary>Command${changed && ' (changed)'}</summary>
 ${changed && one && html`<p>before</p><pre><code>${one}</code></pre>`}
 ${changed && one && other && html`<p>after</p>`}<pre><code>${other || one}</code></pre></details>`;
 }

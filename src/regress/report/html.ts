@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import type { Recording } from '../recording.ts';
 import { bySeverity, type Finding, isFailure } from '../verdict.ts';
 import { findingCard } from './card.ts';
-import { picturesOf } from './images.ts';
+import { renderImages } from './images.ts';
 import { html, Markup } from './markup.ts';
 import { overview } from './overview.ts';
 
@@ -15,7 +15,7 @@ const ASSETS_DIR = new URL('../../../assets/report/', import.meta.url);
  * Maximum number of findings with full-size images. The others that differ have thumbnails. With these limits, the
  * report of 93 photos in 9 cases has 8 MB.
  */
-const MAX_FULL_SIZE = { changed: 40, alike: 10 };
+const MAX_FULL_SIZE = { changed: 40, similar: 10 };
 /** Maximum number of findings with images. */
 const MAX_WITH_IMAGES = 400;
 
@@ -29,17 +29,20 @@ export async function htmlReport(
     ['style.css', 'script.js'].map((name) => readFile(new URL(name, ASSETS_DIR), 'utf8')),
   );
   const sorted = bySeverity(findings);
-  const [changed, alike] = [sorted.filter(isFailure), sorted.filter(({ verdict }) => verdict === 'alike')];
+  const [changed, similar] = [
+    sorted.filter(isFailure),
+    sorted.filter(({ verdict }) => verdict === 'similar'),
+  ];
   const fullSize = new Set([
     ...changed.slice(0, MAX_FULL_SIZE.changed),
-    ...alike.slice(0, MAX_FULL_SIZE.alike),
+    ...similar.slice(0, MAX_FULL_SIZE.similar),
   ]);
   const cards: Markup[] = [];
   for (const [index, finding] of sorted.entries()) {
-    const differs = isFailure(finding) || finding.verdict === 'alike';
+    const differs = isFailure(finding) || finding.verdict === 'similar';
     const pictures =
       differs && index < MAX_WITH_IMAGES
-        ? await picturesOf(finding, { before, after }, fullSize.has(finding))
+        ? await renderImages(finding, { before, after }, fullSize.has(finding))
         : undefined;
     cards.push(findingCard(finding, pictures));
   }
@@ -51,14 +54,14 @@ export async function htmlReport(
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>What changed: imagemill regress</title>
+<title>imagemill regression report</title>
 <style>${new Markup(style ?? '')}</style>
 </head>
 <body>
 ${overview(sorted, before, after, fullSize.size)}
 <main id="findings">
 ${cards}
-<p class="nothing" hidden>Nothing fits these filters.</p>
+<p class="nothing" hidden>No results match these filters.</p>
 </main>
 <script>${new Markup(script ?? '')}</script>
 </body>

@@ -7,7 +7,7 @@ import type { Recording, Row } from '../recording.ts';
 import type { Finding } from '../verdict.ts';
 
 /** An image of the report. */
-export interface Shown {
+export interface ReportImage {
   /** Data URL. */
   readonly src: string;
   readonly width: number;
@@ -15,16 +15,18 @@ export interface Shown {
 }
 
 /** The images of one finding. */
-export interface Pictures {
-  readonly before?: Shown | undefined;
-  readonly after?: Shown | undefined;
+export interface FindingImages {
+  readonly before?: ReportImage | undefined;
+  readonly after?: ReportImage | undefined;
   /** Difference, multiplied by {@link factor}, if both images have the same size. */
-  readonly difference?: Shown | undefined;
+  readonly difference?: ReportImage | undefined;
   readonly factor: number;
   /** Number of frames or pages after the change. */
   readonly frames: number;
   /** Enlarged detail around the worst block. */
-  readonly spot?: { readonly before: Shown; readonly after: Shown; readonly difference: Shown } | undefined;
+  readonly spot?:
+    | { readonly before: ReportImage; readonly after: ReportImage; readonly difference: ReportImage }
+    | undefined;
 }
 
 /** Maximum side of a full-size image, in pixels. */
@@ -41,11 +43,11 @@ const DETAIL = { side: 48, factor: 4 };
  *
  * @param fullSize true for full-size images with the difference, false for thumbnails
  */
-export async function picturesOf(
+export async function renderImages(
   { before, after, difference }: Finding,
   recordings: { readonly before: Recording; readonly after: Recording },
   fullSize: boolean,
-): Promise<Pictures> {
+): Promise<FindingImages> {
   const [one, other] = [await load(before, recordings.before), await load(after, recordings.after)];
   const at = difference?.frame ?? 0;
   const [a, b] = [one?.frames[at] ?? one?.frames[0], other?.frames[at] ?? other?.frames[0]];
@@ -92,7 +94,11 @@ async function encodeDetail(one: Raster, other: Raster, factor: number) {
       toDataUrl(raster, FULL_SIZE_PX, DETAIL.factor),
     ),
   );
-  return { before, after, difference } as { before: Shown; after: Shown; difference: Shown };
+  return { before, after, difference } as {
+    before: ReportImage;
+    after: ReportImage;
+    difference: ReportImage;
+  };
 }
 
 const clampToImage = (from: number, side: number): number => Math.max(0, Math.min(from, side - DETAIL.side));
@@ -112,7 +118,7 @@ async function toDataUrl(
   raster: Raster,
   maxSide: number,
   enlarge = maxSide < FULL_SIZE_PX ? 1 : enlargement(raster),
-): Promise<Shown> {
+): Promise<ReportImage> {
   const { bytes, width, height } = await encode(raster, maxSide, enlarge);
   return { src: `data:image/webp;base64,${bytes.toString('base64')}`, width, height };
 }

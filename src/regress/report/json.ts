@@ -1,11 +1,11 @@
 import type { Recording, Row } from '../recording.ts';
-import { summaryOf } from '../summary.ts';
+import { summarize } from '../summary.ts';
 import { bySeverity, type Finding, isFailure } from '../verdict.ts';
 
 /** Formats findings as JSON, worst first. */
 export function jsonReport(findings: readonly Finding[], before: Recording, after: Recording): string {
   const report = {
-    summary: summaryOf(findings),
+    summary: summarize(findings),
     before: { tools: before.tools, at: before.at },
     after: { tools: after.tools, at: after.at },
     findings: bySeverity(findings).map(({ before: one, after: other, ...rest }) => ({

@@ -1,11 +1,11 @@
 import type { Recording } from '../recording.ts';
-import { formatTools, summaryOf } from '../summary.ts';
+import { formatTools, summarize } from '../summary.ts';
 import { type Finding, isFailure } from '../verdict.ts';
 
 /** Formats findings as JUnit XML for CI systems: one test suite per case, one test per image. */
 export function junitReport(findings: readonly Finding[], before: Recording, after: Recording): string {
   const cases = [...new Set(findings.map((one) => one.case))];
-  const { total, failures } = summaryOf(findings);
+  const { total, failures } = summarize(findings);
   const suites = cases.map((name) =>
     suite(
       name,
@@ -21,7 +21,7 @@ export function junitReport(findings: readonly Finding[], before: Recording, aft
 }
 
 function suite(name: string, findings: readonly Finding[]): string {
-  const { total, failures } = summaryOf(findings);
+  const { total, failures } = summarize(findings);
   const time = findings.reduce((sum, finding) => sum + msOf(finding), 0) / 1000;
   const attributes = { name, tests: total, failures, errors: 0, skipped: 0, time };
   return element('testsuite', attributes, findings.map(testcase).join(''));

@@ -1,5 +1,5 @@
 import type { Recording } from '../recording.ts';
-import { countsOf, summaryOf } from '../summary.ts';
+import { countVerdicts, summarize } from '../summary.ts';
 import { type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
 import { formatBytes, formatChange } from './format.ts';
 import { html, type Markup } from './markup.ts';
@@ -18,7 +18,7 @@ export function overview(
   after: Recording,
   whole: number,
 ): Markup {
-  const { total, failures, bytes, ms } = summaryOf(findings);
+  const { total, failures, bytes, ms } = summarize(findings);
   const visible = findings.filter(
     (one) => isFailure(one) && one.reasons.some(({ kind }) => !INVISIBLE.includes(kind)),
   );
@@ -27,7 +27,7 @@ export function overview(
 <p class="brand">imagemill regress</p>
 <h1 class="${failures > 0 ? 'bad' : 'good'}">${failures > 0 ? `${failures} of ${total} results changed` : `None of ${total} results changed`}</h1>
 <p class="lead">${failures > 0 && `${visible.length === 0 ? 'None' : visible.length} of them look different or are errors. `}${images} images, each converted in up to ${new Set(findings.map((one) => one.case)).size} ways.
-All results together: ${formatBytes(bytes[0])} → ${formatBytes(bytes[1])} (${formatChange(...bytes)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of converting (${formatChange(...ms)})`}.</p>
+All results together: ${formatBytes(bytes[0])} → ${formatBytes(bytes[1])} (${formatChange(...bytes)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of conversion (${formatChange(...ms)})`}.</p>
 <div class="tables">
 ${tools(before, after)}
 ${byReason(findings)}
@@ -35,8 +35,8 @@ ${byCase(findings)}
 </div>
 </header>
 ${filters(findings)}
-<p class="hint">Worst first. ${whole || 'None'} ${whole < 2 ? 'has its' : 'have their'} pictures at up to 640 pixels a side, others that differ a small one each;
-those that look the same have none. <kbd>j</kbd> and <kbd>k</kbd> go to the next and the one before; the arrow keys move a slider.</p>`;
+<p class="hint">Worst first. ${whole || 'No'} ${whole === 1 ? 'result has' : 'results have'} images of up to 640 pixels per side. Other results that differ have thumbnails, and results that
+look the same have no images. <kbd>j</kbd> and <kbd>k</kbd> select the next and the previous result; the arrow keys move a slider.</p>`;
 }
 
 /** Renders the versions of the tools in both recordings. */
@@ -46,7 +46,7 @@ function tools(before: Recording, after: Recording): Markup {
     const [one, other] = [before.tools[name] ?? '–', after.tools[name] ?? '–'];
     return html`<tr class="${one !== other && 'differs'}"><th scope="row">${name}</th><td>${one}</td><td>${other}</td></tr>`;
   };
-  const formatTime = ({ at }: Recording) => (at ? at.slice(0, 16).replace('T', ' ') : 'kept as figures');
+  const formatTime = ({ at }: Recording) => (at ? at.slice(0, 16).replace('T', ' ') : 'not recorded');
   return html`<section><h2>Tools</h2><table><thead><tr><th></th><th scope="col">before</th><th scope="col">after</th></tr></thead><tbody>${names.map(row)}
 <tr><th scope="row">recorded</th><td>${formatTime(before)}</td><td>${formatTime(after)}</td></tr></tbody></table></section>`;
 }
@@ -73,8 +73,8 @@ function byCase(findings: readonly Finding[]): Markup {
   const shown = VERDICT_NAMES.filter((verdict) => findings.some((one) => one.verdict === verdict));
   const row = (name: string) => {
     const caseFindings = findings.filter((one) => one.case === name);
-    const counts = countsOf(caseFindings);
-    const { bytes } = summaryOf(caseFindings);
+    const counts = countVerdicts(caseFindings);
+    const { bytes } = summarize(caseFindings);
     return html`<tr><th scope="row"><button type="button" class="link" data-pick-case="${name}">${name}</button></th>${shown.map(
       (verdict) =>
         html`<td class="number ${counts[verdict] > 0 && VERDICTS[verdict].fails ? 'bad' : ''}">${counts[verdict] || '·'}</td>`,
@@ -87,7 +87,7 @@ function byCase(findings: readonly Finding[]): Markup {
 
 /** Renders the filters. */
 function filters(findings: readonly Finding[]): Markup {
-  const counts = countsOf(findings);
+  const counts = countVerdicts(findings);
   const failing = findings.some(isFailure);
   const shown = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0);
   const distinct = (toValue: (finding: Finding) => string) =>
@@ -102,20 +102,20 @@ function filters(findings: readonly Finding[]): Markup {
   )}</div>
 ${choice(
   'case',
-  'every case',
+  'all cases',
   distinct((one) => one.case),
 )}
 ${choice(
   'format',
-  'to every format',
+  'all output formats',
   distinct(({ before, after }) => (after ?? before)?.format ?? ''),
 )}
 ${choice(
   'input',
-  'from every type',
+  'all input formats',
   distinct(({ image }) => /\.([^./]+)$/.exec(image)?.[1]?.toLowerCase() ?? ''),
 )}
-${choice('kinds', 'for any reason', [...new Set(kinds)].sort())}
+${choice('kinds', 'all reasons', [...new Set(kinds)].sort())}
 <input type="search" name="text" placeholder="Name or reason" aria-label="Name or reason">
 <output class="count"></output>
 </search>`;

@@ -1,3 +1,4 @@
+/** @module Creates the OpenAPI document from the field checks, the table of errors, the table of formats and the settings. */
 import { serviceError } from '../../errors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
@@ -9,10 +10,9 @@ import { responses } from './responses.ts';
 import { schemas } from './schemas.ts';
 
 /**
- * The API as an OpenAPI document, made from what the code itself goes by: the checks of the fields, the table of
- * errors, the table of formats and the settings.
+ * Creates the OpenAPI document.
  *
- * @param base where the paths begin
+ * @param base prefix of all paths
  */
 export function createDocument(base: string, service: ApiContext): Json {
   return {
@@ -25,11 +25,11 @@ export function createDocument(base: string, service: ApiContext): Json {
       contact: contact(service.config.SUPPORT_EMAIL),
     },
     servers: [{ url: base, description: 'This server.' }],
-    // There are no accounts and no keys.
+    // no authentication
     security: [],
     tags: [
-      { name: 'Converting', description: 'Images in, images out. Nothing is kept.' },
-      { name: 'About the service', description: 'What it can do, and how it is.' },
+      { name: 'Conversion', description: 'Convert images. The server stores nothing.' },
+      { name: 'Service', description: 'Formats, health and this reference.' },
     ],
     paths: Object.fromEntries(
       OPERATIONS.map((operation) => [
@@ -50,7 +50,7 @@ export function createDocument(base: string, service: ApiContext): Json {
   };
 }
 
-/** What the document may call an address of e-mail has a dot in its domain; one of the machine itself has none. */
+/** Omits an address such as support@localhost: OpenAPI requires a domain with a dot. */
 function contact(email: string): Json {
   return { name: 'Support', ...(/@.+\../.test(email) && { email }) };
 }
@@ -72,7 +72,7 @@ const REQUEST_ID = {
   name: 'X-Request-Id',
   in: 'header',
   description:
-    'An id of your own for this request, which the answer and the log will have. When it is none of this pattern, a new one is made up.',
+    'ID for this request, which the response and the log include. If it does not match the pattern, the server generates one.',
   schema: { type: 'string', pattern: REQUEST_ID_PATTERN.source },
 };
 
@@ -88,21 +88,21 @@ function body(schema: string, encoding: Json): Json {
   };
 }
 
-/** What holds for all endpoints, in words. */
+/** Returns the description of the document: what applies to all endpoints. */
 function introduction(base: string, { config }: ApiContext): string {
   const invalid = serviceError('FIELD_INVALID', 'quality', '200', 'a whole number from 1 to 100');
   const shape = JSON.stringify(errorBody(invalid.status, invalid.message), null, 2);
   const perMinute = config.RATE_LIMIT_PER_MINUTE;
   return [
-    'There are no accounts and no keys. Forms are `multipart/form-data`; answers are a file or JSON.',
+    'The API needs no authentication. Request bodies are `multipart/form-data`; responses are a file or JSON.',
     '```sh\ncurl -F file=@photo.jpg -F output_format=webp ' +
       `http://localhost:3000${base}/convert -o photo.webp\n\`\`\``,
-    `Every error has one shape, and its \`code\` is the HTTP status:\n\n\`\`\`json\n${shape}\n\`\`\``,
-    `A path that is not listed here is answered with 404: “${serviceError('NOT_FOUND').message}” And what is not even a request with 400: “${serviceError('NOT_HTTP').message}” Paths have one spelling: case and a slash at the end count.`,
-    `Where there is GET, there is HEAD. OPTIONS is answered with 204 and the methods of the path in \`Allow\`: \`${ALLOWED.GET}\` or \`${ALLOWED.POST}\`.`,
+    `All errors have this format. \`code\` is the HTTP status:\n\n\`\`\`json\n${shape}\n\`\`\``,
+    `Other paths return 404: “${serviceError('NOT_FOUND').message}” Invalid HTTP returns 400: “${serviceError('MALFORMED_REQUEST').message}” Paths are case-sensitive and have no trailing slash.`,
+    `Each path with GET also supports HEAD. OPTIONS returns 204 and the methods of the path in \`Allow\`: \`${ALLOWED.GET}\` or \`${ALLOWED.POST}\`.`,
     perMinute > 0
-      ? `One address (an IPv6 network of 64 bits is one) may send ${perMinute} requests a minute, in a window that starts with its first. Every answer below \`${base}\` says how many are left.`
-      : 'There is no rate limit here.',
-    `Outside of \`${base}\`, and never counted, are the probes \`/livez\`, which says that the process answers, and \`/readyz\`, which says with 200 or 503 whether it should be sent requests.`,
+      ? `Each client can send ${perMinute} requests per minute, in a window that starts with its first request. A client is an IPv4 address or an IPv6 /64 network. The headers of every response below \`${base}\` contain the number of remaining requests.`
+      : 'This server has no rate limit.',
+    `The probes are outside of \`${base}\` and do not count toward the rate limit: \`/livez\` responds while the process runs; \`/readyz\` returns 200 if the service is ready for requests, otherwise 503.`,
   ].join('\n\n');
 }

@@ -1,31 +1,35 @@
+/** @module Response headers: descriptions, schemas and examples. */
 import type { Note } from '../../conversion/plan/types.ts';
 import { EXPOSED_HEADERS } from '../cors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
 import { type ApiContext, EXAMPLE_ID, type Json } from './context.ts';
 
-/** Every header of an answer: what it says, how it looks, an example. */
-
-/** What each note says of a result. */
+/** Descriptions of the conversion notes. */
 const NOTES: Readonly<Record<Note, string>> = {
-  'first-frame-only': 'it is the first frame of an animation',
-  'first-page-only': 'it is the first page of a TIFF that has more',
-  'alpha-flattened': 'it had transparency, which lies on the background now',
-  'colour-converted-to-srgb': 'it had other colours (Display P3, Adobe RGB, CMYK, Lab …)',
-  'truncated-input': 'it is what could be read of a JPEG that is cut off or damaged',
-  'metadata-partly-kept': 'it should have kept metadata, and lacks EXIF, IPTC or XMP of the file',
+  'first-frame-only': 'only the first frame of an animation was converted',
+  'first-page-only': 'only the first page of a TIFF was converted',
+  'alpha-flattened': 'transparency was replaced by the background',
+  'colour-converted-to-srgb':
+    'colours were converted to sRGB, for example from Display P3, Adobe RGB, CMYK or Lab',
+  'truncated-input': 'the JPEG is truncated or damaged, and only part of it could be decoded',
+  'quality-lowered': 'the quality is lower than requested, so that the result does not exceed `max_bytes`',
+  'metadata-partly-kept': 'EXIF, IPTC or XMP metadata could not be kept',
 };
 const anyNote = `(?:${Object.keys(NOTES).join('|')})`;
-const notesSay = `What the result lacks, as a list of tokens; absent when there is nothing to say. ${Object.entries(
+const notesDescription = `Differences between the input and the result, as a list of tokens. Absent if there are none. ${Object.entries(
   NOTES,
 )
-  .map(([note, says]) => `\`${note}\`: ${says}.`)
+  .map(([note, description]) => `\`${note}\`: ${description}.`)
   .join(' ')}`;
-const places = ';files="\\d+(?: \\d+)*"';
+const qualityDescription =
+  'The quality that the result was encoded with, 1 to 100. Absent if the request has no `max_bytes`.';
+const indexes = ';files="\\d+(?: \\d+)*"';
 
+/** A response header. */
 export interface Header {
   readonly name: string;
-  /** Whether it is on every answer of its kind; else only where there is something to say. */
+  /** Whether every response of its kind has the header. */
   readonly required: boolean;
   readonly description: string;
   readonly schema: Json;
@@ -39,7 +43,7 @@ const matching = (pattern: string, example: string, description: string): Rest =
   schema: { type: 'string', pattern },
   example,
 });
-const exactly = (value: string, description: string): Rest => ({
+const constant = (value: string, description: string): Rest => ({
   required: true,
   description,
   schema: { type: 'string', const: value },
@@ -52,70 +56,87 @@ const atLeast = (minimum: number, example: number, description: string): Rest =>
   example,
 });
 
-/** By names of their own, since some headers look different in different places. */
+/** Headers by component name. Some headers have different values in different responses. */
 const HEADERS = {
   RequestId: {
     name: 'X-Request-Id',
     ...matching(
       REQUEST_ID_PATTERN.source,
       EXAMPLE_ID,
-      'To be quoted when something went wrong: the id that was sent, if it is a sane one, or a new one.',
+      'ID of the request: from the request if it is valid, otherwise generated. Quote it when you report an error.',
     ),
   },
   NoSniff: {
     name: 'X-Content-Type-Options',
-    ...exactly('nosniff', 'The body is what its type says, and nothing else.'),
+    ...constant('nosniff', 'Browsers use the declared media type only.'),
   },
-  ContentLength: { name: 'Content-Length', ...atLeast(0, 48_210, 'Bytes of the body.') },
-  NotStored: { name: 'Cache-Control', ...exactly('no-store', 'Nobody on the way keeps a copy.') },
-  AskedFor: { name: 'Cache-Control', ...exactly('no-cache', 'A copy is asked about before it is used.') },
+  ContentLength: { name: 'Content-Length', ...atLeast(0, 48_210, 'Size of the body in bytes.') },
+  NotStored: { name: 'Cache-Control', ...constant('no-store', 'Caches do not store the response.') },
+  Revalidated: {
+    name: 'Cache-Control',
+    ...constant('no-cache', 'Caches revalidate the response before each use.'),
+  },
   FileName: {
     name: 'Content-Disposition',
     ...matching(
       '^attachment; filename=',
       'attachment; filename=photo.webp',
-      'The name that was sent, made harmless, with the new extension (RFC 6266).',
+      'The sanitized name of the input, with the extension of the output format (RFC 6266).',
     ),
   },
   ArchiveName: {
     name: 'Content-Disposition',
-    ...exactly('attachment; filename=converted.zip', 'What the archive is called.'),
+    ...constant('attachment; filename=converted.zip', 'File name of the archive.'),
   },
   ServerTiming: {
     name: 'Server-Timing',
     ...matching(
       '^upload;dur=\\d+\\.\\d, queue;dur=\\d+\\.\\d, convert;dur=\\d+\\.\\d$',
       'upload;dur=12.1, queue;dur=0.2, convert;dur=85.4',
-      'Milliseconds spent on receiving, on waiting for a turn and on converting.',
+      'Time spent on the upload, in the queue and on the conversion, in milliseconds.',
     ),
   },
   Notes: {
     name: 'X-Conversion-Notes',
-    ...matching(`^${anyNote}(?:, ${anyNote})*$`, 'alpha-flattened', notesSay),
+    ...matching(`^${anyNote}(?:, ${anyNote})*$`, 'alpha-flattened', notesDescription),
     required: false,
   },
   NotesOfMany: {
     name: 'X-Conversion-Notes',
     ...matching(
-      `^${anyNote}(?:${places})?(?:, ${anyNote}(?:${places})?)*$`,
+      `^${anyNote}(?:${indexes})?(?:, ${anyNote}(?:${indexes})?)*$`,
       'first-frame-only;files="0 3", alpha-flattened;files="1"',
-      `${notesSay} With each, the places of the files it is about, from 0; they are left out when they are more than 100.`,
+      `${notesDescription} Each token has the indexes of its files, from 0. The indexes are omitted if there are more than 100.`,
     ),
     required: false,
   },
-  Allow: { name: 'Allow', ...exactly(ALLOWED.GET, 'The methods of this path.') },
-  AllowPost: { name: 'Allow', ...exactly(ALLOWED.POST, 'The methods of this path.') },
-  RetryAfter: { name: 'Retry-After', ...atLeast(1, 42, 'Seconds to wait before the next try.') },
+  Quality: {
+    name: 'X-Conversion-Quality',
+    ...atLeast(1, 62, qualityDescription),
+    required: false,
+  },
+  QualityOfMany: {
+    name: 'X-Conversion-Quality',
+    ...matching(
+      `^\\d+(?:${indexes})?(?:, \\d+(?:${indexes})?)*$`,
+      '80;files="0 3", 62;files="1"',
+      `${qualityDescription} Each value has the indexes of its files, from 0, unless there are more than 100.`,
+    ),
+    required: false,
+  },
+  Allow: { name: 'Allow', ...constant(ALLOWED.GET, 'Methods of this path.') },
+  AllowPost: { name: 'Allow', ...constant(ALLOWED.POST, 'Methods of this path.') },
+  RetryAfter: { name: 'Retry-After', ...atLeast(1, 42, 'Seconds to wait before a retry.') },
 } as const satisfies Readonly<Record<string, Header>>;
 
 export type HeaderName = keyof typeof HEADERS;
 
-/** Every header that the service sends, by the name that responses refer to it by. */
+/** Returns all response headers by component name. */
 export function headers(service: ApiContext): Readonly<Record<string, Header>> {
   return { ...HEADERS, ...contextHeaders(service) };
 }
 
-/** What the settings put on every answer to a request whose head could be read. */
+/** Returns the headers that depend on the settings. Every response to a request with a valid head has them. */
 export function contextHeaders({ config }: ApiContext): Readonly<Record<string, Header>> {
   return { ...rateLimitHeaders(config.RATE_LIMIT_PER_MINUTE), ...crossOriginHeaders(config.CORS_ORIGIN) };
 }
@@ -125,36 +146,36 @@ function rateLimitHeaders(perMinute: number): Readonly<Record<string, Header>> {
   return {
     RateLimit: {
       name: 'X-RateLimit-Limit',
-      ...atLeast(1, perMinute, 'Requests a minute that one client may send.'),
+      ...atLeast(1, perMinute, 'Maximum number of requests per client and minute.'),
     },
     RateRemaining: {
       name: 'X-RateLimit-Remaining',
-      ...atLeast(0, perMinute - 1, 'How many of them are left.'),
+      ...atLeast(0, perMinute - 1, 'Number of requests left in this window.'),
     },
     RateReset: {
       name: 'X-RateLimit-Reset',
-      ...atLeast(0, 1_795_000_000, 'When the next minute begins, in Unix seconds.'),
+      ...atLeast(0, 1_795_000_000, 'Start of the next window, as a Unix time in seconds.'),
     },
   };
 }
 
 function crossOriginHeaders(origin: ApiContext['config']['CORS_ORIGIN']): Readonly<Record<string, Header>> {
   if (origin === false) return {};
-  const anywhere = exactly('*', 'Pages of any site may read the answer.');
-  const somewhere = {
+  const anyOrigin = constant('*', 'Pages of any origin can read the response.');
+  const listedOrigin = {
     required: false,
-    description: 'The site whose pages may read the answer, when the request came from one of them.',
+    description: 'The origin of the request, if its pages can read the response.',
     schema: { type: 'string', enum: origin },
     example: origin[0] as string,
   };
   return {
-    AllowOrigin: { name: 'Access-Control-Allow-Origin', ...(origin === '*' ? anywhere : somewhere) },
+    AllowOrigin: { name: 'Access-Control-Allow-Origin', ...(origin === '*' ? anyOrigin : listedOrigin) },
     ExposeHeaders: {
       name: 'Access-Control-Expose-Headers',
-      ...exactly(EXPOSED_HEADERS.join(','), 'What scripts of other sites may read of the answer.'),
+      ...constant(EXPOSED_HEADERS.join(','), 'Headers that scripts of other origins can read.'),
     },
     ...(origin !== '*' && {
-      Vary: { name: 'Vary', ...exactly('Origin', 'The answer depends on the site that asks.') },
+      Vary: { name: 'Vary', ...constant('Origin', 'The response depends on the origin of the request.') },
     }),
   };
 }

@@ -1,20 +1,21 @@
+/** @module The endpoints: method, path, description and successful response. The app adds a route for each. */
 import { INPUTS, type InputType, OUTPUTS } from '../../formats.ts';
 import type { Method } from '../endpoint.ts';
 import type { ApiContext, Json } from './context.ts';
 import type { HeaderName } from './headers.ts';
 
-/** The endpoints: what each is for, what it takes, and what it answers when all goes well. The app serves these. */
-
+/** Name of an operation. */
 export type OperationId = 'convert' | 'convertBatch' | 'listFormats' | 'getHealth' | 'getReference';
 
+/** An endpoint with one method. */
 export interface Operation {
   readonly method: Method;
   readonly path: string;
   readonly operationId: OperationId;
-  readonly tag: 'Converting' | 'About the service';
+  readonly tag: 'Conversion' | 'Service';
   readonly summary: string;
   readonly description: string;
-  /** Which form it takes, if one. */
+  /** The form of the request body, if any. */
   readonly form?: 'convert' | 'batch';
   readonly success: {
     readonly description: string;
@@ -23,21 +24,22 @@ export interface Operation {
   };
 }
 
+/** All operations. */
 export const OPERATIONS: readonly Operation[] = [
   {
     method: 'POST',
     path: '/convert',
     operationId: 'convert',
-    tag: 'Converting',
+    tag: 'Conversion',
     summary: 'Convert one image',
     description:
-      'Fields may come in any order; empty ones count as absent, unknown ones are passed over, and one that is given ' +
-      'twice is refused. The orientation of the camera is applied, and colours become sRGB before the profile goes.',
+      'Fields can have any order. Empty fields count as absent, unknown fields are ignored, and a repeated field is an ' +
+      'error. The orientation of the camera is applied. If the colour profile is removed, colours are converted to sRGB first.',
     form: 'convert',
     success: {
       description: 'The converted file.',
-      headers: ['ContentLength', 'FileName', 'NotStored', 'ServerTiming', 'Notes'],
-      // A body of bytes has no schema in OpenAPI 3.1: its media type says it all.
+      headers: ['ContentLength', 'FileName', 'NotStored', 'ServerTiming', 'Notes', 'Quality'],
+      // In OpenAPI 3.1, a binary body has no schema, only a media type.
       content: ({ outputs }) => Object.fromEntries(outputs.map((output) => [OUTPUTS[output].mediaType, {}])),
     },
   },
@@ -45,19 +47,18 @@ export const OPERATIONS: readonly Operation[] = [
     method: 'POST',
     path: '/batch',
     operationId: 'convertBatch',
-    tag: 'Converting',
-    summary: 'Convert many images',
+    tag: 'Conversion',
+    summary: 'Convert several images',
     description:
-      'All get the same options. The archive has the results in the order the files were sent, each under the name of ' +
-      'its file without folders and with the new extension; a second one of the same name gets ` (2)`. What was skipped ' +
-      'is listed in its `errors.json`, by place (from 0) and name. Of a ZIP that is sent, folders and what ' +
-      'systems add (`__MACOSX`, `.DS_Store`, `._*`, `Thumbs.db`, `desktop.ini`) are passed over; one that is encrypted or ' +
-      'damaged, has links, other archives, names of more than 1 KiB or paths that lead out of it is refused.',
+      'All images have the same options. The archive contains the results in the order of the uploaded files. Each has ' +
+      'the name of its file, without folders and with the new extension; if a name occurs again, it gets ` (2)`. The file ' +
+      '`errors.json` in the archive lists skipped files by index (from 0) and name. In an uploaded ZIP archive, folders ' +
+      'and system files (`__MACOSX`, `.DS_Store`, `._*`, `Thumbs.db`, `desktop.ini`) are ignored. An archive that is ' +
+      'encrypted or damaged, or contains links, other archives, names longer than 1 KiB or paths that lead out of it, is an error.',
     form: 'batch',
     success: {
-      description:
-        'A ZIP archive of the converted files, which can be read from front to back as it arrives.',
-      headers: ['ContentLength', 'ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany'],
+      description: 'A ZIP archive of the converted files. It can be read as a stream.',
+      headers: ['ContentLength', 'ArchiveName', 'NotStored', 'ServerTiming', 'NotesOfMany', 'QualityOfMany'],
       content: () => ({ 'application/zip': {} }),
     },
   },
@@ -65,14 +66,14 @@ export const OPERATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/formats',
     operationId: 'listFormats',
-    tag: 'About the service',
-    summary: 'What can be converted to what',
-    description: 'What works on this machine, with the tools that were found at the start.',
+    tag: 'Service',
+    summary: 'List formats',
+    description: 'The formats that the tools on this machine support.',
     success: {
-      description: 'The formats that can be read and written.',
+      description: 'The input and output formats.',
       headers: ['ContentLength'],
       content: ({ inputs, outputs }) =>
-        answer('Formats', {
+        jsonContent('Formats', {
           input: inputs.flatMap((type: InputType) => INPUTS[type].names),
           output: outputs,
         }),
@@ -82,34 +83,35 @@ export const OPERATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/health',
     operationId: 'getHealth',
-    tag: 'About the service',
-    summary: 'Whether it is there',
-    description: 'That the service answers, which version it is, and what time it has.',
+    tag: 'Service',
+    summary: 'Health',
+    description: 'Status, version and current time of the service.',
     success: {
-      description: 'It is there.',
+      description: 'The service is available.',
       headers: ['ContentLength', 'NotStored'],
       content: ({ version }) =>
-        answer('Health', { status: 'ok', version, timestamp: '2026-11-21T01:46:55.265Z' }),
+        jsonContent('Health', { status: 'ok', version, timestamp: '2026-11-21T01:46:55.265Z' }),
     },
   },
   {
     method: 'GET',
     path: '/openapi.json',
     operationId: 'getReference',
-    tag: 'About the service',
+    tag: 'Service',
     summary: 'This reference',
-    description: 'The API as an OpenAPI 3.1 document, made for this machine and its settings.',
+    description: 'The API as an OpenAPI 3.1 document, for this machine and its settings.',
     success: {
       description: 'The document.',
-      headers: ['ContentLength', 'AskedFor'],
+      headers: ['ContentLength', 'Revalidated'],
       content: ({ version }) =>
-        answer('Reference', { openapi: OPENAPI, info: { title: 'imagemill', version }, paths: {} }),
+        jsonContent('Reference', { openapi: OPENAPI, info: { title: 'imagemill', version }, paths: {} }),
     },
   },
 ];
 
+/** Version of the OpenAPI specification. */
 export const OPENAPI = '3.1.1';
 
-function answer(schema: string, example: Json): Json {
+function jsonContent(schema: string, example: Json): Json {
   return { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` }, example } };
 }

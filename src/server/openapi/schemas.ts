@@ -1,22 +1,21 @@
+/** @module JSON Schemas of requests and responses. The schemas of forms come from the checks of their fields. */
 import { z } from 'zod';
 import { formFields } from '../../conversion/form-options.ts';
 import { formatByteLimit } from '../../errors.ts';
 import { INPUTS } from '../../formats.ts';
 import type { ApiContext, Json } from './context.ts';
 
-/** JSON Schemas of what is sent and answered. Forms are made from the checks that requests have to pass. */
-
 const json = (schema: z.ZodType): Json => {
   const { $schema: _, ...rest } = z.toJSONSchema(schema);
   return rest;
 };
 
-/** @returns the components that operations refer to */
+/** Returns the schemas that operations refer to. */
 export function schemas(service: ApiContext): Record<string, Json> {
   const forms = formFields(service.outputs);
   const { MAX_BATCH_FILES, MAX_FILE_BYTES } = service.config;
   const labels = service.inputs.map((type) => INPUTS[type].label).join(', ');
-  const type = 'Its type is told from its bytes; name and declared type do not matter.';
+  const type = 'The server detects the type from the content. File name and declared type are ignored.';
   return {
     ConvertForm: formSchema(forms.convert, 'file', {
       ...binary,
@@ -28,8 +27,8 @@ export function schemas(service: ApiContext): Record<string, Json> {
       maxItems: MAX_BATCH_FILES,
       items: binary,
       description:
-        `The images, at most ${MAX_BATCH_FILES}, each at most ${formatByteLimit(MAX_FILE_BYTES)}: ${labels}; or ZIP archives of images, ` +
-        `whose files count like the others. ${type} The part may also be called \`files[]\`.`,
+        `The images, at most ${MAX_BATCH_FILES}, each at most ${formatByteLimit(MAX_FILE_BYTES)}: ${labels}; or ZIP archives of images. ` +
+        `Files in an archive count like other files. ${type} The field can also be named \`files[]\`.`,
     }),
     Formats: json(
       z
@@ -37,13 +36,13 @@ export function schemas(service: ApiContext): Record<string, Json> {
           input: z.array(z.enum(service.inputs.flatMap((input) => INPUTS[input].names))),
           output: z.array(z.enum(service.outputs)),
         })
-        .describe('What this machine can read and write.'),
+        .describe('Formats that this machine can read and write.'),
     ),
     Health: json(
       z.object({
         status: z.literal('ok'),
         version: z.string().regex(/^\d+\.\d+\.\d+/),
-        timestamp: z.iso.datetime({ precision: 3 }).describe('The time of the server, in UTC.'),
+        timestamp: z.iso.datetime({ precision: 3 }).describe('Current time of the server, in UTC.'),
       }),
     ),
     Reference: json(
@@ -56,15 +55,15 @@ export function schemas(service: ApiContext): Record<string, Json> {
         .object({
           error: z.strictObject({
             code: z.int().min(400).max(599).describe('The HTTP status.'),
-            message: z.string().min(1).describe('What is wrong and what to do about it, in a sentence.'),
+            message: z.string().min(1).describe('Describes the error and how to fix it.'),
           }),
         })
-        .describe('The one shape of every error.'),
+        .describe('Body of every error response.'),
     ),
   };
 }
 
-/** OpenAPI 3.1 says by the media type that a string is bytes; `format` is how 3.0 did, and what tools still look for. */
+/** OpenAPI 3.1 marks binary data by its media type, OpenAPI 3.0 by `format`, which many tools still require. */
 const binary = { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' } as const;
 
 function formSchema(fields: z.ZodObject, part: string, file: Json): Json {

@@ -8,9 +8,9 @@ import type { Workspaces } from '../../files/workspace.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { sendArchive } from '../archive-response.ts';
 import { clientKey } from '../client-key.ts';
-import type { ReceivedFile, RefusedFile } from '../intake.ts';
+import type { ReceivedFile, RejectedFile } from '../file-collector.ts';
 import { setLogFields } from '../request-log.ts';
-import { disconnectSignal, setNotesOfMany, setServerTiming } from '../response.ts';
+import { disconnectSignal, setBatchNotes, setBatchQuality, setServerTiming } from '../response.ts';
 import { expectedBytes, receiveUpload, type UploadOptions } from '../upload.ts';
 
 /** What the route is created from. */
@@ -62,9 +62,16 @@ export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDep
       const convertedMs = performance.now() - started - uploadedMs;
       if (signal.aborted) throw new ClientDisconnectedError();
       setServerTiming(res, { upload: uploadedMs, queue: queueTime(outcomes), convert: convertedMs });
-      setNotesOfMany(
+      const converted = results.map(({ outcome }) =>
+        'converted' in outcome ? outcome.converted : undefined,
+      );
+      setBatchNotes(
         res,
-        results.map(({ outcome }) => ('converted' in outcome ? outcome.converted.notes : [])),
+        converted.map((result) => result?.notes ?? []),
+      );
+      setBatchQuality(
+        res,
+        converted.map((result) => result?.quality),
       );
       const { format } = options;
       await sendArchive(res, results, { format, stallMs: limits.timeoutMs, room, signal });
@@ -80,7 +87,7 @@ function requestsSkip(fields: readonly TextField[]): boolean {
   return fields.some(([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip');
 }
 
-function isReceived(file: ReceivedFile | RefusedFile): file is ReceivedFile {
+function isReceived(file: ReceivedFile | RejectedFile): file is ReceivedFile {
   return 'folder' in file;
 }
 

@@ -8,9 +8,9 @@ import { ClientDisconnectedError } from '../../errors.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { OUTPUTS } from '../../formats.ts';
 import { clientKey } from '../client-key.ts';
-import type { ReceivedFile } from '../intake.ts';
+import type { ReceivedFile } from '../file-collector.ts';
 import { setLogFields } from '../request-log.ts';
-import { disconnectSignal, sendResult, setNotes, setServerTiming } from '../response.ts';
+import { disconnectSignal, sendResult, setNotes, setQuality, setServerTiming } from '../response.ts';
 import { expectedBytes, receiveUpload, type UploadOptions } from '../upload.ts';
 
 /** What the route is created from. */
@@ -52,6 +52,7 @@ export function convertRoute({ workspaces, convert, parse, limits }: ConvertRout
       if (signal.aborted) throw new ClientDisconnectedError();
       setServerTiming(res, { upload: uploadedMs, queue: result.queuedMs, convert: result.convertedMs });
       setNotes(res, result.notes);
+      setQuality(res, result.quality);
       const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;
       await sendResult(res, result, name, { format, stallMs: limits.timeoutMs, room });
     });

@@ -1,65 +1,88 @@
-/** @module Serves the web app that Vite built: a few files, each with a Brotli and a gzip version next to it. */
+/**
+ * @module Serves the pages that Vite built: the web app and the API reference. Each file has a Brotli and a gzip version
+ * next to it.
+ */
 import { readdirSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { RequestHandler } from 'express';
 import expressStaticGzip from 'express-static-gzip';
 
-/** The built web app. */
+/** The built pages. */
 export interface WebApp {
-  /** URL paths of all files. The index file has the path `/`. */
+  /** URL paths of all files. A page has the path of {@link PAGES}. */
   readonly paths: readonly string[];
   readonly handler: RequestHandler;
 }
 
-const INDEX = '/index.html';
 const SERVED_EXTENSIONS = /\.(?:html|js|css|svg)$/;
 
-/** Allows scripts and styles only from files of this server. A PDF preview is shown in a frame (`blob:`). */
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' blob:",
-  "connect-src 'self'",
-  'frame-src blob:',
-  "form-action 'none'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+/** An HTML file. */
+interface Page {
+  /** Its URL path. */
+  readonly path: string;
+  /** What its Content-Security-Policy allows beyond scripts and styles from files of this server. */
+  readonly allows: readonly string[];
+}
+
+/** Pages by file name in the output folder of Vite. */
+const PAGES: Readonly<Record<string, Page>> = {
+  // A PDF preview is shown in a frame (`blob:`).
+  '/index.html': { path: '/', allows: ["img-src 'self' blob:", 'frame-src blob:'] },
+  // Swagger UI shows image responses as `blob:` URLs, and its style sheet contains icons as `data:` URLs.
+  '/docs/index.html': { path: '/docs', allows: ["img-src 'self' blob: data:"] },
+};
+
+const FILES = new Map(Object.entries(PAGES).map(([file, { path }]) => [path, file]));
+
+const contentSecurityPolicy = ({ allows }: Page): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    ...allows,
+    "form-action 'none'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
 
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 
 /**
- * Loads the web app.
+ * Loads the built pages.
  *
  * @param folder the output folder of Vite
- * @returns undefined if the web app has not been built
+ * @returns undefined if the pages have not been built
  */
 export function loadWebApp(folder: string): WebApp | undefined {
   const files = listFiles(folder).filter((path) => SERVED_EXTENSIONS.test(path));
-  if (!files.includes(INDEX)) return undefined;
+  if (Object.keys(PAGES).some((page) => !files.includes(page))) return undefined;
   const serve = expressStaticGzip(folder, {
     enableBrotli: true,
     orderPreference: ['br', 'gzip'],
     serveStatic: {
-      // The names of all files except the index contain a hash of their content.
+      // The names of all files except the pages contain a hash of their content.
       immutable: true,
       maxAge: YEAR_MS,
+      redirect: false,
       setHeaders(res, path) {
-        if (!path.startsWith(folder + INDEX)) return;
+        const page = PAGES[path.slice(folder.length).replace(/\.(?:br|gz)$/, '')];
+        if (!page) return;
         res.setHeader('Cache-Control', 'no-cache');
-        res.setHeader('Content-Security-Policy', CONTENT_SECURITY_POLICY);
+        res.setHeader('Content-Security-Policy', contentSecurityPolicy(page));
         res.setHeader('Referrer-Policy', 'no-referrer');
       },
     },
   });
   return {
-    paths: files.map((path) => (path === INDEX ? '/' : path)),
-    handler: (req, res, next) =>
+    paths: files.map((path) => PAGES[path]?.path ?? path),
+    handler: (req, res, next) => {
+      req.url = FILES.get(req.path) ?? req.url;
       serve(req, res, (error: unknown) => {
         res.removeHeader('Content-Encoding'); // it was set for a compressed file that has since been deleted
         next(error ?? 'route');
-      }),
+      });
+    },
   };
 }
 

@@ -3,14 +3,14 @@
 const API_PREFIX = '/api/v1';
 
 /** A response with status 200. */
-export interface Answer {
+export interface ApiResponse {
   readonly blob: Blob;
   /** Returns the value of a header; empty if absent. */
   header(name: string): string;
 }
 
 /** The server responded with an error. The message is fit for display. */
-export class Refusal extends Error {
+export class ResponseError extends Error {
   readonly status: number;
   /** Value of Retry-After in s; 0 if absent. */
   readonly retryAfter: number;
@@ -22,10 +22,10 @@ export class Refusal extends Error {
 }
 
 /** The connection failed without a response. */
-export class Unreachable extends Error {}
+export class ConnectionError extends Error {}
 
 /** Sends a GET request. Rejects as {@link request} does. */
-export const get = (path: string, signal: AbortSignal): Promise<Answer> => request('GET', path, signal);
+export const get = (path: string, signal: AbortSignal): Promise<ApiResponse> => request('GET', path, signal);
 
 /**
  * Sends a form. Rejects as {@link request} does.
@@ -37,7 +37,7 @@ export const post = (
   body: FormData,
   signal: AbortSignal,
   onUpload: (share: number) => void,
-): Promise<Answer> => request('POST', path, signal, body, onUpload);
+): Promise<ApiResponse> => request('POST', path, signal, body, onUpload);
 
 /** Returns whether the server responds. This request does not count toward the rate limit. */
 export async function isAlive(): Promise<boolean> {
@@ -62,7 +62,7 @@ function request(
   signal: AbortSignal,
   body?: FormData,
   onUpload: (share: number) => void = () => {},
-): Promise<Answer> {
+): Promise<ApiResponse> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const xhr = new XMLHttpRequest();
@@ -72,11 +72,11 @@ function request(
     xhr.responseType = 'blob';
     xhr.upload.onprogress = ({ loaded, total }) => onUpload(loaded / total);
     xhr.onabort = () => reject(signal.reason);
-    xhr.onerror = () => reject(new Unreachable('The connection to the server broke off.'));
+    xhr.onerror = () => reject(new ConnectionError('The connection to the server was lost.'));
     xhr.onload = () => {
       const header = (name: string) => xhr.getResponseHeader(name) ?? '';
       if (xhr.status === 200) resolve({ blob: xhr.response, header });
-      else toRefusal(xhr.status, xhr.response, Number(header('Retry-After')) || 0).then(reject);
+      else toResponseError(xhr.status, xhr.response, Number(header('Retry-After')) || 0).then(reject);
     };
     xhr.onloadend = () => signal.removeEventListener('abort', abort);
     xhr.send(body ?? null);
@@ -84,11 +84,11 @@ function request(
 }
 
 /** Parses an error response. Responses of a reverse proxy can have any body. */
-async function toRefusal(status: number, body: Blob, retryAfter: number): Promise<Refusal> {
+async function toResponseError(status: number, body: Blob, retryAfter: number): Promise<ResponseError> {
   try {
     const { error } = JSON.parse(await body.text()) as { error: { message: string } };
-    return new Refusal(status, error.message, retryAfter);
+    return new ResponseError(status, error.message, retryAfter);
   } catch {
-    return new Refusal(status, `The server answered with status ${status}.`, retryAfter);
+    return new ResponseError(status, `The server responded with status ${status}.`, retryAfter);
   }
 }

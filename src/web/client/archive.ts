@@ -1,10 +1,10 @@
 /** @module Downloads all results as ZIP archives, with as many files each as `POST /batch` accepts. */
 
 import { computed, signal } from '@preact/signals';
-import { mostFiles } from '../state/batch-size.ts';
+import { loadMaxFiles } from '../state/batch-size.ts';
 import { announcement, done } from '../state/items.ts';
 import { post } from './api.ts';
-import { formOf } from './convert.ts';
+import { createForm } from './convert.ts';
 import { queued } from './queue.ts';
 
 /** One archive. */
@@ -33,9 +33,9 @@ let controller = new AbortController();
 /** Requests archives of all converted files, with the options of their conversion, and saves them. */
 export async function pack(): Promise<void> {
   forgetArchives();
-  announcement.value = 'Making the ZIP.';
+  announcement.value = 'Creating the ZIP archive.';
   const { signal } = controller;
-  const maxFiles = done.value.length > 1 ? await mostFiles() : 1;
+  const maxFiles = done.value.length > 1 ? await loadMaxFiles() : 1;
   if (signal.aborted) return;
   parts.value = toParts(groupFiles(maxFiles));
   await Promise.all(parts.value.map((_, at) => packPart(at, signal)));
@@ -59,7 +59,7 @@ async function packPart(at: number, signal: AbortSignal): Promise<void> {
     const { blob } = await queued(() => {
       update({ at: 'uploading', share: 0 });
       const onUpload = (share: number) => update({ at: share < 1 ? 'uploading' : 'converting', share });
-      return post('/batch', formOf(part.query, 'files', part.files), signal, onUpload).catch((error) => {
+      return post('/batch', createForm(part.query, 'files', part.files), signal, onUpload).catch((error) => {
         if (!signal.aborted) update({ at: 'waiting' });
         throw error;
       });
@@ -83,24 +83,24 @@ function groupFiles(maxFiles: number): FileGroup[] {
   const byQuery = Map.groupBy(done.value, ({ query }) => query);
   return [...byQuery].flatMap(([query, results]) => {
     const files = results.map(({ file }) => file);
-    return inParts(files, maxFiles).map((part) => ({ query, files: part }));
+    return chunk(files, maxFiles).map((part) => ({ query, files: part }));
   });
 }
 
 /** Splits a list into chunks of at most `size` items. */
-export function inParts<T>(all: readonly T[], size: number): T[][] {
+export function chunk<T>(all: readonly T[], size: number): T[][] {
   const count = Math.ceil(all.length / size);
   return Array.from({ length: count }, (_, at) => all.slice(at * size, (at + 1) * size));
 }
 
 /** Returns the file name of an archive, by its index and the number of archives. */
-export const nameOfArchive = (at: number, count: number): string =>
+export const archiveName = (at: number, count: number): string =>
   count === 1 ? 'converted.zip' : `converted-${at + 1}-of-${count}.zip`;
 
 function toParts(all: readonly FileGroup[]): Part[] {
   return all.map((one, at) => ({
     ...one,
-    name: nameOfArchive(at, all.length),
+    name: archiveName(at, all.length),
     ...{ at: 'waiting', share: 0, message: '', url: '' },
   }));
 }

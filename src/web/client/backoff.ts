@@ -1,7 +1,7 @@
 /** @module Backoff of all requests: after the rate limit, while the server is busy, or while it is away. */
 
 import { signal } from '@preact/signals';
-import { isAlive, Refusal, Unreachable } from './api.ts';
+import { ConnectionError, isAlive, ResponseError } from './api.ts';
 
 /**
  * Why requests wait: the rate limit is reached, the server is busy, or the server is away. `seconds` is the remaining
@@ -31,16 +31,16 @@ const MAX_BACKOFF_S = 10;
  * @param attempt number of attempts so far
  */
 export async function shouldRetry(error: unknown, attempt: number): Promise<boolean> {
-  if (error instanceof Refusal) {
+  if (error instanceof ResponseError) {
     const { status, retryAfter } = error;
     if (status === TOO_MANY_REQUESTS) return countDown('limit', Math.max(1, retryAfter));
     if (status === UNAVAILABLE && retryAfter > 0 && retryAfter <= MAX_BACKOFF_S)
       return countDown('busy', retryAfter);
     if (!PROXY_STATUSES.includes(status)) return false;
-  } else if (!(error instanceof Unreachable)) return false;
+  } else if (!(error instanceof ConnectionError)) return false;
   // If the server is alive, either the file has become unreadable, or the server has restarted or a replica took over.
   // Retry once to tell them apart.
-  const connectionLost = error instanceof Unreachable || error.status === BAD_GATEWAY;
+  const connectionLost = error instanceof ConnectionError || error.status === BAD_GATEWAY;
   if (await isAlive()) return connectionLost && attempt === 1;
   waitForServer();
   return true;

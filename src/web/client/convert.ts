@@ -3,8 +3,8 @@ import type { Note } from '../../conversion/plan/types.ts';
 import { OUTPUTS } from '../../formats.ts';
 import { announcement, forgetResult, type Item, type Result } from '../state/items.ts';
 import { fields, options } from '../state/options.ts';
-import { type Answer, post } from './api.ts';
-import { lookInto } from './preview.ts';
+import { type ApiResponse, post } from './api.ts';
+import { loadPreview } from './preview.ts';
 import { queued } from './queue.ts';
 
 /** Converts items with the current options. */
@@ -14,7 +14,7 @@ export function convert(items: readonly Item[]): void {
 
 async function convertOne({ file, state }: Item): Promise<void> {
   const query = fields.value.toString();
-  const name = nameOfResult(file.name);
+  const name = resultName(file.name);
   const controller = new AbortController();
   const cancel = () => controller.abort();
   forgetResult(state.value);
@@ -25,7 +25,7 @@ async function convertOne({ file, state }: Item): Promise<void> {
       const onUpload = (share: number) => {
         state.value = share < 1 ? { at: 'uploading', cancel, share } : { at: 'converting', cancel };
       };
-      return post('/convert', formOf(query, 'file', [file]), signal, onUpload).catch((error) => {
+      return post('/convert', createForm(query, 'file', [file]), signal, onUpload).catch((error) => {
         state.value = { at: 'waiting', cancel };
         throw error;
       });
@@ -43,7 +43,7 @@ async function convertOne({ file, state }: Item): Promise<void> {
 }
 
 /** Creates a form with the options before the files, so that the server knows them while it receives the files. */
-export function formOf(query: string, field: string, files: readonly File[]): FormData {
+export function createForm(query: string, field: string, files: readonly File[]): FormData {
   const form = new FormData();
   for (const [name, value] of new URLSearchParams(query)) form.append(name, value);
   for (const file of files) form.append(field, file);
@@ -51,15 +51,15 @@ export function formOf(query: string, field: string, files: readonly File[]): Fo
 }
 
 /** Returns the file name with the extension of the output format. */
-export function nameOfResult(name: string): string {
+export function resultName(name: string): string {
   return `${name.replace(/(?<=.)\.[^.]*$/su, '')}.${OUTPUTS[options.value.format].extension}`;
 }
 
-function toResult({ blob, header }: Answer, name: string): Result {
-  const seen: Result['seen'] = signal(undefined);
-  if (!isPdf(blob)) lookInto(seen, blob);
+function toResult({ blob, header }: ApiResponse, name: string): Result {
+  const preview: Result['preview'] = signal(undefined);
+  if (!isPdf(blob)) loadPreview(preview, blob);
   const notes = header('X-Conversion-Notes').split(', ').filter(Boolean) as Note[];
-  return { blob, url: URL.createObjectURL(blob), name, notes, seen };
+  return { blob, url: URL.createObjectURL(blob), name, notes, preview };
 }
 
 /** Returns whether a result is a PDF, the only output that `<img>` cannot show. */

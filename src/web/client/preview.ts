@@ -1,7 +1,7 @@
 /** @module Previews: the size and a thumbnail of an image, decoded by the browser. */
 
 import type { Signal } from '@preact/signals';
-import { sizeOfTiff } from './tiff.ts';
+import { readTiffSize } from './tiff.ts';
 
 /** Size of an image in pixels, and its thumbnail. */
 export interface Preview {
@@ -19,31 +19,31 @@ let last: Promise<unknown> = Promise.resolve();
 /**
  * Preview of an image: undefined until it is created, null if the browser cannot decode the image or it was revoked.
  */
-export type Seen = Signal<Preview | null | undefined>;
+export type PreviewSignal = Signal<Preview | null | undefined>;
 
-/** Creates a preview and stores it in `seen`, unless {@link revokePreview} was called in the meantime. */
-export async function lookInto(seen: Seen, file: Blob): Promise<void> {
-  const found = await createPreview(file);
-  if (seen.peek() === undefined) seen.value = found;
-  else revoke(found);
+/** Creates a preview and stores it in `preview`, unless {@link revokePreview} was called in the meantime. */
+export async function loadPreview(preview: PreviewSignal, file: Blob): Promise<void> {
+  const created = await createPreview(file);
+  if (preview.peek() === undefined) preview.value = created;
+  else revoke(created);
 }
 
 /** Creates a preview, or returns null. Runs one at a time, since decoding a large image takes 200 MB. */
 function createPreview(file: Blob): Promise<Preview | null> {
-  const preview = last.then(() => decodePreview(file)).catch(() => sizeOfTiff(file).catch(() => null));
+  const preview = last.then(() => decodePreview(file)).catch(() => readTiffSize(file).catch(() => null));
   last = preview;
   return preview;
 }
 
 /** Revokes the thumbnail's object URL, now or as soon as it exists. */
-export function revokePreview(seen: Seen): void {
-  const found = seen.peek();
-  seen.value = null;
-  revoke(found);
+export function revokePreview(preview: PreviewSignal): void {
+  const created = preview.peek();
+  preview.value = null;
+  revoke(created);
 }
 
-function revoke(found: Preview | null | undefined): void {
-  if (found?.thumbnail) URL.revokeObjectURL(found.thumbnail);
+function revoke(created: Preview | null | undefined): void {
+  if (created?.thumbnail) URL.revokeObjectURL(created.thumbnail);
 }
 
 /**

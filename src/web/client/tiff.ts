@@ -15,7 +15,7 @@ const FIRST_SWAPPED_ORIENTATION = 5;
  * @returns the size in pixels after orientation, or null if the file is not a TIFF
  * @throws RangeError if the file is truncated
  */
-export async function sizeOfTiff(file: Blob): Promise<{ width: number; height: number } | null> {
+export async function readTiffSize(file: Blob): Promise<{ width: number; height: number } | null> {
   const readBytes = async (from: number, bytes: number) =>
     new DataView(await file.slice(from, from + bytes).arrayBuffer());
   const header = await readBytes(0, 8);

@@ -9,8 +9,7 @@ export const dragged = signal(false);
 /** Number of files that were skipped in the last added folders. */
 export const skipped = signal(0);
 /** Formats the number of skipped files. */
-export const leftOutWords = (): string =>
-  `${skipped.value} left out: no images of a type that can be converted.`;
+export const skippedMessage = (): string => `${skipped.value} skipped: not images of a supported type.`;
 
 /** Listens for files that are dropped or pasted anywhere on the page. */
 export function listenForFiles(): void {
@@ -41,7 +40,7 @@ export function addFiles(files: readonly File[], inFolders: readonly File[] = []
   if (added.length > 0) add(added);
   skipped.value = inFolders.length - images.length;
   if (skipped.value > 0)
-    announcement.value = `${added.length > 0 ? announcement.value : ''} ${leftOutWords()}`;
+    announcement.value = `${added.length > 0 ? announcement.value : ''} ${skippedMessage()}`;
 }
 
 function looksLikeImage({ name, type }: File): boolean {

@@ -1,7 +1,7 @@
 import { computed } from '@preact/signals';
-import { inParts, nameOfArchive } from '../client/archive.ts';
-import { nameOfResult } from '../client/convert.ts';
-import { most } from './batch-size.ts';
+import { archiveName, chunk } from '../client/archive.ts';
+import { resultName } from '../client/convert.ts';
+import { maxFiles } from './batch-size.ts';
 import { items } from './items.ts';
 import { fields } from './options.ts';
 
@@ -10,7 +10,7 @@ export const command = computed(() => {
   const files = items.value.map(({ file }) => file);
   if (files.length > 1) return batchCommand(files);
   const { name, webkitRelativePath: path } = files[0] ?? { name: 'photo.jpg', webkitRelativePath: '' };
-  const result = nameOfResult(name);
+  const result = resultName(name);
   // curl -OJ does not overwrite files, so a result with the name of the input would fail.
   const outputFlag = result === name ? `-o ${quoted(result.replace(/(?=\.[^.]*$)/, ' (2)'))}` : '-OJ';
   return curl(outputFlag, 'convert', [`file=@${formName(path || name)}`]);
@@ -18,10 +18,10 @@ export const command = computed(() => {
 
 /** Formats one curl command per archive. */
 function batchCommand(files: readonly File[]): string {
-  const parts = inParts(files, most.value);
+  const parts = chunk(files, maxFiles.value);
   return parts
     .map((part, at) => {
-      const outputFlag = parts.length > 1 ? `-o ${nameOfArchive(at, parts.length)}` : '-OJ';
+      const outputFlag = parts.length > 1 ? `-o ${archiveName(at, parts.length)}` : '-OJ';
       const fileFields = part.map(({ name, webkitRelativePath: path }) => `files=@${formName(path || name)}`);
       return curl(outputFlag, 'batch', fileFields);
     })

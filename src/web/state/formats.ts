@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import type { OutputType } from '../../formats.ts';
-import { type Answer, get, type Refusal } from '../client/api.ts';
+import { type ApiResponse, get, type ResponseError } from '../client/api.ts';
 import { queued } from '../client/queue.ts';
 import { options, setOptions } from './options.ts';
 
@@ -23,16 +23,16 @@ export const accepted = computed(() =>
 const DEFAULT_RETRY_MS = 5_000;
 
 /** Loads the formats. Retries until the server responds; it does not while it shuts down. */
-export async function learnFormats(): Promise<void> {
+export async function loadFormats(): Promise<void> {
   const response = await queued((signal) => get('/formats', signal), new AbortController().signal).catch(
-    ({ retryAfter }: Refusal) => {
-      setTimeout(learnFormats, retryAfter * 1000 || DEFAULT_RETRY_MS);
+    ({ retryAfter }: ResponseError) => {
+      setTimeout(loadFormats, retryAfter * 1000 || DEFAULT_RETRY_MS);
     },
   );
   if (response) await applyFormats(response);
 }
 
-async function applyFormats(response: Answer): Promise<void> {
+async function applyFormats(response: ApiResponse): Promise<void> {
   const loaded = JSON.parse(await response.blob.text()) as Formats;
   formats.value = loaded;
   const [first] = loaded.output;

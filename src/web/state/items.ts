@@ -1,13 +1,13 @@
 import { computed, type Signal, signal } from '@preact/signals';
 import type { Note } from '../../conversion/plan/types.ts';
-import { lookInto, revokePreview, type Seen } from '../client/preview.ts';
+import { loadPreview, type PreviewSignal, revokePreview } from '../client/preview.ts';
 import { fields } from './options.ts';
 
 /** A file in the list. */
 export interface Item {
   readonly id: number;
   readonly file: File;
-  readonly seen: Seen;
+  readonly preview: PreviewSignal;
   readonly state: Signal<State>;
 }
 
@@ -27,7 +27,7 @@ export interface Result {
   /** File name for saving. */
   readonly name: string;
   readonly notes: readonly Note[];
-  readonly seen: Seen;
+  readonly preview: PreviewSignal;
 }
 
 /** State of a converted file. */
@@ -63,11 +63,11 @@ let lastId = 0;
 export function add(files: readonly File[]): void {
   const added = files.map((file): Item => {
     lastId += 1;
-    return { id: lastId, file, seen: signal(undefined), state: signal({ at: 'ready' }) };
+    return { id: lastId, file, preview: signal(undefined), state: signal({ at: 'ready' }) };
   });
   items.value = [...items.value, ...added];
   announcement.value = `${added.length} ${added.length === 1 ? 'file' : 'files'} added.`;
-  for (const { file, seen } of added) lookInto(seen, file);
+  for (const { file, preview } of added) loadPreview(preview, file);
 }
 
 /** Removes items, cancels their requests and frees their results. */
@@ -75,7 +75,7 @@ export function remove(removed: readonly Item[]): void {
   for (const item of removed) {
     const state = item.state.value;
     if ('cancel' in state) state.cancel();
-    revokePreview(item.seen);
+    revokePreview(item.preview);
     forgetResult(state);
   }
   items.value = items.value.filter((item) => !removed.includes(item));
@@ -86,7 +86,7 @@ export function remove(removed: readonly Item[]): void {
 export function forgetResult(state: State): void {
   if (state.at !== 'done') return;
   URL.revokeObjectURL(state.result.url);
-  revokePreview(state.result.seen);
+  revokePreview(state.result.preview);
 }
 
 /** Returns whether an item has not been converted with the current options. */

@@ -1,82 +1,134 @@
+/** @module The conversion options of the page, in its address and in localStorage. */
 import { computed, signal } from '@preact/signals';
-import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
+import type { Fit, Position } from '../../conversion/plan/types.ts';
+import { hasBytesLimit, OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 
-/**
- * What the person wants. It is written in the words of the API, as a query string, in three places:
- * in the page's address, in what the browser remembers, and in the requests.
- */
-
+/** Conversion options. As a query string with the field names of the API, they are in the page's address and localStorage. */
 export interface Options {
   readonly format: OutputType;
   /** 1 to 100. */
   readonly quality: number;
-  /** Most pixels a side, as typed; empty for no limit. */
+  /** Maximum width in pixels, as typed; empty for no limit. */
   readonly width: string;
   readonly height: string;
+  readonly fit: Fit;
+  readonly position: Position;
+  readonly enlarge: boolean;
+  /** Maximum size of a result in units of 1024 bytes, as typed; empty for no limit. */
+  readonly maxKilobytes: string;
   readonly keepMetadata: boolean;
 }
 
-/** The server's own defaults: what is not said means these. */
-const DEFAULTS: Options = { format: 'webp', quality: 80, width: '', height: '', keepMetadata: false };
-/** Pixels a side, the most that the API takes. */
+/** Labels of the ways to fit an image into a box. */
+export const FITS: Readonly<Record<Fit, string>> = {
+  inside: 'Fit inside',
+  cover: 'Fill and crop',
+  contain: 'Add borders',
+  fill: 'Stretch',
+};
+export const POSITIONS: Readonly<Record<Position, string>> = {
+  'left top': 'Top left',
+  top: 'Top',
+  'right top': 'Top right',
+  left: 'Left',
+  center: 'Center',
+  right: 'Right',
+  'left bottom': 'Bottom left',
+  bottom: 'Bottom',
+  'right bottom': 'Bottom right',
+};
+/** Fits for which the position has an effect. */
+const POSITIONED: readonly Fit[] = ['cover', 'contain'];
+
+/** Defaults of the API. */
+const DEFAULTS: Options = {
+  ...{ format: 'webp', quality: 80, width: '', height: '' },
+  ...{ fit: 'inside', position: 'center', enlarge: false, maxKilobytes: '', keepMetadata: false },
+};
+/** Maximum width and height that the API accepts, in pixels. */
 export const MAX_DIMENSION = 16_384;
-const MEMORY = 'imagemill.choices';
+const KILOBYTE = 1024;
+/** Maximum of `max_bytes` that the API accepts, in units of 1024 bytes. */
+export const MAX_KILOBYTES = 2 ** 21;
+/** Key in localStorage. */
+const STORAGE_KEY = 'imagemill.choices';
 
-export const options = signal<Options>(atStart());
-/** The choices as form fields of the API, defaults left out. */
-export const fields = computed(() => fieldsOf(options.value));
+/** The current options. */
+export const options = signal<Options>(loadOptions());
+/** The options as form fields of the API, without defaults. */
+export const fields = computed(() => toFields(options.value));
 
-/** Changes some of the choices, and remembers all of them. */
+/** Changes some options, and stores all of them in the page's address and in localStorage. */
 export function setOptions(changed: Partial<Options>): void {
   options.value = { ...options.value, ...changed };
   const query = fields.value.toString();
   history.replaceState(null, '', `?${query}`);
-  remember(query);
+  store(query);
 }
 
-function fieldsOf({ format, quality, width, height, keepMetadata }: Options): URLSearchParams {
+/** Returns whether `fit` has an effect: it needs a box with both sides. */
+export const hasBox = ({ width, height }: Options): boolean => width !== '' && height !== '';
+/** Returns whether `position` has an effect. */
+export const hasPosition = (all: Options): boolean => hasBox(all) && POSITIONED.includes(all.fit);
+
+function toFields(all: Options): URLSearchParams {
+  const { format, quality, width, height, fit, position, enlarge, maxKilobytes, keepMetadata } = all;
+  const limitsBytes = maxKilobytes !== '' && hasBytesLimit(format);
   return new URLSearchParams({
     output_format: format,
     ...(OUTPUTS[format].quality && quality !== DEFAULTS.quality && { quality: String(quality) }),
     ...(width !== '' && { width }),
     ...(height !== '' && { height }),
+    ...(hasBox(all) && fit !== DEFAULTS.fit && { fit }),
+    ...(hasPosition(all) && position !== DEFAULTS.position && { position }),
+    ...((width !== '' || height !== '') && enlarge && { enlarge: 'true' }),
+    ...(limitsBytes && { max_bytes: String(Number(maxKilobytes) * KILOBYTE) }),
     ...(keepMetadata && { strip_metadata: 'false' }),
   });
 }
 
-/** What cannot be understood counts as not said. */
-function choicesOf(said: URLSearchParams): Options {
-  const whole = (name: string, most: number): string => {
-    const value = said.get(name) ?? '';
-    return /^\d{1,5}$/.test(value) && Number(value) >= 1 && Number(value) <= most ? value : '';
+/** Parses a query string. Invalid values count as absent. */
+function parseOptions(query: URLSearchParams): Options {
+  const parseInteger = (name: string, most: number): string => {
+    const value = query.get(name) ?? '';
+    return /^\d{1,10}$/.test(value) && Number(value) >= 1 && Number(value) <= most ? value : '';
   };
+  const oneOf = <T extends string>(words: Readonly<Record<T, string>>, name: string, usual: T): T => {
+    const value = query.get(name) ?? '';
+    return Object.hasOwn(words, value) ? (value as T) : usual;
+  };
+  const maxBytes = Number(parseInteger('max_bytes', MAX_KILOBYTES * KILOBYTE));
   return {
-    format: parseOutputType(said.get('output_format') ?? said.get('format') ?? '') ?? DEFAULTS.format,
-    quality: Number(whole('quality', 100)) || DEFAULTS.quality,
-    width: whole('width', MAX_DIMENSION),
-    height: whole('height', MAX_DIMENSION),
-    keepMetadata: said.get('strip_metadata') === 'false',
+    format: parseOutputType(query.get('output_format') ?? query.get('format') ?? '') ?? DEFAULTS.format,
+    quality: Number(parseInteger('quality', 100)) || DEFAULTS.quality,
+    width: parseInteger('width', MAX_DIMENSION),
+    height: parseInteger('height', MAX_DIMENSION),
+    fit: oneOf(FITS, 'fit', DEFAULTS.fit),
+    position: oneOf(POSITIONS, 'position', DEFAULTS.position),
+    enlarge: query.get('enlarge') === 'true',
+    maxKilobytes: maxBytes ? String(Math.max(1, Math.floor(maxBytes / KILOBYTE))) : '',
+    keepMetadata: query.get('strip_metadata') === 'false',
   };
 }
 
-/** The address wins, so that a link brings its choices along. */
-function atStart(): Options {
-  return choicesOf(new URLSearchParams(location.search.length > 1 ? location.search : remembered()));
+/** Loads the options from the page's address, so that links can contain them, or from localStorage. */
+function loadOptions(): Options {
+  return parseOptions(new URLSearchParams(location.search.length > 1 ? location.search : loadStored()));
 }
 
-/** A browser may be told to remember nothing; then it throws. */
-function remembered(): string {
+/** Returns the stored query string. localStorage throws if the user has disabled it. */
+function loadStored(): string {
   try {
-    return localStorage.getItem(MEMORY) ?? '';
+    return localStorage.getItem(STORAGE_KEY) ?? '';
   } catch {
     return '';
   }
 }
 
-function remember(query: string): void {
+function store(query: string): void {
   try {
-    localStorage.setItem(MEMORY, query);
+    localStorage.setItem(STORAGE_KEY, query);
   } catch {
-    // The address still has it.
+    // the page's address still has the options
   }
 }

@@ -69,7 +69,7 @@ function Totals() {
             {formatSize(before)} → {formatSize(after)}, {formatChange(before, after)}
           </span>
         )}
-        {failedCount > 0 && <span class="trouble"> · {failedCount} failed</span>}
+        {failedCount > 0 && <span class="error"> · {failedCount} failed</span>}
       </p>
     </div>
   );

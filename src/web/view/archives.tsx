@@ -39,7 +39,7 @@ const LABELS = { waiting: 'Waiting', uploading: 'Uploading', converting: 'Conver
 
 /** Progress, error or link of an archive. */
 function ArchiveState({ part: { at, name, message, share, url } }: { part: Part }) {
-  if (at === 'failed') return <span class="trouble">{message}</span>;
+  if (at === 'failed') return <span class="error">{message}</span>;
   if (at === 'done') {
     return (
       <a class="button plain" href={url} download={name} aria-label={`Save ${name}`}>

@@ -8,7 +8,7 @@ import { Icon } from './icons.tsx';
 /** Dialog that compares a result with its original. */
 export function Compare({ item }: { item: Item }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const { file, state, seen } = item;
+  const { file, state, preview } = item;
   const result = useMemo(() => (state.peek() as Done).result, [state]);
   useEffect(() => dialog.current?.showModal(), []);
   return (
@@ -39,7 +39,7 @@ export function Compare({ item }: { item: Item }) {
       {isPdf(result.blob) ? (
         <iframe class="sheet" src={`${result.url}#navpanes=0`} title={`The PDF ${result.name}`} />
       ) : (
-        <Pictures file={file} result={result.url} both={Boolean(seen.value?.thumbnail)} />
+        <Pictures file={file} result={result.url} both={Boolean(preview.value?.thumbnail)} />
       )}
     </dialog>
   );
@@ -71,7 +71,7 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard */}
-      <section ref={stage} class={zoomed.value ? 'stage whole' : 'stage'} tabIndex={0} aria-label="Picture">
+      <section ref={stage} class={zoomed.value ? 'stage whole' : 'stage'} tabIndex={0} aria-label="Image">
         <div
           class="pair"
           style={{ '--split': `${split.value}%` }}
@@ -94,7 +94,7 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
               min="0"
               max="100"
               value={split.value}
-              aria-label="How much of the original is shown"
+              aria-label="Position of the divider between original and result"
               aria-valuetext={`${split.value}%`}
               onInput={({ currentTarget }) => {
                 split.value = currentTarget.valueAsNumber;
@@ -102,7 +102,7 @@ function Pictures({ file, result, both }: { file: File; result: string; both: bo
             />
           </label>
         ) : (
-          <p class="quiet">This browser cannot show the original, so here is the result alone.</p>
+          <p class="quiet">This browser cannot show the original. Only the result is shown.</p>
         )}
         <button
           type="button"

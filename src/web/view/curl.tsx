@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { mostFiles } from '../state/batch-size.ts';
+import { loadMaxFiles } from '../state/batch-size.ts';
 import { command } from '../state/curl.ts';
 import { announcement } from '../state/items.ts';
 
@@ -9,12 +9,12 @@ export function Curl() {
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(command.value);
     copied.value = command.value;
-    announcement.value = 'The command is copied.';
+    announcement.value = 'Command copied.';
   };
   return (
-    <details class="curl" onToggle={({ currentTarget }) => currentTarget.open && mostFiles()}>
+    <details class="curl" onToggle={({ currentTarget }) => currentTarget.open && loadMaxFiles()}>
       <summary>As curl</summary>
-      <textarea readOnly rows={6} aria-label="The command" value={command} />
+      <textarea readOnly rows={6} aria-label="curl command" value={command} />
       {/* Browsers provide the clipboard only over HTTPS and on localhost. */}
       {navigator.clipboard && (
         <button type="button" class="button plain" onClick={copy}>

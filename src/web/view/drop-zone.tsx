@@ -1,5 +1,5 @@
 import { INPUTS } from '../../formats.ts';
-import { addFiles, dragged, leftOutWords, skipped } from '../state/add-files.ts';
+import { addFiles, dragged, skipped, skippedMessage } from '../state/add-files.ts';
 import { accepted, formats } from '../state/formats.ts';
 import { items } from '../state/items.ts';
 import { Icon, Millstone } from './icons.tsx';
@@ -10,12 +10,12 @@ export function DropZone() {
     <section class={dragged.value ? 'drop over' : 'drop'} aria-label="Add files">
       {items.value.length === 0 && <Millstone turning={dragged.value} />}
       <div class="drop-words">
-        <h2>{dragged.value ? 'Let go to add them' : 'Drop images here'}</h2>
+        <h2>{dragged.value ? 'Drop to add files' : 'Drop images here'}</h2>
         <p>
           or paste one, or choose them.
           {items.value.length === 0 && <span class="kinds"> {formatInputs()}</span>}
         </p>
-        {skipped.value > 0 && <p class="left-out">{leftOutWords()}</p>}
+        {skipped.value > 0 && <p class="left-out">{skippedMessage()}</p>}
       </div>
       <div class="drop-picks">
         <Picker label="Choose files" icon="add" onFiles={(files) => addFiles(files)} />

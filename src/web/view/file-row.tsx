@@ -1,6 +1,6 @@
 import { convert } from '../client/convert.ts';
 import type { Preview } from '../client/preview.ts';
-import { formatChange, formatSize, kindOf, NOTES } from '../format.ts';
+import { formatChange, formatSize, NOTES, typeLabel } from '../format.ts';
 import { compared, type Item, type Result, remove } from '../state/items.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { Icon } from './icons.tsx';
@@ -9,20 +9,20 @@ import { useFocusFallback } from './use-focus-fallback.ts';
 
 /** A file with its preview, state and actions. */
 export function FileRow({ item }: { item: Item }) {
-  const { file, seen, state } = item;
+  const { file, preview, state } = item;
   const row = useFocusFallback<HTMLLIElement>();
   const { value } = state;
   const result = value.at === 'done' ? value.result : undefined;
   return (
     <li ref={row} class={`file ${value.at}`} tabIndex={-1}>
-      <Thumbnail src={seen.value?.thumbnail ?? result?.seen.value?.thumbnail} kind={kindOf(file)} />
+      <Thumbnail src={preview.value?.thumbnail ?? result?.preview.value?.thumbnail} kind={typeLabel(file)} />
       <div class="file-words">
         <p class="file-name" title={file.name}>
           {file.name}
         </p>
         <p class="file-facts number">
-          {kindOf(file)} · {formatSize(file.size)}
-          {seen.value && ` · ${pixels(seen.value)}`}
+          {typeLabel(file)} · {formatSize(file.size)}
+          {preview.value && ` · ${pixels(preview.value)}`}
         </p>
       </div>
       <div class="file-state">
@@ -89,14 +89,14 @@ function FileState({ item: { file, state } }: { item: Item }) {
         </>
       );
     case 'failed':
-      return <p class="trouble">{value.message}</p>;
+      return <p class="error">{value.message}</p>;
     case 'done':
-      return <Outcome file={file} result={value.result} />;
+      return <ResultSizes file={file} result={value.result} />;
   }
 }
 
 /** Sizes of a file before and after its conversion. */
-function Outcome({ file, result: { blob, name, seen } }: { file: File; result: Result }) {
+function ResultSizes({ file, result: { blob, name, preview } }: { file: File; result: Result }) {
   return (
     <>
       <p class="number outcome">
@@ -108,7 +108,7 @@ function Outcome({ file, result: { blob, name, seen } }: { file: File; result: R
         <span class={blob.size > file.size ? 'pill larger' : 'pill'}>
           {formatChange(file.size, blob.size)}
         </span>
-        {seen.value && <span class="quiet">{pixels(seen.value)}</span>}
+        {preview.value && <span class="quiet">{pixels(preview.value)}</span>}
       </p>
     </>
   );

@@ -1,14 +1,25 @@
-import { OUTPUTS } from '../../formats.ts';
+import { useSignal } from '@preact/signals';
+import { hasBytesLimit, OUTPUTS } from '../../formats.ts';
 import { convert } from '../client/convert.ts';
 import { formats } from '../state/formats.ts';
 import { pending } from '../state/items.ts';
-import { MAX_DIMENSION, options, setOptions } from '../state/options.ts';
+import {
+  FITS,
+  fields,
+  hasBox,
+  hasPosition,
+  MAX_DIMENSION,
+  MAX_KILOBYTES,
+  options,
+  POSITIONS,
+  setOptions,
+} from '../state/options.ts';
 
 export const FORM_ID = 'choices';
 
-/** What to convert to. Sending the form converts whatever is not converted like this yet. */
+/** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
 export function OptionsForm() {
-  const { format, quality, width, height, keepMetadata } = options.value;
+  const { format, quality, width, height, fit, keepMetadata } = options.value;
   return (
     <form
       id={FORM_ID}
@@ -54,19 +65,32 @@ export function OptionsForm() {
         </label>
       )}
       <div class="sides">
-        <Side
+        <NumberField
           label="Max width"
           name="width"
+          unit="px"
+          max={MAX_DIMENSION}
           value={width}
           onChange={(value) => setOptions({ width: value })}
         />
-        <Side
+        <NumberField
           label="Max height"
           name="height"
+          unit="px"
+          max={MAX_DIMENSION}
           value={height}
           onChange={(value) => setOptions({ height: value })}
         />
       </div>
+      <Select
+        label="Fit"
+        name="fit"
+        words={FITS}
+        value={fit}
+        // Without a maximum size, the fit has no effect.
+        disabled={!hasBox(options.value)}
+        onChange={(value) => setOptions({ fit: value })}
+      />
       <label class="check">
         <input
           type="checkbox"
@@ -75,22 +99,99 @@ export function OptionsForm() {
           onChange={({ currentTarget }) => setOptions({ keepMetadata: currentTarget.checked })}
         />
         <span>
-          Keep metadata <small>camera, place, colour profile</small>
+          Keep metadata <small>camera, location, colour profile</small>
         </span>
       </label>
+      <More />
     </form>
   );
 }
 
-interface SideProps {
+/** Less common options. Initially open if the page's address contains one of them. */
+function More() {
+  const { format, position, enlarge, maxKilobytes } = options.value;
+  const isOpen = useSignal(
+    ['position', 'enlarge', 'max_bytes'].some((name) => fields.value.has(name)),
+  ).peek();
+  return (
+    <details class="more" open={isOpen}>
+      <summary>More</summary>
+      <div class="options">
+        <Select
+          label="Position"
+          name="position"
+          words={POSITIONS}
+          value={position}
+          disabled={!hasPosition(options.value)}
+          onChange={(value) => setOptions({ position: value })}
+        />
+        {hasBytesLimit(format) && (
+          <NumberField
+            label="Max file size"
+            name="max_kilobytes"
+            unit="KB"
+            max={MAX_KILOBYTES}
+            value={maxKilobytes}
+            onChange={(value) => setOptions({ maxKilobytes: value })}
+          />
+        )}
+        <label class="check">
+          <input
+            type="checkbox"
+            name="enlarge"
+            checked={enlarge}
+            onChange={({ currentTarget }) => setOptions({ enlarge: currentTarget.checked })}
+          />
+          <span>
+            Enlarge <small>pictures that are smaller than the size above</small>
+          </span>
+        </label>
+      </div>
+    </details>
+  );
+}
+
+interface SelectProps<T extends string> {
   label: string;
   name: string;
+  /** Labels by value, in the order of the list. */
+  words: Readonly<Record<T, string>>;
+  value: T;
+  disabled: boolean;
+  onChange: (value: T) => void;
+}
+
+function Select<T extends string>({ label, name, words, value, disabled, onChange }: SelectProps<T>) {
+  return (
+    <label class="field">
+      <span class="label">{label}</span>
+      <select
+        name={name}
+        value={value}
+        disabled={disabled}
+        onChange={({ currentTarget }) => onChange(currentTarget.value as T)}
+      >
+        {Object.entries<string>(words).map(([word, text]) => (
+          <option key={word} value={word}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+interface NumberProps {
+  label: string;
+  name: string;
+  unit: string;
+  max: number;
   value: string;
   onChange: (value: string) => void;
 }
 
-/** A limit in pixels. The browser says what is wrong with it, and sends no form until that is right. */
-function Side({ label, name, value, onChange }: SideProps) {
+/** Input for a limit. The browser validates it and does not submit an invalid form. */
+function NumberField({ label, name, unit, max, value, onChange }: NumberProps) {
   return (
     <label class="field">
       <span class="label">{label}</span>
@@ -100,13 +201,13 @@ function Side({ label, name, value, onChange }: SideProps) {
           inputMode="numeric"
           name={name}
           min="1"
-          max={MAX_DIMENSION}
+          max={max}
           step="1"
           placeholder="any"
           value={value}
           onInput={({ currentTarget }) => onChange(currentTarget.value)}
         />
-        <span aria-hidden="true">px</span>
+        <span aria-hidden="true">{unit}</span>
       </span>
     </label>
   );

@@ -40,7 +40,7 @@ export function Page() {
       </main>
       {items.value.length > 0 && <ActionBar />}
       <footer class="footer">
-        <p>Pictures are converted on this server, which keeps none of them.</p>
+        <p>Images are converted on this server, which does not store them.</p>
         <a href="/docs">API reference</a>
       </footer>
       {compared.value && <Compare key={compared.value.id} item={compared.value} />}
@@ -53,8 +53,8 @@ export function Page() {
 
 /** Reasons of a backoff, for the notice and for screen readers. */
 const BACKOFF_MESSAGES = {
-  limit: 'The server takes so many requests a minute and no more.',
-  busy: 'The server takes no files at the moment.',
+  limit: 'The rate limit of the server is reached.',
+  busy: 'The server is overloaded.',
   away: 'The server cannot be reached.',
 };
 
@@ -64,9 +64,9 @@ function BackoffNotice() {
   if (!current) return null;
   return (
     <section class="notice" aria-label="Waiting">
-      <strong>{BACKOFF_MESSAGES[current.why]}</strong> It goes on by itself{' '}
+      <strong>{BACKOFF_MESSAGES[current.why]}</strong> The conversion continues{' '}
       {current.why === 'away' ? (
-        'as soon as the server is back.'
+        'when the server is back.'
       ) : (
         <>
           in <span class="number">{current.seconds} s</span>.

@@ -17,7 +17,7 @@ describe('the type of a file', () => {
     });
   }
 
-  it('is tiff, too, when the directory is far behind the first bytes', async () => {
+  it('is tiff even if the directory is far behind the first bytes', async () => {
     const tiff = await sharp({ create: { width: 200, height: 200, channels: 3, background: 'red' } })
       .tiff({ compression: 'none' })
       .toBuffer();
@@ -25,7 +25,7 @@ describe('the type of a file', () => {
     expect(await detectType(tiff.subarray(0, DETECTION_BYTES), false)).to.equal('tiff');
   });
 
-  it('is png for an animated PNG, which every reader of PNG reads', async () => {
+  it('is png for an animated PNG, which every PNG decoder reads', async () => {
     const png = await fixture('scene.png');
     const control = Buffer.concat([Buffer.from([0, 0, 0, 8]), Buffer.from('acTL'), Buffer.alloc(12)]);
     expect(await detectType(Buffer.concat([png.subarray(0, 33), control, png.subarray(33)]), true)).to.equal(
@@ -33,7 +33,7 @@ describe('the type of a file', () => {
     );
   });
 
-  it('is avif when a general HEIF brand comes first and avif among the others', async () => {
+  it('is avif if the major brand is a general HEIF brand and avif is a compatible brand', async () => {
     const head = (major: string, others: string) =>
       Buffer.concat([
         Buffer.from([0, 0, 0, 24]),
@@ -41,8 +41,8 @@ describe('the type of a file', () => {
         Buffer.alloc(64),
       ]);
     expect(await detectType(head('mif1', 'avifmiaf'), false)).to.equal('avif');
-    expect(await detectType(head('mif1', 'heicmiaf'), false)).to.equal('unknown');
-    expect(await detectType(head('heic', 'avifmif1'), false)).to.equal('unknown');
+    expect(await detectType(head('mif1', 'heicmiaf'), false)).to.equal('heic');
+    expect(await detectType(head('heic', 'avifmif1'), false)).to.equal('heic');
   });
 
   describe('is svg', () => {
@@ -63,7 +63,7 @@ describe('the type of a file', () => {
       });
     }
 
-    it('in UTF-16 of either order', async () => {
+    it('in UTF-16 of either byte order', async () => {
       const little = Buffer.from(`\ufeff${SVG}`, 'utf16le');
       expect(await detectType(little, true)).to.equal('svg');
       expect(await detectType(Buffer.from(little).swap16(), true)).to.equal('svg');
@@ -85,14 +85,14 @@ describe('the type of a file', () => {
     }
   });
 
-  it('stays open while a preamble goes on, but not for ever', async () => {
+  it('is undecided during a preamble, up to a limit', async () => {
     expect(await judge(`<?xml version="1.0"?><!-- ${'x'.repeat(5000)}`, false)).to.equal('unsure');
     expect(await judge(`<?xml version="1.0"?><!-- ${'x'.repeat(70_000)}`, false)).to.equal('unknown');
     expect(await judge('plain text', false)).to.equal('unknown');
   });
 
-  it('is found in linear time, whatever is in the preamble', async () => {
-    // Each of these took minutes with a pattern that can match one text in several ways.
+  it('is detected in linear time, whatever the preamble contains', async () => {
+    // Each of these took minutes with a pattern that can match a text in several ways.
     for (const piece of ['<!-- -->', '<?a?>', '"\'', '<!DOCTYPE [', "<!DOCTYPE [ <!-- ' -->", '[[[']) {
       const text = `<!DOCTYPE svg [${piece.repeat(60_000 / piece.length)}`;
       expect(await judge(text, true)).to.equal('unknown');

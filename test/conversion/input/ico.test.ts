@@ -19,26 +19,26 @@ const bitmap = (side: number, bits = 32): Buffer => {
 };
 
 describe('an icon', () => {
-  it('becomes its largest image, as what that is', async () => {
+  it('is replaced by its largest image, as a BMP or PNG', async () => {
     const { type, file } = await kept(await fixture('icons.ico'));
     expect([type, file.readUInt32BE(16), file.readUInt32BE(20)]).to.deep.equal(['png', 256, 256]);
   });
 
-  it('of images of one size becomes the one with the most bits, also where only the image says how many', async () => {
+  it('with images of equal size is replaced by the one with the most bits, even if only the image states the number', async () => {
     const file = ico([4, 32, 8].map((bits) => ({ side: 16, bytes: bitmap(16, bits) })));
     for (const entry of [6, 22, 38]) file.writeUInt16LE(0, entry + 6);
     const { file: best } = await kept(file);
     expect([best.readUInt16LE(4), best.readUInt16LE(22 + 14)]).to.deep.equal([1, 32]);
   });
 
-  it('whose directory says a byte too much for its PNG becomes that PNG', async () => {
+  it('whose directory states one byte too many for a PNG is replaced by that PNG', async () => {
     const png = await fixture('scene.png');
     const file = ico([{ side: 64, bytes: png }]);
     file.writeUInt32LE(png.length + 1, 6 + 8);
     expect(await kept(file)).to.deep.equal({ type: 'png', file: png });
   });
 
-  it('stays as it is when its largest image is a PNG of less than a signature', async () => {
+  it('is unchanged if its largest image is a PNG shorter than the signature', async () => {
     for (const length of [0, 1, 7]) {
       const file = ico([{ side: 32, bytes: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1') }]);
       file.writeUInt32LE(length, 14);
@@ -46,7 +46,7 @@ describe('an icon', () => {
     }
   });
 
-  it('stays as it is when it makes no sense', async () => {
+  it('is unchanged if it is malformed', async () => {
     const whole = ico([{ side: 16, bytes: bitmap(16) }]);
     for (const length of [0, 5, 6, 21, 22, 40, whole.length - 1]) {
       const cut = whole.subarray(0, length);

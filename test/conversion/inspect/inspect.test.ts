@@ -15,8 +15,8 @@ const headerOf = async (bytes: Uint8Array, type: InputType) => {
   return inspect(path, type);
 };
 
-describe('the header', () => {
-  it('of a JPEG tells its stored size and that it is not CMYK', async () => {
+describe('inspecting a header', () => {
+  it('of a JPEG returns its stored size, and that it is not CMYK', async () => {
     expect(await inspect(fixturePath('orientation-6.jpg'), 'jpg')).to.deep.include({
       type: 'jpg',
       width: 80,
@@ -25,7 +25,7 @@ describe('the header', () => {
     });
   });
 
-  it('is read of files alone: a pipe or a link that a tool has left holds nobody up and leads nowhere', async () => {
+  it('reads only regular files: does not block on a pipe or follow a link that a tool has left', async () => {
     const folder = await makeTempDir('strange');
     execFileSync('mkfifo', [join(folder, 'pipe')]);
     await symlink(fixturePath('scene.png'), join(folder, 'link'));
@@ -35,7 +35,7 @@ describe('the header', () => {
     }
   });
 
-  it('of a progressive CMYK JPEG tells both', async () => {
+  it('of a progressive CMYK JPEG returns both properties', async () => {
     const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
     const bytes = await image
       .toColourspace('cmyk')
@@ -45,13 +45,32 @@ describe('the header', () => {
     expect(await headerOf(bytes, 'jpg')).to.deep.include({ width: 33, height: 17, cmyk: true });
   });
 
-  it('of a JPEG is found behind fill bytes', async () => {
+  it('of a JPEG skips fill bytes', async () => {
     const jpeg = await fixture('scene.jpg');
     const filled = Buffer.concat([jpeg.subarray(0, 2), Buffer.alloc(5, 0xff), jpeg.subarray(2)]);
     expect(await headerOf(filled, 'jpg')).to.deep.include({ width: 120, height: 80 });
   });
 
-  it('of a GIF tells delays and plays, and that a still does not move', async () => {
+  it('of a JPEG returns whether it is detailed, at every quality', async () => {
+    const side = 400;
+    const draw = (value: (x: number, y: number) => number): Promise<Buffer> =>
+      sharp(
+        Buffer.from(Array.from({ length: side ** 2 }, (_, at) => value(at % side, Math.floor(at / side)))),
+        { raw: { width: side, height: side, channels: 1 } },
+      )
+        .png()
+        .toBuffer();
+    const bars = await draw((x, y) => (x % 11 < 4 && y % 17 < 11 ? 20 : 240));
+    const waves = await draw((x, y) => 127 + 100 * Math.sin(x / 30) * Math.cos(y / 20));
+    for (const quality of [50, 75, 90, 98]) {
+      const detailed = async (png: Buffer) =>
+        (await headerOf(await sharp(png).jpeg({ quality }).toBuffer(), 'jpg')).detailed;
+      expect(await detailed(bars), `edges at ${quality}`).to.equal(true);
+      expect(await detailed(waves), `waves at ${quality}`).to.equal(undefined);
+    }
+  });
+
+  it('of a GIF returns delays and loop count, and no animation for a single frame', async () => {
     const moving = { delaysMs: [100, 250, 40], loopCount: 3 };
     expect(await inspect(fixturePath('moving.gif'), 'gif')).to.deep.include({
       type: 'gif',
@@ -62,7 +81,7 @@ describe('the header', () => {
     expect(still).to.not.have.property('animation');
   });
 
-  it('of a GIF without a loop says that it plays once, and a delay of nothing is 100 ms', async () => {
+  it('of a GIF without a loop extension returns one play, and 100 ms for a delay of 0', async () => {
     const still = await fixture('scene.gif');
     const tableEnd = 13 + 3 * 2 ** (((still[10] as number) & 7) + 1);
     const blocks = still.subarray(tableEnd, -1).subarray(still.subarray(tableEnd).indexOf(0x2c));
@@ -80,7 +99,7 @@ describe('the header', () => {
     });
   });
 
-  it('of a WebP tells delays and plays, and that a still does not move', async () => {
+  it('of a WebP returns delays and loop count, and no animation for a single frame', async () => {
     const frames = [true, false, false].map((replaces) => ({
       disposeToBackground: false,
       noBlend: replaces,
@@ -93,7 +112,7 @@ describe('the header', () => {
     expect(await inspect(fixturePath('window.webp'), 'webp')).to.not.have.property('animation');
   });
 
-  it('of a TIFF tells its pages, without those that are small versions of others', async () => {
+  it('of a TIFF returns its pages without thumbnails', async () => {
     expect(await inspect(fixturePath('pages.tiff'), 'tiff')).to.deep.include({
       width: 48,
       height: 32,
@@ -110,7 +129,7 @@ describe('the header', () => {
     });
   });
 
-  it('of a TIFF tells what is special about each of its pages', async () => {
+  it('of a TIFF returns the properties of each page', async () => {
     expect((await inspect(edgeCasePath('mixed.tiff'), 'tiff')).pages).to.deep.equal([
       { index: 0, width: 64, height: 32, profile: 'none', inverted: true },
       { index: 1, width: 48, height: 32, profile: 'none' },
@@ -136,12 +155,12 @@ describe('the header', () => {
     ['profile-garbage.jpg', 'jpg', 'other'],
     ['gamma.png', 'png', 'none'],
   ] as const) {
-    it(`of ${name} tells that its profile is ${profile}`, async () => {
+    it(`of ${name} returns the profile ${profile}`, async () => {
       expect((await inspect(edgeCasePath(name), type)).profile).to.equal(profile);
     });
   }
 
-  it('tells sRGB from other profiles in every format that carries one', async () => {
+  it('distinguishes sRGB from other profiles in every format with profiles', async () => {
     const image = () => sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
     for (const [icc, profile] of [
       ['srgb', 'srgb'],
@@ -161,7 +180,7 @@ describe('the header', () => {
     }
   });
 
-  it('tells the orientation and the kinds of metadata in every format that carries them', async () => {
+  it('returns the orientation and the kinds of metadata in every format that has them', async () => {
     for (const type of ['jpg', 'png', 'webp', 'tiff'] as const) {
       const { metadata = [] } = await inspect(edgeCasePath(`everything.${type}`), type);
       const kinds = type === 'webp' || type === 'png' ? ['exif', 'xmp'] : ['exif', 'iptc', 'xmp'];
@@ -175,7 +194,7 @@ describe('the header', () => {
     expect((await inspect(edgeCasePath('turned-by-xmp.jpg'), 'jpg')).orientation).to.equal(undefined);
   });
 
-  it('tells few colours from many, and frames that nobody reads', async () => {
+  it('distinguishes palettes from true colour, and detects frames that are not read', async () => {
     expect(await inspect(edgeCasePath('few-colours.png'), 'png')).to.deep.include({ paletteKind: 'palette' });
     expect(await inspect(edgeCasePath('deep.png'), 'png')).to.not.have.property('paletteKind');
     expect(await inspect(edgeCasePath('moving.png'), 'png')).to.deep.include({ hasIgnoredFrames: true });
@@ -185,7 +204,7 @@ describe('the header', () => {
     });
   });
 
-  it('tells a PNG that packs well, as screenshots do, from one that does not', async () => {
+  it('distinguishes a PNG that compresses well, such as a screenshot, from one that does not', async () => {
     const path = join(await makeTempDir('png'), 'in');
     const panels = Buffer.from(
       '<svg width="400" height="300"><rect width="100" height="300" fill="#123"/></svg>',
@@ -205,7 +224,7 @@ describe('the header', () => {
     expect(await inspect(path, 'png')).to.deep.include({ flat: false });
   });
 
-  it('of every format tells the size', async () => {
+  it('returns the size for every format', async () => {
     for (const type of ['png', 'jpg', 'gif', 'bmp', 'tiff', 'avif', 'webp', 'svg'] as const) {
       expect(await inspect(fixturePath(`scene.${type}`), type), type).to.deep.include({
         width: 120,
@@ -222,14 +241,14 @@ describe('the header', () => {
     }
   });
 
-  it('of a BigTIFF tells as much as of a TIFF', async () => {
+  it('of a BigTIFF returns the same properties as of a TIFF', async () => {
     const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
     const { pages, ...rest } = await headerOf(await image.tiff({ bigtiff: true }).toBuffer(), 'tiff');
     expect(pages).to.deep.equal([{ index: 0, width: 33, height: 17, profile: 'none' }]);
     expect(rest).to.deep.include({ width: 33, height: 17, profile: 'none' });
   });
 
-  it('of a BigTIFF whose directory, next directory or profile is beyond 2^53 ends there', async () => {
+  it('of a BigTIFF stops at a directory or profile beyond 2^53', async () => {
     const beyond = Buffer.alloc(8, 0xff);
     const nowhere = Buffer.concat([Buffer.from([0x49, 0x49, 43, 0, 8, 0, 0, 0]), beyond]);
     expect(await headerOf(nowhere, 'tiff')).to.deep.include({ pages: [{ index: 0, profile: 'none' }] });
@@ -245,7 +264,7 @@ describe('the header', () => {
     expect(await headerOf(bytes, 'tiff')).to.deep.include({ width: 33, height: 17, profile: 'other' });
   });
 
-  it('of a TIFF has an orientation only if it is one of the eight', async () => {
+  it('of a TIFF ignores an orientation outside 1 to 8', async () => {
     const strip = Buffer.alloc(3);
     const pageWith = (orientation: number) => ({
       tags: { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 274: orientation, 277: 3, 278: 1 },
@@ -255,7 +274,7 @@ describe('the header', () => {
     expect(pages.map(({ orientation }) => orientation)).to.deep.equal([6, ...Array(3).fill(undefined)]);
   });
 
-  it('of a TIFF whose numbers are single bytes is read as such, whatever stands behind them', async () => {
+  it('of a TIFF reads single-byte values without the bytes that follow them', async () => {
     const strip = Buffer.alloc(3);
     const tags = { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 274: 6, 277: 3, 278: 1 };
     const bytes = tiff([{ tags, strip }]);
@@ -267,13 +286,13 @@ describe('the header', () => {
     expect((await headerOf(bytes, 'tiff')).pages?.[0]?.orientation).to.equal(6);
   });
 
-  it('of a CMYK TIFF says so', async () => {
+  it('of a CMYK TIFF returns cmyk', async () => {
     const image = sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
     const bytes = await image.toColourspace('cmyk').withIccProfile('cmyk').tiff().toBuffer();
     expect(await headerOf(bytes, 'tiff')).to.deep.include({ cmyk: true });
   });
 
-  it('of an AVIF tells that one picture is shown, which its transparency is no other than', async () => {
+  it('of an AVIF does not count the alpha image as another image', async () => {
     for (const name of ['scene.avif', 'window.avif']) {
       const { images, profile, hasIgnoredFrames } = await inspect(fixturePath(name), 'avif');
       expect({ images, profile, hasIgnoredFrames }).to.deep.equal({
@@ -284,7 +303,7 @@ describe('the header', () => {
     }
   });
 
-  it('of an AVIF with several pictures tells which is the primary one', async () => {
+  it('of an AVIF with several images returns the index of the primary one', async () => {
     const box = (name: string, ...body: Buffer[]) => {
       const content = Buffer.concat(body);
       const head = Buffer.alloc(8);
@@ -310,14 +329,14 @@ describe('the header', () => {
       box('iref', Buffer.alloc(4), box('thmb', Buffer.from([0, 6, 0, 1, 0, 7]))),
     );
     const file = Buffer.concat([box('ftyp', Buffer.from('avif\0\0\0\0')), meta]);
-    // 4, 7 and 9 are pictures of their own: 5 is hidden, 6 a thumbnail, 1 no picture.
+    // Items 4, 7 and 9 are images. Item 5 is hidden, 6 is a thumbnail, 1 is not an image.
     expect(await headerOf(file, 'avif')).to.deep.include({
       images: { count: 3, primary: 2 },
       metadata: ['exif'],
     });
   });
 
-  it('of an icon that is no bitmap tells no size', async () => {
+  it('of an icon without a bitmap returns no size', async () => {
     const icon = Buffer.concat([
       Buffer.from([0, 0, 1, 0, 1, 0]),
       Buffer.alloc(16),
@@ -326,7 +345,7 @@ describe('the header', () => {
     expect(await headerOf(icon, 'ico')).to.deep.equal({ type: 'ico' });
   });
 
-  it('with repeated metadata tells what the first of each kind says, as decoders have it', async () => {
+  it('with repeated metadata uses the first of each kind, as decoders do', async () => {
     const exif = (orientation: number) =>
       Buffer.from(
         `II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0${String.fromCharCode(orientation)}\0\0\0\0\0\0\0`,
@@ -385,17 +404,18 @@ describe('the header', () => {
     ],
     ['<svg style="width:wide;height:-4px" width="30" height="20">', { width: 30, height: 20 }],
     ['<svg style="width:50%;height:auto" width="30" height="20" viewBox="0 0 3 4">', { width: 3, height: 4 }],
+    ['<svg width="10.4" height="20.25px">', { width: 10.4, height: 20.25 }],
     ['<svg width="2vw" height="3vh">', {}],
     ['<svg width="-5" height="wide">', {}],
     ['<svg data-width="7" data-height="7">', {}],
   ] as const) {
-    it(`of an SVG tells the size it asks for: ${root}`, async () => {
+    it(`of an SVG returns the size that it declares: ${root}`, async () => {
       const { width, height } = await headerOf(Buffer.from(`${root}</svg>`), 'svg');
       expect({ width, height }).to.deep.equal({ width: undefined, height: undefined, ...size });
     });
   }
 
-  it('of any file cut at any byte is read to an end without an error', async () => {
+  it('of a file truncated at any byte does not throw', async () => {
     for (const [name, type] of [
       ['orientation-6.jpg', 'jpg'],
       ['scene.png', 'png'],

@@ -9,25 +9,25 @@ const explained = (error: unknown, tool: ToolName = 'magick') =>
   toServiceError(error, tool, source, 'webp', { ms: 2000, setting: 'CONVERT_TIMEOUT_MS' }) as ServiceError;
 const failed = (stderr: string) => new CommandError('exit', 'x', { stderr });
 const shortage = (code: string) =>
-  new CommandError('unrunnable', 'spawn', { cause: Object.assign(new Error(code), { code }) });
+  new CommandError('spawn-failed', 'spawn', { cause: Object.assign(new Error(code), { code }) });
 
 describe('a failed command', () => {
   for (const code of ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM']) {
-    it(`that could not start for lack of something (${code}) means that the service is busy`, () => {
-      expect(explained(shortage(code))).to.include({ code: 'BUSY', status: 503 });
+    it(`that could not start because of ${code} becomes OVERLOADED`, () => {
+      expect(explained(shortage(code))).to.include({ code: 'OVERLOADED', status: 503 });
     });
   }
 
-  it('that could not start because it is not there means that the service cannot convert for now', () => {
+  it('that does not exist becomes CONVERTER_UNAVAILABLE', () => {
     const error = shortage('ENOENT');
-    expect(explained(error)).to.include({ code: 'TOOLS_FAILING', status: 503, cause: error });
+    expect(explained(error)).to.include({ code: 'CONVERTER_UNAVAILABLE', status: 503, cause: error });
   });
 
-  it('that was cancelled means that the client is gone', () => {
+  it('that was cancelled becomes ClientDisconnectedError', () => {
     expect(explained(new CommandError('cancelled', 'x'))).to.be.instanceOf(ClientDisconnectedError);
   });
 
-  it('that took too long is 413, and names the limit and its setting, or says that there is none', () => {
+  it('that exceeded its time limit becomes 413, with the limit and its setting, or the note that it is fixed', () => {
     const error = new CommandError('timeout', 'x');
     expect(explained(error)).to.include({
       status: 413,
@@ -35,11 +35,11 @@ describe('a failed command', () => {
       message: 'The file took longer to convert than the limit of 2 seconds (CONVERT_TIMEOUT_MS).',
     });
     expect(toServiceError(error, 'rsvg', source, 'webp', { ms: 15_000 }).message).to.equal(
-      'The file took longer to convert than the limit of 15 seconds for drawings, which no setting moves.',
+      'The file took longer to convert than the limit of 15 seconds for SVGs. This limit is fixed.',
     );
   });
 
-  it('that ran out of processor time, or of the tool’s own time, took too long, too', () => {
+  it('that exceeded its CPU time, or the time limit of the tool, becomes the same error', () => {
     for (const reason of ["time limit exceeded `Operation canceled'", "TimeLimitExceeded `in'"]) {
       const stderr = `convert-im6.q16: ${reason} @ fatal/cache.c/GetImagePixelCache/1877.\n`;
       expect(explained(failed(stderr)), reason).to.include({ code: 'CONVERSION_TIMEOUT' });
@@ -49,67 +49,78 @@ describe('a failed command', () => {
     });
   });
 
-  it('that wrote more than a file may have is told as too large', () => {
+  it('that exceeded the file size limit becomes RESOURCE_LIMIT_EXCEEDED', () => {
     for (const end of [{ signal: 'SIGXFSZ' }, { exitCode: 25 }] as const) {
       expect(explained(new CommandError('exit', 'x', end))).to.include({
-        code: 'TOO_LARGE',
+        code: 'RESOURCE_LIMIT_EXCEEDED',
         status: 413,
       });
     }
   });
 
-  it('that met a size its output cannot have says which', () => {
+  it('of libjxl or libavif that aborted is told as too large, since they abort only without memory', () => {
+    for (const end of [{ signal: 'SIGABRT' }, { exitCode: 134 }, { exitCode: 132 }] as const) {
+      const error = new CommandError('exit', 'x', end);
+      expect(explained(error, 'cjxl')).to.include({ code: 'RESOURCE_LIMIT_EXCEEDED', status: 413 });
+      expect(explained(error, 'magick')).to.include({ code: 'CORRUPT_IMAGE' });
+    }
+  });
+
+  it('whose image is too large for the output format names the format and its limit', () => {
     const error = explained(
       failed("magick: bad dimension `image.webp' @ error/webp.c/WriteWEBPImage/1203.\n"),
     );
-    expect(error).to.include({ code: 'SIDE_TOO_LONG', status: 400 });
-    expect(error.message).to.include('WebP, which holds at most 16383 pixels a side');
+    expect(error).to.include({ code: 'OUTPUT_DIMENSION_TOO_LARGE', status: 400 });
+    expect(error.message).to.include('WebP, which supports at most 16383 pixels per side');
   });
 
   it('keeps its cause for the log', () => {
     const cause = failed('corrupt image');
-    expect(explained(cause)).to.include({ code: 'DAMAGED', cause });
+    expect(explained(cause)).to.include({ code: 'CORRUPT_IMAGE', cause });
   });
 
-  it('of a tool that was killed from outside means that the service cannot convert for now', () => {
+  it('that was killed from outside becomes CONVERTER_UNAVAILABLE', () => {
     const error = new CommandError('signal', 'x', { signal: 'SIGKILL' });
-    expect(explained(error)).to.include({ code: 'TOOLS_FAILING', status: 503, cause: error });
+    expect(explained(error)).to.include({ code: 'CONVERTER_UNAVAILABLE', status: 503, cause: error });
   });
 
-  it('of rsvg-convert that found no room to write means that the disk is full', () => {
+  it('of rsvg-convert that could not write becomes DISK_FULL', () => {
     expect(explained(failed('Error rendering SVG stdin: Write Error\n'), 'rsvg')).to.include({
       code: 'DISK_FULL',
     });
   });
 
-  it('of rsvg-convert that was to draw more than 32767 pixels a side means that the picture is too large', () => {
+  it('of rsvg-convert beyond 32767 pixels per side becomes RESOURCE_LIMIT_EXCEEDED', () => {
     const stderr = 'The resulting image would be larger than 32767 pixels on either dimension.\nLibrsvg …\n';
-    expect(explained(failed(stderr), 'rsvg')).to.include({ code: 'TOO_LARGE', status: 413 });
+    expect(explained(failed(stderr), 'rsvg')).to.include({ code: 'RESOURCE_LIMIT_EXCEEDED', status: 413 });
   });
 
-  /** The messages that mean something, as a name that contains one would be printed by another. */
+  /** Messages of the tools that determine the error. A file name can contain their text in another message. */
   for (const [message, meaning] of [
     ["time limit exceeded `in' @ fatal/cache.c/GetImagePixelCache/1877.", 'CONVERSION_TIMEOUT'],
     ["unable to write file `image.webp' @ error/constitute.c/WriteImage/1362.", 'DISK_FULL'],
     ["unable to open image `image.webp': No space left on device @ error/blob.c/OpenBlob/2998.", 'DISK_FULL'],
-    ["width or height exceeds limit `in' @ error/cache.c/OpenPixelCache/3928.", 'TOO_LARGE'],
-    ["width or height exceeds limit `image.webp' @ error/cache.c/OpenPixelCache/3928.", 'SIDE_TOO_LONG'],
-    ["list length exceeds limit `in' @ error/list.c/AppendImageToList/80.", 'TOO_LARGE'],
-    ["cache resources exhausted `in' @ error/cache.c/OpenPixelCache/4095.", 'TOO_LARGE'],
+    ["width or height exceeds limit `in' @ error/cache.c/OpenPixelCache/3928.", 'RESOURCE_LIMIT_EXCEEDED'],
+    [
+      "width or height exceeds limit `image.webp' @ error/cache.c/OpenPixelCache/3928.",
+      'OUTPUT_DIMENSION_TOO_LARGE',
+    ],
+    ["list length exceeds limit `in' @ error/list.c/AppendImageToList/80.", 'RESOURCE_LIMIT_EXCEEDED'],
+    ["cache resources exhausted `in' @ error/cache.c/OpenPixelCache/4095.", 'RESOURCE_LIMIT_EXCEEDED'],
     [
       "Maximum supported image dimension is 65500 pixels `image.jpg' @ error/jpeg.c/JPEGErrorHandler/338.",
-      'TOO_LARGE',
+      'RESOURCE_LIMIT_EXCEEDED',
     ],
   ] as const) {
-    it(`means ${meaning} by "${message.slice(0, 45)}…", and nothing by a name that contains it`, () => {
+    it(`becomes ${meaning} for "${message.slice(0, 45)}…", but not for a file name that contains it`, () => {
       const [program, end] = ['convert-im6.q16: ', " `in' @ warning/png.c/MagickPNGWarningHandler/1671.\n"];
       expect(explained(failed(`${program}${message}\n`))).to.include({ code: meaning });
       for (const name of [message, `x\n${program}${message}\n`, `${message}\n${program}${message}\n`])
         expect(explained(failed(`${program}iCCP: profile '${name}': 0h: invalid${end}`)), name).to.include({
-          code: 'DAMAGED',
+          code: 'CORRUPT_IMAGE',
         });
       for (const tool of ['rsvg', 'heif', 'img2webp'] as const)
-        expect(explained(failed(`${program}${message}\n`), tool), tool).to.include({ code: 'DAMAGED' });
+        expect(explained(failed(`${program}${message}\n`), tool), tool).to.include({ code: 'CORRUPT_IMAGE' });
     });
   }
 });

@@ -2,22 +2,23 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { plan } from '../../../src/conversion/plan/index.ts';
 import type { ConvertOptions, ImageInfo, Orientation } from '../../../src/conversion/plan/types.ts';
-import { INPUT_TYPES, OUTPUT_TYPES } from '../../../src/formats.ts';
+import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../../src/formats.ts';
 import { invalidArguments } from '../../helpers/plans.ts';
 
-/** Whatever a header says and a client asks for, every argument of a plan is a word that a tool can be given. */
+/** @module For any header properties and options, every argument of a plan is valid. */
 
+const namedProfiles = { 'display-p3': '/p3.icc', rec2020: '/rec2020.icc' };
 const SEED = 20_261_121;
 const RUNS = 500;
 
-/** What the readers give for a side: nothing, anything of 64 bits, and halves of an icon's odd height. */
+/** Sizes that the readers can return: 0, 64-bit numbers, and halves for the odd height of an icon. */
 const side = fc.oneof(fc.constantFrom(0, 0.5, 1, 7.5, 2 ** 31, 2 ** 64), fc.integer({ min: 1, max: 20_000 }));
 const orientation = fc.constantFrom<Orientation>(1, 2, 3, 4, 5, 6, 7, 8);
 const profile = fc.constantFrom('none', 'srgb', 'other', 'useless');
 const tones = fc.constantFrom('bilevel', 'palette');
 const allOrFirst = fc.constantFrom('all', 'first');
 
-/** Each key may be missing, as it is from what a header does not say. */
+/** Each property is optional, as a header may lack it. */
 const facts = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(model, { requiredKeys: [] });
 
 const page = facts({
@@ -34,7 +35,7 @@ const page = facts({
   premultiplied: fc.boolean(),
 });
 const area = fc.record({ x: fc.nat(), y: fc.nat(), width: fc.nat(), height: fc.nat() });
-/** The readers give one row of traits for each delay. */
+/** The readers return one entry per frame. */
 const animation = fc
   .array(fc.record({ delay: fc.nat(2 ** 24), disposeToBackground: fc.boolean(), noBlend: fc.boolean() }), {
     minLength: 2,
@@ -58,6 +59,8 @@ const traits = facts({
   height: side,
   orientation,
   opaque: fc.boolean(),
+  unevenDepth: fc.boolean(),
+  namedSpace: fc.constantFrom('display-p3', 'rec2020'),
   cmyk: fc.boolean(),
   lab: fc.boolean(),
   profile,
@@ -80,21 +83,21 @@ const wishes = facts({
   background: fc.constant('#aabbcc'),
 });
 
-describe('a plan for any facts and options', () => {
+describe('a plan for arbitrary properties and options', () => {
   for (const magick of [6, 7] as const) {
-    for (const type of INPUT_TYPES) {
-      it(`has only words as arguments, for ${type} on ImageMagick ${magick}`, () => {
+    for (const type of ALL_INPUT_TYPES) {
+      it(`has only valid arguments, for ${type} with ImageMagick ${magick}`, () => {
         fc.assert(
           fc.property(
             traits,
             wishes,
-            fc.constantFrom(...OUTPUT_TYPES),
+            fc.constantFrom(...ALL_OUTPUT_TYPES),
             fc.integer({ min: 1, max: 100 }),
             fc.boolean(),
             (told, wished, format, quality, stripMetadata) => {
               const picture = { type, ...told } as ImageInfo;
               const options = { format, quality, stripMetadata, ...wished } as ConvertOptions;
-              const planned = plan(picture, options, { magick, srgbProfile: '/srgb.icc' });
+              const planned = plan(picture, options, { magick, srgbProfile: '/srgb.icc', namedProfiles });
               expect(invalidArguments(planned)).to.deep.equal([]);
             },
           ),

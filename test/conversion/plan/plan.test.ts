@@ -1,10 +1,12 @@
 import { expect } from 'chai';
-import { findMisread, plan, toolsFor } from '../../../src/conversion/plan/index.ts';
+import { decodingOf } from '../../../src/conversion/plan/decoding.ts';
+import { findMisread, plan, planAgain, planMeasuring, toolsFor } from '../../../src/conversion/plan/index.ts';
 import { drawSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Page, ToolContext } from '../../../src/conversion/plan/types.ts';
 
-const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
-const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc' };
+const namedProfiles = { 'display-p3': '/p3.icc', rec2020: '/rec2020.icc' };
+const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc', namedProfiles };
+const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc', namedProfiles };
 const options = (given: Partial<ConvertOptions> = {}): ConvertOptions => ({
   format: 'webp',
   quality: 80,
@@ -15,19 +17,20 @@ const lines = (picture: ImageInfo, given: Partial<ConvertOptions> = {}, machine 
   plan(picture, options(given), machine).steps.map(({ tool, args }) => `${tool} ${args.join(' ')}`);
 
 const START = '-limit thread 1 -define profile:highres-transform=false';
+const FILTER = '-filter Lanczos -define filter:support=2 -define filter:win-support=2.6';
 const SRGB = '-intent relative -black-point-compensation -profile /srgb.icc';
 const moving = { delaysMs: [100, 40], loopCount: 0 };
 
 describe('the plan', () => {
-  it('for a JPEG to WebP is one command, every stage in its order', () => {
+  it('for a JPEG to WebP is one command with all stages in order', () => {
     const picture = { type: 'jpg', orientation: 6, profile: 'other' } as const;
     expect(lines(picture, { width: 300, height: 200 })).to.deep.equal([
       `magick ${START} JPEG:in[0] -orient RightTop -auto-orient -orient TopLeft +repage ` +
-        `-filter Lanczos -resize 300x200> ${SRGB} -strip -quality 80 -define webp:method=4 -define webp:lossless=false WEBP:image.webp`,
+        `${FILTER} -resize 300x200> ${SRGB} -strip -quality 80 -define webp:method=4 -define webp:lossless=false WEBP:image.webp`,
     ]);
   });
 
-  it('names one file as its output, and nothing else that starts with its name', () => {
+  it('names one output file, whose name is no prefix of another name', () => {
     for (const picture of [{ type: 'svg' }, { type: 'avif' }, { type: 'gif', animation: moving }] as const) {
       for (const format of ['webp', 'png', 'pdf'] as const) {
         const { steps, output } = plan(picture, options({ format }), SIX);
@@ -42,7 +45,7 @@ describe('the plan', () => {
     const hint = (width: number, height: number, given: Partial<ConvertOptions>) =>
       /jpeg:size=(\S+)/.exec(lines({ type: 'jpg', width, height }, given)[0] ?? '')?.[1];
 
-    it('decodes at a half from 3.3 on, at a quarter from 6.6 on, at an eighth from 17 on, never at less', () => {
+    it('decodes at 1/2 from a factor of 3.3, at 1/4 from 6.6, and at 1/8 from 17', () => {
       expect(hint(3360, 2080, { width: 1019 })).to.equal(undefined);
       expect(hint(3360, 2080, { width: 1018 })).to.equal('1680x1040');
       expect(hint(3360, 2080, { width: 510 })).to.equal('1680x1040');
@@ -52,80 +55,198 @@ describe('the plan', () => {
       expect(hint(3360, 2080, { width: 21 })).to.equal('420x260');
     });
 
-    it('counts with the sides as they are seen, and asks for them as they are stored', () => {
+    it('decodes a detailed JPEG at a half from 5 on, at a quarter from 12 on, at an eighth from 24 on', () => {
+      const detailed = (width: number) =>
+        /jpeg:size=(\S+)/.exec(
+          lines({ type: 'jpg', width: 3360, height: 2080, detailed: true }, { width })[0] ?? '',
+        )?.[1];
+      expect(detailed(673)).to.equal(undefined);
+      expect(detailed(672)).to.equal('1680x1040');
+      expect(detailed(281)).to.equal('1680x1040');
+      expect(detailed(280)).to.equal('840x520');
+      expect(detailed(141)).to.equal('840x520');
+      expect(detailed(140)).to.equal('420x260');
+    });
+
+    it('compares the oriented size, and requests the stored size', () => {
       expect(hint(3000, 1000, { width: 400 })).to.equal('750x250');
-      const turned = { type: 'jpg', width: 3000, height: 1000, orientation: 6 } as const; // 1000 wide
+      const turned = { type: 'jpg', width: 3000, height: 1000, orientation: 6 } as const; // 1000 pixels wide
       expect(lines(turned, { width: 400 })[0]).to.not.include('jpeg:size');
       expect(lines(turned, { height: 400 })[0]).to.include('jpeg:size=750x250 ');
     });
 
-    it('gives no hint for full size, or when the size is not known', () => {
+    it('has no size hint for full size or an unknown size', () => {
       expect(hint(3000, 2000, {})).to.equal(undefined);
       expect(lines({ type: 'jpg' }, { width: 10 })[0]).to.not.include('jpeg:size');
     });
 
-    it('decodes at what divides both sides, since libjpeg rounds up what is left and so shifts the picture', () => {
+    it('uses a divisor of both sides, since libjpeg rounds up and so shifts the image', () => {
       expect(hint(4000, 3000, { width: 200 })).to.equal('500x375');
       expect(hint(4000, 3004, { width: 200 })).to.equal('1000x751');
       expect(hint(4002, 3000, { width: 200 })).to.equal('2001x1500');
       expect(hint(4000, 2999, { width: 200 })).to.equal(undefined);
       expect(hint(2725, 2225, { width: 300 })).to.equal(undefined);
     });
+
+    it('gives both sides of the result, since those of the decoded image are rounded', () => {
+      const arguments_ = (width: number, height: number) =>
+        lines({ type: 'jpg', width, height }, { width: 300 })[0];
+      expect(arguments_(3000, 2000)).to.include(`${FILTER} -resize 300x200! `);
+      expect(arguments_(3001, 2000)).to.include(`${FILTER} -resize 300x> `);
+      expect(arguments_(2048, 1532)).to.include(`${FILTER} -resize 300x224! `);
+    });
   });
 
   describe('for a large reduction of others', () => {
-    const steps = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
-      /(-scale \S+ )?-filter Lanczos -resize \S+/.exec(lines(picture, given)[0] ?? '')?.[0];
-    const size = { width: 3000, height: 2000 };
+    it('uses only the filter, at any reduction', () => {
+      const png = { type: 'png', width: 3000, height: 2000 } as const;
+      for (const width of [2999, 857, 400, 30])
+        expect(lines(png, { width })[0]).to.include(`TopLeft +repage ${FILTER} -resize ${width}x> `);
+    });
+  });
 
-    it('averages a little later, and then tells the size exactly', () => {
-      const averaged = (width: number) => steps({ type: 'png', ...size }, { width });
-      expect(averaged(858)).to.equal('-filter Lanczos -resize 858x>');
-      expect(averaged(857)).to.equal('-scale 50% -filter Lanczos -resize 857x571!');
-      expect(averaged(400)).to.equal('-scale 25% -filter Lanczos -resize 400x267!');
-      expect(averaged(176)).to.equal('-scale 12.5% -filter Lanczos -resize 176x117!');
-      expect(steps({ type: 'webp', ...size }, { width: 400, height: 300 })).to.equal(
-        '-scale 25% -filter Lanczos -resize 400x267!',
+  describe('for a box', () => {
+    const box = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
+      /(?:-define jpeg:size|-filter).*?(?= -strip)/.exec(
+        lines({ profile: 'none', ...picture }, { format: 'png', width: 100, height: 100, ...given })[0] ?? '',
+      )?.[0];
+    const png = { type: 'png', width: 200, height: 151 } as const;
+
+    it('resizes, and then cuts or adds at the place that sharp has for every position', () => {
+      const cut = (position?: ConvertOptions['position']) => box(png, { fit: 'cover', position });
+      expect(cut()).to.equal(`${FILTER} -resize 132x100! -crop 100x100+16+0 +repage`);
+      expect(cut('left')).to.include('+0+0 ');
+      expect(cut('right top')).to.include('+32+0 ');
+      const add = (position?: ConvertOptions['position']) => box(png, { fit: 'contain', position });
+      expect(add()).to.equal(
+        `${FILTER} -resize 100x76! -background none -compose Copy -extent 100x100+0-12 +repage -compose Over`,
+      );
+      expect(add('top')).to.include('-extent 100x100+0+0 ');
+      expect(add('left bottom')).to.include('-extent 100x100+0-24 ');
+      expect(box(png, { fit: 'fill' })).to.equal(`${FILTER} -resize 100x100!`);
+    });
+
+    it('cuts and adds nothing where the resized picture fills the box', () => {
+      for (const fit of ['cover', 'contain', 'fill'] as const)
+        expect(box({ ...png, height: 200 }, { fit })).to.equal(`${FILTER} -resize 100x100!`);
+    });
+
+    it('lets no side grow without enlarge', () => {
+      const sizes = (given: Partial<ConvertOptions>) => box({ ...png, height: 50 }, given);
+      expect(sizes({ fit: 'cover' })).to.include('-resize 200x50! -crop 100x50+50+0 ');
+      expect(sizes({ fit: 'cover', enlarge: true })).to.include('-resize 400x100! -crop 100x100+150+0 ');
+      expect(sizes({ fit: 'fill' })).to.include('-resize 100x50!');
+      expect(sizes({ fit: 'fill', enlarge: true })).to.include('-resize 100x100!');
+      expect(sizes({ fit: 'contain', width: 300 }))
+        .to.include('-resize 200x50! ')
+        .and.include('-extent 300x100-50-25 ');
+      expect(sizes({ width: 300 })).to.equal(`${FILTER} -resize 300x100>`);
+      expect(sizes({ width: 300, enlarge: true })).to.equal(`${FILTER} -resize 300x100`);
+    });
+
+    it('leaves the places to ImageMagick where the size is not known for sure', () => {
+      const gif = { type: 'gif', width: 200, height: 151 } as const;
+      expect(box(gif, { fit: 'cover', position: 'right top' })).to.equal(
+        `${FILTER} -resize 100x100^> -gravity NorthEast -crop 100x100+0+0 +gravity +repage`,
+      );
+      expect(box(gif, { fit: 'contain' })).to.include(
+        '-resize 100x100> -background none -compose Copy -gravity Center -extent 100x100 +gravity +repage -compose Over',
+      );
+      expect(box(gif, { fit: 'fill', enlarge: true })).to.equal(`${FILTER} -resize 100x100!`);
+    });
+
+    it('decodes by the side that is reduced least', () => {
+      const jpg = { type: 'jpg', width: 1600, height: 800 } as const;
+      expect(box(jpg, {})).to.include('jpeg:size=400x200 ');
+      expect(box(jpg, { fit: 'contain' })).to.include('jpeg:size=400x200 ');
+      expect(box(jpg, { fit: 'cover' }))
+        .to.include('jpeg:size=400x200 ')
+        .and.include('-resize 200x100! -crop');
+      expect(box({ ...jpg, height: 480 }, { fit: 'fill' })).to.include('jpeg:size=800x240 ');
+      expect(box({ ...jpg, type: 'png' }, { fit: 'cover' })).to.include(`${FILTER} -resize 200x100!`);
+    });
+
+    it('counts with the sides as they are seen', () => {
+      expect(box({ ...png, orientation: 6 }, { fit: 'cover' })).to.include(
+        '-resize 100x132! -crop 100x100+0+16 ',
       );
     });
 
-    it('leaves that to the decoder of a JPEG, and averages what its sides do not allow there', () => {
-      const averaged = (width: number, height: number) =>
-        steps({ type: 'jpg', width, height }, { width: 150 });
-      expect(averaged(3000, 2000)).to.equal('-filter Lanczos -resize 150x100!');
-      expect(averaged(3000, 2004)).to.equal('-scale 50% -filter Lanczos -resize 150x100!');
-      expect(averaged(3002, 2000)).to.equal('-scale 25% -filter Lanczos -resize 150x100!');
-      expect(averaged(3001, 2000)).to.equal('-scale 12.5% -filter Lanczos -resize 150x100!');
+    it('adds borders in the color of the background, and after the colors are converted', () => {
+      const line = (given: Partial<ConvertOptions>) =>
+        lines({ ...png, profile: 'other' }, { fit: 'contain', width: 100, height: 100, ...given })[0] ?? '';
+      expect(line({ format: 'webp' })).to.match(/-profile \/srgb.icc -background none -compose Copy/);
+      expect(line({ format: 'webp', background: '#112233' })).to.include('-background #112233 -compose Copy');
+      expect(line({ format: 'jpg' })).to.match(/-alpha off -background #ffffff -compose Copy/);
     });
 
-    it('rounds half a pixel up, as the tool does that is told no height', () => {
-      expect(steps({ type: 'png', width: 1024, height: 768 }, { width: 150 })).to.include('-resize 150x113!');
+    it('of an SVG is drawn by librsvg, which cuts it, and adds borders only to a PDF', () => {
+      const svg = { type: 'svg', width: 40, height: 20 } as const;
+      const drawn = (given: Partial<ConvertOptions>) =>
+        lines(svg, { format: 'png', width: 100, height: 100, ...given });
+      expect(drawn({ fit: 'cover', position: 'right' })).to.deep.equal([
+        'rsvg -f png -w 200 -h 100 --page-width 100 --page-height 100 --left=-100 --top=0 -o image.png',
+      ]);
+      expect(drawn({ fit: 'fill' })).to.deep.equal(['rsvg -f png -w 100 -h 100 -o image.png']);
+      expect(drawn({ fit: 'contain' })[0]).to.equal('rsvg -f png -w 100 -h 50 -o rasterized.png');
+      expect(drawn({ fit: 'contain' })[1]).to.include('-gravity Center -extent 100x100');
+      expect(drawn({ fit: 'contain', format: 'pdf' })).to.deep.equal([
+        'rsvg -f pdf --dpi-x 72 --dpi-y 72 -w 100 -h 50 --page-width 100 --page-height 100 --left=0 --top=25 -o image.pdf',
+      ]);
     });
 
-    it('counts with the sides as they are seen, and does without where they are not known for sure', () => {
-      expect(steps({ type: 'png', ...size, orientation: 6 }, { width: 500 })).to.equal(
-        '-scale 50% -filter Lanczos -resize 500x750!',
+    it('needs the size of an SVG only to cover the box, or for borders of a PDF', () => {
+      const measures = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
+        planMeasuring(picture, options({ width: 10, height: 10, ...given })) !== undefined;
+      expect(measures({ type: 'svg' }, { fit: 'cover' })).to.equal(true);
+      expect(measures({ type: 'svg' }, { fit: 'contain', format: 'pdf' })).to.equal(true);
+      for (const fit of ['inside', 'contain', 'fill'] as const)
+        expect(measures({ type: 'svg' }, { fit }), fit).to.equal(false);
+      expect(measures({ type: 'svg', width: 1, height: 1 }, { fit: 'cover' })).to.equal(false);
+      expect(measures({ type: 'svg', width: 1, height: 1, styled: true }, { fit: 'cover' })).to.equal(true);
+      expect(measures({ type: 'gif' }, { fit: 'cover' })).to.equal(false);
+    });
+  });
+
+  describe('for a limit of bytes', () => {
+    const limited = options({ format: 'jpg', maxBytes: 1000 });
+    const again = (picture: ImageInfo, given: Partial<ConvertOptions>, machine = SEVEN) =>
+      planAgain(picture, options({ maxBytes: 1000, ...given }), machine).steps.map(
+        ({ tool, args }) => `${tool} ${args.join(' ')}`,
       );
-      expect(steps({ type: 'tiff', pages: [{ index: 0, ...size }] }, { width: 500 })).to.include('500x333!');
-      for (const picture of [{ type: 'png' }, { type: 'avif', ...size }, { type: 'gif', ...size }] as const)
-        expect(steps(picture, { width: 300 })).to.equal('-filter Lanczos -resize 300x>');
+
+    it('keeps the picture before it is encoded, and encodes what it has kept', () => {
+      expect(lines({ type: 'jpg' }, limited)[0]).to.match(
+        /-strip -depth 8 -write MIFF:kept.miff -sampling-factor .*JPEG:image.jpg$/,
+      );
+      expect(lines({ type: 'jpg' }, { ...limited, maxBytes: undefined })[0]).to.not.include('MIFF');
+      expect(again({ type: 'jpg' }, { format: 'jpg', quality: 33 })).to.deep.equal([
+        `magick ${START} MIFF:kept.miff -strip -sampling-factor 4:2:0 -quality 33 JPEG:image.jpg`,
+      ]);
+    });
+
+    it('puts the frames together again where another tool does that', () => {
+      const gif = { type: 'gif', animation: moving } as const;
+      expect(lines(gif, { maxBytes: 1000 }, SIX)[0]).to.not.include('MIFF');
+      expect(again(gif, { quality: 33 }, SIX)).to.deep.equal([lines(gif, { quality: 33 }, SIX)[1]]);
+      expect(again(gif, {}, SEVEN)[0]).to.include(' MIFF:kept.miff ');
     });
   });
 
   describe('for an animation', () => {
-    it('reads all frames where the output moves, and the first where it cannot', () => {
+    it('reads all frames if the output can be animated, otherwise the first', () => {
       const picture = { type: 'gif', animation: moving } as const;
       expect(lines(picture, { format: 'webp' })[0]).to.include(' GIF:in -alpha set -coalesce ');
       expect(lines(picture, { format: 'png' })[0]).to.include(' GIF:in[0] -alpha set -coalesce ');
     });
 
-    it('leaves the frames of a GIF alone that stays a GIF of its size', () => {
+    it('does not change the frames of a GIF that is converted to a GIF of the same size', () => {
       expect(lines({ type: 'gif', animation: moving }, { format: 'gif' })).to.deep.equal([
         `magick ${START} GIF:in -strip GIF:image.gif`,
       ]);
     });
 
-    it('to WebP on version 6 is put together by img2webp', () => {
+    it('to WebP uses img2webp on version 6', () => {
       const [frames, assemble] = lines(
         { type: 'gif', animation: { delaysMs: [100, 40], loopCount: 3 } },
         {},
@@ -139,7 +260,7 @@ describe('the plan', () => {
   });
 
   describe('for an SVG', () => {
-    it('to PDF is vector, one point a pixel', () => {
+    it('to PDF is vector, with one point per pixel', () => {
       expect(plan({ type: 'svg' }, options({ format: 'pdf', width: 50 }), SEVEN).steps).to.deep.equal([
         {
           tool: 'rsvg',
@@ -149,7 +270,7 @@ describe('the plan', () => {
       ]);
     });
 
-    it('of a known size is drawn by the side that it reaches first, and by both where both are whole numbers', () => {
+    it('of a known size is rendered by its limiting side, and by both sides if both are integers', () => {
       const argsFor = (width: number, height: number, more = {}) =>
         lines({ type: 'svg', width: 1920, height: 1080, ...more }, { format: 'png', width, height });
       expect(argsFor(500, 500)).to.deep.equal(['rsvg -f png -w 500 -o image.png']);
@@ -160,7 +281,7 @@ describe('the plan', () => {
       ]);
     });
 
-    it('that was drawn larger than asked for is drawn again, by the side that is exceeded', () => {
+    it('that was rendered too large is rendered again, by the side that is exceeded', () => {
       const again = (drawn: { width: number; height: number }) =>
         drawSmaller('image.png', drawn, options({ format: 'png', width: 500, height: 300 }))?.args.join(' ');
       expect(again({ width: 500, height: 300 })).to.equal(undefined);
@@ -168,13 +289,13 @@ describe('the plan', () => {
       expect(again({ width: 212, height: 301 })).to.equal('-f png -h 300 -o image.png');
     });
 
-    it('to PNG is what librsvg draws, and nothing is done to it', () => {
+    it('to PNG is the unchanged output of librsvg', () => {
       expect(lines({ type: 'svg' }, { format: 'png', width: 50 })).to.deep.equal([
         'rsvg -f png -a -w 50 -o image.png',
       ]);
     });
 
-    it('to anything else is drawn at its size by librsvg from standard input, then converted without resizing', () => {
+    it('to other formats is rendered by librsvg from standard input at the final size, then converted without resizing', () => {
       const { steps } = plan({ type: 'svg' }, options({ format: 'jpg', width: 400, height: 300 }), SEVEN);
       expect(steps[0]).to.deep.equal({
         tool: 'rsvg',
@@ -191,31 +312,94 @@ describe('the plan', () => {
       expect(lines({ type: 'avif' })).to.have.length(1);
     });
 
-    it('on version 6 is decoded by heif-convert first, and of several pictures the primary one is taken', () => {
-      const [decode, convert] = lines({ type: 'avif', images: { count: 5, primary: 2 } }, {}, SIX);
-      expect(decode).to.equal('heif in rasterized.png');
-      expect(convert).to.include(' PNG:rasterized-2.png ');
-      expect(lines({ type: 'avif' }, {}, SIX)[1]).to.include(' PNG:rasterized.png ');
+    it('on version 6 is decoded by heif-convert, and uses the primary image', () => {
+      const one = decodingOf({ type: 'avif' }, SIX);
+      expect(one).to.deep.equal({
+        step: { tool: 'heif', args: ['in', 'decoded.png'] },
+        output: 'decoded.png',
+      });
+      const primary = decodingOf({ type: 'avif', images: { count: 5, primary: 2 } }, SIX);
+      expect(primary?.output).to.equal('decoded-2.png');
+      const [convert] = lines({ type: 'avif', decoded: ['decoded-2.png'] }, {}, SIX);
+      expect(convert).to.include(' PNG:decoded-2.png -set colorspace sRGB ');
+      expect(decodingOf({ type: 'avif' }, SEVEN)).to.equal(undefined);
+    });
+  });
+
+  describe('for formats that operators switch on', () => {
+    const last = (picture: ImageInfo, given: Partial<ConvertOptions>) => lines(picture, given).at(-1);
+
+    it('encodes AVIF and JPEG XL with the programs of their libraries, from a PNG without metadata', () => {
+      const [convert, encode] = lines({ type: 'jpg' }, { format: 'avif' });
+      expect(convert).to.match(/ -strip -depth 8 .* PNG:encode\.png$/);
+      expect(encode).to.match(/^avifenc .* -y 444 .* color:cq-level=21 encode\.png image\.avif$/);
+      expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.80 -e 4 encode\.png image\.jxl$/);
+    });
+
+    it('loses nothing in JPEG XL of quality 100, and keeps 16 bits there and in TIFF', () => {
+      expect(last({ type: 'png' }, { format: 'jxl', quality: 100 })).to.include(' -d 0.00 ');
+      for (const format of ['jxl', 'tiff'] as const) {
+        expect(lines({ type: 'png', deep: true }, { format })[0]).to.include(' -depth 16 ');
+        expect(lines({ type: 'png' }, { format })[0]).to.include(' -depth 8 ');
+      }
+    });
+
+    it('reads the frames of a decoded animation with their delays, each on a canvas that is cleared', () => {
+      const picture: ImageInfo = {
+        type: 'jxl',
+        decoded: ['a.png', 'b.png'],
+        animation: {
+          delaysMs: [100, 40],
+          loopCount: 2,
+          transparent: true,
+          frames: [
+            { disposeToBackground: true, noBlend: false },
+            { disposeToBackground: true, noBlend: false },
+          ],
+        },
+      };
+      expect(lines(picture)[0]).to.include(' -delay 100x1000 PNG:a.png -delay 40x1000 PNG:b.png -loop 2 ');
+      expect(lines(picture)[0]).to.include('-set dispose Background').and.include('-coalesce');
+      expect(lines(picture, { format: 'png' })[0]).to.include(' PNG:a.png -set colorspace sRGB ');
+    });
+
+    it('assigns the profile of a colour space that is named by number, and converts from it', () => {
+      const named = { type: 'heic', profile: 'other', namedSpace: 'display-p3' } as const;
+      expect(lines(named)[0]).to.include('-profile ICC:/p3.icc -profile /srgb.icc');
+      const kept = lines(named, { stripMetadata: false })[0];
+      expect(kept).to.include('-profile ICC:/p3.icc').and.not.include('/srgb.icc');
+    });
+
+    it('draws an SVG for an icon 256 pixels wide or high, or as asked', () => {
+      expect(lines({ type: 'svg' }, { format: 'ico' })[0]).to.include(' -w 256 -h 256 ');
+      expect(lines({ type: 'svg' }, { format: 'ico', width: 48 })[0]).to.include(' -w 48 ');
+    });
+
+    it('names all tools of such a conversion', () => {
+      expect(toolsFor('jxl', 'avif', 7)).to.deep.equal(['djxl', 'magick', 'avifenc']);
+      expect(toolsFor('heic', 'jxl', 6)).to.deep.equal(['heif', 'magick', 'cjxl']);
+      expect(toolsFor('svg', 'jxl', 7)).to.deep.equal(['rsvg', 'magick', 'cjxl']);
+      expect(toolsFor('jp2', 'tiff', 6)).to.deep.equal(['magick']);
     });
   });
 
   describe('for colour', () => {
     const p3 = { type: 'jpg', profile: 'other' } as const;
 
-    it('does nothing for a picture that is sRGB, or says nothing of its colours', () => {
+    it('does nothing for an image in sRGB or without colour information', () => {
       for (const profile of ['none', 'srgb'] as const) {
         expect(lines({ type: 'jpg', profile }, { format: 'png' })[0]).to.not.match(/-profile|-colorspace/);
       }
-      expect(lines({ type: 'bmp' }, { format: 'png' })[0]).to.include(SRGB); // not looked into
+      expect(lines({ type: 'bmp' }, { format: 'png' })[0]).to.include(SRGB); // not inspected
     });
 
-    it('drops a profile that turned out to be useless', () => {
+    it('drops a profile that is unusable', () => {
       expect(lines({ type: 'jpg', profile: 'useless' })[0])
         .to.include(' +profile icc ')
         .and.not.include('-intent');
     });
 
-    it('keeps profile and pixels together with the metadata, where the format can hold a profile', () => {
+    it('keeps the profile and the pixels with the metadata if the format supports profiles', () => {
       for (const format of ['webp', 'png', 'jpg'] as const) {
         expect(lines(p3, { format, stripMetadata: false })[0]).to.not.match(/-profile|-strip|-colorspace/);
       }
@@ -226,21 +410,21 @@ describe('the plan', () => {
       }
     });
 
-    it('makes CMYK RGB before it is resized; and leaves it in a JPEG that keeps its metadata', () => {
+    it('converts CMYK to RGB before resizing, and keeps CMYK in a JPEG that keeps its metadata', () => {
       const picture = { ...p3, cmyk: true } as const;
       expect(lines(picture, { width: 10 })[0]).to.match(/-profile \S+ -colorspace sRGB .*-resize/);
       expect(lines(picture, { format: 'png', stripMetadata: false })[0]).to.include(SRGB);
       expect(lines(picture, { format: 'jpg', stripMetadata: false })[0]).to.not.include('-profile');
     });
 
-    it('hands over a profile that the tools do not see, and never keeps it', () => {
+    it('passes a profile that the tools do not read, and never keeps it', () => {
       const apart = { type: 'webp', profile: 'other', externalProfile: true } as const;
       for (const stripMetadata of [true, false]) {
         expect(lines(apart, { stripMetadata })[0]).to.include(' -profile ICC:in.icc -profile /srgb.icc ');
       }
     });
 
-    it('converts pages of different colours each by itself', () => {
+    it('converts pages with different colour spaces separately', () => {
       const pages: Page[] = [
         { index: 0, profile: 'srgb' },
         { index: 1, profile: 'other' },
@@ -262,7 +446,7 @@ describe('the plan', () => {
       expect(plan(picture, options({ format: 'png' }), SEVEN).notes).to.deep.equal(['first-page-only']);
     });
 
-    it('turns CIELab and inks without a profile in the one way that needs none', () => {
+    it('converts CIELab, and CMYK without a profile, by formula', () => {
       for (const special of [{ lab: true }, { cmyk: true }]) {
         const line = lines({ type: 'jpg', profile: 'none', ...special })[0];
         expect(line).to.include(' -colorspace sRGB ').and.not.include('-profile /');
@@ -271,7 +455,7 @@ describe('the plan', () => {
   });
 
   describe('for transparency', () => {
-    it('lays it over white or the colour asked for, where the format has none, and tells whether there was any', () => {
+    it('flattens it onto white or the requested colour if the format has none, and reports whether there was any', () => {
       for (const format of ['jpg', 'bmp', 'pdf'] as const) {
         const line = (given: Partial<ConvertOptions>) => lines({ type: 'png' }, { format, ...given })[0];
         expect(line({})).to.include(
@@ -284,7 +468,7 @@ describe('the plan', () => {
       }
     });
 
-    it('of a drawing that becomes a PDF is paper, unless a colour is asked for', () => {
+    it('of an SVG to PDF is kept, unless a background is requested', () => {
       expect(lines({ type: 'svg' }, { format: 'pdf' })[0]).to.not.include('background');
       expect(lines({ type: 'svg' }, { format: 'pdf', background: '#112233' })[0]).to.include(
         '--background-color #112233',
@@ -296,14 +480,14 @@ describe('the plan', () => {
     const compression = (picture: ImageInfo, given: Partial<ConvertOptions> = {}) =>
       /-compress (\S+)/.exec(lines(picture, { format: 'pdf', ...given })[0] ?? '')?.[1];
 
-    it('compresses photos as JPEG and few colours without loss', () => {
+    it('compresses photos as JPEG, and palettes losslessly', () => {
       expect(compression({ type: 'jpg' })).to.equal('JPEG');
       expect(compression({ type: 'png', paletteKind: 'palette' })).to.equal('Zip');
       expect(compression({ type: 'png', paletteKind: 'bilevel' })).to.equal('Group4');
-      expect(compression({ type: 'png', paletteKind: 'bilevel' }, { width: 10 })).to.equal('Zip'); // greys, by then
+      expect(compression({ type: 'png', paletteKind: 'bilevel' }, { width: 10 })).to.equal('Zip'); // greyscale at this point
     });
 
-    it('keeps every page of a TIFF when one of them must not lose anything', () => {
+    it('compresses all pages of a TIFF losslessly if one of them requires it', () => {
       const bilevel = { index: 0, paletteKind: 'bilevel' } as const;
       expect(compression({ type: 'tiff', pages: [bilevel, { index: 1, paletteKind: 'bilevel' }] })).to.equal(
         'Group4',
@@ -315,23 +499,23 @@ describe('the plan', () => {
     });
   });
 
-  describe('for what is wanted of several pictures', () => {
+  describe('for frames and pages', () => {
     const gif = { type: 'gif', animation: moving } as const;
     const tiff = { type: 'tiff', pages: [{ index: 0 }, { index: 1 }] } as const;
 
-    it('takes the first frame when asked to, and all of them as pages only when asked to', () => {
+    it('takes the first frame on request, and all frames as pages only on request', () => {
       expect(lines(gif, { format: 'webp', frames: 'first' })[0]).to.include(' GIF:in[0] ');
       expect(lines(gif, { format: 'pdf' })[0]).to.include(' GIF:in[0] ');
       expect(lines(gif, { format: 'pdf', frames: 'all' })[0]).to.include(' GIF:in ');
       expect(lines(gif, { format: 'png', frames: 'all' })[0]).to.include(' GIF:in[0] ');
     });
 
-    it('takes the first page when asked to', () => {
+    it('takes the first page on request', () => {
       expect(lines(tiff, { format: 'pdf', pages: 'first' })[0]).to.include(' TIFF:in[0] ');
       expect(lines(tiff, { format: 'pdf', frames: 'first' })[0]).to.include(' TIFF:in[0,1] ');
     });
 
-    it('says so when not all is in the result', () => {
+    it('has a note if the result lacks frames or pages', () => {
       const notes = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
         plan(picture, options(given), SEVEN).notes;
       expect(notes(gif, { format: 'webp' })).to.deep.equal([]);
@@ -349,12 +533,12 @@ describe('the plan', () => {
   describe('for a TIFF', () => {
     const page = (at: number): Page => ({ index: at });
     const picture = { type: 'tiff', pages: [0, 2, 3].map(page) } as const;
-    it('takes all real pages into a PDF, and the first of them into anything else', () => {
+    it('takes all pages except thumbnails for a PDF, and the first one for other formats', () => {
       expect(lines(picture, { format: 'pdf' })[0]).to.include(' TIFF:in[0,2,3] ');
       expect(lines({ ...picture, pages: [1, 2].map(page) }, { format: 'png' })[0]).to.include(' TIFF:in[1] ');
     });
 
-    it('mends each page in its own way, and neighbours together', () => {
+    it('repairs each page separately, and adjacent pages with the same repair together', () => {
       const pages: Page[] = [
         { index: 0 },
         { index: 1 },
@@ -368,7 +552,7 @@ describe('the plan', () => {
 
     it('with old-style JPEG inside would be misread by version 6', () => {
       const old: ImageInfo = { type: 'tiff', pages: [{ index: 0, misread: ['old-jpeg'] }] };
-      const label = 'a TIFF with old-style JPEG inside';
+      const label = 'old-style JPEG in a TIFF';
       const misreadBy = (tools: ToolContext, image = old) => findMisread(image, options(), tools);
       expect([misreadBy(SIX), misreadBy(SEVEN), misreadBy(SIX, picture)]).to.deep.equal([
         ...[label, undefined, undefined],
@@ -380,12 +564,12 @@ describe('the plan', () => {
       const misreadIn = (format: 'png' | 'pdf') =>
         findMisread({ type: 'tiff', pages }, options({ format }), SEVEN);
       expect([misreadIn('png'), misreadIn('pdf')]).to.deep.equal([
-        ...[undefined, 'a TIFF with ICCLab or ITULab colours'],
+        ...[undefined, 'ICCLab or ITULab colours in a TIFF'],
       ]);
     });
   });
 
-  it('packs a PNG as a photo, or as flat colours where it is known to have them and is not resized', () => {
+  it('compresses a PNG as a photo, or as flat colours if it has them and is not resized', () => {
     const packed = (picture: ImageInfo, given: Partial<ConvertOptions> = {}) =>
       lines(picture, { format: 'png', ...given })[0]
         ?.match(/png:compression-\S+/g)
@@ -401,7 +585,7 @@ describe('the plan', () => {
     expect(packed({ type: 'png', flat: true }, { width: 300 })).to.deep.equal(['2', '5']);
   });
 
-  it('makes codes of its own for small JPEG results only', () => {
+  it('optimizes the Huffman tables of small JPEG results only', () => {
     const large = { type: 'png', width: 1000, height: 750 } as const;
     const plain = 'jpeg:optimize-coding=false';
     expect(lines(large, { format: 'jpg' })[0]).to.include(plain);
@@ -409,7 +593,7 @@ describe('the plan', () => {
     expect(lines({ type: 'png' }, { format: 'jpg' })[0]).to.not.include(plain);
   });
 
-  it('needs librsvg for SVG only, and libheif for AVIF on version 6 only', () => {
+  it('requires librsvg for SVG only, and libheif for AVIF on version 6 only', () => {
     expect(toolsFor('svg', 'pdf', 7)).to.deep.equal(['rsvg']);
     expect(toolsFor('svg', 'png', 7)).to.deep.equal(['rsvg']);
     expect(toolsFor('svg', 'webp', 7)).to.deep.equal(['rsvg', 'magick']);

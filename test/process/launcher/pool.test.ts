@@ -11,10 +11,11 @@ import { type Command, MAX_OUTPUT_BYTES } from '../../../src/process/command.ts'
 import type { Isolation } from '../../../src/process/launcher/isolation.ts';
 import { createLaunchers, type Launchers } from '../../../src/process/launcher/pool.ts';
 import { createRunner } from '../../../src/process/runner.ts';
-import { usageOf } from '../../../src/process/workers/rss.ts';
+import { measureUsage } from '../../../src/process/workers/rss.ts';
 import { CAN_ISOLATE } from '../../helpers/can-isolate.ts';
 import { failure } from '../../helpers/failure.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
+import { requires } from '../../helpers/skips.ts';
 import { eventually, isRunning, writeScript } from '../../helpers/util.ts';
 
 const PYTHON = await realpath('/usr/bin/python3');
@@ -51,13 +52,13 @@ describe('launchers', () => {
   it('give a program three open files and none of their own', async () => {
     const list = 'import os\nfor n in range(256):\n try: os.fstat(n); print(n)\n except OSError: pass';
     const args = ['-I', '-S', '-c', list];
-    // Whoever started the tests may have left some open for everybody.
+    // The parent of the tests may have left inheritable descriptors open.
     const { stdout: open } = spawnSync(PYTHON, args, { encoding: 'utf8' });
     expect(open).to.match(/^0\n1\n2\n/);
     expect((await run(PYTHON, { args })).stdout).to.equal(open);
   });
 
-  it('pass every word to a program unchanged, whatever it holds', async () => {
+  it('pass every argument to a program unchanged, whatever it contains', async () => {
     const words = ['', ' ', "it's", '"', '$(id)', '`id`', 'two\nlines', '\\n', '-n', 'ä€😀', '*', '&&', '>x'];
     const { stdout } = await run(PYTHON, { args: ['-c', 'import sys; print(sys.argv[1:])', ...words] });
     expect(stdout).to.equal((await run(PYTHON, { args: ['-c', `print(${JSON.stringify(words)})`] })).stdout);
@@ -65,15 +66,15 @@ describe('launchers', () => {
 
   it('keep nothing of one program for the next: neither its folder, nor its limits, nor its output', async () => {
     const limits = ['-v 4000000', '-n 32'];
-    const told = await writeScript('tells', 'pwd; env; ulimit -n');
+    const script = await writeScript('tells', 'pwd; env; ulimit -n');
     const bare = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' };
     const [cwd, timeoutMs] = [await makeTempDir('job'), 10_000];
     const limited = createRunner({ ...bare, confine: () => ({ limits }), environment: { SEEN: 'once' } });
-    const before = (await limited({ file: told, args: [], cwd, timeoutMs })).stdout;
+    const before = (await limited({ file: script, args: [], cwd, timeoutMs })).stdout;
     expect(before)
       .to.match(/SEEN=once/)
       .and.match(/\n32\n$/);
-    const after = (await run(told)).stdout;
+    const after = (await run(script)).stdout;
     expect(after).to.not.include('SEEN').and.not.include(cwd);
     expect(after).to.not.match(/\n32\n$/);
   });
@@ -94,7 +95,7 @@ describe('launchers', () => {
     const cwd = await makeTempDir('killed');
     const kills = await writeScript('kills', `echo $$ > ${cwd}/pid; kill -9 $PPID; sleep 60`);
     const error = await failure(run(kills, { cwd, timeoutMs: 5_000 }));
-    expect(error.reason).to.equal('unrunnable');
+    expect(error.reason).to.equal('spawn-failed');
     expect(error.cause).to.include({ code: 'EAGAIN' });
     const pid = Number(await readFile(join(cwd, 'pid'), 'utf8'));
     await eventually(() => !isRunning(pid));
@@ -137,7 +138,7 @@ describe('launchers', () => {
   it('remove the folder of an idle launcher that was killed', async () => {
     process.kill(Number(await parent()), 'SIGKILL');
     await eventually(async () => {
-      const started = await parent().catch(() => undefined); // its end may not be known yet
+      const started = await parent().catch(() => undefined); // its exit may not have been noticed yet
       return started && (await readdir(home)).length === 1;
     });
   });
@@ -145,9 +146,9 @@ describe('launchers', () => {
   it('start no program after close(), and end the launchers that are starting', async () => {
     const starting = failure(run('/bin/echo'));
     await launchers.close();
-    expect(await starting).to.include({ reason: 'unrunnable' });
+    expect(await starting).to.include({ reason: 'spawn-failed' });
     expect(await readdir(home)).to.deep.equal([]);
-    expect(await failure(run('/bin/echo'))).to.include({ reason: 'unrunnable' });
+    expect(await failure(run('/bin/echo'))).to.include({ reason: 'spawn-failed' });
     expect(await readdir(home)).to.deep.equal([]);
   });
 
@@ -159,7 +160,7 @@ describe('launchers', () => {
   });
 });
 
-/** Ways for a program to leave a process behind, which writes its process number to `pid` and sleeps. */
+/** Shell code of a process that a program leaves behind: writes its process ID to `pid`, then sleeps. */
 const LEAVES = 'read pid rest < /proc/self/stat; echo $pid > pid; exec sleep 60';
 const QUIET = '< /dev/null > /dev/null 2>&1';
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -168,12 +169,12 @@ const ESCAPES: Readonly<Record<string, string>> = {
   'a grandchild': `( (${LEAVES}) ${QUIET} & )`,
 };
 const BY_SESSION: Readonly<Record<string, string>> = {
-  'a child in a session of its own': `setsid sh -c '${LEAVES}' ${QUIET} &`,
-  'a grandchild in a session of its own': `(setsid sh -c '${LEAVES}' ${QUIET} &)`,
+  'a child in its own session': `setsid sh -c '${LEAVES}' ${QUIET} &`,
+  'a grandchild in its own session': `(setsid sh -c '${LEAVES}' ${QUIET} &)`,
 };
 const ISOLATIONS: readonly (readonly [Isolation, string, Readonly<Record<string, string>>])[] = [
   ['none', 'a launcher', ESCAPES],
-  ['namespace', 'a launcher in namespaces of its own', { ...ESCAPES, ...BY_SESSION }],
+  ['namespace', 'a launcher in its own namespaces', { ...ESCAPES, ...BY_SESSION }],
 ];
 
 const SLEEPING = new URL('../../helpers/sleeping-launcher.ts', import.meta.url).pathname;
@@ -202,9 +203,9 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
       });
     const written = async (name: string): Promise<number> => Number(await readFile(join(cwd, name), 'utf8'));
     const prove = (title: string, test: () => Promise<void>): void => {
-      it(title, async () => {
-        if (isolation === 'none' || CAN_ISOLATE) return test();
-        console.warn(`NOT PROVEN, since this machine gives no namespaces: ${name} ${title}`);
+      it(title, async function () {
+        requires(this, 'process-namespace', isolation === 'none' || CAN_ISOLATE);
+        await test();
       });
     };
 
@@ -218,7 +219,7 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
         expect((await run('echo next')).stdout).to.equal('next\n');
       });
 
-      prove(`kills ${what} when the time of the program is over`, async () => {
+      prove(`kills ${what} when the time limit of the program expires`, async () => {
         const failed = failure(run(`${body}\nsleep 60`, { timeoutMs: 1_000 }));
         expect((await failed).reason).to.equal('timeout');
         const pid = await written('pid');
@@ -247,7 +248,7 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
       await eventually(() => !isRunning(pid));
     });
 
-    prove('waits for a program that closes its output and goes on, up to its time limit', async () => {
+    prove('waits until its time limit for a program that closes its output and keeps running', async () => {
       await run('exec >&- 2>&-; sleep 0.3; echo > done');
       expect(await readdir(cwd)).to.deep.equal(['done']);
       const goesOn = 'exec >&- 2>&-; read pid rest < /proc/self/stat; echo $pid > pid; exec sleep 60';
@@ -256,11 +257,14 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
       await eventually(() => !isRunning(pid));
     });
 
-    prove('keeps 64 KiB of a program that prints for ever, and kills it in time', async () => {
-      const error = await failure(run('exec yes >&2', { timeoutMs: 500 }));
-      expect(error).to.include({ reason: 'timeout' });
-      expect(error.stderr).to.have.length(MAX_OUTPUT_BYTES);
-    });
+    prove(
+      'keeps 64 KiB of the output of a program that prints endlessly, and kills it at its time limit',
+      async () => {
+        const error = await failure(run('exec yes >&2', { timeoutMs: 500 }));
+        expect(error).to.include({ reason: 'timeout' });
+        expect(error.stderr).to.have.length(MAX_OUTPUT_BYTES);
+      },
+    );
 
     prove('reports the exit code and the signal of a program in two fields', async () => {
       const exited = await failure(run('exit 3'));
@@ -269,8 +273,8 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
       expect([killed.reason, killed.exitCode, killed.signal]).to.deep.equal(['signal', undefined, 'SIGSEGV']);
     });
 
-    prove('reports a program that is not there', async () => {
-      expect(await failure(run('', { file: '/nonexistent/tool' }))).to.include({ reason: 'unrunnable' });
+    prove('reports a program that does not exist', async () => {
+      expect(await failure(run('', { file: '/nonexistent/tool' }))).to.include({ reason: 'spawn-failed' });
     });
 
     prove('reports the resident memory of its program', async () => {
@@ -280,11 +284,11 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
         cwd,
         env,
         stdin: 'pipe',
-        hello: ' ',
+        readyMarker: ' ',
       });
       launched.stderr.resume();
-      await eventually(() => usageOf(launched.pid).memoryBytes > 100 * 1024 ** 2);
-      expect(usageOf(launched.pid).memoryBytes).to.be.lessThan(200 * 1024 ** 2);
+      await eventually(() => measureUsage(launched.pid).memoryBytes > 100 * 1024 ** 2);
+      expect(measureUsage(launched.pid).memoryBytes).to.be.lessThan(200 * 1024 ** 2);
       launched.stdout.resume();
       launched.stdin?.end();
       await launched.exit;
@@ -294,7 +298,7 @@ for (const [isolation, name, escapes] of ISOLATIONS) {
 
 describe('launchers of a process that has reached a limit', () => {
   const STARVED = new URL('../../helpers/starved-launchers.ts', import.meta.url).pathname;
-  /** A user without any other process, where the tests may become one. */
+  /** User ID without other processes. Only root can start processes as this user. */
   const USER = process.getuid?.() || 61_234;
   const AS_USER =
     process.getuid?.() === 0
@@ -309,7 +313,7 @@ describe('launchers of a process that has reached a limit', () => {
       const child = spawn(process.execPath, [STARVED, String(USER)], { stdio: ['pipe', 'pipe', 'inherit'] });
       const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
       const next = async (): Promise<string> => (await lines.next()).value ?? 'the process has ended';
-      /** Of the process and its launchers, which its user may change. */
+      /** Sets the limit of the process and of its launchers, as their user. */
       const setLimit = (value: string): void => {
         const children = `/proc/${child.pid}/task/${child.pid}/children`;
         for (const pid of [String(child.pid), ...readFileSync(children, 'utf8').split(' ').filter(Boolean)]) {
@@ -327,7 +331,7 @@ describe('launchers of a process that has reached a limit', () => {
       const home = await next();
       setLimit('1');
       child.stdin.write('\n');
-      const short = `unrunnable ${code}`;
+      const short = `spawn-failed ${code}`;
       expect(JSON.parse(await next())).to.deep.equal([short, short]);
       expect(await readdir(home)).to.deep.equal([]);
       setLimit('4096');

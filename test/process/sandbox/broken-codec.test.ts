@@ -3,22 +3,22 @@ import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { buildBrokenCodec } from '../../helpers/broken-codec.ts';
-import { type Answer, convert, fixture, sendForm } from '../../helpers/client.ts';
+import { type ClientResponse, convert, fixture, sendForm } from '../../helpers/client.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../../helpers/process.ts';
 import { requires } from '../../helpers/skips.ts';
 import { eventually, writeScript } from '../../helpers/util.ts';
 
 /**
- * What code could do that runs in a decoder: a program takes the place of rsvg-convert in a real server, and tries it on
- * request. After each attempt the server is well, another client is served, and nothing is left or was read.
+ * @module Attacks of a compromised decoder on a real server. A program replaces rsvg-convert and attempts one attack per
+ * request. After each attempt, the server must be healthy, serve other clients, and have no leftovers.
  */
 
-const SECRET = 'the picture of another client';
+const SECRET = 'the image of another client';
 
-/** EPERM of a filter, ENOSYS for clone3. */
+/** Errors of a seccomp filter: EPERM, and ENOSYS for clone3. */
 const BY_FILTER = [1, 38];
-/** Of files: EPERM, ENOENT, EACCES, EXDEV, EROFS. */
+/** Errors of hidden or read-only files: EPERM, ENOENT, EACCES, EXDEV, EROFS. */
 const BY_FILES = [1, 2, 13, 18, 30];
 
 /** An attempt of the codec, and the errors that it can end with. */
@@ -33,7 +33,7 @@ interface Attempt {
 interface Targets {
   readonly home: string;
   readonly victim: string;
-  readonly picture: string;
+  readonly image: string;
   readonly environ: string;
   readonly memory: string;
 }
@@ -51,15 +51,15 @@ const ATTEMPTS: readonly Attempt[] = [
   ...refused(['fork', 'vfork', 'clone3', 'double-fork', 'fork-often', 'setsid', 'setpgid']),
   ...refused(['ptrace', 'process_vm_readv', 'process_vm_writev', 'pidfd_getfd', 'kcmp', 'get_robust_list']),
   ...refused(['migrate_pages', 'fchmod', 'mkdir', 'mkfifo', 'mknod', 'inotify', 'fanotify', 'flock']),
-  ...onFiles('chmod', 'home', 'victim', 'picture'),
-  ...onFiles('chown', 'home', 'victim', 'picture'),
-  ...onFiles('utimes', 'home', 'victim', 'picture'),
-  ...onFiles('setxattr', 'home', 'victim', 'picture'),
-  ...onFiles('truncate', 'picture'),
-  ...onFiles('append', 'picture', '/etc/passwd'),
+  ...onFiles('chmod', 'home', 'victim', 'image'),
+  ...onFiles('chown', 'home', 'victim', 'image'),
+  ...onFiles('utimes', 'home', 'victim', 'image'),
+  ...onFiles('setxattr', 'home', 'victim', 'image'),
+  ...onFiles('truncate', 'image'),
+  ...onFiles('append', 'image', '/etc/passwd'),
   ...onFiles(
     'read',
-    'picture',
+    'image',
     'environ',
     'memory',
     '/etc/passwd',
@@ -69,12 +69,12 @@ const ATTEMPTS: readonly Attempt[] = [
   ),
   ...onFiles('list', 'victim', '/root', '/home', '/srv'),
   ...onFiles('make', 'home', 'victim', '/tmp', '/dev/shm', '/var/tmp', '/usr/share'),
-  ...onFiles('unlink', 'picture'),
+  ...onFiles('unlink', 'image'),
   ...onFiles('rmdir', 'victim'),
-  ...onFiles('rename', 'victim', 'picture'),
-  ...onFiles('link', 'picture', '/etc/passwd'),
-  ...onFiles('symlink', 'picture', '/etc/passwd'),
-  ...onFiles('name_to_handle_at', 'picture'),
+  ...onFiles('rename', 'victim', 'image'),
+  ...onFiles('link', 'image', '/etc/passwd'),
+  ...onFiles('symlink', 'image', '/etc/passwd'),
+  ...onFiles('name_to_handle_at', 'image'),
   ...refused(['shmget', 'semget', 'msgget', 'mq_open', 'add_key', 'request_key', 'keyctl']),
   ...refused(['memfd_create', 'execveat']),
   ...[{ name: 'execve', errors: BY_FILES }],
@@ -104,7 +104,7 @@ const ATTEMPTS: readonly Attempt[] = [
 /** Attempts that only the allow-list denies. */
 const ALLOW_LIST_ALONE = refused(['exec-memory', 'exec-later']);
 
-/** Folders that are partly there in a file system of bubblewrap's own, and a name in each that must not be. */
+/** Folders that exist in the file system of bubblewrap, each with a name that must not exist in it. */
 const LISTS = [
   { target: 'home', hidden: 'request-victim' },
   { target: '/', hidden: 'root' },
@@ -112,19 +112,19 @@ const LISTS = [
   { target: '/proc', hidden: 'self' },
 ] as const;
 
-/** What ends the tool, or has it ended: the answer is an error of the sender's. */
+/** Attempts that end the tool. The response is an error of the client. */
 const ENDS: readonly { readonly name: string; readonly status: number; readonly target?: string }[] = [
   { name: 'abort', status: 400 },
   { name: 'swap-input', status: 400, target: '/etc/passwd' },
   { name: 'fill', status: 413 },
 ];
 
-/** What the whole machine keeps for processes that have ended. */
+/** Returns the kernel objects that the stand-in created and that outlive its process. */
 function keptByKernel(): string {
   const lines = ['/proc/sysvipc/shm', '/proc/sysvipc/sem', '/proc/sysvipc/msg', '/proc/keys']
     .filter((path) => existsSync(path))
     .flatMap((path) => readFileSync(path, 'utf8').split('\n'));
-  // Others may come and go on this machine: what the stand-in makes has its name, or its size.
+  // Ignore the objects of other processes: those of the stand-in have its name or its size.
   return lines.filter((line) => /evil|\b52428800\b/.test(line)).join('\n');
 }
 
@@ -134,7 +134,7 @@ function processesOf(program: string): string[] {
     try {
       return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith(program);
     } catch {
-      return false; // it has ended
+      return false; // the process has exited
     }
   });
 }
@@ -147,7 +147,7 @@ for (const { name, list } of [
     let program: string | undefined;
     let service: ServiceProcess;
     let base: string;
-    let picture: Buffer;
+    let image: Buffer;
     let expected: Buffer;
     let targets: Targets;
 
@@ -157,8 +157,8 @@ for (const { name, list } of [
       const TEMP_DIR = await makeTempDir('codec-temp');
       service = startProcess({ RSVG_BIN: program, TEMP_DIR, SANDBOX: 'on', CONVERT_TIMEOUT_MS: '10000' });
       base = await service.base();
-      picture = await fixture('scene.png');
-      expected = (await convert(base, picture)).body;
+      image = await fixture('scene.png');
+      expected = (await convert(base, image)).body;
       const home = join(TEMP_DIR, (await readdir(TEMP_DIR))[0] as string);
       const victim = join(home, 'request-victim');
       await mkdir(victim, { mode: 0o700 });
@@ -166,7 +166,7 @@ for (const { name, list } of [
       await utimes(victim, 1000, 1000);
       const ofServer = `/proc/${service.pid}`;
       targets = {
-        ...{ home, victim, picture: join(victim, 'in') },
+        ...{ home, victim, image: join(victim, 'in') },
         ...{ environ: `${ofServer}/environ`, memory: `${ofServer}/mem` },
       };
     });
@@ -184,7 +184,7 @@ for (const { name, list } of [
     };
 
     /** Runs an attempt of the stand-in against the server. */
-    const tryOut = (what: string, target = '/'): Promise<Answer> => {
+    const tryOut = (what: string, target = '/'): Promise<ClientResponse> => {
       const comment = `<!--attempt ${what} ${service.pid} ${target} -->`;
       const drawing = `<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8">${comment}</svg>`;
       return convert(base, Buffer.from(drawing), { format: 'png' }, 'drawing.svg');
@@ -194,16 +194,16 @@ for (const { name, list } of [
     const unharmed = async (): Promise<void> => {
       const origin = base.replace('/api/v1', '');
       expect((await sendForm(`${origin}/livez`)).status, 'livez').to.equal(200);
-      const other = await convert(base, picture);
+      const other = await convert(base, image);
       expect(other.status, other.message).to.equal(200);
-      expect(other.body.equals(expected), 'the picture of another client').to.equal(true);
-      expect(await readFile(targets.picture, 'utf8')).to.equal(SECRET);
+      expect(other.body.equals(expected), 'the image of another client').to.equal(true);
+      expect(await readFile(targets.image, 'utf8')).to.equal(SECRET);
       expect(await readdir(targets.victim)).to.deep.equal(['in']);
       expect(await stat(targets.victim)).to.include({ mode: 0o40700, mtimeMs: 1_000_000 });
       await eventually(() => processesOf(program as string).length === 0);
       await eventually(async () => {
         const requests = (await readdir(targets.home)).filter((folder) => folder.startsWith('request-'));
-        return requests.length === 1; // the victim's
+        return requests.length === 1; // only that of the other client
       });
       expect(keptByKernel()).to.equal('');
     };

@@ -36,9 +36,9 @@ describe('isolateLaunchers', () => {
   });
 
   it('adds the layer "processes", as bubblewrap does', async () => {
-    const mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
-    const { files, processes } = mill.layers;
-    await mill.close();
+    const engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    const { files, processes } = engine.layers;
+    await engine.close();
     const expected = files === 'bwrap' || (files === 'landlock' && CAN_ISOLATE) ? 'namespace' : 'none';
     expect(processes).to.equal(expected);
   });

@@ -23,7 +23,7 @@ const PYTHON = realpathSync('/usr/bin/python3');
 const MIB = 1024 ** 2;
 const ASSETS = new URL('../../../assets', import.meta.url).pathname;
 
-/** Neither way to hide files works where the kernel gives no namespaces, in a chroot for instance, and has no Landlock. */
+/** Whether files can be hidden: the kernel must permit namespaces, which it does not in a chroot, or support Landlock. */
 const CAN_HIDE =
   spawnSync('bwrap', ['--unshare-all', '--ro-bind', '/', '/', 'true']).status === 0 ||
   /landlock/.test(spawnSync('setpriv', ['--help'], { encoding: 'utf8' }).stdout ?? '');
@@ -40,7 +40,7 @@ async function filtersOf(list: string): Promise<string> {
 /** Trial that Python must pass under the allow-list. */
 const WRITES = {
   files: {},
-  args: ['-I', '-S', '-c', 'open("out", "w").write("picture")'],
+  args: ['-I', '-S', '-c', 'open("out", "w").write("image")'],
   result: 'out',
 };
 
@@ -55,7 +55,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
       const sandbox = await findSandbox({
         searchPath: deps.searchPath,
-        tools: [{ path: PYTHON, question: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES }],
+        tools: [{ path: PYTHON, versionProbe: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES }],
         readable: [ASSETS],
         limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
         filters: await filtersOf(syscalls),
@@ -84,7 +84,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       expect([layers.limits, layers.privileges]).to.not.include('none');
       expect(layers.files === 'none').to.equal(!CAN_HIDE);
       expect(layers.syscalls).to.equal(CAN_HIDE ? syscalls : 'none');
-      // Landlock has no network of its own: only a filter keeps the tools away from that of the machine.
+      // Landlock does not restrict the network, so this requires a filter.
       const network = syscalls === 'none' && layers.files === 'landlock' ? 'none' : layers.files;
       expect(layers.network === 'none').to.equal(network === 'none');
     });
@@ -102,7 +102,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       if (syscalls !== 'none') hidden(what, prove);
     };
 
-    /** Adds a test that is skipped without a filter and without the PID namespace of bubblewrap. */
+    /** Adds a test that needs a filter or the PID namespace of bubblewrap, and is skipped without both. */
     const contained = (what: string, prove: () => Promise<void>): void =>
       hidden(what, async (test) => {
         requires(test, 'process-namespace', syscalls !== 'none' || layers.files === 'bwrap');
@@ -110,9 +110,9 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       });
 
     it('permits reading and writing in the folder of the job', async () => {
-      await writeFile(join(folder, 'in'), 'picture');
+      await writeFile(join(folder, 'in'), 'image');
       expect(await attempt('open("out", "w").write(open("in").read()); print(open("out").read())')).to.equal(
-        'picture',
+        'image',
       );
       expect(await readdir(folder)).to.have.members(['in', 'out']);
     });
@@ -157,7 +157,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
     hidden('denies writing and removing files outside the folder of the job', async () => {
       const neighbour = join(folder, '..', 'neighbour');
       await mkdir(neighbour);
-      await writeFile(join(neighbour, 'in'), 'picture');
+      await writeFile(join(neighbour, 'in'), 'image');
       for (const [what, program] of [
         ['a file of another job', `open(${JSON.stringify(join(neighbour, 'new'))}, "w")`],
         ['a change in one', `open(${JSON.stringify(join(neighbour, 'in'))}, "a")`],
@@ -196,7 +196,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
 
     contained('denies signals to the service and to other processes', async () => {
       for (const pid of [process.pid, process.ppid]) {
-        // A signal of number 0 is only asked for: kill(2).
+        // Signal 0 only checks the permission: kill(2).
         expect(await attempt(`import os; os.kill(${pid}, 0)`)).to.match(
           /^exit: .*(PermissionError|ProcessLookupError)/,
         );
@@ -215,7 +215,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
         cwd: folder,
         timeoutMs: 4200,
       }).then(({ stdout }) => ({ reason: stdout.trim() }))) as { reason: string };
-      // Seconds: the time limit, rounded up, and one; and one more until SIGKILL, which does not name its cause.
+      // Soft limit: the time limit, rounded up, plus one second. The hard limit (SIGKILL) is one second later.
       expect(reason).to.equal('(6, 7)');
     });
 
@@ -240,7 +240,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
         try {
           return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(words);
         } catch {
-          return false; // it has ended
+          return false; // the process has exited
         }
       });
 
@@ -282,13 +282,13 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
         expect(await attempt(program)).to.equal('0 PermissionError');
         return;
       }
-      // The kernel limits no process of root. So the same command runs as another user, who may enter this folder.
+      // The limit does not apply to root, so run the command as another user, who can access this folder.
       const cwd = await mkdtemp(join(tmpdir(), 'imagemill-forks-'));
       await chmod(cwd, 0o755);
       const args = ['-I', '-S', '-c', program];
-      const { words = [] } = confine({ file: PYTHON, args, cwd, timeoutMs: 10_000 });
+      const { argvPrefix = [] } = confine({ file: PYTHON, args, cwd, timeoutMs: 10_000 });
       const asOther = process.getuid?.() === 0 ? ['setpriv', '--reuid', '65534', '--clear-groups'] : [];
-      const [command = '', ...rest] = [...asOther, ...words, PYTHON, ...args];
+      const [command = '', ...rest] = [...asOther, ...argvPrefix, PYTHON, ...args];
       const { stdout } = spawnSync(command, rest, { cwd, encoding: 'utf8' });
       await rm(cwd, { recursive: true });
       expect(stdout).to.match(/^5\d\d BlockingIOError/);
@@ -309,7 +309,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
     });
 
     filtered('denies changing the permissions, times or names of files', async () => {
-      await writeFile(join(folder, 'in'), 'picture');
+      await writeFile(join(folder, 'in'), 'image');
       for (const program of [
         'os.chmod("in", 0)',
         'os.chown("in", 1, 1)',
@@ -342,7 +342,7 @@ describe('choice of the seccomp filter', () => {
       searchPath: deps.searchPath,
       tools: trials.map((program) => ({
         path: PYTHON,
-        question: { args: ['--version'], pattern: /^Python 3/ },
+        versionProbe: { args: ['--version'], pattern: /^Python 3/ },
         trial: { ...WRITES, args: ['-I', '-S', '-c', program] },
       })),
       readable: [ASSETS],
@@ -353,7 +353,7 @@ describe('choice of the seccomp filter', () => {
     });
     return sandbox.layers;
   };
-  const PICTURE = 'open("out", "w").write("picture")';
+  const PICTURE = 'open("out", "w").write("image")';
 
   it('selects the deny-list when a tool makes a system call that is not on the allow-list', async () => {
     const waits = `import signal; signal.setitimer(signal.ITIMER_REAL, 60); ${PICTURE}`;

@@ -24,7 +24,7 @@ const BOTH = Object.keys(ARCHITECTURES) as Architecture[];
 const programIn = (list: List, architecture: Architecture): Buffer =>
   readFileSync(new URL(`../../../assets/seccomp/${list}.${architecture}.bpf`, import.meta.url));
 
-/** The kernel's struct seccomp_data. */
+/** Encodes struct seccomp_data of the kernel. */
 function callData(audit: number, number: number, args: readonly bigint[]): Buffer {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(number, 0);
@@ -33,11 +33,11 @@ function callData(audit: number, number: number, args: readonly bigint[]): Buffe
   return data;
 }
 
-/** Runs a program as the kernel does: net/core/filter.c, with the codes that a filter here may have. */
+/** Runs a BPF program as net/core/filter.c of the kernel does. Supports only the opcodes that the filters use. */
 function interpret(program: Buffer, data: Buffer): number {
   let accumulator = 0;
   for (let at = 0; ; at += 1) {
-    if (8 * at >= program.length) throw new Error('the program has run off its end');
+    if (8 * at >= program.length) throw new Error('the program has no return at its end');
     const code = program.readUInt16LE(8 * at);
     const jumpIf = (condition: boolean): void => {
       at += program.readUInt8(8 * at + (condition ? 2 : 3));
@@ -157,18 +157,22 @@ const BY_ARGUMENTS: readonly [
   ['the name of a thread', 'prctl', [15, 0x7fff_0000_0000n], 'allow'],
   ['an end with the parent', 'prctl', [1, 9], 'allow'],
   ['no end with the parent', 'prctl', [1, 0], 'refuse'],
+  ['a capability of the bounding set, read', 'prctl', [23, 0], 'allow'],
+  ['an ambient capability, read', 'prctl', [47, 1, 0], 'allow'],
 ];
 
-/** System calls that only the allow-list denies: a written file can never be executed. */
-const WRITTEN_OR_RUN: readonly [what: string, call: CallName, args: readonly number[], action: string][] = [
-  ['a library', 'mmap', [0, 4096, 0x5, 0x812, 3, 0], 'allow'],
-  ['memory', 'mmap', [0, 4096, 0x3, 0x22, -1, 0], 'allow'],
-  ['memory to be run', 'mmap', [0, 4096, 0x5, 0x22, -1, 0], 'refuse'],
-  ['memory to be written and run', 'mmap', [0, 4096, 0x7, 0x22, -1, 0], 'refuse'],
-  ['a file to be written and run', 'mmap', [0, 4096, 0x7, 0x2, 3, 0], 'refuse'],
-  ['memory that becomes read-only', 'mprotect', [0, 4096, 0x1], 'allow'],
-  ['memory that becomes a program', 'mprotect', [0, 4096, 0x5], 'refuse'],
-];
+/** System calls that only the allow-list denies. No written file can be executed. */
+const ONLY_BY_ALLOW_LIST: readonly [what: string, call: CallName, args: readonly number[], action: string][] =
+  [
+    ['a library', 'mmap', [0, 4096, 0x5, 0x812, 3, 0], 'allow'],
+    ['memory', 'mmap', [0, 4096, 0x3, 0x22, -1, 0], 'allow'],
+    ['memory to be run', 'mmap', [0, 4096, 0x5, 0x22, -1, 0], 'refuse'],
+    ['memory to be written and run', 'mmap', [0, 4096, 0x7, 0x22, -1, 0], 'refuse'],
+    ['a file to be written and run', 'mmap', [0, 4096, 0x7, 0x2, 3, 0], 'refuse'],
+    ['memory that becomes read-only', 'mprotect', [0, 4096, 0x1], 'allow'],
+    ['memory that becomes a program', 'mprotect', [0, 4096, 0x5], 'refuse'],
+    ['an ambient capability, raised', 'prctl', [47, 2, 0], 'refuse'],
+  ];
 
 describe('seccomp filters', () => {
   it('in assets/seccomp match the output of scripts/make-seccomp.ts', () => {
@@ -203,7 +207,7 @@ describe('seccomp filters', () => {
       });
 
       it(`with the ${list} distinguish harmless from harmful arguments on ${architecture}`, () => {
-        const rows = [...BY_ARGUMENTS, ...(list === 'allow-list' ? WRITTEN_OR_RUN : [])];
+        const rows = [...BY_ARGUMENTS, ...(list === 'allow-list' ? ONLY_BY_ALLOW_LIST : [])];
         for (const [what, call, args, action] of rows) {
           expect(actionOf(list, architecture, call, args), `${call}: ${what}`).to.equal(action);
         }
@@ -241,7 +245,7 @@ describe('seccomp filters', () => {
     }
   });
 
-  // Only where the headers are installed: they belong to libc6-dev, which not every machine needs.
+  // The headers are in libc6-dev, which is not installed on every machine.
   for (const [architecture, header, least] of [
     ['x64', '/usr/include/x86_64-linux-gnu/asm/unistd_64.h', 300],
     ['arm64', '/usr/include/asm-generic/unistd.h', 250],
@@ -251,7 +255,7 @@ describe('seccomp filters', () => {
       const { column } = ARCHITECTURES[architecture];
       const text = readFileSync(header, 'utf8').replaceAll('__NR3264_fstatat', '__NR3264_newfstatat');
       const rows = [...text.matchAll(/^#define __NR(?:3264)?_(\w+) (\d+)$/gm)].filter(
-        // The header has calls of 32-bit architectures besides.
+        // The header also has calls of 32-bit architectures.
         ([, name]) => CALL_NUMBERS[name as CallName]?.[column] !== undefined,
       );
       expect(rows.length).to.be.above(least);

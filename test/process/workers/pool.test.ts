@@ -21,7 +21,7 @@ const alone = createRunner(SEARCH);
 describe('worker pool', () => {
   let workers: WorkerPool | undefined;
   let home = '';
-  /** In the order they were started. */
+  /** Workers in the order of their start. */
   let started: Worker[] = [];
   let serves = '';
   let reported: unknown[] = [];
@@ -43,7 +43,7 @@ describe('worker pool', () => {
       return worker;
     };
     serves = await writeScript('alone.sh', 'echo alone $$ > output');
-    const report = (trouble: unknown) => void reported.push(trouble);
+    const report = (error: unknown) => void reported.push(error);
     const onFallback = (outcome: string) => void fallbacks.push(outcome);
     const usual = {
       start,
@@ -59,7 +59,7 @@ describe('worker pool', () => {
     return workers;
   }
 
-  /** Has a shell script done for a client; `alone.sh` is what a process of its own would run instead. */
+  /** Runs a shell script for a client. A new process runs `alone.sh` instead. */
   async function perform(client: string | undefined, body: string, more: Partial<Command> = {}) {
     const cwd = more.cwd ?? (await makeTempDir('job'));
     const args = client === undefined ? [] : [`. ${await writeScript('job.sh', body)}`, 'output'];
@@ -74,7 +74,7 @@ describe('worker pool', () => {
     });
     return { ...output, cwd, wrote: await readFile(join(cwd, 'output'), 'utf8').catch(() => '') };
   }
-  /** Which process serves a client. */
+  /** Returns the ID of the process that serves a client. */
   const served = async (client: string, body = ''): Promise<number> => {
     await eventually(() => (workers as WorkerPool).spare > 0);
     return Number((await perform(client, `echo $$ > output; ${body}`)).wrote);
@@ -85,6 +85,17 @@ describe('worker pool', () => {
     const [one, other, again] = [await served('a'), await served('b'), await served('a')];
     expect(again).to.equal(one);
     expect(other).not.to.equal(one);
+  });
+
+  it('runs the jobs of all clients in one worker when clients share workers', async () => {
+    await create({ shared: true });
+    const pids = [await served('a'), await served('b'), await served('a')];
+    expect(new Set(pids).size).to.equal(1);
+  });
+
+  it('runs a job without a client in a process of its own, even when clients share workers', async () => {
+    await create({ shared: true });
+    expect((await perform(undefined, '')).wrote).to.match(/^alone \d+\n$/);
   });
 
   it('replaces a worker after its maximum number of jobs', async () => {
@@ -147,7 +158,7 @@ describe('worker pool', () => {
     const launchers = { spawn: () => Promise.reject(new Error('EAGAIN')), close: async () => {} };
     const magick = await fakeWorker();
     const starting = startWorker({ ...SEARCH, launchers, home, magick, lifetimeMs: 60_000 });
-    expect(await failure(starting)).to.include({ reason: 'unrunnable' });
+    expect(await failure(starting)).to.include({ reason: 'spawn-failed' });
     expect(await readdir(home)).to.deep.equal([]);
   });
 

@@ -5,17 +5,20 @@ import { pino } from 'pino';
 import { seeded } from '../../../scripts/stress/random.ts';
 import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
 import { detectType } from '../../../src/conversion/input/detect.ts';
-import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
-import { type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
+import { type ConvertOptions, FITS } from '../../../src/conversion/plan/types.ts';
+import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
 import type { Magick } from '../../../src/process/toolchain.ts';
 import { WORKER_PROTOCOLS } from '../../../src/process/workers/protocol.ts';
+import { ALL_EXTRAS } from '../../helpers/extra.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { testConfig } from '../../helpers/service.ts';
+import { eventually } from '../../helpers/util.ts';
 
 const JOBS = 2000;
 const SEED = 6;
 const IMAGES = new URL('../../../fixtures/images/', import.meta.url).pathname;
 const TRAPS = new URL('../../../fixtures/traps/', import.meta.url).pathname;
+const EXTRA = new URL('../../../fixtures/extra/', import.meta.url).pathname;
 /** A PDF says when it was made; what no worker had a part in says it where nobody looks. */
 const WHEN = /\(D:\d{14}[^)]*\)/g;
 const byRsvgAlone = ({ path, options }: Job): boolean => path.endsWith('.svg') && options.format === 'pdf';
@@ -28,12 +31,12 @@ interface Job {
 }
 
 describe('conversions by workers', () => {
-  let mill: ConversionEngine;
+  let engine: ConversionEngine;
   let started = 0;
-  /** Jobs of workers that were repeated, by the outcome of the repetition. */
+  /** Number of repeated jobs, by outcome. */
   const fallbacks = { ok: 0, failed: 0 };
   before(async () => {
-    mill = await createConversionEngine(testConfig(), pino({ level: 'silent' }), {
+    engine = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }), {
       conversion() {},
       toolKilled() {},
       workerStarted() {
@@ -44,7 +47,7 @@ describe('conversions by workers', () => {
       },
     });
   });
-  after(() => mill.close());
+  after(() => engine.close());
 
   it('convert every fixture to every output without repeating a job in a new process', async function () {
     this.timeout(120_000);
@@ -54,32 +57,62 @@ describe('conversions by workers', () => {
         options: { format, quality: 80, stripMetadata: true } as ConvertOptions,
       })),
     );
-    const results = await inTwos(pairs, (job) => result(mill, job, 'one client'));
+    const results = await inTwos(pairs, (job) => result(engine, job, 'one client'));
     expect(results.filter((what) => what.startsWith('Error'))).to.deep.equal([]);
     expect(fallbacks).to.deep.equal({ ok: 0, failed: 0 });
   });
 
   it('produce byte for byte the same results as new processes', async function () {
     this.timeout(300_000);
-    const images = (await Promise.all([IMAGES, TRAPS].map(filesIn))).flat();
+    const images = (await Promise.all([IMAGES, TRAPS, EXTRA].map(filesIn))).flat();
     const kinds = Array.from({ length: 400 }, () => ({ path: pick(images), options: someOptions() }));
-    const fresh = await inTwos(kinds, (job) => result(mill, job));
-    // Of a process that ends with its job none has done another: there every kind is looked at once.
-    const { singleUse: once } = WORKER_PROTOCOLS[(mill.toolchain.magick as Magick).major];
+    const fresh = await inTwos(kinds, (job) => result(engine, job));
+    // A single-use worker cannot be affected by earlier jobs, so each job runs only once.
+    const { singleUse: once } = WORKER_PROTOCOLS[(engine.toolchain.magick as Magick).major];
     const jobs = once ? [...kinds.keys()] : Array.from({ length: JOBS }, () => below(kinds.length));
     const before = started;
     const differing = await inTwos(jobs, async (at) => {
       const job = kinds[at] as Job;
-      return byRsvgAlone(job) || (await result(mill, job, 'one client')) === fresh[at] ? [] : [job];
+      return byRsvgAlone(job) || (await result(engine, job, 'one client')) === fresh[at] ? [] : [job];
     });
     expect(differing.flat()).to.deep.equal([]);
-    // Were they not used, processes of their own would have been compared with each other.
+    // Make sure that workers ran the jobs. Otherwise new processes would be compared with new processes.
     if (once) expect(started - before).to.be.greaterThan(0.8 * jobs.length);
     else expect(started - before).to.be.within(JOBS / 50, JOBS / 5);
     expect(fallbacks.ok, 'jobs that only a worker failed').to.equal(0);
-    // Otherwise nothing was compared but refusals.
+    // Make sure that most of the compared results are not errors.
     expect(fresh.filter((what) => !what.startsWith('Error')).length).to.be.greaterThan(300);
   });
+});
+
+describe('worker sharing', () => {
+  const cases = [
+    { sharing: 'client', title: 'keeps a worker for each client', workers: 2, warnings: 0 },
+    { sharing: 'all', title: 'keeps one worker for all clients and logs a warning', workers: 1, warnings: 1 },
+  ];
+
+  for (const { sharing, title, workers, warnings } of cases) {
+    it(`${title} with WORKER_SHARING=${sharing} and ImageMagick 7`, async () => {
+      const lines: string[] = [];
+      const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
+      const config = testConfig({ WORKER_SHARING: sharing, CONCURRENCY: '2' });
+      const engine = await createConversionEngine(config, log);
+      try {
+        const path = join(IMAGES, 'scene.png');
+        const job: Job = { path, options: { format: 'png', quality: 80, stripMetadata: true } };
+        for (const client of ['a', 'b', 'a']) {
+          await eventually(() => engine.stats().workersSpare > 0);
+          expect(await result(engine, job, client)).not.to.match(/^Error/);
+        }
+        const { singleUse } = WORKER_PROTOCOLS[(engine.toolchain.magick as Magick).major];
+        expect(engine.stats().workersIdle).to.equal(singleUse ? 0 : workers);
+        const logged = lines.filter((line) => line.includes('WORKER_SHARING=all'));
+        expect(logged).to.have.length(singleUse ? 0 : warnings);
+      } finally {
+        await engine.close();
+      }
+    });
+  }
 });
 
 async function filesIn(folder: string): Promise<string[]> {
@@ -88,17 +121,20 @@ async function filesIn(folder: string): Promise<string[]> {
 }
 
 function someOptions(): ConvertOptions {
+  const format = pick(FORMATS);
   return {
-    format: pick(FORMATS),
+    format,
     quality: pick([40, 80, 95]),
     stripMetadata: pick([true, true, false]),
-    width: pick([undefined, undefined, 20, 50]),
+    ...pick([{}, {}, { width: 20 }, { width: 50 }, ...FITS.map((fit) => ({ fit, width: 40, height: 50 }))]),
+    enlarge: pick([false, true]),
+    maxBytes: hasBytesLimit(format) ? pick([undefined, undefined, 1000]) : undefined,
     background: pick([undefined, undefined, '#123456']),
     frames: pick([undefined, 'first', 'all']),
   };
 }
 
-/** The bytes of the result, or what was wrong. */
+/** Returns the notes and the bytes of the result, or the error. */
 async function result(
   { convert }: ConversionEngine,
   { path, options }: Job,
@@ -116,7 +152,7 @@ async function result(
   }
 }
 
-/** As many at once as there are processors in the smallest machine. */
+/** Runs the work for all values, two at a time. */
 async function inTwos<T, R>(values: readonly T[], work: (value: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   let next = 0;

@@ -29,7 +29,7 @@ export interface ReceivedFile {
 }
 
 /** An invalid file that was skipped. */
-export interface RefusedFile {
+export interface RejectedFile {
   readonly name: string | undefined;
   readonly error: ServiceError;
 }
@@ -37,14 +37,14 @@ export interface RefusedFile {
 /** Stores the files of one request. */
 export interface FileCollector {
   /** All files in the order of the request. */
-  readonly files: readonly (ReceivedFile | RefusedFile)[];
+  readonly files: readonly (ReceivedFile | RejectedFile)[];
   /**
    * Stores one file, or all files of an archive.
    *
    * @param skipInvalid whether to record an invalid file in `files` instead of throwing its error
    * @throws {ServiceError} for an invalid file, or for a request or archive that exceeds a limit
    */
-  take(name: string | undefined, bytes: AsyncIterable<Buffer>, skipInvalid: boolean): Promise<void>;
+  add(name: string | undefined, bytes: AsyncIterable<Buffer>, skipInvalid: boolean): Promise<void>;
 }
 
 /** Bytes that an archive may have in addition to the content of its files. */
@@ -80,7 +80,7 @@ export function createFileCollector(
   signal: AbortSignal,
 ): FileCollector {
   const { maxFiles, maxFileBytes, accepts, acceptsArchives } = rules;
-  const files: (ReceivedFile | RefusedFile)[] = [];
+  const files: (ReceivedFile | RejectedFile)[] = [];
   let folders = 0;
   /** Bytes that the remaining archives of the request may have. */
   let archiveBytes = maxFiles * maxFileBytes + ARCHIVE_OVERHEAD;
@@ -147,7 +147,7 @@ export function createFileCollector(
 
   return {
     files,
-    async take(name, bytes, skipInvalid) {
+    async add(name, bytes, skipInvalid) {
       const stored = await storeFile(name, bytes, skipInvalid, requestAllowance);
       if (stored?.type === 'zip') await unpack(stored.folder, stored.label, skipInvalid);
     },

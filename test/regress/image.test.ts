@@ -1,12 +1,14 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { square } from '../../scripts/fixtures/scene.ts';
+import { scene, square } from '../../scripts/fixtures/scene.ts';
+import { ico, iconBitmap } from '../../scripts/fixtures/writers.ts';
 import { decode } from '../../src/regress/image/codec.ts';
 import { digestOf, distance, fingerprintsOf } from '../../src/regress/image/fingerprint.ts';
 import { convert, fixture } from '../helpers/client.ts';
-import { decode as decodeOtherwise, difference } from '../helpers/pixels.ts';
+import { extra } from '../helpers/extra.ts';
+import { decode as decodeOtherwise, difference, type Pixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
-import { blurred, original, picture, redrawn } from './pictures.ts';
+import { blurred, image, original, redrawn } from './images.ts';
 
 describe('the decoders of regress', () => {
   const service = useService();
@@ -44,10 +46,20 @@ describe('the decoders of regress', () => {
     );
   });
 
+  it('decode the largest image of an icon, and JPEG XL, AVIF and TIFF', async () => {
+    const image = iconBitmap(square(32));
+    const { frames } = await decode(ico([{ side: 32, bytes: image }]), 'ico');
+    expect(difference(frames[0] as Pixels, square(32)).max).to.equal(0);
+    const jxl = await decode(await extra('window.jxl'), 'jxl');
+    expect(difference(jxl.frames[0] as Pixels, scene({ transparent: true })).max).to.equal(0);
+    expect((await decode(await fixture('scene.avif'), 'avif')).facts).to.include({ width: 120, height: 80 });
+    expect((await decode(await fixture('pages.tiff'), 'tiff')).facts).to.include({ frames: 3 });
+  });
+
   it('throw for a file that is not an image', async () => {
     for (const format of ['webp', 'bmp', 'pdf'] as const) {
       const error = await decode(
-        Buffer.from('BM nothing of a picture, and not long at all either'),
+        Buffer.from('BM nothing of a image, and not long at all either'),
         format,
       ).catch((caught: unknown) => caught);
       expect(error, format).to.be.instanceOf(Error);
@@ -56,7 +68,7 @@ describe('the decoders of regress', () => {
 });
 
 describe('the fingerprint of an image', () => {
-  const of = (raster: ReturnType<typeof original>) => fingerprintsOf(picture([raster]));
+  const of = (raster: ReturnType<typeof original>) => fingerprintsOf(image([raster]));
 
   it('is short, and equal for equal images', () => {
     expect(of(original())).to.deep.equal(of(original()));
@@ -73,8 +85,8 @@ describe('the fingerprint of an image', () => {
       ),
     );
     const delta = distance(of(one as ReturnType<typeof original>), of(other as ReturnType<typeof original>));
-    expect(digestOf(picture([one as ReturnType<typeof original>]))).not.to.equal(
-      digestOf(picture([other as ReturnType<typeof original>])),
+    expect(digestOf(image([one as ReturnType<typeof original>]))).not.to.equal(
+      digestOf(image([other as ReturnType<typeof original>])),
     );
     expect(delta.means).to.be.at.most(2);
     expect(delta.sharpness).to.be.at.most(0.05);
@@ -93,10 +105,10 @@ describe('the fingerprint of an image', () => {
 
   it('exists for an image of one pixel, and covers three frames of an animation', () => {
     expect(
-      fingerprintsOf(picture([{ width: 1, height: 1, data: new Uint8Array([1, 2, 3, 255]) }])),
+      fingerprintsOf(image([{ width: 1, height: 1, data: new Uint8Array([1, 2, 3, 255]) }])),
     ).to.have.length(1);
     const frames = Array.from({ length: 9 }, () => square(16));
-    expect(fingerprintsOf(picture(frames))).to.have.length(3);
-    expect(fingerprintsOf(picture(frames.slice(0, 2)))).to.have.length(2);
+    expect(fingerprintsOf(image(frames))).to.have.length(3);
+    expect(fingerprintsOf(image(frames.slice(0, 2)))).to.have.length(2);
   });
 });

@@ -4,8 +4,10 @@ import sharp from 'sharp';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import type { DecodedImage, Raster } from '../../src/regress/image/image.ts';
 
-/** Returns the scene of the fixtures. */
-export const original = (): Raster => scene();
+const drawn = scene();
+
+/** Returns a copy of the scene of the fixtures. */
+export const original = (): Raster => ({ ...drawn, data: drawn.data.slice() });
 
 /** Recomputes each pixel from its coordinates. */
 export function redrawn(raster: Raster, colour: (x: number, y: number) => readonly number[]): Raster {
@@ -41,7 +43,7 @@ export const uniform = (value: number, width = 64, height = 64): Raster =>
   redrawn({ width, height, data: new Uint8Array(width * height * 4) }, () => [value, value, value, 255]);
 
 /** Wraps frames as the result of a decoder. */
-export function picture(frames: readonly Raster[], facts: Partial<DecodedImage['facts']> = {}): DecodedImage {
+export function image(frames: readonly Raster[], facts: Partial<DecodedImage['facts']> = {}): DecodedImage {
   const [{ width, height }] = frames as [Raster];
   return { frames, facts: { width, height, frames: frames.length, alpha: false, ...facts } };
 }

@@ -1,4 +1,5 @@
-/* global SwaggerUIBundle */
+/** @module Starts Swagger UI with the API reference of this server. */
+import SwaggerUI, { type Component, type System } from 'swagger-ui-dist/swagger-ui-bundle.js';
 
 /** Follows the colour scheme of the system. */
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -10,18 +11,20 @@ follow();
  * Plugin that leaves fields without a default empty, where Swagger UI would invent a value (such as a width of 1), and
  * does not send empty fields.
  */
-const startEmpty = ({ React }) => ({
+const startEmpty = ({ React }: System) => ({
   wrapComponents: {
-    JsonSchemaForm: (Original) => (props) =>
-      React.createElement(Original, {
-        ...props,
-        dispatchInitialValue: props.dispatchInitialValue && props.schema.has('default'),
-      }),
+    JsonSchemaForm:
+      (original: Component): Component =>
+      (props) =>
+        React.createElement(original, {
+          ...props,
+          dispatchInitialValue: Boolean(props.dispatchInitialValue) && props.schema.has('default'),
+        }),
     ParameterIncludeEmpty: () => () => null,
   },
 });
 
-SwaggerUIBundle({
+SwaggerUI({
   url: '/api/v1/openapi.json',
   domNode: document.getElementById('reference'),
   plugins: [startEmpty],

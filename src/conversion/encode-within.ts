@@ -1,0 +1,38 @@
+import { rm } from 'node:fs/promises';
+import { serviceError } from '../errors.ts';
+import type { VerifiedOutput } from './output/verify.ts';
+import type { ConvertOptions } from './plan/types.ts';
+import { searchQuality } from './search-quality.ts';
+
+/** Keeps a result within its limit of bytes. */
+
+/**
+ * Encodes once. If the bytes are limited, encodes at several qualities, keeps the best result that fits and removes the
+ * others.
+ *
+ * @param label how messages name the file
+ * @param first decodes the image and encodes it with these options
+ * @param again encodes the same image at another quality
+ * @throws ServiceError with status 400 when no quality makes the result small enough
+ */
+export async function encodeWithin(
+  options: ConvertOptions,
+  label: string,
+  first: () => Promise<VerifiedOutput>,
+  again: (options: ConvertOptions) => Promise<VerifiedOutput>,
+): Promise<VerifiedOutput & { readonly quality?: number }> {
+  const { maxBytes } = options;
+  if (maxBytes === undefined) return first();
+  let best: (VerifiedOutput & { readonly quality: number }) | undefined;
+  const made = await searchQuality(options.quality, maxBytes, async (quality) => {
+    const result = quality === options.quality ? await first() : await again({ ...options, quality });
+    const fits = result.bytes <= maxBytes;
+    const loser = fits ? best : result;
+    if (fits) best = { ...result, quality };
+    if (loser) await rm(loser.path, { force: true });
+    return { quality, bytes: result.bytes };
+  });
+  if (best) return best;
+  const smallest = made.reduce((one, other) => (other.bytes < one.bytes ? other : one));
+  throw serviceError('BYTES_UNREACHABLE', label, maxBytes, smallest.bytes, smallest.quality);
+}

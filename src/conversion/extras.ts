@@ -1,0 +1,93 @@
+import {
+  EXTRA_INPUT_TYPES,
+  EXTRA_OUTPUT_TYPES,
+  type ExtraInputType,
+  type ExtraOutputType,
+  INPUT_TYPES,
+  INPUTS,
+  type InputType,
+  OUTPUT_TYPES,
+  OUTPUTS,
+  type OutputType,
+} from '../formats.ts';
+import type { Grant } from '../process/grant.ts';
+import type { OptionalTool } from '../process/toolchain.ts';
+import { decoderOf } from './plan/decoding.ts';
+import { ENCODERS_AFTER } from './plan/encode.ts';
+
+/** The formats beyond the interface's, as an operator switches them on, and what they need. */
+
+export interface Extras {
+  /** `EXTRA_INPUTS`; `all` is what works on this machine. */
+  readonly inputs: 'all' | readonly ExtraInputType[];
+  /** `EXTRA_OUTPUTS`, likewise. */
+  readonly outputs: 'all' | readonly ExtraOutputType[];
+}
+
+export const NO_EXTRAS: Extras = { inputs: [], outputs: [] };
+
+/** The settings as this module has them. */
+export function extrasOf(config: {
+  readonly EXTRA_INPUTS: Extras['inputs'];
+  readonly EXTRA_OUTPUTS: Extras['outputs'];
+}): Extras {
+  return { inputs: config.EXTRA_INPUTS, outputs: config.EXTRA_OUTPUTS };
+}
+
+/** The types that are asked for, whether or not they work. */
+function requestedTypes({ inputs, outputs }: Extras): {
+  readonly inputs: readonly ExtraInputType[];
+  readonly outputs: readonly ExtraOutputType[];
+} {
+  return {
+    inputs: inputs === 'all' ? EXTRA_INPUT_TYPES : inputs,
+    outputs: outputs === 'all' ? EXTRA_OUTPUT_TYPES : outputs,
+  };
+}
+
+/** All types that are read and written with these settings, as far as the machine can. */
+export function typesInForce(extras: Extras): {
+  readonly inputs: readonly InputType[];
+  readonly outputs: readonly OutputType[];
+} {
+  const asked = requestedTypes(extras);
+  return { inputs: [...INPUT_TYPES, ...asked.inputs], outputs: [...OUTPUT_TYPES, ...asked.outputs] };
+}
+
+const OPTIONAL: readonly OptionalTool[] = ['djxl', 'cjxl', 'avifenc'];
+
+/** The tools to look for besides those that are always looked for. */
+export function optionalTools(extras: Extras): OptionalTool[] {
+  const { inputs, outputs } = requestedTypes(extras);
+  const tools = [
+    ...inputs.map((type) => decoderOf(type, 7)),
+    ...outputs.map((type) => ENCODERS_AFTER[type]?.tool),
+  ];
+  return OPTIONAL.filter((tool) => tools.includes(tool));
+}
+
+/**
+ * The rights that ImageMagick needs beyond those of the policy in assets/.
+ *
+ * @param inputs all types that are on
+ * @param outputs all types that are on
+ */
+export function grantsFor(
+  inputs: readonly InputType[],
+  outputs: readonly OutputType[],
+  magick: 6 | 7,
+): Grant[] {
+  const codersRead = (types: readonly InputType[]) =>
+    types.flatMap((type) => (decoderOf(type, magick) ? [] : (INPUTS[type].coder ?? [])));
+  const codersWritten = (types: readonly OutputType[]) =>
+    types.flatMap((type) => [OUTPUTS[type].coder, OUTPUTS[type].innerCoder ?? []].flat());
+  const extras = [
+    ...codersRead(inputs.filter((type) => EXTRA_INPUT_TYPES.some((extra) => extra === type))),
+    ...codersWritten(outputs.filter((type) => EXTRA_OUTPUT_TYPES.some((extra) => extra === type))),
+  ];
+  const [read, written] = [codersRead(inputs), codersWritten(outputs)];
+  return [...new Set(extras)].map((coder) => {
+    if (!written.includes(coder)) return { coder, rights: 'read' };
+    return { coder, rights: read.includes(coder) ? 'read|write' : 'write' };
+  });
+}

@@ -1,0 +1,83 @@
+import type { ImageInfo, MetadataKind, Profile } from '../plan/types.ts';
+import { readProfile } from './icc.ts';
+import type { WindowReader } from './window-reader.ts';
+
+/** What a Photoshop file says of itself (Adobe Photoshop File Formats Specification, 2019). */
+
+/** Image resources that are looked at. */
+const MAX_RESOURCES = 1000;
+const HEADER_BYTES = 26;
+/** Maximum number of layers that Photoshop allows. */
+const MAX_LAYERS = 8000;
+
+/** Colour modes that can be shown right. */
+const MODE = { cmyk: 4, lab: 9 } as const;
+const READABLE_MODES = [0, 1, 2, 3, 4, 8, 9];
+const READABLE_DEPTHS = [1, 8, 16];
+
+/** Numbers of image resources. */
+const RESOURCE = { iptc: 1028, profile: 1039, version: 1057, exif: 1058, xmp: 1060 } as const;
+const METADATA: Readonly<Record<number, MetadataKind>> = {
+  [RESOURCE.iptc]: 'iptc',
+  [RESOURCE.exif]: 'exif',
+  [RESOURCE.xmp]: 'xmp',
+};
+
+/** Its size, its colours, and whether it has a picture of all its layers together. */
+export async function readPsd(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+  const header = Buffer.from(await bytes.read(0, HEADER_BYTES));
+  if (header.length < HEADER_BYTES) return {};
+  const [depth, mode] = [header.readUInt16BE(22), header.readUInt16BE(24)];
+  const colourTable = await lengthAt(bytes, HEADER_BYTES);
+  const resourcesAt = HEADER_BYTES + 4 + colourTable;
+  const resources = await readResources(bytes, resourcesAt);
+  const layers = await countLayers(bytes, resourcesAt + 4 + (await lengthAt(bytes, resourcesAt)));
+  const readable = READABLE_MODES.includes(mode) && READABLE_DEPTHS.includes(depth);
+  return {
+    width: header.readUInt32BE(18),
+    height: header.readUInt32BE(14),
+    ...(depth === 16 && { deep: true }),
+    ...(mode === MODE.cmyk && { cmyk: true }),
+    ...(mode === MODE.lab && { lab: true }),
+    ...(!readable && { unreadable: 'psd-mode' }),
+    ...(layers > MAX_LAYERS && { unreadable: 'psd-layers' }),
+    ...resources,
+  };
+}
+
+/** Reads the number of layers, which is negative if the first one is the transparency of the merged picture. */
+async function countLayers(bytes: WindowReader, start: number): Promise<number> {
+  // The length of the section, that of the layers in it, and their number.
+  const section = await bytes.read(start, 10);
+  const hasLayers = section.length === 10 && section.readUInt32BE(0) > 0 && section.readUInt32BE(4) > 0;
+  return hasLayers ? Math.abs(section.readInt16BE(8)) : 0;
+}
+
+async function lengthAt(bytes: WindowReader, offset: number): Promise<number> {
+  const length = await bytes.read(offset, 4);
+  return length.length < 4 ? 0 : length.readUInt32BE(0);
+}
+
+/** Blocks of a signature, a number, a name of an even length, a length, and data of an even length. */
+async function readResources(bytes: WindowReader, start: number): Promise<Omit<ImageInfo, 'type'>> {
+  const end = start + 4 + (await lengthAt(bytes, start));
+  const metadata = new Set<MetadataKind>();
+  let profile: Profile = 'none';
+  let merged = true;
+  let offset = start + 4;
+  for (let count = 0; count < MAX_RESOURCES && offset < end; count += 1) {
+    const head = await bytes.read(offset, 7);
+    if (head.length < 7 || head.toString('latin1', 0, 4) !== '8BIM') break;
+    const number = head.readUInt16BE(4);
+    const nameBytes = ((head[6] as number) + 2) & ~1;
+    const length = await lengthAt(bytes, offset + 6 + nameBytes);
+    const data = offset + 10 + nameBytes;
+    const kind = METADATA[number];
+    if (kind) metadata.add(kind);
+    if (number === RESOURCE.profile) profile = await readProfile(bytes, data, length);
+    // Four bytes of a version, then whether the merged picture is real.
+    if (number === RESOURCE.version) merged = (await bytes.read(data, 5))[4] !== 0;
+    offset = data + length + (length & 1);
+  }
+  return { profile, metadata: [...metadata], ...(!merged && { unreadable: 'psd-without-merged-picture' }) };
+}

@@ -1,0 +1,59 @@
+/**
+ * What an encoder's own scale must say, so that `quality` means the same visible quality as in WebP. Pure.
+ *
+ * Each table has `quality` and the encoder's value; between two rows the value is in proportion. bench/README.md says
+ * how they were measured.
+ */
+export type QualityTable = readonly (readonly [quality: number, value: number])[];
+
+/** The quantizer of libaom, 0 (best) to 63. */
+export const AVIF_LEVELS: QualityTable = [
+  [1, 51.9],
+  [5, 47.6],
+  [10, 44.4],
+  [20, 40],
+  [30, 36.9],
+  [40, 33.9],
+  [50, 31],
+  [60, 28.8],
+  [70, 26.2],
+  [75, 25.1],
+  [80, 21.1],
+  [85, 16.7],
+  [90, 11],
+  [95, 6.3],
+  [100, 3.5],
+];
+
+/** Butteraugli distance of libjxl, 0 (lossless) to 25. */
+export const JXL_DISTANCES: QualityTable = [
+  [1, 17],
+  [5, 11.8],
+  [10, 9],
+  [20, 6.2],
+  [30, 4.8],
+  [40, 3.55],
+  [50, 3.13],
+  [60, 2.76],
+  [70, 2.35],
+  [75, 2.14],
+  [80, 1.8],
+  [85, 1.46],
+  [90, 1.1],
+  [95, 0.7],
+  [99, 0.5],
+  [100, 0],
+];
+
+/** The encoder's value for a quality of 1 to 100. */
+export function valueAt(table: QualityTable, quality: number): number {
+  const next = Math.max(
+    1,
+    table.findIndex(([from]) => quality <= from),
+  );
+  const [[low, lowValue], [high, highValue]] = table.slice(next - 1, next + 1) as [
+    readonly [number, number],
+    readonly [number, number],
+  ];
+  return lowValue + ((quality - low) / (high - low)) * (highValue - lowValue);
+}

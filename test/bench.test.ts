@@ -1,0 +1,40 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import type { Image } from '../scripts/bench/images.ts';
+import { measure } from '../scripts/bench/load.ts';
+
+const IMAGE: Image = { name: 'any', file: 'any.png', pixels: 1, bytes: Buffer.from('any') };
+
+describe('load generator of the benchmark', () => {
+  const addresses: (string | undefined)[] = [];
+  let server: Server;
+  before((done) => {
+    server = createServer((req, res) => {
+      addresses.push(req.socket.remoteAddress);
+      req.resume().on('end', () => res.end());
+    }).listen(0, '127.0.0.1', done);
+  });
+  after((done) => {
+    server.close(done);
+  });
+  beforeEach(() => {
+    addresses.length = 0;
+  });
+
+  async function send(crowd: boolean): Promise<number> {
+    const target = { pid: process.pid, port: (server.address() as AddressInfo).port, end() {} };
+    await measure(target, { image: IMAGE, format: 'png', crowd }, 2, { count: 20 });
+    return new Set(addresses).size;
+  }
+
+  it('sends all requests of a pair from one address', async () => {
+    expect(await send(false)).to.equal(1);
+    expect(addresses.length).to.be.at.least(20);
+  });
+
+  it('sends each request of a crowd from its own address', async () => {
+    expect(await send(true)).to.equal(addresses.length);
+    expect(addresses.length).to.be.at.least(20);
+  });
+});

@@ -1,0 +1,90 @@
+import { expect } from 'chai';
+import { bytesOnDisk } from '../../../src/conversion/plan/disk-estimate.ts';
+import { plan } from '../../../src/conversion/plan/index.ts';
+import type { ConvertOptions, ImageInfo, ToolContext } from '../../../src/conversion/plan/types.ts';
+import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../../src/formats.ts';
+
+const tools = (magick: 6 | 7): ToolContext => ({
+  magick,
+  srgbProfile: '/srgb.icc',
+  namedProfiles: { 'display-p3': '/p3.icc', rec2020: '/rec2020.icc' },
+});
+
+const MEGAPIXEL: ImageInfo = { type: 'png', width: 1000, height: 1000 };
+const INPUT_BYTES = 5000;
+
+/** Returns the estimate without the fixed part and the input, in bytes per pixel of a megapixel. */
+function perPixel(
+  image: Partial<ImageInfo>,
+  given: Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>,
+  magick: 6 | 7 = 7,
+): number {
+  const options = { quality: 80, stripMetadata: true, ...given };
+  const job = { image: { ...MEGAPIXEL, ...image }, options, tools: tools(magick), output: 'image' };
+  const bytes = bytesOnDisk(job, plan(job.image, options, job.tools), INPUT_BYTES);
+  return bytes === undefined ? Number.NaN : (bytes - INPUT_BYTES - 64 * 1024) / 1e6;
+}
+
+describe('the estimate of disk space', () => {
+  it('has room for the result of each format', () => {
+    const results = { webp: 3, png: 4.1, jpg: 3, gif: 2, bmp: 3.1, pdf: 4, tiff: 5.1, ico: 0.3 } as const;
+    for (const [format, bytes] of Object.entries(results))
+      expect(perPixel({}, { format: format as keyof typeof results }), format).to.be.closeTo(bytes, 0.001);
+  });
+
+  it('has room for the PNG that the encoder of AVIF or JPEG XL reads', () => {
+    expect(perPixel({}, { format: 'avif' })).to.be.closeTo(4.1 + 4.2, 0.001);
+    expect(perPixel({}, { format: 'jxl' })).to.be.closeTo(4.1 + 4.6, 0.001);
+  });
+
+  it('has room for the PNG that the decoder of HEIC or JPEG XL writes', () => {
+    expect(perPixel({ type: 'heic' }, { format: 'webp' }, 6)).to.be.closeTo(4.1 + 3, 0.001);
+    expect(perPixel({ type: 'heic' }, { format: 'webp' }, 7)).to.be.closeTo(3, 0.001);
+    expect(perPixel({ type: 'jxl' }, { format: 'avif' })).to.be.closeTo(2 * 4.1 + 4.2, 0.001);
+  });
+
+  it('has room for 16 bits per channel in TIFF, JPEG XL and intermediate PNG files', () => {
+    expect(perPixel({ deep: true }, { format: 'tiff' })).to.be.closeTo(2 * 5.1, 0.001);
+    expect(perPixel({ deep: true }, { format: 'jxl' })).to.be.closeTo(2 * (4.1 + 4.6), 0.001);
+    expect(perPixel({ deep: true }, { format: 'webp' })).to.be.closeTo(3, 0.001);
+  });
+
+  it('has room for all pages and frames of a TIFF', () => {
+    const pages = [0, 1, 2].map((index) => ({ index, width: 1000, height: 1000 }));
+    expect(perPixel({ type: 'tiff', pages }, { format: 'tiff' })).to.be.closeTo(3 * 5.1, 0.001);
+    expect(perPixel({ type: 'tiff', pages }, { format: 'tiff', pages: 'first' })).to.be.closeTo(5.1, 0.001);
+    const animation = { delaysMs: [40, 40], loopCount: 0 };
+    expect(perPixel({ type: 'gif', animation }, { format: 'tiff' })).to.be.closeTo(2 * 5.1, 0.001);
+  });
+
+  it('is the size of an icon, whatever the size of the image is', () => {
+    expect(perPixel({ type: 'svg' }, { format: 'ico' })).to.be.below(0.6);
+    expect(perPixel({ width: 7000, height: 7000 }, { format: 'ico' })).to.be.closeTo(0.3, 0.001);
+  });
+
+  it('has room for enlarged images, also in the PNG that an encoder reads', () => {
+    const fit = { fit: 'fill', width: 2000, height: 2000, enlarge: true } as const;
+    expect(perPixel({}, { format: 'tiff', ...fit })).to.be.closeTo(4 * 5.1, 0.001);
+    expect(perPixel({}, { format: 'avif', ...fit })).to.be.closeTo(4 * (4.1 + 4.2), 0.001);
+  });
+
+  it('has room for a second result with max_bytes, and for the pixels that ImageMagick encodes again', () => {
+    expect(perPixel({}, { format: 'webp', maxBytes: 1000 })).to.be.closeTo(2 * 3 + 5, 0.001);
+    expect(perPixel({}, { format: 'avif', maxBytes: 1000 })).to.be.closeTo(4.1 + 2 * 4.2, 0.001);
+  });
+
+  it('is unknown if the header does not have the size or the number of frames', () => {
+    for (const format of ALL_OUTPUT_TYPES) {
+      expect(perPixel({ width: 0, height: 0 }, { format }), format).to.be.NaN;
+      expect(perPixel({ type: 'jxl', hasUncountedFrames: true }, { format }), format).to.be.NaN;
+    }
+  });
+
+  it('grows with the image in every format of EXTRA_OUTPUTS except ICO', () => {
+    for (const format of EXTRA_OUTPUT_TYPES.filter((type) => type !== 'ico'))
+      expect(perPixel({ height: 2000 }, { format }), format).to.be.closeTo(
+        2 * perPixel({}, { format }),
+        0.001,
+      );
+  });
+});

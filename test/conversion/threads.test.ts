@@ -1,0 +1,152 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import sharp from 'sharp';
+import { type Convert, createConvert } from '../../src/conversion/convert.ts';
+import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
+import { grantsFor } from '../../src/conversion/extras.ts';
+import type { InputType, OutputType } from '../../src/formats.ts';
+import type { Command } from '../../src/process/command.ts';
+import { writePolicy } from '../../src/process/grant.ts';
+import { createRunner } from '../../src/process/runner.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { launchers } from '../helpers/launchers.ts';
+import { testConfig } from '../helpers/service.ts';
+
+const ASSETS = new URL('../../assets', import.meta.url).pathname;
+const [WIDTH, HEIGHT] = [640, 480];
+/** A PDF contains its date. */
+const DATE = /\(D:\d{14}[^)]*\)|<\/?xmp:\w+>[^<]*/g;
+
+/** Creates pixels with gradients and noise, so that every part of a codec has work. */
+async function picture(channels: 3 | 4) {
+  let seed = 7;
+  const pixels = Buffer.from(
+    Array.from({ length: WIDTH * HEIGHT * channels }, (_, at) => {
+      seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+      return (128 + 90 * Math.sin(at / 4000) + (seed >>> 27)) & 255;
+    }),
+  );
+  return sharp(pixels, { raw: { width: WIDTH, height: HEIGHT, channels } });
+}
+
+const INPUTS: Partial<Record<InputType, () => Promise<Buffer>>> = {
+  jpg: async () => (await picture(3)).withIccProfile('p3').jpeg({ quality: 90 }).toBuffer(),
+  png: async () => (await picture(4)).png({ compressionLevel: 1 }).toBuffer(),
+};
+
+describe('threads of a conversion', () => {
+  let engine: ConversionEngine;
+  let commands: Command[];
+  let grantsFolder: string;
+  before(async () => {
+    engine = await createConversionEngine(
+      testConfig({ CONCURRENCY: '1', EXTRA_OUTPUTS: 'all' }),
+      pino({ level: 'silent' }),
+    );
+    const { inputs, outputs } = engine.capabilities;
+    grantsFolder = await makeTempDir('policy');
+    await writePolicy(ASSETS, grantsFolder, grantsFor(inputs, outputs, engine.toolchain.magick?.major ?? 7));
+  });
+  after(() => engine.close());
+  beforeEach(() => {
+    commands = [];
+  });
+
+  const run = (command: Command) =>
+    createRunner({ launchers, searchPath: process.env.PATH ?? '', policyFolder: ASSETS, grantsFolder })(
+      command,
+    );
+
+  /** Creates the function under test for a pool with a number of idle slots. */
+  function converter(idleSlots: number, maxThreads: number): Convert {
+    return createConvert({
+      toolchain: engine.toolchain,
+      pool: { run: (job) => job(0, idleSlots), stats: () => ({ waiting: 0, running: 1 }) },
+      run(command) {
+        commands.push(command);
+        return run(command);
+      },
+      srgbProfile: `${ASSETS}/srgb.icc`,
+      namedProfiles: { 'display-p3': `${ASSETS}/display-p3.icc`, rec2020: `${ASSETS}/rec2020.icc` },
+      limits: { maxPixels: 5e7, maxTotalPixels: 5e7, maxFrames: 10 },
+      timeoutMs: 60_000,
+      maxFileBytes: 2 ** 28,
+      maxThreads,
+    });
+  }
+
+  async function convert(
+    idleSlots: number,
+    bytes: Buffer,
+    type: InputType,
+    options: { format: OutputType; width?: number },
+    more: { maxThreads?: number; onCommand?: () => void } = {},
+  ): Promise<string> {
+    const folder = join(await makeTempDir('threads'), 'job');
+    await mkdir(folder);
+    await writeFile(join(folder, 'in'), bytes);
+    const { maxThreads = 8, ...source } = more;
+    const result = await converter(idleSlots, maxThreads)(
+      { folder, type, label: 'It', ...source },
+      { quality: 80, stripMetadata: true, ...options },
+      new AbortController().signal,
+    );
+    return (await readFile(result.path, 'latin1')).replace(DATE, '');
+  }
+
+  /** Returns the thread limits of the ImageMagick commands so far. */
+  const threadLimits = (): string[] =>
+    commands.flatMap(({ args }) => args.flatMap((arg, at) => (args[at - 1] === 'thread' ? [arg] : [])));
+
+  it('are one in ImageMagick by default, and the policy permits 8', async () => {
+    const file = engine.toolchain.magick?.path as string;
+    const list = async (environment = {}) => {
+      const runWith = createRunner({ launchers, searchPath: '/usr/bin', policyFolder: ASSETS, environment });
+      const { stdout } = await runWith({
+        file,
+        args: ['-list', 'resource'],
+        cwd: tmpdir(),
+        timeoutMs: 10_000,
+      });
+      return /Thread: (\d+)/.exec(stdout)?.[1];
+    };
+    // ImageMagick never uses more threads than there are processors.
+    const most = String(Math.min(8, availableParallelism()));
+    expect([await list(), await list({ MAGICK_THREAD_LIMIT: '8' })]).to.deep.equal(['1', most]);
+  });
+
+  it('are as many as the idle slots permit, up to the number of processors', async () => {
+    const bytes = await sharp({
+      create: { width: 9, height: 9, channels: 3, background: 'red' },
+    })
+      .png()
+      .toBuffer();
+    const options = { format: 'png' } as const;
+    await convert(0, bytes, 'png', options);
+    await convert(1, bytes, 'png', options);
+    await convert(9, bytes, 'png', options, { maxThreads: 4 });
+    await convert(9, bytes, 'png', options, { onCommand() {} });
+    expect(threadLimits()).to.deep.equal(['1', '2', '4', '1']);
+  });
+
+  for (const [type, make] of Object.entries(INPUTS)) {
+    it(`do not change the bytes of any result of a ${type.toUpperCase()} image`, async function () {
+      this.timeout(240_000);
+      const bytes = await make();
+      for (const format of engine.capabilities.outputs) {
+        for (const width of [undefined, 300]) {
+          const options = { format, ...(width && { width }) };
+          const [one, four] = [
+            await convert(0, bytes, type as InputType, options),
+            await convert(3, bytes, type as InputType, options),
+          ];
+          expect(four === one, `${format} ${width ?? 'full'}`).to.equal(true);
+        }
+      }
+      expect(new Set(threadLimits())).to.deep.equal(new Set(['1', '4']));
+    });
+  }
+});

@@ -1,0 +1,166 @@
+import { expect } from 'chai';
+import { boxesOf, type FileBox } from '../../scripts/fixtures/boxes.ts';
+import { psd } from '../../scripts/fixtures/psd.ts';
+import { scene } from '../../scripts/fixtures/scene.ts';
+import { seeded } from '../../scripts/stress/random.ts';
+import { convert } from '../helpers/client.ts';
+import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
+import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
+import { slowJxl } from '../helpers/slow-jxl.ts';
+
+/** @module Files of the formats of EXTRA_INPUTS that are too large, contradictory or damaged. */
+
+const WHOLE = [
+  'scene.heic',
+  'grid.heic',
+  'scene.jxl',
+  'moving.jxl',
+  'scene.jp2',
+  'window.j2k',
+  'scene.psd',
+  'scene.cur',
+];
+
+/** Creates a HEIC in which every size field has this value. */
+async function heicOf(name: string, width: number, height: number): Promise<Buffer> {
+  const file = Buffer.from(await extra(name));
+  for (let at = file.indexOf('ispe'); at > 0; at = file.indexOf('ispe', at + 4)) {
+    file.writeUInt32BE(width, at + 8);
+    file.writeUInt32BE(height, at + 12);
+  }
+  return file;
+}
+
+/** Fields of a grid in a HEIC (ISO/IEC 23008-12, section 6.6.2.3). */
+interface Grid {
+  /** One byte each: version, flags, rows minus 1, columns minus 1. Then width and height in two bytes each. */
+  readonly data: Buffer;
+  /** Two bytes each: the item of the grid, the number of tiles, the items of the tiles. */
+  readonly tiles: Buffer;
+}
+
+/** Grids of four tiles with contradictory fields. */
+const LYING_GRIDS: Readonly<Record<string, (grid: Grid) => void>> = {
+  'is larger than its properties state'({ data }) {
+    data.writeUInt16BE(60_000, 4);
+    data.writeUInt16BE(60_000, 6);
+  },
+  'has more rows and columns than tiles'({ data }) {
+    data[2] = 255;
+    data[3] = 255;
+  },
+  'refers to a tile that is missing': ({ tiles }) => void tiles.writeUInt16BE(99, 4),
+  'is one of its own tiles': ({ tiles }) => void tiles.writeUInt16BE(tiles.readUInt16BE(0), 4),
+};
+
+async function gridHeic(change: (grid: Grid) => void): Promise<Buffer> {
+  const file = Buffer.from(await extra('grid.heic'));
+  const find = (boxes: readonly FileBox[], wanted: string): Buffer =>
+    boxes.find(({ name }) => name === wanted)?.body as Buffer;
+  const meta = boxesOf(find(boxesOf(file), 'meta').subarray(4));
+  change({ data: find(meta, 'idat'), tiles: find(boxesOf(find(meta, 'iref').subarray(4)), 'dimg') });
+  return file;
+}
+
+/** JPEG XL of 16384 × 16384 pixels with a header and without a frame. */
+function hugeJxl(): Buffer {
+  const bits: number[] = [0]; // sides are no multiples of 8
+  const put = (value: number, count: number) => {
+    for (let bit = 0; bit < count; bit += 1) bits.push((value >> bit) & 1);
+  };
+  put(2, 2); // in 18 bits
+  put(16_383, 18);
+  put(1, 3); // as wide as it is high
+  put(1, 1); // all else as usual
+  for (let at = 0; at < 64; at += 1) put(0, 8);
+  const bytes = Buffer.alloc(Math.ceil(bits.length / 8));
+  for (const [at, bit] of bits.entries()) bytes[at >> 3] = (bytes[at >> 3] as number) | (bit << (at & 7));
+  return Buffer.concat([Buffer.from([0xff, 0x0a]), bytes]);
+}
+
+/** Creates a JPEG 2000 whose codestream is larger than its boxes state. */
+async function lyingJp2(): Promise<Buffer> {
+  const file = Buffer.from(await extra('scene.jp2'));
+  const siz = file.indexOf(Buffer.from([0xff, 0x4f, 0xff, 0x51]));
+  file.writeUInt32BE(60_000, siz + 8);
+  file.writeUInt32BE(60_000, siz + 12);
+  return file;
+}
+
+function hugePsd(): Buffer {
+  const file = psd(scene(), {});
+  file.writeUInt32BE(16_000, 14);
+  file.writeUInt32BE(16_000, 18);
+  return file;
+}
+
+describe('hostile files of the formats of EXTRA_INPUTS', () => {
+  let shared: OwnService;
+  before(async () => {
+    shared = await startService(ALL_EXTRAS);
+  });
+  after(() => shared.stop());
+  const services = useOwnServices();
+
+  const post = (file: Uint8Array, format = 'png') => convert(shared.base, file, { format });
+  const postWith = async (settings: Readonly<Record<string, string>>, file: Uint8Array) => {
+    await services.start({ ...ALL_EXTRAS, ...settings });
+    return convert(services.current().base, file, { format: 'png' });
+  };
+
+  const tooLarge: readonly (readonly [string, () => Promise<Buffer> | Buffer])[] = [
+    ['a HEIC of 200 megapixels in a few KB', () => heicOf('scene.heic', 20_000, 10_000)],
+    ['a HEIC grid of 200 megapixels', () => heicOf('grid.heic', 20_000, 10_000)],
+    ['a JPEG XL of 268 megapixels without a frame', hugeJxl],
+    ['a JPEG 2000 whose codestream is larger than its boxes state', lyingJp2],
+    ['a PSD of 256 megapixels', hugePsd],
+  ];
+  for (const [what, file] of tooLarge) {
+    it(`rejects ${what} by its header, with 413`, async () => {
+      const { status, message } = await post(await file());
+      expect(status, message).to.equal(413);
+    });
+  }
+
+  for (const [lie, change] of Object.entries(LYING_GRIDS)) {
+    it(`rejects a HEIC whose grid ${lie}, with 400`, async () => {
+      const { status, message } = await post(await gridHeic(change));
+      expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid HEIC image.']);
+    });
+  }
+
+  it('rejects a HEIC that is larger than its header states, with 413', async () => {
+    const { status, message } = await postWith({ MAX_PIXELS: '5000' }, await heicOf('scene.heic', 40, 30));
+    expect(status, message).to.equal(413);
+  });
+
+  it('rejects a JPEG XL that takes minutes to decode after CONVERT_TIMEOUT_MS, with 413', async () => {
+    const { status, message } = await postWith({ CONVERT_TIMEOUT_MS: '1500' }, slowJxl(20_000));
+    expect(status).to.equal(413);
+    expect(message).to.include('longer to convert than the limit of 1.5 seconds (CONVERT_TIMEOUT_MS)');
+  });
+
+  it('rejects a PSD of 10 000 layers with 400, and converts one of 8000', async () => {
+    const { status, message } = await post(psd(scene(), { layers: 10_000 }));
+    expect(status).to.equal(400);
+    expect(message).to.include('unsupported encoding (PSD with more than 8000 layers)');
+    expect((await post(psd(scene(), { layers: 8000 }))).status).to.equal(200);
+  });
+
+  for (const name of WHOLE) {
+    it(`returns a result or a clear error for ${name}, truncated or with changed bytes`, async () => {
+      const whole = await extra(name);
+      const { below } = seeded(whole.length);
+      const files = [0.05, 0.3, 0.6, 0.95].map((share) => whole.subarray(0, Math.ceil(whole.length * share)));
+      for (let round = 0; round < 6; round += 1) {
+        const changed = Buffer.from(whole);
+        for (let change = 0; change < 5; change += 1) changed[20 + below(changed.length - 20)] = below(256);
+        files.push(changed);
+      }
+      for (const file of files) {
+        const { status, message } = await post(file, 'webp');
+        expect([200, 400, 413, 415], message).to.include(status);
+      }
+    });
+  }
+});

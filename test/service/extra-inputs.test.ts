@@ -1,0 +1,237 @@
+import { expect } from 'chai';
+import sharp, { type Sharp } from 'sharp';
+import { psd } from '../../scripts/fixtures/psd.ts';
+import { scene, square } from '../../scripts/fixtures/scene.ts';
+import { cur, iconBitmap } from '../../scripts/fixtures/writers.ts';
+import { convert, fixture } from '../helpers/client.ts';
+import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
+import { decodeByPillow } from '../helpers/pillow.ts';
+import { decode, difference, type Pixels } from '../helpers/pixels.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+
+/** Minimum PSNR in dB of a lossless result from a lossy file, and from a lossless file. */
+const LOSSY = 38;
+const LOSSLESS = 48;
+
+const window = () => scene({ transparent: true });
+const open = ({ width, height, data }: Pixels) => sharp(data, { raw: { width, height, channels: 4 } });
+const pixels = async (picture: Sharp): Promise<Pixels> => decode(await picture.png().toBuffer());
+const grey = () => pixels(open(scene()).removeAlpha().greyscale());
+const large = () => pixels(open(scene()).resize(256, 192, { kernel: 'nearest', fit: 'fill' }));
+/** The scene in the eight colours of the palette of the fixture. */
+const eightColours = (): Pixels => {
+  const { width, height, data } = scene();
+  return {
+    width,
+    height,
+    data: data.map((value, at) => (at % 4 === 3 ? 255 : value >= 128 ? 192 : 64)) as Buffer,
+  };
+};
+const planesOf = (data: Uint8Array, channels: number): Buffer[] =>
+  Array.from({ length: channels }, (_, channel) =>
+    Buffer.from(data.filter((_v, at) => at % channels === channel)),
+  );
+
+interface Row {
+  readonly shows: string;
+  readonly file: () => Promise<Buffer>;
+  readonly picture: () => Pixels | Promise<Pixels>;
+  readonly least: number;
+}
+const row = (name: string, shows: string, picture: Row['picture'], least: number): Row => ({
+  shows: `${name}: ${shows}`,
+  file: () => extra(name),
+  picture,
+  least,
+});
+const photoshop = (shows: string, options: Parameters<typeof psd>[1], picture: Row['picture']): Row => ({
+  shows: `a PSD with ${shows}`,
+  file: async () => psd(window(), options),
+  picture,
+  least: LOSSLESS,
+});
+
+/** Returns `window()` without its transparency. */
+const covered = (): Pixels => {
+  const { width, height, data } = window();
+  return { width, height, data: Buffer.from(data.map((value, at) => (at % 4 === 3 ? 255 : value))) };
+};
+
+const ROWS: readonly Row[] = [
+  row('scene.heic', '8 bits', scene, LOSSY),
+  row('deep.heic', '10 bits', scene, LOSSY),
+  row('window.heic', 'transparency', window, LOSSY),
+  row('grid.heic', 'a grid of tiles, as phones write it', large, 30),
+  row('turned.heic', 'a rotation that EXIF repeats, applied once', scene, 30),
+  row('primary.heic', 'the primary one of two images, not a thumbnail', scene, LOSSY),
+  row('p3.heic', 'an embedded profile', scene, LOSSY),
+  row('named-p3.heic', 'a colour space that is identified by number', scene, LOSSY),
+  row('scene.jxl', 'lossless', scene, LOSSLESS),
+  row('lossy.jxl', 'lossy', scene, 34),
+  row('deep.jxl', '16 bits', scene, LOSSLESS),
+  row('grey.jxl', 'grey', grey, 46),
+  row('window.jxl', 'transparency', window, LOSSLESS),
+  row('p3.jxl', 'an embedded profile', scene, 44),
+  row('from-jpeg.jxl', 'a JPEG that can be reconstructed', scene, LOSSY),
+  row('turned.jxl', 'an orientation, applied once', scene, LOSSY),
+  row('scene.jp2', 'three channels', scene, LOSSLESS),
+  row('scene.j2k', 'a bare codestream', scene, LOSSLESS),
+  row('grey.jp2', 'grey', grey, 46),
+  row('deep.jp2', '16 bits', grey, 46),
+  row('window.jp2', 'transparency', window, LOSSLESS),
+  row('window.j2k', 'transparency in a bare codestream', window, LOSSLESS),
+  row('unnamed.jp2', 'transparency that its header does not declare', window, LOSSLESS),
+  row('palette.jp2', 'a palette', eightColours, LOSSLESS),
+  row('subsampled.jp2', 'sYCC with colour at half the resolution', scene, 27),
+  row('p3.jp2', 'an embedded profile', scene, 44),
+  photoshop('three channels', {}, covered),
+  photoshop('16 bits per channel', { depth: 16 }, covered),
+  photoshop('transparency', { layers: -1 }, window),
+  photoshop('layers, whose merged image is shown', { layers: 3 }, covered),
+  photoshop(
+    'a fourth channel that is not transparency',
+    { channels: planesOf(window().data, 4), layers: 1 },
+    covered,
+  ),
+  photoshop('grey', { mode: 1, channels: planesOf(window().data, 4).slice(0, 1) }, () => {
+    const { width, height, data } = covered();
+    return {
+      width,
+      height,
+      data: data.map((value, at) => (at % 4 === 3 ? 255 : (data[at & ~3] ?? value))) as Buffer,
+    };
+  }),
+  {
+    shows: 'a CUR with hot spots in the fields that an icon uses for bits',
+    file: async () =>
+      cur([
+        { side: 16, bytes: iconBitmap(square(16)) },
+        { side: 64, bytes: iconBitmap(square(64)) },
+      ]),
+    picture: () => square(64),
+    least: LOSSLESS,
+  },
+];
+
+describe('the inputs that EXTRA_INPUTS enables', () => {
+  let own: OwnService;
+  before(async () => {
+    own = await startService(ALL_EXTRAS);
+  });
+  after(() => own.stop());
+
+  const toPng = async (file: Uint8Array, fields: Record<string, string> = {}) => {
+    const answer = await convert(own.base, file, { format: 'png', ...fields });
+    expect(answer.status, answer.message).to.equal(200);
+    return answer;
+  };
+
+  for (const { shows, file, picture, least } of ROWS) {
+    it(`show the same image as ${shows}`, async () => {
+      const shown = await decode((await toPng(await file())).body);
+      expect(difference(shown, await picture()).psnr, 'PSNR in dB').to.be.at.least(least);
+    });
+  }
+
+  it('convert a CMYK PSD with its profile', async () => {
+    const photo = await fixture('p3.jpg');
+    const { data, info } = await sharp(photo)
+      .toColourspace('cmyk')
+      .withIccProfile('cmyk')
+      .raw()
+      .toBuffer({ resolveWithObject: true });
+    const tagged = await sharp(photo).toColourspace('cmyk').withIccProfile('cmyk').tiff().toBuffer();
+    const profile = (await sharp(tagged).metadata()).icc as Buffer;
+    const channels = planesOf(data, 4).map((plane) => plane.map((value) => 255 - value) as Buffer);
+    const file = psd(
+      { width: info.width, height: info.height, data: Buffer.alloc(0) },
+      { mode: 4, profile, channels },
+    );
+    const shown = await decode((await toPng(file)).body);
+    expect(difference(shown, await decodeByPillow(tagged)).psnr, 'PSNR in dB').to.be.at.least(36);
+  });
+
+  it('keep the frames and delays of an animated JPEG XL, as of a GIF', async () => {
+    const [fromJxl, fromGif] = await Promise.all(
+      [await extra('moving.jxl'), await fixture('moving.gif')].map((file) =>
+        convert(own.base, file, { format: 'webp', quality: '90' }),
+      ),
+    );
+    const facts = await sharp(fromJxl?.body).metadata();
+    expect(facts).to.include({ pages: 3 });
+    expect(facts.delay).to.deep.equal([100, 250, 40]);
+    const one = await decode(fromJxl?.body as Buffer);
+    expect(difference(one, await decode(fromGif?.body as Buffer)).psnr).to.be.at.least(LOSSY);
+    const gif = await convert(own.base, await extra('moving.jxl'), { format: 'gif' });
+    expect((await sharp(gif.body).metadata()).delay).to.deep.equal([100, 250, 40]);
+    const still = await convert(own.base, await extra('moving.jxl'), { format: 'png' });
+    expect(still.headers.get('x-conversion-notes')).to.equal('first-frame-only');
+  });
+
+  it('keep the EXIF of a HEIC on request, without applying the orientation twice', async () => {
+    const { body } = await convert(own.base, await extra('private.heic'), {
+      format: 'jpg',
+      strip_metadata: 'false',
+    });
+    const { exif } = await sharp(body).metadata();
+    expect(exif?.toString('latin1')).to.include('Somebody Private');
+    const turned = await convert(own.base, await extra('turned.heic'), {
+      format: 'jpg',
+      strip_metadata: 'false',
+    });
+    const facts = await sharp(turned.body).metadata();
+    expect(facts).to.include({ width: 120, height: 80 });
+    expect(facts.orientation ?? 1).to.equal(1);
+  });
+
+  it('leave no private metadata in a result by default', async () => {
+    for (const name of ['private.heic', 'private.jxl']) {
+      const { body } = await toPng(await extra(name));
+      expect(body.toString('latin1')).to.not.include('Somebody').and.not.include('secret');
+    }
+  });
+
+  const refusals: readonly (readonly [string, () => Promise<Buffer>, number, RegExp])[] = [
+    [
+      'a PSD without a merged image',
+      async () => psd(scene(), { merged: false, layers: 1 }),
+      400,
+      /PSD without a merged image/,
+    ],
+    ['a PSD with multichannel colours', async () => psd(scene(), { mode: 7 }), 400, /multichannel/],
+    ['a PSD with 32 bits per channel', async () => psd(scene(), { depth: 32 }), 400, /32 bits per channel/],
+    ['a JPEG XL with a black channel', async () => cmykJxl(), 400, /JPEG XL with CMYK/],
+  ];
+  for (const [what, file, status, message] of refusals) {
+    it(`return 400 with the reason for ${what}`, async () => {
+      const answer = await convert(own.base, await file(), { format: 'png' });
+      expect(answer.status).to.equal(status);
+      expect(answer.message).to.match(message);
+    });
+  }
+});
+
+/** Creates the header of a JPEG XL with an additional black channel, bit by bit as in ISO/IEC 18181-1. */
+function cmykJxl(): Buffer {
+  const bits: number[] = [];
+  const put = (value: number, count: number) => {
+    for (let bit = 0; bit < count; bit += 1) bits.push((value >> bit) & 1);
+  };
+  put(1, 1); // sides are multiples of 8
+  put(9, 5); // height 80
+  put(0, 3); // no aspect ratio
+  put(14, 5); // width 120
+  put(0, 1); // metadata is not default
+  put(0, 1); // no orientation, preview or animation
+  put(0, 1); // integer samples
+  put(0, 2); // 8 bits per sample
+  put(1, 1); // 16-bit buffers suffice
+  put(1, 2); // one extra channel
+  put(0, 1); // not the default alpha channel
+  put(2, 2); // type in four bits
+  put(2, 4); // type 4: black
+  for (let at = 0; at < 64; at += 1) put(0, 8);
+  const bytes = Buffer.alloc(Math.ceil(bits.length / 8));
+  for (const [at, bit] of bits.entries()) bytes[at >> 3] = (bytes[at >> 3] as number) | (bit << (at & 7));
+  return Buffer.concat([Buffer.from([0xff, 0x0a]), bytes]);
+}

@@ -1,0 +1,214 @@
+import { spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { scene, square } from '../../scripts/fixtures/scene.ts';
+import { ENCODERS_AFTER } from '../../src/conversion/plan/encode.ts';
+import type { ConvertOptions, PlanContext } from '../../src/conversion/plan/types.ts';
+import {
+  ALL_INPUT_TYPES,
+  ALL_OUTPUT_TYPES,
+  EXTRA_INPUT_TYPES,
+  EXTRA_OUTPUT_TYPES,
+  type InputType,
+  OUTPUTS,
+  type OutputType,
+} from '../../src/formats.ts';
+import { similarity } from '../../src/regress/image/similarity.ts';
+import { convert, fixture } from '../helpers/client.ts';
+import { ALL_EXTRAS, decodeAny, extra } from '../helpers/extra.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { madePhotos } from '../helpers/made-photos.ts';
+import { decodeByPillow } from '../helpers/pillow.ts';
+import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
+import { pipe } from '../helpers/process.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+
+/** Minimum PSNR in dB compared with the input, by output format. GIF and ICO are less exact by nature. */
+const LEAST: Readonly<Record<OutputType, number>> = {
+  ...{ png: 38, bmp: 38, tiff: 38, gif: 30, webp: 26, jpg: 26, pdf: 23, avif: 28, jxl: 26, ico: 20 },
+};
+
+const isExtra = (type: InputType): boolean => EXTRA_INPUT_TYPES.some((one) => one === type);
+const pictureOf = (type: InputType): Pixels => (type === 'ico' || type === 'cur' ? square(64) : scene());
+
+/** Returns the image in a square with transparent borders, as in an icon. */
+async function squared({ width, height, data }: Pixels): Promise<Pixels> {
+  const fitted = sharp(data, { raw: { width, height, channels: 4 } }).resize(256, 256, {
+    fit: 'contain',
+    background: { r: 0, g: 0, b: 0, alpha: 0 },
+  });
+  return decode(await fitted.png().toBuffer());
+}
+
+describe('the outputs that EXTRA_OUTPUTS enables', () => {
+  let own: OwnService;
+  before(async () => {
+    own = await startService(ALL_EXTRAS);
+  });
+  after(() => own.stop());
+
+  const make = async (name: string, fields: Record<string, string>) => {
+    const answer = await convert(own.base, await fixture(name), fields);
+    expect(answer.status, answer.message).to.equal(200);
+    return answer;
+  };
+
+  for (const input of ALL_INPUT_TYPES) {
+    for (const output of ALL_OUTPUT_TYPES) {
+      if (!isExtra(input) && !EXTRA_OUTPUT_TYPES.some((type) => type === output)) continue;
+      it(`show the same image from ${input} to ${output}`, async () => {
+        const file = await (isExtra(input) ? extra : fixture)(`scene.${input}`);
+        const answer = await convert(own.base, file, { format: output });
+        expect(answer.status, answer.message).to.equal(200);
+        expect(answer.headers.get('content-type')).to.equal(OUTPUTS[output].mediaType);
+        const drawn = input === 'svg' || input === 'gif' ? scene({ flat: true }) : pictureOf(input);
+        const fitted = output === 'ico' ? await squared(drawn) : drawn;
+        const expected = OUTPUTS[output].alpha === 'none' ? onGrey(fitted, 255) : fitted;
+        const { psnr } = difference(await decodeAny(answer.body, output), expected);
+        // The edges of rendered shapes are antialiased.
+        const least = input === 'svg' ? Math.min(26, LEAST[output]) : LEAST[output];
+        expect(psnr, 'PSNR in dB').to.be.at.least(least);
+      });
+    }
+  }
+
+  for (const format of ['avif', 'jxl', 'tiff'] as const) {
+    it(`keep transparency in ${format}`, async () => {
+      const { body } = await make('window.png', { format, quality: '90' });
+      const shown = await decodeAny(body, format);
+      expect(difference(shown, scene({ transparent: true })).psnr).to.be.at.least(28);
+    });
+
+    it(`are sRGB in ${format} by default, and keep the profile with the metadata`, async () => {
+      const converted = await decodeAny((await make('p3.png', { format, quality: '95' })).body, format);
+      expect(difference(converted, scene()).psnr).to.be.at.least(30);
+      const kept = await make('p3.png', { format, quality: '95', strip_metadata: 'false' });
+      expect(difference(await decodeAny(kept.body, format), scene()).psnr).to.be.at.least(30);
+      if (format !== 'jxl') expect((await sharp(kept.body).metadata()).icc).to.not.equal(undefined);
+    });
+
+    it(`keep metadata in ${format} on request, with a note if a part is lost`, async () => {
+      const kept = await make('private.jpg', { format, strip_metadata: 'false' });
+      const stripped = await make('private.jpg', { format });
+      expect(stripped.body.toString('latin1')).to.not.include('Somebody').and.not.include('secret');
+      const lost = kept.headers.get('x-conversion-notes') === 'metadata-partly-kept';
+      const { exif, xmp } = format === 'jxl' ? {} : await sharp(kept.body).metadata();
+      if (format === 'avif') expect(exif?.toString('latin1')).to.include('Somebody Private');
+      if (format !== 'jxl') expect(lost).to.equal(!exif || !xmp);
+    });
+  }
+
+  it('are AVIF with full colour resolution, so that coloured text stays sharp', async () => {
+    const { body } = await make('scene.png', { format: 'avif' });
+    // Profile in the codec configuration: 1 is High, which has 4:4:4 (AV1 in ISOBMFF, section 2.3).
+    expect((body[body.indexOf('av1C') + 5] as number) >> 5).to.equal(1);
+  });
+
+  it('are lossless JPEG XL at quality 100, also with 16 bits', async () => {
+    const { body } = await make('window.png', { format: 'jxl', quality: '100' });
+    expect(difference(await decodeAny(body, 'jxl'), scene({ transparent: true })).max).to.equal(0);
+    const deep = await convert(own.base, await extra('deep.jxl'), { format: 'jxl', quality: '100' });
+    expect(difference(await decodeAny(deep.body, 'jxl'), scene()).max).to.equal(0);
+  });
+
+  it('contain every frame of an animation and every page in a TIFF', async () => {
+    for (const name of ['moving.gif', 'moving.webp', 'pages.tiff']) {
+      const { body } = await make(name, { format: 'tiff' });
+      expect((await sharp(body).metadata()).pages, name).to.equal(3);
+      const expected = await decode(await fixture(name));
+      expect(difference(await decode(body), expected).psnr, name).to.be.at.least(38);
+    }
+    const { body } = await make('moving.gif', { format: 'tiff', frames: 'first' });
+    expect((await sharp(body).metadata()).pages ?? 1).to.equal(1);
+  });
+
+  it('keep 16 bits per channel in TIFF, with Deflate compression', async () => {
+    for (const name of ['deep.jxl', 'deep.jp2', 'deep.heic']) {
+      const { body } = await convert(own.base, await extra(name), { format: 'tiff' });
+      expect((await sharp(body).metadata()).depth, name).to.equal('ushort');
+      expect(await compressionOf(body), name).to.match(/Deflate/);
+    }
+    const { body } = await make('scene.png', { format: 'tiff' });
+    expect((await sharp(body).metadata()).depth).to.equal('uchar');
+  });
+
+  it('are icons of 256, 48, 32 and 16 pixels per side, of which the largest is a PNG', async () => {
+    const { body } = await make('window.png', { format: 'ico' });
+    expect(sidesIn(body)).to.deep.equal([256, 48, 32, 16]);
+    const first = body.subarray(body.readUInt32LE(6 + 12));
+    expect(first.toString('latin1', 1, 4)).to.equal('PNG');
+    const expected = await squared(scene({ transparent: true }));
+    expect(difference(await decodeByPillow(body), expected).psnr).to.be.at.least(23);
+  });
+
+  it('omit the sizes of an icon that exceed the requested width or height', async () => {
+    const { body } = await make('window.png', { format: 'ico', width: '40' });
+    expect(sidesIn(body)).to.deep.equal([32, 16]);
+  });
+
+  it('render an SVG for an icon at the size of its largest image', async () => {
+    const { body } = await make('scene.svg', { format: 'ico' });
+    const drawn = await decode(
+      await sharp(await fixture('scene.svg'), { density: 72 * (256 / 120) })
+        .resize(256, 256, { fit: 'contain', background: { r: 0, g: 0, b: 0, alpha: 0 } })
+        .png()
+        .toBuffer(),
+    );
+    expect(difference(await decodeByPillow(body), drawn).psnr).to.be.at.least(25);
+  });
+
+  it('look like WebP of the same quality in AVIF and JPEG XL: the median SSIM differs by at most 0.01', async function () {
+    this.timeout(180_000);
+    const photos = await madePhotos(320, 240);
+    const encoded = async (image: Pixels, format: string, quality: string): Promise<number> => {
+      const png = await sharp(image.data, { raw: { ...image, channels: 4 } })
+        .removeAlpha()
+        .png()
+        .toBuffer();
+      const { body } = await convert(own.base, png, { format, quality });
+      return similarity(image, await decodeAny(body, format)) ?? Number.NaN;
+    };
+    for (const quality of ['30', '50', '75', '90']) {
+      const webp = await Promise.all(photos.map((image) => encoded(image, 'webp', quality)));
+      for (const format of ['avif', 'jxl']) {
+        const others = await Promise.all(photos.map((image) => encoded(image, format, quality)));
+        const gaps = others.map((value, at) => value - (webp[at] as number)).sort((a, b) => a - b);
+        expect(gaps[2], `${format} at ${quality}: ${gaps}`).to.be.closeTo(0, 0.01);
+      }
+    }
+  });
+
+  it('encode AVIF of 3 megapixels in at most one second of CPU time', async function () {
+    this.timeout(120_000);
+    const folder = await makeTempDir('avif');
+    const [large] = (await madePhotos(2000, 1500, 1)) as [Pixels];
+    await writeFile(
+      join(folder, 'in.png'),
+      await sharp(large.data, { raw: { ...large, channels: 4 } })
+        .removeAlpha()
+        .png()
+        .toBuffer(),
+    );
+    const options: ConvertOptions = { format: 'avif', quality: 80, stripMetadata: true };
+    const args = ENCODERS_AFTER.avif?.args({ options } as PlanContext) ?? [];
+    const command = ['avifenc', ...args, 'in.png', 'out.avif'].join(' ');
+    const seconds = [1, 2, 3].map(() => {
+      const timed = `TIMEFORMAT='%U %S'; time ${command} >/dev/null 2>&1`;
+      const { stderr } = spawnSync('bash', ['-c', timed], { cwd: folder });
+      const [user = Number.NaN, system = Number.NaN] = stderr.toString().trim().split(' ').map(Number);
+      return user + system;
+    });
+    // Other programs on the machine slow down single runs.
+    expect(Math.min(...seconds), `${seconds}`).to.be.at.most(1);
+  });
+});
+
+async function compressionOf(tiff: Buffer): Promise<string> {
+  return (await pipe('exiftool', ['-s3', '-Compression', '-'], tiff)).toString();
+}
+
+function sidesIn(icon: Buffer): number[] {
+  return Array.from({ length: icon.readUInt16LE(4) }, (_, at) => icon[6 + at * 16] || 256);
+}

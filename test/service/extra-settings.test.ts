@@ -1,0 +1,104 @@
+import { readdir, symlink } from 'node:fs/promises';
+import { expect } from 'chai';
+import { INPUT_TYPES, OUTPUT_TYPES } from '../../src/formats.ts';
+import { convert, fixture, sendForm } from '../helpers/client.ts';
+import { extra } from '../helpers/extra.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { startProcess } from '../helpers/process.ts';
+import { useOwnServices } from '../helpers/service.ts';
+
+const FILES = ['scene.heic', 'scene.jxl', 'scene.jp2', 'scene.j2k', 'scene.psd', 'scene.cur'];
+
+describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
+  const services = useOwnServices();
+  const formats = async () =>
+    JSON.parse((await sendForm(`${services.current().base}/formats`)).body.toString());
+
+  it('enable no formats by default, so that these are rejected with 415 and 400', async () => {
+    await services.start({});
+    const { base } = services.current();
+    expect(await formats()).to.deep.equal({
+      input: ['png', 'jpg', 'jpeg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'],
+      output: [...OUTPUT_TYPES],
+    });
+    for (const name of FILES) {
+      const { status, message } = await convert(base, await extra(name), { format: 'png' });
+      expect(status, `${name}: ${message}`).to.equal(415);
+      expect(message).to.include('(PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP)');
+    }
+    for (const format of ['avif', 'jxl', 'tiff', 'ico']) {
+      const { status, message } = await convert(base, await fixture('scene.png'), { format });
+      expect(status, message).to.equal(400);
+      expect(message).to.include('expected one of webp, png, jpg, gif, bmp, pdf');
+    }
+  });
+
+  it('enable only the listed formats, in /formats, in the reference and in error messages', async () => {
+    await services.start({ EXTRA_INPUTS: 'psd, cur', EXTRA_OUTPUTS: 'tiff' });
+    const { base } = services.current();
+    const { input, output } = await formats();
+    expect(input.slice(-2)).to.deep.equal(['psd', 'cur']);
+    expect(output).to.deep.equal([...OUTPUT_TYPES, 'tiff']);
+    const reference = (await sendForm(`${base}/openapi.json`)).body.toString();
+    expect(reference).to.include('image/tiff').and.include('WebP, PSD, CUR').and.not.include('image/jxl');
+    expect((await convert(base, await extra('scene.psd'), { format: 'tiff' })).status).to.equal(200);
+    const jxl = await convert(base, await extra('scene.jxl'), { format: 'png' });
+    expect(jxl.status).to.equal(415);
+    expect(jxl.message).to.include('WebP, PSD, CUR)');
+    const ico = await convert(base, await fixture('scene.png'), { format: 'ico' });
+    expect(ico.message).to.include('bmp, pdf, tiff');
+  });
+
+  it('enable all formats that work on this machine with the value all', async () => {
+    await services.start({ EXTRA_INPUTS: 'ALL', EXTRA_OUTPUTS: 'all' });
+    const { inputs, outputs } = services.current().service.capabilities;
+    expect(inputs).to.deep.equal([...INPUT_TYPES, 'heic', 'jxl', 'jp2', 'psd', 'cur']);
+    expect(outputs).to.deep.equal([...OUTPUT_TYPES, 'avif', 'jxl', 'tiff', 'ico']);
+  });
+
+  it('do not change the limits: a JPEG XL with more frames than MAX_FRAMES is rejected with 413', async () => {
+    await services.start({ EXTRA_INPUTS: 'jxl', MAX_FRAMES: '2' });
+    const { status, message } = await convert(services.current().base, await extra('moving.jxl'), {
+      format: 'webp',
+    });
+    expect(status, message).to.equal(413);
+    expect(message).to.include('3 frames').and.include('MAX_FRAMES');
+  });
+
+  const start = async (settings: Record<string, string>) => {
+    const process = startProcess({ TEMP_DIR: await makeTempDir('extras'), LOG_LEVEL: 'fatal', ...settings });
+    return { status: await process.ended(), output: process.output() };
+  };
+
+  it('make the service exit with 2 for an unknown name, and list the known ones', async () => {
+    const { status, output } = await start({ EXTRA_INPUTS: 'heic,raw', EXTRA_OUTPUTS: 'avif,mp4' });
+    expect(status).to.equal(2);
+    expect(output).to.include('EXTRA_INPUTS="heic,raw": expected all, or a list of heic, jxl, jp2, psd, cur');
+    expect(output).to.include('EXTRA_OUTPUTS="avif,mp4": expected all, or a list of avif, jxl, tiff, ico');
+  });
+
+  it('make the service exit with 2 for a format that does not work here, and name its package', async () => {
+    // ImageMagick and librsvg are found by their settings, and the tools of libjxl and libavif are not found.
+    const { status, output } = await start({
+      EXTRA_INPUTS: 'jxl',
+      EXTRA_OUTPUTS: 'avif',
+      PATH: await pathWithout(['djxl', 'cjxl', 'avifenc']),
+    });
+    expect(status, output).to.equal(2);
+    expect(output).to.include('EXTRA_INPUTS: jxl does not work here: djxl not found');
+    expect(output).to.include('apt install libjxl-tools');
+    expect(output).to.include('EXTRA_OUTPUTS: avif does not work here: avifenc not found');
+    expect(output).to.include('apt install libavif-bin');
+  });
+});
+
+/** Creates a folder with links to all programs of this machine except some. */
+async function pathWithout(names: readonly string[]): Promise<string> {
+  const folder = await makeTempDir('path');
+  for (const from of ['/usr/bin', '/bin', '/usr/local/bin']) {
+    for (const name of await readdir(from).catch(() => [])) {
+      if (!names.includes(name)) await symlink(`${from}/${name}`, `${folder}/${name}`).catch(() => {});
+    }
+  }
+  return folder;
+}

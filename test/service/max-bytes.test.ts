@@ -1,0 +1,273 @@
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import sharp from 'sharp';
+import { createConversionEngine } from '../../src/conversion/engine.ts';
+import { INPUT_FILE, type Step } from '../../src/conversion/plan/types.ts';
+import { MAX_ENCODES } from '../../src/conversion/search-quality.ts';
+import { type ClientResponse, convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { decode, pixelAt } from '../helpers/pixels.ts';
+import { testConfig, useOwnServices, useService } from '../helpers/service.ts';
+import { readZip } from '../helpers/zip.ts';
+
+describe('max_bytes', () => {
+  const service = useService();
+  let photo: Buffer;
+  before(async () => {
+    photo = await noisyPhoto(480, 320);
+  });
+
+  const converted = async (file: Buffer, fields: Record<string, string>): Promise<ClientResponse> => {
+    const answer = await convert(service.base, file, fields);
+    expect(answer.status, answer.message).to.equal(200);
+    return answer;
+  };
+  const qualityOf = ({ headers }: ClientResponse): number => Number(headers.get('x-conversion-quality'));
+  const notesOf = ({ headers }: ClientResponse): string | null => headers.get('x-conversion-notes');
+
+  for (const format of ['webp', 'jpg'] as const) {
+    it(`gives ${format} the best quality within the limit, and states it`, async () => {
+      const full = (await converted(photo, { format })).body.length;
+      for (const share of [0.9, 0.6, 0.4]) {
+        const maxBytes = Math.round(full * share);
+        const answer = await converted(photo, { format, max_bytes: String(maxBytes) });
+        const quality = qualityOf(answer);
+        expect(answer.body.length, `${share}`).to.be.at.most(maxBytes);
+        expect(notesOf(answer)).to.equal('quality-lowered');
+        expect(quality).to.be.within(10, 79);
+        const plain = await converted(photo, { format, quality: String(quality) });
+        expect(plain.body.equals(answer.body), `as quality=${quality}`).to.equal(true);
+        const better = await converted(photo, { format, quality: String(quality + 3) });
+        expect(better.body.length, `quality ${quality + 3}`).to.be.greaterThan(0.96 * maxBytes);
+      }
+    });
+
+    it(`does not change a ${format} that is small enough, and states its quality`, async () => {
+      const plain = await converted(photo, { format, quality: '70' });
+      const fields = { format, quality: '70', max_bytes: String(plain.body.length) };
+      const answer = await converted(photo, fields);
+      expect([qualityOf(answer), notesOf(answer)]).to.deep.equal([70, null]);
+      expect(answer.body.equals(plain.body)).to.equal(true);
+    });
+  }
+
+  it('works with a size and a fit', async () => {
+    const fields = { format: 'jpg', width: '200', height: '200', fit: 'cover', max_bytes: '6000' };
+    const answer = await converted(photo, fields);
+    expect(answer.body.length).to.be.at.most(6000);
+    const { width, height } = await sharp(answer.body).metadata();
+    expect([width, height]).to.deep.equal([200, 200]);
+  });
+
+  it('keeps the frames, delays and loop count of an animation', async () => {
+    const file = await noisyAnimation();
+    const full = (await converted(file, { format: 'webp' })).body.length;
+    const answer = await converted(file, { format: 'webp', max_bytes: String(Math.round(full * 0.6)) });
+    expect(answer.body.length).to.be.at.most(full * 0.6);
+    expect(notesOf(answer)).to.equal('quality-lowered');
+    const { pages, delay, loop } = await sharp(answer.body, { animated: true }).metadata();
+    expect({ pages, delay, loop }).to.deep.equal({ pages: 3, delay: [100, 250, 40], loop: 2 });
+  });
+
+  it('keeps or flattens transparency as without a limit', async () => {
+    const window = await noisyWindow();
+    for (const format of ['webp', 'jpg'] as const) {
+      const full = (await converted(window, { format })).body.length;
+      const max_bytes = String(Math.round(full * 0.7));
+      const answer = await converted(window, { format, background: '#ff0000', max_bytes });
+      const [red = 0, green = 0, , alpha = 0] = pixelAt(await decode(answer.body), 100, 100);
+      if (format === 'webp') expect(alpha).to.equal(0);
+      else expect([red > 200, green < 60], `${red} ${green}`).to.deep.equal([true, true]);
+      expect(notesOf(answer)?.split(', ')).to.deep.equal([
+        ...(format === 'jpg' ? ['alpha-flattened'] : []),
+        'quality-lowered',
+      ]);
+    }
+  });
+
+  it('keeps metadata, profile and CMYK on request', async () => {
+    const cmyk = await sharp(photo)
+      .toColourspace('cmyk')
+      .withIccProfile('cmyk')
+      .withExif({ IFD0: { Artist: 'A' } });
+    const file = await cmyk.jpeg({ quality: 95 }).toBuffer();
+    const fields = { format: 'jpg', strip_metadata: 'false' };
+    const full = (await converted(file, fields)).body.length;
+    const answer = await converted(file, { ...fields, max_bytes: String(full - 8000) });
+    expect(answer.body.length).to.be.at.most(full - 8000);
+    const { space, icc, exif } = await sharp(answer.body).metadata();
+    expect([space, icc !== undefined, exif?.includes('A')]).to.deep.equal(['cmyk', true, true]);
+  });
+
+  it('applies to SVGs, and to images that another tool decodes', async () => {
+    const avif = await sharp(photo).avif({ quality: 90, effort: 0 }).toBuffer();
+    for (const [what, file, width] of [
+      ['svg', await fixture('scene.svg'), '600'],
+      ['avif', avif, '400'],
+    ] as const) {
+      const fields = { format: 'jpg', width, quality: '95' };
+      const full = (await converted(file, fields)).body.length;
+      const answer = await converted(file, { ...fields, max_bytes: String(Math.round(full * 0.7)) });
+      expect(answer.body.length, what).to.be.at.most(full * 0.7);
+      expect(notesOf(answer), what).to.equal('quality-lowered');
+    }
+  });
+
+  it('that no quality reaches is rejected with the smallest size and advice', async () => {
+    for (const [max_bytes, quality] of [
+      ['1', '80'],
+      ['1500', '80'],
+      ['1', '5'],
+    ] as const) {
+      const { status, message } = await convert(service.base, photo, { format: 'jpg', max_bytes, quality });
+      expect(status).to.equal(400);
+      const [, bytes, used] =
+        /^The file cannot be reduced to \d+ bytes \(max_bytes\): the smallest result has (\d+) bytes, at quality (\d+)\. Set a smaller width or height, choose another format, or allow more bytes\.$/.exec(
+          message,
+        ) ?? [];
+      expect(used, message).to.equal(quality === '5' ? '5' : '10');
+      const plain = await converted(photo, { format: 'jpg', quality: String(used) });
+      expect(plain.body.length).to.equal(Number(bytes));
+    }
+  });
+
+  for (const format of ['png', 'gif', 'bmp', 'pdf']) {
+    it(`is rejected for ${format}, with field, value, format and expected values`, async () => {
+      const { status, message } = await convert(service.base, photo, { format, max_bytes: '50000' });
+      expect(`${status} ${message}`).to.equal(
+        `400 Invalid max_bytes "50000": expected one of webp, jpg as the format, not ${format}.`,
+      );
+    });
+  }
+
+  it('of a batch applies to each file, and each quality is stated', async () => {
+    const form = new FormData();
+    const small = await fixture('scene.jpg');
+    for (const [at, file] of [small, photo, small].entries())
+      form.append('files', new Blob([new Uint8Array(file)]), `${at}.jpg`);
+    form.append('format', 'jpg');
+    form.append('max_bytes', '9000');
+    const answer = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
+    expect(answer.status, answer.message).to.equal(200);
+    expect(notesOf(answer)).to.equal('quality-lowered;files="1"');
+    expect(answer.headers.get('x-conversion-quality')).to.match(/^80;files="0 2", \d\d;files="1"$/);
+    for (const { content } of await readZip(answer.body)) expect(content.length).to.be.at.most(9000);
+  });
+
+  it('that one file of a batch cannot reach is an error of that file', async () => {
+    const form = new FormData();
+    form.append('format', 'jpg');
+    form.append('max_bytes', '1500');
+    form.append('on_error', 'skip');
+    for (const file of [await fixture('scene.jpg'), photo])
+      form.append('files', new Blob([new Uint8Array(file)]), 'a.jpg');
+    const { status, body } = await sendForm(`${service.base}/batch`, { method: 'POST', body: form });
+    expect(status).to.equal(200);
+    const errors = (await readZip(body)).at(-1)?.content.toString();
+    expect(errors).to.match(/File 2 \(\\"a\.jpg\\"\) cannot be reduced to 1500 bytes/);
+  });
+
+  it('exposes the quality to scripts of other origins', async () => {
+    const { headers } = await converted(photo, {});
+    expect(headers.get('access-control-expose-headers')).to.include('X-Conversion-Quality');
+    expect(headers.get('x-conversion-quality')).to.equal(null);
+  });
+});
+
+describe('the encodes for max_bytes', () => {
+  it('are at most six, and the image is decoded once', async () => {
+    const engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }));
+    try {
+      for (const [type, maxBytes] of [
+        ['jpg', 700],
+        ['svg', 500],
+        ['avif', 600],
+        ['gif', 100],
+      ] as const) {
+        const workspace = await engine.workspaces.open();
+        const folder = await workspace.folder('file');
+        await cp(fixturePath(type === 'gif' ? 'moving.gif' : `scene.${type}`), join(folder, INPUT_FILE));
+        const steps: Step[] = [];
+        const onCommand = (step: Step) => void steps.push(step);
+        const options = { format: 'webp', quality: 100, stripMetadata: true, maxBytes } as const;
+        const source = { folder, type, label: 'The file', onCommand };
+        await engine.convert(source, options, new AbortController().signal).catch(() => {});
+        const reads = steps.filter(
+          ({ args, stdin }) => stdin === 'in' || args.some((arg) => /(^|:)in(\[|$)/.test(arg)),
+        );
+        const encodes = steps.filter(({ args }) => args.some((arg) => arg.endsWith('image.webp')));
+        expect(reads.length, `${type} is read`).to.equal(1);
+        expect(encodes.length, `${type} is encoded`).to.be.within(2, MAX_ENCODES);
+        await workspace.remove();
+      }
+    } finally {
+      await engine.close();
+    }
+  });
+
+  const { start, current, nothingLeft } = useOwnServices();
+
+  it('share the time limit of one conversion, and leave no files', async () => {
+    const slow = `sleep 0.6; touch kept.miff; cp ${fixturePath('scene.webp')} image.webp`;
+    await start({ MAGICK_BIN: await fakeMagick(slow), CONVERT_TIMEOUT_MS: '1000' });
+    const { status, message } = await convert(current().base, await edgeCase('few-colours.png'), {
+      max_bytes: '1',
+    });
+    expect(`${status} ${message}`).to.match(
+      /^413 The file took longer to convert than the limit of 1 second/,
+    );
+    await nothingLeft();
+  });
+
+  it('stop after two for a limit that no quality can reach', async () => {
+    await start({ CONCURRENCY: '1' });
+    const { status } = await convert(current().base, await fixture('scene.jpg'), { max_bytes: '1' });
+    expect(status).to.equal(400);
+    await nothingLeft();
+  });
+});
+
+/** Creates reproducible pseudorandom bytes. */
+function* noise(): Generator<number, never> {
+  let state = 1;
+  for (;;) {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    yield (state >>> 16) / 65_536;
+  }
+}
+
+function noisyPixels(width: number, height: number, channels: 3 | 4): Buffer {
+  const random = noise();
+  const data = Buffer.alloc(width * height * channels, 255);
+  for (let at = 0; at < width * height; at += 1) {
+    const [x, y] = [at % width, Math.floor(at / width)];
+    const light = 120 + 60 * Math.sin(x / 17) + 40 * Math.cos(y / 11) + 24 * random.next().value;
+    data.set([light, 255 - light, (x * 255) / width], at * channels);
+  }
+  return data;
+}
+
+function noisyPhoto(width: number, height: number): Promise<Buffer> {
+  const raw = { width, height, channels: 3 } as const;
+  return sharp(noisyPixels(width, height, 3), { raw })
+    .jpeg({ quality: 95 })
+    .toBuffer();
+}
+
+function noisyWindow(): Promise<Buffer> {
+  const [width, height] = [240, 200];
+  const data = noisyPixels(width, height, 4);
+  for (let y = 80; y < 120; y += 1) for (let x = 80; x < 120; x += 1) data[(y * width + x) * 4 + 3] = 0;
+  return sharp(data, { raw: { width, height, channels: 4 } })
+    .png()
+    .toBuffer();
+}
+
+function noisyAnimation(): Promise<Buffer> {
+  const raw = { width: 120, height: 300, channels: 3, pageHeight: 100 } as const;
+  return sharp(noisyPixels(120, 300, 3), { raw })
+    .gif({ delay: [100, 250, 40], loop: 2 })
+    .toBuffer();
+}

@@ -1,0 +1,20 @@
+/** @module Mocha's configuration of `npm run test:unit`: the tests that need nothing but Node.js. */
+import { globSync } from 'node:fs';
+import base from '../.mocharc.json' with { type: 'json' };
+
+/** The unit tests. A test belongs here if it starts no program except Node.js, and takes a few seconds at most. */
+export const UNIT_TESTS = globSync([
+  'test/{config,text,walls}.test.ts',
+  'test/conversion/{filename,health-check}.test.ts',
+  'test/conversion/{input,plan}/*.test.ts',
+  'test/conversion/inspect/fuzz.test.ts',
+  'test/conversion/output/tool-errors.test.ts',
+  'test/files/{disk-room,sweep}.test.ts',
+  'test/process/{command,queue}.test.ts',
+  'test/process/sandbox/seccomp.test.ts',
+  'test/regress/{compare,matrix}.test.ts',
+  'test/server/{archive-name,client-key,openapi,response-rate,upload}.test.ts',
+  'test/server/multipart/*.test.ts',
+]);
+
+export default { ...base, require: [...base.require, 'test/helpers/no-programs.ts'], spec: UNIT_TESTS };
