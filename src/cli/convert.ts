@@ -1,29 +1,21 @@
 /** @module The `convert` command. */
-import { open } from 'node:fs/promises';
-import { join } from 'node:path';
-import { addAbortSignal, type Readable } from 'node:stream';
-import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
 import { extrasOf, typesInForce } from '../conversion/extras.ts';
-import { storeInput } from '../conversion/input/store.ts';
-import { type ConvertOptions, INPUT_FILE } from '../conversion/plan/types.ts';
-import { StartupError } from '../errors.ts';
-import { sanitizeForDisplay } from '../text.ts';
-import {
-  abortOnSignals,
-  type CliContext,
-  CliError,
-  createWarningCollector,
-  loadSettings,
-} from './context.ts';
-import { fileErrorFrom, systemReason, toFileError } from './convert/file-errors.ts';
-import { findInputs, STDIN } from './convert/inputs.ts';
-import { assertCompatible, type Flags, parseOptions } from './convert/options.ts';
-import { createReport, type Done, MAX_LABEL_LENGTH, type Report } from './convert/report.ts';
-import { type Job, type OutputJob, resolveOutputs, resolveTarget, STDOUT } from './convert/targets.ts';
-import { assertWritable, writeOutput } from './convert/write-output.ts';
+import { abortOnSignals, type CliContext, CliError, loadSettings, type SignalAbort } from './context.ts';
+import { assertUsable, type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
+import { StopError } from './convert/converter.ts';
+import { createCsvReport } from './convert/csv.ts';
+import { STDIN } from './convert/input.ts';
+import { createInputs, type Inputs } from './convert/inputs.ts';
+import { createLocalConverter } from './convert/local-converter.ts';
+import { assertCompatible, type Flags, parseOptions, toFormFields } from './convert/options.ts';
+import { convertInputs } from './convert/passes.ts';
+import { createRemoteConverter } from './convert/remote-converter.ts';
+import { createReport, type Report } from './convert/report.ts';
+import { openLibrary, startOnDemand } from './convert/start.ts';
+import { resolveTarget, STDOUT, type Target } from './convert/targets.ts';
 
-/** Client key of all conversions. The process has only one client. */
-const CLIENT = 'command line';
+/** Time after a signal at which the process ends, even if something still runs, in ms. */
+const MAX_STOP_MS = 800;
 
 /**
  * Runs `imagemill convert`: finds the inputs, converts them, and writes the results.
@@ -32,132 +24,82 @@ const CLIENT = 'command line';
  * @returns the exit status: 0 if all files were converted, 1 if some were not, 128 or more after a signal
  * @throws {CliError} with status 2, if the arguments are invalid or this machine cannot convert
  */
-export async function convert(args: readonly string[], flags: Flags, { env }: CliContext): Promise<number> {
+export async function convert(
+  args: readonly string[],
+  flags: Flags,
+  { env, version }: CliContext,
+): Promise<number> {
   const config = loadSettings(env);
   const { inputs: types, outputs } = typesInForce(extrasOf(config));
   const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags, outputs);
+  const bulk = parseBulkOptions(flags);
   const target = await resolveTarget(flags.output, args, format, outputs);
-  assertCompatible({ ...options, format: target.format }, outputs);
+  const convertOptions = { ...options, format: target.format };
+  assertCompatible(convertOptions, outputs);
   const { json = false, quiet = false, force = false } = flags;
   rejectTerminals(args, target.kind === 'stdout', json);
 
   const stop = abortOnSignals();
-  const results = target.kind === 'folder' ? target.path : undefined;
-  const inputs = await findInputs(args, results, stop.signal, types);
-  const planned = resolveOutputs(inputs, target);
-  const { log, warnings } = createWarningCollector();
-  // One job more than conversions: one result can be written while `jobs` others are converted.
-  const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
-  const engine = await createConversionEngine(settings, log).catch((error) => {
-    if (!(error instanceof StartupError)) throw error;
-    throw new CliError([...warnings, error.message, 'Run "imagemill doctor" to find out why.'].join('\n'), 2);
-  });
+  const { signal } = stop;
+  const inputs = await createInputs(args, target.kind === 'folder' ? target.path : undefined, signal, types);
+  await assertUsable(bulk, inputs, target);
+  await assertOneInput(inputs, target);
+  const csv = flags.report === undefined ? undefined : await createCsvReport(flags.report);
+  const report = createReport({ json, quiet: quiet || target.kind === 'stdout', csv });
+
+  const fields = toFormFields(flags, target.format, outputs);
+  const { urls } = bulk;
+  const converter = startOnDemand(() =>
+    urls.length > 0
+      ? createRemoteConverter({ urls, fields, tempDir: config.TEMP_DIR, signal })
+      : createLocalConverter(config, convertOptions, jobs, signal),
+  );
+  exitSoonAfter(stop);
+  signal.addEventListener('abort', () => explainStop(report, bulk, inputs));
   try {
-    if (!engine.capabilities.outputs.includes(target.format))
-      throw new CliError(
-        [...warnings, `The tools on this machine cannot write ${target.format}.`].join('\n'),
-        2,
-      );
-    const report = createReport(planned.length, { json, quiet: quiet || target.kind === 'stdout' });
-    const convertJob = createJobs({
-      ...{ engine, report, force, signal: stop.signal, maxFileBytes: config.MAX_FILE_BYTES },
-      options: { ...options, format: target.format },
+    const library = bulk.update
+      ? await openLibrary(target.path, { config, bulk, options: convertOptions, version, converter })
+      : undefined;
+    if (!library) await converter.start(); // report missing tools before anything else
+    // One job more than conversions: one result can be written while `jobs` others are converted.
+    const concurrency = urls.length > 0 ? jobs : jobs + 1;
+    const run = { converter: converter.start, library, report, force, concurrency, signal };
+    await convertInputs({ inputs, target, bulk, run }).catch((error) => {
+      if (!(error instanceof StopError)) throw error;
+      report.stopped(error.message);
     });
-    await mapConcurrently(planned, jobs + 1, stop.signal, convertJob);
-    const failures = report.end();
-    return stop.status() || (failures > 0 ? 1 : 0);
+    const isComplete = await report.end();
+    return stop.status() || (isComplete ? 0 : 1);
   } finally {
-    await engine.close();
+    await converter.close();
   }
 }
 
-interface JobDeps {
-  readonly engine: ConversionEngine;
-  readonly options: ConvertOptions;
-  readonly maxFileBytes: number;
-  readonly force: boolean;
-  readonly report: Report;
-  readonly signal: AbortSignal;
+/** Ends the process a moment after a signal, even if tools are being started or a connection hangs. */
+function exitSoonAfter({ signal, status }: SignalAbort): void {
+  signal.addEventListener('abort', () => setTimeout(() => process.exit(status()), MAX_STOP_MS).unref());
 }
 
-/** Creates the function that converts one file and reports its result or error. */
-function createJobs(deps: JobDeps): (job: OutputJob) => Promise<void> {
-  const { report, signal } = deps;
-  return async (job) => {
-    report.starts(job.input);
-    try {
-      if ('error' in job) throw job.error;
-      report.done(job, await convertOne(job, deps));
-    } catch (error) {
-      if (!signal.aborted) report.failed(job.input, toFileError(error, job.input));
-    }
-  };
+/** Prints how to convert the rest after a signal. */
+function explainStop(report: Report, { update, watch }: BulkOptions, { areMany }: Inputs): void {
+  if (!areMany || watch) return;
+  const { converted } = report.counts;
+  const rest = update
+    ? 'The same command converts the rest.'
+    : 'The same command converts the rest, and reports these files as existing. With --update from the start, it would skip them.';
+  report.notice(`Stopped after ${converted} files. ${rest}`);
 }
 
-async function convertOne({ input, output }: Job, deps: JobDeps): Promise<Done> {
-  const { engine, options, maxFileBytes, force, signal } = deps;
-  await assertWritable(output, force);
-  const { stream, bytes } = await openInput(input);
-  addAbortSignal(signal, stream); // a read from standard input may block indefinitely
-  try {
-    const workspace = await engine.workspaces.open({ bytes: Math.min(bytes ?? maxFileBytes, maxFileBytes) });
-    try {
-      const folder = await workspace.folder('image');
-      const { room } = workspace;
-      const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
-      const rules = {
-        label,
-        types: engine.capabilities.inputs,
-        maxBytes: () => maxFileBytes,
-        signal,
-        room,
-      };
-      const { type, length } = await storeInput(stream, join(folder, INPUT_FILE), rules);
-      const result = await engine.convert({ folder, room, type, label, client: CLIENT }, options, signal);
-      signal.throwIfAborted();
-      await writeOutput(result.path, output, force);
-      const ms = Math.round(result.convertedMs);
-      const { bytes: bytesAfter, notes, quality } = result;
-      return { bytesBefore: length, bytesAfter, ms, notes, ...(quality !== undefined && { quality }) };
-    } finally {
-      await workspace.remove();
-    }
-  } finally {
-    stream.destroy();
-  }
-}
-
-interface Input {
-  readonly stream: Readable;
-  /** Size of the file; undefined for standard input. */
-  readonly bytes?: number;
-}
-
-async function openInput(input: string): Promise<Input> {
-  if (input === STDIN) return { stream: process.stdin };
-  try {
-    const file = await open(input);
-    return { stream: file.createReadStream(), bytes: (await file.stat()).size };
-  } catch (error) {
-    throw fileErrorFrom(error, 'UNREADABLE', input, systemReason(error));
-  }
-}
-
-/** Calls `work` for each item, for at most `concurrency` items at a time. */
-async function mapConcurrently<T>(
-  items: readonly T[],
-  concurrency: number,
-  signal: AbortSignal,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  const waiting = items.values();
-  const worker = async (): Promise<void> => {
-    for (const item of waiting) {
-      if (signal.aborted) return;
-      await work(item);
-    }
-  };
-  await Promise.all(Array.from({ length: concurrency }, worker));
+/**
+ * Checks that there is one input if there is one result.
+ *
+ * @throws {CliError} with status 2
+ */
+async function assertOneInput(inputs: Inputs, { kind, path }: Target): Promise<void> {
+  if (kind === 'folder' || !inputs.areMany) return;
+  let count = 0;
+  for await (const input of inputs.find()) if (!('notice' in input)) count += 1;
+  if (count > 1) throw new CliError(`-o ${path} takes one result, and there are ${count} inputs.`, 2);
 }
 
 /**

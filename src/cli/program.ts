@@ -24,13 +24,17 @@ Examples:
   $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200000
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
+  $ imagemill convert photos -o small --update            # only what changed
+  $ imagemill convert photos -o small --update --shard 2/4
+  $ imagemill convert photos -o small --update --url http://mill:3000 -j 16
 
 EXTRA_INPUTS=all and EXTRA_OUTPUTS=all enable all formats that this machine
 supports: input of heic, jxl, jp2, psd and cur; output of avif, jxl, tiff and ico.
 
 In folders and patterns, files that are not images are skipped. If several
-results have the same name, the second one gets " (2)". Without --force, no file
-is overwritten.
+results have the same name, the second one gets " (2)"; with --update and --shard,
+none of them is converted. Without --force, no file is overwritten, except results
+of earlier runs with --update.
 
 Exit status: 0 if all files were converted; 1 if some were not; 2 if no
 conversion was tried (wrong arguments or settings, or no tools); 130 or 143
@@ -45,9 +49,13 @@ Examples:
   $ imagemill doctor
   $ MAGICK_BIN=/opt/magick imagemill doctor
   $ imagemill doctor --json
+  $ imagemill doctor --sizing      # docs/sizing.md says what the figures mean
 
 Exit status: 0 if this machine can serve, with or without warnings; 2 if it
 cannot.`;
+
+/** Collects the values of an option that may be repeated. */
+const collect = (value: string, earlier: readonly string[] = []): readonly string[] => [...earlier, value];
 
 /**
  * Parses the arguments and runs the command.
@@ -110,6 +118,13 @@ export async function runProgram(args: readonly string[], context: CliContext): 
     .option('--force', 'overwrite existing files')
     .option('--quiet', 'print errors only')
     .option('--json', 'print one JSON object per line and file')
+    .option('--report <file>', 'write a table of all files, as CSV')
+    .option('--update', 'convert only what is new or has changed since the last run with --update')
+    .option('--delete', 'delete results whose source is gone; implies --update')
+    .option('--yes', 'let --delete ask no question')
+    .option('--watch', 'go on with files that arrive in the folders; implies --update')
+    .option('--shard <I/N>', 'convert the I-th of N equal parts, the same on every machine')
+    .option('--url <address>', 'send the files to this instance; may be repeated', collect)
     .addHelpText('after', CONVERT_HELP)
     .action(async (inputs: string[], flags: Flags) => {
       const { convert } = await import('./convert.ts');
@@ -120,8 +135,9 @@ export async function runProgram(args: readonly string[], context: CliContext): 
     .command('doctor')
     .description('check what this machine has, what is missing, and how to fix it')
     .option('--json', 'print a JSON object')
+    .option('--sizing', 'measure for a minute how many conversions per second it does')
     .addHelpText('after', DOCTOR_HELP)
-    .action(async (flags: { json?: boolean }) => {
+    .action(async (flags: { json?: boolean; sizing?: boolean }) => {
       const { doctor } = await import('./doctor.ts');
       status = await doctor(flags, context);
     });

@@ -4,8 +4,9 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { ServiceError } from '../errors.ts';
-import { type ConversionInput, type ConversionResult, type Convert, discardSource } from './convert.ts';
+import { discardSource } from './convert.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
+import type { ConversionInput, ConversionResult, Convert } from './types.ts';
 
 /** Several files with the same options: all of them, or as many as go. */
 

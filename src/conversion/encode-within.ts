@@ -1,19 +1,18 @@
+/** @module Keeps a result below `max_bytes`. */
 import { rm } from 'node:fs/promises';
 import { serviceError } from '../errors.ts';
 import type { VerifiedOutput } from './output/verify.ts';
 import type { ConvertOptions } from './plan/types.ts';
 import { searchQuality } from './search-quality.ts';
 
-/** Keeps a result within its limit of bytes. */
-
 /**
- * Encodes once. If the bytes are limited, encodes at several qualities, keeps the best result that fits and removes the
+ * Encodes an image once, or, with `maxBytes`, at several qualities. Keeps the best result that fits, and removes the
  * others.
  *
- * @param label how messages name the file
+ * @param label name of the file in messages
  * @param first decodes the image and encodes it with these options
  * @param again encodes the same image at another quality
- * @throws ServiceError with status 400 when no quality makes the result small enough
+ * @throws {ServiceError} with status 400, if the result is too large at the lowest quality
  */
 export async function encodeWithin(
   options: ConvertOptions,

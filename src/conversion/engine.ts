@@ -19,8 +19,9 @@ import { findToolchain, type Toolchain } from '../process/toolchain.ts';
 import type { FallbackOutcome } from '../process/workers/pool.ts';
 import { createWarmWorkerPool, WORKER_POLICY } from '../process/workers/start.ts';
 import { type Capabilities, detectCapabilities } from './capabilities.ts';
-import { type ConversionEvent, type Convert, createConvert } from './convert.ts';
+import { createConvert } from './convert.ts';
 import { extrasOf, grantsFor, optionalTools } from './extras.ts';
+import type { ConversionEvent, Convert } from './types.ts';
 
 /** All that converts, without a server: tools that were found and tested, a pool, folders to work in. */
 

@@ -1,3 +1,4 @@
+/** @module The formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS`, and the tools and rights that they need. */
 import {
   EXTRA_INPUT_TYPES,
   EXTRA_OUTPUT_TYPES,
@@ -15,18 +16,18 @@ import type { OptionalTool } from '../process/toolchain.ts';
 import { decoderOf } from './plan/decoding.ts';
 import { ENCODERS_AFTER } from './plan/encode.ts';
 
-/** The formats beyond the interface's, as an operator switches them on, and what they need. */
-
+/** Formats that the operator enables. */
 export interface Extras {
-  /** `EXTRA_INPUTS`; `all` is what works on this machine. */
+  /** `EXTRA_INPUTS`. `all` means all that work on this machine. */
   readonly inputs: 'all' | readonly ExtraInputType[];
   /** `EXTRA_OUTPUTS`, likewise. */
   readonly outputs: 'all' | readonly ExtraOutputType[];
 }
 
+/** No formats in addition to the standard ones. */
 export const NO_EXTRAS: Extras = { inputs: [], outputs: [] };
 
-/** The settings as this module has them. */
+/** Reads the settings. */
 export function extrasOf(config: {
   readonly EXTRA_INPUTS: Extras['inputs'];
   readonly EXTRA_OUTPUTS: Extras['outputs'];
@@ -34,7 +35,7 @@ export function extrasOf(config: {
   return { inputs: config.EXTRA_INPUTS, outputs: config.EXTRA_OUTPUTS };
 }
 
-/** The types that are asked for, whether or not they work. */
+/** Resolves `all`, whether or not the types work on this machine. */
 function requestedTypes({ inputs, outputs }: Extras): {
   readonly inputs: readonly ExtraInputType[];
   readonly outputs: readonly ExtraOutputType[];
@@ -45,7 +46,7 @@ function requestedTypes({ inputs, outputs }: Extras): {
   };
 }
 
-/** All types that are read and written with these settings, as far as the machine can. */
+/** Returns all enabled types, whether or not they work on this machine. */
 export function typesInForce(extras: Extras): {
   readonly inputs: readonly InputType[];
   readonly outputs: readonly OutputType[];
@@ -56,7 +57,7 @@ export function typesInForce(extras: Extras): {
 
 const OPTIONAL: readonly OptionalTool[] = ['djxl', 'cjxl', 'avifenc'];
 
-/** The tools to look for besides those that are always looked for. */
+/** Returns the tools that the formats need in addition to the standard ones. */
 export function optionalTools(extras: Extras): OptionalTool[] {
   const { inputs, outputs } = requestedTypes(extras);
   const tools = [
@@ -67,10 +68,10 @@ export function optionalTools(extras: Extras): OptionalTool[] {
 }
 
 /**
- * The rights that ImageMagick needs beyond those of the policy in assets/.
+ * Returns the rights that ImageMagick needs in addition to those of the policy in `assets/`.
  *
- * @param inputs all types that are on
- * @param outputs all types that are on
+ * @param inputs all enabled types
+ * @param outputs all enabled types
  */
 export function grantsFor(
   inputs: readonly InputType[],

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { ONE_PIXEL } from '../process/policy-check.ts';
-import type { Convert } from './convert.ts';
 import { INPUT_FILE } from './plan/types.ts';
+import type { Convert } from './types.ts';
 
 /** Whether conversions still work: a tiny one is tried now and then. */
 

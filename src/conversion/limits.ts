@@ -1,24 +1,26 @@
+/** @module Checks the size of images and results by their headers, before a tool starts. */
 import { serviceError } from '../errors.ts';
 import { peakRasterSize, sizesToMake } from './plan/size.ts';
 import type { ConvertOptions, ImageInfo } from './plan/types.ts';
 
-/** What is too large is refused by its header, before any tool is started. */
-
+/** Limits of images and results. */
 export interface ImageLimits {
-  /** Width × height of one frame or page, and of what is drawn. */
+  /** Maximum width × height of a frame, a page or a result. */
   readonly maxPixels: number;
-  /** All frames or pages of one file together. */
+  /** Maximum number of pixels of all frames or pages together. */
   readonly maxTotalPixels: number;
-  /** Frames of an animation, or pages. */
+  /** Maximum number of frames or pages. */
   readonly maxFrames: number;
 }
 
-/** The policy in assets/ allows no more, whatever the settings are; nor does rsvg-convert much more. */
+/** Maximum width and height in pixels. The policy in `assets/` has the same limit, and rsvg-convert allows little more. */
 export const MAX_DIMENSION = 16_384;
 
 /**
- * @param label how the message names the file
- * @throws ServiceError with status 413 naming the value, the limit and the setting that moves it
+ * Checks an image, and the result that the options lead to.
+ *
+ * @param label name of the file in messages
+ * @throws {ServiceError} with status 413, naming the value, the limit and the setting
  */
 export function checkLimits(
   image: ImageInfo,
@@ -42,7 +44,7 @@ export function checkLimits(
   checkResultLimits(image, options, { maxPixels, maxTotalPixels }, label);
 }
 
-/** What is enlarged, or gets borders, may be larger than what is stored. */
+/** Checks the result, which is larger than the image if it is enlarged or gets borders. */
 function checkResultLimits(
   image: ImageInfo,
   options: ConvertOptions,
@@ -59,7 +61,7 @@ function checkResultLimits(
     throw serviceError('RESULT_TOO_LARGE_IN_TOTAL', label, sizes.length, total, maxTotalPixels);
 }
 
-/** Every frame of an animation becomes as large as the canvas before it is anything else. */
+/** Returns the pixels of all frames or pages. Each frame is expanded to the canvas before anything else. */
 function totalPixels({ width = 0, height = 0, animation, pages }: ImageInfo): number {
   if (animation) return width * height * animation.delaysMs.length;
   return (pages ?? []).reduce((sum, page) => sum + (page.width ?? 0) * (page.height ?? 0), 0);

@@ -59,7 +59,8 @@ export function environment(
   return {
     PATH: searchPath,
     HOME: '/nonexistent',
-    LC_ALL: 'C.UTF-8',
+    // Any other locale makes glibc load 13 files. The tools exchange bytes and ASCII messages with the service.
+    LC_ALL: 'C',
     XDG_CONFIG_HOME: grantsFolder,
     MAGICK_CONFIGURE_PATH: `${policyFolder}/ImageMagick`,
     MAGICK_THREAD_LIMIT: '1',

@@ -1,7 +1,8 @@
 /** @module Finds the tools that are installed, their versions, and the formats that ImageMagick supports. */
 
+import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, open, realpath } from 'node:fs/promises';
+import { access, open, realpath, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { RunCommand } from './command.ts';
 
@@ -71,6 +72,30 @@ export const VERSION_PROBES: Readonly<Record<keyof Toolchain, VersionProbe>> = {
   cjxl: { args: ['--version'], pattern: /^cjxl v(\S+)/m },
   avifenc: { args: ['--version'], pattern: /^Version: (\d\S*)/m },
 };
+
+/** Names of the programs that {@link findToolchain} looks for. */
+const PROGRAMS = ['magick', 'convert', 'rsvg-convert', 'heif-convert', 'img2webp'];
+
+/**
+ * Identifies the installed tools without starting them: by path, size and time of change of each program that
+ * {@link findToolchain} could select. An upgrade changes it.
+ */
+export async function fingerprintTools({
+  path,
+  magickBin,
+  rsvgBin,
+  optional = [],
+}: ToolSearch): Promise<string> {
+  const named = [magickBin, rsvgBin].filter((bin) => bin !== undefined);
+  const programs = await distinctPrograms([...named, ...candidatesOnPath([...PROGRAMS, ...optional], path)]);
+  const lines = programs.map(async (program) => {
+    const { size, mtimeMs } = await stat(program.path);
+    return `${program.path} ${size} ${mtimeMs}`;
+  });
+  return createHash('sha256')
+    .update((await Promise.all(lines)).join('\n'))
+    .digest('hex');
+}
 
 /** Finds the tools, and their versions. A tool that is missing or does not respond is `undefined`. */
 export async function findToolchain(search: ToolSearch, run: RunCommand): Promise<Toolchain> {

@@ -3,9 +3,9 @@ import express, { type Express, type RequestHandler, type Router } from 'express
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Capabilities } from '../conversion/capabilities.ts';
-import type { Convert } from '../conversion/convert.ts';
 import type { SandboxLayers } from '../conversion/engine.ts';
 import { createParsers, formFields } from '../conversion/form-options.ts';
+import type { Convert } from '../conversion/types.ts';
 import { serviceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { trustProxies } from './client-key.ts';

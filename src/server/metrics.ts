@@ -1,12 +1,12 @@
 /** @module Prometheus metrics of the service. No label contains text from a client. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { ConversionEvent } from '../conversion/convert.ts';
 import {
   FALLBACK_OUTCOMES,
   type FallbackOutcome,
   KILL_REASONS,
   type KillReason,
 } from '../conversion/engine.ts';
+import type { ConversionEvent } from '../conversion/types.ts';
 import { ClientDisconnectedError, ServiceError } from '../errors.ts';
 import type { FinishedRequest } from './request-log.ts';
 

@@ -74,7 +74,7 @@ describe('imagemill convert', () => {
     expect(status).to.equal(1);
     expect(complaints).to.have.length(2);
     expect(complaints[0]).to.match(/^imagemill: photos\/fake\.jpg is not an image of a supported format/);
-    expect(complaints[1]).to.equal('imagemill: 1 of 4 were not converted.');
+    expect(complaints[1]).to.equal('imagemill: 1 of 4 were not converted: 1 unsupported type.');
     expect(await files('small')).to.deep.equal(['2024/may/b.png', '2024/without-extension.png', 'a.png']);
     expect(await formatOf('small/2024/may/b.png')).to.equal('png');
   });
@@ -286,10 +286,10 @@ describe('imagemill convert', () => {
     const { status, shown } = await runOnTerminal(line, folder);
     expect(status, shown).to.equal(0);
     expect(shown)
-      .to.match(/█+ 2\/2 /)
+      .to.match(/█{24} 2\/2\b/)
       .and.match(/a\.jpg → out\/a\.webp/);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequence that clears the line
-    expect(shown, 'gone in the end').to.match(/\r\u001b\[K$/);
+    expect(shown, 'only the summary stays').to.match(/\r\u001b\[K2 converted: [^\n]+\n$/);
     const { stdout, complaints } = await run(['a.jpg', '-o', 'c.webp']);
     expect([stdout.includes('█'), complaints]).to.deep.equal([false, []]);
   });

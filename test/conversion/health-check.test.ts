@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { expect } from 'chai';
-import type { Convert } from '../../src/conversion/convert.ts';
 import { createHealthCheck } from '../../src/conversion/health-check.ts';
+import type { Convert } from '../../src/conversion/types.ts';
 import { serviceError } from '../../src/errors.ts';
 import { RESERVE_BYTES } from '../../src/files/disk-room.ts';
 import { OWNER_FILE } from '../../src/files/stale.ts';

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../src/config.ts';
+import { runCli } from '../helpers/command-line.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -15,9 +16,13 @@ const MIB = 1024 ** 2;
 // biome-ignore lint/suspicious/noExplicitAny: untyped YAML, checked against the schemas
 type Resource = any;
 
-/** Parses all resources that kustomization.yaml lists. */
+/** Files that are applied on their own, when they are needed. */
+const STANDALONE = ['bulk-job.yaml'];
+
+/** Parses all resources that kustomization.yaml lists, and the standalone ones. */
 async function resources(): Promise<Resource[]> {
-  const { resources: names } = await kustomization();
+  const { resources: listed } = await kustomization();
+  const names = [...listed, ...STANDALONE];
   const texts = await Promise.all(names.map((name) => readFile(join(FOLDER, name), 'utf8')));
   return texts.flatMap((text) =>
     parseAllDocuments(text, { strict: true, uniqueKeys: true }).map((document) => {
@@ -63,7 +68,8 @@ describe('the resources for Kubernetes', () => {
   it('are listed in kustomization.yaml, which lists no missing files', async () => {
     const { resources: listed, configMapGenerator } = await kustomization();
     const files = await readdir(FOLDER);
-    const named = [...listed, ...configMapGenerator.flatMap(({ envs }) => envs), 'kustomization.yaml'];
+    const envs = configMapGenerator.flatMap((one) => one.envs);
+    const named = [...listed, ...STANDALONE, ...envs, 'kustomization.yaml'];
     expect(named).to.have.members(files);
     const kinds = (await resources()).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     expect(new Set(kinds).size).to.equal(kinds.length);
@@ -159,8 +165,8 @@ describe('the resources for Kubernetes', () => {
   });
 
   it('run every container without root, capabilities, a writable file system or new privileges', async () => {
-    const pods = (await resources()).filter(({ kind }) => kind === 'Deployment');
-    expect(pods).to.have.length(2);
+    const pods = (await resources()).filter(({ kind }) => ['Deployment', 'Job'].includes(kind));
+    expect(pods).to.have.length(3);
     for (const { spec } of pods) {
       const { securityContext, containers, automountServiceAccountToken } = spec.template.spec;
       expect(securityContext).to.deep.include({
@@ -177,5 +183,59 @@ describe('the resources for Kubernetes', () => {
         expect(container.resources.limits.memory).to.be.a('string');
       }
     }
+  });
+
+  it('run the bulk job with one shard per pod, options that the command accepts, and folders that are mounted', async () => {
+    const { metadata, spec } = await find('Job', 'imagemill-bulk');
+    const { namespace, images } = await kustomization();
+    expect(metadata.namespace).to.equal(namespace);
+    expect(spec.completionMode).to.equal('Indexed');
+    const [container] = spec.template.spec.containers;
+    expect(container.image).to.equal(`${images[0]?.name}:${images[0]?.newTag}`);
+    const env = Object.fromEntries(container.env.map(({ name, value }: Resource) => [name, value])) as Record<
+      string,
+      string
+    >;
+    expect(Number(env.SHARDS)).to.equal(spec.completions);
+    expect(spec.parallelism).to.be.at.most(spec.completions);
+    expect(loadConfig(env).CONCURRENCY).to.equal(Number(container.resources.limits.cpu));
+    const mounts = container.volumeMounts.map(({ name }: Resource) => name);
+    expect(mounts).to.have.members(spec.template.spec.volumes.map(({ name }: Resource) => name));
+
+    // The shell of the container runs the last of its commands; here the program prints its arguments instead.
+    const folder = await makeTempDir('bulk-job');
+    await writeFile(join(folder, 'tini'), '#!/bin/sh\nprintf "%s\\n" "$@"\n', { mode: 0o755 });
+    const shards = Array.from({ length: spec.completions }, (_, index) => {
+      const PATH = `${folder}:/usr/bin:/bin`;
+      const [shell, ...flags] = container.command;
+      const options = {
+        env: { ...env, PATH, JOB_COMPLETION_INDEX: String(index) },
+        encoding: 'utf8',
+      } as const;
+      const args = spawnSync(shell, [...flags, ...container.args], options)
+        .stdout.trimEnd()
+        .split('\n');
+      return args.slice(args.indexOf('convert'));
+    });
+    const optionOf = (args: readonly string[], option: string) => args[args.indexOf(option) + 1] ?? '';
+    expect(shards.map((args) => optionOf(args, '--shard'))).to.deep.equal(['1/4', '2/4', '3/4', '4/4']);
+    expect(new Set(shards.map((args) => optionOf(args, '--report'))).size).to.equal(spec.completions);
+    const paths = container.volumeMounts.map(({ mountPath }: Resource) => mountPath as string);
+    const used = [shards[0]?.[1] ?? '', optionOf(shards[0] ?? [], '--output'), env.TEMP_DIR ?? ''];
+    for (const path of used)
+      expect(
+        paths.some((mount: string) => path.startsWith(mount)),
+        path,
+      ).to.equal(true);
+    // Exit status 2 would mean options that the command does not know; there is no such folder here.
+    const { status, stderr } = await runCli([
+      'convert',
+      join(folder, 'none'),
+      ...(shards[0] ?? []).slice(2).map((arg) => arg.replace('/results', folder)),
+    ]);
+    expect([status, stderr]).to.deep.equal([
+      1,
+      `imagemill: ${join(folder, 'none')}: no such file or folder.\n`,
+    ]);
   });
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Response } from 'express';
 import { convertAll } from '../../src/conversion/batch.ts';
-import type { ConversionInput } from '../../src/conversion/convert.ts';
+import type { ConversionInput } from '../../src/conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
 import { createDiskRoom } from '../../src/files/disk-room.ts';
 import { createQueue } from '../../src/process/queue.ts';

@@ -192,7 +192,7 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
         .toBuffer(),
     );
     const options: ConvertOptions = { format: 'avif', quality: 80, stripMetadata: true };
-    const args = ENCODERS_AFTER.avif?.args({ options } as PlanContext) ?? [];
+    const args = ENCODERS_AFTER.avif?.args({ options, tools: {} } as PlanContext) ?? [];
     const command = ['avifenc', ...args, 'in.png', 'out.avif'].join(' ');
     const seconds = [1, 2, 3].map(() => {
       const timed = `TIMEFORMAT='%U %S'; time ${command} >/dev/null 2>&1`;

@@ -18,6 +18,14 @@ const MESSAGES = {
   OUTPUT_EXISTS: (file: string) => `${file} already exists: use --force to overwrite it.`,
   OUTPUT_IS_INPUT: (file: string) => `${file} is one of the inputs, which are never overwritten.`,
   OUTPUT_UNWRITABLE: (file: string, why: string) => `${file} cannot be written: ${why}.`,
+  OUTPUT_UNDELETABLE: (file: string, why: string) => `${file} cannot be deleted: ${why}.`,
+  OUTPUT_FULL: (file: string) => `${file} cannot be written: the disk is full.`,
+  SAME_RESULT: (file: string, other: string, result: string) =>
+    `${file} and ${other} would both become ${result}: rename one of them.`,
+  NAME_NOT_UTF8: (file: string) =>
+    `${file}: the name is not valid UTF-8. Rename it, for example with convmv.`,
+  SOURCE_CHANGED: (file: string) =>
+    `${file} changed while it was read. Convert it again when it is complete.`,
 } as const;
 
 /** Reports a file that cannot be read or written. */
@@ -69,8 +77,10 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
   CONVERSION_UNSUPPORTED: 'Run "imagemill doctor" to see what is missing.',
 };
 
-/** Error codes for a full disk or an exceeded quota (errno(3)). */
-const DISK_FULL_CODES = ['ENOSPC', 'EDQUOT'];
+/** Returns whether an error means a full disk or an exceeded quota (errno(3)). */
+export function isDiskFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
+}
 
 /**
  * Converts an error of a conversion to its code and message.
@@ -83,7 +93,7 @@ export function toFileError(error: unknown, file: string): FileErrorCode {
     const { code, message } = error;
     return { code, message: CLI_MESSAGES[code] ?? [message, HINTS[code]].filter(Boolean).join(' ') };
   }
-  const { code = '', message } = error as NodeJS.ErrnoException;
-  if (DISK_FULL_CODES.includes(code)) return { code: 'DISK_FULL', message: CLI_MESSAGES.DISK_FULL as string };
+  const { message } = error as NodeJS.ErrnoException;
+  if (isDiskFull(error)) return { code: 'DISK_FULL', message: CLI_MESSAGES.DISK_FULL as string };
   return { code: 'INTERNAL', message: `${file}: unexpected error: ${message}` };
 }

@@ -1,26 +1,11 @@
-/** @module Resolves the arguments of the `convert` command to files: files, folders, patterns and standard input. */
-import { glob, open, readdir, stat } from 'node:fs/promises';
+/** @module Finds the inputs of the `convert` command: files, folders, patterns and standard input. */
+import { glob, lstat, stat } from 'node:fs/promises';
 import { dirname, join, normalize, relative, resolve } from 'node:path';
-import { DETECTION_BYTES, detectType } from '../../conversion/input/detect.ts';
-import { INPUTS, type InputType } from '../../formats.ts';
-import { type FileError, fileError, fileErrorFrom, systemReason } from './file-errors.ts';
-
-/** Argument for standard input. */
-export const STDIN = '-';
-
-/** An input file. */
-export interface InputFile {
-  /** Path as a user would write it; {@link STDIN} for standard input. */
-  readonly path: string;
-  /** Folders between the argument and the file. They are also created in the output folder. */
-  readonly relativeDir: string;
-}
-
-/** An argument that cannot be converted. */
-export interface InputError {
-  readonly path: string;
-  readonly error: FileError;
-}
+import type { InputType } from '../../formats.ts';
+import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
+import { createImageTest, type ImageTest, imagesIn } from './folder.ts';
+import { type Input, type InputError, STDIN } from './input.ts';
+import { isInside, realPathOf } from './paths.ts';
 
 const PATTERN = /[*?[{]/;
 
@@ -31,146 +16,178 @@ export async function matchesMany(arg: string): Promise<boolean> {
   return info ? info.isDirectory() : PATTERN.test(arg);
 }
 
+/** An argument that is a folder. */
+export interface Root {
+  /** Path as the user wrote it. */
+  readonly path: string;
+  /** Absolute path without symbolic links. */
+  readonly real: string;
+}
+
+/** The inputs of a command. */
+export interface Inputs {
+  /** The arguments that are folders. */
+  readonly roots: readonly Root[];
+  /** Whether all inputs are in one folder and its sub-folders. */
+  readonly isOneFolder: boolean;
+  /** Whether all arguments are folders. */
+  readonly areFolders: boolean;
+  /** Whether there may be several inputs. */
+  readonly areMany: boolean;
+  /**
+   * Finds the input files. Each file occurs once, in the order of the arguments. The files of a folder are sorted by
+   * name and precede its sub-folders.
+   *
+   * A file that is an argument must be an image. In folders and matches of patterns, a file with neither the extension
+   * nor the content of an image is skipped. Links to folders are not followed, to avoid cycles.
+   *
+   * @param onFolder called for each folder
+   */
+  find(onFolder?: (folder: string, root: string) => void): AsyncGenerator<Input>;
+  /** Returns whether a path is that of an existing input file. */
+  includes(path: string): Promise<boolean>;
+  /** Recognizes images. */
+  readonly test: ImageTest;
+  /** Returns whether a folder is the one with the results. */
+  isOutput(folder: string): Promise<boolean>;
+}
+
 /**
- * Finds the input files. Each file occurs once, in the order of the arguments. Files of a folder are sorted by name.
- *
- * A file that is an argument must be an image. In folders and matches of patterns, a file with neither the extension
- * nor the content of an image is skipped. Links to folders are not followed, to avoid cycles.
+ * Resolves the arguments.
  *
  * @param output folder with results, which is skipped in other folders
  * @param signal aborts the search
- * @param types what counts as an image
+ * @param types the enabled input formats
  */
-export async function findInputs(
+export async function createInputs(
   args: readonly string[],
   output: string | undefined,
   signal: AbortSignal,
   types: readonly InputType[],
-): Promise<(InputFile | InputError)[]> {
-  const isImage = imageTest(types);
-  const found = new Map<string, InputFile | InputError>();
-  const results = output === undefined ? undefined : resolve(output);
+): Promise<Inputs> {
+  const results = output === undefined ? undefined : await realPathOf(output);
+  const test = createImageTest(types);
+  const roots: Root[] = [];
+  /** Absolute paths of arguments that are files, and of matches of patterns. */
+  const files = new Set<string>();
   for (const arg of args) {
-    for await (const input of inputsFor(arg, results, isImage)) {
-      if (signal.aborted) return [];
-      const key = input.path === STDIN ? STDIN : resolve(input.path);
-      if (!found.has(key)) found.set(key, input);
+    if (arg === STDIN) continue;
+    const info = await stat(arg).catch(() => undefined);
+    if (info?.isDirectory()) roots.push({ path: arg, real: await realPathOf(arg) });
+    else if (info) files.add(resolve(arg));
+  }
+  const isOutput = async (folder: string): Promise<boolean> =>
+    results !== undefined && (await realPathOf(folder)) === results;
+
+  async function* find(onFolder?: (folder: string, root: string) => void): AsyncGenerator<Input> {
+    const seenFiles = new Set<string>();
+    const seenRoots: string[] = [];
+    for (const arg of args) {
+      const root = roots.find(({ path }) => path === arg);
+      const found = root
+        ? imagesIn(arg, { root: arg, test, isOutput, onFolder: (folder) => onFolder?.(folder, arg) })
+        : inputsFor(arg, files, { isOutput, test });
+      for await (const input of orElse(found, arg, root !== undefined)) {
+        if (signal.aborted) return;
+        const path = resolve(input.path);
+        if (seenFiles.has(path) || (await isInOne(seenRoots, path))) continue;
+        if (!root) seenFiles.add(path);
+        yield input;
+      }
+      if (root) seenRoots.push(root.real);
     }
   }
-  return [...found.values()];
-}
 
-/** Returns whether a file is an image. */
-type ImageTest = (path: string) => Promise<boolean>;
-
-async function* inputsFor(
-  arg: string,
-  results: string | undefined,
-  isImage: ImageTest,
-): AsyncGenerator<InputFile | InputError> {
-  if (arg === STDIN) return yield { path: STDIN, relativeDir: '' };
-  const info = await stat(arg).catch((error: NodeJS.ErrnoException) => error);
-  if (!(info instanceof Error)) {
-    if (info.isFile()) return yield { path: arg, relativeDir: '' };
-    if (!info.isDirectory()) return yield { path: arg, error: fileError('NOT_A_FILE', arg) };
-    return yield* orElse(imagesIn(arg, arg, results, isImage), {
-      path: arg,
-      error: fileError('NO_IMAGES', arg),
-    });
-  }
-  if (PATTERN.test(arg))
-    return yield* orElse(matching(arg, results, isImage), {
-      path: arg,
-      error: fileError('NO_MATCH', arg),
-    });
-  const error = ['ENOENT', 'ENOTDIR'].includes(info.code ?? '')
-    ? fileError('NO_SUCH_FILE', arg)
-    : fileErrorFrom(info, 'UNREADABLE', arg, systemReason(info));
-  yield { path: arg, error };
-}
-
-async function* orElse(
-  inputs: AsyncIterable<InputFile | InputError>,
-  otherwise: InputError,
-): AsyncGenerator<InputFile | InputError> {
-  let any = false;
-  for await (const input of inputs) {
-    any = true;
-    yield input;
-  }
-  if (!any) yield otherwise;
-}
-
-async function* imagesIn(
-  folder: string,
-  root: string,
-  results: string | undefined,
-  isImage: ImageTest,
-): AsyncGenerator<InputFile | InputError> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch((error: Error) => error);
-  if (entries instanceof Error) {
-    yield { path: folder, error: fileErrorFrom(entries, 'UNREADABLE', folder, systemReason(entries)) };
-    return;
-  }
-  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) {
-      if (resolve(path) !== results) yield* imagesIn(path, root, results, isImage);
-    } else if (await isImage(path)) {
-      yield { path, relativeDir: relative(root, folder) };
-    }
-  }
-}
-
-/** Yields the images that match a pattern. `within` is relative to the last folder in front of the first wildcard. */
-async function* matching(
-  pattern: string,
-  results: string | undefined,
-  isImage: ImageTest,
-): AsyncGenerator<InputFile> {
-  const parts = normalize(pattern).split('/');
-  const root =
-    parts
-      .slice(
-        0,
-        parts.findIndex((part) => PATTERN.test(part)),
-      )
-      .join('/') || defaultRoot(pattern);
-  const paths: string[] = [];
-  for await (const path of glob(pattern)) paths.push(path);
-  for (const path of paths.sort()) {
-    if (results !== undefined && resolve(path).startsWith(`${results}/`) && resolve(root) !== results)
-      continue;
-    if (await isImage(path)) yield { path, relativeDir: relative(root, dirname(path)) };
-  }
-}
-
-const defaultRoot = (pattern: string): string => (pattern.startsWith('/') ? '/' : '.');
-
-/**
- * Returns a test for whether a file's extension or content is that of an image. A file with an image extension and other
- * content passes, so that its conversion reports an error.
- */
-function imageTest(types: readonly InputType[]): ImageTest {
-  const names = types.flatMap((type) => INPUTS[type].names);
-  const extensions = new RegExp(`\\.(?:${names.join('|')}|tif)$`, 'i');
-  return async (path) => {
-    const info = await stat(path).catch(() => undefined);
-    if (!info?.isFile()) return false;
-    // Unreadable files pass, too: their conversion reports the error.
-    return extensions.test(path) || (await hasImageContent(path, types).catch(() => true));
+  return {
+    roots,
+    isOneFolder: args.length === 1 && roots.length === 1,
+    areFolders: args.length === roots.length,
+    areMany: args.length > 1 || (await matchesMany(args[0] as string)),
+    find,
+    test,
+    isOutput,
+    async includes(path) {
+      if ((await lstat(path).catch(() => undefined)) === undefined) return false;
+      if (files.has(resolve(path))) return true;
+      const real = await realPathOf(path);
+      const containing = roots.filter((root) => isInside(real, root.real));
+      // The folder with the results is skipped in the folders that contain it.
+      const isSkipped = (root: Root): boolean =>
+        results !== undefined && isInside(results, root.real) && isInside(real, results);
+      return !containing.every(isSkipped);
+    },
   };
 }
 
-async function hasImageContent(path: string, types: readonly InputType[]): Promise<boolean> {
-  const file = await open(path);
-  try {
-    const head = Buffer.alloc(DETECTION_BYTES);
-    const { bytesRead } = await file.read(head, 0, DETECTION_BYTES, 0);
-    const detected = await detectType(head.subarray(0, bytesRead), bytesRead < DETECTION_BYTES);
-    // A text without an element in its first bytes does not count as SVG, unless it has the extension.
-    return types.some((type) => type === detected);
-  } finally {
-    await file.close();
+async function isInOne(folders: readonly string[], path: string): Promise<boolean> {
+  if (folders.length === 0) return false;
+  const real = await realPathOf(path);
+  return folders.some((folder) => isInside(real, folder));
+}
+
+/** Yields the inputs that an argument stands for if it is not a folder. */
+async function* inputsFor(
+  arg: string,
+  files: Set<string>,
+  options: Pick<Inputs, 'isOutput' | 'test'>,
+): AsyncGenerator<Input> {
+  if (arg === STDIN) return yield { path: STDIN, relativeDir: '' };
+  const info = await stat(arg).catch((error: NodeJS.ErrnoException) => error);
+  if (!(info instanceof Error)) {
+    if (info.isFile()) yield { path: arg, relativeDir: '' };
+    else yield { path: arg, error: fileError('NOT_A_FILE', arg) };
+  } else if (PATTERN.test(arg)) {
+    yield* matching(arg, files, options);
+  } else {
+    const isMissing = ['ENOENT', 'ENOTDIR'].includes(info.code ?? '');
+    const error = isMissing
+      ? fileError('NO_SUCH_FILE', arg)
+      : fileErrorFrom(info, 'UNREADABLE', arg, systemReason(info));
+    yield { path: arg, error };
   }
+}
+
+/** Yields the inputs of an argument, or an error if there are none. */
+async function* orElse(inputs: AsyncIterable<Input>, arg: string, isFolder: boolean): AsyncGenerator<Input> {
+  let any = false;
+  for await (const input of inputs) {
+    any ||= !('notice' in input);
+    yield input;
+  }
+  const error: InputError = { path: arg, error: fileError(isFolder ? 'NO_IMAGES' : 'NO_MATCH', arg) };
+  if (!any) yield error;
+}
+
+/** Yields the images that match a pattern. `relativeDir` is relative to the last folder in front of the first wildcard. */
+async function* matching(
+  pattern: string,
+  files: Set<string>,
+  { isOutput, test }: Pick<Inputs, 'isOutput' | 'test'>,
+): AsyncGenerator<Input> {
+  const parts = normalize(pattern).split('/');
+  const fixed = parts.slice(
+    0,
+    parts.findIndex((part) => PATTERN.test(part)),
+  );
+  const root = fixed.join('/') || (pattern.startsWith('/') ? '/' : '.');
+  const paths: string[] = [];
+  for await (const path of glob(pattern)) paths.push(path);
+  for (const path of paths) files.add(resolve(path));
+  for (const path of paths.sort()) {
+    if (await isInOutput(path, root, isOutput)) continue;
+    const info = await stat(path).catch(() => undefined);
+    if (info?.isFile() && (await test.isImage(path)))
+      yield { path, relativeDir: relative(root, dirname(path)) };
+  }
+}
+
+/** Returns whether one of the folders between a pattern's root and a match is the folder with the results. */
+async function isInOutput(
+  path: string,
+  root: string,
+  isOutput: (folder: string) => Promise<boolean>,
+): Promise<boolean> {
+  const names = relative(root, dirname(path)).split('/').filter(Boolean);
+  for (const count of names.keys()) if (await isOutput(join(root, ...names.slice(0, count + 1)))) return true;
+  return false;
 }

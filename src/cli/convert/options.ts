@@ -26,6 +26,13 @@ export interface Flags {
   readonly force?: boolean;
   readonly quiet?: boolean;
   readonly json?: boolean;
+  readonly update?: boolean;
+  readonly delete?: boolean;
+  readonly yes?: boolean;
+  readonly watch?: boolean;
+  readonly shard?: string;
+  readonly url?: readonly string[];
+  readonly report?: string;
 }
 
 /** Validated options. */
@@ -80,4 +87,17 @@ export function assertCompatible(options: ConvertOptions, outputs: readonly Outp
 /** Converts `maxBytes` or `max_bytes` to `--max-bytes`. */
 function flagName(name: string): string {
   return `--${name.replace(/_|(?=[A-Z])/g, '-').toLowerCase()}`;
+}
+
+/** Returns the options as form fields of the API. */
+export function toFormFields(
+  flags: Flags,
+  format: OutputType,
+  outputs: readonly OutputType[],
+): [string, string][] {
+  const given = Object.keys(optionFields(outputs)).flatMap((name): [string, string][] => {
+    const flag = name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as keyof Flags;
+    return flags[flag] === undefined ? [] : [[name, String(flags[flag])]];
+  });
+  return [...given, ['output_format', format], ['strip_metadata', String(!flags.keepMetadata)]];
 }

@@ -1,92 +1,155 @@
 /** @module Prints results to standard output and errors to standard error, or both as JSON lines. */
-import type { Note } from '../../conversion/plan/types.ts';
 import { sanitizeForDisplay } from '../../text.ts';
+import type { Conversion } from './converter.ts';
+import type { CsvReport } from './csv.ts';
 import type { FileErrorCode } from './file-errors.ts';
+import { formatChange } from './format.ts';
 import { createProgress } from './progress.ts';
 import type { Job } from './targets.ts';
 
 /** The result of one conversion. */
-export interface Done {
-  readonly bytesBefore: number;
-  readonly bytesAfter: number;
-  readonly ms: number;
-  readonly notes: readonly Note[];
-  /** Quality of the result, if `--max-bytes` limited its size. */
-  readonly quality?: number;
-}
+type Done = Omit<Conversion, 'path' | 'source'>;
 
-/** Prints one line per file. */
+/** Prints one line per file, and a summary. */
 export interface Report {
+  /** Sets the number of files, when it is known. */
+  setTotal(total: number): void;
+  /** Whether the number of files is of use. */
+  readonly wantsTotal: boolean;
   /** Records the start of a conversion. */
   starts(input: string): void;
   /** Prints a result. */
   done(job: Job, done: Done): void;
+  /** Records a result that is up to date. */
+  upToDate(job: Job): void;
+  /** Prints that a result was deleted. */
+  deleted(job: Job): void;
   /** Prints an error. */
   failed(input: string, why: FileErrorCode): void;
-  /** Prints a summary of the failures. @returns the number of failed files */
-  end(): number;
+  /** Prints something that is no error. */
+  notice(text: string): void;
+  /** Prints why the command ends before its time. */
+  stopped(text: string): void;
+  /** Prints the summary. @returns whether all files were converted */
+  end(): Promise<boolean>;
+  /** Number of files so far: converted, and up to date. */
+  readonly counts: { readonly converted: number; readonly upToDate: number };
 }
 
 /** Options of {@link createReport}. */
 export interface ReportOptions {
   readonly json: boolean;
-  /** Print no results and no progress. */
+  /** Print errors only. */
   readonly quiet: boolean;
-}
-
-/** Creates a report for `total` files. */
-export function createReport(total: number, { json, quiet }: ReportOptions): Report {
-  const progress = quiet ? undefined : createProgress(total);
-  let failures = 0;
-  const print = (stream: NodeJS.WriteStream, line: string): void => {
-    progress?.clear();
-    stream.write(`${line}\n`);
-  };
-  const printJson = (value: object): void => print(process.stdout, JSON.stringify(value));
-
-  return {
-    starts: (input) => progress?.starts(input),
-    done({ input, output }, done) {
-      if (json) printJson({ input, output, ...done });
-      else if (!quiet) print(process.stdout, formatResult(input, output, done));
-      progress?.ended(input);
-    },
-    failed(input, { code, message }) {
-      failures += 1;
-      if (json) printJson({ input, error: { code, message } });
-      else print(process.stderr, `imagemill: ${sanitizeForDisplay(message, MAX_LABEL_LENGTH)}`);
-      progress?.ended(input);
-    },
-    end() {
-      progress?.clear();
-      if (failures > 0 && total > 1 && !json)
-        print(process.stderr, `imagemill: ${failures} of ${total} were not converted.`);
-      return failures;
-    },
-  };
+  /** The file of `--report`. */
+  readonly csv?: CsvReport | undefined;
 }
 
 /** Maximum length of a file name in a message, in UTF-16 code units. A path has at most 4096 bytes. */
 export const MAX_LABEL_LENGTH = 5000;
 
+/** Creates a report. */
+export function createReport({ json, quiet, csv }: ReportOptions): Report {
+  const progress = quiet ? undefined : createProgress();
+  const counts = { converted: 0, upToDate: 0, deleted: 0, bytesBefore: 0, bytesAfter: 0 };
+  /** Number of failures by error code. */
+  const failures = new Map<string, number>();
+  let isComplete = true;
+  const print = (stream: NodeJS.WriteStream, line: string): void => {
+    progress?.clear();
+    stream.write(`${line}\n`);
+  };
+  const printJson = (value: object): void => print(process.stdout, JSON.stringify(value));
+  const printError = (text: string): void =>
+    print(process.stderr, `imagemill: ${sanitizeForDisplay(text, MAX_LABEL_LENGTH)}`);
+
+  return {
+    counts,
+    wantsTotal: progress !== undefined,
+    setTotal: (total) => progress?.setTotal(total),
+    starts: (input) => progress?.starts(input),
+    done({ input, output }, done) {
+      counts.converted += 1;
+      counts.bytesBefore += done.bytesBefore;
+      counts.bytesAfter += done.bytesAfter;
+      csv?.write({ input, output, status: 'converted', ...done });
+      if (json) printJson({ input, output, ...done });
+      else if (!quiet) print(process.stdout, formatResult(input, output, done));
+      progress?.ended(input);
+    },
+    upToDate({ input, output }) {
+      counts.upToDate += 1;
+      csv?.write({ input, output, status: 'up to date' });
+      if (json) printJson({ input, output, upToDate: true });
+      progress?.ended(input);
+    },
+    deleted({ input, output }) {
+      counts.deleted += 1;
+      csv?.write({ input, output, status: 'deleted' });
+      if (json) printJson({ input, output, deleted: true });
+      else if (!quiet) print(process.stdout, `${sanitizeForDisplay(output, MAX_LABEL_LENGTH)} deleted`);
+    },
+    failed(input, { code, message }) {
+      failures.set(code, (failures.get(code) ?? 0) + 1);
+      csv?.write({ input, status: 'failed', code, message });
+      if (json) printJson({ input, error: { code, message } });
+      else printError(message);
+      progress?.ended(input);
+    },
+    notice(text) {
+      if (!quiet) printError(text);
+    },
+    stopped(text) {
+      isComplete = false;
+      printError(text);
+    },
+    async end() {
+      progress?.end();
+      const failed = [...failures.values()].reduce((sum, count) => sum + count, 0);
+      const total = counts.converted + counts.upToDate + failed;
+      if (json) printJson({ summary: { ...counts, failed: Object.fromEntries(failures) } });
+      else {
+        if (!quiet && total + counts.deleted > 1) print(process.stdout, formatSummary(counts));
+        if (failed > 0 && total > 1)
+          printError(`${failed} of ${total} were not converted: ${formatReasons(failures)}.`);
+      }
+      const problem = await csv?.end();
+      if (problem) printError(problem);
+      return isComplete && failed === 0 && !problem;
+    },
+  };
+}
+
 function formatResult(input: string, output: string, { bytesBefore, bytesAfter, notes }: Done): string {
   const names = [input, output].map((name) => sanitizeForDisplay(name, MAX_LABEL_LENGTH)).join(' → ');
-  const sizes = `${formatSize(bytesBefore)} → ${formatSize(bytesAfter)} (${formatChange(bytesBefore, bytesAfter)})`;
+  const sizes = formatChange(bytesBefore, bytesAfter);
   return [names, sizes, ...(notes.length > 0 ? [notes.join(', ')] : [])].join('  ');
 }
 
-const UNITS = ['B', 'kB', 'MB', 'GB'];
-
-/** Formats a number of bytes with two or three significant digits, in units of 1000. */
-function formatSize(bytes: number): string {
-  const power = Math.min(UNITS.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
-  const value = bytes / 1000 ** power;
-  return `${value.toFixed(power > 0 && value < 9.95 ? 1 : 0)} ${UNITS[power]}`;
+interface Counts {
+  readonly converted: number;
+  readonly upToDate: number;
+  readonly deleted: number;
+  readonly bytesBefore: number;
+  readonly bytesAfter: number;
 }
 
-/** Formats a change of size, in whole percent. */
-function formatChange(before: number, after: number): string {
-  const percent = Math.round((after / before - 1) * 100);
-  if (percent === 0) return '±0%';
-  return percent > 0 ? `+${percent}%` : `−${-percent}%`;
+function formatSummary({ converted, upToDate, deleted, bytesBefore, bytesAfter }: Counts): string {
+  const parts = [
+    converted > 0 ? `${converted} converted: ${formatChange(bytesBefore, bytesAfter)}` : 'none converted',
+    ...(upToDate > 0 ? [`${upToDate} up to date`] : []),
+    ...(deleted > 0 ? [`${deleted} deleted`] : []),
+  ];
+  return parts.join(', ');
+}
+
+/** Formats the reasons with the most frequent one first, such as "3 damaged, 1 no such file". */
+function formatReasons(failures: ReadonlyMap<string, number>): string {
+  const sorted = [...failures].sort(([, a], [, b]) => b - a);
+  return sorted.map(([code, count]) => `${count} ${formatCode(code)}`).join(', ');
+}
+
+/** Formats an error code as words. */
+function formatCode(code: string): string {
+  return code.startsWith('HTTP_') ? code.replace('_', ' ') : code.toLowerCase().replaceAll('_', ' ');
 }

@@ -1,12 +1,15 @@
 /** @module Determines the paths of the results. */
 import { stat } from 'node:fs/promises';
-import { extname, join, resolve } from 'node:path';
+import { basename, extname, join, resolve } from 'node:path';
 import { baseNameOf, createUniqueNamer } from '../../conversion/filename.ts';
 import { DEFAULT_FORMAT } from '../../conversion/options.ts';
 import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 import { CliError } from '../context.ts';
 import { type FileError, fileError } from './file-errors.ts';
-import { type InputError, type InputFile, matchesMany, STDIN } from './inputs.ts';
+import { type Input, type InputFile, STDIN } from './input.ts';
+import { type Inputs, matchesMany } from './inputs.ts';
+import { resultKey } from './result-name.ts';
+import type { Shard } from './shard.ts';
 
 /** Value of `-o` for standard output. */
 export const STDOUT = '-';
@@ -23,14 +26,17 @@ export interface Job {
   readonly input: string;
   readonly output: string;
 }
-/** A job, or the error of an input without one. */
-export type OutputJob = Job | { readonly input: string; readonly error: FileError };
+/** A job, the error of an input without one, or a notice. */
+export type OutputJob =
+  | Job
+  | { readonly input: string; readonly error: FileError }
+  | { readonly input: string; readonly notice: string };
 
 /**
  * Resolves `-o`. It is a folder if that folder exists, if it ends with a slash, or if there may be several results.
  *
  * @param format value of `--format`, if given
- * @param outputs the formats that are on
+ * @param outputs the enabled output formats
  * @throws {CliError} with status 2, if the arguments contradict each other
  */
 export async function resolveTarget(
@@ -62,28 +68,76 @@ export async function resolveTarget(
   return { kind: 'file', path: output, format: known };
 }
 
-/**
- * Determines the output path of each input. Of several results with the same name, the second gets ` (2)`, as in a ZIP
- * archive of the service.
- *
- * @throws {CliError} with status 2, if several results have the same target
- */
-export function resolveOutputs(
-  inputs: readonly (InputFile | InputError)[],
-  { kind, path, format }: Target,
-): OutputJob[] {
-  if (kind !== 'folder' && inputs.length > 1)
-    throw new CliError(`-o ${path} takes one result, and there are ${inputs.length} inputs.`, 2);
-  const uniqueName = createUniqueNamer(OUTPUTS[format].extension);
-  const originals = new Set(inputs.map((input) => resolve(input.path)));
+/** Options of {@link planOutputs}. */
+export interface PlanOptions {
+  readonly target: Target;
+  readonly inputs: Pick<Inputs, 'includes' | 'isOneFolder'>;
+  /**
+   * What becomes of several results with the same name: `number` gives the second ` (2)`, as in a ZIP archive of the
+   * service. `refuse` converts none of them, because names must not depend on the order or number of the inputs.
+   */
+  readonly sameNames: 'number' | 'refuse';
+  /** The part of the inputs to convert. */
+  readonly shard?: Shard | undefined;
+}
 
-  return inputs.map((input) => {
-    if ('error' in input) return { input: input.path, error: input.error };
-    const base = () => join(input.relativeDir, baseNameOf(input.path === STDIN ? undefined : input.path));
-    const output = kind === 'folder' ? join(path, uniqueName(base())) : path;
-    const replaces = kind !== 'stdout' && resolve(output);
-    if (replaces && replaces !== resolve(input.path) && originals.has(replaces))
-      return { input: input.path, error: fileError('OUTPUT_IS_INPUT', output) };
-    return { input: input.path, output };
-  });
+/** Determines the output path of each input, one after the other. */
+export async function* planOutputs(
+  found: AsyncIterable<Input>,
+  { target, inputs, sameNames, shard }: PlanOptions,
+): AsyncGenerator<OutputJob> {
+  const { extension } = OUTPUTS[target.format];
+  let uniqueName = createUniqueNamer(extension);
+  /** The source of each result so far. */
+  const sources = new Map<string, string>();
+  let folder = '';
+
+  for await (const input of found) {
+    if ('error' in input) {
+      // Every shard reports it. Otherwise the others would seem to be complete.
+      yield { input: input.path, error: input.error };
+      continue;
+    }
+    if ('notice' in input) {
+      yield { input: input.path, notice: input.notice };
+      continue;
+    }
+    const { path, relativeDir } = input;
+    // The files of one folder follow each other, so the names of the folder before are not needed any more.
+    if (inputs.isOneFolder && relativeDir !== folder) {
+      folder = relativeDir;
+      sources.clear();
+      uniqueName = createUniqueNamer(extension);
+    }
+    const name = path === STDIN ? '' : basename(path);
+    const key = resultKey(relativeDir, name);
+    if (shard && !shard.includes(key)) continue;
+    if (target.kind !== 'folder') {
+      yield { input: path, output: target.path };
+      continue;
+    }
+    if (sameNames === 'refuse') {
+      const other = rivalOf(input, sources.get(key));
+      const output = join(target.path, relativeDir, `${baseNameOf(name)}.${extension}`);
+      if (!sources.has(key)) sources.set(key, path);
+      if (other !== undefined) yield { input: path, error: fileError('SAME_RESULT', path, other, output) };
+      else yield await protectInputs({ input: path, output }, inputs);
+    } else {
+      const output = join(target.path, uniqueName(join(relativeDir, baseNameOf(name))));
+      yield await protectInputs({ input: path, output }, inputs);
+    }
+  }
+}
+
+/** Returns another input with the same result. */
+function rivalOf({ path, rivals = [] }: InputFile, earlier: string | undefined): string | undefined {
+  const [rival] = rivals;
+  return rival === undefined ? earlier : join(path, '..', rival);
+}
+
+/** Refuses a job whose result would replace another input. */
+async function protectInputs(job: Job, inputs: Pick<Inputs, 'includes'>): Promise<OutputJob> {
+  const { input, output } = job;
+  if (resolve(output) === resolve(input) || !(await inputs.includes(output))) return job;
+  return { input, error: fileError('OUTPUT_IS_INPUT', output) };
 }

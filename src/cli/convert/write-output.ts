@@ -4,7 +4,8 @@ import { constants, createReadStream } from 'node:fs';
 import { copyFile, link, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
+import { fileError, fileErrorFrom, isDiskFull, systemReason } from './file-errors.ts';
+import { OWN_PREFIX } from './folder.ts';
 import { STDOUT } from './targets.ts';
 
 /**
@@ -12,10 +13,10 @@ import { STDOUT } from './targets.ts';
  *
  * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE
  */
-export async function assertWritable(target: string, force: boolean): Promise<void> {
+export async function assertWritable(target: string, replace: boolean): Promise<void> {
   if (target === STDOUT) return;
   const info = await lstat(target).catch(() => undefined);
-  if (info && !force) throw fileError('OUTPUT_EXISTS', target);
+  if (info && !replace) throw fileError('OUTPUT_EXISTS', target);
   if (info && !info.isFile() && !info.isSymbolicLink())
     throw fileError('OUTPUT_UNWRITABLE', target, 'there is something else of that name');
 }
@@ -23,22 +24,39 @@ export async function assertWritable(target: string, force: boolean): Promise<vo
 /**
  * Copies a result to its target, which may be on another disk.
  *
- * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE
+ * @param temporaryFolder folder for the incomplete copy; by default the target's
+ * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE, OUTPUT_FULL
  */
-export async function writeOutput(result: string, target: string, force: boolean): Promise<void> {
+export async function writeOutput(
+  result: string,
+  target: string,
+  replace: boolean,
+  temporaryFolder?: string,
+): Promise<void> {
   if (target === STDOUT) return pipeline(createReadStream(result), process.stdout, { end: false });
   const folder = dirname(target);
-  const temporary = join(folder, `.imagemill-${randomUUID()}`);
   try {
     await mkdir(folder, { recursive: true });
-    await copyFile(result, temporary, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-    await (force ? rename : linkExclusive)(temporary, target);
+    await placeCopy(result, target, replace, temporaryFolder ?? folder).catch((error) => {
+      // A folder of the output may be on another disk than the rest.
+      if (error.code !== 'EXDEV') throw error;
+      return placeCopy(result, target, replace, folder);
+    });
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
     const exists = code === 'EEXIST';
     if (exists && syscall !== 'mkdir') throw fileErrorFrom(error, 'OUTPUT_EXISTS', target);
+    if (isDiskFull(error)) throw fileErrorFrom(error, 'OUTPUT_FULL', target);
     const reason = exists ? `${folder} is not a folder` : systemReason(error);
     throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', target, reason);
+  }
+}
+
+async function placeCopy(result: string, target: string, replace: boolean, folder: string): Promise<void> {
+  const temporary = join(folder, `${OWN_PREFIX}-${randomUUID()}`);
+  try {
+    await copyFile(result, temporary, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    await (replace ? rename : linkExclusive)(temporary, target);
   } finally {
     await rm(temporary, { force: true }).catch(() => {}); // report the earlier error instead
   }
@@ -49,7 +67,7 @@ async function linkExclusive(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw error;
+    if (['EEXIST', 'EXDEV'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
     // File system without links, such as FAT: reserve the name with an empty file.
     await (await open(to, 'wx')).close();
     await rename(from, to);

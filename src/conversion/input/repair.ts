@@ -4,6 +4,7 @@ import { open, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { InputType } from '../../formats.ts';
 import { LOOP, readCanvas } from '../inspect/gif.ts';
+import { findLayerCount, MAX_LAYERS } from '../inspect/psd.ts';
 import { HeaderTooComplexError, WindowReader } from '../inspect/window-reader.ts';
 import { PROFILE_FILE } from '../plan/types.ts';
 import { keepBestImage } from './ico.ts';
@@ -18,6 +19,7 @@ const REPAIRS: Partial<Record<InputType, (path: string) => Promise<InputType>>> 
   heic: (path) => rebrandSequence(path, 'heic'),
   cur: keepBestImage,
   jp2: nameTransparency,
+  psd: hideLayers,
 };
 
 /**
@@ -84,6 +86,21 @@ async function rebrandSequence(path: string, type: keyof typeof STILL_BRANDS): P
   if (sequences.some((brand) => brand === buffer.toString('latin1')))
     await overwrite(path, BRAND_AT, Buffer.from(still));
   return type;
+}
+
+/**
+ * Reduces the list of layers to one. Only the merged image is converted, but ImageMagick 7 counts the layers as frames and
+ * rejects too many. A file with more layers than Photoshop allows stays as it is, and is rejected later.
+ */
+async function hideLayers(path: string): Promise<InputType> {
+  const file = await open(path);
+  const { offset, count } = await findLayerCount(new WindowReader(file)).finally(() => file.close());
+  if (Math.abs(count) > 1 && Math.abs(count) <= MAX_LAYERS) {
+    const one = Buffer.alloc(2);
+    one.writeInt16BE(Math.sign(count));
+    await overwrite(path, offset, one);
+  }
+  return 'psd';
 }
 
 /** Maximum size of a profile to extract: the largest for printers have about 2 MiB. */

@@ -8,7 +8,7 @@ import type { WindowReader } from './window-reader.ts';
 const MAX_RESOURCES = 1000;
 const HEADER_BYTES = 26;
 /** Maximum number of layers that Photoshop allows. */
-const MAX_LAYERS = 8000;
+export const MAX_LAYERS = 8000;
 
 /** Colour modes that can be shown right. */
 const MODE = { cmyk: 4, lab: 9 } as const;
@@ -29,9 +29,8 @@ export async function readPsd(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
   if (header.length < HEADER_BYTES) return {};
   const [depth, mode] = [header.readUInt16BE(22), header.readUInt16BE(24)];
   const colourTable = await lengthAt(bytes, HEADER_BYTES);
-  const resourcesAt = HEADER_BYTES + 4 + colourTable;
-  const resources = await readResources(bytes, resourcesAt);
-  const layers = await countLayers(bytes, resourcesAt + 4 + (await lengthAt(bytes, resourcesAt)));
+  const resources = await readResources(bytes, HEADER_BYTES + 4 + colourTable);
+  const { count } = await findLayerCount(bytes);
   const readable = READABLE_MODES.includes(mode) && READABLE_DEPTHS.includes(depth);
   return {
     width: header.readUInt32BE(18),
@@ -40,17 +39,23 @@ export async function readPsd(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
     ...(mode === MODE.cmyk && { cmyk: true }),
     ...(mode === MODE.lab && { lab: true }),
     ...(!readable && { unreadable: 'psd-mode' }),
-    ...(layers > MAX_LAYERS && { unreadable: 'psd-layers' }),
+    ...(Math.abs(count) > MAX_LAYERS && { unreadable: 'psd-layers' }),
     ...resources,
   };
 }
 
-/** Reads the number of layers, which is negative if the first one is the transparency of the merged picture. */
-async function countLayers(bytes: WindowReader, start: number): Promise<number> {
-  // The length of the section, that of the layers in it, and their number.
+/**
+ * Finds the number of layers. It is negative if the merged image has transparency.
+ *
+ * @returns its offset in the file, and the number, which is 0 if there is no list of layers
+ */
+export async function findLayerCount(bytes: WindowReader): Promise<{ offset: number; count: number }> {
+  const resources = HEADER_BYTES + 4 + (await lengthAt(bytes, HEADER_BYTES));
+  const start = resources + 4 + (await lengthAt(bytes, resources));
+  // The length of the section, the length of the list, and the number of layers.
   const section = await bytes.read(start, 10);
   const hasLayers = section.length === 10 && section.readUInt32BE(0) > 0 && section.readUInt32BE(4) > 0;
-  return hasLayers ? Math.abs(section.readInt16BE(8)) : 0;
+  return { offset: start + 8, count: hasLayers ? section.readInt16BE(8) : 0 };
 }
 
 async function lengthAt(bytes: WindowReader, offset: number): Promise<number> {

@@ -37,6 +37,14 @@ export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Pick<Config, 'MAX_TOTAL_P
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
 }
 
+/** Configuration, texts and fonts that single tools read besides their libraries. */
+const READS: Partial<Record<keyof Toolchain, readonly string[]>> = {
+  magick: ['/etc', '/usr/share', '/usr/local/share'].flatMap((folder) =>
+    [6, 7].map((major) => `${folder}/ImageMagick-${major}`),
+  ),
+  rsvg: ['/etc/fonts', '/var/cache/fontconfig', '/usr/share', '/usr/local/share'],
+};
+
 /** Options of {@link configureSandbox}. */
 export interface SandboxConfig {
   readonly config: Pick<Config, 'MAX_TOTAL_PIXELS' | 'PATH' | 'SANDBOX'>;
@@ -76,6 +84,7 @@ export async function configureSandbox({
     searchPath: config.PATH,
     tools: listTrials(toolchain).map(({ name, tool, trial }) => ({
       path: tool.path,
+      reads: READS[name] ?? [],
       versionProbe: VERSION_PROBES[name],
       trial,
     })),

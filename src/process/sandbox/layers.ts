@@ -41,13 +41,16 @@ export function noNewPrivsLayer(setpriv: string): SandboxLayer {
   };
 }
 
-/** Public configuration that the tools read. Not every system has all of it. */
-const CONFIGURATION = [
-  ...['/etc/ImageMagick-6', '/etc/ImageMagick-7', '/etc/fonts', '/etc/ld.so.cache', '/etc/ld.so.conf'],
-  ...['/etc/ld.so.conf.d', '/etc/alternatives', '/var/cache/fontconfig'],
+/**
+ * What every tool reads. Not every system has all of it. {@link ToolToConfine.reads} has what a single tool reads. A file
+ * that a tool could do without is listed, too, if it is harmless: an access that Landlock denies was slower than reading
+ * the file (`bench/README.md`).
+ */
+const SHARED = [
+  ...['/usr/lib', '/usr/lib64', '/usr/local/lib', '/etc/ld.so.cache', '/etc/alternatives'],
+  ...['/etc/localtime', '/sys/devices/system/cpu/possible'],
   '/sys/kernel/mm/transparent_hugepage', // glibc reads it to find out whether huge pages are enabled: see environment.ts
 ];
-const LIBRARIES = ['/usr/lib', '/usr/lib64', '/usr/local/lib', '/usr/share', '/usr/local/share'];
 /** Dynamic loaders of x86-64 and ARM64. Every program that is not statically linked needs its loader. */
 const LOADERS = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1'];
 
@@ -80,16 +83,14 @@ export async function landlockLayer(
     '--landlock-rule',
     `path-beneath:${rights}:${path}`,
   ];
-  const shared = await statExisting([
-    ...LIBRARIES,
-    ...CONFIGURATION,
-    ...readable,
-    ...siblingDirs(tools),
-    '/dev/null',
-  ]);
+  const readRules = async (paths: readonly string[]): Promise<string[]> =>
+    (await statExisting(paths)).flatMap(({ path, isFolder }) =>
+      rule(isFolder ? 'read-file,read-dir' : 'read-file', path),
+    );
+  const own = await perTool(tools, readRules);
   const loaders = await statExisting(LOADERS);
   const fixed = [
-    ...shared.flatMap(({ path, isFolder }) => rule(isFolder ? 'read-file,read-dir' : 'read-file', path)),
+    ...(await readRules([...SHARED, ...readable, ...siblingDirs(tools), '/dev/null'])),
     ...loaders.flatMap(({ path }) => rule('execute,read-file', path)),
     ...(filter ? ['--seccomp-filter', filter.path] : []),
   ];
@@ -97,7 +98,7 @@ export async function landlockLayer(
     provides: { privileges: 'setpriv', files: 'landlock', ...(filter && filteredBy(filter)) },
     confine: ({ file, cwd }) => ({
       argvPrefix: [
-        ...[setpriv, ...NO_PRIVILEGES, '--landlock-access', 'fs', ...fixed],
+        ...[setpriv, ...NO_PRIVILEGES, '--landlock-access', 'fs', ...fixed, ...(own.get(file) ?? [])],
         ...rule('execute,read-file', file),
         ...rule('read-file,write-file,read-dir,make-reg,remove-file,truncate', cwd),
       ],
@@ -131,8 +132,10 @@ export async function bubblewrapLayer(
   { readable, tools }: SandboxOptions,
   { filter, lockNamespaces, prlimit }: BubblewrapOptions,
 ): Promise<SandboxLayer> {
-  const shared = await statExisting([...LIBRARIES, ...CONFIGURATION, ...readable, ...siblingDirs(tools)]);
-  const visible = shared.flatMap(({ given }) => ['--ro-bind-try', given, given]);
+  const bind = async (paths: readonly string[]): Promise<string[]> =>
+    (await statExisting(paths)).flatMap(({ given }) => ['--ro-bind-try', given, given]);
+  const visible = await bind([...SHARED, ...readable, ...siblingDirs(tools)]);
+  const own = await perTool(tools, bind);
   const links = ['lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]);
   const network = filter ? ['--share-net', '--seccomp', String(FILTER_FD)] : [];
   const namespaces = lockNamespaces ? ['--unshare-user', '--disable-userns'] : [];
@@ -148,7 +151,7 @@ export async function bubblewrapLayer(
     confine: ({ file, cwd }) => ({
       argvPrefix: [
         ...[bwrap, '--unshare-all', ...namespaces, ...network, '--die-with-parent', '--cap-drop', 'ALL'],
-        ...[...visible, ...links, '--dev-bind', '/dev/null', '/dev/null'],
+        ...[...visible, ...(own.get(file) ?? []), ...links, '--dev-bind', '/dev/null', '/dev/null'],
         ...(prlimit ? ['--ro-bind', prlimit, prlimit] : []),
         ...['--ro-bind', file, file, '--bind', cwd, cwd],
         // The root that bubblewrap creates is a tmpfs: make it read-only too.
@@ -160,6 +163,15 @@ export async function bubblewrapLayer(
       endsDescendants: true,
     }),
   };
+}
+
+/** Returns the arguments for what only a single tool reads, by the path of the tool. */
+async function perTool(
+  tools: SandboxOptions['tools'],
+  argumentsFor: (paths: readonly string[]) => Promise<string[]>,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const entries = tools.map(async ({ path, reads = [] }) => [path, await argumentsFor(reads)] as const);
+  return new Map(await Promise.all(entries));
 }
 
 /** Returns the folders next to the `bin` of tools outside /usr, such as /opt/imagemagick/lib for /opt/imagemagick/bin. */

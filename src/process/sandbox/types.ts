@@ -17,6 +17,8 @@ export interface ResourceLimits {
 export interface ToolToConfine {
   /** Absolute path. */
   readonly path: string;
+  /** Files and folders that only this tool reads, if they exist. Every path takes time when the tool starts. */
+  readonly reads?: readonly string[];
   /** The tool must pass this probe under every layer. */
   readonly versionProbe: VersionProbe;
   /** The tool must pass this trial under the allow-list of system calls. */

@@ -1,8 +1,8 @@
 /** @module The route for converting several files. */
 import type { RequestHandler } from 'express';
 import { type BatchItemResult, convertAll } from '../../conversion/batch.ts';
-import type { Convert } from '../../conversion/convert.ts';
 import type { BatchOptions, Parse, TextField } from '../../conversion/form-options.ts';
+import type { Convert } from '../../conversion/types.ts';
 import { ClientDisconnectedError } from '../../errors.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { sanitizeForDisplay } from '../../text.ts';

@@ -1,9 +1,9 @@
 /** @module The route for converting one file. */
 import type { RequestHandler } from 'express';
-import type { Convert } from '../../conversion/convert.ts';
 import { baseNameOf } from '../../conversion/filename.ts';
 import type { Parse } from '../../conversion/form-options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
+import type { Convert } from '../../conversion/types.ts';
 import { ClientDisconnectedError } from '../../errors.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { OUTPUTS } from '../../formats.ts';

@@ -335,6 +335,47 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
   });
 }
 
+describe('files of single tools', () => {
+  it('are readable for the tool that needs them, and for no other tool', async function () {
+    requires(this, 'hidden-files', CAN_HIDE);
+    const [python, env] = [await makeTempDir('python'), await makeTempDir('env')];
+    for (const folder of [python, env]) await writeFile(join(folder, 'file'), 'content');
+    const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
+    const { confine } = await findSandbox({
+      searchPath: deps.searchPath,
+      tools: [
+        {
+          path: PYTHON,
+          versionProbe: { args: ['--version'], pattern: /^Python 3/ },
+          trial: WRITES,
+          reads: [python],
+        },
+        {
+          path: '/usr/bin/env',
+          versionProbe: { args: ['--version'], pattern: /^env/ },
+          trial: WRITES,
+          reads: [env],
+        },
+      ],
+      readable: [ASSETS],
+      limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
+      filters: `${ASSETS}/seccomp`,
+      folder: await makeTempDir('trial'),
+      createTrialRunner: (confine) => createRunner({ ...deps, confine }),
+    });
+    const read = async (path: string): Promise<string> => {
+      const args = ['-I', '-S', '-c', `print(open("${path}").read())`];
+      const command = { file: PYTHON, args, cwd: await makeTempDir('job'), timeoutMs: 10_000 };
+      return createRunner({ ...deps, confine })(command).then(
+        ({ stdout }) => stdout.trim(),
+        ({ stderr }: CommandError) => (/Permission|No such file/.test(stderr) ? 'refused' : stderr),
+      );
+    };
+    expect(await read(join(python, 'file'))).to.equal('content');
+    expect(await read(join(env, 'file'))).to.equal('refused');
+  });
+});
+
 describe('choice of the seccomp filter', () => {
   const layersFor = async (...trials: readonly string[]): Promise<SandboxLayers> => {
     const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };

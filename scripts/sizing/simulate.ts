@@ -1,0 +1,191 @@
+/**
+ * @module Simulates instances behind a proxy: each has processors and a queue, as `src/process/queue.ts` has. Arrivals are a
+ * Poisson process, with bursts. The simulation is pure: the same options give the same result.
+ */
+import { type Random, seeded } from '../stress/random.ts';
+
+/** Options of {@link simulate}. */
+export interface SimulationOptions {
+  readonly instances: number;
+  /** Processors of each instance, which is also its number of concurrent conversions. */
+  readonly processors: number;
+  /** Conversions that may wait in each instance (`QUEUE_LIMIT`). */
+  readonly queueLimit: number;
+  /** Number of instances that the proxy tries until it passes on a 503. */
+  readonly tries: number;
+  /** How the proxy selects an instance. */
+  readonly balance: 'random' | 'round-robin' | 'least-connections';
+  /** Mean arrivals per second. */
+  readonly perSecond: number;
+  /** Bursts: after every `everyS` seconds, the rate is `factor` times as high for `lengthS` seconds. */
+  readonly bursts?:
+    | { readonly factor: number; readonly everyS: number; readonly lengthS: number }
+    | undefined;
+  /** Service times to draw from, in ms. */
+  readonly serviceMs: readonly number[];
+  /** Number of requests. */
+  readonly requests: number;
+  readonly seed: number;
+  /** Recorded requests in order, to replay instead of drawing arrivals and service times. */
+  readonly trace?: readonly { readonly atMs: number; readonly serviceMs: number }[] | undefined;
+}
+
+/** What the clients experience. */
+export interface SimulationResult {
+  /** Percentiles of the waiting time in queues, in ms. */
+  readonly wait: { readonly mean: number; readonly p50: number; readonly p95: number; readonly p99: number };
+  /** Share of the requests that got 503, from 0 to 1. */
+  readonly refused: number;
+  /** Share of the time in which processors worked, from 0 to 1. */
+  readonly utilization: number;
+}
+
+/** An instance: when each processor is free, and when the waiting requests will start. */
+interface Instance {
+  /** Times in ms at which the processors are free, as a heap with the earliest first. */
+  readonly free: number[];
+  /** Start times in ms of the requests that wait, in order. */
+  readonly starts: number[];
+  /** Index of the first request in `starts` that still waits. */
+  head: number;
+  /** End times in ms of the requests in the instance, as a heap. */
+  readonly ends: number[];
+}
+
+/** Runs the simulation. */
+export function simulate(options: SimulationOptions): SimulationResult {
+  const { processors, queueLimit, tries, serviceMs, trace } = options;
+  const requests = trace?.length ?? options.requests;
+  const random = seeded(options.seed);
+  const instances = Array.from(
+    { length: options.instances },
+    (): Instance => ({
+      free: new Array<number>(processors).fill(0),
+      starts: [],
+      head: 0,
+      ends: [],
+    }),
+  );
+  const nextArrival = createArrivals(options, random);
+  const waits: number[] = [];
+  let [refused, worked, now, turn] = [0, 0, 0, 0];
+
+  for (let request = 0; request < requests; request += 1) {
+    now = trace?.[request]?.atMs ?? nextArrival();
+    let accepted: Instance | undefined;
+    for (let attempt = 0; attempt < Math.min(tries, instances.length) && !accepted; attempt += 1) {
+      const instance = select(instances, options.balance, turn, now, random);
+      turn += 1;
+      if (waitingIn(instance, now) < queueLimit || (instance.free[0] as number) <= now) accepted = instance;
+    }
+    if (!accepted) {
+      refused += 1;
+      continue;
+    }
+    const start = Math.max(now, pop(accepted.free));
+    const service = trace?.[request]?.serviceMs ?? random.pick(serviceMs);
+    push(accepted.free, start + service);
+    if (options.balance === 'least-connections') push(accepted.ends, start + service);
+    if (start > now) accepted.starts.push(start);
+    waits.push(start - now);
+    worked += service;
+  }
+  const last = Math.max(now, ...instances.map(({ free }) => Math.max(...free)));
+  waits.sort((a, b) => a - b);
+  return {
+    wait: {
+      mean: waits.reduce((sum, wait) => sum + wait, 0) / Math.max(1, waits.length),
+      ...{ p50: percentile(waits, 0.5), p95: percentile(waits, 0.95), p99: percentile(waits, 0.99) },
+    },
+    refused: refused / requests,
+    utilization: worked / (last * instances.length * processors),
+  };
+}
+
+/** Creates the function that returns the time of the next arrival, in ms. */
+function createArrivals({ perSecond, bursts }: SimulationOptions, random: Random): () => number {
+  const exponential = (meanMs: number): number => -Math.log(1 - random.next()) * meanMs;
+  let now = 0;
+  if (!bursts) {
+    return () => {
+      now += exponential(1000 / perSecond);
+      return now;
+    };
+  }
+  const { factor, everyS, lengthS } = bursts;
+  // The mean over bursts and the time between them is `perSecond`.
+  const base = (perSecond * (everyS + lengthS)) / (everyS + factor * lengthS);
+  let isBurst = false;
+  let phaseEnd = everyS * 1000;
+  return () => {
+    for (;;) {
+      const next = now + exponential(1000 / (isBurst ? base * factor : base));
+      if (next <= phaseEnd) {
+        now = next;
+        return now;
+      }
+      now = phaseEnd; // the exponential distribution has no memory, so the draw may be repeated from here
+      isBurst = !isBurst;
+      phaseEnd = now + (isBurst ? lengthS : everyS) * 1000;
+    }
+  };
+}
+
+function select(
+  instances: readonly Instance[],
+  balance: SimulationOptions['balance'],
+  turn: number,
+  now: number,
+  random: Random,
+): Instance {
+  if (balance === 'random') return random.pick(instances);
+  if (balance === 'round-robin') return instances[turn % instances.length] as Instance;
+  return instances.reduce((best, each) => (inProgress(each, now) < inProgress(best, now) ? each : best));
+}
+
+function waitingIn(instance: Instance, now: number): number {
+  while (instance.head < instance.starts.length && (instance.starts[instance.head] as number) <= now)
+    instance.head += 1;
+  return instance.starts.length - instance.head;
+}
+
+function inProgress({ ends }: Instance, now: number): number {
+  while (ends.length > 0 && (ends[0] as number) <= now) pop(ends);
+  return ends.length;
+}
+
+/** Returns the value below which `share` (0 to 1) of the sorted values lie; 0 if there are none. */
+export function percentile(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+}
+
+/** Adds a value to a binary heap with the least value first. */
+function push(heap: number[], value: number): void {
+  let at = heap.length;
+  heap.push(value);
+  while (at > 0) {
+    const parent = (at - 1) >> 1;
+    if ((heap[parent] as number) <= value) break;
+    heap[at] = heap[parent] as number;
+    at = parent;
+  }
+  heap[at] = value;
+}
+
+/** Removes the least value of a binary heap. */
+function pop(heap: number[]): number {
+  const least = heap[0] as number;
+  const value = heap.pop() as number;
+  if (heap.length === 0) return least;
+  let at = 0;
+  for (;;) {
+    let child = 2 * at + 1;
+    if (child >= heap.length) break;
+    if (child + 1 < heap.length && (heap[child + 1] as number) < (heap[child] as number)) child += 1;
+    if ((heap[child] as number) >= value) break;
+    heap[at] = heap[child] as number;
+    at = child;
+  }
+  heap[at] = value;
+  return least;
+}

@@ -1,0 +1,55 @@
+/** @module Writes the file of `--report`: CSV as in RFC 4180, one row per file. */
+import { open } from 'node:fs/promises';
+import { CliError } from '../context.ts';
+import { systemReason } from './file-errors.ts';
+
+/** A row of the report. Missing values are empty cells. */
+interface ReportRow {
+  readonly input: string;
+  readonly output?: string;
+  readonly status: 'converted' | 'up to date' | 'failed' | 'deleted';
+  readonly bytesBefore?: number;
+  readonly bytesAfter?: number;
+  readonly ms?: number;
+  readonly notes?: readonly string[];
+  readonly code?: string;
+  readonly message?: string;
+}
+
+const COLUMNS: readonly (keyof ReportRow)[] = [
+  ...(['input', 'output', 'status', 'bytesBefore', 'bytesAfter', 'ms', 'notes', 'code', 'message'] as const),
+];
+
+/** Writes rows. */
+export interface CsvReport {
+  write(row: ReportRow): void;
+  /** Waits until all rows are written. @returns why some could not be written, if so */
+  end(): Promise<string | undefined>;
+}
+
+/**
+ * Creates or replaces the file.
+ *
+ * @throws {CliError} with status 2, if it cannot be written
+ */
+export async function createCsvReport(path: string): Promise<CsvReport> {
+  const file = await open(path, 'w').catch((error) => {
+    throw new CliError(`--report ${path} cannot be written: ${systemReason(error)}.`, 2);
+  });
+  const stream = file.createWriteStream();
+  const problem = new Promise<string>((resolve) =>
+    stream.once('error', (error) => resolve(`${path} is incomplete: ${systemReason(error)}.`)),
+  );
+  stream.write(`${COLUMNS.join(',')}\r\n`);
+  return {
+    write(row) {
+      stream.write(`${COLUMNS.map((column) => quote(row[column])).join(',')}\r\n`);
+    },
+    end: () => Promise.race([problem, new Promise<undefined>((done) => stream.end(() => done(undefined)))]),
+  };
+}
+
+function quote(value: ReportRow[keyof ReportRow]): string {
+  const text = typeof value === 'object' ? value.join(' ') : String(value ?? '');
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

@@ -1,0 +1,158 @@
+/** @module Finds the images of a folder and its sub-folders. Only the names of one folder per level are in memory. */
+import { isUtf8 } from 'node:buffer';
+import type { Dirent } from 'node:fs';
+import { open, readdir, stat } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { DETECTION_BYTES, detectType } from '../../conversion/input/detect.ts';
+import { INPUTS, type InputType } from '../../formats.ts';
+import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
+import type { Input } from './input.ts';
+import { resultKey } from './result-name.ts';
+
+/** Start of the names of all files that the `convert` command creates beside results. */
+export const OWN_PREFIX = '.imagemill';
+
+/** Recognizes images by name and content. */
+export interface ImageTest {
+  /** Returns whether a name has the extension of an image. */
+  hasExtension(name: string): boolean;
+  /**
+   * Returns whether a regular file's extension or content is that of an image. A file with an image extension and other
+   * content is kept, so that its conversion reports an error.
+   */
+  isImage(path: string): Promise<boolean>;
+}
+
+/** Creates the test for the enabled input formats. */
+export function createImageTest(types: readonly InputType[]): ImageTest {
+  const names = types.flatMap((type) => INPUTS[type].names);
+  const extensions = new RegExp(`\\.(?:${names.join('|')}|tif)$`, 'i');
+  const hasExtension = (name: string): boolean => extensions.test(name);
+  return {
+    hasExtension,
+    // An unreadable file is kept, and its conversion reports the error.
+    isImage: async (path) => hasExtension(path) || (await hasImageContent(path, types).catch(() => true)),
+  };
+}
+
+/** Options of {@link imagesIn}. */
+export interface WalkOptions {
+  /** The folder of the argument, to which `relativeDir` is relative. */
+  readonly root: string;
+  readonly test: ImageTest;
+  /** Returns whether a sub-folder holds results, and is skipped. */
+  readonly isOutput: (folder: string) => Promise<boolean>;
+  /** Called for each folder before it is read. */
+  readonly onFolder?: ((folder: string) => void) | undefined;
+  /** Names of the files to yield. Sub-folders are then skipped. */
+  readonly only?: ReadonlySet<string> | undefined;
+}
+
+/** Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow links to folders. */
+export async function* imagesIn(folder: string, options: WalkOptions): AsyncGenerator<Input> {
+  options.onFolder?.(folder);
+  const entries = await namesIn(folder).catch((error: Error) => error);
+  if (entries instanceof Error) {
+    yield { path: folder, error: fileErrorFrom(entries, 'UNREADABLE', folder, systemReason(entries)) };
+    return;
+  }
+  const relativeDir = relative(options.root, folder);
+  const rivals = findRivals(entries, options.test);
+  for (const entry of entries) {
+    if (entry.kind === 'folder' || (options.only && !options.only.has(entry.name))) continue;
+    const path = join(folder, entry.name);
+    if (entry.isInvalid) {
+      if (options.test.hasExtension(path)) yield { path, error: fileError('NAME_NOT_UTF8', path) };
+    } else {
+      const found =
+        entry.kind === 'link' ? await followLink(path, options.test) : await options.test.isImage(path);
+      if (typeof found === 'object') yield found;
+      else if (found)
+        yield { path, relativeDir, ...(rivals.has(entry.name) && { rivals: rivals.get(entry.name) ?? [] }) };
+    }
+  }
+  rivals.clear();
+  if (options.only) return;
+  for (const { kind, name, isInvalid } of entries) {
+    if (kind !== 'folder') continue;
+    const path = join(folder, name);
+    if (isInvalid) yield { path, error: fileError('NAME_NOT_UTF8', path) };
+    else if (!(await options.isOutput(path))) yield* imagesIn(path, options);
+  }
+}
+
+interface Entry {
+  readonly name: string;
+  readonly kind: 'file' | 'link' | 'folder';
+  /** The name is not UTF-8. `name` has its bytes as `\xE9`. */
+  readonly isInvalid: boolean;
+}
+
+/**
+ * Reads a folder. Latin-1 keeps every byte of a name, also if the name is not UTF-8.
+ *
+ * @throws Error with the code of the failed system call
+ */
+async function namesIn(folder: string): Promise<Entry[]> {
+  const entries = (await readdir(folder, { withFileTypes: true, encoding: 'latin1' })).flatMap((dirent) => {
+    const kind = kindOf(dirent);
+    if (!kind || dirent.name.startsWith(OWN_PREFIX)) return [];
+    const bytes = Buffer.from(dirent.name, 'latin1');
+    const isInvalid = !isUtf8(bytes);
+    return [{ name: isInvalid ? escapeBytes(dirent.name) : bytes.toString(), kind, isInvalid }];
+  });
+  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function kindOf(dirent: Dirent): Entry['kind'] | undefined {
+  if (dirent.isFile()) return 'file';
+  if (dirent.isDirectory()) return 'folder';
+  return dirent.isSymbolicLink() ? 'link' : undefined;
+}
+
+const escapeBytes = (latin1: string): string =>
+  latin1.replace(/[\x80-\xff]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).toUpperCase()}`);
+
+/** Returns the names of the images whose results would have the same name, with the names of the others. */
+function findRivals(entries: readonly Entry[], { hasExtension }: ImageTest): Map<string, string[]> {
+  const byKey = new Map<string, string[]>();
+  for (const { name, kind } of entries) {
+    if (kind === 'folder' || !hasExtension(name)) continue;
+    const key = resultKey('', name);
+    const group = byKey.get(key);
+    if (group) group.push(name);
+    else byKey.set(key, [name]);
+  }
+  const groups = [...byKey.values()].filter((names) => names.length > 1);
+  return new Map(
+    groups.flatMap((names) => names.map((name) => [name, names.filter((other) => other !== name)] as const)),
+  );
+}
+
+/** Returns whether a link leads to an image, or why the link is skipped. */
+async function followLink(path: string, { hasExtension, isImage }: ImageTest): Promise<boolean | Input> {
+  const info = await stat(path).catch((error: Error) => error);
+  if (info instanceof Error) {
+    // A broken link, or one in a circle.
+    return hasExtension(path) && { path, error: fileErrorFrom(info, 'UNREADABLE', path, systemReason(info)) };
+  }
+  if (info.isDirectory())
+    return {
+      path,
+      notice: `${path} is a link to a folder and is not followed. To convert it, name it as an input.`,
+    };
+  return info.isFile() && isImage(path);
+}
+
+async function hasImageContent(path: string, types: readonly InputType[]): Promise<boolean> {
+  const file = await open(path);
+  try {
+    const head = Buffer.alloc(DETECTION_BYTES);
+    const { bytesRead } = await file.read(head, 0, DETECTION_BYTES, 0);
+    const detected = await detectType(head.subarray(0, bytesRead), bytesRead < DETECTION_BYTES);
+    // A text without an element in its first bytes does not count as SVG, unless it has the extension.
+    return types.some((type) => type === detected);
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,109 @@
+/** @module Converts with the tools of this machine. */
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { addAbortSignal, type Readable } from 'node:stream';
+import type { Config } from '../../config.ts';
+import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
+import { storeInput } from '../../conversion/input/store.ts';
+import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts';
+import { StartupError } from '../../errors.ts';
+import { sanitizeForDisplay } from '../../text.ts';
+import { CliError, createWarningCollector } from '../context.ts';
+import { type Converter, readUnchanged, stateOf } from './converter.ts';
+import { fileErrorFrom, systemReason } from './file-errors.ts';
+import { STDIN } from './input.ts';
+import { MAX_LABEL_LENGTH } from './report.ts';
+
+/** Client key of all conversions. The process has only one client. */
+const CLIENT = 'command line';
+
+/**
+ * Starts the conversion engine.
+ *
+ * @param jobs number of concurrent conversions
+ * @throws {CliError} with status 2, if this machine cannot convert to the format
+ */
+export async function createLocalConverter(
+  config: Config,
+  options: ConvertOptions,
+  jobs: number,
+  signal: AbortSignal,
+): Promise<Converter> {
+  const { log, warnings } = createWarningCollector();
+  const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
+  const engine = await createConversionEngine(settings, log).catch((error) => {
+    if (!(error instanceof StartupError)) throw error;
+    throw new CliError([...warnings, error.message, 'Run "imagemill doctor" to find out why.'].join('\n'), 2);
+  });
+  if (!engine.capabilities.outputs.includes(options.format)) {
+    await engine.close();
+    throw new CliError(
+      [...warnings, `The tools on this machine cannot write ${options.format}.`].join('\n'),
+      2,
+    );
+  }
+  return {
+    maker: versionsOf(engine),
+    convert: (input, use) => convertOne(engine, input, { options, signal, most: config.MAX_FILE_BYTES }, use),
+    close: () => engine.close(),
+  };
+}
+
+function versionsOf({ toolchain }: ConversionEngine): string {
+  const versions = Object.entries(toolchain).flatMap(([name, tool]) =>
+    tool ? `${name} ${tool.version}` : [],
+  );
+  return versions.sort().join(', ');
+}
+
+interface Rules {
+  readonly options: ConvertOptions;
+  readonly signal: AbortSignal;
+  /** Maximum size of a source in bytes. */
+  readonly most: number;
+}
+
+async function convertOne(
+  engine: ConversionEngine,
+  input: string,
+  { options, signal, most }: Rules,
+  use: Parameters<Converter['convert']>[1],
+): Promise<void> {
+  const before = await stateOf(input);
+  const stream = await openInput(input);
+  addAbortSignal(signal, stream); // a read from standard input may block indefinitely
+  try {
+    await engine.workspaces.use({ bytes: Math.min(before?.size ?? most, most) }, async (workspace) => {
+      const folder = await workspace.folder('image');
+      const { room } = workspace;
+      const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
+      const rules = { label, types: engine.capabilities.inputs, maxBytes: () => most, signal, room };
+      const { type, length } = await readUnchanged(input, before, () =>
+        storeInput(stream, join(folder, INPUT_FILE), rules),
+      );
+      const result = await engine.convert({ folder, room, type, label, client: CLIENT }, options, signal);
+      signal.throwIfAborted();
+      const { path, bytes, convertedMs, notes, quality } = result;
+      await use({
+        path,
+        source: before,
+        bytesBefore: length,
+        bytesAfter: bytes,
+        ms: Math.round(convertedMs),
+        notes,
+        ...(quality !== undefined && { quality }),
+      });
+    });
+  } finally {
+    stream.destroy();
+  }
+}
+
+async function openInput(input: string): Promise<Readable> {
+  if (input === STDIN) return process.stdin;
+  try {
+    return (await open(input)).createReadStream();
+  } catch (error) {
+    throw fileErrorFrom(error, 'UNREADABLE', input, systemReason(error));
+  }
+}

@@ -1,0 +1,100 @@
+/** @module Deletes results whose source is gone (`--delete`). */
+import { lstat, rmdir, unlink } from 'node:fs/promises';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { fileErrorFrom, systemReason } from './file-errors.ts';
+import type { Root } from './inputs.ts';
+import { isResult, type Library } from './library.ts';
+import { isInside, realPathOf } from './paths.ts';
+import type { Report } from './report.ts';
+import type { IndexEntry } from './result-index.ts';
+import { resultKey } from './result-name.ts';
+import type { Shard } from './shard.ts';
+
+/** Options of {@link deleteOrphans}. */
+export interface DeleteOptions {
+  readonly library: Library;
+  /** Folders that were searched. Results of sources elsewhere are kept. */
+  readonly roots: readonly Root[];
+  readonly shard: Shard | undefined;
+  readonly report: Report;
+  /** Returns whether the user agrees. */
+  readonly confirm: (count: number) => Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+/** Deletes results whose source is gone, after the user has agreed, and the folders that this empties. */
+export async function deleteOrphans(options: DeleteOptions): Promise<void> {
+  const { library, report, confirm, signal } = options;
+  const orphans = await findOrphans(options);
+  if (orphans.length === 0 || signal.aborted || !(await confirm(orphans.length))) return;
+  for (const [name, entry] of orphans) {
+    if (signal.aborted) return;
+    const output = join(library.output, name);
+    const input = relative('.', resolve(await realPathOf(library.output), entry.source));
+    try {
+      await deleteResult(output, entry, library, report, input);
+      await library.index.remove(name);
+    } catch (error) {
+      report.failed(input, fileErrorFrom(error, 'OUTPUT_UNDELETABLE', output, systemReason(error)));
+    }
+  }
+}
+
+async function findOrphans({
+  library,
+  roots,
+  shard,
+  signal,
+}: DeleteOptions): Promise<(readonly [string, IndexEntry])[]> {
+  const output = await realPathOf(library.output);
+  const orphans: (readonly [string, IndexEntry])[] = [];
+  for (const [name, entry] of library.index.entries()) {
+    if (signal.aborted) break;
+    const source = resolve(output, entry.source);
+    const root = roots.find(({ real }) => isInside(source, real));
+    if (!root) continue;
+    const key = resultKey(relative(root.real, dirname(source)), basename(source));
+    if (shard && !shard.includes(key)) continue;
+    const info = await lstat(source).catch((error: NodeJS.ErrnoException) => error);
+    if (info instanceof Error && ['ENOENT', 'ENOTDIR'].includes(info.code ?? '')) orphans.push([name, entry]);
+  }
+  return orphans;
+}
+
+async function deleteResult(
+  output: string,
+  entry: IndexEntry,
+  library: Library,
+  report: Report,
+  input: string,
+): Promise<void> {
+  const info = await lstat(output).catch(() => undefined);
+  if (!info) return;
+  if (!isResult(entry, info)) return report.notice(`${output} was changed, and is kept.`);
+  await unlink(output);
+  report.deleted({ input, output });
+  const top = resolve(library.output);
+  for (let folder = dirname(resolve(output)); folder !== top; folder = dirname(folder)) {
+    const isEmpty = await rmdir(folder).then(
+      () => true,
+      () => false,
+    );
+    if (!isEmpty) return;
+  }
+}
+
+/** Asks on the terminal whether to delete results. */
+export async function askToDelete(count: number, signal: AbortSignal): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const results = count === 1 ? '1 result whose source is' : `${count} results whose sources are`;
+    const answer = await terminal.question(`Delete ${results} gone? [y/N] `, { signal });
+    return /^y(?:es)?$/i.test(answer.trim());
+  } catch (error) {
+    if (signal.aborted) return false;
+    throw error;
+  } finally {
+    terminal.close();
+  }
+}

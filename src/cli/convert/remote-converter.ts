@@ -1,0 +1,97 @@
+/** @module Converts by sending files to running instances. */
+import { createWriteStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createServiceClient, type ServiceClient, UnavailableError } from '../../client/service-client.ts';
+import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
+import { sanitizeForDisplay } from '../../text.ts';
+import { CliError } from '../context.ts';
+import { type Converter, readUnchanged, StopError, stateOf } from './converter.ts';
+import { FileError } from './file-errors.ts';
+import { STDIN } from './input.ts';
+import { MAX_LABEL_LENGTH } from './report.ts';
+
+/** Maximum number of failed connections per file. With the delays between them, that is about two minutes. */
+const MAX_FAILURES = 10;
+
+/** Options of {@link createRemoteConverter}. */
+export interface RemoteOptions {
+  /** URLs of the instances. */
+  readonly urls: readonly string[];
+  /** Form fields of every request. */
+  readonly fields: readonly (readonly [string, string])[];
+  /** Folder for results until they are moved into place. */
+  readonly tempDir: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Connects to the instances.
+ *
+ * @throws {CliError} with status 2, if none answers
+ */
+export async function createRemoteConverter(options: RemoteOptions): Promise<Converter> {
+  const client = await createServiceClient(options.urls, MAX_FAILURES).catch((error) => {
+    throw error instanceof UnavailableError ? new CliError(error.message, 2) : error;
+  });
+  const workspaces = createWorkspaces(options.tempDir);
+  const versions = new Set(client.instances.map(({ version }) => version));
+  return {
+    maker: `imagemill ${[...versions].sort().join(', ')}`,
+    convert: (input, use) => convertOne(client, workspaces, input, options, use),
+    close: () => workspaces.close(),
+  };
+}
+
+async function convertOne(
+  client: ServiceClient,
+  workspaces: Workspaces,
+  input: string,
+  { fields, signal }: RemoteOptions,
+  use: Parameters<Converter['convert']>[1],
+): Promise<void> {
+  const before = await stateOf(input);
+  await workspaces.use({}, async ({ path: folder }) => {
+    const source = input === STDIN ? await storeStdin(join(folder, 'in'), signal) : input;
+    const path = join(folder, 'result');
+    const request = { path: source, name: input === STDIN ? 'stdin' : basename(input), fields };
+    const receive = async (response: Response): Promise<void> => {
+      const body = response.body ? Readable.fromWeb(response.body as never) : Readable.from([]);
+      await pipeline(body, createWriteStream(path), { signal });
+    };
+    const outcome = await readUnchanged(input, before, () => client.convert(request, receive, signal)).catch(
+      (error) => explain(error, input, client),
+    );
+    if ('status' in outcome) throw toFileError(outcome, input);
+    const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
+    const { ms, notes, quality } = outcome;
+    await use({
+      ...{ path, source: before, bytesBefore, bytesAfter, ms, notes },
+      ...(quality !== undefined && { quality }),
+    });
+  });
+}
+
+async function storeStdin(path: string, signal: AbortSignal): Promise<string> {
+  await pipeline(process.stdin, createWriteStream(path), { signal });
+  return path;
+}
+
+/** Instances call every file "The file". */
+function toFileError({ status, message }: { status: number; message: string }, input: string): FileError {
+  const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
+  return new FileError(
+    `HTTP_${status}`,
+    message.replace(/^The file\b/, () => label),
+    undefined,
+  );
+}
+
+/** A file fails if an instance answers and still does not take it. If none answers, no other file can succeed either. */
+async function explain(error: unknown, input: string, client: ServiceClient): Promise<never> {
+  if (!(error instanceof UnavailableError)) throw error;
+  if (await client.isAlive()) throw new FileError('SERVER_FAILED', `${input}: ${error.message}.`, error);
+  throw new StopError(`${error.message}.`, { cause: error });
+}

@@ -1,0 +1,195 @@
+/**
+ * @module The index of an output folder: what each result was made from. It decides which results are up to date.
+ *
+ * The index is a file of JSON lines in `.imagemill/` of the output folder. A run appends a line before it moves a result
+ * into place, and another line afterwards. A process that is killed in between leaves a result that the index knows but
+ * does not claim. Each shard has a file of its own, and every run reads all files.
+ */
+import { appendFile, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { OWN_PREFIX } from './folder.ts';
+import type { Shard } from './shard.ts';
+
+/** What the index records of a complete result. */
+export interface IndexEntry {
+  /** Path of the source, relative to the output folder. */
+  readonly source: string;
+  /** Size of the source in bytes. */
+  readonly size: number;
+  /** Time of the source's last change, in ms since the epoch. */
+  readonly mtime: number;
+  /** Identifies the options and tools, see `recipe.ts`. */
+  readonly recipe: string;
+  /** Size of the result in bytes. */
+  readonly bytes: number;
+  /** Time of the result's last change, in ms since the epoch. */
+  readonly made: number;
+}
+
+/** The result may be incomplete, or the entry was removed. */
+interface Mark {
+  readonly state: 'started' | 'removed';
+  /** Time of the mark, in ms since the epoch. */
+  readonly made: number;
+}
+
+/** A line of the file. */
+type Line =
+  | ({ readonly result: string } & (IndexEntry | Mark))
+  | { readonly tools: string; readonly maker: string };
+
+/** The index of an output folder. Paths of results are relative to that folder. */
+export interface ResultIndex {
+  /** Folder for incomplete results of this run, on the disk of the output folder. */
+  readonly temporary: string;
+  /** Returns the entry of a complete result. */
+  get(result: string): IndexEntry | undefined;
+  /** Returns whether an earlier run wrote this result, or may have written it. */
+  owns(result: string): boolean;
+  /** Records that a result is about to be moved into place. */
+  start(result: string): Promise<void>;
+  /** Records that a result is in place. */
+  finish(result: string, entry: IndexEntry): Promise<void>;
+  /** Removes an entry. */
+  remove(result: string): Promise<void>;
+  /** Returns the entries of all complete results. */
+  entries(): Iterable<readonly [string, IndexEntry]>;
+  /** Returns the versions of the tools with this fingerprint, if an earlier run recorded them. */
+  makerOf(fingerprint: string): string | undefined;
+  /** Records the versions of the tools with this fingerprint. */
+  setMaker(fingerprint: string, maker: string): Promise<void>;
+}
+
+/** Number of superseded lines from which the file is rewritten, if they are also half of the file. */
+const MIN_SUPERSEDED = 1000;
+
+/**
+ * Opens the index of an output folder. Creates the folder if it does not exist.
+ *
+ * @throws Error with the code of the failed system call
+ */
+export async function openResultIndex(output: string, shard: Shard | undefined): Promise<ResultIndex> {
+  const folder = join(output, OWN_PREFIX);
+  const label = shard ? `-${shard.number}-of-${shard.count}` : '';
+  const name = `index${label}.jsonl`;
+  const path = join(folder, name);
+  const temporary = join(folder, `incomplete${label}`);
+  await rm(temporary, { recursive: true, force: true }); // what a killed run of this shard left
+  await mkdir(temporary, { recursive: true });
+
+  const makers = new Map<string, string>();
+  const own = new Map<string, IndexEntry | Mark>();
+  const others = new Map<string, IndexEntry | Mark>();
+  let lines = 0;
+  for await (const line of readLines(path)) {
+    lines += 1;
+    addLine(line, own, makers);
+  }
+  for (const file of await readdir(folder)) {
+    if (file === name || !/^index.*\.jsonl$/.test(file)) continue;
+    const records = new Map<string, IndexEntry | Mark>();
+    for await (const line of readLines(join(folder, file))) addLine(line, records, makers);
+    for (const [result, record] of records)
+      if (!((others.get(result)?.made ?? 0) > record.made)) others.set(result, record);
+  }
+  if (lines - own.size > Math.max(MIN_SUPERSEDED, own.size))
+    await rewrite(path, join(temporary, name), linesOf(own, others, makers));
+
+  const append = (line: Line): Promise<void> =>
+    // The line break comes first, so that a line that was cut off by a crash or a full disk does not spoil this one.
+    appendFile(path, `\n${JSON.stringify(line)}`);
+  const record = async (result: string, value: IndexEntry | Mark): Promise<void> => {
+    await append({ result, ...value });
+    own.set(result, value);
+  };
+  const find = (result: string): IndexEntry | Mark | undefined => {
+    const [mine, other] = [own.get(result), others.get(result)];
+    return other && (!mine || other.made > mine.made) ? other : mine;
+  };
+  const isEntry = (value: IndexEntry | Mark | undefined): value is IndexEntry =>
+    value !== undefined && !('state' in value);
+
+  return {
+    temporary,
+    get(result) {
+      const value = find(result);
+      return isEntry(value) ? value : undefined;
+    },
+    owns(result) {
+      const value = find(result);
+      return value !== undefined && !('state' in value && value.state === 'removed');
+    },
+    start: (result) => record(result, { state: 'started', made: Date.now() }),
+    finish: (result, entry) => record(result, entry),
+    remove: (result) => record(result, { state: 'removed', made: Date.now() }),
+    *entries() {
+      for (const result of new Set([...own.keys(), ...others.keys()])) {
+        const value = find(result);
+        if (isEntry(value)) yield [result, value];
+      }
+    },
+    makerOf: (fingerprint) => makers.get(fingerprint),
+    async setMaker(fingerprint, maker) {
+      if (makers.get(fingerprint) === maker) return;
+      makers.set(fingerprint, maker);
+      await append({ tools: fingerprint, maker });
+    },
+  };
+}
+
+/** Adds what a line records. In one file, later lines supersede earlier ones. */
+function addLine(line: Line, records: Map<string, IndexEntry | Mark>, makers: Map<string, string>): void {
+  if ('tools' in line) {
+    makers.set(line.tools, line.maker);
+  } else {
+    const { result, ...record } = line;
+    records.set(result, record);
+  }
+}
+
+/** Yields the complete lines of a file; none if there is no such file. */
+async function* readLines(path: string): AsyncGenerator<Line> {
+  const file = await open(path).catch((error) => {
+    if (error.code !== 'ENOENT') throw error;
+  });
+  if (!file) return;
+  for await (const text of file.readLines()) {
+    const line = parseLine(text);
+    if (line) yield line;
+  }
+}
+
+/** Parses a line. A line that was cut off is never valid JSON. */
+function parseLine(text: string): Line | undefined {
+  if (text === '') return undefined;
+  try {
+    return JSON.parse(text) as Line;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Yields the lines that are not superseded. */
+function* linesOf(
+  own: ReadonlyMap<string, IndexEntry | Mark>,
+  others: ReadonlyMap<string, IndexEntry | Mark>,
+  makers: ReadonlyMap<string, string>,
+): Generator<string> {
+  for (const [tools, maker] of makers) yield `${JSON.stringify({ tools, maker })}\n`;
+  for (const [result, record] of own) {
+    const isNeeded = !('state' in record) || record.state === 'started' || others.has(result);
+    if (isNeeded) yield `${JSON.stringify({ result, ...record })}\n`;
+  }
+}
+
+/** Replaces a file. The file is complete at every moment, also if the machine loses power. */
+async function rewrite(path: string, temporary: string, lines: Iterable<string>): Promise<void> {
+  const file = await open(temporary, 'wx');
+  try {
+    await file.writeFile(lines);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+}

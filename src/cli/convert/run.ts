@@ -1,0 +1,88 @@
+/** @module Converts the jobs of a command, several at a time. */
+import { CliError } from '../context.ts';
+import { type Converter, StopError } from './converter.ts';
+import { FileError, toFileError } from './file-errors.ts';
+import type { Library } from './library.ts';
+import type { Report } from './report.ts';
+import type { Job, OutputJob } from './targets.ts';
+import { assertWritable, writeOutput } from './write-output.ts';
+
+/** What a run needs. */
+export interface RunOptions {
+  /** Starts the converter when it is first called. */
+  readonly converter: () => Promise<Converter>;
+  /** The index of the output folder, with `--update`. */
+  readonly library: Library | undefined;
+  readonly report: Report;
+  /** Replace existing files. */
+  readonly force: boolean;
+  /** Number of jobs at the same time. */
+  readonly concurrency: number;
+  readonly signal: AbortSignal;
+  /** Called for each file that could not be converted. */
+  readonly onFailure?: (input: string) => Promise<void>;
+}
+
+/**
+ * Converts all jobs, and reports the result or error of each.
+ *
+ * @throws {StopError} if no file can be converted any more
+ * @throws {CliError} if the converter cannot start
+ */
+export async function convertAll(jobs: AsyncIterable<OutputJob>, options: RunOptions): Promise<void> {
+  let stopped: unknown;
+  const iterator = jobs[Symbol.asyncIterator]();
+  const worker = async (): Promise<void> => {
+    while (!options.signal.aborted && stopped === undefined) {
+      const { done, value } = await iterator.next();
+      if (done) return;
+      await processJob(value, options);
+    }
+  };
+  const guarded = (): Promise<void> =>
+    worker().catch((error) => {
+      stopped ??= error;
+    });
+  await Promise.all(Array.from({ length: options.concurrency }, guarded));
+  if (stopped !== undefined && !options.signal.aborted) throw stopped;
+}
+
+async function processJob(job: OutputJob, options: RunOptions): Promise<void> {
+  const { report, library, signal } = options;
+  if ('notice' in job) return report.notice(job.notice);
+  try {
+    if ('error' in job) throw job.error;
+    if (await library?.isUpToDate(job)) return report.upToDate(job);
+    const converter = await options.converter();
+    if (signal.aborted) return;
+    report.starts(job.input);
+    await convertOne(job, converter, options);
+  } catch (error) {
+    if (signal.aborted) return;
+    if (isFatal(error)) throw error;
+    report.failed(job.input, toFileError(error, job.input));
+    await options.onFailure?.(job.input);
+    if (error instanceof FileError && error.code === 'OUTPUT_FULL')
+      throw new StopError('The disk of the output is full. Make room, and run the same command again.');
+  }
+}
+
+/** Returns whether an error concerns the command and not one file. */
+function isFatal(error: unknown): boolean {
+  return error instanceof StopError || error instanceof CliError;
+}
+
+async function convertOne(
+  job: Job,
+  converter: Converter,
+  { report, library, force, signal }: RunOptions,
+): Promise<void> {
+  await assertWritable(job.output, force || (library?.owns(job) ?? false));
+  await converter.convert(job.input, async (conversion) => {
+    signal.throwIfAborted();
+    if (library) await library.write(job, conversion, force);
+    else await writeOutput(conversion.path, job.output, force);
+    const { path: _, source: __, ...done } = conversion;
+    report.done(job, done);
+  });
+}

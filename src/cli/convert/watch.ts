@@ -1,0 +1,163 @@
+/** @module Watches folders for new and changed files (`--watch`). */
+import { type FSWatcher, watch } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { imagesIn } from './folder.ts';
+import type { Input } from './input.ts';
+import type { Inputs } from './inputs.ts';
+import { filesBeingWritten } from './open-files.ts';
+
+/** Time for which size and time of change must stay the same until a file counts as complete, in ms. */
+const SETTLE_MS = 2000;
+/** Interval between two looks at the files that change, in ms. */
+const TICK_MS = 500;
+/** Interval between two searches for changes that the system did not report, as on network file systems, in ms. */
+const RESCAN_MS = 60_000;
+
+/** Watches folders. */
+export interface Watcher {
+  /** Watches a folder, but not its sub-folders. */
+  addFolder(folder: string, root: string): void;
+  /** Yields inputs that need not wait. The others are yielded by {@link changes} later. */
+  complete(inputs: AsyncIterable<Input>): AsyncGenerator<Input>;
+  /** Remembers a file that could not be converted, so that it is tried again only after it has changed. */
+  failed(path: string): Promise<void>;
+  /**
+   * Waits for files that are complete, or for the time of the next search.
+   *
+   * @returns the files, or undefined if all folders are to be searched
+   */
+  changes(signal: AbortSignal): Promise<AsyncIterable<Input> | undefined>;
+  close(): void;
+}
+
+/** Options of {@link createWatcher}. */
+export interface WatchOptions {
+  readonly inputs: Pick<Inputs, 'isOutput' | 'test'>;
+  /** Reports that a folder cannot be watched. */
+  readonly notice: (text: string) => void;
+  readonly rescanMs?: number;
+}
+
+/** A file that changes. */
+interface Pending {
+  /** Folder of the argument that it belongs to. */
+  readonly root: string;
+  state: string;
+  /** Time since which the state is the same, in ms on the clock of `performance`. */
+  since: number;
+}
+
+/** Creates a watcher without folders. */
+export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOptions): Watcher {
+  const watchers = new Map<string, FSWatcher>();
+  const pending = new Map<string, Pending>();
+  /** State of each file that could not be converted. */
+  const failures = new Map<string, string>();
+  let isLimited = false;
+  let rescanAt = performance.now() + rescanMs;
+
+  const changed = (path: string, root: string): void => {
+    pending.set(path, pending.get(path) ?? { root, state: '', since: performance.now() });
+  };
+  const removeFolder = (folder: string): void => {
+    watchers.get(folder)?.close();
+    watchers.delete(folder);
+  };
+  const addFolder = (folder: string, root: string): void => {
+    if (watchers.has(folder)) return;
+    try {
+      const watcher = watch(folder, (_event, name) => name !== null && changed(join(folder, name), root));
+      watcher.on('error', () => removeFolder(folder));
+      watchers.set(folder, watcher);
+    } catch {
+      // Too many folders for the system, or a folder that is gone or forbidden.
+      if (!isLimited)
+        notice(`Changes in ${folder} are found only once a minute (see fs.inotify.max_user_watches).`);
+      isLimited = true;
+    }
+  };
+
+  /** Looks at the files that change, and removes those that are complete. */
+  const takeComplete = async (): Promise<Map<string, string>> => {
+    const settled = new Map<string, string>();
+    for (const [path, file] of [...pending]) {
+      const info = await stat(path).catch(() => undefined);
+      if (info?.isDirectory()) await addTree(path, file.root);
+      if (!info?.isFile()) {
+        pending.delete(path);
+        continue;
+      }
+      const state = stateOf(info);
+      if (state !== file.state) Object.assign(file, { state, since: performance.now() });
+      else if (performance.now() - file.since >= SETTLE_MS) settled.set(path, file.root);
+    }
+    for (const path of await filesBeingWritten(settled.keys())) settled.delete(path);
+    for (const path of settled.keys()) pending.delete(path);
+    return settled;
+  };
+  /** Adds a new folder with all that it contains. */
+  const addTree = async (folder: string, root: string): Promise<void> => {
+    if (watchers.has(folder) || (await inputs.isOutput(folder))) return;
+    const { isOutput, test } = inputs;
+    const found = imagesIn(folder, { root, isOutput, test, onFolder: (each) => addFolder(each, root) });
+    for await (const input of found) if ('relativeDir' in input) changed(input.path, root);
+  };
+
+  /** Yields the images among files, with what the other files of their folders mean for them. */
+  async function* imagesAmong(files: ReadonlyMap<string, string>): AsyncGenerator<Input> {
+    const folders = Map.groupBy(files, ([path]) => dirname(path));
+    for (const [folder, entries] of folders) {
+      const root = entries[0]?.[1] ?? folder;
+      const only = new Set(entries.map(([path]) => basename(path)));
+      yield* imagesIn(folder, { root, ...inputs, only });
+    }
+  }
+
+  return {
+    addFolder,
+    async *complete(found) {
+      for await (const input of found) {
+        if (!('relativeDir' in input)) {
+          // A folder may be empty for now. Errors are reported once, not with each search.
+          const isNews = !failures.has(input.path) && !('error' in input && input.error.code === 'NO_IMAGES');
+          if (isNews) yield input;
+          if (isNews) failures.set(input.path, '');
+          continue;
+        }
+        const info = await stat(input.path).catch(() => undefined);
+        if (info && failures.get(input.path) === stateOf(info)) continue;
+        if (info && Date.now() - info.mtimeMs < SETTLE_MS)
+          changed(input.path, rootOf(input.path, input.relativeDir));
+        else yield input;
+      }
+    },
+    async failed(path) {
+      const info = await stat(path).catch(() => undefined);
+      if (info) failures.set(path, stateOf(info));
+    },
+    async changes(signal) {
+      for (;;) {
+        await wait(TICK_MS, undefined, { signal });
+        if (performance.now() >= rescanAt) {
+          rescanAt = performance.now() + rescanMs;
+          return undefined;
+        }
+        const complete = await takeComplete();
+        if (complete.size > 0) return imagesAmong(complete);
+      }
+    },
+    close() {
+      for (const folder of watchers.keys()) removeFolder(folder);
+    },
+  };
+}
+
+const stateOf = ({ size, mtimeMs }: { size: number; mtimeMs: number }): string => `${size} ${mtimeMs}`;
+
+/** Returns the folder of the argument in which a file was found. */
+function rootOf(path: string, relativeDir: string): string {
+  const up = relativeDir === '' ? [] : relativeDir.split('/').map(() => '..');
+  return join(dirname(path), ...up);
+}

@@ -1,0 +1,156 @@
+/** @module Measures how many conversions per second this machine does (`imagemill doctor --sizing`). */
+import { copyFile, writeFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import type { Config } from '../../config.ts';
+import type { ConversionEngine } from '../../conversion/engine.ts';
+import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts';
+import type { InputType } from '../../formats.ts';
+
+/** A kind of conversion of the table in docs/sizing.md. */
+interface Kind {
+  readonly label: string;
+  readonly width: number;
+  readonly height: number;
+  readonly options: Pick<ConvertOptions, 'format' | 'width' | 'height'>;
+}
+
+const THUMBNAIL = { width: 300, height: 300 };
+
+/** The columns of the table. */
+export const KINDS: readonly Kind[] = [
+  { label: '0.75 MP to JPEG, 300 px', width: 1000, height: 750, options: { format: 'jpg', ...THUMBNAIL } },
+  { label: '0.75 MP to WebP', width: 1000, height: 750, options: { format: 'webp' } },
+  { label: '3 MP to WebP, 300 px', width: 2000, height: 1500, options: { format: 'webp', ...THUMBNAIL } },
+  { label: '3 MP to WebP', width: 2000, height: 1500, options: { format: 'webp' } },
+  { label: '3 MP to PNG', width: 2000, height: 1500, options: { format: 'png' } },
+];
+
+/** Duration of all measurements together, in ms. */
+const TOTAL_MS = 60_000;
+
+/** Result of the measurement of one kind. */
+export interface Measurement {
+  readonly label: string;
+  readonly perSecond: number;
+}
+
+/**
+ * Measures each kind of conversion on all processors.
+ *
+ * @param durationMs duration of all measurements together
+ * @param onKind called before each measurement
+ */
+export async function measureSizing(
+  engine: ConversionEngine,
+  { CONCURRENCY }: Pick<Config, 'CONCURRENCY'>,
+  onKind: (label: string) => void,
+  durationMs = TOTAL_MS,
+): Promise<Measurement[]> {
+  const workspace = await engine.workspaces.open();
+  try {
+    const measurements: Measurement[] = [];
+    for (const { label, width, height, options } of KINDS) {
+      onKind(label);
+      const source = await createPhoto(
+        engine,
+        await workspace.folder(label.replaceAll(/\W/g, '-')),
+        width,
+        height,
+      );
+      const deadline = performance.now() + durationMs / KINDS.length;
+      const began = performance.now();
+      let count = 0;
+      const worker = async (): Promise<void> => {
+        do {
+          await convertFile(engine, source, 'jpg', options);
+          count += 1;
+        } while (performance.now() < deadline);
+      };
+      await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+      measurements.push({ label, perSecond: (count / (performance.now() - began)) * 1000 });
+    }
+    return measurements;
+  } finally {
+    await workspace.remove();
+  }
+}
+
+/** Formats the row of the table in docs/sizing.md. */
+export function formatSizingRow(
+  measurements: readonly Measurement[],
+  { magick }: ConversionEngine['toolchain'],
+  { CONCURRENCY }: Pick<Config, 'CONCURRENCY'>,
+): string {
+  const model = cpus()[0]?.model.trim() ?? 'unknown';
+  const rates = measurements.map(({ perSecond }) => perSecond.toFixed(perSecond < 10 ? 1 : 0));
+  return `| ${[model, CONCURRENCY, magick?.version ?? 'none', ...rates].join(' | ')} |`;
+}
+
+async function convertFile(
+  engine: ConversionEngine,
+  path: string,
+  type: InputType,
+  options: Kind['options'],
+  keep?: string,
+): Promise<void> {
+  await engine.workspaces.use({}, async (workspace) => {
+    const folder = await workspace.folder('image');
+    await copyFile(path, join(folder, INPUT_FILE));
+    const source = { folder, type, label: 'The image', client: 'sizing' };
+    const all = { quality: 80, stripMetadata: true, ...options };
+    const result = await engine.convert(source, all, new AbortController().signal);
+    if (keep !== undefined) await copyFile(result.path, keep);
+  });
+}
+
+/** Creates a JPEG that takes about as many bits per pixel as a photo. @returns its path */
+async function createPhoto(
+  engine: ConversionEngine,
+  folder: string,
+  width: number,
+  height: number,
+): Promise<string> {
+  const [bitmap, photo] = [join(folder, 'photo.bmp'), join(folder, 'photo.jpg')];
+  await writeFile(bitmap, createBitmap(width, height));
+  await convertFile(engine, bitmap, 'bmp', { format: 'jpg' }, photo);
+  return photo;
+}
+
+/** Height of the waves in the image, by their length in pixels: small ones are low, as in photos. */
+const WAVES = [
+  [400, 60],
+  [97, 30],
+  [23, 14],
+  [5, 5],
+] as const;
+const HEADER_BYTES = 54;
+
+/** Creates a BMP of 24 bits per pixel with overlapping waves and some noise. */
+function createBitmap(width: number, height: number): Buffer {
+  const stride = Math.ceil((width * 3) / 4) * 4;
+  const bitmap = Buffer.alloc(HEADER_BYTES + stride * height);
+  bitmap.write('BM');
+  for (const [at, value] of [
+    [2, bitmap.length],
+    [10, HEADER_BYTES],
+    [14, 40],
+    [18, width],
+    [22, height],
+    [26, 1 + (24 << 16)],
+  ] as const)
+    bitmap.writeUInt32LE(value, at);
+  let noise = 1;
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      let value = 128;
+      for (const [length, wave] of WAVES)
+        value += wave * Math.sin((x + y * 0.7) / length) * Math.cos(y / length);
+      noise = (Math.imul(noise, 1103515245) + 12345) >>> 0;
+      const level = value + (noise >>> 28);
+      for (let channel = 0; channel < 3; channel += 1)
+        bitmap[HEADER_BYTES + y * stride + x * 3 + channel] = Math.max(0, Math.min(255, level + channel * 9));
+    }
+  }
+  return bitmap;
+}

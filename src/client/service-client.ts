@@ -1,0 +1,244 @@
+/** @module Sends files to one or several running instances, and repeats requests that an instance could not take. */
+import { openAsBlob } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
+import { createServers, type Server, type Servers } from './servers.ts';
+
+/** Statuses of an instance that cannot take a request at the moment. */
+const BUSY_STATUSES = [429, 503];
+/** Statuses of a proxy that cannot reach an instance. */
+const GATEWAY_STATUSES = [502, 504];
+/** Maximum number of responses 429 or 503 per file and instance. */
+const MAX_BUSY_RESPONSES = 20;
+/** Delay before a repetition if the response has no Retry-After, in s. */
+const DEFAULT_RETRY_S = 5;
+const RESPONSE_TIMEOUT_MS = 120_000;
+
+/** A file to convert. */
+export interface ConversionRequest {
+  /** Path in the file system. */
+  readonly path: string;
+  /** Name that the instance receives. */
+  readonly name: string;
+  /** Form fields. */
+  readonly fields: readonly (readonly [string, string])[];
+}
+
+/** A failed conversion: status and message of the response. */
+interface Refusal {
+  readonly status: number;
+  readonly message: string;
+}
+
+/** A successful conversion. */
+interface Received<T> {
+  readonly received: T;
+  /** Conversion time in ms, without the time in the queue. */
+  readonly ms: number;
+  readonly notes: readonly string[];
+  /** Quality of the result, if `max_bytes` limited its size. */
+  readonly quality?: number;
+}
+
+/** Sends files to instances. */
+export interface ServiceClient {
+  /** Base URL and version of each instance that answered at the start. */
+  readonly instances: readonly { readonly base: string; readonly version: string }[];
+  /**
+   * Converts a file.
+   *
+   * @param receive reads the body of a successful response. It is called again if the connection fails meanwhile.
+   * @throws {UnavailableError} if no instance can take the file
+   * @throws the signal's reason if it aborts, the error of a file that cannot be read, and file system errors of
+   *   `receive`
+   */
+  convert<T>(
+    request: ConversionRequest,
+    receive: (response: Response) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<Received<T> | Refusal>;
+  /** Returns whether an instance answers. */
+  isAlive(): Promise<boolean>;
+}
+
+/** No instance can take a file. The message names an instance and the cause. */
+export class UnavailableError extends Error {
+  override readonly name = 'UnavailableError';
+}
+
+/**
+ * Finds out which instances answer.
+ *
+ * @param urls URLs of the instances, with or without /api/v1
+ * @param maxFailures maximum number of failed connections per file
+ * @throws {UnavailableError} if none answers
+ */
+export async function createServiceClient(
+  urls: readonly string[],
+  maxFailures: number,
+): Promise<ServiceClient> {
+  const bases = urls.map((url) => `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`);
+  const answers = await Promise.allSettled(
+    bases.map(async (base) => ({ base, version: await fetchVersion(base) })),
+  );
+  const instances = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+  if (instances.length === 0) throw (answers[0] as PromiseRejectedResult).reason;
+  const servers = createServers(bases);
+  return {
+    instances,
+    convert: (request, receive, signal) =>
+      convertOne(servers, request, receive, {
+        signal,
+        maxFailures,
+        maxBusy: MAX_BUSY_RESPONSES * bases.length,
+      }),
+    isAlive: () =>
+      Promise.any(bases.map(fetchVersion)).then(
+        () => true,
+        () => false,
+      ),
+  };
+}
+
+async function fetchVersion(base: string): Promise<string> {
+  try {
+    const response = await fetch(`${base}/health`, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) });
+    const { version } = (await response.json()) as { version?: string };
+    if (response.ok && version) return version;
+    throw new Error(`status ${response.status}`);
+  } catch (cause) {
+    throw new UnavailableError(`no imagemill server responds at ${base}: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+interface Limits {
+  readonly signal: AbortSignal;
+  readonly maxFailures: number;
+  readonly maxBusy: number;
+}
+
+async function convertOne<T>(
+  servers: Servers,
+  request: ConversionRequest,
+  receive: (response: Response) => Promise<T>,
+  { signal, maxFailures, maxBusy }: Limits,
+): Promise<Received<T> | Refusal> {
+  let busy = 0;
+  let failures = 0;
+  for (;;) {
+    const server = await nextServer(servers, signal);
+    const outcome = await send(server, request, receive, signal);
+    if ('received' in outcome) {
+      server.succeeded();
+      return outcome;
+    }
+    if ('failure' in outcome) {
+      failures += 1;
+      server.failed();
+      if (failures >= maxFailures) {
+        const { failure: cause } = outcome;
+        throw new UnavailableError(`${server.base} no longer responds: ${reasonOf(cause)}`, { cause });
+      }
+      continue;
+    }
+    const { status, message, retryAfter } = outcome;
+    if (!BUSY_STATUSES.includes(status)) {
+      server.succeeded();
+      return { status, message };
+    }
+    busy += 1;
+    server.busy((retryAfter ?? DEFAULT_RETRY_S) * 1000);
+    if (busy >= maxBusy)
+      throw new UnavailableError(`${server.base} is still busy after ${busy} requests: ${status} ${message}`);
+  }
+}
+
+/** Waits until an instance may be asked. */
+async function nextServer(servers: Servers, signal: AbortSignal): Promise<Server> {
+  for (;;) {
+    signal.throwIfAborted();
+    const { server, waitMs } = servers.next();
+    if (server) return server;
+    await wait(waitMs, undefined, { signal });
+  }
+}
+
+type Outcome<T> =
+  | Received<T>
+  | (Refusal & { readonly retryAfter?: number | undefined })
+  | { readonly failure: unknown };
+
+/** Sends one request. A failed connection is an outcome; see {@link ServiceClient.convert} for the errors. */
+async function send<T>(
+  server: Server,
+  { path, name, fields }: ConversionRequest,
+  receive: (response: Response) => Promise<T>,
+  cancel: AbortSignal,
+): Promise<Outcome<T>> {
+  const form = new FormData();
+  for (const [field, value] of fields) form.append(field, value);
+  form.append('file', await openAsBlob(path), name);
+  const limit = limitTime(cancel, RESPONSE_TIMEOUT_MS);
+  const { signal } = limit;
+  const release = server.acquire();
+  try {
+    const response = await fetch(`${server.base}/convert`, { method: 'POST', body: form, signal });
+    const { ok, status, headers } = response;
+    if (GATEWAY_STATUSES.includes(status)) return { failure: new Error(`status ${status}`) };
+    if (!ok) {
+      const message = parseErrorMessage(await response.text());
+      return { status, message, retryAfter: Number(headers.get('retry-after')) || undefined };
+    }
+    return { received: await receive(response), ...parseResultHeaders(headers) };
+  } catch (error) {
+    cancel.throwIfAborted();
+    if (isLocal(error)) throw error;
+    return { failure: error };
+  } finally {
+    release();
+    limit.clear();
+  }
+}
+
+/**
+ * Creates a signal that aborts after a time, or with another signal. `AbortSignal.timeout` would keep a timer for each
+ * request until its time is over, also after the response.
+ */
+function limitTime(cancel: AbortSignal, ms: number): { readonly signal: AbortSignal; clear(): void } {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort(cancel.reason);
+  const timer = setTimeout(() => controller.abort(new Error(`no response in ${ms / 1000} s`)), ms);
+  cancel.addEventListener('abort', abort, { once: true });
+  return {
+    signal: controller.signal,
+    clear() {
+      clearTimeout(timer);
+      cancel.removeEventListener('abort', abort);
+    },
+  };
+}
+
+function parseResultHeaders(headers: Headers): Omit<Received<never>, 'received'> {
+  const notes = (headers.get('x-conversion-notes') ?? '').split(/,\s*/).filter(Boolean);
+  const duration = /convert;dur=([\d.]+)/.exec(headers.get('server-timing') ?? '')?.[1];
+  const quality = headers.get('x-conversion-quality');
+  return { ms: Math.round(Number(duration ?? 0)), notes, ...(quality && { quality: Number(quality) }) };
+}
+
+/** Returns whether an error concerns this machine's files and not the connection. `fetch` wraps errors of sockets. */
+function isLocal(error: unknown): boolean {
+  const { syscall, cause } = error as NodeJS.ErrnoException & { cause?: Error };
+  return syscall !== undefined || cause?.name === 'NotReadableError';
+}
+
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error & { cause?: Error };
+  return cause?.message || message;
+}
+
+function parseErrorMessage(text: string): string {
+  try {
+    return (JSON.parse(text) as { error: { message: string } }).error.message;
+  } catch {
+    return text.slice(0, 200);
+  }
+}

@@ -1,0 +1,136 @@
+/** @module Converts one image whose turn has come: decode, plan, run the commands, verify the result. */
+import { serviceError } from '../errors.ts';
+import { INPUTS, OUTPUTS } from '../formats.ts';
+import type { Toolchain } from '../process/toolchain.ts';
+import { encodeWithin } from './encode-within.ts';
+import { decodeHere } from './input/decode-here.ts';
+import { readDecoded } from './input/decoded.ts';
+import { checkLimits, type ImageLimits } from './limits.ts';
+import { keptMetadata, notesIn } from './output/notes.ts';
+import {
+  explainUnsupportedJpeg,
+  invalidOutput,
+  isProfileError,
+  UNREADABLE_KINDS,
+} from './output/tool-errors.ts';
+import { isNoFile, verifyOutput } from './output/verify.ts';
+import { decodingOf } from './plan/decoding.ts';
+import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
+import type { ConvertOptions, ImageInfo, Plan, ToolContext } from './plan/types.ts';
+import { inspectRendered, type RunningConversion, type RunSteps } from './run-steps.ts';
+import type { ConversionInput, ConversionResult } from './types.ts';
+
+/** What {@link createImageConverter} needs. */
+export interface ImageConverterDeps {
+  readonly toolchain: Toolchain;
+  readonly limits: ImageLimits;
+  readonly runSteps: RunSteps;
+}
+
+/** Plans and runs conversions of images that were inspected. */
+export interface ImageConverter {
+  /**
+   * Plans a conversion.
+   *
+   * @throws {ServiceError} if the image exceeds a limit, or if it cannot be converted on this machine
+   */
+  prepare(image: ImageInfo, source: ConversionInput, options: ConvertOptions, tools: ToolContext): Plan;
+  /** Converts an image. Throws what {@link RunSteps} throws. */
+  convertImage(
+    image: ImageInfo,
+    options: ConvertOptions,
+    conversion: RunningConversion,
+  ): Promise<Omit<ConversionResult, 'queuedMs' | 'convertedMs'>>;
+}
+
+/** Creates the functions that plan and run conversions. */
+export function createImageConverter({ toolchain, limits, runSteps }: ImageConverterDeps): ImageConverter {
+  const prepare: ImageConverter['prepare'] = (image, { type, label, readsMisread }, options, tools) => {
+    checkLimits(image, options, limits, label);
+    const misread = readsMisread ? undefined : findMisread(image, options, tools);
+    if (misread) throw serviceError('UNSUPPORTED_ENCODING', label, misread);
+    if (image.unreadable)
+      throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
+    const prepared = plan(image, options, tools);
+    const needed = [
+      ...toolsFor(image.type, options.format, tools.magick),
+      ...prepared.steps.map(({ tool }) => tool),
+    ];
+    if (needed.some((tool) => !toolchain[tool]))
+      throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
+    return prepared;
+  };
+
+  /** Converts a file that ImageMagick cannot read to PNG, and inspects the PNG. */
+  async function decodeFirst(
+    image: ImageInfo,
+    options: ConvertOptions,
+    conversion: RunningConversion,
+  ): Promise<ImageInfo> {
+    const { source, signal, deadline } = conversion;
+    if (image.decoder) return decodeHere(image, source, signal, deadline - performance.now());
+    const decoding = decodingOf(image, conversion.tools);
+    if (!decoding) return image;
+    await runSteps([decoding.step], options, conversion);
+    const keepsMetadata = !options.stripMetadata;
+    return readDecoded(image, source.folder, decoding.output, limits, keepsMetadata).catch((error) => {
+      throw isNoFile(error) || error.code === 'EEXIST'
+        ? invalidOutput(`${decoding.output}: ${error.code}`, source)
+        : error;
+    });
+  }
+
+  /** Renders an SVG to find out its size, if the plan depends on it and the header does not state it reliably. */
+  async function measure(
+    image: ImageInfo,
+    options: ConvertOptions,
+    conversion: RunningConversion,
+  ): Promise<ImageInfo> {
+    const step = planMeasuring(image, options);
+    if (!step) return image;
+    const ownSize = { format: 'png', width: undefined, height: undefined, fit: undefined } as const;
+    await runSteps([step], { ...options, ...ownSize }, conversion);
+    const { width = 0, height = 0 } = await inspectRendered(conversion.source, step.rendersTo as string);
+    return { ...image, width, height, styled: false };
+  }
+
+  /** Converts an image, at several qualities if its size is limited. */
+  async function encode(
+    image: ImageInfo,
+    options: ConvertOptions,
+    conversion: RunningConversion,
+  ): Promise<Omit<ConversionResult, 'queuedMs' | 'convertedMs'>> {
+    const { source, tools } = conversion;
+    const prepared = prepare(image, source, options, tools);
+    const printed = { stdout: '', stderr: '' };
+    const make = async ({ steps, output }: Plan, attempt: ConvertOptions) => {
+      const { stdout, stderr } = await runSteps(steps, attempt, conversion);
+      printed.stdout += stdout;
+      printed.stderr += stderr;
+      return verifyOutput(source, attempt, output);
+    };
+    const result = await encodeWithin(
+      options,
+      source.label,
+      () => make(prepared, options),
+      (attempt) => make(planAgain(image, attempt, tools), attempt),
+    );
+    const kept = await keptMetadata(image, result.path, options);
+    const lowered = result.quality !== undefined && result.quality < options.quality;
+    return { ...result, notes: notesIn(prepared.notes, printed, { kept, lowered }) };
+  }
+
+  return {
+    prepare,
+    async convertImage(image, options, conversion) {
+      const decoded = await decodeFirst(image, options, conversion);
+      const known = await measure(decoded, options, conversion);
+      return encode(known, options, conversion).catch((error) => {
+        // An invalid colour profile is ignored. librsvg uses no profile, and its input is not in the folder any more.
+        if (image.type === 'svg' || !isProfileError(error))
+          throw explainUnsupportedJpeg(error, known, conversion.source);
+        return encode({ ...known, profile: 'useless' }, options, conversion);
+      });
+    },
+  };
+}

@@ -1,0 +1,64 @@
+/** @module Types of a conversion, for the callers of {@link Convert}. */
+import type { RequestRoom } from '../files/disk-room.ts';
+import type { InputType, OutputType } from '../formats.ts';
+import type { ConvertOptions, Note, Step } from './plan/types.ts';
+
+/** A file to convert. */
+export interface ConversionInput {
+  /** Private folder with the file as `INPUT_FILE`. The conversion removes it. */
+  readonly folder: string;
+  /** Disk space accounting of the request, for the file and its result. */
+  readonly room?: RequestRoom;
+  readonly type: InputType;
+  /** Name of the file in messages. */
+  readonly label: string;
+  /** Client that sent the file. Without it, the conversion shares no process with others. */
+  readonly client?: string;
+  /** Converts kinds of files that ImageMagick misreads instead of rejecting them, to see whether it still does. */
+  readonly readsMisread?: boolean;
+  /** Called before each command is run. */
+  readonly onCommand?: (step: Step) => void;
+}
+
+/** A converted file. */
+export interface ConversionResult {
+  /** Path beside the folder of the input, where no tool can change it. */
+  readonly path: string;
+  readonly bytes: number;
+  /** Time in the queue, in milliseconds. */
+  readonly queuedMs: number;
+  /** Time of the conversion, in milliseconds. */
+  readonly convertedMs: number;
+  /** Quality that was used. Only set with `max_bytes`. */
+  readonly quality?: number;
+  /** What the result lacks, or what was wrong with the input; each note at most once, in a fixed order. */
+  readonly notes: readonly Note[];
+}
+
+/** A finished conversion, for metrics. */
+export interface ConversionEvent {
+  readonly input: InputType;
+  readonly output: OutputType;
+  /** As in {@link ConversionInput}. */
+  readonly client: string | undefined;
+  /** Cause of a failure; undefined after a success. */
+  readonly error: unknown;
+  /** Time in the queue, in milliseconds; undefined if the conversion did not start. */
+  readonly queuedMs: number | undefined;
+  /** Time of the conversion, in milliseconds; undefined if it did not start. */
+  readonly ranMs: number | undefined;
+}
+
+/**
+ * Converts one file. Removes the input, also after a failure. Leaves only the result on disk.
+ *
+ * @param group files of one group share the queue as one client; see `ConversionQueue.run`
+ * @throws {ServiceError} that names the file
+ * @throws {ClientDisconnectedError} if the signal aborts
+ */
+export type Convert = (
+  source: ConversionInput,
+  options: ConvertOptions,
+  signal: AbortSignal,
+  group?: object,
+) => Promise<ConversionResult>;

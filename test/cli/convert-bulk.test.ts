@@ -1,0 +1,182 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { fixture, fixturePath } from '../helpers/client.ts';
+import { MAIN } from '../helpers/command.ts';
+import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { requires } from '../helpers/skips.ts';
+import { eventually } from '../helpers/util.ts';
+
+describe('imagemill convert with many files', function () {
+  this.timeout(120_000);
+  let folder: ConvertFolder;
+  let env: Record<string, string>;
+  beforeEach(async () => {
+    folder = await createConvertFolder();
+    env = { MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp`), SANDBOX: 'off' };
+  });
+
+  it('writes a CSV file with a row per file, and groups the reasons of failures in the summary', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await folder.put('scene.jpg', 'photos/with "quotes", and commas.jpg');
+    for (const name of ['bad.jpg', 'worse.jpg']) await writeFile(join(folder.path, 'photos', name), 'text');
+    await writeFile(join(folder.path, 'photos/empty.jpg'), '');
+    const args = ['photos', '-o', 'out', '--report', 'report.csv'];
+    const { status, lines, complaints } = await folder.run(args, { env });
+    expect(status).to.equal(1);
+    expect(lines.at(-1)).to.match(/^2 converted: 6\.5 kB → .* \(.\d+%\)$/);
+    expect(complaints.at(-1)).to.equal(
+      'imagemill: 3 of 5 were not converted: 2 unsupported type, 1 empty file.',
+    );
+    const [head, ...rows] = (await readFile(join(folder.path, 'report.csv'), 'utf8')).split('\r\n');
+    expect(head).to.equal('input,output,status,bytesBefore,bytesAfter,ms,notes,code,message');
+    expect(rows.sort().filter((row) => row !== '')).to.have.length(5);
+    expect(rows.join('\n'))
+      .to.match(/^photos\/a\.jpg,out\/a\.webp,converted,3266,\d+,\d+,,,$/m)
+      .and.match(/^"photos\/with ""quotes"", and commas\.jpg","out\/with ""quotes"", and commas\.webp",conv/m)
+      .and.match(/^photos\/empty\.jpg,,failed,,,,,EMPTY_FILE,photos\/empty\.jpg is empty/m);
+  });
+
+  it('refuses a folder that is its own output, also through a link', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await symlink('photos', join(folder.path, 'alias'));
+    const { status, complaints } = await folder.run(['photos', '-o', 'alias/'], { env });
+    expect([status, complaints]).to.deep.equal([
+      2,
+      [
+        'imagemill: photos is also the output folder: its results would be the sources of the next run. Choose another -o, or one inside it.',
+      ],
+    ]);
+  });
+
+  it('converts none of two images with the same result name, and says so before their folder is converted', async () => {
+    for (const name of ['a.jpg', 'A.png', 'b.jpg'])
+      await folder.put(`scene.${name.slice(2)}`, `photos/${name}`);
+    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], { env });
+    expect([status, complaints]).to.deep.equal([
+      1,
+      [
+        'imagemill: photos/A.png and photos/a.jpg would both become out/A.webp: rename one of them.',
+        'imagemill: photos/a.jpg and photos/A.png would both become out/a.webp: rename one of them.',
+        'imagemill: 2 of 3 were not converted: 2 same result.',
+      ],
+    ]);
+    expect(await folder.files('out')).to.deep.equal(['b.webp']);
+  });
+
+  it('converts the first of two images in different folders with the same result name', async () => {
+    for (const name of ['one/a.jpg', 'two/a.jpg']) await folder.put('scene.jpg', name);
+    const { status, complaints } = await folder.run(['one', 'two', '-o', 'out', '--update'], { env });
+    expect([status, complaints[0]]).to.deep.equal([
+      1,
+      'imagemill: two/a.jpg and one/a.jpg would both become out/a.webp: rename one of them.',
+    ]);
+    expect(await folder.files('out')).to.deep.equal(['a.webp']);
+  });
+
+  it('reports broken links, links in circles and names that are not UTF-8, and converts the rest', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await symlink('loop.jpg', join(folder.path, 'photos/loop.jpg'));
+    await symlink('gone.jpg', join(folder.path, 'photos/broken.jpg'));
+    await symlink('..', join(folder.path, 'photos/circle'));
+    const latin1 = Buffer.from(`${folder.path}/photos/caf\xe9.jpg`, 'latin1');
+    await writeFile(latin1, await fixture('scene.jpg'));
+    const { status, lines, complaints } = await folder.run(['photos', '-o', 'out'], { env });
+    expect([status, lines.length]).to.deep.equal([1, 2]);
+    expect(complaints).to.deep.equal([
+      'imagemill: photos/broken.jpg cannot be read: no such file or directory.',
+      'imagemill: photos/caf\\xE9.jpg: the name is not valid UTF-8. Rename it, for example with convmv.',
+      'imagemill: photos/circle is a link to a folder and is not followed. To convert it, name it as an input.',
+      'imagemill: photos/loop.jpg cannot be read: too many symbolic links encountered.',
+      'imagemill: 3 of 4 were not converted: 2 unreadable, 1 name not utf8.',
+    ]);
+    expect(await folder.files('out')).to.deep.equal(['a.webp']);
+  });
+
+  it('stops when the disk of the output is full, keeps what is complete, and goes on after that', async function () {
+    requires(this, 'mounts', process.getuid?.() === 0);
+    for (let at = 0; at < 30; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
+    await mkdir(join(folder.path, 'out'));
+    const script = `mount -t tmpfs -o size=64k none out && "$@"; status=$?
+      mount -o remount,size=10m none out && "$@" >&2 || exit 99
+      ls out | wc -l; exit $status`;
+    const big = `head -c 9000 /dev/zero >> image.webp`;
+    const magick = await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${big}`);
+    const child = spawn(
+      'unshare',
+      ['-m', 'sh', '-c', script, 'sh', process.execPath, MAIN, 'convert', 'photos', '-o', 'out', '--update'],
+      {
+        cwd: folder.path,
+        env: { ...env, MAGICK_BIN: magick, PATH: process.env.PATH, TEMP_DIR: folder.temp },
+      },
+    );
+    let [stdout, stderr] = ['', ''];
+    child.stdout.on('data', (chunk) => {
+      stdout += chunk;
+    });
+    child.stderr.on('data', (chunk) => {
+      stderr += chunk;
+    });
+    const [status] = await once(child, 'close');
+    expect(status, stderr).to.equal(1);
+    expect(stderr).to.include('cannot be written: the disk is full.');
+    expect(stderr).to.include(
+      'imagemill: The disk of the output is full. Make room, and run the same command again.',
+    );
+    expect(stderr.match(/the disk is full/g)?.length, 'stops soon').to.be.at.most(5);
+    expect(stdout.trimEnd().split('\n').at(-1)?.trim(), 'all results after the second run').to.equal('30');
+  });
+
+  it('stops on SIGINT, and says how to convert the rest', async () => {
+    for (let at = 0; at < 50; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
+    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], {
+      env: { ...env, MAGICK_BIN: await fakeMagick(`sleep 0.2; cp ${fixturePath('scene.webp')} image.webp`) },
+      async meanwhile(pid) {
+        await eventually(async () => (await folder.files('out').catch(() => [])).length > 2, 60);
+        process.kill(pid, 'SIGINT');
+      },
+    });
+    expect(status).to.equal(130);
+    expect(complaints.at(-1)).to.match(
+      /^imagemill: Stopped after \d+ files\. The same command converts the rest\.$/,
+    );
+  });
+
+  for (const [why, args, complaint] of [
+    [
+      'a shard is out of range',
+      ['--shard', '5/4'],
+      '--shard 5/4 is out of range: the parts are numbered 1 to 4.',
+    ],
+    ['a shard is zero', ['--shard', '0/4'], '--shard 0/4 is out of range: the parts are numbered 1 to 4.'],
+    [
+      'a shard is no fraction',
+      ['--shard', '1'],
+      'Invalid --shard "1": expected I/N, such as 1/4, with N up to 10000.',
+    ],
+    [
+      'an address is invalid',
+      ['--url', 'localhost:3000'],
+      'Invalid --url "localhost:3000": expected an address such as http://host:3000.',
+    ],
+    [
+      'no instance answers',
+      ['--url', 'http://127.0.0.1:1'],
+      'no imagemill server responds at http://127.0.0.1:1/api/v1: bad port',
+    ],
+    [
+      'the report cannot be written',
+      ['--report', 'none/report.csv'],
+      '--report none/report.csv cannot be written: no such file or directory.',
+    ],
+  ] as const) {
+    it(`exits with 2 when ${why}`, async () => {
+      await folder.put('scene.jpg', 'photos/a.jpg');
+      const { status, complaints } = await folder.run(['photos', '-o', 'out', ...args], { env });
+      expect([status, complaints]).to.deep.equal([2, [`imagemill: ${complaint}`]]);
+    });
+  }
+});

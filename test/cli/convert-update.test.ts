@@ -1,0 +1,252 @@
+import { spawnSync } from 'node:child_process';
+import { appendFile, cp, mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { fixture, fixturePath } from '../helpers/client.ts';
+import { MAIN } from '../helpers/command.ts';
+import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { runOnTerminal } from '../helpers/terminal.ts';
+import { eventually, writeScript } from '../helpers/util.ts';
+
+/** A tool that converts by copying a file, and writes a line to a log for each conversion. */
+async function countingMagick(): Promise<{ env: Record<string, string>; count(): Promise<number> }> {
+  const log = join(await makeTempDir('log'), 'log');
+  await writeFile(log, '');
+  const magick = await fakeMagick(`echo >> ${log}; cp ${fixturePath('scene.webp')} image.webp`);
+  return {
+    env: { MAGICK_BIN: magick, SANDBOX: 'off' },
+    count: async () => (await readFile(log, 'utf8')).length,
+  };
+}
+
+const summaryOf = (lines: readonly string[]) => JSON.parse(lines.at(-1) ?? '{}').summary;
+
+describe('imagemill convert --update', function () {
+  this.timeout(120_000);
+  let folder: ConvertFolder;
+  beforeEach(async () => {
+    folder = await createConvertFolder();
+  });
+  const update = (args: readonly string[] = [], env: Record<string, string> = {}) =>
+    folder.run(['photos', '-o', 'out', '--update', '--json', ...args], { env });
+  const indexPath = () => join(folder.path, 'out/.imagemill/index.jsonl');
+
+  it('converts only what is new, changed, missing, or made with other options or tools', async () => {
+    for (const name of ['a.jpg', 'b.jpg', '2024/c.jpg']) await folder.put('scene.jpg', `photos/${name}`);
+    expect(summaryOf((await update()).lines)).to.include({ converted: 3, upToDate: 0 });
+    expect(await folder.files('out')).to.deep.equal(['2024/c.webp', 'a.webp', 'b.webp']);
+    expect((await sharp(join(folder.path, 'out/2024/c.webp')).metadata()).width).to.equal(120);
+
+    expect(summaryOf((await update()).lines), 'nothing changed').to.include({ converted: 0, upToDate: 3 });
+
+    await folder.put('scene.png', 'photos/d.png');
+    await utimes(join(folder.path, 'photos/a.jpg'), new Date(), new Date(1e12));
+    await rm(join(folder.path, 'out/b.webp'));
+    const { lines } = await update();
+    const converted = lines
+      .slice(0, -1)
+      .map((line) => JSON.parse(line))
+      .filter(({ upToDate }) => !upToDate);
+    expect(converted.map(({ input }) => input).sort()).to.deep.equal([
+      ...['photos/a.jpg', 'photos/b.jpg', 'photos/d.png'],
+    ]);
+    expect(summaryOf((await update(['-q', '50'])).lines), 'another option').to.include({ converted: 4 });
+    const { env } = await countingMagick();
+    expect(summaryOf((await update(['-q', '50'], env)).lines), 'another tool').to.include({ converted: 4 });
+  });
+
+  it('starts no tool if everything is up to date', async () => {
+    const { env } = await countingMagick();
+    const log = join(await makeTempDir('log'), 'starts');
+    const MAGICK_BIN = await writeScript('magick', `echo >> ${log}; exec ${env.MAGICK_BIN} "$@"`);
+    const starts = async () => (await readFile(log, 'utf8')).length;
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await update([], { ...env, MAGICK_BIN });
+    const before = await starts();
+    expect(before, 'probes and a conversion').to.be.above(1);
+    const { lines, status } = await update([], { ...env, MAGICK_BIN });
+    expect([status, summaryOf(lines).upToDate, await starts()]).to.deep.equal([0, 1, before]);
+  });
+
+  it('never replaces a file that it did not write, except with --force', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await mkdir(join(folder.path, 'out'));
+    await writeFile(join(folder.path, 'out/a.webp'), 'precious');
+    const refused = await update();
+    expect(refused.status).to.equal(1);
+    expect(refused.lines[0]).to.include('"code":"OUTPUT_EXISTS"');
+    expect(await readFile(join(folder.path, 'out/a.webp'), 'utf8')).to.equal('precious');
+    expect((await update(['--force'])).status).to.equal(0);
+    expect((await sharp(join(folder.path, 'out/a.webp')).metadata()).format).to.equal('webp');
+  });
+
+  it('converts a result again that was cut short or changed after it was written', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await update();
+    const path = join(folder.path, 'out/a.webp');
+    const whole = await readFile(path);
+    await writeFile(path, whole.subarray(0, 20));
+    expect(summaryOf((await update()).lines)).to.include({ converted: 1 });
+    expect((await readFile(path)).equals(whole)).to.equal(true);
+  });
+
+  it('recovers from an index with a line that was cut off, and from a result without a record', async () => {
+    for (const name of ['a.jpg', 'b.jpg']) await folder.put('scene.jpg', `photos/${name}`);
+    await update();
+    const lines = (await readFile(indexPath(), 'utf8')).split('\n');
+    const isRecordOfB = (line: string) => line.includes('"result":"b.webp"') && line.includes('"bytes"');
+    const cut = lines.filter((line) => !isRecordOfB(line)).join('\n');
+    await writeFile(indexPath(), `${cut}\n${lines.find(isRecordOfB)?.slice(0, 40)}`);
+    expect(summaryOf((await update()).lines)).to.include({ converted: 1, upToDate: 1 });
+    expect(summaryOf((await update()).lines)).to.include({ converted: 0, upToDate: 2 });
+  });
+
+  it('loses and claims nothing when it is killed with SIGKILL again and again', async () => {
+    const names = Array.from({ length: 40 }, (_, at) => `photos/${at}.jpg`);
+    for (const name of names) await folder.put('scene.jpg', name);
+    const slow = `sleep 0.02; cp ${fixturePath('scene.webp')} image.webp`;
+    const env = { MAGICK_BIN: await fakeMagick(slow), SANDBOX: 'off' };
+    const results = () => readdir(join(folder.path, 'out')).catch(() => []);
+    for (const most of [3, 9, 20]) {
+      const { status } = await folder.run(['photos', '-o', 'out', '--update', '--jobs', '2'], {
+        env,
+        async meanwhile(pid) {
+          await eventually(async () => (await results()).length > most, 60);
+          process.kill(pid, 'SIGKILL');
+        },
+      });
+      expect(status).to.equal('SIGKILL');
+    }
+    const before = (await results()).filter((name) => name.endsWith('.webp'));
+    const { status, lines } = await update([], env);
+    const { converted, upToDate } = summaryOf(lines);
+    expect([status, converted + upToDate]).to.deep.equal([0, 40]);
+    expect(upToDate, 'finished before').to.be.within(before.length - 3, before.length);
+    const whole = await fixture('scene.webp');
+    expect(await folder.files('out')).to.have.length(40);
+    for (const name of await folder.files('out'))
+      expect((await readFile(join(folder.path, 'out', name))).equals(whole), name).to.equal(true);
+    expect(await readdir(join(folder.path, 'out/.imagemill/incomplete'))).to.deep.equal([]);
+  });
+
+  it('rewrites an index in which most lines are superseded', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await update();
+    const lines = (await readFile(indexPath(), 'utf8')).split('\n');
+    const record = lines.find((line) => line.includes('"bytes"')) ?? '';
+    await appendFile(indexPath(), `\n${record}`.repeat(3000));
+    expect(summaryOf((await update()).lines)).to.include({ upToDate: 1 });
+    const rewritten = (await readFile(indexPath(), 'utf8')).split('\n').filter((line) => line !== '');
+    expect(rewritten).to.have.length(2);
+    expect(summaryOf((await update()).lines)).to.include({ upToDate: 1 });
+  });
+
+  it('checks 10 000 finished files in less than 5 s of processor time', async () => {
+    await folder.put('scene.jpg', 'photos/0.jpg');
+    await update();
+    const lines = (await readFile(indexPath(), 'utf8')).split('\n');
+    const record = JSON.parse(lines.find((line) => line.includes('"bytes"')) ?? '');
+    const [source, result] = ['photos/0.jpg', 'out/0.webp'].map((name) => join(folder.path, name));
+    const added = [];
+    for (let at = 1; at < 10_000; at += 1) {
+      await cp(source as string, join(folder.path, `photos/${at}.jpg`), { preserveTimestamps: true });
+      await cp(result as string, join(folder.path, `out/${at}.webp`), { preserveTimestamps: true });
+      const { mtimeMs: mtime } = await stat(join(folder.path, `photos/${at}.jpg`));
+      added.push(
+        `\n${JSON.stringify({ ...record, result: `${at}.webp`, source: `../photos/${at}.jpg`, mtime })}`,
+      );
+    }
+    await appendFile(indexPath(), added.join(''));
+    // The system kills a process that uses more processor time.
+    const limited = ['-c', 'ulimit -t 5; exec "$@"', 'sh', process.execPath, MAIN];
+    const { status, stdout } = spawnSync(
+      'sh',
+      [...limited, 'convert', 'photos', '-o', 'out', '--update', '--json'],
+      {
+        cwd: folder.path,
+        env: { PATH: process.env.PATH, TEMP_DIR: folder.temp },
+        encoding: 'utf8',
+        maxBuffer: 2 ** 25,
+      },
+    );
+    expect(status).to.equal(0);
+    expect(summaryOf(stdout.trimEnd().split('\n'))).to.include({ converted: 0, upToDate: 10_000 });
+  });
+});
+
+describe('imagemill convert --delete', function () {
+  this.timeout(120_000);
+  let folder: ConvertFolder;
+  let env: Record<string, string>;
+  beforeEach(async () => {
+    folder = await createConvertFolder();
+    ({ env } = await countingMagick());
+    for (const name of ['photos/a.jpg', 'photos/2024/b.jpg', 'photos/2025/c.jpg', 'more/d.jpg'])
+      await folder.put('scene.jpg', name);
+    await run(['photos', 'more']);
+  });
+  const run = (inputs: readonly string[], flags: readonly string[] = []) =>
+    folder.run([...inputs, '-o', 'out', '--update', ...flags], { env });
+
+  it('deletes results whose source is gone and emptied folders, and nothing else', async () => {
+    await rm(join(folder.path, 'photos/2024'), { recursive: true });
+    await rm(join(folder.path, 'more/d.jpg'));
+    await writeFile(join(folder.path, 'out/2025/foreign.webp'), 'kept');
+    const { status, lines } = await run(['photos'], ['--delete', '--yes']);
+    expect([status, lines]).to.deep.equal([
+      0,
+      ['out/2024/b.webp deleted', 'none converted, 2 up to date, 1 deleted'],
+    ]);
+    expect(await folder.files('out'), 'more/ was not an input').to.deep.equal([
+      ...['2025/c.webp', '2025/foreign.webp', 'a.webp', 'd.webp'],
+    ]);
+    expect(await readdir(join(folder.path, 'out'))).to.not.include('2024');
+  });
+
+  it('keeps a result that was changed after it was written', async () => {
+    await rm(join(folder.path, 'photos/a.jpg'));
+    await writeFile(join(folder.path, 'out/a.webp'), 'edited by hand');
+    const { complaints } = await run(['photos'], ['--delete', '--yes']);
+    expect(complaints).to.deep.equal(['imagemill: out/a.webp was changed, and is kept.']);
+    expect(await readFile(join(folder.path, 'out/a.webp'), 'utf8')).to.equal('edited by hand');
+  });
+
+  it('deletes nothing if an input folder is empty or missing, because it may be a disk that is not mounted', async () => {
+    await rm(join(folder.path, 'more/d.jpg'));
+    const empty = await run(['photos', 'more'], ['--delete', '--yes']);
+    expect(empty.status).to.equal(1);
+    expect(empty.complaints).to.include('imagemill: There are no images in more.');
+    expect(empty.complaints).to.include(
+      'imagemill: Nothing was deleted, because not all of the input could be read.',
+    );
+    expect(await folder.files('out')).to.include('d.webp');
+  });
+
+  it('asks on a terminal, and keeps the results unless the answer is yes', async () => {
+    await rm(join(folder.path, 'photos/a.jpg'));
+    const settings = `TEMP_DIR=${folder.temp} MAGICK_BIN=${env.MAGICK_BIN} SANDBOX=off`;
+    const command = `${settings} ${process.execPath} ${MAIN} convert photos -o out --delete`;
+    const no = await runOnTerminal(command, folder.path, 'n\n');
+    expect(no.shown).to.include('Delete 1 result whose source is gone? [y/N]');
+    expect([no.status, await folder.files('out')]).to.deep.equal([
+      0,
+      ['2024/b.webp', '2025/c.webp', 'a.webp', 'd.webp'],
+    ]);
+    const yes = await runOnTerminal(command, folder.path, 'y\n');
+    expect([yes.status, await folder.files('out')]).to.deep.equal([
+      0,
+      ['2024/b.webp', '2025/c.webp', 'd.webp'],
+    ]);
+  });
+
+  it('needs --yes without a terminal', async () => {
+    const { status, complaints } = await run(['photos'], ['--delete']);
+    expect([status, complaints]).to.deep.equal([
+      2,
+      ['imagemill: --delete asks on a terminal. Without one, it needs --yes.'],
+    ]);
+  });
+});

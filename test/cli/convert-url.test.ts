@@ -1,0 +1,198 @@
+import { once } from 'node:events';
+import { appendFile, readFile, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { edgeCase, fixture } from '../helpers/client.ts';
+import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
+import { type Daemon, freePorts, startNginx } from '../helpers/daemons.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { type ServiceProcess, startProcess } from '../helpers/process.ts';
+import { startService } from '../helpers/service.ts';
+import { eventually } from '../helpers/util.ts';
+
+describe('imagemill convert --url', function () {
+  this.timeout(300_000);
+  let folder: ConvertFolder;
+  const closing: (() => unknown)[] = [];
+  beforeEach(async () => {
+    folder = await createConvertFolder();
+  });
+  afterEach(async () => {
+    for (const close of closing.splice(0)) await close();
+  });
+
+  /** Starts a server that answers /health as imagemill does, and everything else with `answer`. */
+  async function stub(answer: RequestListener): Promise<string> {
+    const server = createServer((req, res) => {
+      if (req.url?.endsWith('/health')) return res.end('{"version":"1.2.3"}');
+      return answer(req, res);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    closing.push(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+  /** Reads a request completely, and calls `then`. */
+  const received =
+    (then: RequestListener): RequestListener =>
+    (req, res) =>
+      void req.resume().once('end', () => then(req, res));
+
+  it('prints the same lines, notes, messages and exit status as the tools of this machine, and creates the same bytes', async () => {
+    const service = await startService();
+    closing.push(() => service.stop());
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await folder.put('moving.gif', 'photos/2024/b.gif');
+    await writeFile(join(folder.path, 'photos/bad.png'), await edgeCase('cut-off.png'));
+    await writeFile(join(folder.path, 'photos/text.jpg'), 'no image');
+    const flags = ['-f', 'jpg', '-q', '70', '--width', '60', '--background', '08f', '--jobs', '1'];
+    const here = await folder.run(['photos', '-o', 'here', ...flags]);
+    const there = await folder.run(['photos', '-o', 'there', ...flags, '--url', service.base]);
+    const comparable = (lines: readonly string[]) =>
+      lines.map((line) => line.replaceAll('there', 'here')).sort();
+    expect(there.status).to.equal(1);
+    expect(comparable(there.lines)).to.deep.equal(comparable(here.lines));
+    expect(there.lines.join('\n')).to.include('first-frame-only');
+    expect(comparable(there.complaints.slice(0, -1))).to.deep.equal(comparable(here.complaints.slice(0, -1)));
+    expect(there.complaints.at(-1)).to.match(/2 of 4 were not converted: 1 HTTP 4\d\d, 1 HTTP 4\d\d\./);
+    for (const name of ['a.jpg', '2024/b.jpg']) {
+      const [one, other] = ['here', 'there'].map((place) => readFile(join(folder.path, place, name)));
+      expect((await other)?.equals((await one) as Buffer), name).to.equal(true);
+    }
+  });
+
+  it('waits as Retry-After says after 429 and 503, and asks another instance meanwhile', async () => {
+    const result = await fixture('scene.webp');
+    const asked: string[] = [];
+    let busy = 0;
+    const overloaded = await stub(
+      received((_req, res) => {
+        asked.push('overloaded');
+        busy += 1;
+        res.writeHead(busy % 2 === 0 ? 429 : 503, { 'retry-after': '3600' });
+        res.end('{"error":{"code":503,"message":"busy"}}');
+      }),
+    );
+    const free = await stub(
+      received((_req, res) => {
+        asked.push('free');
+        res.end(result);
+      }),
+    );
+    for (let at = 0; at < 10; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
+    const { status } = await folder.run([
+      ...['photos', '-o', 'out', '--jobs', '2', '--url', overloaded, '--url', free],
+    ]);
+    expect(status).to.equal(0);
+    expect(asked.filter((name) => name === 'free')).to.have.length(10);
+    expect(asked.filter((name) => name === 'overloaded').length, 'not asked again').to.be.within(1, 2);
+  });
+
+  it('sends as many requests at once as --jobs says, over connections that stay open', async () => {
+    const result = await fixture('scene.webp');
+    const ports = new Set<number | undefined>();
+    const waiting: (() => void)[] = [];
+    let most = 0;
+    const url = await stub(
+      received((req, res) => {
+        ports.add(req.socket.remotePort);
+        waiting.push(() => res.end(result));
+        most = Math.max(most, waiting.length);
+        // Answer when as many requests as allowed have arrived; the last ones when no more can arrive.
+        if (waiting.length === 3) for (const answer of waiting.splice(0)) answer();
+      }),
+    );
+    for (let at = 0; at < 30; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
+    const { status } = await folder.run(['photos', '-o', 'out', '--jobs', '3', '--url', url]);
+    expect([status, most]).to.deep.equal([0, 3]);
+    expect(ports.size).to.be.at.most(6);
+  });
+
+  it('repeats a conversion whose response was cut off, and writes no incomplete result', async () => {
+    const result = await fixture('scene.webp');
+    let count = 0;
+    const url = await stub(
+      received((_req, res) => {
+        count += 1;
+        res.writeHead(200, { 'content-length': result.length });
+        if (count > 1) res.end(result);
+        else res.write(result.subarray(0, 100), () => res.destroy());
+      }),
+    );
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    const { status } = await folder.run(['photos', '-o', 'out', '--url', url]);
+    expect([status, count]).to.deep.equal([0, 2]);
+    expect((await readFile(join(folder.path, 'out/a.webp'))).equals(result)).to.equal(true);
+  });
+
+  it('does not write the result of a source that changes while it is read', async () => {
+    const result = await fixture('scene.webp');
+    const url = await stub(
+      received(async (_req, res) => {
+        await appendFile(join(folder.path, 'photos/a.jpg'), 'more');
+        res.end(result);
+      }),
+    );
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update', '--url', url]);
+    expect([status, complaints]).to.deep.equal([
+      1,
+      ['imagemill: photos/a.jpg changed while it was read. Convert it again when it is complete.'],
+    ]);
+    expect(await folder.files('out')).to.deep.equal([]);
+  });
+
+  it('loses nothing and writes nothing twice while two of three instances behind nginx restart one after the other', async () => {
+    const [nginxPort = 0, ...ports] = await freePorts(4);
+    const start = async (port: number): Promise<ServiceProcess> => {
+      const TEMP_DIR = await makeTempDir('instance');
+      const instance = startProcess({ PORT: String(port), TEMP_DIR, TRUST_PROXY: '1', CONCURRENCY: '1' });
+      closing.push(async () => {
+        instance.child.kill('SIGKILL');
+        await instance.ended();
+      });
+      await instance.base();
+      return instance;
+    };
+    const instances: ServiceProcess[] = [];
+    for (const port of ports) instances.push(await start(port));
+    const nginx: Daemon = await startNginx(
+      nginxPort,
+      `upstream imagemill { ${ports.map((port) => `server 127.0.0.1:${port} max_fails=0;`).join(' ')} keepalive 8; }
+      server { listen 127.0.0.1:${nginxPort}; client_max_body_size 11m; location / {
+        proxy_pass http://imagemill; proxy_http_version 1.1; proxy_set_header Connection '';
+        proxy_next_upstream error timeout http_502 http_503 non_idempotent; } }`,
+    );
+    closing.push(() => nginx.stop());
+    const count = 240;
+    for (let at = 0; at < count; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
+    const written = async () => (await folder.files('out').catch(() => [])).length;
+    const { status, lines, complaints } = await folder.run(
+      ['photos', '-o', 'out', '--update', '--json', '--jobs', '4', '--url', `http://127.0.0.1:${nginxPort}`],
+      {
+        async meanwhile() {
+          for (const at of [0, 1]) {
+            const before = await written();
+            await eventually(async () => (await written()) > before + 10, 120);
+            const old = instances[at] as ServiceProcess;
+            old.child.kill('SIGTERM');
+            expect(await old.ended()).to.equal(0);
+            await start(ports[at] as number);
+          }
+        },
+      },
+    );
+    expect([status, complaints]).to.deep.equal([0, []]);
+    const outputs = lines.slice(0, -1).map((line) => JSON.parse(line).output);
+    expect(outputs).to.have.length(count);
+    expect(new Set(outputs).size, 'each result once').to.equal(count);
+    const bytes = await readFile(join(folder.path, 'out/0.webp'));
+    for (const name of await folder.files('out'))
+      expect((await readFile(join(folder.path, 'out', name))).equals(bytes), name).to.equal(true);
+  });
+});

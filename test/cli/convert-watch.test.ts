@@ -1,0 +1,143 @@
+import { appendFile, mkdir, open, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { createImageTest } from '../../src/cli/convert/folder.ts';
+import { createWatcher } from '../../src/cli/convert/watch.ts';
+import { INPUT_TYPES } from '../../src/formats.ts';
+import { fixture, fixturePath } from '../helpers/client.ts';
+import type { CommandRun } from '../helpers/command.ts';
+import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
+import { fakeMagick } from '../helpers/fake-magick.ts';
+import { eventually } from '../helpers/util.ts';
+
+describe('imagemill convert --watch', function () {
+  this.timeout(180_000);
+  let folder: ConvertFolder;
+  let env: Record<string, string>;
+  beforeEach(async () => {
+    folder = await createConvertFolder();
+    // The result contains the source, so that the test sees whether it was complete.
+    const magick = await fakeMagick(`cat ${fixturePath('scene.webp')} in > image.webp`);
+    env = { MAGICK_BIN: magick, SANDBOX: 'off' };
+  });
+  /** Runs the command, acts once it has converted photos/first.jpg, and ends it with SIGINT. */
+  const watching = async (act: () => Promise<void>): Promise<CommandRun> => {
+    await folder.put('scene.jpg', 'photos/first.jpg');
+    return folder.run(['photos', '-o', 'out', '--watch', '--json'], {
+      env,
+      async meanwhile(pid) {
+        try {
+          await resultOf('first.webp');
+          await act();
+        } finally {
+          process.kill(pid, 'SIGINT');
+        }
+      },
+    });
+  };
+  const resultOf = (name: string): Promise<Buffer> =>
+    eventually(() => readFile(join(folder.path, 'out', name)).catch(() => undefined), 60);
+  const inputsOf = ({ lines }: CommandRun): string[] =>
+    lines.slice(0, -1).map((line) => JSON.parse(line).input);
+
+  it('converts files that arrive in a folder, in new sub-folders too, and files that change', async () => {
+    const ended = await watching(async () => {
+      await folder.put('scene.png', 'photos/second.png');
+      await folder.put('scene.jpg', 'photos/2024/may/third.jpg');
+      await resultOf('second.webp');
+      await resultOf('2024/may/third.webp');
+      await folder.put('scene.jpg', 'photos/2024/may/fourth.jpg');
+      await resultOf('2024/may/fourth.webp');
+      const [before, other] = [await resultOf('second.webp'), await fixture('window.png')];
+      await writeFile(join(folder.path, 'photos/second.png'), other);
+      await eventually(async () => !(await resultOf('second.webp')).equals(before), 60);
+    });
+    expect([ended.status, ended.complaints]).to.deep.equal([130, []]);
+    expect(inputsOf(ended).sort()).to.deep.equal([
+      ...['photos/2024/may/fourth.jpg', 'photos/2024/may/third.jpg', 'photos/first.jpg'],
+      ...['photos/second.png', 'photos/second.png'],
+    ]);
+  });
+
+  it('waits until a file is completely written, however slowly', async () => {
+    const bytes = await fixture('scene.png');
+    const ended = await watching(async () => {
+      const file = await open(join(folder.path, 'photos/slow.png'), 'w');
+      await file.write(bytes.subarray(0, 500));
+      // A file that arrives later is converted first, because nothing writes it any more.
+      await folder.put('scene.jpg', 'photos/later.jpg');
+      await resultOf('later.webp');
+      await file.write(bytes.subarray(500));
+      await file.close();
+      const result = await resultOf('slow.webp');
+      expect(result.subarray(-bytes.length).equals(bytes)).to.equal(true);
+    });
+    expect(inputsOf(ended)).to.deep.equal(['photos/first.jpg', 'photos/later.jpg', 'photos/slow.png']);
+  });
+
+  it('reports a file that cannot be converted once, and converts it when it has changed', async () => {
+    const ended = await watching(async () => {
+      await writeFile(join(folder.path, 'photos/bad.png'), 'no image');
+      await folder.put('scene.jpg', 'photos/later.jpg');
+      await resultOf('later.webp');
+      await writeFile(join(folder.path, 'photos/bad.png'), await fixture('scene.png'));
+      await resultOf('bad.webp');
+    });
+    const errors = ended.lines.filter((line) => line.includes('"error"'));
+    expect(errors).to.have.length(1);
+    expect(errors[0]).to.include('UNSUPPORTED_TYPE');
+  });
+
+  it('starts in an empty folder', async () => {
+    await mkdir(join(folder.path, 'photos'));
+    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--watch'], {
+      env,
+      async meanwhile(pid) {
+        await eventually(async () => (await folder.files('.').catch(() => [])).length === 0, 1);
+        await folder.put('scene.jpg', 'photos/first.jpg');
+        await resultOf('first.webp');
+        process.kill(pid, 'SIGTERM');
+      },
+    });
+    expect([status, complaints]).to.deep.equal([143, []]);
+  });
+
+  it('searches everything from time to time, for changes that the system does not report', async () => {
+    const watcher = createWatcher({
+      inputs: { isOutput: async () => false, test: createImageTest(INPUT_TYPES) },
+      notice: () => {},
+      rescanMs: 600,
+    });
+    const { signal } = new AbortController();
+    const first = await watcher.changes(signal);
+    watcher.close();
+    expect(first).to.equal(undefined);
+  });
+
+  it('does not try a file again that failed and has not changed', async () => {
+    await folder.put('scene.jpg', 'bad.jpg');
+    const path = join(folder.path, 'bad.jpg');
+    const past = new Date(Date.now() - 60_000);
+    await utimes(path, past, past);
+    const watcher = createWatcher({
+      inputs: { isOutput: async () => false, test: createImageTest(INPUT_TYPES) },
+      notice: () => {},
+    });
+    async function* inputs() {
+      yield { path, relativeDir: '' };
+    }
+    const complete = async () => {
+      let count = 0;
+      for await (const _ of watcher.complete(inputs())) count += 1;
+      return count;
+    };
+    expect(await complete()).to.equal(1);
+    await watcher.failed(path);
+    expect(await complete()).to.equal(0);
+    await appendFile(path, 'more');
+    await utimes(path, past, past);
+    expect(await complete()).to.equal(1);
+    await rm(path);
+    watcher.close();
+  });
+});
