@@ -3,6 +3,7 @@ import { serviceError } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { encodeWithin } from './encode-within.ts';
+import { decodeHere } from './input/decode-here.ts';
 import { readDecoded } from './input/decoded.ts';
 import { checkLimits, type ImageLimits } from './limits.ts';
 import { keptMetadata, notesIn } from './output/notes.ts';
@@ -15,7 +16,7 @@ import {
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
 import { decodingOf } from './plan/decoding.ts';
-import { isMisreadByMagick, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
+import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
 import type { ConvertOptions, ImageInfo, Plan, ToolContext } from './plan/types.ts';
 import { inspectRendered, type RunningConversion, type RunSteps } from './run-steps.ts';
 import type { ConversionInput, ConversionResult } from './types.ts';
@@ -45,10 +46,10 @@ export interface ImageConverter {
 
 /** Creates the functions that plan and run conversions. */
 export function createImageConverter({ toolchain, limits, runSteps }: ImageConverterDeps): ImageConverter {
-  const prepare: ImageConverter['prepare'] = (image, { type, label }, options, tools) => {
+  const prepare: ImageConverter['prepare'] = (image, { type, label, readsMisread }, options, tools) => {
     checkLimits(image, options, limits, label);
-    if (isMisreadByMagick(image, tools))
-      throw serviceError('UNSUPPORTED_ENCODING', label, `old-style JPEG in a ${INPUTS[type].label}`);
+    const misread = readsMisread ? undefined : findMisread(image, options, tools);
+    if (misread) throw serviceError('UNSUPPORTED_ENCODING', label, misread);
     if (image.unreadable)
       throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
     const prepared = plan(image, options, tools);
@@ -67,9 +68,10 @@ export function createImageConverter({ toolchain, limits, runSteps }: ImageConve
     options: ConvertOptions,
     conversion: RunningConversion,
   ): Promise<ImageInfo> {
+    const { source, signal, deadline } = conversion;
+    if (image.decoder) return decodeHere(image, source, signal, deadline - performance.now());
     const decoding = decodingOf(image, conversion.tools);
     if (!decoding) return image;
-    const { source } = conversion;
     await runSteps([decoding.step], options, conversion);
     const keepsMetadata = !options.stripMetadata;
     return readDecoded(image, source.folder, decoding.output, limits, keepsMetadata).catch((error) => {

@@ -54,6 +54,7 @@ const schema = z.object({
       input: z.string(),
       commands: z.array(z.number()),
       refused: z.object({ status: z.number(), message: z.string() }).optional(),
+      misread: z.string().optional(),
       result: z
         .object({
           bytes: z.number(),

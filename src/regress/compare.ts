@@ -71,12 +71,21 @@ async function compareRows(before: Row, after: Row, context: CompareContext): Pr
   };
 }
 
-function compareErrors({ refused: before }: Row, { refused: after }: Row): Outcome {
+/** Reason of a change when the tools decode a rejected kind of file in another way, and maybe correctly. */
+const MISREAD_CHANGED = 'refused as misread, but the tools now show other pixels: are they right?';
+
+function compareErrors(
+  { refused: before, misread: shownBefore }: Row,
+  { refused: after, misread: shownAfter }: Row,
+): Outcome {
   const text = `${formatStatus(before)} → ${formatStatus(after)}`;
   if (!before) return { verdict: 'broken', reasons: describeReason('error', text), remarks: [] };
   if (!after) return { verdict: 'fixed', reasons: describeReason('error', text), remarks: [] };
   if (before.status !== after.status) {
     return { verdict: 'changed', reasons: describeReason('error', text), remarks: [] };
+  }
+  if (shownBefore !== shownAfter && shownAfter !== undefined) {
+    return { verdict: 'changed', reasons: describeReason('error', MISREAD_CHANGED), remarks: [] };
   }
   const remarks = before.message === after.message ? [] : [`different message: ${text}`];
   return { verdict: 'identical', reasons: [], remarks };

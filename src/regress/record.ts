@@ -103,7 +103,11 @@ async function recordOne(image: Image, testCase: Case, options: RecordOptions): 
     input: digest(await readFile(image.path)),
     commands: attempt.commands,
   };
-  if ('refused' in attempt) return { ...row, refused: attempt.refused };
+  if ('refused' in attempt) {
+    const { refused, misread } = attempt;
+    const shown = misread && (await decode(misread, row.format).catch(() => undefined));
+    return { ...row, refused, ...(shown && { misread: digestOf(shown) }) };
+  }
   const { bytes, notes } = attempt.made;
   const times = attempts.flatMap((one) => ('made' in one ? [one.made.ms] : []));
   const result = { bytes: bytes.length, digest: digest(bytes), ms: median(times), notes };

@@ -25,6 +25,8 @@ export interface Row {
   readonly commands: readonly string[];
   readonly result?: Result | undefined;
   readonly refused?: Refusal | undefined;
+  /** Digest of the pixels that the tools decode from a kind of file that is rejected because they misread it. */
+  readonly misread?: string | undefined;
 }
 
 /** A successful conversion. */

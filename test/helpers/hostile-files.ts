@@ -1,5 +1,6 @@
 /** @module Files of at most 10 MiB whose headers or names take as long as possible to parse. */
 import { crc32, deflateSync } from 'node:zlib';
+import { bmp } from '../../scripts/fixtures/bmp-writer.ts';
 import { ONE_PIXEL } from '../../src/process/policy-check.ts';
 import { makeZip } from './zip.ts';
 
@@ -21,6 +22,12 @@ function pngChunk(type: string, data: Buffer): Buffer {
   length.writeUInt32BE(data.length);
   checksum.writeUInt32BE(crc32(content));
   return Buffer.concat([length, content, checksum]);
+}
+
+/** Builds a run-length encoded BMP with this number of pixels per side. */
+function runLengthBmp(side: number, pixels: Buffer): Buffer {
+  const palette = [[255, 0, 0]];
+  return bmp({ width: side, height: side, bits: 8, compression: 1, palette, pixels });
 }
 
 /** Builds a PNG with 9990 iCCP chunks that each inflate to `bytes` bytes. */
@@ -98,6 +105,15 @@ const padded = (start: Buffer | string): Buffer =>
 
 /** Hostile images by description. */
 export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
+  'a BMP of unusual bit masks': () =>
+    bmp({
+      ...{ width: 2260, height: 2260, bits: 16, compression: 3, masks: [0xf00, 0xf0, 0x0f] },
+      pixels: Buffer.alloc(2260 ** 2 * 2, 0x5a),
+    }),
+  'a run-length encoded BMP of 25 megapixels': () =>
+    runLengthBmp(5000, repeat(Buffer.concat([repeat(Buffer.from([255, 0]), 20), Buffer.alloc(2)]), 5000)),
+  'a run-length encoded BMP whose pixels are outside': () =>
+    runLengthBmp(100, Buffer.alloc(9 * MIB, Buffer.from([255, 1]))),
   'a PNG of 10000 profiles that inflate to 64 KiB': () => iccBomb(65_536),
   'a PNG of 10000 profiles that inflate to a byte more': () => iccBomb(65_537),
   'a PNG of profiles that are slow to inflate': noisyIccBomb,

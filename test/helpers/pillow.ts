@@ -5,7 +5,7 @@ import { pipe } from './process.ts';
 
 const PROGRAM = new URL('pillow.py', import.meta.url).pathname;
 /** Path of Python. Prefers /usr/bin/python3, for which Debian packages Pillow. */
-export const PYTHON =
+export const PYTHON: string =
   ['/usr/bin/python3', 'python3'].find((python) => spawnSync(python, ['-c', 'import PIL']).status === 0) ??
   'python3';
 

@@ -192,6 +192,19 @@ describe('animations', () => {
     expect(await timing(body)).to.deep.equal([50, 100, 10, 70]);
   });
 
+  for (const format of ['png', 'tiff'] as const) {
+    it(`keeps 16 bits per channel from ${format} to PNG`, async () => {
+      const values = Uint16Array.from({ length: 64 * 16 * 3 }, (_, at) => (at * 12_345) % 65_536);
+      const image = sharp(values, { raw: { width: 64, height: 16, channels: 3 } }).toColourspace('rgb16');
+      const source = await (format === 'png' ? image.png() : image.tiff({ compression: 'lzw' })).toBuffer();
+      const { body, status, message } = await convert(service.base, source, { format: 'png' });
+      expect(status, message).to.equal(200);
+      const shown = await sharp(body).toColourspace('rgb16').raw({ depth: 'ushort' }).toBuffer();
+      const kept = new Uint16Array(shown.buffer, shown.byteOffset, shown.length / 2);
+      expect([...kept]).to.deep.equal([...values]);
+    });
+  }
+
   it('encodes an animated WebP lossily at quality 100', async () => {
     const { body } = await converted(await fixture('moving.gif'), { format: 'webp', quality: '100' });
     expect(body.includes('VP8L')).to.equal(false);

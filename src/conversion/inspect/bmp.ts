@@ -1,36 +1,44 @@
 import type { ImageInfo } from '../plan/types.ts';
+import { type Dib, readDib, strideOf } from './dib.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** Length of BITMAPINFOHEADER; all longer headers begin with its fields. */
-const INFO_HEADER = 40;
-const BI_RGB = 0;
-const BI_BITFIELDS = 3;
+/** Length of the file header, BITMAPFILEHEADER. */
+const FILE_HEADER = 14;
 
-/** Length of the OS/2 header BITMAPCOREHEADER, which has 16-bit dimensions. */
-const CORE_HEADER = 12;
+/** Reads how a BMP stores its pixels; undefined if its header is invalid. */
+export async function readBmpLayout(bytes: WindowReader): Promise<Dib | undefined> {
+  const header = await bytes.read(0, FILE_HEADER);
+  if (header.length < FILE_HEADER) return undefined;
+  return readDib(bytes, { at: FILE_HEADER, pixelsAt: header.readUInt32LE(10), icon: false });
+}
 
-/** Reads the size of a BMP, and whether its fourth byte is unused (BITMAPINFOHEADER, biCompression). */
+/** Reads the size of a BMP, and whether ImageMagick decodes it correctly. */
 export async function readBmp(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
-  const header = await bytes.read(14, 56);
-  if (header.length < 20) return {};
-  const length = header.readUInt32LE(0);
-  if (length === CORE_HEADER) return { width: header.readUInt16LE(4), height: header.readUInt16LE(6) };
-  if (length < INFO_HEADER) return {};
-  const bits = header.readUInt16LE(14);
+  const layout = await readBmpLayout(bytes);
+  if (!layout) return { decoder: 'bmp' }; // which rejects it
+  const { width, height, bits } = layout;
   return {
-    width: Math.abs(header.readInt32LE(4)),
-    height: Math.abs(header.readInt32LE(8)),
-    ...(hasBitAlpha(header, length, bits) && { oneBitAlpha: true }),
-    opaque: bits === 32 && header.readUInt32LE(16) === BI_RGB,
+    ...{ width, height, metadata: [] },
+    opaque: bits === 32 && layout.masks?.alpha === 0,
     ...(bits <= 8 && { paletteKind: 'palette' }),
-    metadata: [],
+    ...(!isPlain(layout) || !(await isComplete(bytes, layout)) ? { decoder: 'bmp' } : {}),
   };
 }
 
-/** Checks for 16 bits per pixel with a 1-bit alpha mask, which BITMAPV3INFOHEADER and later headers have. */
-function hasBitAlpha(header: Buffer, length: number, bits: number): boolean {
-  if (bits !== 16 || length < 56 || header.length < 56 || header.readUInt32LE(16) !== BI_BITFIELDS)
-    return false;
-  const mask = header.readUInt32LE(52);
-  return mask !== 0 && (mask & (mask - 1)) === 0;
+/**
+ * Checks for the common kinds, which ImageMagick decodes correctly and fastest. It misreads or rejects some of all others:
+ * unusual bit masks, alpha, profiles, run-length encoding with gaps, 2 bits per pixel, and indices without a colour.
+ */
+function isPlain({ bits, runLength, masks, fullPalette, profile, headerBytes }: Dib): boolean {
+  if (runLength || profile || !fullPalette || bits === 2 || bits === 16) return false;
+  if (!USUAL_HEADERS.includes(headerBytes)) return false;
+  return bits !== 32 || (masks?.alpha === 0 && masks.red === 0xff0000 && headerBytes === 40);
+}
+
+/** Lengths of the headers of OS/2 1.x, and of Windows 3, 95 and 98. */
+const USUAL_HEADERS: readonly number[] = [12, 40, 108, 124];
+
+async function isComplete(bytes: WindowReader, layout: Dib): Promise<boolean> {
+  const end = layout.pixelsAt + strideOf(layout) * layout.height;
+  return (await bytes.read(end - 1, 1)).length === 1;
 }

@@ -43,6 +43,46 @@ export async function readGif(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
   return delaysMs.length > 1 ? { ...info, animation: { delaysMs, loopCount } } : info;
 }
 
+/** Where the canvas of a GIF ends and where its first frame does, and the offset of a loop extension of the other name. */
+export interface GifCanvas {
+  readonly screen: { readonly width: number; readonly height: number };
+  readonly firstFrame: { readonly right: number; readonly bottom: number };
+  readonly otherLoopAt?: number;
+}
+
+/**
+ * Reads a GIF up to its first frame.
+ *
+ * @returns undefined if there is none
+ * @throws HeaderTooComplexError if it takes too many reads
+ */
+export async function readCanvas(bytes: WindowReader): Promise<GifCanvas | undefined> {
+  const screen = Buffer.from(await bytes.read(0, 13));
+  if (screen.length < 13) return undefined;
+  let otherLoopAt: number | undefined;
+  let offset = 13 + colourTableLength(screen[10] as number);
+  for (;;) {
+    const block = await bytes.read(offset, 19);
+    if (block[0] === 0x2c && block.length >= 10) {
+      return {
+        screen: { width: screen.readUInt16LE(6), height: screen.readUInt16LE(8) },
+        firstFrame: {
+          right: block.readUInt16LE(1) + block.readUInt16LE(5),
+          bottom: block.readUInt16LE(3) + block.readUInt16LE(7),
+        },
+        ...(otherLoopAt !== undefined && { otherLoopAt }),
+      };
+    }
+    if (block[0] !== 0x21 || block.length < 8) return undefined;
+    if (isNamed(block, OTHER_LOOP)) otherLoopAt = offset;
+    offset = await skipSubBlocks(bytes, offset + 2);
+  }
+}
+
+/** Name of the loop extension; browsers also accept the other. */
+export const LOOP = 'NETSCAPE2.0';
+const OTHER_LOOP = 'ANIMEXTS1.0';
+
 function colourTableLength(flags: number): number {
   return flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0;
 }
@@ -64,12 +104,17 @@ async function skipSubBlocks(bytes: WindowReader, from: number): Promise<number>
 }
 
 function isLoop(block: Buffer): boolean {
-  return block[1] === 0xff && block.length >= 19 && block.toString('latin1', 3, 14) === 'NETSCAPE2.0';
+  return block.length >= 19 && isNamed(block, LOOP);
+}
+
+/** Checks for an application extension of this name. */
+function isNamed(block: Buffer, name: string): boolean {
+  return block[1] === 0xff && block.toString('latin1', 3, 14) === name;
 }
 
 /** Checks for an XMP application extension (XMP specification, part 3, section 1.1.2). */
 function isXmp(block: Buffer): boolean {
-  return block[1] === 0xff && block.toString('latin1', 3, 14) === 'XMP DataXMP';
+  return isNamed(block, 'XMP DataXMP');
 }
 
 /** Converts the repeat count of a GIF, which excludes the first playback, to a loop count; 0 means forever. */

@@ -1,22 +1,26 @@
 import type { ImageInfo } from '../plan/types.ts';
+import { type Dib, readDib } from './dib.ts';
 import type { WindowReader } from './window-reader.ts';
 
 /** Offset of the image: behind the directory and its only entry. */
 const IMAGE_AT = 6 + 16;
+/** Length of BITMAPINFOHEADER, the only header of an icon that ImageMagick reads. */
+const INFO_HEADER = 40;
 
-/** Range of bitmap header lengths: from BITMAPINFOHEADER to BITMAPV5HEADER. */
-const HEADER_BYTES = { min: 40, max: 124 };
+/** Reads how an icon reduced to one bitmap stores its pixels; undefined if its header is invalid. */
+export function readIconLayout(bytes: WindowReader): Promise<Dib | undefined> {
+  return readDib(bytes, { at: IMAGE_AT, pixelsAt: 0, icon: true });
+}
 
 /** Reads the size of an icon reduced to one bitmap; the stored height includes the mask. */
 export async function readIco(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
-  const header = await bytes.read(IMAGE_AT, 12);
-  if (header.length < 12) return {};
-  const length = header.readUInt32LE(0);
-  if (length < HEADER_BYTES.min || length > HEADER_BYTES.max) return {}; // not a bitmap header
+  const layout = await readIconLayout(bytes);
+  if (!layout) return {};
+  const { width, height, bits, masks, fullPalette, headerBytes } = layout;
+  const isPlain = headerBytes === INFO_HEADER && bits !== 16 && bits !== 2 && fullPalette && !layout.topDown;
+  const hasUsualMasks = bits !== 32 || (masks?.red === 0xff0000 && masks.alpha === 0xff000000);
   return {
-    width: Math.abs(header.readInt32LE(4)),
-    height: Math.abs(header.readInt32LE(8)) / 2,
-    profile: 'none',
-    metadata: [],
+    ...{ width, height, profile: 'none', metadata: [] },
+    ...(!isPlain || !hasUsualMasks ? { decoder: 'bmp' } : {}),
   };
 }

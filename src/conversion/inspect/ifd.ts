@@ -12,6 +12,10 @@ export interface Tag {
   readonly value: number;
   /** Number of values. */
   readonly count: number;
+  /** Offset of the values in the file. */
+  readonly at: number;
+  /** Bytes per number, or of the value field for types that are not whole numbers. */
+  readonly width: number;
 }
 
 /** Reads unsigned numbers of `length` bytes from a file; undefined past the end of the file. */
@@ -67,16 +71,26 @@ export async function readIfd(
   for (let at = 0; at + layout.entry <= directory.length; at += layout.entry) {
     const field = (from: number, length: number): number => read.in(directory, at + from, length);
     const count = field(4, layout.offset);
-    const width = widthOf(field(2, 2), count, layout);
-    tags.set(field(0, 2), { value: field(4 + layout.offset, width), count });
+    const width = NUMBER_BYTES[field(2, 2)] ?? layout.offset;
+    const isInline = width * count <= layout.offset;
+    const value = field(4 + layout.offset, isInline ? width : layout.offset);
+    tags.set(field(0, 2), { value, count, at: isInline ? start + at + 4 + layout.offset : value, width });
   }
   return tags;
 }
 
-/** Returns the bytes to read from the value field: the first number if all values fit into it, or else an offset. */
-function widthOf(type: number, count: number, { offset }: IfdLayout): number {
-  const width = NUMBER_BYTES[type] ?? offset;
-  return width * count <= offset ? width : offset;
+/** Reads the first numbers of a tag, at most `max`. */
+export async function readNumbers(
+  bytes: WindowReader,
+  read: ReadNumber,
+  { value, count, at, width }: Tag,
+  max: number,
+): Promise<number[]> {
+  if (count === 1) return [value];
+  const raw = await bytes.read(at, width * Math.min(count, max));
+  return Array.from({ length: Math.floor(raw.length / width) }, (_, index) =>
+    read.in(raw, index * width, width),
+  );
 }
 
 const ORIENTATION = 0x0112;

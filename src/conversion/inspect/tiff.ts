@@ -1,26 +1,24 @@
 import type { ImageInfo, MetadataKind, Page, Profile } from '../plan/types.ts';
 import { readProfile } from './icc.ts';
+import { BIG, CLASSIC, createEndianReader, type IfdLayout, isOrientation, readIfd, type Tag } from './ifd.ts';
 import {
-  BIG,
-  CLASSIC,
-  createEndianReader,
-  type IfdLayout,
-  isOrientation,
-  type ReadNumber,
-  readIfd,
-  type Tag,
-} from './ifd.ts';
+  COMPRESSION,
+  hasUnusedSamples,
+  isInverted,
+  isPremultiplied,
+  misreadKindsOf,
+  PHOTOMETRIC,
+  readEncoding,
+  type TiffEncoding,
+} from './tiff-kinds.ts';
 import type { WindowReader } from './window-reader.ts';
 
 const TAG = {
   newSubfileType: 254,
   width: 256,
   height: 257,
-  bitsPerSample: 258,
-  compression: 259,
   photometric: 262,
   orientation: 274,
-  samplesPerPixel: 277,
   profile: 34675,
 } as const;
 const METADATA: readonly { readonly tag: number; readonly kind: MetadataKind }[] = [
@@ -29,12 +27,9 @@ const METADATA: readonly { readonly tag: number; readonly kind: MetadataKind }[]
   { tag: 34665, kind: 'exif' },
   { tag: 34853, kind: 'exif' },
 ];
-/** Bit 0 of NewSubfileType: a reduced-resolution version of another page. */
-const REDUCED = 1;
-const PHOTOMETRIC = { whiteIsZero: 0, blackIsZero: 1, palette: 3, separated: 5 } as const;
-/** CIELab, ICCLab and ITULab. */
-const LAB: readonly (number | undefined)[] = [8, 9, 10];
-const COMPRESSION = { oldJpeg: 6, jpeg: 7 } as const;
+/** Bits 0 and 2 of NewSubfileType: a reduced-resolution version, or the transparency mask, of another page. */
+const NO_PAGE = 1 | 4;
+const LAB: readonly (number | undefined)[] = [PHOTOMETRIC.cieLab, PHOTOMETRIC.iccLab, PHOTOMETRIC.ituLab];
 
 /** Directory layouts by the version in the header. */
 const LAYOUTS: Readonly<Record<number, IfdLayout & { readonly firstAt: number }>> = {
@@ -54,13 +49,20 @@ export async function readTiff(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
   const pages: Page[] = [];
   const visited = new Set<number>();
   let first: Tags | undefined;
+  let deep = false;
   let offset = await read(bytes, layout.firstAt, layout.offset);
 
   for (let at = 0; offset && !visited.has(offset) && at < MAX_PAGES; at += 1) {
     visited.add(offset);
     const tags = await readIfd(bytes, read, offset, layout);
-    if (!((tags.get(TAG.newSubfileType)?.value ?? 0) & REDUCED)) {
-      pages.push({ ...pageOf(at, tags), ...coloursOf(tags), profile: await profileOf(bytes, tags) });
+    if (isPage(tags)) {
+      const encoding = await readEncoding(bytes, read, tags);
+      pages.push({
+        ...pageOf(at, tags, encoding),
+        ...coloursOf(tags),
+        profile: await profileOf(bytes, tags),
+      });
+      if (!first) deep = encoding.bits > 8;
       first ??= tags;
     }
     const count = (await read(bytes, offset, layout.count)) ?? 0;
@@ -68,44 +70,37 @@ export async function readTiff(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
   }
   return first
     ? {
-        ...{
-          pages,
-          ...describeFirstPage(first),
-          ...coloursOf(first),
-          profile: await profileOf(bytes, first),
-        },
-        ...((await bitsOf(bytes, read, first, layout)) > 8 && { deep: true }),
+        ...{ pages, ...describeFirstPage(first), ...coloursOf(first), ...(deep && { deep }) },
+        profile: await profileOf(bytes, first),
       }
     : {};
 }
 
-/** Bits of the first channel; of several channels, they stand elsewhere. */
-async function bitsOf(bytes: WindowReader, read: ReadNumber, tags: Tags, layout: IfdLayout): Promise<number> {
-  const tag = tags.get(TAG.bitsPerSample);
-  if (!tag) return 1;
-  return tag.count * 2 <= layout.offset ? tag.value : ((await read(bytes, tag.value, 2)) ?? 8);
+function isPage(tags: Tags): boolean {
+  const isPart = ((tags.get(TAG.newSubfileType)?.value ?? 0) & NO_PAGE) !== 0;
+  return !isPart && tags.get(TAG.photometric)?.value !== PHOTOMETRIC.mask;
 }
 
-function pageOf(at: number, tags: Tags): Page {
+function pageOf(at: number, tags: Tags, encoding: TiffEncoding): Page {
   const value = (tag: number): number | undefined => tags.get(tag)?.value;
-  const photometric = value(TAG.photometric);
-  const bits = value(TAG.bitsPerSample) ?? 1;
+  const { photometric, compression, bits, samples } = encoding;
   const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
-  const compression = value(TAG.compression);
   const stored = value(TAG.orientation);
   const orientation = isOrientation(stored) ? stored : 1; // ImageMagick rejects other values
   const [width, height] = [value(TAG.width), value(TAG.height)];
+  const misread = misreadKindsOf(encoding);
   return {
     index: at,
     ...(width !== undefined && height !== undefined && { width, height }),
     ...(photometric === PHOTOMETRIC.palette && { paletteKind: 'palette' }),
-    ...(grey && bits === 1 && (value(TAG.samplesPerPixel) ?? 1) === 1 && { paletteKind: 'bilevel' }),
-    // Only 2 and 4 bits are inverted; 1 and 8 bits are read correctly.
-    ...(photometric === PHOTOMETRIC.whiteIsZero && [2, 4].includes(bits) && { inverted: true }),
+    ...(grey && bits === 1 && samples === 1 && { paletteKind: 'bilevel' }),
+    ...(isInverted(encoding) && { inverted: true }),
+    ...(hasUnusedSamples(encoding) && { unusedSamples: true }),
+    ...(isPremultiplied(encoding) && { premultiplied: true }),
     // Regardless of its colours, the decoder applies the orientation of such a page partly.
     ...(compression === COMPRESSION.jpeg && orientation > 1 && { mirroredFor: orientation }),
     ...(orientation > 1 && { orientation }),
-    ...(compression === COMPRESSION.oldJpeg && { oldJpeg: true }),
+    ...(misread.length > 0 && { misread }),
   };
 }
 

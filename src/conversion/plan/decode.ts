@@ -46,13 +46,19 @@ function decodePages(pages: readonly Page[], repairsOf: (page: Page) => string[]
   return written.length === 1 ? (written[0] as string[]) : written.flatMap((group) => ['(', ...group, ')']);
 }
 
+/** Divides premultiplied colours by alpha. The division turns alpha off, so it is activated again. */
+const DIVIDE_BY_ALPHA = ['-alpha', 'disassociate', '-alpha', 'activate'];
+
 /** Palettes need a touch to become true; few greys may come inverted, JPEG half turned. XMP turns nothing. */
-function repairPage({ inverted, mirroredFor = UPRIGHT, orientation }: Page): string[] {
+function repairPage(page: Page): string[] {
+  const { inverted, unusedSamples, premultiplied, mirroredFor = UPRIGHT, orientation } = page;
   const touch = [
     '-evaluate',
     'add',
     '0',
-    ...(inverted ? ['-negate'] : []),
+    ...(inverted ? ['-channel', 'RGB', '-negate', '+channel'] : []), // not alpha
+    ...(unusedSamples ? ['-alpha', 'off'] : []),
+    ...(premultiplied ? DIVIDE_BY_ALPHA : []),
     ...(UNDO_ORIENTATION[mirroredFor] ?? []),
   ];
   return [...touch, ...autoOrient(orientation)];
@@ -148,15 +154,11 @@ function composeFrames(frames: readonly FrameDisposal[]): string[] {
   return [...copies, '-delete', `0-${frames.length - 1}`, '-coalesce', ...drop];
 }
 
-/** Activated again, since the division turns the alpha off. */
-const DIVIDE_BY_ALPHA = ['-alpha', 'disassociate', '-alpha', 'activate'];
-
 /** PNG's gamma chunk would shift the colours; the fourth byte of a BMP may be no transparency. */
 export function repairColours({ image, rasterized }: PlanContext): string[] {
   const gamma = image.type === 'png' || rasterized ? ['-set', 'colorspace', 'sRGB'] : [];
   if (image.premultiplied) return [...gamma, ...DIVIDE_BY_ALPHA];
   if (gamma.length > 0) return gamma;
-  if (image.oneBitAlpha) return ['-channel', 'A', '-threshold', '0', '+channel']; // 6 and 7 take the bit for a half
   return image.opaque ? ['-alpha', 'off'] : [];
 }
 

@@ -24,7 +24,7 @@ const MAX_BYTES_PER_PIXEL: Readonly<Record<OutputType, number>> = {
 /** A picture that is kept to be encoded again has 8 bits a channel, and up to five channels (CMYK with alpha). */
 const KEPT_BYTES_PER_PIXEL = 5;
 /** Outputs that keep 16 bits a channel. */
-const DEEP_OUTPUTS: readonly OutputType[] = ['jxl', 'tiff'];
+const DEEP_OUTPUTS: readonly OutputType[] = ['png', 'jxl', 'tiff'];
 /** The pictures of an icon, of 256, 48, 32 and 16 pixels a side, and their masks. */
 const ICON_BYTES = 300_000;
 /** Headers, colour tables and profiles: what does not grow with the picture. */
@@ -41,7 +41,7 @@ export function bytesOnDisk(job: PlanContext, { steps }: Plan, inputBytes: numbe
   const decoded = decodedPixels(job);
   if (decoded === 0 || image.hasUncountedFrames) return undefined;
   const deep = image.deep ? 2 : 1;
-  const pngs = steps.length - 1 + (decodingOf(image, tools) ? 1 : 0);
+  const pngs = steps.length - 1 + (image.decoder || decodingOf(image, tools) ? 1 : 0);
   const pixels = resultPixels(job);
   const between = pngs * Math.max(decoded, pixels) * MAX_BYTES_PER_PIXEL.png * deep;
   const perPixel =

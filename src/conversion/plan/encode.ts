@@ -19,7 +19,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
     ...(threads > 1 ? ['-define', 'webp:thread-level=1'] : []),
   ],
   // -quality would mean zlib level and filter here: 80 is slow and large.
-  png: (job) => ['-depth', '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
+  png: (job) => ['-depth', job.image.deep ? '16' : '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
   jpg: (job) => [
     ...['-sampling-factor', '4:2:0', '-quality', String(job.options.quality)],
     ...(resultPixels(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),

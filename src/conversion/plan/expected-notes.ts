@@ -11,6 +11,7 @@ const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: PlanCo
       job.image.hasIgnoredFrames === true || (job.image.animation !== undefined && !keepsAllFrames(job)),
   },
   { note: 'first-page-only', applies: (job) => selectedPages(job).length < (job.image.pages?.length ?? 0) },
+  { note: 'truncated-input', applies: ({ image }) => image.truncated === true },
   { note: 'colour-converted-to-srgb', applies: convertsColour },
   { note: 'svg-features-ignored', applies: ({ image }) => image.hasUnsupportedFeatures === true },
 ];

@@ -3,6 +3,7 @@ import { decoderOf, decodingOf } from './decoding.ts';
 import { ENCODERS_AFTER, type EncoderAfter, LOSSLESS_EFFORT } from './encode.ts';
 import { expectedNotes } from './expected-notes.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
+import { misreadLabel } from './misread.ts';
 import { drawPixels, drawVector, measure, needsOwnSize } from './rasterize.ts';
 import { keepsAllFrames } from './selection.ts';
 import { encodeArguments, frameArguments, magickArguments } from './stages.ts';
@@ -38,9 +39,13 @@ export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): re
   return [before, 'magick' as const, after].filter((tool) => tool !== undefined);
 }
 
-/** Whether this ImageMagick would show something else than is there, and nobody else can do it. */
-export function isMisreadByMagick({ pages = [] }: ImageInfo, tools: ToolContext): boolean {
-  return !MAGICK_FEATURES[tools.magick].oldJpegInTiff && pages.some(({ oldJpeg }) => oldJpeg);
+/** Returns the label of a kind of file that this ImageMagick would show wrong; undefined if it shows the image right. */
+export function findMisread(
+  image: ImageInfo,
+  options: ConvertOptions,
+  tools: ToolContext,
+): string | undefined {
+  return misreadLabel({ image, options, tools, output: '' });
 }
 
 /** The commands that make the file the client asked for, of an image that another program has decoded where one has to. */

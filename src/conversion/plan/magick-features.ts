@@ -9,11 +9,9 @@ export interface MagickFeatures {
   readonly animatedWebp: Extract<ToolName, 'magick' | 'img2webp'>;
   /** Whether the frames of a WebP are read with how they meet each other. On 6 every one is laid over what was there. */
   readonly webpBlending: boolean;
-  /** Whether old-style JPEG in a TIFF is read right. On 6 its colours are nonsense. */
-  readonly oldJpegInTiff: boolean;
 }
 
 export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
-  6: { heif: 'heif', animatedWebp: 'img2webp', webpBlending: false, oldJpegInTiff: false },
-  7: { heif: 'magick', animatedWebp: 'magick', webpBlending: true, oldJpegInTiff: true },
+  6: { heif: 'heif', animatedWebp: 'img2webp', webpBlending: false },
+  7: { heif: 'magick', animatedWebp: 'magick', webpBlending: true },
 };

@@ -14,8 +14,10 @@ export interface ImageInfo {
   readonly premultiplied?: boolean;
   /** A BMP whose fourth byte is not transparency. */
   readonly opaque?: boolean;
-  /** A BMP whose transparency has one bit. */
-  readonly oneBitAlpha?: boolean;
+  /** It is decoded in this process before the plan is made, because ImageMagick misreads or rejects such bitmaps. */
+  readonly decoder?: 'bmp';
+  /** The file ends before the image does. */
+  readonly truncated?: boolean;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
   /** A JPEG coded in a way that libjpeg does not read, or not in every version. */
@@ -120,9 +122,35 @@ export interface Page {
   readonly inverted?: boolean;
   /** Its pixels are mirrored or turned by half for this orientation, and it still has the tag. */
   readonly mirroredFor?: Orientation;
-  /** Compressed as TIFF 6.0 first had it. */
-  readonly oldJpeg?: boolean;
+  /** It has more channels than its colour space, and none of them is transparency. */
+  readonly unusedSamples?: boolean;
+  /** Its colours are decoded multiplied by its alpha. */
+  readonly premultiplied?: boolean;
+  /** Why one of the versions of ImageMagick may misread it. */
+  readonly misread?: readonly MisreadKind[];
 }
+
+/** Kinds of files that ImageMagick misreads; `misread.ts` explains each. */
+export type MisreadKind =
+  | 'old-jpeg'
+  | 'ycbcr-subsampled'
+  | 'ycbcr-matrix'
+  | 'stray-predictor'
+  | 'signed-samples'
+  | 'samples-24'
+  | 'samples-64'
+  | 'uneven-samples'
+  | 'white-half-float'
+  | 'planar-grey-alpha'
+  | 'planar-unused'
+  | 'planar-alpha-first'
+  | 'alpha-not-first'
+  | 'other-inks'
+  | 'float-lab'
+  | 'lightness-only'
+  | 'icc-lab'
+  | 'sensor-mosaic'
+  | 'tiled-cmyk-jpeg';
 
 export interface Animation {
   /** How long each frame stays, in milliseconds. */

@@ -22,8 +22,14 @@ export interface Refusal {
   readonly message: string;
 }
 
+/** A failed conversion, and the result that the tools make of a kind of file that is rejected because they misread it. */
+interface FailedConversion {
+  readonly refused: Refusal;
+  readonly misread?: Buffer | undefined;
+}
+
 /** Outcome of one conversion. */
-export type Attempt = ({ readonly made: ConvertedFile } | { readonly refused: Refusal }) & {
+export type Attempt = ({ readonly made: ConvertedFile } | FailedConversion) & {
   /** Shell commands that repeat the conversion, one per line. */
   readonly commands: readonly string[];
 };

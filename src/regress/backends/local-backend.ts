@@ -9,6 +9,7 @@ import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { DETECTION_BYTES, detectType } from '../../conversion/input/detect.ts';
 import { INPUT_FILE, type Step } from '../../conversion/plan/types.ts';
+import type { ConversionInput } from '../../conversion/types.ts';
 import { ServiceError, StartupError } from '../../errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import type { Toolchain } from '../../process/toolchain.ts';
@@ -63,28 +64,35 @@ async function convertOne(
     return { refused: { status: 415, message: 'It is not an image of a supported format.' }, commands: [] };
   const workspace = await engine.workspaces.open();
   const steps: Step[] = [];
-  try {
-    const folder = await workspace.folder('file');
+  const run = async (name: string, more: Pick<ConversionInput, 'readsMisread' | 'onCommand'>) => {
+    const folder = await workspace.folder(name);
     await copyFile(image.path, join(folder, INPUT_FILE));
-    const source = {
-      folder,
-      type,
-      label: 'The file',
-      client: CLIENT,
-      onCommand: (step: Step) => steps.push(step),
-    };
-    const { path, convertedMs, notes } = await engine.convert(source, testCase.options, signal);
+    const source = { folder, type, label: 'The file', client: CLIENT, ...more };
+    return engine.convert(source, testCase.options, signal);
+  };
+  try {
+    const { path, convertedMs, notes } = await run('file', { onCommand: (step) => steps.push(step) });
     return {
       made: { bytes: await readFile(path), ms: Math.round(convertedMs), notes },
       commands: formatCommands(engine, steps),
     };
   } catch (error) {
     signal.throwIfAborted();
-    return { refused: toRefusal(error), commands: formatCommands(engine, steps) };
+    const misread = isUnreadable(error)
+      ? await run('misread', { readsMisread: true }).then(
+          ({ path }) => readFile(path),
+          () => undefined,
+        )
+      : undefined;
+    signal.throwIfAborted();
+    return { refused: toRefusal(error), misread, commands: formatCommands(engine, steps) };
   } finally {
     await workspace.remove();
   }
 }
+
+const isUnreadable = (error: unknown): boolean =>
+  error instanceof ServiceError && error.code === 'UNSUPPORTED_ENCODING';
 
 function toRefusal(error: unknown): Refusal {
   if (error instanceof ServiceError) return { status: error.status, message: error.message };

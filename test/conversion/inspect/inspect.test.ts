@@ -137,7 +137,7 @@ describe('inspecting a header', () => {
       { index: 3, width: 48, height: 32, profile: 'none', orientation: 6 },
     ]);
     expect((await inspect(edgeCasePath('old-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
-      { index: 0, width: 120, height: 80, profile: 'none', oldJpeg: true },
+      { index: 0, width: 120, height: 80, profile: 'none', misread: ['old-jpeg'] },
     ]);
     expect((await inspect(edgeCasePath('turned-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
       { index: 0, width: 120, height: 80, profile: 'srgb', orientation: 8, mirroredFor: 8 },

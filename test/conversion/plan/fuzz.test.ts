@@ -30,7 +30,8 @@ const page = facts({
   paletteKind: tones,
   inverted: fc.boolean(),
   mirroredFor: orientation,
-  oldJpeg: fc.boolean(),
+  unusedSamples: fc.boolean(),
+  premultiplied: fc.boolean(),
 });
 const area = fc.record({ x: fc.nat(), y: fc.nat(), width: fc.nat(), height: fc.nat() });
 /** The readers return one entry per frame. */
@@ -57,8 +58,6 @@ const traits = facts({
   height: side,
   orientation,
   opaque: fc.boolean(),
-  oneBitAlpha: fc.boolean(),
-  deep: fc.boolean(),
   unevenDepth: fc.boolean(),
   cmyk: fc.boolean(),
   lab: fc.boolean(),
@@ -68,6 +67,7 @@ const traits = facts({
   premultiplied: fc.boolean(),
   firstFrame: area,
   flat: fc.boolean(),
+  deep: fc.boolean(),
   paletteKind: tones,
   images: fc.record({ count: fc.integer({ min: 1, max: 9 }), primary: fc.integer({ min: 1, max: 9 }) }),
   pages: fc

@@ -1,13 +1,7 @@
 import { expect } from 'chai';
 import { colourOf } from '../../../src/conversion/colour/code-points.ts';
 import { decodingOf } from '../../../src/conversion/plan/decoding.ts';
-import {
-  isMisreadByMagick,
-  plan,
-  planAgain,
-  planMeasuring,
-  toolsFor,
-} from '../../../src/conversion/plan/index.ts';
+import { findMisread, plan, planAgain, planMeasuring, toolsFor } from '../../../src/conversion/plan/index.ts';
 import { drawSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Page, ToolContext } from '../../../src/conversion/plan/types.ts';
 
@@ -559,17 +553,26 @@ describe('the plan', () => {
         { index: 3, orientation: 8, mirroredFor: 8 },
       ];
       expect(lines({ type: 'tiff', pages }, { format: 'pdf' })[0]).to.include(
-        ' ( TIFF:in[0,1] -evaluate add 0 -orient TopLeft ) ( TIFF:in[2] -evaluate add 0 -negate -orient TopLeft ) ( TIFF:in[3] -evaluate add 0 -flip -orient LeftBottom -auto-orient -orient TopLeft ) ',
+        ' ( TIFF:in[0,1] -evaluate add 0 -orient TopLeft ) ( TIFF:in[2] -evaluate add 0 -channel RGB -negate +channel -orient TopLeft ) ( TIFF:in[3] -evaluate add 0 -flip -orient LeftBottom -auto-orient -orient TopLeft ) ',
       );
     });
 
-    it('with old-style JPEG is not supported by version 6', () => {
-      const old: ImageInfo = { type: 'tiff', pages: [{ index: 0, oldJpeg: true }] };
-      expect([
-        isMisreadByMagick(old, SIX),
-        isMisreadByMagick(old, SEVEN),
-        isMisreadByMagick(picture, SIX),
-      ]).to.deep.equal([true, false, false]);
+    it('with old-style JPEG inside would be misread by version 6', () => {
+      const old: ImageInfo = { type: 'tiff', pages: [{ index: 0, misread: ['old-jpeg'] }] };
+      const label = 'old-style JPEG in a TIFF';
+      const misreadBy = (tools: ToolContext, image = old) => findMisread(image, options(), tools);
+      expect([misreadBy(SIX), misreadBy(SEVEN), misreadBy(SIX, picture)]).to.deep.equal([
+        ...[label, undefined, undefined],
+      ]);
+    });
+
+    it('is refused only for pages that the result would show', () => {
+      const pages: Page[] = [{ index: 0 }, { index: 1, misread: ['icc-lab'] }];
+      const misreadIn = (format: 'png' | 'pdf') =>
+        findMisread({ type: 'tiff', pages }, options({ format }), SEVEN);
+      expect([misreadIn('png'), misreadIn('pdf')]).to.deep.equal([
+        ...[undefined, 'ICCLab or ITULab colours in a TIFF'],
+      ]);
     });
   });
 

@@ -1,0 +1,70 @@
+/** @module Writes a PNG of rows of red, green, blue and alpha (W3C PNG, third edition, sections 5 and 11). */
+
+import { createWriteStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { crc32, createDeflate, deflateSync } from 'node:zlib';
+
+const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
+/** 8 bits per channel, with alpha. */
+const FORMAT = Buffer.from([8, 6, 0, 0, 0]);
+const PIXEL = 4;
+
+/** What is written before the pixels. */
+export interface PngHead {
+  readonly width: number;
+  readonly height: number;
+  /** ICC profile. */
+  readonly profile?: Buffer | undefined;
+}
+
+/**
+ * Writes a new file. Never holds more than a few blocks in memory.
+ *
+ * @param blocks whole rows, from the top
+ * @throws Error with code EEXIST if the file exists
+ */
+export async function writePng(
+  path: string,
+  head: PngHead,
+  blocks: AsyncIterable<Buffer>,
+  signal: AbortSignal,
+): Promise<void> {
+  const scanlines = Readable.from(withFilters(blocks, head.width * PIXEL), { objectMode: false });
+  const file = createWriteStream(path, { flags: 'wx' });
+  await pipeline(scanlines, createDeflate({ level: 1 }), (data) => chunksOf(head, data), file, { signal });
+}
+
+/** Puts the filter type 0, none, in front of each row. */
+async function* withFilters(blocks: AsyncIterable<Buffer>, rowBytes: number): AsyncGenerator<Buffer> {
+  for await (const block of blocks) {
+    const rows = block.length / rowBytes;
+    const filtered = Buffer.alloc(rows * (rowBytes + 1));
+    for (let row = 0; row < rows; row += 1) {
+      block.copy(filtered, row * (rowBytes + 1) + 1, row * rowBytes, (row + 1) * rowBytes);
+    }
+    yield filtered;
+  }
+}
+
+async function* chunksOf(head: PngHead, data: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const size = Buffer.alloc(8);
+  size.writeUInt32BE(head.width, 0);
+  size.writeUInt32BE(head.height, 4);
+  yield SIGNATURE;
+  yield chunk('IHDR', Buffer.concat([size, FORMAT]));
+  if (head.profile) {
+    const name = Buffer.from('profile\0\0', 'latin1');
+    yield chunk('iCCP', Buffer.concat([name, deflateSync(head.profile, { level: 1 })]));
+  }
+  for await (const piece of data) yield chunk('IDAT', piece);
+  yield chunk('IEND', Buffer.alloc(0));
+}
+
+function chunk(name: string, body: Buffer): Buffer {
+  const named = Buffer.concat([Buffer.from(name, 'latin1'), body]);
+  const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)];
+  length.writeUInt32BE(body.length);
+  checksum.writeUInt32BE(crc32(named));
+  return Buffer.concat([length, named, checksum]);
+}
