@@ -124,10 +124,11 @@ export function collectOutput(stream: NodeJS.ReadableStream): () => string {
 
 /**
  * Exit status 127: either abort(3) in a sandbox that forbids signals, or a dynamic linker that misses a library or a
- * symbol, or a program that cannot start another. The latter two explain themselves on standard error.
+ * symbol, or a wrapper program that cannot start another. The latter two explain themselves on standard error.
  */
 const EXIT_NOT_FOUND_OR_ABORTED = 127;
-const LOADER_ERROR = /loading shared librar|symbol lookup error|relocat|not found|no such file/i;
+const LOADER_ERROR =
+  /loading shared librar|symbol lookup error|relocat|not found|no such file|^(?:setpriv|bwrap): /im;
 
 /** Converts the end of a command that did not succeed to an error. */
 export function toCommandError(

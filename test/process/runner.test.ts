@@ -122,6 +122,7 @@ for (const [mode, perform] of Object.entries(MODES)) {
         '/usr/bin/tool: symbol lookup error: undefined symbol: AcquireImage',
         'sh: 1: exec: /opt/tool: not found',
         'setpriv: failed to execute /opt/tool: No such file or directory',
+        'setpriv: activate capabilities: Operation not permitted',
       ]) {
         const bare = await writeScript('bare', `echo '${words}' >&2; exit 127`);
         expect((await failure(perform(await command(bare)))).reason, words).to.equal('spawn-failed');
