@@ -84,7 +84,9 @@ function printOpaque(job: PlanContext): string[] {
 function printHalfTransparent(job: PlanContext): string[] {
   const { image, options } = job;
   if (OUTPUTS[options.format].alpha !== 'binary' || ['gif', 'jpg'].includes(image.type)) return [];
-  const measure = ['-alpha', 'extract', '-function', 'Polynomial', '-4,4,0', '-print', HALF_TRANSPARENT];
+  // On version 6, extracting finds the values of a channel that is off. `set` makes such a channel opaque.
+  const alpha = ['-alpha', 'set', '-alpha', 'extract'];
+  const measure = [...alpha, '-function', 'Polynomial', '-4,4,0', '-print', HALF_TRANSPARENT];
   const count = framesOf(job);
   return count === 1 ? ['(', '+clone', ...measure, '+delete', ')'] : printOfEach(job, measure);
 }
