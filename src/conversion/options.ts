@@ -139,7 +139,7 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     .meta({
       description:
         'How the image fits into `width` and `height`, as in sharp. `inside`: no larger than either. `cover`: exactly this size, cropped. `contain`: exactly this size, with borders. `fill`: exactly this size, stretched. All except `inside` require both `width` and `height`. Without `enlarge`, a smaller image is not enlarged: `cover` only crops, `contain` adds wider borders, `fill` only shrinks.',
-      examples: ['cover'],
+      examples: ['inside', 'cover'], // Swagger UI starts with the first
     }),
   position: position.default('center').meta({
     description: `The part that \`cover\` keeps, and the place where \`contain\` puts the image, in any case. Also ${Object.keys(
@@ -147,7 +147,7 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     )
       .map((name) => `\`${name}\``)
       .join(', ')}.`,
-    examples: ['right top'],
+    examples: ['center', 'right top'],
   }),
   enlarge: trueOrFalse
     .default(false)
@@ -157,7 +157,7 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
   lossless: trueOrFalse
     .default(false)
     .describe(
-      'Whether a WebP has exactly the pixels of the picture, whatever `quality` says. Other formats ignore it. Excludes `max_bytes`. Also `1/0`, `yes/no`, `on/off`.',
+      'Whether a WebP has exactly the pixels of the image, regardless of `quality`. Other formats ignore it. Excludes `max_bytes`. Also `1/0`, `yes/no`, `on/off`.',
     ),
   max_bytes: integer(1, MAX_BYTES)
     .optional()

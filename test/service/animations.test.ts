@@ -205,6 +205,34 @@ describe('animations', () => {
     });
   }
 
+  it('notes partial transparency that a GIF loses, of any frame of an animation', async () => {
+    const frames = (partial: number) =>
+      Promise.all(
+        Array.from({ length: 20 }, (_, at) =>
+          sharp({
+            create: {
+              width: 9,
+              height: 9,
+              channels: 4,
+              background: { r: at * 9, g: 0, b: 90, alpha: at === partial ? 0.5 : 1 },
+            },
+          })
+            .png()
+            .toBuffer(),
+        ),
+      );
+    for (const [partial, notes] of [
+      [17, 'partial-alpha-lost'],
+      [-1, null],
+    ] as const) {
+      const source = await sharp(await frames(partial), { join: { animated: true } })
+        .webp({ lossless: true })
+        .toBuffer();
+      const { status, headers } = await converted(source, { format: 'gif' });
+      expect([status, headers.get('x-conversion-notes')]).to.deep.equal([200, notes]);
+    }
+  });
+
   it('encodes an animated WebP lossily at quality 100', async () => {
     const { body } = await converted(await fixture('moving.gif'), { format: 'webp', quality: '100' });
     expect(body.includes('VP8L')).to.equal(false);

@@ -117,7 +117,7 @@ describe('three instances behind a proxy, with Redis', function () {
   });
 
   it('lose no request when Redis is killed under load, and share counters again after its restart', async () => {
-    const alone = 'requests are counted here alone';
+    const alone = 'this instance counts requests on its own';
     const together = 'rate limit is shared';
     const sent = await underLoad(async () => {
       await redis.stop();

@@ -118,7 +118,7 @@ describe('converting on the page', () => {
     const answer = await convert(service.base, await fixture('scene.jpg'), wanted);
     expect(content.equals(answer.body)).to.equal(true);
     expect(content.length).to.be.at.most(3072);
-    await row(page, 'scene.jpg').getByText('The quality is lower').waitFor();
+    await row(page, 'scene.jpg').getByText('The quality was lowered').waitFor();
 
     await page.reload();
     expect(await page.getByLabel('Position').inputValue()).to.equal('right top');

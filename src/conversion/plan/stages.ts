@@ -77,6 +77,9 @@ function printOpaque(job: PlanContext): string[] {
   return printOfEach(job, ['-print', OPAQUE]);
 }
 
+/** Number of frames that are measured together. Copies of so many are in memory, and bubblewrap takes 9000 arguments. */
+const FRAMES_PER_MEASUREMENT = 8;
+
 /**
  * Prints, where only full transparency can be kept, the largest value of 4a(1 − a): more than 0 if an alpha is neither 0
  * nor 1. Asked before a resize, which makes edges half transparent. A GIF has none.
@@ -85,10 +88,15 @@ function printHalfTransparent(job: PlanContext): string[] {
   const { image, options } = job;
   if (OUTPUTS[options.format].alpha !== 'binary' || ['gif', 'jpg'].includes(image.type)) return [];
   // On version 6, extracting finds the values of a channel that is off. `set` makes such a channel opaque.
-  const alpha = ['-alpha', 'set', '-alpha', 'extract'];
-  const measure = [...alpha, '-function', 'Polynomial', '-4,4,0', '-print', HALF_TRANSPARENT];
+  const extract = ['-alpha', 'set', '-alpha', 'extract', '-function', 'Polynomial', '-4,4,0'];
   const count = framesOf(job);
-  return count === 1 ? ['(', '+clone', ...measure, '+delete', ')'] : printOfEach(job, measure);
+  if (count === 1) return ['(', '+clone', ...extract, '-print', HALF_TRANSPARENT, '+delete', ')'];
+  const measure = [...extract, '-evaluate-sequence', 'Max', '-print', HALF_TRANSPARENT, '+delete'];
+  return Array.from({ length: Math.ceil(count / FRAMES_PER_MEASUREMENT) }, (_, group) => {
+    const first = group * FRAMES_PER_MEASUREMENT;
+    const last = Math.min(first + FRAMES_PER_MEASUREMENT, count) - 1;
+    return ['(', '-clone', `${first}-${last}`, ...measure, ')'];
+  }).flat();
 }
 
 function framesOf(job: PlanContext): number {
