@@ -59,8 +59,7 @@ export function environment(
   return {
     PATH: searchPath,
     HOME: '/nonexistent',
-    // Any other locale makes glibc load 13 files. The tools exchange bytes and ASCII messages with the service.
-    LC_ALL: 'C',
+    LC_ALL: 'C.UTF-8', // Pango chooses fonts by the locale
     XDG_CONFIG_HOME: grantsFolder,
     MAGICK_CONFIGURE_PATH: `${policyFolder}/ImageMagick`,
     MAGICK_THREAD_LIMIT: '1',

@@ -41,7 +41,7 @@ describe('command runner', () => {
     expect(variables).to.deep.equal({
       PATH: '/usr/bin:/bin',
       HOME: '/nonexistent',
-      LC_ALL: 'C',
+      LC_ALL: 'C.UTF-8',
       XDG_CONFIG_HOME: '/policy',
       MAGICK_CONFIGURE_PATH: '/policy/ImageMagick',
       MAGICK_THREAD_LIMIT: '1',

@@ -15,7 +15,15 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   // 7 would take 100 of an animation for lossless, and nothing else does. Without loss, the quality is an effort.
   webp: ({ options: { lossless = false, quality }, tools: { threads = 1 } }) => [
     ...['-quality', String(lossless ? LOSSLESS_EFFORT : quality)],
-    ...['-define', 'webp:method=4', '-define', `webp:lossless=${lossless}`],
+    // Unless `exact`, 7 rounds colours of a lossless WebP by the quality.
+    ...[
+      '-define',
+      'webp:method=4',
+      '-define',
+      `webp:lossless=${lossless}`,
+      '-define',
+      `webp:exact=${lossless}`,
+    ],
     ...(threads > 1 ? ['-define', 'webp:thread-level=1'] : []),
   ],
   // -quality would mean zlib level and filter here: 80 is slow and large.

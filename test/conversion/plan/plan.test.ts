@@ -26,7 +26,7 @@ describe('the plan', () => {
     const picture = { type: 'jpg', orientation: 6, profile: 'other' } as const;
     expect(lines(picture, { width: 300, height: 200 })).to.deep.equal([
       `magick ${START} JPEG:in[0] -orient RightTop -auto-orient -orient TopLeft +repage ` +
-        `${FILTER} -resize 300x200> ${SRGB} -strip -quality 80 -define webp:method=4 -define webp:lossless=false WEBP:image.webp`,
+        `${FILTER} -resize 300x200> ${SRGB} -strip -quality 80 -define webp:method=4 -define webp:lossless=false -define webp:exact=false WEBP:image.webp`,
     ]);
   });
 
