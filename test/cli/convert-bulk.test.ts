@@ -96,7 +96,7 @@ describe('imagemill convert with many files', function () {
     expect(await folder.files('out')).to.deep.equal(['a.webp']);
   });
 
-  it('stops when the disk of the output is full, keeps what is complete, and goes on after that', async function () {
+  it('stops when the disk of the output is full, keeps complete results, and continues when there is room', async function () {
     requires(this, 'mounts', process.getuid?.() === 0);
     for (let at = 0; at < 30; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
     await mkdir(join(folder.path, 'out'));

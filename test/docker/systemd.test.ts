@@ -31,7 +31,7 @@ function runTool(
 }
 
 /**
- * Returns a command prefix that runs a program as nobody without capabilities. As root, it uses a user namespace where
+ * Returns a command prefix that runs a program as the user `nobody` without capabilities. As root, it uses a user namespace where
  * the kernel allows one; the program then keeps the file access of root.
  */
 function asNobody(): string[] {

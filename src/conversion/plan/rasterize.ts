@@ -19,12 +19,12 @@ export function drawPixels(job: PlanContext, output: string): Step {
   return drawing(['-f', 'png', ...sizeArguments({ ...job, options }, inside)], output);
 }
 
-/** Draws to PNG at the size that the SVG has by itself. */
+/** Renders an SVG to PNG at its intrinsic size. */
 export function measure(output: string): Step {
   return drawing(['-f', 'png'], output);
 }
 
-/** Whether the arguments depend on the size that the SVG has by itself: for a page that cuts it, or adds borders. */
+/** Returns whether the arguments depend on the intrinsic size of the SVG: for a page that crops it or adds borders. */
 export function needsOwnSize({ fit, format }: ConvertOptions): boolean {
   return fit === 'cover' || (fit === 'contain' && format === 'pdf');
 }

@@ -20,7 +20,7 @@ type DecodeRow = (from: Buffer, to: Buffer) => void;
 /**
  * Yields blocks of decoded rows, in the order in which they are stored. Rows behind the end of the file are transparent.
  *
- * @param truncation is told whether rows are missing
+ * @param truncation receives whether rows are missing
  */
 export async function* decodeRows(
   file: FileHandle,

@@ -15,7 +15,7 @@ const ESCAPE = { endOfLine: 0, endOfBitmap: 1, delta: 2 } as const;
  * Yields blocks of decoded rows, in the order in which they are stored. Pixels that the file skips are black, and those
  * behind its end are transparent, as in Chromium.
  *
- * @param truncation is told whether the data ends before the image
+ * @param truncation receives whether the data ends before the image
  */
 export async function* decodeRuns(
   file: FileHandle,
