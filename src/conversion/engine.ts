@@ -7,9 +7,8 @@ import { removeStaleWorkspaces } from '../files/stale.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
 import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
 import type { MagickLimits } from '../process/environment.ts';
-import { writePolicy } from '../process/grant.ts';
 import { createLaunchers, type Launchers } from '../process/launcher/pool.ts';
-import { isPolicyEnforced } from '../process/policy-check.ts';
+import { isPolicyEnforced, writePolicy } from '../process/policy.ts';
 import { createQueue } from '../process/queue.ts';
 import { createRunner } from '../process/runner.ts';
 import { configureSandbox, magickLimits, maxToolFileBytes } from '../process/sandbox/configure.ts';
@@ -17,7 +16,7 @@ import { isolateLaunchers } from '../process/sandbox/namespaces.ts';
 import type { SandboxLayers } from '../process/sandbox/types.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
 import type { FallbackOutcome } from '../process/workers/pool.ts';
-import { createWarmWorkerPool, WORKER_POLICY } from '../process/workers/start.ts';
+import { createWarmWorkerPool } from '../process/workers/start.ts';
 import { type Capabilities, detectCapabilities } from './capabilities.ts';
 import { createConvert } from './convert.ts';
 import { extrasOf, grantsFor, optionalTools } from './extras.ts';
@@ -181,26 +180,27 @@ function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Too
   throw new StartupError(problems.join(' '));
 }
 
-/** Folders with policies that grant what extra formats need. */
+/** Folders with policies that permit more than the one in `assets/`. */
 interface GrantedPolicies {
-  /** Undefined when nothing more is granted. */
+  /** Permits the coders of extra formats. Undefined if there are none. */
   readonly grantsFolder?: string;
-  readonly workerGrantsFolder?: string;
+  /** Also permits what workers need. */
+  readonly workerGrantsFolder: string;
   /** All of them. */
   readonly folders: readonly string[];
 }
 
-/** Writes the policies that the available formats need, beside the working files. */
+/** Writes the policies for the available formats and for workers to `root`. */
 async function writePolicies(
   { inputs, outputs }: Capabilities,
   { magick }: Toolchain,
   root: string,
 ): Promise<GrantedPolicies> {
-  const grants = magick ? grantsFor(inputs, outputs, magick.major) : [];
-  if (grants.length === 0) return { folders: [] };
+  const coders = magick ? grantsFor(inputs, outputs, magick.major) : [];
   const [grantsFolder, workerGrantsFolder] = [`${root}/policy`, `${root}/worker-policy`];
-  await writePolicy(ASSETS, grantsFolder, grants);
-  await writePolicy(WORKER_POLICY, workerGrantsFolder, grants);
+  await writePolicy(ASSETS, workerGrantsFolder, { coders, stdin: true });
+  if (coders.length === 0) return { workerGrantsFolder, folders: [workerGrantsFolder] };
+  await writePolicy(ASSETS, grantsFolder, { coders });
   return { grantsFolder, workerGrantsFolder, folders: [grantsFolder, workerGrantsFolder] };
 }
 

@@ -8,7 +8,7 @@ export interface EnvironmentOptions {
   readonly searchPath: string;
   /** Folder that contains `ImageMagick/policy.xml`. */
   readonly policyFolder: string;
-  /** Folder with a policy that permits more coders. Default: `policyFolder`. */
+  /** Folder with a copy of the policy that permits more. Default: `policyFolder`. */
   readonly grantsFolder?: string;
   readonly limits?: MagickLimits;
   /** Variables that are added, or that replace the defaults. */

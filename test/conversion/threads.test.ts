@@ -10,7 +10,7 @@ import { grantsFor } from '../../src/conversion/extras.ts';
 import type { Convert } from '../../src/conversion/types.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import type { Command } from '../../src/process/command.ts';
-import { writePolicy } from '../../src/process/grant.ts';
+import { writePolicy } from '../../src/process/policy.ts';
 import { createRunner } from '../../src/process/runner.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
@@ -49,7 +49,8 @@ describe('threads of a conversion', () => {
     );
     const { inputs, outputs } = engine.capabilities;
     grantsFolder = await makeTempDir('policy');
-    await writePolicy(ASSETS, grantsFolder, grantsFor(inputs, outputs, engine.toolchain.magick?.major ?? 7));
+    const coders = grantsFor(inputs, outputs, engine.toolchain.magick?.major ?? 7);
+    await writePolicy(ASSETS, grantsFolder, { coders });
   });
   after(() => engine.close());
   beforeEach(() => {

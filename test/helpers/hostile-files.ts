@@ -1,7 +1,7 @@
 /** @module Files of at most 10 MiB whose headers or names take as long as possible to parse. */
 import { crc32, deflateSync } from 'node:zlib';
 import { bmp } from '../../scripts/fixtures/bmp-writer.ts';
-import { ONE_PIXEL } from '../../src/process/policy-check.ts';
+import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { makeZip } from './zip.ts';
 
 const MIB = 1024 ** 2;
