@@ -11,7 +11,7 @@ import { createLaunchers, type Launchers } from '../process/launcher/pool.ts';
 import { isPolicyEnforced, writePolicy } from '../process/policy.ts';
 import { createQueue } from '../process/queue.ts';
 import { createRunner } from '../process/runner.ts';
-import { configureSandbox, magickLimits, maxToolFileBytes } from '../process/sandbox/configure.ts';
+import { configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import { isolateLaunchers } from '../process/sandbox/namespaces.ts';
 import type { SandboxLayers } from '../process/sandbox/types.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
@@ -109,12 +109,20 @@ export async function createConversionEngine(
     const limits = magickLimits(config);
     const policies = await writePolicies(capabilities, toolchain, folder);
     const { confine, layers: confinement } = await configureSandbox({
-      ...{ config, toolchain, limits, folder, launchers, log },
+      config,
+      toolchain,
+      limits,
+      folder,
+      launchers,
+      log,
       assets: ASSETS,
       readable: policies.folders,
     });
     const shared = {
-      ...{ searchPath: config.PATH, policyFolder: ASSETS, limits, confine },
+      searchPath: config.PATH,
+      policyFolder: ASSETS,
+      limits,
+      confine,
       ...(policies.grantsFolder && { grantsFolder: policies.grantsFolder }),
     };
     // bubblewrap brings namespaces, and a launcher with tools that nothing confines needs none.
@@ -129,25 +137,22 @@ export async function createConversionEngine(
     const run = createRunner(launchOptions);
     await assertPolicyEnforced(workspaces, toolchain, run, limits);
     const workers = await createWarmWorkerPool({
-      ...{ config, magick: toolchain.magick, workspaces, launchOptions: launchOptions, log },
+      config,
+      magick: toolchain.magick,
+      workspaces,
+      launchOptions,
+      log,
       workerGrantsFolder: policies.workerGrantsFolder,
       onStart: () => events?.workerStarted(),
       onFallback: (outcome) => events?.workerFellBack(outcome),
     });
     const pool = createQueue({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
     const convert = createConvert({
+      config,
       toolchain,
       pool,
       run: reportFailures(workers?.run ?? run, log, events),
       srgbProfile: `${ASSETS}/srgb.icc`,
-      limits: {
-        maxPixels: config.MAX_PIXELS,
-        maxTotalPixels: config.MAX_TOTAL_PIXELS,
-        maxFrames: config.MAX_FRAMES,
-      },
-      timeoutMs: config.CONVERT_TIMEOUT_MS,
-      maxFileBytes: maxToolFileBytes(config),
-      maxInputBytes: config.MAX_FILE_BYTES,
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       ...(events && { onFinished: events.conversion }),
     });
@@ -220,7 +225,7 @@ function reportFailures(run: RunCommand, log: Logger, observer: EngineEvents | u
 /** Tries out what every conversion depends on: a tool that obeys. */
 async function assertPolicyEnforced(
   workspaces: Workspaces,
-  { magick }: Pick<Toolchain, 'magick'>,
+  { magick }: Toolchain,
   run: RunCommand,
   limits: MagickLimits,
 ): Promise<void> {

@@ -72,13 +72,13 @@ export function environment(
     ...(limits && {
       MAGICK_AREA_LIMIT: String(limits.pixels),
       MAGICK_MEMORY_LIMIT: String(limits.memoryBytes),
-      MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits)),
+      MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits.frames)),
     }),
     ...overrides,
   };
 }
 
 /** Returns the limit of ImageMagick's image list. While ImageMagick composes frames, the list also holds copies of them. */
-export function listLength({ frames }: Pick<MagickLimits, 'frames'>): number {
+export function listLength(frames: number): number {
   return 3 * frames + 12;
 }

@@ -61,7 +61,7 @@ export const ONE_PIXEL = Buffer.from(
 const expectedLimits = (limits: MagickLimits): RegExp[] => [
   /^\s*Width: 16(?:\.4K|384)P$/m,
   /^\s*Disk: 0B$/m,
-  new RegExp(`^\\s*List length: ${listLength(limits)}B$`, 'm'),
+  new RegExp(`^\\s*List length: ${listLength(limits.frames)}B$`, 'm'),
 ];
 const PROBE_TIMEOUT_MS = 10_000;
 

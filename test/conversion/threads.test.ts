@@ -65,6 +65,7 @@ describe('threads of a conversion', () => {
   /** Creates the function under test for a pool with a number of idle slots. */
   function converter(idleSlots: number, maxThreads: number): Convert {
     return createConvert({
+      config: testConfig({ CONVERT_TIMEOUT_MS: '60000' }),
       toolchain: engine.toolchain,
       pool: { run: (job) => job(0, idleSlots), stats: () => ({ waiting: 0, running: 1 }) },
       run(command) {
@@ -72,10 +73,6 @@ describe('threads of a conversion', () => {
         return run(command);
       },
       srgbProfile: `${ASSETS}/srgb.icc`,
-      limits: { maxPixels: 5e7, maxTotalPixels: 5e7, maxFrames: 10 },
-      timeoutMs: 60_000,
-      maxFileBytes: 2 ** 28,
-      maxInputBytes: 10_000_000,
       maxThreads,
     });
   }

@@ -21,7 +21,7 @@ const SELF_TEST_TIMEOUT_MS = 10_000;
 
 /** Options of {@link createWarmWorkerPool}. */
 export interface WarmWorkerPoolOptions {
-  readonly config: Pick<Config, 'CONCURRENCY' | 'CONVERT_TIMEOUT_MS' | 'WORKER_REUSE' | 'WORKER_SHARING'>;
+  readonly config: Config;
   readonly magick: Magick | undefined;
   readonly workspaces: Workspaces;
   readonly launchOptions: LaunchDeps & { readonly limits: MagickLimits };
