@@ -239,10 +239,16 @@ describe('ImageMagick policy', () => {
     const grantsFolder = await makeTempDir('worker-policy');
     await writePolicy(POLICY, grantsFolder, { coders: [], stdin: true });
     const runAsWorker = createRunner({
-      ...{ launchers, searchPath: SEARCH, policyFolder: POLICY, grantsFolder },
+      launchers,
+      searchPath: SEARCH,
+      policyFolder: POLICY,
+      grantsFolder,
     });
     const command = {
-      ...{ file: magick, args: ['png:-', 'PNG:out.png'], cwd: folder, timeoutMs: 10_000 },
+      file: magick,
+      args: ['png:-', 'PNG:out.png'],
+      cwd: folder,
+      timeoutMs: 10_000,
       stdin: join(folder, 'in.png'),
     };
     expect(await run(command).catch((error: CommandError) => error.reason)).to.equal('exit');
