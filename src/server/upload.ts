@@ -14,8 +14,8 @@ import {
   type ReceivedFile,
   type RejectedFile,
 } from './file-collector.ts';
+import { parseParameters } from './multipart/headers.ts';
 import { MultipartNormalizer } from './multipart/normalizer.ts';
-import { parseParameters } from './multipart/parameters.ts';
 
 /** Limits and field names of an upload. */
 export interface UploadOptions extends FileCollectorOptions {
