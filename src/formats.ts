@@ -12,12 +12,18 @@ export const EXTRA_INPUT_TYPES = ['heic', 'jxl', 'jp2', 'psd', 'cur'] as const;
 /** Types that an instance writes only when `EXTRA_OUTPUTS` lists them. */
 export const EXTRA_OUTPUT_TYPES = ['avif', 'jxl', 'tiff', 'ico'] as const;
 
+/** All types that any instance can read. */
 export const ALL_INPUT_TYPES = [...INPUT_TYPES, ...EXTRA_INPUT_TYPES] as const;
+/** All types that any instance can write. */
 export const ALL_OUTPUT_TYPES = [...OUTPUT_TYPES, ...EXTRA_OUTPUT_TYPES] as const;
 
+/** A type in {@link ALL_INPUT_TYPES}. */
 export type InputType = (typeof ALL_INPUT_TYPES)[number];
+/** A type in {@link ALL_OUTPUT_TYPES}. */
 export type OutputType = (typeof ALL_OUTPUT_TYPES)[number];
+/** A type in {@link EXTRA_INPUT_TYPES}. */
 export type ExtraInputType = (typeof EXTRA_INPUT_TYPES)[number];
+/** A type in {@link EXTRA_OUTPUT_TYPES}. */
 export type ExtraOutputType = (typeof EXTRA_OUTPUT_TYPES)[number];
 
 /** Capabilities of an input format. */
