@@ -1,7 +1,7 @@
 import { INPUT_TYPES, INPUTS, type InputType, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../formats.ts';
 import type { Magick, Toolchain } from '../process/toolchain.ts';
 import { type Extras, NO_EXTRAS, typesInForce } from './extras.ts';
-import { decoderOf } from './plan/decoding.ts';
+import { externalDecoder } from './plan/decoding.ts';
 import { toolsFor } from './plan/index.ts';
 import type { ToolName } from './plan/types.ts';
 
@@ -66,7 +66,7 @@ function lackOf(toolchain: Toolchain, input: InputType, output: OutputType): str
   if (!magick || !needed.includes('magick')) return undefined;
   const { coder } = INPUTS[input];
   // What another program decodes reaches ImageMagick as PNG.
-  const read = coder === undefined || decoderOf(input, magick.major) ? 'PNG' : coder;
+  const read = coder === undefined || externalDecoder(input, magick.major) ? 'PNG' : coder;
   if (!magick.reads.has(read)) return cannot(magick, 'read', read);
   const written = OUTPUTS[output].coder;
   return magick.writes.has(written) ? undefined : cannot(magick, 'write', written);

@@ -15,7 +15,7 @@ import {
   UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
-import { decodingOf } from './plan/decoding.ts';
+import { planDecoding } from './plan/decoding.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
 import type { ConvertOptions, ImageInfo, Plan, ToolContext } from './plan/types.ts';
 import { inspectRendered, type RunningConversion, type RunSteps } from './run-steps.ts';
@@ -70,7 +70,7 @@ export function createImageConverter({ toolchain, limits, runSteps }: ImageConve
   ): Promise<ImageInfo> {
     const { source, signal, deadline } = conversion;
     if (image.decoder) return decodeHere(image, source, signal, deadline - performance.now());
-    const decoding = decodingOf(image, conversion.tools);
+    const decoding = planDecoding(image, conversion.tools);
     if (!decoding) return image;
     await runSteps([decoding.step], options, conversion);
     const keepsMetadata = !options.stripMetadata;

@@ -13,7 +13,7 @@ import { makeMetadataUpright } from './input/upright-metadata.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
 import type { ImageLimits } from './limits.ts';
-import { bytesOnDisk } from './plan/disk-estimate.ts';
+import { estimateDiskBytes } from './plan/disk-estimate.ts';
 import { type ConvertOptions, type ImageInfo, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createStepRunner } from './run-steps.ts';
 import type { ConversionEvent, ConversionInput, ConversionResult, Convert } from './types.ts';
@@ -91,7 +91,7 @@ export function createConvert({
     const prepared = prepare(image, source, options, tools); // reject what cannot be converted before it waits
     const job = { image, options, tools, output: prepared.output };
     const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
-    const bytes = bytesOnDisk(job, prepared, inputBytes) ?? maxFileBytes;
+    const bytes = estimateDiskBytes(job, prepared, inputBytes) ?? maxFileBytes;
     return pool.run(
       async (queuedMs, idleSlots) => {
         onStart(queuedMs);

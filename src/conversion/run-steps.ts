@@ -8,7 +8,7 @@ import { inspect } from './inspect/index.ts';
 import { checkLimits, type ImageLimits } from './limits.ts';
 import { assertNotRefused, invalidOutput, toServiceError } from './output/tool-errors.ts';
 import { isNoFile } from './output/verify.ts';
-import { drawSmaller } from './plan/rasterize.ts';
+import { renderSmaller } from './plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Step, ToolContext } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
 
@@ -95,7 +95,7 @@ export function createStepRunner({ toolchain, run, limits, timeoutMs }: StepRunn
       if (step.rendersTo) {
         const rendered = await inspectRendered(source, step.rendersTo);
         checkLimits(rendered, options, limits, source.label);
-        const again = drawSmaller(step.rendersTo, rendered, options);
+        const again = renderSmaller(step.rendersTo, rendered, options);
         if (again) queue.unshift(again);
       }
     }
@@ -116,8 +116,8 @@ export function inspectRendered(source: ConversionInput, name: string): Promise<
 }
 
 /**
- * Moves a file that a tool reads on standard input out of the folder that the tool can change, but only once. The file is
- * opened outside of the sandbox: inside its folder, the tool could replace it by a link to any other file.
+ * Moves a file that a tool reads on standard input out of the folder that the tool can change, but only once. The file
+ * is opened outside of the sandbox: inside its folder, the tool could replace it by a link to any other file.
  *
  * @returns the new path, beside the folder
  */

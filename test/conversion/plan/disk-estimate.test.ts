@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { bytesOnDisk } from '../../../src/conversion/plan/disk-estimate.ts';
+import { estimateDiskBytes } from '../../../src/conversion/plan/disk-estimate.ts';
 import { plan } from '../../../src/conversion/plan/index.ts';
 import type { ConvertOptions, ImageInfo, ToolContext } from '../../../src/conversion/plan/types.ts';
 import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../../src/formats.ts';
@@ -20,7 +20,7 @@ function perPixel(
 ): number {
   const options = { quality: 80, stripMetadata: true, ...given };
   const job = { image: { ...MEGAPIXEL, ...image }, options, tools: tools(magick), output: 'image' };
-  const bytes = bytesOnDisk(job, plan(job.image, options, job.tools), INPUT_BYTES);
+  const bytes = estimateDiskBytes(job, plan(job.image, options, job.tools), INPUT_BYTES);
   return bytes === undefined ? Number.NaN : (bytes - INPUT_BYTES - 64 * 1024) / 1e6;
 }
 

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { colourOf } from '../../../src/conversion/colour/code-points.ts';
-import { decodingOf } from '../../../src/conversion/plan/decoding.ts';
+import { planDecoding } from '../../../src/conversion/plan/decoding.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from '../../../src/conversion/plan/index.ts';
-import { drawSmaller } from '../../../src/conversion/plan/rasterize.ts';
+import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Page, ToolContext } from '../../../src/conversion/plan/types.ts';
 
 const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
@@ -283,7 +283,7 @@ describe('the plan', () => {
 
     it('that was rendered too large is rendered again, by the side that is exceeded', () => {
       const again = (drawn: { width: number; height: number }) =>
-        drawSmaller('image.png', drawn, options({ format: 'png', width: 500, height: 300 }))?.args.join(' ');
+        renderSmaller('image.png', drawn, options({ format: 'png', width: 500, height: 300 }))?.args.join(' ');
       expect(again({ width: 500, height: 300 })).to.equal(undefined);
       expect(again({ width: 501, height: 282 })).to.equal('-f png -w 500 -o image.png');
       expect(again({ width: 212, height: 301 })).to.equal('-f png -h 300 -o image.png');
@@ -313,16 +313,16 @@ describe('the plan', () => {
     });
 
     it('on version 6 is decoded by heif-convert, and uses the primary image', () => {
-      const one = decodingOf({ type: 'avif' }, SIX);
+      const one = planDecoding({ type: 'avif' }, SIX);
       expect(one).to.deep.equal({
         step: { tool: 'heif', args: ['in', 'decoded.png'] },
         output: 'decoded.png',
       });
-      const primary = decodingOf({ type: 'avif', images: { count: 5, primary: 2 } }, SIX);
+      const primary = planDecoding({ type: 'avif', images: { count: 5, primary: 2 } }, SIX);
       expect(primary?.output).to.equal('decoded-2.png');
       const [convert] = lines({ type: 'avif', decoded: ['decoded-2.png'] }, {}, SIX);
       expect(convert).to.include(' PNG:decoded-2.png -set colorspace sRGB ');
-      expect(decodingOf({ type: 'avif' }, SEVEN)).to.equal(undefined);
+      expect(planDecoding({ type: 'avif' }, SEVEN)).to.equal(undefined);
     });
   });
 
