@@ -1,5 +1,5 @@
 /** @module The `convert` command. */
-import { extrasOf, typesInForce } from '../conversion/extras.ts';
+import { enabledTypes, selectExtras } from '../conversion/extras.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings, type SignalAbort } from './context.ts';
 import { assertUsable, type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
 import { StopError } from './convert/converter.ts';
@@ -30,7 +30,7 @@ export async function convert(
   { env, version }: CliContext,
 ): Promise<number> {
   const config = loadSettings(env);
-  const { inputs: types, outputs } = typesInForce(extrasOf(config));
+  const { inputs: types, outputs } = enabledTypes(selectExtras(config));
   const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags, outputs);
   const bulk = parseBulkOptions(flags);
   const target = await resolveTarget(flags.output, args, format, outputs);

@@ -1,16 +1,16 @@
-/** @module Converts one image whose turn has come: decode, plan, run the commands, verify the result. */
+/** @module Converts one image when the queue starts it: decode, plan, run the commands, verify the result. */
 import { serviceError } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { encodeWithin } from './encode-within.ts';
-import { decodeHere } from './input/decode-here.ts';
+import { decodeInProcess } from './input/decode-in-process.ts';
 import { readDecoded } from './input/decoded.ts';
 import { checkLimits, type ImageLimits } from './limits.ts';
-import { keptMetadata, notesIn } from './output/notes.ts';
+import { collectNotes, keptMetadata } from './output/notes.ts';
 import { correctPdfTitle } from './output/pdf-title.ts';
 import {
   explainUnsupportedJpeg,
-  invalidOutput,
+  invalidOutputError,
   isProfileError,
   UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
@@ -69,14 +69,14 @@ export function createImageConverter({ toolchain, limits, runSteps }: ImageConve
     conversion: RunningConversion,
   ): Promise<ImageInfo> {
     const { source, signal, deadline } = conversion;
-    if (image.decoder) return decodeHere(image, source, signal, deadline - performance.now());
+    if (image.decoder) return decodeInProcess(image, source, signal, deadline - performance.now());
     const decoding = planDecoding(image, conversion.tools);
     if (!decoding) return image;
     await runSteps([decoding.step], options, conversion);
     const keepsMetadata = !options.stripMetadata;
     return readDecoded(image, source.folder, decoding.output, limits, keepsMetadata).catch((error) => {
       throw isNoFile(error) || error.code === 'EEXIST'
-        ? invalidOutput(`${decoding.output}: ${error.code}`, source)
+        ? invalidOutputError(`${decoding.output}: ${error.code}`, source)
         : error;
     });
   }
@@ -120,7 +120,7 @@ export function createImageConverter({ toolchain, limits, runSteps }: ImageConve
     );
     const kept = await keptMetadata(image, result.path, options);
     const lowered = result.quality !== undefined && result.quality < options.quality;
-    return { ...result, notes: notesIn(prepared.notes, printed, { kept, lowered }) };
+    return { ...result, notes: collectNotes(prepared.notes, printed, { kept, lowered }) };
   }
 
   return {

@@ -21,8 +21,9 @@ import type { ConversionEvent, ConversionInput, ConversionResult, Convert } from
 /** What {@link createConvert} needs. */
 export interface ConvertDeps {
   readonly toolchain: Toolchain;
-  readonly pool: ConversionQueue;
+  readonly queue: ConversionQueue;
   readonly run: RunCommand;
+  /** Absolute path of an sRGB profile. */
   readonly srgbProfile: string;
   readonly limits: ImageLimits;
   /** Maximum time for one conversion, in milliseconds. */
@@ -40,7 +41,7 @@ export interface ConvertDeps {
 /** Creates the function that converts files. */
 export function createConvert({
   toolchain,
-  pool,
+  queue,
   run,
   srgbProfile,
   limits,
@@ -54,7 +55,11 @@ export function createConvert({
   const runSteps = createStepRunner({ toolchain, run, limits, timeoutMs });
   const { prepare, convertImage } = createImageConverter({ toolchain, limits, runSteps });
 
-  /** Repairs and inspects an input. Its changes on disk are stored in, and reported as, additional bytes. */
+  /**
+   * Repairs and inspects an input.
+   *
+   * @param onGrow called with the number of bytes by which the repair has enlarged the input
+   */
   async function prepareInput(
     { folder, type, label, room }: ConversionInput,
     options: ConvertOptions,
@@ -76,10 +81,12 @@ export function createConvert({
   }
 
   /**
+   * Prepares an input, waits for a slot of the queue, and converts the input.
+   *
    * @param onStart called when the conversion starts, with its time in the queue in milliseconds
-   * @param onGrow called when the input takes more bytes on disk than were received, with their number
+   * @param onGrow called with the number of bytes by which the repair has enlarged the input
    */
-  async function convertInTurn(
+  async function convertQueued(
     source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
@@ -88,11 +95,11 @@ export function createConvert({
     onGrow: (bytes: number) => void,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
     const image = await prepareInput(source, options, onGrow);
-    const prepared = prepare(image, source, options, tools); // reject what cannot be converted before it waits
+    const prepared = prepare(image, source, options, tools); // rejects an invalid request before it is queued
     const job = { image, options, tools, output: prepared.output };
     const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
     const bytes = estimateDiskBytes(job, prepared, inputBytes) ?? maxFileBytes;
-    return pool.run(
+    return queue.run(
       async (queuedMs, idleSlots) => {
         onStart(queuedMs);
         const deadline = performance.now() + timeoutMs;
@@ -102,7 +109,7 @@ export function createConvert({
           ...{ source, signal, deadline, movedOut: new Map<string, string>() },
           tools: { ...tools, threads },
         };
-        const result = await inRoom(source, bytes, () => convertImage(image, options, conversion));
+        const result = await withReservation(source, bytes, () => convertImage(image, options, conversion));
         return { ...result, queuedMs };
       },
       { signal, client: source.client, group },
@@ -128,7 +135,7 @@ export function createConvert({
       const onGrow = (bytes: number): void => {
         inputBytes += bytes;
       };
-      const result = await convertInTurn(source, options, signal, group, onStart, onGrow);
+      const result = await convertQueued(source, options, signal, group, onStart, onGrow);
       return { ...result, convertedMs: finish() };
     } catch (error) {
       finish(error);
@@ -141,13 +148,13 @@ export function createConvert({
 
 /** Removes an input and releases its disk space. Files that cannot be removed are removed with the request. */
 export async function discardSource({ folder, room }: ConversionInput, bytes: number): Promise<void> {
-  rmSync(`${folder}.${INPUT_FILE}`, { force: true }); // where a tool has read it on standard input
+  rmSync(`${folder}.${INPUT_FILE}`, { force: true }); // if a tool has read it on standard input
   await removeFolder(folder).catch(() => {});
   room?.release(bytes);
 }
 
-/** Reserves disk space for the largest possible result during a conversion, and keeps as much as the result has. */
-async function inRoom<T extends { readonly bytes: number }>(
+/** Reserves disk space during a conversion. Afterwards, only the bytes of the result stay reserved. */
+async function withReservation<T extends { readonly bytes: number }>(
   { room }: ConversionInput,
   maxBytes: number,
   convert: () => Promise<T>,

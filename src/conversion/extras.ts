@@ -28,7 +28,7 @@ export interface Extras {
 export const NO_EXTRAS: Extras = { inputs: [], outputs: [] };
 
 /** Reads the settings. */
-export function extrasOf(config: {
+export function selectExtras(config: {
   readonly EXTRA_INPUTS: Extras['inputs'];
   readonly EXTRA_OUTPUTS: Extras['outputs'];
 }): Extras {
@@ -47,12 +47,12 @@ function requestedTypes({ inputs, outputs }: Extras): {
 }
 
 /** Returns all enabled types, whether or not they work on this machine. */
-export function typesInForce(extras: Extras): {
+export function enabledTypes(extras: Extras): {
   readonly inputs: readonly InputType[];
   readonly outputs: readonly OutputType[];
 } {
-  const asked = requestedTypes(extras);
-  return { inputs: [...INPUT_TYPES, ...asked.inputs], outputs: [...OUTPUT_TYPES, ...asked.outputs] };
+  const extra = requestedTypes(extras);
+  return { inputs: [...INPUT_TYPES, ...extra.inputs], outputs: [...OUTPUT_TYPES, ...extra.outputs] };
 }
 
 const OPTIONAL: readonly OptionalTool[] = ['djxl', 'cjxl', 'avifenc'];

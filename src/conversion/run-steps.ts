@@ -6,7 +6,7 @@ import type { Output, RunCommand } from '../process/command.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
 import { inspect } from './inspect/index.ts';
 import { checkLimits, type ImageLimits } from './limits.ts';
-import { assertNotRefused, invalidOutput, toServiceError } from './output/tool-errors.ts';
+import { assertNotRefused, invalidOutputError, toServiceError } from './output/tool-errors.ts';
 import { isNoFile } from './output/verify.ts';
 import { renderSmaller } from './plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Step, ToolContext } from './plan/types.ts';
@@ -111,7 +111,7 @@ export function createStepRunner({ toolchain, run, limits, timeoutMs }: StepRunn
  */
 export function inspectRendered(source: ConversionInput, name: string): Promise<ImageInfo> {
   return inspect(join(source.folder, name), 'png').catch((error: NodeJS.ErrnoException) => {
-    throw isNoFile(error) ? invalidOutput(`${name}: ${error.code}`, source) : error;
+    throw isNoFile(error) ? invalidOutputError(`${name}: ${error.code}`, source) : error;
   });
 }
 

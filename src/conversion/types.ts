@@ -14,7 +14,9 @@ export interface ConversionInput {
   readonly label: string;
   /** Client that sent the file. Without it, the conversion shares no process with others. */
   readonly client?: string;
-  /** Converts kinds of files that ImageMagick misreads instead of rejecting them, to see whether it still does. */
+  /**
+   * Whether to convert kinds of files that ImageMagick misreads, instead of rejecting them. For tests of those kinds.
+   */
   readonly readsMisread?: boolean;
   /** Called before each command is run. */
   readonly onCommand?: (step: Step) => void;

@@ -1,8 +1,8 @@
 import { serviceError } from '../errors.ts';
 
 /**
- * Shares the disk space between the clients of all running requests. Bytes that a request is going to store count before
- * they are written, so that concurrent requests do not rely on the same free bytes.
+ * Shares the disk space between the clients of all running requests. Bytes that a request is going to store count
+ * before they are written, so that concurrent requests do not rely on the same free bytes.
  */
 export interface DiskRoom {
   /**
@@ -10,7 +10,7 @@ export interface DiskRoom {
    *
    * @param client the key of the client. A request without a key is not limited to a share.
    * @param bytes the announced size of the upload
-   * @throws ServiceError DISK_FULL as {@link RequestRoom.reserve} does
+   * @throws {ServiceError} DISK_FULL as {@link RequestRoom.reserve} does
    */
   open(client: string | undefined, bytes: number): Promise<RequestRoom>;
   /** Returns the bytes that all requests have stored or can still store. */
@@ -24,17 +24,18 @@ export interface RequestRoom {
   /**
    * Counts bytes that are about to be written: first from the announced size, then in addition to it.
    *
-   * @throws ServiceError DISK_FULL as {@link RequestRoom.reserve} does
+   * @throws {ServiceError} DISK_FULL as {@link RequestRoom.reserve} does
    */
   store(bytes: number): Promise<void>;
   /** Releases the bytes that the request announced and did not send. */
   received(): void;
   /**
-   * Reserves space for a file of at most `bytes`. If there is not enough, waits until earlier reservations have settled,
-   * since most files turn out to be much smaller.
+   * Reserves space for a file of at most `bytes`. If there is not enough, waits until earlier reservations have
+   * settled, since most files turn out to be much smaller.
    *
    * @returns a function to call with the real size when the file is written, or with 0 when there is none
-   * @throws ServiceError DISK_FULL when the client exceeds its share, or when there is neither space nor a response to cut off
+   * @throws {ServiceError} DISK_FULL if the client exceeds its share, or if there is neither space nor a response to cut
+   *   off
    */
   reserve(bytes: number): Promise<(stored: number) => void>;
   /** Releases the space of a file that was removed. */
@@ -105,10 +106,11 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
   }
 
   /**
-   * Adds expected bytes to an account. A client can exceed its share as long as the share of one more client stays free.
+   * Adds expected bytes to an account. A client can exceed its share as long as the share of one more client stays
+   * free.
    *
    * @param awaited reservations to wait for when there is not enough space
-   * @throws ServiceError DISK_FULL as {@link RequestRoom.reserve} does
+   * @throws {ServiceError} DISK_FULL as {@link RequestRoom.reserve} does
    */
   async function expect(
     account: Account,
@@ -132,8 +134,8 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
   }
 
   /**
-   * Limits an estimate to the rest of the request's share of a single client, which is half of the disk. On a small disk,
-   * the largest possible result may never fit, but the real one nearly always does.
+   * Limits an estimate to the rest of the request's share of a single client, which is half of the disk. On a small
+   * disk, the largest possible result may never fit, but the real one nearly always does.
    */
   async function cutToShare(account: Account, bytes: number): Promise<number> {
     const left = await free();

@@ -32,7 +32,7 @@ export interface Workspaces {
   /**
    * Creates a workspace.
    *
-   * @throws ServiceError DISK_FULL when there is no space for the upload, see {@link RequestRoom.reserve}
+   * @throws {ServiceError} DISK_FULL when there is no space for the upload, see {@link RequestRoom.reserve}
    */
   open(options?: WorkspaceOptions): Promise<Workspace>;
   /**
@@ -61,7 +61,8 @@ async function freeOn(folder: string): Promise<number> {
 }
 
 /**
- * Creates the workspaces of this process. They are all in one folder in `tempDir`, with a file that identifies the process.
+ * Creates the workspaces of this process. They are all in one folder in `tempDir`, with a file that identifies the
+ * process.
  *
  * @param free returns the free bytes of the disk of a folder
  */
@@ -152,11 +153,11 @@ const MAX_SYNC_NAMES = 64;
 const MAX_SYNC_BYTES = 4 * 1024 ** 2;
 
 /**
- * Removes a folder with its contents, if it exists. Removes a small folder synchronously, which is faster than the thread
- * pool. Removes a large one asynchronously, so that it does not block the event loop.
+ * Removes a folder with its contents, if it exists. Removes a small folder synchronously, which is faster than the
+ * thread pool. Removes a large one asynchronously, so that it does not block the event loop.
  *
  * @returns the total size of the first {@link MAX_SYNC_NAMES} entries, in bytes
- * @throws Error with the code of the failed system call
+ * @throws {Error} with the code of the failed system call
  */
 export async function removeFolder(path: string): Promise<number> {
   const { names, bytes } = measure(path);
@@ -171,7 +172,9 @@ export async function removeFolder(path: string): Promise<number> {
   return bytes;
 }
 
-/** Counts the entries and bytes of a folder. Stops after {@link MAX_SYNC_NAMES} entries, to not block the event loop. */
+/**
+ * Counts the entries and bytes of a folder. Stops after {@link MAX_SYNC_NAMES} entries, to not block the event loop.
+ */
 function measure(path: string): { readonly names: number; readonly bytes: number } {
   let names = 0;
   let bytes = 0;

@@ -1,6 +1,6 @@
 /**
- * @module Starts one program in a sandbox: with its own environment, with resource limits, and in a process group that is
- * killed as a whole.
+ * @module Starts one program in a sandbox: with its own environment, with resource limits, and in a process group that
+ * is killed as a whole.
  */
 
 import { type Command, CommandError, type FailureReason, MAX_OUTPUT_BYTES } from './command.ts';
@@ -56,7 +56,7 @@ export interface StdinPipe {
  * Starts a command.
  *
  * @param piped connects standard input to a pipe instead of `command.stdin`
- * @throws CommandError `spawn-failed` when the machine has no process or no file descriptor left
+ * @throws {CommandError} `spawn-failed` when the machine has no process or no file descriptor left
  */
 export async function launch(deps: LaunchDeps, command: Command, piped?: StdinPipe): Promise<ChildHandle> {
   const { argvPrefix: wrapper = [], ...confinement } = deps.confine?.(command) ?? {};

@@ -4,6 +4,8 @@ import { CommandError, type RunCommand } from './command.ts';
 import { listLength, type MagickLimits } from './environment.ts';
 import type { Magick } from './toolchain.ts';
 
+/** @module Checks that ImageMagick enforces its policy. */
+
 /** PNG of one grey pixel. */
 export const ONE_PIXEL = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==',

@@ -53,7 +53,7 @@ export async function imagesIn(
 /**
  * Converts every image in every case of the matrix. All conversions have ended when this function returns or throws.
  *
- * @throws BackendError if the backend fails
+ * @throws {BackendError} if the backend fails
  * @throws the signal's reason if it aborts
  */
 export async function record(options: RecordOptions): Promise<Recording> {

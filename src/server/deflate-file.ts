@@ -45,7 +45,7 @@ export async function storeFile(
 
 /**
  * Deflates the file at `path` to a new file and removes the original. A file is used because the size must be known
- * before the first byte is sent, and memory use must not depend on it. Without room on disk for the new file, the
+ * before the first byte is sent, and memory use must not depend on it. If the disk has no space for the new file, the
  * original is stored uncompressed.
  */
 export async function deflateFile(path: string, bytes: number, options: PackOptions): Promise<PackedFile> {
@@ -74,7 +74,11 @@ export async function deflateFile(path: string, bytes: number, options: PackOpti
   }
 }
 
-/** Reserves room on disk. @returns undefined if there is no room */
+/**
+ * Reserves disk space.
+ *
+ * @returns undefined if there is not enough
+ */
 function reserve(room: RequestRoom, bytes: number): Promise<((stored: number) => void) | undefined> {
   return room.reserve(bytes).catch((error) => {
     if (error instanceof ServiceError && error.code === 'DISK_FULL') return undefined;

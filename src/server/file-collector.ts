@@ -58,7 +58,7 @@ const ENTRIES_PER_FILE = 3;
 /** Codes of errors that concern one file only. The request can continue without the file. */
 const PER_FILE_ERRORS = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
 
-/** The types that a file may have, and the maximum size of each. */
+/** Allowed types of a file, and the maximum size of each. */
 interface Allowance {
   readonly types: readonly FileType[];
   /**
@@ -98,7 +98,11 @@ export function createFileCollector(
     },
   });
 
-  /** Stores one file. An image is added to `files`. @returns undefined if the file was skipped */
+  /**
+   * Stores one file. An image is added to `files`.
+   *
+   * @returns undefined if the file was skipped
+   */
   async function storeFile(
     name: string | undefined,
     bytes: AsyncIterable<Buffer>,

@@ -5,7 +5,7 @@ import { RESPONSE_SENT } from './connections.ts';
 
 /**
  * Maximum time to discard the rest of a rejected request, in milliseconds. Many clients and proxies read the response
- * only after they have sent the entire request, so a limit on bytes would deprive them of the response.
+ * only after they have sent the entire request, so with a limit on bytes, they would not receive it.
  */
 export const MAX_DISCARD_MS = 5_000;
 

@@ -85,7 +85,7 @@ export function setServerTiming(res: Response, durations: Durations): void {
   res.setHeader('Server-Timing', entries.join(', '));
 }
 
-/** Header with a list of tokens for what the result lacks compared with the input. Absent if the list is empty. */
+/** Header with the {@link Note} tokens of the result. Absent if there are none. */
 const NOTES_HEADER = 'X-Conversion-Notes';
 /** Header with the quality that a result was encoded with. Absent unless `max_bytes` limited the result. */
 const QUALITY_HEADER = 'X-Conversion-Quality';

@@ -65,7 +65,7 @@ describe('threads of a conversion', () => {
   function converter(idleSlots: number, maxThreads: number): Convert {
     return createConvert({
       toolchain: engine.toolchain,
-      pool: { run: (job) => job(0, idleSlots), stats: () => ({ waiting: 0, running: 1 }) },
+      queue: { run: (job) => job(0, idleSlots), stats: () => ({ waiting: 0, running: 1 }) },
       run(command) {
         commands.push(command);
         return run(command);

@@ -91,7 +91,7 @@ interface Entry {
 /**
  * Reads a folder. Latin-1 keeps every byte of a name, also if the name is not UTF-8.
  *
- * @throws Error with the code of the failed system call
+ * @throws {Error} with the code of the failed system call
  */
 async function namesIn(folder: string): Promise<Entry[]> {
   const entries = (await readdir(folder, { withFileTypes: true, encoding: 'latin1' })).flatMap((dirent) => {

@@ -66,7 +66,7 @@ const MIN_SUPERSEDED = 1000;
 /**
  * Opens the index of an output folder. Creates the folder if it does not exist.
  *
- * @throws Error with the code of the failed system call
+ * @throws {Error} with the code of the failed system call
  */
 export async function openResultIndex(output: string, shard: Shard | undefined): Promise<ResultIndex> {
   const folder = join(output, OWN_PREFIX);

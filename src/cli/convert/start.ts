@@ -1,6 +1,6 @@
 /** @module Starts what a run of the `convert` command needs, as late as possible. */
 import type { Config } from '../../config.ts';
-import { extrasOf, optionalTools } from '../../conversion/extras.ts';
+import { optionalTools, selectExtras } from '../../conversion/extras.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { fingerprintTools } from '../../process/toolchain.ts';
 import { CliError } from '../context.ts';
@@ -61,7 +61,7 @@ export async function openLibrary(
     return createLibrary(output, index, hashRecipe(options, maker, version));
   }
   const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
-  const optional = optionalTools(extrasOf(config));
+  const optional = optionalTools(selectExtras(config));
   const fingerprint = await fingerprintTools({ path, magickBin, rsvgBin, optional });
   const maker = index.makerOf(fingerprint) ?? (await converter.start()).maker;
   await index.setMaker(fingerprint, maker);

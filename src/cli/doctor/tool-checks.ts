@@ -1,6 +1,6 @@
 /** @module Checks of the tools: presence, formats, policy and sandbox. */
 import { detectCapabilities } from '../../conversion/capabilities.ts';
-import { extrasOf, optionalTools, typesInForce } from '../../conversion/extras.ts';
+import { enabledTypes, optionalTools, selectExtras } from '../../conversion/extras.ts';
 import { NO_LAYERS } from '../../process/sandbox/index.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
@@ -48,7 +48,7 @@ const OPTIONAL = {
 
 /** Checks which tools for `EXTRA_INPUTS` and `EXTRA_OUTPUTS` were found. */
 export function optionalPrograms({ toolchain, config }: DoctorReport): Check[] {
-  return optionalTools(extrasOf(config)).map((name) => {
+  return optionalTools(selectExtras(config)).map((name) => {
     const tool = toolchain[name];
     if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
     const { without, debianPackage } = OPTIONAL[name];
@@ -93,8 +93,8 @@ export function confinement({ engine, config: { SANDBOX } }: DoctorReport): Chec
 
 /** Checks which formats the tools can read and write. */
 export function formats({ toolchain, config }: DoctorReport): Check[] {
-  const extras = extrasOf(config);
-  const all = typesInForce(extras);
+  const extras = selectExtras(config);
+  const all = enabledTypes(extras);
   const { inputs, outputs, problems, unavailable } = detectCapabilities(toolchain, extras);
   // Other problems are reported by the checks for the tools.
   const advice = problems.filter((problem) => problem.startsWith('ImageMagick at'));

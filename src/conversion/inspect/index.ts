@@ -38,7 +38,7 @@ const READERS: Readonly<Record<InputType, Reader>> = {
  * Reads size, frames, colour and metadata from the header of the file at `path`. A damaged header is not an error:
  * fields are missing, and the tool that decodes the file reports the damage.
  *
- * @throws HeaderTooComplexError if the header takes too many reads
+ * @throws {HeaderTooComplexError} if the header takes too many reads
  */
 export async function inspect(path: string, type: InputType): Promise<ImageInfo> {
   const fd = openSync(path, OPEN_FLAGS);
@@ -67,7 +67,7 @@ export function readFrom(fd: number): PositionedReader {
 /**
  * Inspects an open file, as {@link inspect} does. The amount of reading is bounded for any content.
  *
- * @throws HeaderTooComplexError if the header takes too many reads
+ * @throws {HeaderTooComplexError} if the header takes too many reads
  */
 export async function inspectFile(file: PositionedReader, type: InputType): Promise<ImageInfo> {
   return { type, ...(await READERS[type](new WindowReader(file))) };

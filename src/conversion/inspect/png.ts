@@ -82,7 +82,7 @@ const CHUNKS: Readonly<
   zTXt: readText,
 };
 
-/** Metadata by the keyword of the text chunk; "APP1" may be EXIF or XMP, and is mostly EXIF. */
+/** Metadata by the keyword of the text chunk. "APP1" can be EXIF or XMP, but is usually EXIF. */
 const KEYWORDS: Readonly<Record<string, MetadataKind>> = {
   'XML:com.adobe.xmp': 'xmp',
   'Raw profile type xmp': 'xmp',

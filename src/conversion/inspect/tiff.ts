@@ -97,7 +97,7 @@ function pageOf(at: number, tags: Tags, encoding: TiffEncoding): Page {
     ...(isInverted(encoding) && { inverted: true }),
     ...(hasUnusedSamples(encoding) && { unusedSamples: true }),
     ...(isPremultiplied(encoding) && { premultiplied: true }),
-    // Regardless of its colours, the decoder applies the orientation of such a page partly.
+    // The decoder applies a part of the orientation of such a page.
     ...(compression === COMPRESSION.jpeg && orientation > 1 && { mirroredFor: orientation }),
     ...(orientation > 1 && { orientation }),
     ...(misread.length > 0 && { misread }),

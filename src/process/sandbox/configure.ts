@@ -15,8 +15,8 @@ const MIB = 1024 ** 2;
 /**
  * Returns the limits of ImageMagick.
  *
- * Converting an image of 50 megapixels takes up to 1.22 GB: 26 bytes per pixel. The service checks the settings before it
- * starts a tool. These limits apply to files with a false header, and leave room for the overhead of the tools.
+ * Converting an image of 50 megapixels takes up to 1.22 GB: 26 bytes per pixel. The service checks the settings before
+ * it starts a tool. These limits apply to files with a false header, and leave room for the overhead of the tools.
  */
 export function magickLimits({
   MAX_PIXELS,
@@ -30,8 +30,8 @@ export function magickLimits({
 }
 
 /**
- * Returns the maximum size of a file that a tool writes, in bytes: four bytes per pixel of the largest input, which is more
- * than any result takes, and 16 MiB.
+ * Returns the maximum size of a file that a tool writes, in bytes: four bytes per pixel of the largest input, which is
+ * more than any result takes, and 16 MiB.
  */
 export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Pick<Config, 'MAX_TOTAL_PIXELS'>): number {
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
@@ -64,7 +64,7 @@ export interface SandboxConfig {
 /**
  * Configures the strongest sandbox that works on this machine.
  *
- * @throws StartupError when `SANDBOX=on` and no layer hides files from the tools
+ * @throws {StartupError} if `SANDBOX=on` and no layer hides files from the tools
  */
 export async function configureSandbox({
   config,

@@ -42,9 +42,9 @@ export function noNewPrivsLayer(setpriv: string): SandboxLayer {
 }
 
 /**
- * What every tool reads. Not every system has all of it. {@link ToolToConfine.reads} has what a single tool reads. A file
- * that a tool could do without is listed, too, if it is harmless: an access that Landlock denies was slower than reading
- * the file (`bench/README.md`).
+ * Files and folders that all tools read, if they exist. {@link ToolToConfine.reads} lists those of a single tool. Harmless
+ * files that a tool does not need are listed, too: an access that Landlock denies is slower than reading the file
+ * (`bench/README.md`).
  */
 const SHARED = [
   ...['/usr/lib', '/usr/lib64', '/usr/local/lib', '/etc/ld.so.cache', '/etc/alternatives'],
@@ -165,7 +165,7 @@ export async function bubblewrapLayer(
   };
 }
 
-/** Returns the arguments for what only a single tool reads, by the path of the tool. */
+/** Returns the arguments for the files that only a single tool reads, by the path of the tool. */
 async function perTool(
   tools: SandboxOptions['tools'],
   argumentsFor: (paths: readonly string[]) => Promise<string[]>,

@@ -8,7 +8,7 @@ const FILE_HEADER_BYTES = 14;
 /**
  * Decodes a BMP.
  *
- * @throws Error if the BMP is of another kind or truncated
+ * @throws {Error} if the BMP is of another kind or truncated
  */
 export function decodeBmp(file: Buffer): Raster {
   const bits = file.readUInt16LE(28);

@@ -13,7 +13,7 @@ import { setLogFields } from '../request-log.ts';
 import { disconnectSignal, sendResult, setNotes, setQuality, setServerTiming } from '../response.ts';
 import { expectedBytes, receiveUpload, type UploadOptions } from '../upload.ts';
 
-/** What the route is created from. */
+/** Dependencies of {@link convertRoute}. */
 export interface ConvertRouteDeps {
   readonly workspaces: Workspaces;
   readonly convert: Convert;

@@ -52,8 +52,8 @@ export async function isAlive(): Promise<boolean> {
  * Sends a request with XMLHttpRequest, since fetch does not report the progress of an upload. An abort closes the
  * connection, which cancels the conversion on the server.
  *
- * @throws Refusal if the status is not 200
- * @throws Unreachable if the connection fails
+ * @throws {Refusal} if the status is not 200
+ * @throws {Unreachable} if the connection fails
  * @throws the signal's reason if it aborts
  */
 function request(

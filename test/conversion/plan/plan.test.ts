@@ -283,7 +283,9 @@ describe('the plan', () => {
 
     it('that was rendered too large is rendered again, by the side that is exceeded', () => {
       const again = (drawn: { width: number; height: number }) =>
-        renderSmaller('image.png', drawn, options({ format: 'png', width: 500, height: 300 }))?.args.join(' ');
+        renderSmaller('image.png', drawn, options({ format: 'png', width: 500, height: 300 }))?.args.join(
+          ' ',
+        );
       expect(again({ width: 500, height: 300 })).to.equal(undefined);
       expect(again({ width: 501, height: 282 })).to.equal('-f png -w 500 -o image.png');
       expect(again({ width: 212, height: 301 })).to.equal('-f png -h 300 -o image.png');
