@@ -75,12 +75,12 @@ export async function convert(
   }
 }
 
-/** Ends the process a moment after a signal, even if tools are being started or a connection hangs. */
+/** Ends the process {@link MAX_STOP_MS} after a signal, even if tools are being started or a connection hangs. */
 function exitSoonAfter({ signal, status }: SignalAbort): void {
   signal.addEventListener('abort', () => setTimeout(() => process.exit(status()), MAX_STOP_MS).unref());
 }
 
-/** Prints how to convert the rest after a signal. */
+/** Prints how to convert the remaining files after a signal. */
 function explainStop(report: Report, { update, watch }: BulkOptions, { areMany }: Inputs): void {
   if (!areMany || watch) return;
   const { converted } = report.counts;

@@ -70,7 +70,7 @@ export type MatrixSource = Readonly<Record<string, unknown>>;
 /**
  * Each output format with default options, and three common cases: a thumbnail, a small file, kept metadata.
  *
- * @param outputs the formats that are on
+ * @param outputs the enabled output formats
  */
 export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => ({
   cases: [

@@ -28,7 +28,7 @@ export interface RecordOptions {
 /**
  * Lists the images below a folder, sorted by name. Detects images by content, not by extension, and skips other files.
  *
- * @param types what counts as an image
+ * @param types types of images to list
  * @param baseline skipped if it is below the folder
  */
 export async function imagesIn(

@@ -124,7 +124,7 @@ describe('imagemill convert with many files', function () {
     expect(status, stderr).to.equal(1);
     expect(stderr).to.include('cannot be written: the disk is full.');
     expect(stderr).to.include(
-      'imagemill: The disk of the output is full. Make room, and run the same command again.',
+      'imagemill: The disk of the output is full. Free disk space, and run the same command again.',
     );
     expect(stderr.match(/the disk is full/g)?.length, 'stops soon').to.be.at.most(5);
     expect(stdout.trimEnd().split('\n').at(-1)?.trim(), 'all results after the second run').to.equal('30');

@@ -191,7 +191,7 @@ describe('imagemill convert --delete', function () {
   const run = (inputs: readonly string[], flags: readonly string[] = []) =>
     folder.run([...inputs, '-o', 'out', '--update', ...flags], { env });
 
-  it('deletes results whose source is gone and emptied folders, and nothing else', async () => {
+  it('deletes results whose source no longer exists and folders that become empty, and nothing else', async () => {
     await rm(join(folder.path, 'photos/2024'), { recursive: true });
     await rm(join(folder.path, 'more/d.jpg'));
     await writeFile(join(folder.path, 'out/2025/foreign.webp'), 'kept');
@@ -225,12 +225,12 @@ describe('imagemill convert --delete', function () {
     expect(await folder.files('out')).to.include('d.webp');
   });
 
-  it('asks on a terminal, and keeps the results unless the answer is yes', async () => {
+  it('asks for confirmation on a terminal, and keeps the results unless the answer is yes', async () => {
     await rm(join(folder.path, 'photos/a.jpg'));
     const settings = `TEMP_DIR=${folder.temp} MAGICK_BIN=${env.MAGICK_BIN} SANDBOX=off`;
     const command = `${settings} ${process.execPath} ${MAIN} convert photos -o out --delete`;
     const no = await runOnTerminal(command, folder.path, 'n\n');
-    expect(no.shown).to.include('Delete 1 result whose source is gone? [y/N]');
+    expect(no.shown).to.include('Delete 1 result whose source no longer exists? [y/N]');
     expect([no.status, await folder.files('out')]).to.deep.equal([
       0,
       ['2024/b.webp', '2025/c.webp', 'a.webp', 'd.webp'],
@@ -246,7 +246,7 @@ describe('imagemill convert --delete', function () {
     const { status, complaints } = await run(['photos'], ['--delete']);
     expect([status, complaints]).to.deep.equal([
       2,
-      ['imagemill: --delete asks on a terminal. Without one, it needs --yes.'],
+      ['imagemill: --delete requires --yes without a terminal, because it cannot ask for confirmation.'],
     ]);
   });
 });

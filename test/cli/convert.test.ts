@@ -321,7 +321,7 @@ describe('imagemill convert', () => {
       [
         'the output format is unknown',
         ['a.jpg', '-o', 'b'],
-        '-o b has no extension: say --format, or end it with a slash when it is a folder.',
+        '-o b has no extension: set --format, or end a folder with a slash.',
       ],
       [
         '--format and the extension of -o differ',

@@ -1,6 +1,6 @@
 /**
- * @module Collects what the checks of the `doctor` command evaluate. Invalid settings and missing tools do not stop
- * it.
+ * @module Collects the data for the checks of the `doctor` command. Continues after invalid settings and missing
+ * tools.
  */
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ import { createRunner } from '../../process/runner.ts';
 import { findToolchain, type Toolchain } from '../../process/toolchain.ts';
 import { CliError, createWarningCollector } from '../context.ts';
 
-/** What the checks evaluate. */
+/** Data for the checks. */
 export interface DoctorReport {
   /** The settings. Invalid settings count as unset. */
   readonly config: Config;

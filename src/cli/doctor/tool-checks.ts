@@ -19,7 +19,7 @@ function wrongProgram(name: string, setting: string, path: string): Check {
   return { name, state: 'fail', found: `${path} does not run, or is not ${name}`, advice };
 }
 
-/** What fails without each tool, and its Debian package. */
+/** Effect of each missing tool, and its Debian package. */
 const OTHER_TOOLS = {
   rsvg: { name: 'rsvg-convert', without: 'no SVG', debianPackage: 'librsvg2-bin', onlyFor6: false },
   heif: { name: 'heif-convert', without: 'no AVIF', debianPackage: 'libheif-examples', onlyFor6: true },
@@ -65,7 +65,7 @@ export function policy({ policyHolds, toolchain: { magick } }: DoctorReport): Ch
   return [{ name: 'policy', state: 'fail', found, advice }];
 }
 
-/** How to get each sandbox layer. */
+/** Advice for each missing sandbox layer. */
 const LAYER_ADVICE = {
   limits: 'apt install dash: the ulimit of /bin/sh must set memory, time and files',
   privileges: 'apt install util-linux (setpriv)',

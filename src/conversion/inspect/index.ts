@@ -53,7 +53,7 @@ export async function inspect(path: string, type: InputType): Promise<ImageInfo>
 export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**
- * Reads the open file `fd` synchronously. The file was written a moment ago, so reading it from memory takes less time
+ * Reads the open file `fd` synchronously. The file was just written, so reading it from memory takes less time
  * than a round trip to another thread.
  */
 export function readFrom(fd: number): PositionedReader {

@@ -37,7 +37,7 @@ export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Pick<Config, 'MAX_TOTAL_P
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
 }
 
-/** Configuration, texts and fonts that single tools read besides their libraries. */
+/** Configuration files, texts and fonts that single tools read in addition to their libraries. */
 const READS: Partial<Record<keyof Toolchain, readonly string[]>> = {
   magick: ['/etc', '/usr/share', '/usr/local/share'].flatMap((folder) =>
     [6, 7].map((major) => `${folder}/ImageMagick-${major}`),

@@ -46,7 +46,7 @@ export function Compare({ item }: { item: Item }) {
 }
 
 /**
- * The original over the result, divided by a slider.
+ * Shows the original over the result, divided by a slider.
  *
  * @param both whether the browser can show the original
  */

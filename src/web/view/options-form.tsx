@@ -15,6 +15,7 @@ import {
   setOptions,
 } from '../state/options.ts';
 
+/** ID of the form, for its submit button elsewhere on the page. */
 export const FORM_ID = 'choices';
 
 /** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
