@@ -12,7 +12,7 @@ const source = (name: string): string => new URL(`../../src/files/${name}`, impo
  * Runs a module in a process without capabilities, so that file permissions apply even to root.
  *
  * @returns its standard output
- * @throws Error with its standard error if it fails
+ * @throws {Error} with its standard error if it fails
  */
 function withoutPrivileges(code: string): string {
   const setpriv = ['setpriv', '--bounding-set=-all', '--inh-caps=-all'];

@@ -72,7 +72,7 @@ export function startProcess(
  * Runs a program with `input` on stdin.
  *
  * @returns stdout
- * @throws Error with the last line of stderr if the program fails
+ * @throws {Error} with the last line of stderr if the program fails
  */
 export async function pipe(program: string, args: readonly string[], input: Uint8Array): Promise<Buffer> {
   const child = spawn(program, args, { stdio: 'pipe' });

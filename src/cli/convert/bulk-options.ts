@@ -33,7 +33,10 @@ export function parseBulkOptions(flags: Flags): BulkOptions {
   if (deletes && !yes && watch)
     throw new CliError('--delete with --watch requires --yes, because it cannot ask for confirmation.', 2);
   if (deletes && !yes && !(process.stdin.isTTY && process.stderr.isTTY))
-    throw new CliError('--delete requires --yes without a terminal, because it cannot ask for confirmation.', 2);
+    throw new CliError(
+      '--delete requires --yes without a terminal, because it cannot ask for confirmation.',
+      2,
+    );
   const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
   return { update: flags.update || deletes || watch, delete: deletes, yes, watch, shard, urls };
 }

@@ -88,7 +88,10 @@ async function deleteResult(
 export async function askToDelete(count: number, signal: AbortSignal): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const results = count === 1 ? '1 result whose source no longer exists' : `${count} results whose sources no longer exist`;
+    const results =
+      count === 1
+        ? '1 result whose source no longer exists'
+        : `${count} results whose sources no longer exist`;
     const answer = await terminal.question(`Delete ${results}? [y/N] `, { signal });
     return /^y(?:es)?$/i.test(answer.trim());
   } catch (error) {

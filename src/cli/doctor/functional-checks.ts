@@ -88,7 +88,9 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
     const found = `${TEMP_DIR}, ${formatMebibytes(free)} free`;
     if (free >= batch) return [{ name, state: 'ok', found }];
     const requirement = `a full batch needs ${formatMebibytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
-    return [{ name, state: free < file ? 'fail' : 'warn', found, advice: [`free disk space: ${requirement}`] }];
+    return [
+      { name, state: free < file ? 'fail' : 'warn', found, advice: [`free disk space: ${requirement}`] },
+    ];
   } catch (error) {
     const found = `${TEMP_DIR} is not writable: ${(error as Error).message}`;
     return [{ name, state: 'fail', found, advice: ['set TEMP_DIR to a writable folder'] }];
