@@ -61,7 +61,7 @@ describe('threads of a conversion', () => {
       command,
     );
 
-  /** Creates the function under test for a pool with a number of idle slots. */
+  /** Creates the function under test for a queue with a number of idle slots. */
   function converter(idleSlots: number, maxThreads: number): Convert {
     return createConvert({
       toolchain: engine.toolchain,

@@ -11,7 +11,7 @@ import { eventually } from '../helpers/util.ts';
 const WINDOW_MS = 50;
 const MIN_BYTES = Math.ceil((MIN_RESPONSE_BYTES_PER_SECOND * WINDOW_MS) / 1000);
 
-describe('watchAnswer', () => {
+describe('monitorResponse', () => {
   const watches: MonitoredResponse[] = [];
   afterEach(() => {
     for (const watch of watches.splice(0)) watch.end();

@@ -52,7 +52,7 @@ describe('POST /batch with failures', () => {
     expect(await openRequests()).to.deep.equal([]);
   });
 
-  it('returns 503 when the queue has no room for all files', async () => {
+  it('returns 503 when the queue has no places for all files', async () => {
     await start({ CONCURRENCY: '1', QUEUE_LIMIT: '3' });
     for (const onError of ['fail', 'skip']) {
       const body = form(5);

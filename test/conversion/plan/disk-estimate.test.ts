@@ -12,7 +12,7 @@ const tools = (magick: 6 | 7): ToolContext => ({
 const MEGAPIXEL: ImageInfo = { type: 'png', width: 1000, height: 1000 };
 const INPUT_BYTES = 5000;
 
-/** Returns the estimate without the fixed part and the input, in bytes per pixel of a megapixel. */
+/** Returns the estimate for one megapixel in bytes per pixel, without the fixed part and the input. */
 function perPixel(
   image: Partial<ImageInfo>,
   given: Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>,
