@@ -71,7 +71,8 @@ async function compare(shown: Reference, result: Buffer, format: OutputType): Pr
   if (animated && same.delays.length > 1) {
     const timing = await readTiming(result);
     const expectedTiming = `${same.delays} x${same.plays}`;
-    if (timing !== expectedTiming) return { problem: 'timing', detail: `${timing} instead of ${expectedTiming}` };
+    if (timing !== expectedTiming)
+      return { problem: 'timing', detail: `${timing} instead of ${expectedTiming}` };
   }
   const measured = difference(actual, expected);
   const sharps = isLossy(format)

@@ -44,10 +44,14 @@ export function detectCapabilities(toolchain: Toolchain, extras: Extras = NO_EXT
   const { inputs, outputs } = enabledTypes(extras);
   const missing = [
     ...(extras.inputs === 'all' ? [] : extras.inputs).map((type) => ({
-      ...{ setting: 'EXTRA_INPUTS', type, cause: findMissing(toolchain, type, 'png') },
+      setting: 'EXTRA_INPUTS',
+      type,
+      cause: findMissing(toolchain, type, 'png'),
     })),
     ...(extras.outputs === 'all' ? [] : extras.outputs).map((type) => ({
-      ...{ setting: 'EXTRA_OUTPUTS', type, cause: findMissing(toolchain, 'png', type) },
+      setting: 'EXTRA_OUTPUTS',
+      type,
+      cause: findMissing(toolchain, 'png', type),
     })),
   ];
   return {

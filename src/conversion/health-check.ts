@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
-import { ONE_PIXEL } from '../process/policy-check.ts';
+import { ONE_PIXEL } from '../process/policy.ts';
 import { INPUT_FILE } from './plan/types.ts';
 import type { Convert } from './types.ts';
 
@@ -47,7 +47,7 @@ async function convertOnePixel(convert: Convert, workspaces: Workspaces): Promis
   } catch (error) {
     if (isCode(error, 'QUEUE_FULL') || isCode(error, 'OVERLOADED')) return true; // overloaded, but healthy
     // A disk that only the files of current requests fill is healthy, too.
-    return (isCode(error, 'DISK_FULL') || isFull(error)) && (await workspaces.hasRoom());
+    return (isCode(error, 'DISK_FULL') || isFull(error)) && (await workspaces.hasSpace());
   }
 }
 

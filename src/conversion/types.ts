@@ -1,5 +1,5 @@
 /** @module Types of a conversion, for the callers of {@link Convert}. */
-import type { RequestRoom } from '../files/disk-room.ts';
+import type { DiskAccount } from '../files/disk-space.ts';
 import type { InputType, OutputType } from '../formats.ts';
 import type { ConvertOptions, Note, Step } from './plan/types.ts';
 
@@ -8,7 +8,7 @@ export interface ConversionInput {
   /** Private folder with the file as `INPUT_FILE`. The conversion removes it. */
   readonly folder: string;
   /** Disk space accounting of the request, for the file and its result. */
-  readonly room?: RequestRoom;
+  readonly disk?: DiskAccount;
   readonly type: InputType;
   /** Name of the file in messages. */
   readonly label: string;

@@ -102,7 +102,7 @@ export function createQueue(limits: {
    * Drops the newest job of the client with the most waiting jobs, unless `newcomer` has as many. Returns whether it
    * did.
    */
-  function makeRoom(newcomer: Client): boolean {
+  function freePlace(newcomer: Client): boolean {
     const longest = [...clients.values()].reduce((most, client) =>
       client.waiting.length > most.waiting.length ? client : most,
     );
@@ -143,7 +143,7 @@ export function createQueue(limits: {
       if (signal.aborted) return Promise.reject(new ClientDisconnectedError());
       const client = getClient(key);
       const isFull = running + waiting >= limits.concurrency + limits.queueLimit;
-      if (isFull && !makeRoom(client)) {
+      if (isFull && !freePlace(client)) {
         forgetIfIdle(client);
         return Promise.reject(serviceError('QUEUE_FULL'));
       }

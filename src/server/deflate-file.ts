@@ -7,7 +7,7 @@ import { rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { crc32, createDeflateRaw } from 'node:zlib';
 import { ServiceError } from '../errors.ts';
-import type { RequestRoom } from '../files/disk-room.ts';
+import type { DiskAccount } from '../files/disk-space.ts';
 
 /** A file, packed for an archive. */
 export interface PackedFile {
@@ -26,7 +26,7 @@ const CHUNK_BYTES = 256 * 1024;
 
 /** Options for packing a file of a request. */
 export interface PackOptions {
-  readonly room: RequestRoom;
+  readonly disk: DiskAccount;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
@@ -49,8 +49,8 @@ export async function storeFile(
  * original is stored uncompressed.
  */
 export async function deflateFile(path: string, bytes: number, options: PackOptions): Promise<PackedFile> {
-  const { room, signal } = options;
-  const settle = await reserve(room, bytes);
+  const { disk, signal } = options;
+  const settle = await reserve(disk, bytes);
   if (!settle) return storeFile(path, bytes, options);
   const target = `${path}.deflated`;
   let storedBytes = 0;
@@ -67,7 +67,7 @@ export async function deflateFile(path: string, bytes: number, options: PackOpti
     await pipeline(source, computeChecksum, deflate, createWriteStream(target), { signal });
     storedBytes = (await stat(target)).size;
     await rm(path);
-    room.release(bytes);
+    disk.release(bytes);
     return { isDeflated: true, bytes, crc32: checksum, stored: { path: target }, storedBytes };
   } finally {
     settle(storedBytes);
@@ -79,8 +79,8 @@ export async function deflateFile(path: string, bytes: number, options: PackOpti
  *
  * @returns undefined if there is not enough
  */
-function reserve(room: RequestRoom, bytes: number): Promise<((stored: number) => void) | undefined> {
-  return room.reserve(bytes).catch((error) => {
+function reserve(disk: DiskAccount, bytes: number): Promise<((stored: number) => void) | undefined> {
+  return disk.reserve(bytes).catch((error) => {
     if (error instanceof ServiceError && error.code === 'DISK_FULL') return undefined;
     throw error;
   });

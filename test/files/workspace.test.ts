@@ -92,7 +92,7 @@ describe('workspace', () => {
     const workspaces = createWorkspaces(await makeTempDir('temp'));
     const workspace = await workspaces.open({ bytes: 1000 });
     const folder = await workspace.folder('1');
-    await workspace.room.store(600);
+    await workspace.disk.store(600);
     await writeFile(join(folder, 'in'), Buffer.alloc(600));
     expect(workspaces.reserved()).to.equal(1000);
     await workspace.discard(folder);

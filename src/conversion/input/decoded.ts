@@ -2,8 +2,8 @@
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import type { Config } from '../../config.ts';
 import { inspect, OPEN_FLAGS } from '../inspect/index.ts';
-import type { ImageLimits } from '../limits.ts';
 import type { Animation, ImageInfo } from '../plan/types.ts';
 
 /**
@@ -11,14 +11,14 @@ import type { Animation, ImageInfo } from '../plan/types.ts';
  *
  * @param image properties from the header of the input
  * @param output name of the PNG in `folder`
- * @param limits frames beyond the limits are counted, but not written
+ * @param config frames beyond its limits are counted, but not written
  * @param keepsMetadata whether the result keeps the metadata of the image
  */
 export async function readDecoded(
   image: ImageInfo,
   folder: string,
   output: string,
-  limits: ImageLimits,
+  config: Config,
   keepsMetadata: boolean,
 ): Promise<ImageInfo> {
   const {
@@ -30,7 +30,7 @@ export async function readDecoded(
     hasIgnoredFrames: animated,
   } = await inspect(join(folder, output), 'png');
   if (keepsMetadata && image.metadata?.includes('exif')) await copyExifToText(join(folder, output));
-  const maxFrames = Math.min(limits.maxFrames, limits.maxTotalPixels / ((width ?? 1) * (height ?? 1)));
+  const maxFrames = Math.min(config.MAX_FRAMES, config.MAX_TOTAL_PIXELS / ((width ?? 1) * (height ?? 1)));
   const frames = animated ? await splitFrames(folder, output, maxFrames) : undefined;
   const { deep: _deep, hasIgnoredFrames: _ignored, hasUncountedFrames: _uncounted, ...rest } = image;
   return {

@@ -3,7 +3,7 @@
 import { appendFile, closeSync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { serviceError } from '../../errors.ts';
-import type { RequestRoom } from '../../files/disk-room.ts';
+import type { DiskAccount } from '../../files/disk-space.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
 import { DETECTION_BYTES, detectType } from './detect.ts';
 
@@ -22,7 +22,7 @@ export interface StoreOptions<T extends FileType> {
   /** Aborts the writing. */
   readonly signal: AbortSignal;
   /** Disk space in which the bytes are reserved before they are written. */
-  readonly room: Pick<RequestRoom, 'store'>;
+  readonly disk: Pick<DiskAccount, 'store'>;
 }
 
 /**
@@ -34,7 +34,7 @@ export interface StoreOptions<T extends FileType> {
 export async function storeInput<T extends FileType>(
   bytes: AsyncIterable<Buffer>,
   path: string,
-  { label, types, maxBytes, signal, room }: StoreOptions<T>,
+  { label, types, maxBytes, signal, disk }: StoreOptions<T>,
 ): Promise<{ readonly type: T; readonly length: number }> {
   const file = openSync(path, 'wx', 0o600);
   try {
@@ -46,7 +46,7 @@ export async function storeInput<T extends FileType>(
       await detector.push(chunk);
       if (length > maxBytes(detector.type))
         throw serviceError('FILE_TOO_LARGE', label, maxBytes(detector.type));
-      await room.store(chunk.length);
+      await disk.store(chunk.length);
       await append(file, chunk);
     }
     if (length === 0) throw serviceError('EMPTY_FILE', label);

@@ -184,8 +184,8 @@ async function readPalette(
   if (bits > 8) return undefined;
   const all = 2 ** bits;
   const stated = used === 0 ? all : used;
-  const room = end > at ? Math.floor((end - at) / entry) : stated;
-  const count = Math.min(stated, all, room);
+  const available = end > at ? Math.floor((end - at) / entry) : stated;
+  const count = Math.min(stated, all, available);
   const stored = await bytes.read(at, count * entry);
   const colours = Buffer.alloc(Math.floor(stored.length / entry) * 3);
   for (let index = 0; index * 3 < colours.length; index += 1) {

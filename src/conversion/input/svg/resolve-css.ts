@@ -25,14 +25,14 @@ const ROOT_SELECTORS = [':root', 'svg', '*'];
 export function resolveCss(text: string): string {
   const markup = scanMarkup(text);
   const variables = collectVariables(text, markup);
-  let room = MAX_GROWTH;
+  let budget = MAX_GROWTH;
   const replace = ({ start, end }: Range, isAllowed: (value: string) => boolean): Edit[] => {
     const value = text.slice(start, end);
     if (!RESOLVED_FUNCTIONS.some((name) => value.includes(name))) return [];
-    const resolved = resolveValues(value, variables, value.length + room);
+    const resolved = resolveValues(value, variables, value.length + budget);
     const growth = resolved.length - value.length;
-    if (resolved === value || growth > room || !isAllowed(resolved)) return [];
-    room -= growth;
+    if (resolved === value || growth > budget || !isAllowed(resolved)) return [];
+    budget -= growth;
     return [{ start, end, text: resolved }];
   };
   const attributes = markup.tags.flatMap((tag) => tag.attributes);
