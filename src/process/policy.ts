@@ -13,10 +13,10 @@ export interface Grant {
   readonly rights: 'read' | 'write' | 'read|write';
 }
 
-/** What a policy permits in addition to the one in `assets/`. */
+/** Rights in addition to those of the policy in `assets/`. */
 export interface Permissions {
   readonly coders: readonly Grant[];
-  /** Whether ImageMagick may read arguments from standard input, as workers do. */
+  /** Whether ImageMagick can read arguments from standard input, as workers do. */
   readonly stdin?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** @module What the routes of both forms share: checks of the request's head, and receiving its files. */
+/** @module Common parts of both form routes: checks of the request's head, and receiving its files. */
 import type { RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
 import type { Parse } from '../../conversion/form-options.ts';
@@ -11,14 +11,14 @@ import { clientKey } from '../client-key.ts';
 import { disconnectSignal } from '../response.ts';
 import { expectedBytes, receiveUpload, type Upload, type UploadOptions } from '../upload.ts';
 
-/** What the route of a form is created from. */
+/** Dependencies of the route of a form. */
 export interface FormRouteDeps<Options> {
   readonly config: Config;
   readonly workspaces: Workspaces;
   readonly convert: Convert;
   /** Parses the text fields. */
   readonly parse: Parse<Options>;
-  /** The types of images that this instance converts. */
+  /** Types of images that this instance converts. */
   readonly accepts: readonly InputType[];
 }
 
@@ -31,7 +31,7 @@ export interface ReceivedForm<Options> {
   readonly disk: DiskAccount;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** How long receiving took, in milliseconds. */
+  /** Time of the upload, in milliseconds. */
   readonly uploadedMs: number;
 }
 
