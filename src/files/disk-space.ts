@@ -1,3 +1,4 @@
+/** @module Accounting of disk space, shared fairly between clients. */
 import { serviceError } from '../errors.ts';
 
 /**

@@ -1,3 +1,4 @@
+/** @module Reads the header of a BMP. */
 import type { ImageInfo } from '../plan/types.ts';
 import { type Dib, readDib, strideOf } from './dib.ts';
 import type { WindowReader } from './window-reader.ts';

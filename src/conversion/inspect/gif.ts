@@ -1,3 +1,4 @@
+/** @module Reads the blocks of a GIF (GIF89a specification). */
 import type { ImageInfo, MetadataKind } from '../plan/types.ts';
 import type { WindowReader } from './window-reader.ts';
 

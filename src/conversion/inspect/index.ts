@@ -1,3 +1,4 @@
+/** @module Inspects images without decoding them: size, orientation, colours, frames and metadata. */
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import type { InputType } from '../../formats.ts';
 import type { ImageInfo } from '../plan/types.ts';

@@ -1,3 +1,4 @@
+/** @module Reads the segments of a JPEG before its pixels (ITU-T T.81). */
 import type { ImageInfo, MetadataKind } from '../plan/types.ts';
 import { MAX_PROFILE_BYTES, readProfile } from './icc.ts';
 import { readOrientation } from './ifd.ts';

@@ -1,3 +1,4 @@
+/** @module Reads the chunks of a PNG (W3C PNG, third edition). */
 import type { ImageInfo, MetadataKind } from '../plan/types.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
 import { readOrientation, skipExifMarker } from './ifd.ts';

@@ -1,3 +1,4 @@
+/** @module Reads the size of an SVG from its root element, and finds unsupported features. */
 import { skipXmlPreamble } from '../input/detect.ts';
 import { COLOUR_FUNCTIONS } from '../input/svg/css.ts';
 import type { ImageInfo, Size } from '../plan/types.ts';

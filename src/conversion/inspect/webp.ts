@@ -1,3 +1,4 @@
+/** @module Reads the chunks of a WebP (RFC 9649). */
 import type { Area, FrameDisposal, ImageInfo } from '../plan/types.ts';
 import { readProfile } from './icc.ts';
 import { readOrientation, skipExifMarker } from './ifd.ts';

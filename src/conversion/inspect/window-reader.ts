@@ -1,3 +1,4 @@
+/** @module Reads headers at random offsets, with limits on memory, time and the number of reads. */
 import { setImmediate } from 'node:timers/promises';
 
 const WINDOW_BYTES = 64 * 1024;

@@ -1,3 +1,4 @@
+/** @module Estimates the disk space of a conversion. Pure. */
 import type { OutputType } from '../../formats.ts';
 import { planDecoding } from './decoding.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';

@@ -1,3 +1,4 @@
+/** @module Plans conversions: image properties, options and tool versions become a list of commands. Pure. */
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { externalDecoder, planDecoding } from './decoding.ts';
 import { EXTERNAL_ENCODERS, type ExternalEncoder, LOSSLESS_EFFORT } from './encode.ts';

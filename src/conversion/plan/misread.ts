@@ -1,3 +1,4 @@
+/** @module Kinds of files that ImageMagick misreads. Pure. */
 import { selectedPages } from './selection.ts';
 import type { MisreadKind, PlanContext } from './types.ts';
 

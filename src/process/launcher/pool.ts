@@ -1,3 +1,4 @@
+/** @module Pool of launchers. */
 import { type Exit, type LaunchedProcess, type Launcher, startLauncher } from './launcher.ts';
 import type { SpawnOptions } from './script.ts';
 import type { Isolation } from './shell.ts';
