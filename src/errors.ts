@@ -209,7 +209,7 @@ const ERRORS = {
   ),
 } as const;
 
-/** Code of an error in the table. */
+/** Code of an error in logs and metrics. */
 export type ErrorCode = keyof typeof ERRORS;
 /** Arguments of an error's message. */
 export type MessageArgs<C extends ErrorCode> = Parameters<(typeof ERRORS)[C]['message']>;

@@ -17,13 +17,13 @@ export const ALL_INPUT_TYPES = [...INPUT_TYPES, ...EXTRA_INPUT_TYPES] as const;
 /** All types that any instance can write. */
 export const ALL_OUTPUT_TYPES = [...OUTPUT_TYPES, ...EXTRA_OUTPUT_TYPES] as const;
 
-/** One of {@link ALL_INPUT_TYPES}. */
+/** A type in {@link ALL_INPUT_TYPES}. */
 export type InputType = (typeof ALL_INPUT_TYPES)[number];
-/** One of {@link ALL_OUTPUT_TYPES}. */
+/** A type in {@link ALL_OUTPUT_TYPES}. */
 export type OutputType = (typeof ALL_OUTPUT_TYPES)[number];
-/** One of {@link EXTRA_INPUT_TYPES}. */
+/** A type in {@link EXTRA_INPUT_TYPES}. */
 export type ExtraInputType = (typeof EXTRA_INPUT_TYPES)[number];
-/** One of {@link EXTRA_OUTPUT_TYPES}. */
+/** A type in {@link EXTRA_OUTPUT_TYPES}. */
 export type ExtraOutputType = (typeof EXTRA_OUTPUT_TYPES)[number];
 
 /** Capabilities of an input format. */

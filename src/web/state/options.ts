@@ -29,7 +29,7 @@ export const FITS: Readonly<Record<Fit, string>> = {
   contain: 'Add borders',
   fill: 'Stretch',
 };
-/** Labels of the positions. */
+/** Labels of the positions, row by row. */
 export const POSITIONS: Readonly<Record<Position, string>> = {
   'left top': 'Top left',
   top: 'Top',

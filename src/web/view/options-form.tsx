@@ -15,7 +15,7 @@ import {
   setOptions,
 } from '../state/options.ts';
 
-/** ID of the form, for its submit button elsewhere on the page. */
+/** ID of the form's element. Buttons outside the form refer to it. */
 export const FORM_ID = 'choices';
 
 /** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
