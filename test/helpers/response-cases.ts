@@ -206,7 +206,7 @@ export const CASES: readonly ResponseCase[] = [
     operation: 'convert',
     status: 200,
     type: 'image/jpeg',
-    how: 'a picture whose quality has to be lowered',
+    how: 'an image whose quality must be lowered',
     send: (service) =>
       post(service, FORMS.convert, ['window.png'], { format: 'jpg', quality: '100', max_bytes: '3000' }),
   },

@@ -281,7 +281,7 @@ describe('ImageMagick policy', () => {
   for (const [args, all] of TRICKS.flatMap((trick) => [[trick, false] as const, [trick, true] as const])) {
     // ImageMagick can ignore an attack that is embedded in a valid image, and convert the image.
     const sound = args.some((arg) => arg.includes('in.png') || arg.includes('vid:'));
-    const title = `${sound ? 'makes nothing but the picture itself of' : 'refuses'} ${args.join(' ')}`;
+    const title = `${sound ? 'converts only the image itself with' : 'refuses'} ${args.join(' ')}`;
     it(`${title}${all ? ' with all formats enabled' : ''}`, async () => {
       const folder = await prepared();
       const before = await readdir(folder);

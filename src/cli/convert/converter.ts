@@ -35,7 +35,7 @@ export interface Converter {
   close(): Promise<void>;
 }
 
-/** Every further conversion would fail, too. The message says why. */
+/** Every further conversion would fail, too. The message states the cause. */
 export class StopError extends Error {
   override readonly name = 'StopError';
 }

@@ -30,7 +30,7 @@ export interface RemoteOptions {
 /**
  * Connects to the instances.
  *
- * @throws {CliError} with status 2, if none answers
+ * @throws {CliError} with status 2, if none responds
  */
 export async function createRemoteConverter(options: RemoteOptions): Promise<Converter> {
   const client = await createServiceClient(options.urls, MAX_FAILURES).catch((error) => {

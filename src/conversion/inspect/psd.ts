@@ -87,5 +87,5 @@ async function readResources(bytes: WindowReader, start: number): Promise<Omit<I
     if (number === RESOURCE.version) merged = (await bytes.read(data, 5))[4] !== 0;
     offset = data + length + (length & 1);
   }
-  return { profile, metadata: [...metadata], ...(!merged && { unreadable: 'psd-without-merged-picture' }) };
+  return { profile, metadata: [...metadata], ...(!merged && { unreadable: 'psd-without-merged-image' }) };
 }

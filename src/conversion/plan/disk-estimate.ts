@@ -64,8 +64,8 @@ function rasterSize(image: ImageInfo, options: ConvertOptions): Size {
 function decodedPixels(job: PlanContext): number {
   const { image, options } = job;
   const { width, height } = rasterSize(image, options);
-  const pictures = image.animation?.delaysMs.length ?? image.images?.count ?? 1;
-  return width * height * pictures || pagePixels(image.pages ?? []);
+  const frames = image.animation?.delaysMs.length ?? image.images?.count ?? 1;
+  return width * height * frames || pagePixels(image.pages ?? []);
 }
 
 /** Returns the pixels of the result, upright or rotated, whichever is more: not every header states the orientation. */

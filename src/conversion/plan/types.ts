@@ -67,7 +67,7 @@ export interface ImageInfo {
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
 /** Kinds of files that are rejected because of their headers. */
-export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-picture' | 'psd-mode' | 'psd-layers';
+export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-image' | 'psd-mode' | 'psd-layers';
 
 /** Embedded colour profile: none, sRGB under any name, another one, or one that ImageMagick has rejected. */
 export type Profile = 'none' | 'srgb' | 'other' | 'useless';
