@@ -259,7 +259,7 @@ export class ClientDisconnectedError extends Error {
   }
 }
 
-/** The service cannot start on this machine. The message says why. */
+/** The service cannot start on this machine. The message states the cause. */
 export class StartupError extends Error {
   override readonly name = 'StartupError';
 }

@@ -144,7 +144,7 @@ function More() {
             onChange={({ currentTarget }) => setOptions({ enlarge: currentTarget.checked })}
           />
           <span>
-            Enlarge <small>pictures that are smaller than the size above</small>
+            Enlarge <small>images that are smaller than the maximum size</small>
           </span>
         </label>
       </div>
