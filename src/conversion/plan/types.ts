@@ -37,7 +37,7 @@ export interface ImageInfo {
   readonly styled?: boolean;
   /** An SVG that uses what librsvg ignores, and browsers draw. */
   readonly hasUnsupportedFeatures?: boolean;
-  /** A JPEG with so many bits per pixel that it has sharp edges: text, a screenshot, dense foliage. */
+  /** A JPEG with sharp edges: text, a screenshot, dense foliage, a drawing of lines. */
   readonly detailed?: boolean;
   /** A PNG that packs so well that it is no photo: a screenshot, a diagram. */
   readonly flat?: boolean;
