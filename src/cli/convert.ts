@@ -51,7 +51,7 @@ export async function convert(
   const { urls } = bulk;
   const converter = startOnDemand(() =>
     urls.length > 0
-      ? createRemoteConverter({ urls, fields, tempDir: config.TEMP_DIR, signal })
+      ? createRemoteConverter({ urls, fields, tempDir: config.TEMP_DIR, notice: report.notice, signal })
       : createLocalConverter(config, convertOptions, jobs, signal),
   );
   const explain = (): void => explainStop(report, bulk, inputs);

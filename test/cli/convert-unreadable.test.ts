@@ -35,7 +35,7 @@ describe('imagemill convert with unreadable input', function () {
       await folder.put('scene.jpg', `photos/${name}`);
     for (const name of ['photos/b.jpg', 'photos/closed', 'photos/open/closed']) await close(name);
     const { status, complaints } = await run('photos', '-o', 'out', '--jobs', '1');
-    expect([status, complaints.sort()]).to.deep.equal([
+    expect([status, complaints.toSorted()]).to.deep.equal([
       1,
       [
         'imagemill: 3 of 5 were not converted: 3 unreadable.',
