@@ -31,7 +31,7 @@ describe('imagemill convert with many files', function () {
     expect(status).to.equal(1);
     expect(lines.at(-1)).to.match(/^2 converted: 6\.5 kB → .* \(.\d+%\)$/);
     expect(complaints.at(-1)).to.equal(
-      'imagemill: 3 of 5 were not converted: 2 unsupported type, 1 empty file.',
+      'imagemill: 3 of 5 files not converted: 2 unsupported type, 1 empty file.',
     );
     const [head, ...rows] = (await readFile(join(folder.path, 'report.csv'), 'utf8')).split('\r\n');
     expect(head).to.equal('input,output,status,bytesBefore,bytesAfter,ms,notes,code,message');
@@ -63,7 +63,7 @@ describe('imagemill convert with many files', function () {
       [
         'imagemill: photos/A.png and photos/a.jpg would both become out/A.webp: rename one of them.',
         'imagemill: photos/a.jpg and photos/A.png would both become out/a.webp: rename one of them.',
-        'imagemill: 2 of 3 were not converted: 2 same result name.',
+        'imagemill: 2 of 3 files not converted: 2 same result name.',
       ],
     ]);
     expect(await folder.files('out')).to.deep.equal(['b.webp']);
@@ -93,7 +93,7 @@ describe('imagemill convert with many files', function () {
       'imagemill: photos/caf\\xE9.jpg: the name is not valid UTF-8. Rename it, for example with convmv.',
       'imagemill: photos/circle is a link to a folder and is not followed. To convert it, name it as an input.',
       'imagemill: photos/loop.jpg cannot be read: too many symbolic links encountered.',
-      'imagemill: 3 of 4 were not converted: 2 unreadable, 1 name not UTF-8.',
+      'imagemill: 3 of 4 files not converted: 2 unreadable, 1 name not UTF-8.',
     ]);
     expect(await folder.files('out')).to.deep.equal(['a.webp']);
   });

@@ -38,7 +38,7 @@ describe('imagemill convert with unreadable input', function () {
     expect([status, complaints.toSorted()]).to.deep.equal([
       1,
       [
-        'imagemill: 3 of 5 were not converted: 3 unreadable.',
+        'imagemill: 3 of 5 files not converted: 3 unreadable.',
         'imagemill: photos/b.jpg cannot be read: permission denied.',
         'imagemill: photos/closed cannot be read: permission denied.',
         'imagemill: photos/open/closed cannot be read: permission denied.',
@@ -63,7 +63,7 @@ describe('imagemill convert with unreadable input', function () {
       2,
       [
         'imagemill: photos/closed cannot be read: permission denied.',
-        'imagemill: 1 of 2 were not converted: 1 unreadable.',
+        'imagemill: 1 of 2 files not converted: 1 unreadable.',
       ],
     ]);
     expect((await run('photos/*.jpg', '-o', 'more')).status, 'the pattern does not go there').to.equal(0);

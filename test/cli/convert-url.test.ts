@@ -59,7 +59,7 @@ describe('imagemill convert --url', function () {
     expect(comparable(there.lines)).to.deep.equal(comparable(here.lines));
     expect(there.lines.join('\n')).to.include('first-frame-only');
     expect(comparable(there.complaints.slice(0, -1))).to.deep.equal(comparable(here.complaints.slice(0, -1)));
-    expect(there.complaints.at(-1)).to.match(/2 of 4 were not converted: 1 HTTP 4\d\d, 1 HTTP 4\d\d\./);
+    expect(there.complaints.at(-1)).to.match(/2 of 4 files not converted: 1 HTTP 4\d\d, 1 HTTP 4\d\d\./);
     for (const name of ['a.jpg', '2024/b.jpg']) {
       const [one, other] = ['here', 'there'].map((place) => readFile(join(folder.path, place, name)));
       expect((await other)?.equals((await one) as Buffer), name).to.equal(true);
@@ -123,7 +123,7 @@ describe('imagemill convert --url', function () {
         'imagemill: photos/b.jpg: An internal error occurred.',
         `imagemill: photos/c.jpg: ${proxy}`,
         `imagemill: photos/d.jpg: ${proxy}`,
-        'imagemill: 4 of 4 were not converted: 2 HTTP 413, 1 HTTP 415, 1 HTTP 500.',
+        'imagemill: 4 of 4 files not converted: 2 HTTP 413, 1 HTTP 415, 1 HTTP 500.',
       ],
     ]);
     const { lines } = await folder.run([...args, '--json', '--report', 'report.csv']);

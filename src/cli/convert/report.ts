@@ -111,7 +111,7 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
       else {
         if (!quiet && total + counts.deleted > 1) print(process.stdout, formatSummary(counts));
         if (failed > 0 && total > 1)
-          printError(`${failed} of ${total} were not converted: ${formatReasons(failures)}.`);
+          printError(`${failed} of ${total} files not converted: ${formatReasons(failures)}.`);
       }
       const problem = await csv?.end();
       if (problem) printError(problem);
