@@ -17,7 +17,7 @@ const OWNERS = {
   commander: 'src/cli/(program|regress).ts',
   'content-disposition': 'src/server/response.ts',
   cors: 'src/server/cors.ts',
-  execa: 'src/process/launcher/start-shell.ts',
+  execa: 'src/process/launcher/shell.ts',
   'express-rate-limit': 'src/server/(rate-limit|redis-store|client-key).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
   'file-type': 'src/conversion/input/detect.ts',

@@ -13,7 +13,7 @@ export const UNIT_TESTS = globSync([
   'test/process/{command,queue}.test.ts',
   'test/process/sandbox/seccomp.test.ts',
   'test/regress/{compare,matrix}.test.ts',
-  'test/server/{archive-name,client-key,openapi,response-rate,upload}.test.ts',
+  'test/server/{archive-name,client-key,openapi,response,upload}.test.ts',
   'test/server/multipart/*.test.ts',
 ]);
 

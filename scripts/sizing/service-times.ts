@@ -42,8 +42,12 @@ export function parseServiceTimes(report: string): ServiceTime[] {
   return rows
     .filter((row) => row[clients] === CLIENTS)
     .map((row) => ({
-      ...{ image: row[image] ?? '', format: row[format] ?? '', size: row[size] ?? '' },
-      ...{ cpuMs: Number(row[cpu]), memoryMib: Number(row[memory]), bytes: Number(row[bytes]) },
+      image: row[image] ?? '',
+      format: row[format] ?? '',
+      size: row[size] ?? '',
+      cpuMs: Number(row[cpu]),
+      memoryMib: Number(row[memory]),
+      bytes: Number(row[bytes]),
     }));
 }
 

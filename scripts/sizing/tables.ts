@@ -53,8 +53,15 @@ export function simulateClusters(times: readonly ServiceTime[]): SimulationRow[]
       const perSecond = (load * instances * processors * 1000) / mean;
       const perCycle = perSecond * (BURSTS.everyS + BURSTS.lengthS);
       const options: SimulationOptions = {
-        ...{ instances, processors, perSecond, serviceMs, queueLimit: 200, tries: 3, seed: 1 },
-        ...{ balance: 'random', bursts: BURSTS },
+        instances,
+        processors,
+        perSecond,
+        serviceMs,
+        queueLimit: 200,
+        tries: 3,
+        seed: 1,
+        balance: 'random',
+        bursts: BURSTS,
         requests: Math.round(perCycle * Math.max(1, Math.floor(MAX_REQUESTS / perCycle))),
       };
       return { load, options, result: simulate(options) };

@@ -48,7 +48,11 @@ const clientRun = (
   { base }: Server,
   more: Partial<ClientRun> = {},
 ): ClientRun => ({
-  ...{ base, random, good, others, clients: 6 },
+  base,
+  random,
+  good,
+  others,
+  clients: 6,
   ...more,
 });
 

@@ -102,7 +102,10 @@ const BAD: readonly {
 /** Returns requests with common mistakes. */
 export function badRequests(): Request[] {
   return BAD.map(({ what, file, fields = {}, expected }) => ({
-    ...{ kind: 'bad', what, path: ONE_FILE.path, expected: [expected] },
+    kind: 'bad',
+    what,
+    path: ONE_FILE.path,
+    expected: [expected],
     form: () => formOf(ONE_FILE.field, [file()], fields),
   }));
 }

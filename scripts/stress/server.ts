@@ -54,14 +54,15 @@ export async function startServer(
   const [program = process.execPath, ...args] = [...prefix, ...node];
   const child = spawn(program, args, {
     env: {
-      ...{
-        PATH: process.env.PATH,
-        PORT: '0',
-        HOST: '127.0.0.1',
-        RATE_LIMIT_PER_MINUTE: '0',
-        LOG_LEVEL: 'info',
-      },
-      ...{ TEMP_DIR: tempDir, STRESS_LOOP_FILE: loopFile, UPLOAD_TIMEOUT_MS: '20000', ...settings },
+      PATH: process.env.PATH,
+      PORT: '0',
+      HOST: '127.0.0.1',
+      RATE_LIMIT_PER_MINUTE: '0',
+      LOG_LEVEL: 'info',
+      TEMP_DIR: tempDir,
+      STRESS_LOOP_FILE: loopFile,
+      UPLOAD_TIMEOUT_MS: '20000',
+      ...settings,
     },
   });
   running.add(child);

@@ -40,10 +40,14 @@ export function detectCapabilities(toolchain: Toolchain, extras: Extras = NO_EXT
   const { inputs, outputs } = typesInForce(extras);
   const missing = [
     ...(extras.inputs === 'all' ? [] : extras.inputs).map((type) => ({
-      ...{ setting: 'EXTRA_INPUTS', type, lack: lackOf(toolchain, type, 'png') },
+      setting: 'EXTRA_INPUTS',
+      type,
+      lack: lackOf(toolchain, type, 'png'),
     })),
     ...(extras.outputs === 'all' ? [] : extras.outputs).map((type) => ({
-      ...{ setting: 'EXTRA_OUTPUTS', type, lack: lackOf(toolchain, 'png', type) },
+      setting: 'EXTRA_OUTPUTS',
+      type,
+      lack: lackOf(toolchain, 'png', type),
     })),
   ];
   return {

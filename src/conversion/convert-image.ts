@@ -1,11 +1,12 @@
 /** @module Converts one image whose turn has come: decode, plan, run the commands, verify the result. */
+import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { encodeWithin } from './encode-within.ts';
 import { decodeHere } from './input/decode-here.ts';
 import { readDecoded } from './input/decoded.ts';
-import { checkLimits, type ImageLimits } from './limits.ts';
+import { checkLimits } from './limits.ts';
 import { keptMetadata, notesIn } from './output/notes.ts';
 import { correctPdfTitle } from './output/pdf-title.ts';
 import {
@@ -24,7 +25,7 @@ import type { ConversionInput, ConversionResult } from './types.ts';
 /** What {@link createImageConverter} needs. */
 export interface ImageConverterDeps {
   readonly toolchain: Toolchain;
-  readonly limits: ImageLimits;
+  readonly config: Config;
   readonly runSteps: RunSteps;
 }
 
@@ -45,9 +46,9 @@ export interface ImageConverter {
 }
 
 /** Creates the functions that plan and run conversions. */
-export function createImageConverter({ toolchain, limits, runSteps }: ImageConverterDeps): ImageConverter {
+export function createImageConverter({ toolchain, config, runSteps }: ImageConverterDeps): ImageConverter {
   const prepare: ImageConverter['prepare'] = (image, { type, label, readsMisread }, options, tools) => {
-    checkLimits(image, options, limits, label);
+    checkLimits(image, options, config, label);
     const misread = readsMisread ? undefined : findMisread(image, options, tools);
     if (misread) throw serviceError('UNSUPPORTED_ENCODING', label, misread);
     if (image.unreadable)
@@ -74,7 +75,7 @@ export function createImageConverter({ toolchain, limits, runSteps }: ImageConve
     if (!decoding) return image;
     await runSteps([decoding.step], options, conversion);
     const keepsMetadata = !options.stripMetadata;
-    return readDecoded(image, source.folder, decoding.output, limits, keepsMetadata).catch((error) => {
+    return readDecoded(image, source.folder, decoding.output, config, keepsMetadata).catch((error) => {
       throw isNoFile(error) || error.code === 'EEXIST'
         ? invalidOutput(`${decoding.output}: ${error.code}`, source)
         : error;

@@ -1,10 +1,12 @@
 /** @module Converts one file, from the received bytes to the result. */
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Config } from '../config.ts';
 import { serviceErrorFrom } from '../errors.ts';
 import { removeFolder } from '../files/workspace.ts';
 import type { RunCommand } from '../process/command.ts';
 import type { ConversionQueue } from '../process/queue.ts';
+import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { createImageConverter } from './convert-image.ts';
 import { storeExternalProfile } from './input/external-profile.ts';
@@ -12,7 +14,6 @@ import { repairInput } from './input/repair.ts';
 import { makeMetadataUpright } from './input/upright-metadata.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
-import type { ImageLimits } from './limits.ts';
 import { bytesOnDisk } from './plan/disk-estimate.ts';
 import { type ConvertOptions, type ImageInfo, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createStepRunner } from './run-steps.ts';
@@ -20,17 +21,11 @@ import type { ConversionEvent, ConversionInput, ConversionResult, Convert } from
 
 /** What {@link createConvert} needs. */
 export interface ConvertDeps {
+  readonly config: Config;
   readonly toolchain: Toolchain;
   readonly pool: ConversionQueue;
   readonly run: RunCommand;
   readonly srgbProfile: string;
-  readonly limits: ImageLimits;
-  /** Maximum time for one conversion, in milliseconds. */
-  readonly timeoutMs: number;
-  /** Maximum size of a file that a tool writes, in bytes. */
-  readonly maxFileBytes: number;
-  /** Maximum size of an input in bytes, also after it is unpacked. */
-  readonly maxInputBytes: number;
   /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
   readonly maxThreads: number;
   /** Called when a conversion has finished. */
@@ -39,20 +34,17 @@ export interface ConvertDeps {
 
 /** Creates the function that converts files. */
 export function createConvert({
+  config,
   toolchain,
   pool,
   run,
   srgbProfile,
-  limits,
-  timeoutMs,
-  maxFileBytes,
-  maxInputBytes,
   maxThreads,
   onFinished = () => {},
 }: ConvertDeps): Convert {
   const tools: ToolContext = { magick: toolchain.magick?.major ?? 7, srgbProfile };
-  const runSteps = createStepRunner({ toolchain, run, limits, timeoutMs });
-  const { prepare, convertImage } = createImageConverter({ toolchain, limits, runSteps });
+  const runSteps = createStepRunner({ toolchain, run, config });
+  const { prepare, convertImage } = createImageConverter({ toolchain, config, runSteps });
 
   /** Repairs and inspects an input. Its changes on disk are stored in, and reported as, additional bytes. */
   async function prepareInput(
@@ -65,7 +57,7 @@ export function createConvert({
       await room?.store(bytes);
       onGrow(bytes);
     };
-    const repairedType = await repairInput(path, type, { label, store, maxBytes: maxInputBytes });
+    const repairedType = await repairInput(path, type, { label, store, maxBytes: config.MAX_FILE_BYTES });
     const image = await inspect(path, repairedType).catch((error) => {
       throw error instanceof HeaderTooComplexError
         ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
@@ -91,15 +83,18 @@ export function createConvert({
     const prepared = prepare(image, source, options, tools); // reject what cannot be converted before it waits
     const job = { image, options, tools, output: prepared.output };
     const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
-    const bytes = bytesOnDisk(job, prepared, inputBytes) ?? maxFileBytes;
+    const bytes = bytesOnDisk(job, prepared, inputBytes) ?? maxToolFileBytes(config);
     return pool.run(
       async (queuedMs, idleSlots) => {
         onStart(queuedMs);
-        const deadline = performance.now() + timeoutMs;
+        const deadline = performance.now() + config.CONVERT_TIMEOUT_MS;
         // Recorded commands must not depend on the load of the machine.
         const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
         const conversion = {
-          ...{ source, signal, deadline, movedOut: new Map<string, string>() },
+          source,
+          signal,
+          deadline,
+          movedOut: new Map<string, string>(),
           tools: { ...tools, threads },
         };
         const result = await inRoom(source, bytes, () => convertImage(image, options, conversion));

@@ -7,17 +7,16 @@ import { removeStaleWorkspaces } from '../files/stale.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
 import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
 import type { MagickLimits } from '../process/environment.ts';
-import { writePolicy } from '../process/grant.ts';
 import { createLaunchers, type Launchers } from '../process/launcher/pool.ts';
-import { isPolicyEnforced } from '../process/policy-check.ts';
+import { isPolicyEnforced, writePolicy } from '../process/policy.ts';
 import { createQueue } from '../process/queue.ts';
 import { createRunner } from '../process/runner.ts';
-import { configureSandbox, magickLimits, maxToolFileBytes } from '../process/sandbox/configure.ts';
+import { configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import { isolateLaunchers } from '../process/sandbox/namespaces.ts';
 import type { SandboxLayers } from '../process/sandbox/types.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
 import type { FallbackOutcome } from '../process/workers/pool.ts';
-import { createWarmWorkerPool, WORKER_POLICY } from '../process/workers/start.ts';
+import { createWarmWorkerPool } from '../process/workers/start.ts';
 import { type Capabilities, detectCapabilities } from './capabilities.ts';
 import { createConvert } from './convert.ts';
 import { extrasOf, grantsFor, optionalTools } from './extras.ts';
@@ -110,12 +109,20 @@ export async function createConversionEngine(
     const limits = magickLimits(config);
     const policies = await writePolicies(capabilities, toolchain, folder);
     const { confine, layers: confinement } = await configureSandbox({
-      ...{ config, toolchain, limits, folder, launchers, log },
+      config,
+      toolchain,
+      limits,
+      folder,
+      launchers,
+      log,
       assets: ASSETS,
       readable: policies.folders,
     });
     const shared = {
-      ...{ searchPath: config.PATH, policyFolder: ASSETS, limits, confine },
+      searchPath: config.PATH,
+      policyFolder: ASSETS,
+      limits,
+      confine,
       ...(policies.grantsFolder && { grantsFolder: policies.grantsFolder }),
     };
     // bubblewrap brings namespaces, and a launcher with tools that nothing confines needs none.
@@ -130,25 +137,22 @@ export async function createConversionEngine(
     const run = createRunner(launchOptions);
     await assertPolicyEnforced(workspaces, toolchain, run, limits);
     const workers = await createWarmWorkerPool({
-      ...{ config, magick: toolchain.magick, workspaces, launchOptions: launchOptions, log },
+      config,
+      magick: toolchain.magick,
+      workspaces,
+      launchOptions,
+      log,
       workerGrantsFolder: policies.workerGrantsFolder,
       onStart: () => events?.workerStarted(),
       onFallback: (outcome) => events?.workerFellBack(outcome),
     });
     const pool = createQueue({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
     const convert = createConvert({
+      config,
       toolchain,
       pool,
       run: reportFailures(workers?.run ?? run, log, events),
       srgbProfile: `${ASSETS}/srgb.icc`,
-      limits: {
-        maxPixels: config.MAX_PIXELS,
-        maxTotalPixels: config.MAX_TOTAL_PIXELS,
-        maxFrames: config.MAX_FRAMES,
-      },
-      timeoutMs: config.CONVERT_TIMEOUT_MS,
-      maxFileBytes: maxToolFileBytes(config),
-      maxInputBytes: config.MAX_FILE_BYTES,
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       ...(events && { onFinished: events.conversion }),
     });
@@ -181,26 +185,27 @@ function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Too
   throw new StartupError(problems.join(' '));
 }
 
-/** Folders with policies that grant what extra formats need. */
+/** Folders with policies that permit more than the one in `assets/`. */
 interface GrantedPolicies {
-  /** Undefined when nothing more is granted. */
+  /** Permits the coders of extra formats. Undefined if there are none. */
   readonly grantsFolder?: string;
-  readonly workerGrantsFolder?: string;
+  /** Also permits what workers need. */
+  readonly workerGrantsFolder: string;
   /** All of them. */
   readonly folders: readonly string[];
 }
 
-/** Writes the policies that the available formats need, beside the working files. */
+/** Writes the policies for the available formats and for workers to `root`. */
 async function writePolicies(
   { inputs, outputs }: Capabilities,
   { magick }: Toolchain,
   root: string,
 ): Promise<GrantedPolicies> {
-  const grants = magick ? grantsFor(inputs, outputs, magick.major) : [];
-  if (grants.length === 0) return { folders: [] };
+  const coders = magick ? grantsFor(inputs, outputs, magick.major) : [];
   const [grantsFolder, workerGrantsFolder] = [`${root}/policy`, `${root}/worker-policy`];
-  await writePolicy(ASSETS, grantsFolder, grants);
-  await writePolicy(WORKER_POLICY, workerGrantsFolder, grants);
+  await writePolicy(ASSETS, workerGrantsFolder, { coders, stdin: true });
+  if (coders.length === 0) return { workerGrantsFolder, folders: [workerGrantsFolder] };
+  await writePolicy(ASSETS, grantsFolder, { coders });
   return { grantsFolder, workerGrantsFolder, folders: [grantsFolder, workerGrantsFolder] };
 }
 
@@ -220,7 +225,7 @@ function reportFailures(run: RunCommand, log: Logger, observer: EngineEvents | u
 /** Tries out what every conversion depends on: a tool that obeys. */
 async function assertPolicyEnforced(
   workspaces: Workspaces,
-  { magick }: Pick<Toolchain, 'magick'>,
+  { magick }: Toolchain,
   run: RunCommand,
   limits: MagickLimits,
 ): Promise<void> {

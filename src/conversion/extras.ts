@@ -11,7 +11,7 @@ import {
   OUTPUTS,
   type OutputType,
 } from '../formats.ts';
-import type { Grant } from '../process/grant.ts';
+import type { Grant } from '../process/policy.ts';
 import type { OptionalTool } from '../process/toolchain.ts';
 import { decoderOf } from './plan/decoding.ts';
 import { ENCODERS_AFTER } from './plan/encode.ts';

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
-import { ONE_PIXEL } from '../process/policy-check.ts';
+import { ONE_PIXEL } from '../process/policy.ts';
 import { INPUT_FILE } from './plan/types.ts';
 import type { Convert } from './types.ts';
 

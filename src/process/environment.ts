@@ -8,7 +8,7 @@ export interface EnvironmentOptions {
   readonly searchPath: string;
   /** Folder that contains `ImageMagick/policy.xml`. */
   readonly policyFolder: string;
-  /** Folder with a policy that permits more coders. Default: `policyFolder`. */
+  /** Folder with a copy of the policy that permits more. Default: `policyFolder`. */
   readonly grantsFolder?: string;
   readonly limits?: MagickLimits;
   /** Variables that are added, or that replace the defaults. */
@@ -72,13 +72,13 @@ export function environment(
     ...(limits && {
       MAGICK_AREA_LIMIT: String(limits.pixels),
       MAGICK_MEMORY_LIMIT: String(limits.memoryBytes),
-      MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits)),
+      MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits.frames)),
     }),
     ...overrides,
   };
 }
 
 /** Returns the limit of ImageMagick's image list. While ImageMagick composes frames, the list also holds copies of them. */
-export function listLength({ frames }: Pick<MagickLimits, 'frames'>): number {
+export function listLength(frames: number): number {
   return 3 * frames + 12;
 }

@@ -12,9 +12,7 @@ import {
   packResults,
 } from './archive-entries.ts';
 import type { PackOptions } from './deflate-file.ts';
-import type { SendOptions } from './response.ts';
-import { toSendError } from './response.ts';
-import { monitorResponse } from './response-rate.ts';
+import { monitorResponse, type SendOptions, toSendError } from './response.ts';
 
 const ARCHIVE_NAME = 'converted.zip';
 /** Maximum length of an archive without ZIP64, in bytes. A larger archive is sent without `Content-Length`. */

@@ -1,5 +1,6 @@
 /** @module Stores each file of a request in its own folder while its bytes arrive, and enforces the limits. */
 import { join } from 'node:path';
+import type { Config } from '../config.ts';
 import { type FileType, storeInput } from '../conversion/input/store.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
 import { ServiceError, serviceError } from '../errors.ts';
@@ -9,9 +10,8 @@ import type { InputType } from '../formats.ts';
 
 /** Limits for the files of a request, and how to label the files. */
 export interface FileCollectorOptions {
+  readonly config: Config;
   readonly maxFiles: number;
-  /** Maximum size of each file. */
-  readonly maxFileBytes: number;
   readonly accepts: readonly InputType[];
   /** Whether ZIP archives are unpacked, so that their files count as files of the request. */
   readonly acceptsArchives: boolean;
@@ -79,7 +79,8 @@ export function createFileCollector(
   rules: FileCollectorOptions,
   signal: AbortSignal,
 ): FileCollector {
-  const { maxFiles, maxFileBytes, accepts, acceptsArchives } = rules;
+  const { maxFiles, accepts, acceptsArchives } = rules;
+  const maxFileBytes = rules.config.MAX_FILE_BYTES;
   const files: (ReceivedFile | RejectedFile)[] = [];
   let folders = 0;
   /** Bytes that the remaining archives of the request may have. */

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { grantsFor } from '../../src/conversion/extras.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../src/formats.ts';
 import { CommandError, type RunCommand } from '../../src/process/command.ts';
-import { writePolicy } from '../../src/process/grant.ts';
+import { writePolicy } from '../../src/process/policy.ts';
 import { createRunner } from '../../src/process/runner.ts';
 import { findToolchain, type Magick } from '../../src/process/toolchain.ts';
 import { fixture } from '../helpers/client.ts';
@@ -206,7 +206,9 @@ describe('ImageMagick policy', () => {
     const found = (await findToolchain({ path: SEARCH }, ask)).magick as Magick;
     magick = found.path;
     const grantsFolder = await makeTempDir('grants');
-    await writePolicy(POLICY, grantsFolder, grantsFor(ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, found.major));
+    await writePolicy(POLICY, grantsFolder, {
+      coders: grantsFor(ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, found.major),
+    });
     runWithAll = createRunner({ launchers, searchPath: SEARCH, policyFolder: POLICY, grantsFolder });
   });
 
@@ -232,17 +234,34 @@ describe('ImageMagick policy', () => {
     expect(await readdir(folder)).to.include('out.png');
   });
 
-  it('for workers differs from the default only in permitting arguments from standard input', async () => {
-    const rulesIn = async (folder: string): Promise<string[]> =>
-      (await readFile(join(folder, 'ImageMagick/policy.xml'), 'utf8')).match(/<policy .*\/>/g) as string[];
-    const standardInput = '<policy domain="path" rights="none" pattern="-"/>';
-    const rules = await rulesIn(POLICY);
-    expect(rules).to.include(standardInput);
-    expect(await rulesIn(join(POLICY, 'worker'))).to.deep.equal([
-      ...rules.filter((rule) => rule !== standardInput),
-      '<policy domain="path" rights="read" pattern="-"/>',
-      '<policy domain="path" rights="read" pattern="@-"/>',
-    ]);
+  it('permits arguments and images from standard input to workers only', async () => {
+    const folder = await prepared();
+    const grantsFolder = await makeTempDir('worker-policy');
+    await writePolicy(POLICY, grantsFolder, { coders: [], stdin: true });
+    const runAsWorker = createRunner({
+      launchers,
+      searchPath: SEARCH,
+      policyFolder: POLICY,
+      grantsFolder,
+    });
+    const command = {
+      file: magick,
+      args: ['png:-', 'PNG:out.png'],
+      cwd: folder,
+      timeoutMs: 10_000,
+      stdin: join(folder, 'in.png'),
+    };
+    expect(await run(command).catch((error: CommandError) => error.reason)).to.equal('exit');
+    await runAsWorker(command);
+    expect(await readdir(folder)).to.include('out.png');
+    for (const args of [
+      ['PNG:@list.txt', 'PNG:other.png'],
+      ['xc:red', 'PNG:other.png'],
+    ])
+      expect(await runAsWorker({ ...command, args }).catch((error: CommandError) => error.reason)).to.equal(
+        'exit',
+      );
+    expect(await readdir(folder)).not.to.include('other.png');
   });
 
   for (const [what, args] of Object.entries(GRANTED)) {

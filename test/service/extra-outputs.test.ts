@@ -27,7 +27,16 @@ import { type OwnService, startService } from '../helpers/service.ts';
 
 /** Minimum PSNR in dB compared with the input, by output format. GIF and ICO are less exact by nature. */
 const LEAST: Readonly<Record<OutputType, number>> = {
-  ...{ png: 38, bmp: 38, tiff: 38, gif: 30, webp: 26, jpg: 26, pdf: 23, avif: 28, jxl: 26, ico: 20 },
+  png: 38,
+  bmp: 38,
+  tiff: 38,
+  gif: 30,
+  webp: 26,
+  jpg: 26,
+  pdf: 23,
+  avif: 28,
+  jxl: 26,
+  ico: 20,
 };
 
 const isExtra = (type: InputType): boolean => EXTRA_INPUT_TYPES.some((one) => one === type);

@@ -175,7 +175,9 @@ describe('many files on the page', () => {
       .png()
       .toBuffer();
     await session.send('Network.emulateNetworkConditions', {
-      ...{ offline: false, latency: 0, downloadThroughput: -1 },
+      offline: false,
+      latency: 0,
+      downloadThroughput: -1,
       uploadThroughput: noise.length,
     });
     await pick(page, [made('noise.png', noise)]);

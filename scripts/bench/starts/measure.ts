@@ -70,8 +70,13 @@ async function startServer(nodeArgs: readonly string[], reuse: number): Promise<
   const main = new URL('../../../src/main.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, ['--optimize-for-size', ...nodeArgs, main], {
     env: {
-      ...{ PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '0' },
-      ...{ TEMP_DIR: folder, WORKER_REUSE: String(reuse), LOG_LEVEL: 'info' },
+      PATH: process.env.PATH,
+      PORT: '0',
+      HOST: '127.0.0.1',
+      RATE_LIMIT_PER_MINUTE: '0',
+      TEMP_DIR: folder,
+      WORKER_REUSE: String(reuse),
+      LOG_LEVEL: 'info',
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

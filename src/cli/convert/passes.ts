@@ -65,7 +65,11 @@ async function searchAll(options: PassOptions, found: AsyncIterable<Input>): Pro
   if (!bulk.delete || !library || signal.aborted) return;
   if (!isComplete) return report.notice('Nothing was deleted, because not all of the input could be read.');
   await deleteOrphans({
-    ...{ library, roots: inputs.roots, shard: bulk.shard, report, signal },
+    library,
+    roots: inputs.roots,
+    shard: bulk.shard,
+    report,
+    signal,
     confirm: async (count) => bulk.yes || askToDelete(count, signal),
   });
 }

@@ -88,7 +88,12 @@ async function convertOne(
     const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
     const { ms, notes, quality } = outcome;
     await use({
-      ...{ path, source: before, bytesBefore, bytesAfter, ms, notes },
+      path,
+      source: before,
+      bytesBefore,
+      bytesAfter,
+      ms,
+      notes,
       ...(quality !== undefined && { quality }),
     });
   });

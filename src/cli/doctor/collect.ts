@@ -12,7 +12,7 @@ import { extrasOf, optionalTools } from '../../conversion/extras.ts';
 import { StartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { createLaunchers } from '../../process/launcher/pool.ts';
-import { isPolicyEnforced } from '../../process/policy-check.ts';
+import { isPolicyEnforced } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findToolchain, type Toolchain } from '../../process/toolchain.ts';
 import { CliError, createWarningCollector } from '../context.ts';

@@ -7,7 +7,7 @@ import type { ConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import type { OutputType } from '../../formats.ts';
-import { ONE_PIXEL } from '../../process/policy-check.ts';
+import { ONE_PIXEL } from '../../process/policy.ts';
 import type { RedisConnection } from '../../redis-client.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';

@@ -43,7 +43,7 @@ export interface Measurement {
  */
 export async function measureSizing(
   engine: ConversionEngine,
-  { CONCURRENCY }: Pick<Config, 'CONCURRENCY'>,
+  { CONCURRENCY }: Config,
   onKind: (label: string) => void,
   durationMs = TOTAL_MS,
 ): Promise<Measurement[]> {
@@ -80,7 +80,7 @@ export async function measureSizing(
 export function formatSizingRow(
   measurements: readonly Measurement[],
   { magick }: ConversionEngine['toolchain'],
-  { CONCURRENCY }: Pick<Config, 'CONCURRENCY'>,
+  { CONCURRENCY }: Config,
 ): string {
   const model = cpus()[0]?.model.trim() ?? 'unknown';
   const rates = measurements.map(({ perSecond }) => perSecond.toFixed(perSecond < 10 ? 1 : 0));

@@ -1,8 +1,8 @@
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import type { Config } from '../../config.ts';
 import { inspect, OPEN_FLAGS } from '../inspect/index.ts';
-import type { ImageLimits } from '../limits.ts';
 import type { Animation, ImageInfo } from '../plan/types.ts';
 
 /** What another program has decoded an input to: a PNG, which for an animation holds every frame. */
@@ -12,14 +12,14 @@ import type { Animation, ImageInfo } from '../plan/types.ts';
  *
  * @param image what its header says
  * @param output the name of the PNG in `folder`
- * @param limits frames beyond them are counted, but not taken apart
+ * @param config frames beyond its limits are counted, but not taken apart
  * @param keepsMetadata whether the result is to have the image's metadata
  */
 export async function readDecoded(
   image: ImageInfo,
   folder: string,
   output: string,
-  limits: ImageLimits,
+  config: Config,
   keepsMetadata: boolean,
 ): Promise<ImageInfo> {
   const {
@@ -31,7 +31,7 @@ export async function readDecoded(
     hasIgnoredFrames: animated,
   } = await inspect(join(folder, output), 'png');
   if (keepsMetadata && image.metadata?.includes('exif')) await repeatExifAsText(join(folder, output));
-  const maxFrames = Math.min(limits.maxFrames, limits.maxTotalPixels / ((width ?? 1) * (height ?? 1)));
+  const maxFrames = Math.min(config.MAX_FRAMES, config.MAX_TOTAL_PIXELS / ((width ?? 1) * (height ?? 1)));
   const frames = animated ? await splitFrames(folder, output, maxFrames) : undefined;
   const { deep: _deep, hasIgnoredFrames: _ignored, hasUncountedFrames: _uncounted, ...rest } = image;
   return {

@@ -3,7 +3,7 @@
  *
  * To start a program, Node.js forks, and fork(2) copies the page tables of the whole server. That blocks the event loop
  * for 2 to 6 ms in a server of 110 to 170 MiB, and grows with it (`bench/README.md`). A shell of 1 MiB forks in a tenth of
- * that time. So execa starts a shell once (`start-shell.ts`), and the server writes a line of script to it for each program
+ * that time. So execa starts a shell once (`shell.ts`), and the server writes a line of script to it for each program
  * (`script.ts`). The shell prints a line when the program has ended. The program's standard streams are named pipes
  * (`pipes.ts`), because the shell, not the server, is its parent.
  *
@@ -17,10 +17,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { type Isolation, launcherCommand } from './isolation.ts';
 import { openPipes, type Pipes, pipePaths, socketsOf } from './pipes.ts';
 import { type Line, parseLine, prepareScript, type SpawnOptions, spawnScript } from './script.ts';
-import { type Shell, startShell } from './start-shell.ts';
+import { type Isolation, launcherCommand, type Shell, startShell } from './shell.ts';
 
 /** A running launcher. */
 export interface Launcher {

@@ -1,6 +1,6 @@
-import type { Isolation } from './isolation.ts';
 import { type Exit, type LaunchedProcess, type Launcher, startLauncher } from './launcher.ts';
 import type { SpawnOptions } from './script.ts';
+import type { Isolation } from './shell.ts';
 
 /** A pool of launchers. It grows to the largest number of programs that ran at once. */
 export interface Launchers {

@@ -18,10 +18,7 @@ const MIB = 1024 ** 2;
  * Converting an image of 50 megapixels takes up to 1.22 GB: 26 bytes per pixel. The service checks the settings before it
  * starts a tool. These limits apply to files with a false header, and leave room for the overhead of the tools.
  */
-export function magickLimits({
-  MAX_PIXELS,
-  MAX_FRAMES,
-}: Pick<Config, 'MAX_PIXELS' | 'MAX_FRAMES'>): MagickLimits {
+export function magickLimits({ MAX_PIXELS, MAX_FRAMES }: Config): MagickLimits {
   return {
     pixels: Math.ceil(MAX_PIXELS * 1.1) + 65_536,
     frames: MAX_FRAMES,
@@ -33,7 +30,7 @@ export function magickLimits({
  * Returns the maximum size of a file that a tool writes, in bytes: four bytes per pixel of the largest input, which is more
  * than any result takes, and 16 MiB.
  */
-export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Pick<Config, 'MAX_TOTAL_PIXELS'>): number {
+export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Config): number {
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
 }
 
@@ -47,7 +44,7 @@ const READS: Partial<Record<keyof Toolchain, readonly string[]>> = {
 
 /** Options of {@link configureSandbox}. */
 export interface SandboxConfig {
-  readonly config: Pick<Config, 'MAX_TOTAL_PIXELS' | 'PATH' | 'SANDBOX'>;
+  readonly config: Config;
   readonly toolchain: Toolchain;
   readonly limits: MagickLimits;
   /** An empty folder, for testing the tools. */

@@ -1,9 +1,10 @@
 /** @module Finds the sandbox layers that work on this machine, by running the tools in them. */
 
-import type { Confine } from '../launch.ts';
+import type { Confine } from '../runner.ts';
 import { findProgram } from '../toolchain.ts';
 import {
   bubblewrapLayer,
+  composeLayers,
   findFilters,
   landlockLayer,
   noNewPrivsLayer,
@@ -68,19 +69,6 @@ async function hidingLayers(options: SandboxOptions): Promise<SandboxLayer[]> {
     // Without a filter, Landlock hides files but not processes, so bubblewrap is stronger.
     ...(setpriv ? [landlockLayer(setpriv, options), noNewPrivsLayer(setpriv)] : []),
   ]);
-}
-
-/** Combines layers. The programs of the first layer precede those of the next. */
-function composeLayers(layers: readonly SandboxLayer[]): Confine {
-  return (command) => {
-    const parts = layers.map(({ confine }) => confine(command));
-    return {
-      limits: parts.flatMap(({ limits = [] }) => limits),
-      argvPrefix: parts.flatMap(({ argvPrefix = [] }) => argvPrefix),
-      fds: Object.assign({}, ...parts.map(({ fds }) => fds)),
-      endsDescendants: parts.some(({ endsDescendants }) => endsDescendants),
-    };
-  };
 }
 
 /** Checks whether bubblewrap can forbid new user namespaces: from version 0.8, if /proc/sys is writable. */

@@ -3,7 +3,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Command } from '../command.ts';
-import type { Confine } from '../launch.ts';
+import type { Confine } from '../runner.ts';
 import type { ResourceLimits, SandboxLayers, SandboxOptions } from './types.ts';
 
 /** One layer of a sandbox. */
@@ -11,6 +11,19 @@ export interface SandboxLayer {
   /** Protections that this layer adds. */
   readonly provides: Partial<SandboxLayers>;
   readonly confine: Confine;
+}
+
+/** Combines layers. The programs of the first layer precede those of the next. */
+export function composeLayers(layers: readonly SandboxLayer[]): Confine {
+  return (command) => {
+    const parts = layers.map(({ confine }) => confine(command));
+    return {
+      limits: parts.flatMap(({ limits = [] }) => limits),
+      argvPrefix: parts.flatMap(({ argvPrefix = [] }) => argvPrefix),
+      fds: Object.assign({}, ...parts.map(({ fds }) => fds)),
+      endsDescendants: parts.some(({ endsDescendants }) => endsDescendants),
+    };
+  };
 }
 
 /** Sets resource limits with the `ulimit` of the shell. prlimit(1) would be one more program to start. */

@@ -1,7 +1,7 @@
 /** @module Options and layers of a sandbox. */
 
 import type { RunCommand } from '../command.ts';
-import type { Confine } from '../launch.ts';
+import type { Confine } from '../runner.ts';
 import type { VersionProbe } from '../toolchain.ts';
 import type { Trial } from './self-test.ts';
 

@@ -21,7 +21,7 @@ import {
   launch,
   succeeded,
   toCommandError,
-} from '../launch.ts';
+} from '../runner.ts';
 import type { Magick } from '../toolchain.ts';
 import { createMarker, WORKER_PROTOCOLS } from './protocol.ts';
 import { measureUsage, type Usage } from './rss.ts';

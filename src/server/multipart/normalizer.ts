@@ -17,7 +17,7 @@
  * Time is linear in the size of the body. At most one header and one chunk are kept in memory.
  */
 import { Transform, type TransformCallback } from 'node:stream';
-import { formatPartHeader, type PartHeader, parsePartHeader } from './part-header.ts';
+import { formatPartHeader, type PartHeader, parsePartHeader } from './headers.ts';
 
 /** Maximum size of a part's header, in bytes. Node.js has the same default for the header of a request. */
 const MAX_HEADER_BYTES = 16 * 1024;
