@@ -117,8 +117,10 @@ function averageOf(results: readonly SimulationResult[]): SimulationResult {
   const of = (get: (result: SimulationResult) => number): number => average(results.map(get));
   return {
     wait: {
-      ...{ mean: of(({ wait }) => wait.mean), p50: of(({ wait }) => wait.p50) },
-      ...{ p95: of(({ wait }) => wait.p95), p99: of(({ wait }) => wait.p99) },
+      mean: of(({ wait }) => wait.mean),
+      p50: of(({ wait }) => wait.p50),
+      p95: of(({ wait }) => wait.p95),
+      p99: of(({ wait }) => wait.p99),
     },
     refused: of(({ refused }) => refused),
     utilization: of(({ utilization }) => utilization),

@@ -20,7 +20,7 @@ export interface SharedMachineOptions {
 }
 
 /** A request. */
-export interface Arrival {
+interface Arrival {
   readonly atMs: number;
   readonly workMs: number;
 }

@@ -98,7 +98,9 @@ export async function createServiceClient(
     instances,
     convert: (request, receive, signal) =>
       convertOne(servers, request, receive, {
-        ...{ signal, maxFailures, onBusy },
+        signal,
+        maxFailures,
+        onBusy,
         maxBusy: MAX_BUSY_RESPONSES * bases.length,
       }),
     isAlive: () =>
