@@ -81,7 +81,7 @@ export async function checkSimulation(seconds: number, load: number): Promise<vo
   }
 }
 
-/** Returns the conversion times of requests that follow each other, in ms, without those of the first instances' starts. */
+/** Returns the conversion times in ms of requests that follow each other, without the first one of each instance. */
 async function sendOneByOne(send: Send): Promise<number[]> {
   const times: number[] = [];
   for (let at = 0; at < ALONE + INSTANCES; at += 1) times.push((await send()).convertMs);
