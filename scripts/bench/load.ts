@@ -38,7 +38,7 @@ export type Length = { readonly seconds: number } | { readonly count: number };
  * Measures a conversion with a number of concurrent clients. The first response of each client is a warm-up.
  *
  * @returns undefined if the server does not support the conversion
- * @throws Error if a response after the warm-up is not 200
+ * @throws {Error} if a response after the warm-up is not 200
  */
 export async function measure(
   { pid, port }: Server,

@@ -41,7 +41,7 @@ export const startEcho = (): Promise<Server> => start([resolvePath('./echo-serve
 /**
  * Starts a Node.js script and waits until it listens.
  *
- * @throws Error if the process exits first
+ * @throws {Error} if the process exits first
  */
 async function start(
   args: readonly string[],

@@ -20,7 +20,7 @@ const CLIENTS = '8';
 /**
  * Parses the table of a report, such as `bench/report.md`.
  *
- * @throws Error if the table lacks a column
+ * @throws {Error} if the table lacks a column
  */
 export function parseServiceTimes(report: string): ServiceTime[] {
   const table = report.split('\n').filter((line) => line.startsWith('| '));

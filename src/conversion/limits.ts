@@ -4,11 +4,13 @@ import { serviceError } from '../errors.ts';
 import { peakRasterSize, sizesToMake } from './plan/size.ts';
 import type { ConvertOptions, ImageInfo } from './plan/types.ts';
 
-/** Maximum width and height in pixels. The policy in `assets/` has the same limit, and rsvg-convert allows little more. */
+/**
+ * Maximum width and height in pixels. The policy in `assets/` has the same limit, and rsvg-convert allows little more.
+ */
 export const MAX_DIMENSION = 16_384;
 
 /**
- * Checks an image, and the result that the options lead to.
+ * Checks the size of an image, and of the result with these options.
  *
  * @param label name of the file in messages
  * @throws {ServiceError} with status 413, naming the value, the limit and the setting

@@ -7,9 +7,9 @@ import type { Output, RunCommand } from '../process/command.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
 import { inspect } from './inspect/index.ts';
 import { checkLimits } from './limits.ts';
-import { assertNotRefused, invalidOutput, toServiceError } from './output/tool-errors.ts';
+import { assertNotRefused, invalidOutputError, toServiceError } from './output/tool-errors.ts';
 import { isNoFile } from './output/verify.ts';
-import { drawSmaller } from './plan/rasterize.ts';
+import { renderSmaller } from './plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Step, ToolContext } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
 
@@ -95,7 +95,7 @@ export function createStepRunner({ toolchain, run, config }: StepRunnerDeps): Ru
       if (step.rendersTo) {
         const rendered = await inspectRendered(source, step.rendersTo);
         checkLimits(rendered, options, config, source.label);
-        const again = drawSmaller(step.rendersTo, rendered, options);
+        const again = renderSmaller(step.rendersTo, rendered, options);
         if (again) queue.unshift(again);
       }
     }
@@ -111,13 +111,13 @@ export function createStepRunner({ toolchain, run, config }: StepRunnerDeps): Ru
  */
 export function inspectRendered(source: ConversionInput, name: string): Promise<ImageInfo> {
   return inspect(join(source.folder, name), 'png').catch((error: NodeJS.ErrnoException) => {
-    throw isNoFile(error) ? invalidOutput(`${name}: ${error.code}`, source) : error;
+    throw isNoFile(error) ? invalidOutputError(`${name}: ${error.code}`, source) : error;
   });
 }
 
 /**
- * Moves a file that a tool reads on standard input out of the folder that the tool can change, but only once. The file is
- * opened outside of the sandbox: inside its folder, the tool could replace it by a link to any other file.
+ * Moves a file that a tool reads on standard input out of the folder that the tool can change, but only once. The file
+ * is opened outside of the sandbox: inside its folder, the tool could replace it by a link to any other file.
  *
  * @returns the new path, beside the folder
  */

@@ -1,4 +1,6 @@
-/** @module Writes ImageMagick policies that permit more than the one in `assets/`, and checks that a policy is enforced. */
+/**
+ * @module Writes ImageMagick policies that permit more than the one in `assets/`, and checks that a policy is enforced.
+ */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CommandError, type RunCommand } from './command.ts';
@@ -11,10 +13,10 @@ export interface Grant {
   readonly rights: 'read' | 'write' | 'read|write';
 }
 
-/** What a policy permits in addition to the one in `assets/`. */
+/** Rights in addition to those of the policy in `assets/`. */
 export interface Permissions {
   readonly coders: readonly Grant[];
-  /** Whether ImageMagick may read arguments from standard input, as workers do. */
+  /** Whether ImageMagick can read arguments from standard input, as workers do. */
   readonly stdin?: boolean;
 }
 
@@ -24,8 +26,8 @@ const END = '</policymap>';
 const STDIN_NAMES = ['-', '@-'];
 
 /**
- * Copies the policy in `from` to `to`, and adds rights at its end, since the last matching rule applies. ImageMagick reads
- * both policies, so if the copy is missing, the original still denies everything else.
+ * Copies the policy in `from` to `to`, and adds rights at its end, since the last matching rule applies. ImageMagick
+ * reads both policies, so if the copy is missing, the original still denies everything else.
  *
  * @param from the folder that contains `ImageMagick/policy.xml`
  * @param to the folder to create

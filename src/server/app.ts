@@ -46,7 +46,7 @@ const ROUTES = [
 /** A proxy blocks a path by its exact spelling, so no other spelling may reach the same route. */
 const ROUTING = { caseSensitive: true, strict: true };
 
-/** Everything that the app is created from. */
+/** Dependencies of {@link createApp}. */
 export interface AppDeps {
   readonly config: Config;
   readonly version: string;

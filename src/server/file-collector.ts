@@ -58,7 +58,7 @@ const ENTRIES_PER_FILE = 3;
 /** Codes of errors that concern one file only. The request can continue without the file. */
 const PER_FILE_ERRORS = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
 
-/** The types that a file may have, and the maximum size of each. */
+/** Allowed types of a file, and the maximum size of each. */
 interface Allowance {
   readonly types: readonly FileType[];
   /**
@@ -99,7 +99,11 @@ export function createFileCollector(
     },
   });
 
-  /** Stores one file. An image is added to `files`. @returns undefined if the file was skipped */
+  /**
+   * Stores one file. An image is added to `files`.
+   *
+   * @returns undefined if the file was skipped
+   */
   async function storeFile(
     name: string | undefined,
     bytes: AsyncIterable<Buffer>,
@@ -129,7 +133,7 @@ export function createFileCollector(
     label: string,
     { types, maxBytes }: Allowance,
   ): Promise<FileType> {
-    const options = { label, types, maxBytes, signal, room: workspace.room };
+    const options = { label, types, maxBytes, signal, disk: workspace.disk };
     const { type, length } = await storeInput(bytes, join(folder, INPUT_FILE), options);
     if (type === 'zip') archiveBytes -= length;
     return type;

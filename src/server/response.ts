@@ -9,7 +9,7 @@ import { MAX_NAME_UNITS } from '../conversion/filename.ts';
 import type { Note } from '../conversion/plan/types.ts';
 import type { ConversionResult } from '../conversion/types.ts';
 import { ClientDisconnectedError } from '../errors.ts';
-import type { PendingResponse, RequestRoom } from '../files/disk-room.ts';
+import type { DiskAccount, PendingResponse } from '../files/disk-space.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { truncate } from '../text.ts';
 import { setLogFields } from './request-log.ts';
@@ -24,7 +24,7 @@ export interface SendOptions {
   /** Stall timeout in milliseconds; see {@link monitorResponse}. */
   readonly stallMs: number;
   /** Disk space accounting of the request. */
-  readonly room: RequestRoom;
+  readonly disk: DiskAccount;
 }
 
 /**
@@ -37,14 +37,14 @@ export async function sendResult(
   res: Response,
   { path, bytes }: Pick<ConversionResult, 'path' | 'bytes'>,
   name: string,
-  { format, stallMs, room }: SendOptions,
+  { format, stallMs, disk }: SendOptions,
 ): Promise<void> {
   res.setHeader('Content-Type', OUTPUTS[format].mediaType);
   res.setHeader('Content-Length', bytes);
   res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiFallback(name) }));
   res.setHeader('Cache-Control', 'no-store');
   const watch = monitorResponse(res, stallMs);
-  room.sending(watch);
+  disk.sending(watch);
   try {
     if (bytes <= INLINE_MAX_BYTES) await finished(res.end(readFileSync(path)));
     else await sendStream(res, path);
@@ -84,7 +84,7 @@ export function setServerTiming(res: Response, durations: Durations): void {
   res.setHeader('Server-Timing', entries.join(', '));
 }
 
-/** Header with a list of tokens for what the result lacks compared with the input. Absent if the list is empty. */
+/** Header with the {@link Note} tokens of the result. Absent if there are none. */
 const NOTES_HEADER = 'X-Conversion-Notes';
 /** Header with the quality that a result was encoded with. Absent unless `max_bytes` limited the result. */
 const QUALITY_HEADER = 'X-Conversion-Quality';

@@ -92,7 +92,7 @@ describe('imagemill doctor', () => {
     expect(text).to.match(/^ok {4}ImageMagick/m);
   });
 
-  it('warns when the disk has no room for a full batch, and when Redis does not respond', async () => {
+  it('warns when the disk has no space for a full batch, and when Redis does not respond', async () => {
     const { status, row } = await rowsOf({
       MAX_FILE_BYTES: String(2 ** 31),
       MAX_BATCH_FILES: '1000',

@@ -62,12 +62,12 @@ describe('threads of a conversion', () => {
       command,
     );
 
-  /** Creates the function under test for a pool with a number of idle slots. */
+  /** Creates the function under test for a queue with a number of idle slots. */
   function converter(idleSlots: number, maxThreads: number): Convert {
     return createConvert({
       config: testConfig({ CONVERT_TIMEOUT_MS: '60000' }),
       toolchain: engine.toolchain,
-      pool: { run: (job) => job(0, idleSlots), stats: () => ({ waiting: 0, running: 1 }) },
+      queue: { run: (job) => job(0, idleSlots), stats: () => ({ waiting: 0, running: 1 }) },
       run(command) {
         commands.push(command);
         return run(command);

@@ -188,7 +188,7 @@ const TRICKS: readonly (readonly string[])[] = [
   ].map((output) => ['PNG:in.png', output]),
 ];
 
-/** What only the formats need that operators switch on, as commands that a policy with them lets through. */
+/** Commands that only the formats of EXTRA_INPUTS and EXTRA_OUTPUTS need. A policy with these formats permits them. */
 const GRANTED: Readonly<Record<string, readonly string[]>> = {
   'reading JPEG 2000': ['JP2:scene.jp2', 'PNG:out.png'],
   'reading PSD': ['PSD:scene.psd', 'PNG:out.png'],
@@ -265,7 +265,7 @@ describe('ImageMagick policy', () => {
   });
 
   for (const [what, args] of Object.entries(GRANTED)) {
-    it(`refuses ${what}, which a policy that is written with that format on allows`, async () => {
+    it(`refuses ${what}, which the policy permits only if that format is enabled`, async () => {
       const folder = await prepared();
       const command = { file: magick, args, cwd: folder, timeoutMs: 10_000 };
       const refused = await run(command).catch((error: CommandError) => error);
@@ -279,10 +279,10 @@ describe('ImageMagick policy', () => {
   }
 
   for (const [args, all] of TRICKS.flatMap((trick) => [[trick, false] as const, [trick, true] as const])) {
-    // Around a sound picture the trick may be passed over, and the picture alone come out.
+    // ImageMagick can ignore an attack that is embedded in a valid image, and convert the image.
     const sound = args.some((arg) => arg.includes('in.png') || arg.includes('vid:'));
-    const title = `${sound ? 'makes nothing but the picture itself of' : 'refuses'} ${args.join(' ')}`;
-    it(`${title}${all ? ' with all formats on' : ''}`, async () => {
+    const title = `${sound ? 'converts only the image itself with' : 'refuses'} ${args.join(' ')}`;
+    it(`${title}${all ? ' with all formats enabled' : ''}`, async () => {
       const folder = await prepared();
       const before = await readdir(folder);
       const tried = (all ? runWithAll : run)({ file: magick, args, cwd: folder, timeoutMs: 10_000 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { scene, square } from '../../scripts/fixtures/scene.ts';
-import { ENCODERS_AFTER } from '../../src/conversion/plan/encode.ts';
+import { EXTERNAL_ENCODERS } from '../../src/conversion/plan/encode.ts';
 import type { ConvertOptions, PlanContext } from '../../src/conversion/plan/types.ts';
 import {
   ALL_INPUT_TYPES,
@@ -201,7 +201,7 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
         .toBuffer(),
     );
     const options: ConvertOptions = { format: 'avif', quality: 80, stripMetadata: true };
-    const args = ENCODERS_AFTER.avif?.args({ options, tools: {} } as PlanContext) ?? [];
+    const args = EXTERNAL_ENCODERS.avif?.args({ options, tools: {} } as PlanContext) ?? [];
     const command = ['avifenc', ...args, 'in.png', 'out.avif'].join(' ');
     const seconds = [1, 2, 3].map(() => {
       const timed = `TIMEFORMAT='%U %S'; time ${command} >/dev/null 2>&1`;

@@ -101,7 +101,7 @@ describe('GET /metrics', () => {
     const second = send();
     const busy = await scrapeUntil('imagemill_conversions_waiting', {}, 1);
     expect(value(busy, 'imagemill_conversions_running')).to.equal(1);
-    // Both inputs, and room for the largest possible result of the running conversion.
+    // Both inputs, and space for the largest possible result of the running conversion.
     expect(value(busy, 'imagemill_temp_reserved_bytes')).to.be.within(
       2 * photo.length + 64 * 1024,
       2 * photo.length + 128 * 1024,

@@ -8,7 +8,7 @@ import { type Input, type InputError, STDIN } from './input.ts';
 import { isInside, isInvalidName, realPathOf } from './paths.ts';
 import { imagesMatching, isPattern, type PatternOptions } from './pattern.ts';
 
-/** Returns whether an argument may stand for several files. */
+/** Returns whether an argument can match several files. */
 export async function matchesMany(arg: string): Promise<boolean> {
   if (arg === STDIN) return false;
   const info = await stat(arg).catch(() => undefined);
@@ -43,7 +43,7 @@ export interface Inputs {
    * @param onFolder called for each folder
    */
   find(onFolder?: (folder: string, root: string) => void): AsyncGenerator<Input>;
-  /** Returns whether a path is that of an existing input file. */
+  /** Returns whether a path belongs to an existing input file. */
   includes(path: string): Promise<boolean>;
   /** Recognizes images. */
   readonly test: ImageTest;
@@ -124,7 +124,7 @@ async function isInOne(folders: readonly string[], path: string): Promise<boolea
   return folders.some((folder) => isInside(real, folder));
 }
 
-/** Yields the inputs that an argument stands for if it is not a folder. */
+/** Yields the inputs that match an argument that is not a folder. */
 async function* inputsFor(arg: string, options: PatternOptions): AsyncGenerator<Input> {
   if (arg === STDIN) return yield { path: STDIN, relativeDir: '' };
   const info = await stat(arg).catch((error: NodeJS.ErrnoException) => error);

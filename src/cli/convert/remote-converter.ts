@@ -18,7 +18,7 @@ import { FileError } from './file-errors.ts';
 import { STDIN } from './input.ts';
 import { MAX_LABEL_LENGTH } from './report.ts';
 
-/** Maximum number of failed connections per file. With the delays between them, that is about two minutes. */
+/** Maximum number of failed connections per file: about two minutes with the delays between them. */
 const MAX_FAILURES = 10;
 
 /** Options of {@link createRemoteConverter}. */
@@ -37,7 +37,7 @@ export interface RemoteOptions {
 /**
  * Connects to the instances.
  *
- * @throws {CliError} with status 2, if none answers
+ * @throws {CliError} with status 2, if none responds
  */
 export async function createRemoteConverter(options: RemoteOptions): Promise<Converter> {
   const onBusy = createBusyNotice(options.notice);
@@ -111,7 +111,9 @@ function toFileError({ status, message }: { status: number; message: string }, i
   return new FileError(`HTTP_${status}`, text, undefined);
 }
 
-/** A file fails if an instance answers and still does not take it. If none answers, no other file can succeed either. */
+/**
+ * Throws an error of the file if any instance responds, otherwise {@link StopError}: no other file can succeed either.
+ */
 async function explain(error: unknown, input: string, client: ServiceClient): Promise<never> {
   if (!(error instanceof UnavailableError)) throw error;
   if (await client.isAlive()) throw new FileError('SERVER_FAILED', `${input}: ${error.message}.`, error);

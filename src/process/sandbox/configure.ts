@@ -15,8 +15,8 @@ const MIB = 1024 ** 2;
 /**
  * Returns the limits of ImageMagick.
  *
- * Converting an image of 50 megapixels takes up to 1.22 GB: 26 bytes per pixel. The service checks the settings before it
- * starts a tool. These limits apply to files with a false header, and leave room for the overhead of the tools.
+ * Converting an image of 50 megapixels takes up to 1.22 GB: 26 bytes per pixel. The service checks the settings before
+ * it starts a tool. These limits apply to files with a false header, and allow for the overhead of the tools.
  */
 export function magickLimits({ MAX_PIXELS, MAX_FRAMES }: Config): MagickLimits {
   return {
@@ -27,14 +27,14 @@ export function magickLimits({ MAX_PIXELS, MAX_FRAMES }: Config): MagickLimits {
 }
 
 /**
- * Returns the maximum size of a file that a tool writes, in bytes: four bytes per pixel of the largest input, which is more
- * than any result takes, and 16 MiB.
+ * Returns the maximum size of a file that a tool writes, in bytes: four bytes per pixel of the largest input, which is
+ * more than any result takes, and 16 MiB.
  */
 export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Config): number {
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
 }
 
-/** Configuration, texts and fonts that single tools read besides their libraries. */
+/** Configuration files, texts and fonts that single tools read in addition to their libraries. */
 const READS: Partial<Record<keyof Toolchain, readonly string[]>> = {
   magick: ['/etc', '/usr/share', '/usr/local/share'].flatMap((folder) =>
     [6, 7].map((major) => `${folder}/ImageMagick-${major}`),
@@ -61,7 +61,7 @@ export interface SandboxConfig {
 /**
  * Configures the strongest sandbox that works on this machine.
  *
- * @throws StartupError when `SANDBOX=on` and no layer hides files from the tools
+ * @throws {StartupError} if `SANDBOX=on` and no layer hides files from the tools
  */
 export async function configureSandbox({
   config,

@@ -32,8 +32,8 @@ export const NO_LAYERS: SandboxLayers = {
 };
 
 /**
- * Finds the strongest sandbox in which all tools still run: the resource limits if they work, and the first of the layers
- * that hide files that works.
+ * Finds the strongest sandbox in which all tools still run: the resource limits if they work, and the first of the
+ * layers that hide files that works.
  */
 export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
   const limits = rlimitLayer(options.limits);
@@ -51,7 +51,9 @@ export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
   };
 }
 
-/** Returns the layers that hide files from the tools, strongest first, and last a layer that only denies new privileges. */
+/**
+ * Returns the layers that hide files from the tools, strongest first, and last a layer that only denies new privileges.
+ */
 async function hidingLayers(options: SandboxOptions): Promise<SandboxLayer[]> {
   const [setpriv, bwrap, prlimit] = await Promise.all(
     ['setpriv', 'bwrap', 'prlimit'].map((name) => findProgram(name, options.searchPath)),
@@ -84,9 +86,9 @@ async function canLockNamespaces(
 }
 
 /**
- * Checks whether every tool still prints its version and, under the allow-list, converts an image. Only a conversion shows
- * whether a tool makes system calls that are not on the list. A tool that also fails to convert without a sandbox, for
- * example because a library is missing, does not count against the list.
+ * Checks whether every tool still prints its version and, under the allow-list, converts an image. Only a conversion
+ * shows whether a tool makes system calls that are not on the list. A tool that also fails to convert without a
+ * sandbox, for example because a library is missing, does not count against the list.
  */
 async function toolsStillRun(
   layers: readonly SandboxLayer[],

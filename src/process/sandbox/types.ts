@@ -52,8 +52,8 @@ export interface SandboxLayers {
   /** Denies network access. */
   readonly network: 'seccomp' | 'bwrap' | 'none';
   /**
-   * System calls that a tool can make: `allow-list` permits those that the tools are known to need; `deny-list` permits all
-   * except those that reach other processes, other files or the kernel.
+   * System calls that a tool can make: `allow-list` permits those that the tools are known to need; `deny-list` permits
+   * all except those that reach other processes, other files or the kernel.
    */
   readonly syscalls: 'allow-list' | 'deny-list' | 'none';
   /** Hides other processes from a tool, and kills its descendants when it ends. */

@@ -89,8 +89,8 @@ function describe(failure: unknown): object {
 /**
  * Checks that ImageMagick enforces the policy of workers, and that a worker converts an image.
  *
- * @throws Error if ImageMagick does not enforce the policy
- * @throws CommandError if the worker does not start or does not convert the image
+ * @throws {Error} if ImageMagick does not enforce the policy
+ * @throws {CommandError} if the worker does not start or does not convert the image
  */
 async function selfTest(
   start: () => Promise<Worker>,

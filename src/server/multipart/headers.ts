@@ -18,7 +18,7 @@ export interface PartHeader {
 /** Types that make a part a file without a file name, which is only a SHOULD (RFC 7578, section 4.2). */
 const FILE_TYPE = /^(?:image\/.*|application\/(?:octet-stream|zip|x-zip-compressed))$/;
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters to reject them
 const CONTROL_CHARACTERS = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 /** A header name (RFC 9110, section 5.6.2) and its value. */
 const HEADER_LINE = /^([\w!#$%&'*+.^`|~-]+):(.*)$/su;

@@ -66,7 +66,11 @@ export class MultipartNormalizer extends Transform {
     while (this.#reads === 'data' ? this.#readData() : this.#readHeader());
   }
 
-  /** Writes data up to the next delimiter. @returns whether a header follows */
+  /**
+   * Writes data up to the next delimiter.
+   *
+   * @returns whether a header follows
+   */
   #readData(): boolean {
     const end = this.#held.indexOf(this.#delimiter);
     const passed = end < 0 ? this.#held.length - this.#partialDelimiterLength() : end;
@@ -89,7 +93,11 @@ export class MultipartNormalizer extends Transform {
     return 0;
   }
 
-  /** Parses the header after a delimiter. @returns whether data follows */
+  /**
+   * Parses the header after a delimiter.
+   *
+   * @returns whether data follows
+   */
   #readHeader(): boolean {
     if (this.#held.length < 2) return false;
     if (this.#held.toString('latin1', 0, 2) === '--') return this.#endBody();

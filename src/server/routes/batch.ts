@@ -27,13 +27,13 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
   };
 
   return formRoute(deps, rules, async (form, res) => {
-    const { files, client, room, signal, uploadedMs } = form;
+    const { files, client, disk, signal, uploadedMs } = form;
     const { options, onError } = form.options;
     const started = performance.now();
     const received = files.filter(isReceived);
     const types = [...new Set(received.map(({ type }) => type))];
     setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
-    const sources = received.map((file) => ({ ...file, room, client }));
+    const sources = received.map((file) => ({ ...file, disk, client }));
     const outcomes = await convertAll(sources, convert, options, onError, signal);
     const results = files.map((file) => ({
       name: file.name,
@@ -58,7 +58,7 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
       converted.map((result) => result?.quality),
     );
     const { format } = options;
-    await sendArchive(res, results, { format, stallMs: config.UPLOAD_TIMEOUT_MS, room, signal });
+    await sendArchive(res, results, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk, signal });
   });
 }
 

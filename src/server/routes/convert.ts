@@ -24,18 +24,18 @@ export function convertRoute(deps: FormRouteDeps<ConvertOptions>): RequestHandle
     skipInvalid: () => false,
   };
 
-  return formRoute(deps, rules, async ({ files, options, client, room, signal, uploadedMs }, res) => {
+  return formRoute(deps, rules, async ({ files, options, client, disk, signal, uploadedMs }, res) => {
     const file = files[0] as ReceivedFile;
     const { format } = options;
     setLogFields(res, { input: file.type, output: format, files: 1 });
 
-    const result = await convert({ ...file, room, client }, options, signal);
+    const result = await convert({ ...file, disk, client }, options, signal);
 
     if (signal.aborted) throw new ClientDisconnectedError();
     setServerTiming(res, { upload: uploadedMs, queue: result.queuedMs, convert: result.convertedMs });
     setNotes(res, result.notes);
     setQuality(res, result.quality);
     const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;
-    await sendResult(res, result, name, { format, stallMs: config.UPLOAD_TIMEOUT_MS, room });
+    await sendResult(res, result, name, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk });
   });
 }

@@ -1,24 +1,24 @@
-/** @module What the routes of both forms share: checks of the request's head, and receiving its files. */
+/** @module Common parts of both form routes: checks of the request's head, and receiving its files. */
 import type { RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
 import type { Parse } from '../../conversion/form-options.ts';
 import type { Convert } from '../../conversion/types.ts';
 import { serviceError } from '../../errors.ts';
-import type { RequestRoom } from '../../files/disk-room.ts';
+import type { DiskAccount } from '../../files/disk-space.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import type { InputType } from '../../formats.ts';
 import { clientKey } from '../client-key.ts';
 import { disconnectSignal } from '../response.ts';
 import { expectedBytes, receiveUpload, type Upload, type UploadOptions } from '../upload.ts';
 
-/** What the route of a form is created from. */
+/** Dependencies of the route of a form. */
 export interface FormRouteDeps<Options> {
   readonly config: Config;
   readonly workspaces: Workspaces;
   readonly convert: Convert;
   /** Parses the text fields. */
   readonly parse: Parse<Options>;
-  /** The types of images that this instance converts. */
+  /** Types of images that this instance converts. */
   readonly accepts: readonly InputType[];
 }
 
@@ -28,10 +28,10 @@ export interface ReceivedForm<Options> {
   readonly options: Options;
   /** Key of the client for fairness between clients, see {@link clientKey}. */
   readonly client: string;
-  readonly room: RequestRoom;
+  readonly disk: DiskAccount;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** How long receiving took, in milliseconds. */
+  /** Time of the upload, in milliseconds. */
   readonly uploadedMs: number;
 }
 
@@ -67,7 +67,9 @@ export function checkFormHead({ fields, maxFiles, config }: FormRules): RequestH
   };
 }
 
-/** Creates a handler that receives a form, lets `respond` convert its files and send the result, and deletes all files. */
+/**
+ * Creates a handler that receives a form, lets `respond` convert its files and send the result, and deletes all files.
+ */
 export function formRoute<Options>(
   { workspaces, parse }: FormRouteDeps<Options>,
   rules: UploadOptions,
@@ -78,11 +80,11 @@ export function formRoute<Options>(
     const signal = disconnectSignal(res);
     const client = clientKey(req);
     await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
-      const { room } = workspace;
+      const { disk } = workspace;
       const { files, fields } = await receiveUpload(req, workspace, rules, signal);
-      room.received();
+      disk.received();
       const uploadedMs = performance.now() - started;
-      await respond({ files, options: parse(fields), client, room, signal, uploadedMs }, res);
+      await respond({ files, options: parse(fields), client, disk, signal, uploadedMs }, res);
     });
   };
 }
