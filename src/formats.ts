@@ -45,6 +45,8 @@ export interface OutputFormat {
   readonly innerCoder?: string;
   /** Whether `quality` has an effect. */
   readonly quality: boolean;
+  /** Whether the option `lossless` has an effect. */
+  readonly lossless: boolean;
   /** Whether the format is compressed, so that an archive stores it without deflating it. */
   readonly compressed: boolean;
   /** First bytes of every file of this format. `undefined` matches any byte. */
@@ -92,6 +94,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'webp',
     coder: 'WEBP',
     quality: true,
+    lossless: true,
     compressed: true,
     signature: [...ascii('RIFF'), ...ANY_FOUR, ...ascii('WEBP')],
     alpha: 'full',
@@ -108,6 +111,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'png',
     coder: 'PNG',
     quality: false,
+    lossless: false,
     compressed: true,
     signature: [0x89, ...ascii('PNG\r\n'), 0x1a, 0x0a],
     alpha: 'full',
@@ -122,6 +126,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'jpg',
     coder: 'JPEG',
     quality: true,
+    lossless: false,
     compressed: true,
     signature: [0xff, 0xd8, 0xff],
     alpha: 'none',
@@ -136,6 +141,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'gif',
     coder: 'GIF',
     quality: false,
+    lossless: false,
     compressed: true,
     signature: ascii('GIF8'),
     alpha: 'binary',
@@ -150,6 +156,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'bmp',
     coder: 'BMP3',
     quality: false,
+    lossless: false,
     compressed: false,
     signature: ascii('BM'),
     alpha: 'none',
@@ -164,6 +171,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'pdf',
     coder: 'PDF',
     quality: true,
+    lossless: false,
     compressed: true,
     signature: ascii('%PDF-'),
     alpha: 'none',
@@ -178,6 +186,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'avif',
     coder: 'PNG',
     quality: true,
+    lossless: false,
     compressed: true,
     signature: [...ANY_FOUR, ...ascii('ftypavif')],
     alpha: 'full',
@@ -192,6 +201,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'jxl',
     coder: 'PNG',
     quality: true,
+    lossless: false,
     compressed: true,
     // Container of ISO/IEC 18181-2, which the encoder is made to write in all cases.
     signature: [0, 0, 0, 12, ...ascii('JXL \r\n'), 0x87, 0x0a],
@@ -207,6 +217,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'tiff',
     coder: 'TIFF',
     quality: false,
+    lossless: false,
     compressed: true,
     signature: [...ascii('II*'), 0],
     alpha: 'full',
@@ -222,6 +233,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'ICO',
     innerCoder: 'PNG32',
     quality: false,
+    lossless: false,
     compressed: false,
     signature: [0, 0, 1, 0],
     alpha: 'full',

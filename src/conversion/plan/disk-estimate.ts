@@ -1,4 +1,4 @@
-import type { OutputType } from '../../formats.ts';
+import { OUTPUTS, type OutputType } from '../../formats.ts';
 import { decodingOf } from './decoding.ts';
 import { ENCODERS_AFTER } from './encode.ts';
 import { fittings, peakRasterSize } from './size.ts';
@@ -45,7 +45,7 @@ export function bytesOnDisk(job: PlanContext, { steps }: Plan, inputBytes: numbe
   const pixels = resultPixels(job);
   const between = pngs * Math.max(decoded, pixels) * MAX_BYTES_PER_PIXEL.png * deep;
   const perPixel =
-    MAX_BYTES_PER_PIXEL[options.format === 'webp' && options.lossless ? 'png' : options.format] *
+    MAX_BYTES_PER_PIXEL[options.lossless && OUTPUTS[options.format].lossless ? 'png' : options.format] *
     (DEEP_OUTPUTS.includes(options.format) ? deep : 1);
   const result = pixels * perPixel + (options.format === 'ico' ? ICON_BYTES : 0);
   // The best result so far stays while the next one is made. Separate encoders read the PNG again.
