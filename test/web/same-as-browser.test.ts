@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { type Browser, chromium, type Page } from 'playwright-core';
+import { GOOD, QUESTIONABLE } from '../helpers/bmp-kinds.ts';
 import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
 import { convert } from '../helpers/client.ts';
 import { decode, type Pixels } from '../helpers/pixels.ts';
@@ -48,17 +49,26 @@ describe('what Chromium shows', () => {
     return { width, height, data: Buffer.from(data) };
   }
 
-  for (const { name, path } of FILES) {
-    it(`of ${name} is what the PNG shows`, async () => {
-      const file = readFileSync(path);
-      const shown = await shownByChromium(file);
-      const { status, body, message } = await convert(service.base, file, { format: 'png' }, name);
-      expect(status, message).to.equal(200);
-      const converted = await decode(body);
-      expect([converted.width, converted.height]).to.deep.equal([shown.width, shown.height]);
-      expect(firstDifference(shown, converted)).to.equal(undefined);
-    });
+  /** Converts the file to PNG, and compares the result with what Chromium shows. */
+  async function check(file: Buffer, name: string): Promise<void> {
+    const shown = await shownByChromium(file);
+    const { status, body, message } = await convert(service.base, file, { format: 'png' }, name);
+    expect(status, message).to.equal(200);
+    const converted = await decode(body);
+    expect([converted.width, converted.height]).to.deep.equal([shown.width, shown.height]);
+    expect(firstDifference(shown, converted)).to.equal(undefined);
   }
+
+  for (const { name, path } of FILES)
+    it(`of ${name} is what the PNG shows`, () => check(readFileSync(path), name));
+
+  for (const { names, make } of [...GOOD, ...QUESTIONABLE].filter((kind) => kind.shows && !kind.onlyHere))
+    it(`of the BMP Suite kind ${names} is what the PNG shows`, async () => check(await make(), 'kind.bmp'));
+
+  for (const { names, make } of QUESTIONABLE.filter(({ shows }) => !shows))
+    it(`of the BMP Suite kind ${names} is nothing`, async () => {
+      expect(await shownByChromium(await make()).catch(() => undefined)).to.equal(undefined);
+    });
 });
 
 function firstDifference(one: Pixels, other: Pixels): string | undefined {
