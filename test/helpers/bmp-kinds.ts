@@ -30,7 +30,14 @@ interface BmpKind {
 }
 
 /** Offsets in a file with a header of 40 bytes or more. */
-const AT = { pixels: 10, height: 22, pixelsPerMetre: 38, colours: 46, colourSpace: 70 } as const;
+const AT = {
+  pixels: 10,
+  corePlanes: 22,
+  planes: 26,
+  pixelsPerMetre: 38,
+  colours: 46,
+  colourSpace: 70,
+} as const;
 const BLACK = [0, 0, 0] as const;
 const PLAIN: Halves = [RED, BLUE];
 const FADED: Halves = [RED, [...BLUE, 0]];
@@ -126,6 +133,10 @@ export const QUESTIONABLE: readonly BmpKind[] = [
   plain('pal8os2v2', indexed(8, { header: 64 })),
   plain('pal8os2v2-16', indexed(8, { header: 16, palette: palette(256) })),
   patched('pal8os2v2-40sz, pal8os2v2-sz', indexed(8), (file) => file.writeUInt32LE(14, 2)),
+  patched('badplanes', indexed(1), (file) => file.writeUInt16LE(0, AT.planes)),
+  patched('badplanes with a header of OS/2', indexed(8, { header: 12, palette: palette(256) }), (file) =>
+    file.writeUInt16LE(7, AT.corePlanes),
+  ),
   plain('pal8oversizepal', indexed(8, { palette: palette(300) })),
   plain('pal8rlecut', indexed(8, { ...RLE8, pixels: half(RLE8.pixels) })),
   plain('pal8rletrns', indexed(8, { compression: 1, pixels: gaps(0) }), [RED, BLACK]),

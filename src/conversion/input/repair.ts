@@ -14,7 +14,7 @@ type Repair = (path: string, context: RepairContext) => Promise<InputType>;
 
 const REPAIRS: Partial<Record<InputType, Repair>> = {
   ico: keepBestImage,
-  bmp: clearBmpFields,
+  bmp: resetBmpFields,
   gif: enlargeGifScreen,
   avif: (path) => rebrandSequence(path, 'avif'),
   heic: (path) => rebrandSequence(path, 'heic'),
@@ -46,18 +46,22 @@ const LENGTH_AT = 2;
 /** Offset of the length of the header that follows, and the length from which on it has endpoints and gammas. */
 const HEADER_AT = 14;
 const V4_HEADER = 108;
+/** Length of the header of OS/2 1.x, and the offset of the number of planes in it and in all others. */
+const CORE_HEADER = 12;
+const PLANES_AT = { core: HEADER_AT + 8, other: HEADER_AT + 12 } as const;
 /** Position of the endpoints and gammas of calibrated colours (BITMAPV4HEADER, bV4Endpoints to bV4GammaBlue). */
 const CALIBRATION = { at: HEADER_AT + 60, length: 48 } as const;
 
 /**
- * Clears what a BMP states about itself and viewers ignore. Many files state a wrong size, and ImageMagick 6 rejects one
- * larger than the file. Calibrated colours have no effect in browsers, but ImageMagick would copy them to a PNG that keeps
+ * Resets fields of a BMP that viewers ignore. Many files state a wrong size, and ImageMagick 6 rejects one larger than the
+ * file. Both versions reject a number of planes that is not 1. Calibrated colours have no effect in browsers, but ImageMagick would copy them to a PNG that keeps
  * metadata, where they have one.
  */
-async function clearBmpFields(path: string): Promise<InputType> {
+async function resetBmpFields(path: string): Promise<InputType> {
   await overwrite(path, LENGTH_AT, Buffer.alloc(4));
-  if ((await readBytes(path, HEADER_AT, 4)).readUInt32LE() >= V4_HEADER)
-    await overwrite(path, CALIBRATION.at, Buffer.alloc(CALIBRATION.length));
+  const header = (await readBytes(path, HEADER_AT, 4)).readUInt32LE();
+  await overwrite(path, header === CORE_HEADER ? PLANES_AT.core : PLANES_AT.other, Buffer.from([1, 0]));
+  if (header >= V4_HEADER) await overwrite(path, CALIBRATION.at, Buffer.alloc(CALIBRATION.length));
   return 'bmp';
 }
 
