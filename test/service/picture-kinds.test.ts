@@ -78,7 +78,11 @@ describe('the picture', () => {
       ? (['none', 'ccittfax4', 'lzw'] as const)
       : (['none', 'lzw'] as const)) {
       it(`of a TIFF of ${bitdepth} bits per pixel with ${compression} is what libvips shows`, async () => {
-        const file = await rgb().greyscale().toColourspace('b-w').tiff({ bitdepth, compression, predictor: 'none' }).toBuffer();
+        const file = await rgb()
+          .greyscale()
+          .toColourspace('b-w')
+          .tiff({ bitdepth, compression, predictor: 'none' })
+          .toBuffer();
         expect(difference(await converted(file, 'png'), await decode(file)).max).to.be.at.most(1);
       });
     }

@@ -1,4 +1,4 @@
-/** @module Compares conversions of bitmaps, icons and GIFs with what Chromium shows of the same files. */
+/** @module Compares conversions of bitmaps, icons and GIFs with the same files in Chromium. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { type Browser, chromium, type Page } from 'playwright-core';
@@ -12,7 +12,7 @@ import { useService } from '../helpers/service.ts';
 const FOLDERS = ['images', 'traps'].map(
   (name) => new URL(`../../fixtures/${name}/`, import.meta.url).pathname,
 );
-/** Files of which Chromium shows less than there is: it drops incomplete rows, and images whose alpha is 0 everywhere. */
+/** Files that Chromium shows incompletely: it drops incomplete rows, and images whose alpha is 0 everywhere. */
 const BETTER_HERE = ['padding-cut.bmp', 'alpha-all-zero.bmp'];
 const FILES = FOLDERS.flatMap((folder) =>
   readdirSync(folder)
@@ -24,7 +24,7 @@ const TOLERANCE = 3;
 /** Minimum alpha at which colours are compared: rounding makes those of nearly transparent pixels arbitrary. */
 const MIN_ALPHA = 64;
 
-describe('what Chromium shows', () => {
+describe('the rendering of Chromium', () => {
   const service = useService();
   let browser: Browser;
   let page: Page;
@@ -60,15 +60,14 @@ describe('what Chromium shows', () => {
     expect(firstDifference(shown, converted)).to.equal(undefined);
   }
 
-  for (const { name, path } of FILES)
-    it(`of ${name} is what the PNG shows`, () => check(readFileSync(path), name));
+  for (const { name, path } of FILES) it(`of ${name} equals the PNG`, () => check(readFileSync(path), name));
 
   for (const { names, make } of [...GOOD, ...QUESTIONABLE].filter((kind) => kind.shows && !kind.onlyHere))
-    it(`of the BMP Suite kind ${names} is what the PNG shows`, async () => check(await make(), 'kind.bmp'));
+    it(`of the BMP Suite kind ${names} equals the PNG`, async () => check(await make(), 'kind.bmp'));
 
   for (const first of [0, 1, 2, 3]) {
     for (const second of [0, 1, 2, 3]) {
-      it(`of each frame of a GIF with the disposal methods ${first} and ${second} is what the WebP shows`, async () => {
+      it(`of each frame of a GIF with the disposal methods ${first} and ${second} equals the WebP`, async () => {
         await page.goto(new URL('/livez', service.base).href);
         const file = gifWithDisposal(first, second);
         const shown = await framesInChromium(page, file, 'image/gif');
