@@ -134,7 +134,7 @@ export function succeeded({ exit, stopped }: ExitResult): boolean {
  *
  * @returns a function that returns the text collected so far
  */
-export function collectOutput(stream: NodeJS.ReadableStream): () => string {
+function collectOutput(stream: NodeJS.ReadableStream): () => string {
   const chunks: Buffer[] = [];
   let kept = 0;
   stream.on('data', (chunk: Buffer) => {

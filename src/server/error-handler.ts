@@ -80,7 +80,7 @@ export const MAX_DISCARD_MS = 5_000;
  * Sends an error response, also while the request's body is still arriving. The rest of the body is discarded. If that
  * takes longer than {@link MAX_DISCARD_MS}, the connection is closed. After 408, it is closed at once.
  */
-export function sendRejection(req: Request, res: Response, status: number, body: object): void {
+function sendRejection(req: Request, res: Response, status: number, body: object): void {
   const payload = JSON.stringify(body);
   res.status(status).type('json').setHeader('Content-Length', Buffer.byteLength(payload));
   if (status === 408) res.setHeader('Connection', 'close');

@@ -80,7 +80,7 @@ function maxOpenFiles(): number {
  * final status comes instead, as RFC 9110, section 10.1.1 requires. The connection then closes, because the server
  * cannot know whether the body still follows.
  */
-export function sendContinueWhenRead(req: IncomingMessage, res: ServerResponse): void {
+function sendContinueWhenRead(req: IncomingMessage, res: ServerResponse): void {
   const { shouldKeepAlive } = res;
   res.shouldKeepAlive = false;
   req.once('resume', () => {
