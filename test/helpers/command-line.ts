@@ -11,7 +11,11 @@ export interface Ended {
 }
 
 /** Runs `imagemill` with arguments and additional environment variables. */
-export function runCli(
+export const runCli = (args: readonly string[], settings: Readonly<Record<string, string>> = {}) =>
+  runNode([MAIN, ...args], settings);
+
+/** Runs a file with Node.js: its path and arguments, and additional environment variables. */
+export function runNode(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Ended> {
@@ -20,7 +24,7 @@ export function runCli(
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      [MAIN, ...args],
+      args,
       { env: { ...programEnvironment(), ...environment, ...settings } },
       (error, stdout, stderr) =>
         resolve({ status: typeof error?.code === 'number' ? error.code : error ? -1 : 0, stdout, stderr }),
