@@ -69,7 +69,7 @@ export function createImageConverter({ toolchain, limits, runSteps }: ImageConve
     conversion: RunningConversion,
   ): Promise<ImageInfo> {
     const { source, signal, deadline } = conversion;
-    if (image.decoder) return decodeHere(image, source, signal, deadline - performance.now());
+    if (image.decoder) return decodeHere(image.decoder, image, source, signal, deadline - performance.now());
     const decoding = decodingOf(image, conversion.tools);
     if (!decoding) return image;
     await runSteps([decoding.step], options, conversion);

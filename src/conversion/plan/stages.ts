@@ -5,6 +5,7 @@ import { coalesceFrames, decode, orient, repairColours } from './decode.ts';
 import { ENCODERS, ENCODERS_AFTER } from './encode.ts';
 import { resize, shrinkOnLoad } from './resize.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './selection.ts';
+import { hideMissingPart } from './truncation.ts';
 import { KEPT_FILE, type PlanContext } from './types.ts';
 
 /** What ImageMagick is told, stage by stage. Pure: every stage maps a job to arguments. */
@@ -17,6 +18,7 @@ const STAGES: readonly ((job: PlanContext) => readonly string[])[] = [
   decode,
   coalesceFrames,
   repairColours,
+  hideMissingPart,
   orient,
   printHalfTransparent,
   cmykToSrgb,

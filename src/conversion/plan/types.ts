@@ -14,10 +14,12 @@ export interface ImageInfo {
   readonly premultiplied?: boolean;
   /** A BMP whose fourth byte is not transparency. */
   readonly opaque?: boolean;
-  /** It is decoded in this process before the plan is made, because ImageMagick misreads or rejects such bitmaps. */
-  readonly decoder?: 'bmp';
+  /** It is decoded or completed in this process before the plan is made, because ImageMagick misreads or rejects it. */
+  readonly decoder?: 'bmp' | 'png';
   /** The file ends before the image does. */
   readonly truncated?: boolean;
+  /** The part of a truncated PNG that is there. */
+  readonly shownPart?: ShownPart;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
   /** A JPEG coded in a way that libjpeg does not read, or not in every version. */
@@ -62,6 +64,14 @@ export interface ImageInfo {
   readonly hasUncountedFrames?: boolean;
   /** It has frames that the tools here do not read: those of an animated PNG, or of an AVIF sequence. */
   readonly hasIgnoredFrames?: boolean;
+}
+
+/** The part of an image that is there. */
+export interface ShownPart {
+  /** Number of whole rows, from the top. */
+  readonly rows: number;
+  /** Of the rows below, every so many pixels across and down are there. None are, if it is undefined. */
+  readonly step?: 2 | 4 | 8;
 }
 
 /** How a stored picture is turned to be seen upright, as EXIF and TIFF number it (EXIF 2.32, 4.6.4); 1 is upright. */
