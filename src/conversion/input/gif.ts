@@ -2,19 +2,26 @@
 
 import { type FileHandle, open } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
-import { findGifRest, LOOP, lzwOffset, readCanvas, walkSubBlocks } from '../inspect/gif.ts';
+import {
+  LOOP,
+  lzwOffset,
+  readCanvas,
+  readGifFrames,
+  UNDEFINED_DISPOSAL,
+  walkSubBlocks,
+} from '../inspect/gif.ts';
 import { HeaderTooComplexError, WindowReader } from '../inspect/window-reader.ts';
 import { createPixelCounter } from './gif-lzw.ts';
 
 /**
- * Enlarges the canvas to the first frame, renames a loop extension that ImageMagick does not know, and reduces the frame in
- * which a truncated file ends to its whole rows. ImageMagick would cut the first frame, and reject the truncated one.
+ * Enlarges the canvas to the first frame, and renames what ImageMagick does not know: a loop extension and a disposal
+ * method. Reduces the frame in which a truncated file ends to its whole rows.
  */
 export async function repairGif(path: string): Promise<InputType> {
   const file = await open(path, 'r+');
   try {
     await enlargeScreen(file);
-    await shortenLastFrame(file);
+    await repairFrames(file);
   } catch (error) {
     if (!(error instanceof HeaderTooComplexError)) throw error; // the inspection reports it
   } finally {
@@ -40,13 +47,21 @@ async function enlargeScreen(file: FileHandle): Promise<void> {
   if (otherLoopAt !== undefined) await file.write(LOOP, otherLoopAt + EXTENSION_NAME_AT, 'latin1');
 }
 
-/** Removes what follows the last whole frame, except the whole rows of the next frame. */
-async function shortenLastFrame(file: FileHandle): Promise<void> {
+/** The method of a graphic control extension that restores what was there before (section 23). */
+const RESTORE_TO_PREVIOUS = 3;
+
+/** Also removes what follows the last whole frame, except the whole rows of the next frame. */
+async function repairFrames(file: FileHandle): Promise<void> {
   const bytes = new WindowReader(file);
-  const rest = await findGifRest(bytes);
+  const { undefinedDisposals, whole, rest } = await readGifFrames(bytes);
+  for (const at of undefinedDisposals) {
+    const flags = Buffer.from(await bytes.read(at, 1));
+    flags[0] = (flags[0] as number) ^ ((UNDEFINED_DISPOSAL ^ RESTORE_TO_PREVIOUS) << 2);
+    await file.write(flags, 0, 1, at);
+  }
   if (!rest) return;
   const isShown = rest.descriptorAt !== undefined && (await keepWholeRows(file, bytes, rest.descriptorAt));
-  if (!isShown && rest.wholeFrames > 0) await file.truncate(rest.start);
+  if (!isShown && whole > 0) await file.truncate(rest.start);
 }
 
 /** Offset of the height in an image descriptor (GIF89a, section 20). */

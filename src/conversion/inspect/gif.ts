@@ -91,40 +91,54 @@ export async function readCanvas(bytes: WindowReader): Promise<GifCanvas | undef
   }
 }
 
-/** What follows the last whole frame of a GIF that ends early. */
-export interface GifRest {
-  /** Offset of the end of the last whole frame, or of the first block. */
-  readonly start: number;
+/** Offsets in a GIF that {@link readGifFrames} finds. */
+export interface GifFrames {
+  /** Offset of the flags of each graphic control extension whose disposal method is {@link UNDEFINED_DISPOSAL}. */
+  readonly undefinedDisposals: readonly number[];
   /** Number of whole frames. */
-  readonly wholeFrames: number;
-  /** Offset of the image descriptor, if the file ends behind it. */
-  readonly descriptorAt?: number;
+  readonly whole: number;
+  /** What follows the last whole frame, if the file ends in a frame or in front of one. */
+  readonly rest?: {
+    /** Offset of its first byte. */
+    readonly start: number;
+    /** Offset of the image descriptor, if the file ends behind it. */
+    readonly descriptorAt?: number;
+  };
 }
 
+/** A disposal method that the specification leaves undefined. Browsers treat it as 3, restore to previous. */
+export const UNDEFINED_DISPOSAL = 4;
+
 /**
- * Finds the frame in the middle of which a GIF ends.
+ * Walks the frames of a GIF.
  *
- * @returns undefined if it does not end in a frame or in front of one
  * @throws HeaderTooComplexError if it takes too many reads
  */
-export async function findGifRest(bytes: WindowReader): Promise<GifRest | undefined> {
+export async function readGifFrames(bytes: WindowReader): Promise<GifFrames> {
   const screen = Buffer.from(await bytes.read(0, 13));
-  if (screen.length < 13) return undefined;
-  let offset = 13 + colourTableLength(screen[10] as number);
+  const undefinedDisposals: number[] = [];
+  let offset = 13 + colourTableLength(screen[10] ?? 0);
   let start = offset;
-  for (let wholeFrames = 0; ; ) {
+  let whole = 0;
+  while (whole < MAX_FRAMES) {
     const block = Buffer.from(await bytes.read(offset, DESCRIPTOR_BYTES));
     const isFrame = block[0] === IMAGE;
-    if (block.length === 0 ? offset === start : !isFrame && block[0] !== EXTENSION) return undefined;
-    if (block.length < (isFrame ? DESCRIPTOR_BYTES : 3)) return { start, wholeFrames };
+    if (block.length === 0 ? offset === start : !isFrame && block[0] !== EXTENSION) break;
+    if (block.length < (isFrame ? DESCRIPTOR_BYTES : 3))
+      return { undefinedDisposals, whole, rest: { start } };
+    const disposal = block[1] === 0xf9 ? ((block[3] ?? 0) >> 2) & 7 : 0;
+    if (!isFrame && disposal === UNDEFINED_DISPOSAL) undefinedDisposals.push(offset + 3);
     const next = await walkSubBlocks(bytes, isFrame ? lzwOffset(offset, block) + 1 : offset + 2);
-    if (next === undefined) return { start, wholeFrames, ...(isFrame && { descriptorAt: offset }) };
+    if (next === undefined) {
+      return { undefinedDisposals, whole, rest: { start, ...(isFrame && { descriptorAt: offset }) } };
+    }
     offset = next;
     if (isFrame) {
       start = offset;
-      wholeFrames += 1;
+      whole += 1;
     }
   }
+  return { undefinedDisposals, whole };
 }
 
 const IMAGE = 0x2c;

@@ -47,6 +47,7 @@ const MAGICK_SIGNS: readonly Sign[] = [
 /** The messages of rsvg-convert. It quotes names of a drawing only behind "Error reading SVG", and they have no line breaks. */
 const RSVG_SIGNS: readonly Sign[] = [
   { sign: /^Error rendering SVG stdin: Write Error$/m, meaning: 'disk' },
+  { sign: /^No Memory$/m, meaning: 'pixels' },
   { sign: /^The resulting image would be larger than \d+ pixels on either dimension\.$/m, meaning: 'pixels' },
 ];
 

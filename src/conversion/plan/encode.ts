@@ -29,7 +29,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   // -quality would mean zlib level and filter here: 80 is slow and large.
   png: (job) => ['-depth', job.image.deep ? '16' : '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
   jpg: (job) => [
-    ...['-sampling-factor', '4:2:0', '-quality', String(job.options.quality)],
+    ...['-sampling-factor', sampling(job.options.quality), '-quality', String(job.options.quality)],
     ...(resultPixels(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),
   ],
   // Dithered, even a picture of few colours would lose some: 48 dB instead of none, and 100 ms more a frame.
@@ -98,6 +98,13 @@ export const ENCODERS_AFTER: Partial<Readonly<Record<OutputType, EncoderAfter>>>
     ],
   },
 };
+
+/** From this quality on, a JPEG has colour in full resolution, as ImageMagick's PDF and libvips have it. */
+const FULL_COLOUR_QUALITY = 90;
+
+function sampling(quality: number): string {
+  return quality < FULL_COLOUR_QUALITY ? '4:2:0' : '4:4:4';
+}
 
 const POINTS_PER_INCH = 72;
 
