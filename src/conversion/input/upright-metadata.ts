@@ -115,17 +115,17 @@ function exifReader(exif: Buffer) {
       entries.set(u16(entry), exif.subarray(entry + 2, entry + 12));
     return { entries, link };
   };
-  const valueOf = (entry: Buffer | undefined): number =>
+  const readValue = (entry: Buffer | undefined): number =>
     !entry ? 0 : isBig ? entry.readUInt32BE(6) : entry.readUInt32LE(6);
-  return { u32, directory, valueOf };
+  return { u32, directory, readValue };
 }
 
 /** Removes the thumbnail, and swaps the width and the height that are stated if the image is turned by a quarter. */
 function makeExifUpright(body: Buffer, isQuarterTurn: boolean): void {
   const exif = body.toString('latin1', 0, 6) === EXIF_MARKER ? body.subarray(EXIF_MARKER.length) : body;
-  const { u32, directory, valueOf } = exifReader(exif);
+  const { u32, directory, readValue } = exifReader(exif);
   const first = directory(u32(4));
-  const exifAt = valueOf(first.entries.get(TAGS.exifDirectory));
+  const exifAt = readValue(first.entries.get(TAGS.exifDirectory));
   if (isQuarterTurn) swapSides([first, ...(exifAt > 0 ? [directory(exifAt)] : [])]);
   removeThumbnail(exif, first.link);
 }
@@ -144,12 +144,12 @@ function swapSides(directories: readonly Directory[]): void {
 
 /** Overwrites the thumbnail with zeros, and ends the list of directories before it (EXIF 2.32, 4.5). */
 function removeThumbnail(exif: Buffer, link: number): void {
-  const { u32, directory, valueOf } = exifReader(exif);
+  const { u32, directory, readValue } = exifReader(exif);
   const second = u32(link);
   if (second === 0) return;
   const { entries } = directory(second);
-  const start = valueOf(entries.get(TAGS.thumbnailOffset));
-  const end = Math.min(exif.length, start + valueOf(entries.get(TAGS.thumbnailLength)));
+  const start = readValue(entries.get(TAGS.thumbnailOffset));
+  const end = Math.min(exif.length, start + readValue(entries.get(TAGS.thumbnailLength)));
   if (start > 0 && start < end) exif.fill(0, start, end);
   exif.fill(0, link, link + 4);
 }
