@@ -132,7 +132,7 @@ describe('hostile files of the formats of EXTRA_INPUTS', () => {
 
   it('rejects a HEIC that is larger than its header states, with 413', async () => {
     const { status, message } = await postWith({ MAX_PIXELS: '5000' }, await heicOf('scene.heic', 40, 30));
-    // ImageMagick 7 reads the file itself, and its limit leaves room for its own overhead.
+    // ImageMagick 7 reads the file itself, and its limit allows for its own overhead.
     expect(status, message).to.equal(shared.service.toolchain.magick?.major === 7 ? 200 : 413);
   });
 

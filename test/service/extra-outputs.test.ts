@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { scene, square } from '../../scripts/fixtures/scene.ts';
-import { ENCODERS_AFTER } from '../../src/conversion/plan/encode.ts';
+import { EXTERNAL_ENCODERS } from '../../src/conversion/plan/encode.ts';
 import type { ConvertOptions, PlanContext } from '../../src/conversion/plan/types.ts';
 import {
   ALL_INPUT_TYPES,
@@ -27,7 +27,16 @@ import { type OwnService, startService } from '../helpers/service.ts';
 
 /** Minimum PSNR in dB compared with the input, by output format. GIF and ICO are less exact by nature. */
 const LEAST: Readonly<Record<OutputType, number>> = {
-  ...{ png: 38, bmp: 38, tiff: 38, gif: 30, webp: 26, jpg: 26, pdf: 23, avif: 28, jxl: 26, ico: 20 },
+  png: 38,
+  bmp: 38,
+  tiff: 38,
+  gif: 30,
+  webp: 26,
+  jpg: 26,
+  pdf: 23,
+  avif: 28,
+  jxl: 26,
+  ico: 20,
 };
 
 const isExtra = (type: InputType): boolean => EXTRA_INPUT_TYPES.some((one) => one === type);
@@ -192,7 +201,7 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
         .toBuffer(),
     );
     const options: ConvertOptions = { format: 'avif', quality: 80, stripMetadata: true };
-    const args = ENCODERS_AFTER.avif?.args({ options, tools: {} } as PlanContext) ?? [];
+    const args = EXTERNAL_ENCODERS.avif?.args({ options, tools: {} } as PlanContext) ?? [];
     const command = ['avifenc', ...args, 'in.png', 'out.avif'].join(' ');
     const seconds = [1, 2, 3].map(() => {
       const timed = `TIMEFORMAT='%U %S'; time ${command} >/dev/null 2>&1`;

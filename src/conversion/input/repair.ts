@@ -6,7 +6,7 @@ import { findLayerCount, MAX_LAYERS } from '../inspect/psd.ts';
 import { WindowReader } from '../inspect/window-reader.ts';
 import { repairGif } from './gif.ts';
 import { keepBestImage } from './ico.ts';
-import { nameTransparency } from './jp2-alpha.ts';
+import { declareAlpha } from './jp2-alpha.ts';
 import { overwrite } from './overwrite.ts';
 import { rewriteSvg } from './svg/rewrite.ts';
 import { type RepairContext, unpackSvg } from './svg/unpack.ts';
@@ -20,7 +20,7 @@ const REPAIRS: Partial<Record<InputType, Repair>> = {
   avif: (path) => rebrandSequence(path, 'avif'),
   heic: (path) => rebrandSequence(path, 'heic'),
   cur: keepBestImage,
-  jp2: nameTransparency,
+  jp2: declareAlpha,
   psd: hideLayers,
   svg: repairSvg,
 };
@@ -29,13 +29,13 @@ const REPAIRS: Partial<Record<InputType, Repair>> = {
  * Repairs a received file in place.
  *
  * @returns the type of the repaired file
- * @throws ServiceError FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL when there is no room for it
+ * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for it
  */
 export async function repairInput(path: string, type: InputType, context: RepairContext): Promise<InputType> {
   return (await REPAIRS[type]?.(path, context)) ?? type;
 }
 
-/** Unpacks a compressed SVG, and rewrites what librsvg would draw wrongly. */
+/** Unpacks a compressed SVG, and rewrites constructs that librsvg renders wrongly. */
 async function repairSvg(path: string, context: RepairContext): Promise<InputType> {
   await unpackSvg(path, context);
   await rewriteSvg(path);
@@ -71,8 +71,8 @@ async function rebrandSequence(path: string, type: keyof typeof STILL_BRANDS): P
 }
 
 /**
- * Reduces the list of layers to one. Only the merged image is converted, but ImageMagick 7 counts the layers as frames and
- * rejects too many. A file with more layers than Photoshop allows stays as it is, and is rejected later.
+ * Reduces the layer count to one. Only the merged image is converted, but ImageMagick 7 counts layers as frames and
+ * rejects too many. A file with more layers than Photoshop allows is not changed, and is rejected later.
  */
 async function hideLayers(path: string): Promise<InputType> {
   const file = await open(path);

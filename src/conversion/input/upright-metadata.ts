@@ -1,7 +1,7 @@
 /**
- * @module Prepares kept metadata of an image that is turned upright. ImageMagick corrects the orientation in EXIF, but keeps
- * the thumbnail and the size as they were, and version 6 keeps the orientation in XMP, by which some viewers would turn the
- * result again.
+ * @module Adjusts the metadata of an image that is rotated upright. ImageMagick resets the orientation in EXIF, but
+ * changes neither the thumbnail nor the size that EXIF states. Version 6 also keeps the orientation in XMP, so some viewers
+ * would rotate the result again.
  */
 
 import { readFile, writeFile } from 'node:fs/promises';
@@ -9,20 +9,20 @@ import { crc32 } from 'node:zlib';
 import type { InputType } from '../../formats.ts';
 import type { ImageInfo } from '../plan/types.ts';
 
-/** The first of the orientations that exchange width and height (EXIF 2.32, 4.6.4). */
+/** The first of the orientations that exchange width and height (EXIF 2.32, section 4.6.4). */
 const QUARTER_TURN = 5;
 
 /**
  * Removes the EXIF thumbnail, swaps width and height in EXIF, and resets the orientation in XMP, in place, if the image at
- * `path` is to be turned.
+ * `path` will be rotated.
  */
 export async function makeMetadataUpright(
   path: string,
   { type, orientation = 1, pages }: ImageInfo,
 ): Promise<void> {
-  const isTurned = orientation !== 1 || pages?.some((page) => (page.orientation ?? 1) !== 1);
+  const isRotated = orientation !== 1 || pages?.some((page) => (page.orientation ?? 1) !== 1);
   const partsOf = PARTS[type];
-  if (!isTurned || !partsOf) return;
+  if (!isRotated || !partsOf) return;
   const file = await readFile(path);
   for (const part of partsOf(file)) {
     const body = file.subarray(part.start, part.end);
