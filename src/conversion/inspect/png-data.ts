@@ -25,7 +25,7 @@ export interface PngLayout {
 }
 
 /** An image that is stored without its filters and compression as rows of the same length. */
-export interface PngPass {
+interface PngPass {
   readonly rows: number;
   /** With the byte that names the filter. */
   readonly rowBytes: number;
