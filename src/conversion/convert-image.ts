@@ -70,7 +70,8 @@ export function createImageConverter({ toolchain, config, runSteps }: ImageConve
     conversion: RunningConversion,
   ): Promise<ImageInfo> {
     const { source, signal, deadline } = conversion;
-    if (image.decoder) return decodeInProcess(image, source, signal, deadline - performance.now());
+    if (image.decoder)
+      return decodeInProcess(image.decoder, image, source, signal, deadline - performance.now());
     const decoding = planDecoding(image, conversion.tools);
     if (!decoding) return image;
     await runSteps([decoding.step], options, conversion);

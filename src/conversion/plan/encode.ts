@@ -28,7 +28,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   // For PNG, -quality sets zlib level and filter: 80 is slow and large.
   png: (job) => ['-depth', job.image.deep ? '16' : '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
   jpg: (job) => [
-    ...['-sampling-factor', '4:2:0', '-quality', String(job.options.quality)],
+    ...['-sampling-factor', sampling(job.options.quality), '-quality', String(job.options.quality)],
     ...(resultPixels(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),
   ],
   // Dithering would change even images of few colours (48 dB), and takes 100 ms per frame.
@@ -98,6 +98,13 @@ export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEnco
     ],
   },
 };
+
+/** From this quality on, a JPEG has colour in full resolution, as ImageMagick's PDF and libvips have it. */
+const FULL_COLOUR_QUALITY = 90;
+
+function sampling(quality: number): string {
+  return quality < FULL_COLOUR_QUALITY ? '4:2:0' : '4:4:4';
+}
 
 const POINTS_PER_INCH = 72;
 
