@@ -54,6 +54,8 @@ export interface ImageInfo {
   readonly deep?: boolean;
   /** A JPEG XL whose transparency has other bits than its colours. */
   readonly unevenDepth?: boolean;
+  /** The parts of the header contradict each other about the size. */
+  readonly contradictory?: boolean;
   /** The header says that no tool here shows the picture right. */
   readonly unreadable?: UnreadableKind;
   /** The PNG files, one a frame, that another program has turned the picture into. */
