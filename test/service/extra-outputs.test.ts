@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { brotliDecompressSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { boxesOf } from '../../scripts/fixtures/boxes.ts';
 import { scene, square } from '../../scripts/fixtures/scene.ts';
 import { ENCODERS_AFTER } from '../../src/conversion/plan/encode.ts';
 import type { ConvertOptions, PlanContext } from '../../src/conversion/plan/types.ts';
@@ -24,6 +26,7 @@ import { decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
+import { type VariedImage, variedImages } from '../helpers/varied-images.ts';
 
 /** Minimum PSNR in dB compared with the input, by output format. GIF and ICO are less exact by nature. */
 const LEAST: Readonly<Record<OutputType, number>> = {
@@ -49,6 +52,7 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
   });
   after(() => own.stop());
 
+  const isOldCjxl = (): boolean => own.service.toolchain.cjxl?.version.startsWith('0.7') ?? false;
   const make = async (name: string, fields: Record<string, string>) => {
     const answer = await convert(own.base, await fixture(name), fields);
     expect(answer.status, answer.message).to.equal(200);
@@ -94,9 +98,11 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
       const stripped = await make('private.jpg', { format });
       expect(stripped.body.toString('latin1')).to.not.include('Somebody').and.not.include('secret');
       const lost = kept.headers.get('x-conversion-notes') === 'metadata-partly-kept';
-      const { exif, xmp } = format === 'jxl' ? {} : await sharp(kept.body).metadata();
-      if (format === 'avif') expect(exif?.toString('latin1')).to.include('Somebody Private');
-      if (format !== 'jxl') expect(lost).to.equal(!exif || !xmp);
+      const { exif, xmp } = format === 'jxl' ? metadataOfJxl(kept.body) : await sharp(kept.body).metadata();
+      // cjxl 0.7 of Debian 12 drops the metadata of a PNG, and the note says so.
+      const isKept = format === 'avif' || (format === 'jxl' && !isOldCjxl());
+      if (isKept) expect(exif?.toString('latin1')).to.include('Somebody Private');
+      expect(lost).to.equal(!exif || !xmp);
     });
   }
 
@@ -160,22 +166,24 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
   });
 
   it('look like WebP of the same quality in AVIF and JPEG XL: the median SSIM differs by at most 0.01', async function () {
-    this.timeout(180_000);
-    const photos = await madePhotos(320, 240);
-    const encoded = async (image: Pixels, format: string, quality: string): Promise<number> => {
-      const png = await sharp(image.data, { raw: { ...image, channels: 4 } })
-        .removeAlpha()
-        .png()
-        .toBuffer();
-      const { body } = await convert(own.base, png, { format, quality });
-      return similarity(image, await decodeAny(body, format)) ?? Number.NaN;
+    this.timeout(300_000);
+    const images = await variedImages();
+    const encoded = async (
+      { pixels, png }: VariedImage,
+      format: string,
+      quality: string,
+    ): Promise<number> => {
+      const { body, status, message } = await convert(own.base, png, { format, quality });
+      expect(status, message).to.equal(200);
+      return similarity(pixels, await decodeAny(body, format)) ?? Number.NaN;
     };
     for (const quality of ['30', '50', '75', '90']) {
-      const webp = await Promise.all(photos.map((image) => encoded(image, 'webp', quality)));
+      const webp = await Promise.all(images.map((image) => encoded(image, 'webp', quality)));
       for (const format of ['avif', 'jxl']) {
-        const others = await Promise.all(photos.map((image) => encoded(image, format, quality)));
-        const gaps = others.map((value, at) => value - (webp[at] as number)).sort((a, b) => a - b);
-        expect(gaps[2], `${format} at ${quality}: ${gaps}`).to.be.closeTo(0, 0.01);
+        const others = await Promise.all(images.map((image) => encoded(image, format, quality)));
+        const gaps = others.map((value, at) => value - (webp[at] as number));
+        const named = images.map(({ name }, at) => `${name} ${gaps[at]?.toFixed(4)}`);
+        expect(median(gaps), `${format} at ${quality}: ${named.join(', ')}`).to.be.closeTo(0, 0.01);
       }
     }
   });
@@ -204,6 +212,23 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     expect(Math.min(...seconds), `${seconds}`).to.be.at.most(1);
   });
 });
+
+/** Returns the metadata boxes of a JPEG XL, which newer encoders compress (ISO/IEC 18181-2, annex B). */
+function metadataOfJxl(file: Buffer): { readonly exif?: Buffer; readonly xmp?: Buffer } {
+  const boxes = boxesOf(file).map(({ name, body }) =>
+    name === 'brob'
+      ? { name: body.toString('latin1', 0, 4), body: brotliDecompressSync(body.subarray(4)) }
+      : { name, body },
+  );
+  const bodyOf = (wanted: string) => boxes.find(({ name }) => name === wanted)?.body;
+  const [exif, xmp] = [bodyOf('Exif'), bodyOf('xml ')];
+  return { ...(exif && { exif }), ...(xmp && { xmp }) };
+}
+
+/** Returns the median of an odd number of values. */
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
+}
 
 async function compressionOf(tiff: Buffer): Promise<string> {
   return (await pipe('exiftool', ['-s3', '-Compression', '-'], tiff)).toString();
