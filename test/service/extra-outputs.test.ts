@@ -119,6 +119,26 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     expect(difference(await decodeAny(deep.body, 'jxl'), scene()).max).to.equal(0);
   });
 
+  for (const format of ['avif', 'jxl'] as const) {
+    it(`show images of 2, 4 and 16 greys or colours in ${format}`, async () => {
+      for (const count of [2, 4, 16]) {
+        for (const hasColour of [false, true]) {
+          const pixels = stripes(count, hasColour);
+          const png = await sharp(pixels.data, { raw: { ...pixels, channels: 4 } })
+            .removeAlpha()
+            .png({ palette: hasColour, dither: 0 })
+            .toBuffer();
+          for (const quality of ['80', '100']) {
+            const { body, status, message } = await convert(own.base, png, { format, quality });
+            expect(status, message).to.equal(200);
+            const { psnr } = difference(await decodeAny(body, format), pixels);
+            expect(psnr, `${count} ${hasColour ? 'colours' : 'greys'} at ${quality}`).to.be.at.least(30);
+          }
+        }
+      }
+    });
+  }
+
   it('contain every frame of an animation and every page in a TIFF', async () => {
     for (const name of ['moving.gif', 'moving.webp', 'pages.tiff']) {
       const { body } = await make(name, { format: 'tiff' });
@@ -212,6 +232,18 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     expect(Math.min(...seconds), `${seconds}`).to.be.at.most(1);
   });
 });
+
+/** Draws stripes of 8 pixels in evenly spaced shades, from black to white or from blue to yellow. */
+function stripes(count: number, hasColour: boolean): Pixels {
+  const [width, height] = [128, 32];
+  const data = Buffer.alloc(width * height * 4, 255);
+  for (let at = 0; at < width * height; at += 1) {
+    const stripe = Math.floor((at % width) / 8) % count;
+    const shade = Math.round((255 * stripe) / (count - 1));
+    data.set([shade, shade, hasColour ? 255 - shade : shade], at * 4);
+  }
+  return { width, height, data };
+}
 
 /** Returns the metadata boxes of a JPEG XL, which newer encoders compress (ISO/IEC 18181-2, annex B). */
 function metadataOfJxl(file: Buffer): { readonly exif?: Buffer; readonly xmp?: Buffer } {

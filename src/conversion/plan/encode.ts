@@ -46,7 +46,8 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   ],
   // 8 bits: what browsers show, and half of the time.
   avif: () => ['-depth', '8', ...PACKED.quick],
-  jxl: (job) => [...depth(job), ...PACKED.quick],
+  // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads them unscaled.
+  jxl: (job) => [...depth(job), '-define', `png:bit-depth=${bits(job)}`, ...PACKED.quick],
   tiff: (job) => [
     ...[...depth(job), '-compress', 'Zip'],
     ...['-define', 'tiff:predictor=2', '-define', 'tiff:endian=lsb'],
@@ -55,9 +56,11 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
 };
 
 /** 16 bits stay where the format has room for them. */
-function depth({ image }: PlanContext): string[] {
-  return ['-depth', image.deep ? '16' : '8'];
+function depth(job: PlanContext): string[] {
+  return ['-depth', bits(job)];
 }
+
+const bits = ({ image }: PlanContext): string => (image.deep ? '16' : '8');
 
 /** Sizes in pixels of the pictures in an icon, as Windows asks for them. */
 const ICON_SIZES = [256, 48, 32, 16];
