@@ -17,7 +17,7 @@ const OWNERS = {
   commander: 'src/cli/(program|regress).ts',
   'content-disposition': 'src/server/response.ts',
   cors: 'src/server/cors.ts',
-  execa: 'src/process/launcher/start-shell.ts',
+  execa: 'src/process/launcher/shell.ts',
   'express-rate-limit': 'src/server/(rate-limit|redis-store|client-key).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
   'file-type': 'src/conversion/input/detect.ts',
@@ -32,13 +32,13 @@ const OWNERS = {
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to });
 
 const LAYERS = [
-  // A plan is data made from data. It imports the formats, the errors and itself.
+  // A plan is derived from data. It imports the formats, the errors and itself.
   forbid(
     'plan-is-pure',
     { path: '^src/conversion/plan/' },
     { path: '.', pathNot: ['^src/conversion/plan/', '^src/(formats|errors).ts$'] },
   ),
-  // The process layer runs commands. What they convert is the business of src/conversion.
+  // The process layer runs commands. Only src/conversion depends on formats.
   forbid('process-knows-no-formats', { path: '^src/process/' }, { path: '^src/(conversion/|formats.ts$)' }),
   // The HTTP layer converts through src/conversion.
   forbid('server-runs-no-process', { path: '^src/server/' }, { path: '^src/process/' }),
@@ -60,7 +60,7 @@ const LAYERS = [
     { path: '^src/server/openapi/' },
     { path: ['^src/(process|files)/', 'node_modules/express'], dependencyTypes: ['local', 'npm'] },
   ),
-  // The page imports the formats and the note tokens. It gets all else over HTTP.
+  // The page imports the formats and the note tokens. It requests everything else over HTTP.
   forbid(
     'web-app-uses-the-api',
     { path: '^src/web/' },
@@ -68,7 +68,7 @@ const LAYERS = [
   ),
   // Only the regress command loads the second decoders.
   forbid('server-loads-no-regress', { path: '^src/(?!regress|cli/regress)' }, { path: '^src/regress/' }),
-  // Loading the client of Redis is slow. Only instances with REDIS_URL load it, by a dynamic import.
+  // Loading the Redis client is slow. Only instances with REDIS_URL load it, by a dynamic import.
   forbid(
     'redis-client-on-demand',
     { path: '^src/', pathNot: '^src/server/redis-store.ts$' },
@@ -79,7 +79,7 @@ const LAYERS = [
   ),
   // src/process/launcher starts every program, with execa.
   forbid('execa-starts-programs', { path: '^src/' }, { path: '^(node:)?child_process$' }),
-  // Two files that import each other are one file.
+  // Two files that import each other belong together in one file.
   forbid('no-circles', {}, { circular: true }),
 ];
 

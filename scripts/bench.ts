@@ -163,9 +163,15 @@ async function compare(
   if (measured.imagemill.length === 0) return undefined;
   const { image, format, side, crowd } = job;
   return {
-    ...{ image: image.name, pixels: image.pixels, format, side, crowd, clients: count },
+    image: image.name,
+    pixels: image.pixels,
+    format,
+    side,
+    crowd,
+    clients: count,
     ...measured,
-    ...{ commandLineMs: commandLine, xargsPerSecond: xargs },
+    commandLineMs: commandLine,
+    xargsPerSecond: xargs,
   };
 }
 

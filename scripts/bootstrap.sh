@@ -38,7 +38,7 @@ missing_packages() {
     has img2webp || printf 'webp '
     has heif-convert || printf 'libheif-examples '
   fi
-  # Tools for the formats that EXTRA_INPUTS and EXTRA_OUTPUTS list. The tests switch all of them on.
+  # Tools for the formats that EXTRA_INPUTS and EXTRA_OUTPUTS list. The tests enable all of them.
   if wants "${EXTRA_INPUTS:-}" jxl || wants "${EXTRA_OUTPUTS:-}" jxl; then
     has djxl && has cjxl || printf 'libjxl-tools '
   fi
@@ -82,7 +82,7 @@ magick_version() {
   done
 }
 
-# Whether a list of formats has this one, in any case: wants LIST NAME. The tests want all.
+# Checks whether a list of formats contains a format, in any case: wants LIST NAME. The tests use all formats.
 wants() {
   [ "$purpose" = serve ] || return 0
   case ",$(echo "$1" | tr 'A-Z' 'a-z' | tr -d ' ')," in *,all,* | *,"$2",*) return 0 ;; *) return 1 ;; esac

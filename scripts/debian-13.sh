@@ -11,7 +11,7 @@ set -eu
 cd "$(dirname "$0")/.."
 root=${DEBIAN_13:-${TMPDIR:-/tmp}/imagemill-debian-13}
 packages=imagemagick,librsvg2-bin,poppler-utils,qpdf,libimage-exiftool-perl,python3-pil,curl,unzip,procps
-# What the formats need that operators switch on.
+# Programs and libraries for EXTRA_INPUTS and EXTRA_OUTPUTS.
 packages=$packages,libheif-plugin-libde265,libjxl-tools,libavif-bin
 
 cannot() { echo "imagemill: cannot run a Debian 13 chroot: $*" >&2; exit 75; }

@@ -44,8 +44,20 @@ const VARIANTS: readonly (Omit<ConvertOptions, 'format'> & { readonly client?: s
 
 /** Positions of the arguments to record for each call, in the order that strace prints them. */
 const RECORDED: Readonly<Record<string, readonly number[]>> = {
-  ...{ fcntl: [1], ioctl: [1], prctl: [0], arch_prctl: [0], prlimit64: [0, 1], madvise: [2], socket: [0, 1] },
-  ...{ mmap: [2, 3], mprotect: [2], clone: [0, 1, 2], futex: [1], seccomp: [0], mremap: [3], openat: [2] },
+  fcntl: [1],
+  ioctl: [1],
+  prctl: [0],
+  arch_prctl: [0],
+  prlimit64: [0, 1],
+  madvise: [2],
+  socket: [0, 1],
+  mmap: [2, 3],
+  mprotect: [2],
+  clone: [0, 1, 2],
+  futex: [1],
+  seccomp: [0],
+  mremap: [3],
+  openat: [2],
 };
 
 const folder = await mkdtemp(join(tmpdir(), 'imagemill-syscalls-'));
@@ -72,8 +84,12 @@ async function makeTracedTools(): Promise<void> {
 /** Converts every image in `folders` with the traced tools, with all formats and variants. */
 async function convertEverything(folders: readonly string[]): Promise<void> {
   const settings = {
-    ...{ PATH: tracedTools, TEMP_DIR: join(folder, 'work'), SANDBOX: 'off', CONCURRENCY: '1' },
-    ...{ EXTRA_INPUTS: 'all', EXTRA_OUTPUTS: 'all' },
+    PATH: tracedTools,
+    TEMP_DIR: join(folder, 'work'),
+    SANDBOX: 'off',
+    CONCURRENCY: '1',
+    EXTRA_INPUTS: 'all',
+    EXTRA_OUTPUTS: 'all',
   };
   const config = loadConfig({ ...settings, CONVERT_TIMEOUT_MS: '120000' });
   const engine = await createConversionEngine(config, pino({ level: 'fatal' }, pino.destination(2)));

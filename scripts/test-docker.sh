@@ -19,7 +19,7 @@ export DOCKER_BUILDKIT=0
 main() {
   [ "$(id -u)" = 0 ] || cannot 'only root can start a Docker daemon'
   unshare --mount true 2>/dev/null || cannot 'this machine allows no mounts'
-  # Try twice: which package has the docker command may be unknown until apt-get update has run.
+  # Try twice: the package with the docker command can be unknown until apt-get update has run.
   sh scripts/bootstrap.sh docker || sh scripts/bootstrap.sh docker ||
     { command -v dockerd >/dev/null && exit 1 || cannot 'it could not be installed'; }
   mkdir -p -m 700 "$cache" "$DOCKER_CONFIG"

@@ -34,7 +34,7 @@ const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
 const SHARING_MODES = ['client', 'all'] as const;
 
 const REDIS_URL_EXPECTED =
-  'expected redis://host:port, with /number behind it for another database than 0, or rediss:// for TLS';
+  'expected redis://host:port or, for TLS, rediss://host:port, optionally with /NUMBER for a database other than 0';
 
 const schema = z.object({
   /** Search path for the tools. It is the only environment variable that the tools inherit. */
@@ -101,7 +101,7 @@ function redacted(name: string, given: Readonly<Record<string, string | undefine
   return name === 'REDIS_URL' ? '…' : given[name];
 }
 
-/** Accepts only what `@redis/client` can parse. On connecting, it throws for any path that is not a number. */
+/** Returns whether `@redis/client` can parse the URL. It would throw on connecting if the path is not a number. */
 function isRedisUrl(value: string): boolean {
   if (!URL.canParse(value)) return false;
   const { protocol, hostname, pathname, username, password } = new URL(value);

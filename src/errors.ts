@@ -209,6 +209,7 @@ const ERRORS = {
   ),
 } as const;
 
+/** Code of an error in logs and metrics. */
 export type ErrorCode = keyof typeof ERRORS;
 /** Arguments of an error's message. */
 export type MessageArgs<C extends ErrorCode> = Parameters<(typeof ERRORS)[C]['message']>;
@@ -258,7 +259,7 @@ export class ClientDisconnectedError extends Error {
   }
 }
 
-/** The service cannot start on this machine. The message says why. */
+/** The service cannot start on this machine. The message states the cause. */
 export class StartupError extends Error {
   override readonly name = 'StartupError';
 }

@@ -12,12 +12,18 @@ export const EXTRA_INPUT_TYPES = ['heic', 'jxl', 'jp2', 'psd', 'cur'] as const;
 /** Types that an instance writes only when `EXTRA_OUTPUTS` lists them. */
 export const EXTRA_OUTPUT_TYPES = ['avif', 'jxl', 'tiff', 'ico'] as const;
 
+/** All types that any instance can read. */
 export const ALL_INPUT_TYPES = [...INPUT_TYPES, ...EXTRA_INPUT_TYPES] as const;
+/** All types that any instance can write. */
 export const ALL_OUTPUT_TYPES = [...OUTPUT_TYPES, ...EXTRA_OUTPUT_TYPES] as const;
 
+/** A type in {@link ALL_INPUT_TYPES}. */
 export type InputType = (typeof ALL_INPUT_TYPES)[number];
+/** A type in {@link ALL_OUTPUT_TYPES}. */
 export type OutputType = (typeof ALL_OUTPUT_TYPES)[number];
+/** A type in {@link EXTRA_INPUT_TYPES}. */
 export type ExtraInputType = (typeof EXTRA_INPUT_TYPES)[number];
+/** A type in {@link EXTRA_OUTPUT_TYPES}. */
 export type ExtraOutputType = (typeof EXTRA_OUTPUT_TYPES)[number];
 
 /** Capabilities of an input format. */
@@ -41,7 +47,7 @@ export interface OutputFormat {
   readonly extension: string;
   /** Prefix of ImageMagick's coder for writing; `PNG` for types that another program encodes from a PNG. */
   readonly coder: string;
-  /** Another coder, with which ImageMagick 7 writes a part of the file. */
+  /** Coder with which ImageMagick 7 writes a part of the file. */
   readonly innerCoder?: string;
   /** Whether `quality` has an effect. */
   readonly quality: boolean;
@@ -49,9 +55,11 @@ export interface OutputFormat {
   readonly compressed: boolean;
   /** First bytes of every file of this format. `undefined` matches any byte. */
   readonly signature: readonly (number | undefined)[];
-  /** Transparency: `full`, `binary` (each pixel is opaque or transparent), or `none` (flattened onto the background). */
+  /**
+   * Transparency: `full`, `binary` (each pixel is opaque or transparent), or `none` (flattened onto the background).
+   */
   readonly alpha: 'full' | 'binary' | 'none';
-  /** Holds all frames of an animation. */
+  /** Whether a file can contain all frames of an animation. */
   readonly animation: boolean;
   /** Whether a file can have several pages. */
   readonly pages: boolean;
@@ -193,7 +201,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'PNG',
     quality: true,
     compressed: true,
-    // Container of ISO/IEC 18181-2, which the encoder is made to write in all cases.
+    // Container of ISO/IEC 18181-2, which `--container=1` makes the encoder always write.
     signature: [0, 0, 0, 12, ...ascii('JXL \r\n'), 0x87, 0x0a],
     alpha: 'full',
     animation: false,
@@ -245,8 +253,8 @@ export function parseOutputType(text: string): OutputType | undefined {
 }
 
 /**
- * Returns whether `max_bytes` can lower the quality of this format. It cannot for PDF, whose pages share one quality and may
- * contain mostly text.
+ * Returns whether `max_bytes` can lower the quality of this format. It cannot for PDF, whose pages share one quality
+ * and can contain mostly text.
  */
 export function hasBytesLimit(type: OutputType): boolean {
   return OUTPUTS[type].quality && !OUTPUTS[type].pages;

@@ -75,7 +75,7 @@ describe('loadConfig', () => {
       'unix:///run/secret.sock',
     ])
       expect(problemsOf({ REDIS_URL: wrong }), wrong).to.deep.equal([
-        'REDIS_URL="…": expected redis://host:port, with /number behind it for another database than 0, or rediss:// for TLS',
+        'REDIS_URL="…": expected redis://host:port or, for TLS, rediss://host:port, optionally with /NUMBER for a database other than 0',
       ]);
   });
 

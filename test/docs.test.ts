@@ -102,7 +102,7 @@ describe('the documents', () => {
     );
     const { options } = await helpOf(['convert']);
 
-    // --output has a section of its own, and every command has --help.
+    // --output has a separate section, and every command has --help.
     expect([...listed, '--output', '--help'].sort()).to.deep.equal(
       [...options].filter((option) => option.startsWith('--')).sort(),
     );
@@ -149,7 +149,7 @@ describe('the examples with curl', () => {
     ),
   );
 
-  it('write each result to a file of its own', () => {
+  it('write each result to a different file', () => {
     const outputs = examples.map((example) => / -o (\S+)/.exec(example)?.[1]);
 
     expect(examples).to.have.length.above(10);

@@ -50,7 +50,7 @@ describe('the npm package', () => {
     expect(files.filter((path) => /\.test\.|\.tsx?$|\.map$/.test(path))).to.deep.equal([]);
   });
 
-  it('installs a program that knows its version', async () => {
+  it('installs a program that prints its version', async () => {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
     const { stdout } = await run(program(), ['--version'], { env });
     expect(stdout.trim()).to.equal(version);

@@ -9,7 +9,7 @@ describe('text of a client in a message', () => {
     expect(sanitizeForDisplay('🎉'.repeat(20))).to.equal('🎉'.repeat(20));
   });
 
-  it('is well-formed and at most one unit longer than asked for, whatever the text', () => {
+  it('is well-formed and at most one unit longer than the maximum, for any text', () => {
     const unit = fc.oneof(
       fc.constantFrom('a', '🎉', '\ud83c', '\udf89', '\u0007'),
       fc.nat(0xffff).map((code) => String.fromCharCode(code)),
@@ -24,7 +24,7 @@ describe('text of a client in a message', () => {
     );
   });
 
-  it('keeps all units of a text that is short enough when it is truncated', () => {
+  it('is not truncated if it is short enough', () => {
     expect(truncate('ab\ud83c', 3)).to.equal('ab\ud83c');
     expect(truncate('abc', 2)).to.equal('ab');
   });

@@ -9,11 +9,11 @@ export const UNIT_TESTS = globSync([
   'test/conversion/{input,plan}/*.test.ts',
   'test/conversion/inspect/fuzz.test.ts',
   'test/conversion/output/tool-errors.test.ts',
-  'test/files/{disk-room,sweep}.test.ts',
+  'test/files/{disk-space,sweep}.test.ts',
   'test/process/{command,queue}.test.ts',
   'test/process/sandbox/seccomp.test.ts',
   'test/regress/{compare,matrix}.test.ts',
-  'test/server/{archive-name,client-key,openapi,response-rate,upload}.test.ts',
+  'test/server/{archive-name,client-key,openapi,response,upload}.test.ts',
   'test/server/multipart/*.test.ts',
 ]);
 

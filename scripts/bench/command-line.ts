@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from '../../src/conversion/inspect/index.ts';
-import { decodingOf } from '../../src/conversion/plan/decoding.ts';
+import { planDecoding } from '../../src/conversion/plan/decoding.ts';
 import { plan } from '../../src/conversion/plan/index.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import { type Job, percentile } from './load.ts';
@@ -38,7 +38,7 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
   const asset = (name: string) => new URL(`../../assets/${name}`, import.meta.url).pathname;
   const info = await inspect(join(folder, 'in'), type);
   const machine = { magick: tools.magick.major, srgbProfile: asset('srgb.icc') };
-  const decoding = decodingOf(info, machine);
+  const decoding = planDecoding(info, machine);
   const readable = { ...info, ...(decoding && { decoded: [decoding.output] }) };
   const steps = [...(decoding ? [decoding.step] : []), ...plan(readable, options, machine).steps];
   const programs = {

@@ -38,7 +38,7 @@ export type Length = { readonly seconds: number } | { readonly count: number };
  * Measures a conversion with a number of concurrent clients. The first response of each client is a warm-up.
  *
  * @returns undefined if the server does not support the conversion
- * @throws Error if a response after the warm-up is not 200
+ * @throws {Error} if a response after the warm-up is not 200
  */
 export async function measure(
   { pid, port }: Server,
@@ -80,13 +80,12 @@ export async function measure(
     const cpuMs = (othersCpuMs() - cpuBefore) / latencies.length;
     latencies.sort((a, b) => a - b);
     return {
-      ...{ medianMs: percentile(latencies, 0.5), p99Ms: percentile(latencies, 0.99) },
-      ...{
-        perSecond: (latencies.length / elapsed) * 1000,
-        cpuMs,
-        bytes: firstAnswer.bytes,
-        count: latencies.length,
-      },
+      medianMs: percentile(latencies, 0.5),
+      p99Ms: percentile(latencies, 0.99),
+      perSecond: (latencies.length / elapsed) * 1000,
+      cpuMs,
+      bytes: firstAnswer.bytes,
+      count: latencies.length,
       memoryBytes: Math.max(memoryBytes, memoryOf(pid)),
     };
   } finally {
@@ -144,7 +143,12 @@ function post(agent: Agent, port: number, body: Buffer, localAddress?: string): 
     };
     const sent = request(
       {
-        ...{ agent, port, host: '127.0.0.1', path: '/api/v1/convert', method: 'POST', headers },
+        agent,
+        port,
+        host: '127.0.0.1',
+        path: '/api/v1/convert',
+        method: 'POST',
+        headers,
         ...(localAddress && { localAddress }),
       },
       (res) => {

@@ -1,4 +1,4 @@
-/** @module Images for the comparison of thumbnails: generated ones, and those of a folder. */
+/** @module Images for the comparison of thumbnails: generated images, and images from a folder. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
@@ -6,7 +6,7 @@ import type { InputType } from '../../src/formats.ts';
 import { seeded } from '../stress/random.ts';
 import { photo, screen } from './images.ts';
 
-/** An image to make thumbnails of. */
+/** An image to create thumbnails of. */
 export interface Picture {
   readonly name: string;
   readonly type: InputType;
@@ -53,7 +53,7 @@ async function encode(name: string, type: InputType, image: Sharp): Promise<Pict
 
 /**
  * Reads the images of a folder whose resizing can be compared: still, upright, with 8 bits per channel and without a
- * colour profile, so that nothing but the size changes.
+ * colour profile, so that only the size changes.
  */
 export async function readPictures(folder: string): Promise<Picture[]> {
   const pictures: Picture[] = [];

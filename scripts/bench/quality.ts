@@ -27,8 +27,8 @@ export interface Comparison {
 }
 
 /**
- * Makes thumbnails of a picture in all sizes below its own, and compares them. The sides of a thumbnail by sharp may differ
- * by one pixel, so each thumbnail has a reference of its own size.
+ * Creates thumbnails of an image in all sizes below its own, and compares them. The width and height of sharp's
+ * thumbnails can differ by one pixel, so each thumbnail is compared with a reference of the same size.
  */
 export async function compareThumbnails(engine: ConversionEngine, picture: Picture): Promise<Comparison[]> {
   const whole = await rasterize(picture.bytes);
@@ -54,7 +54,7 @@ async function rasterize(bytes: Buffer): Promise<Raster> {
   return toRaster(sharp(bytes));
 }
 
-/** As the sharp server of the benchmark does, with its default of shrinking on load. */
+/** Resizes an image like the sharp server of the benchmark, with sharp's default of shrink-on-load. */
 async function resizeBySharp({ bytes }: Picture, size: number): Promise<Raster> {
   return toRaster(sharp(bytes).autoOrient().resize({ width: size, height: size, fit: 'inside' }));
 }

@@ -23,7 +23,10 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 export function startService(settings: Readonly<Record<string, string>> = {}): Promise<Server> {
   const TEMP_DIR = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
   return start(['--optimize-for-size', resolvePath('../../dist/main.js')], {
-    ...{ PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '0', TEMP_DIR },
+    PORT: '0',
+    HOST: '127.0.0.1',
+    RATE_LIMIT_PER_MINUTE: '0',
+    TEMP_DIR,
     ...settings,
   });
 }
@@ -38,7 +41,7 @@ export const startEcho = (): Promise<Server> => start([resolvePath('./echo-serve
 /**
  * Starts a Node.js script and waits until it listens.
  *
- * @throws Error if the process exits first
+ * @throws {Error} if the process exits first
  */
 async function start(
   args: readonly string[],

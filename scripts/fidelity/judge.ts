@@ -20,7 +20,8 @@ export interface Verdict {
 }
 
 /**
- * Maximum PSNR difference in dB between a lossy result and that of sharp, explained by different encoders and defaults.
+ * Maximum PSNR difference in dB between a lossy result and the result of sharp. Different encoders and defaults cause
+ * it.
  */
 const MAX_PSNR_LOSS = 1;
 /** The same for GIF, where each program chooses the 256 colours differently. */
@@ -69,8 +70,9 @@ async function compare(shown: Reference, result: Buffer, format: OutputType): Pr
   }
   if (animated && same.delays.length > 1) {
     const timing = await readTiming(result);
-    const wanted = `${same.delays} x${same.plays}`;
-    if (timing !== wanted) return { problem: 'timing', detail: `${timing} instead of ${wanted}` };
+    const expectedTiming = `${same.delays} x${same.plays}`;
+    if (timing !== expectedTiming)
+      return { problem: 'timing', detail: `${timing} instead of ${expectedTiming}` };
   }
   const measured = difference(actual, expected);
   const sharps = isLossy(format)

@@ -1,9 +1,9 @@
-/** @module Damages files as disks, networks and faulty programs do. */
+/** @module Damages files like disks, networks and faulty programs. */
 
 /** Returns a whole number from 0 to `limit` − 1. */
 export type Pick = (limit: number) => number;
 
-/** Bytes at the start of a file that have headers and tables. */
+/** Number of bytes at the start of a file that usually contain headers and tables. */
 const HEADER_BYTES = 1024;
 /** Values that break lengths and offsets. */
 const EXTREMES = [0, 1, 0x7f, 0x80, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff];

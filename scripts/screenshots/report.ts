@@ -22,7 +22,11 @@ const MATRIX = {
   ],
 };
 
-/** @returns the path of the report, and what removes it */
+/**
+ * Creates the report.
+ *
+ * @returns the path of the report, and a function that removes its folder
+ */
 export async function makeReport(): Promise<{ readonly path: string; remove(): void }> {
   const folder = await mkdtemp(join(tmpdir(), 'imagemill-report-'));
   const [images, matrix, baseline] = ['images', 'matrix.json', 'baseline'].map((name) => join(folder, name));

@@ -20,7 +20,7 @@ const CLIENTS = '8';
 /**
  * Parses the table of a report, such as `bench/report.md`.
  *
- * @throws Error if the table lacks a column
+ * @throws {Error} if the table lacks a column
  */
 export function parseServiceTimes(report: string): ServiceTime[] {
   const table = report.split('\n').filter((line) => line.startsWith('| '));
@@ -42,8 +42,12 @@ export function parseServiceTimes(report: string): ServiceTime[] {
   return rows
     .filter((row) => row[clients] === CLIENTS)
     .map((row) => ({
-      ...{ image: row[image] ?? '', format: row[format] ?? '', size: row[size] ?? '' },
-      ...{ cpuMs: Number(row[cpu]), memoryMib: Number(row[memory]), bytes: Number(row[bytes]) },
+      image: row[image] ?? '',
+      format: row[format] ?? '',
+      size: row[size] ?? '',
+      cpuMs: Number(row[cpu]),
+      memoryMib: Number(row[memory]),
+      bytes: Number(row[bytes]),
     }));
 }
 

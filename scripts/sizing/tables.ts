@@ -2,7 +2,7 @@
 import { labelOf, type ServiceTime } from './service-times.ts';
 import { type SimulationOptions, type SimulationResult, simulate } from './simulate.ts';
 
-/** Share of their time for which processors should work, so that waiting times stay short. */
+/** Target utilization of processors, at which waiting times stay short. */
 const TARGET_UTILIZATION = 0.7;
 
 /** Sizes of a cluster: instances and processors of each. */
@@ -16,7 +16,7 @@ const CLUSTERS = [
   [1000, 64],
 ] as const;
 
-/** Shares of the processors' time that arrivals ask for. */
+/** Offered load, as a share of the processors' time. */
 const LOADS = [0.5, 0.7, 0.9, 1.1];
 
 const BURSTS = { factor: 5, everyS: 30, lengthS: 2 };
@@ -53,8 +53,15 @@ export function simulateClusters(times: readonly ServiceTime[]): SimulationRow[]
       const perSecond = (load * instances * processors * 1000) / mean;
       const perCycle = perSecond * (BURSTS.everyS + BURSTS.lengthS);
       const options: SimulationOptions = {
-        ...{ instances, processors, perSecond, serviceMs, queueLimit: 200, tries: 3, seed: 1 },
-        ...{ balance: 'random', bursts: BURSTS },
+        instances,
+        processors,
+        perSecond,
+        serviceMs,
+        queueLimit: 200,
+        tries: 3,
+        seed: 1,
+        balance: 'random',
+        bursts: BURSTS,
         requests: Math.round(perCycle * Math.max(1, Math.floor(MAX_REQUESTS / perCycle))),
       };
       return { load, options, result: simulate(options) };

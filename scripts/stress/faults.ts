@@ -48,7 +48,11 @@ const clientRun = (
   { base }: Server,
   more: Partial<ClientRun> = {},
 ): ClientRun => ({
-  ...{ base, random, good, others, clients: 6 },
+  base,
+  random,
+  good,
+  others,
+  clients: 6,
   ...more,
 });
 
@@ -60,7 +64,8 @@ async function withTool(parts: FaultParts, body: string, excused: readonly numbe
   const folder = join(scratch, `tool-${parts.random.below(1e9)}`);
   mkdirSync(folder);
   const [tool, bad] = [join(folder, 'magick'), join(folder, 'bad')];
-  // The script rejects worker mode of version 6 ("@-"): a worker that started during the fault would keep failing after it.
+  // The script rejects worker mode of version 6 ("@-"): a worker that started during the fault would keep failing after
+  // it.
   const script = `#!/bin/sh\ncase "$*" in *" @-") exit 1;; *-version*|*-list*|xc:*|"PNG:in PDF:allowed.pdf") exec ${parts.magick} "$@";; esac\nif [ -e ${bad} ]; then ${body}; fi\nexec ${parts.magick} "$@"\n`;
   writeFileSync(tool, script, { mode: 0o755 });
   const server = await startServer({ MAGICK_BIN: tool, SANDBOX: 'off', CONVERT_TIMEOUT_MS: '4000' });
@@ -73,7 +78,7 @@ async function withTool(parts: FaultParts, body: string, excused: readonly numbe
   return finish(parts, server, tally);
 }
 
-/** Removes the tool for a while. */
+/** Removes the tool for the first half of the time. */
 async function toolGone(parts: FaultParts): Promise<Outcome> {
   const folder = join(scratch, 'gone');
   mkdirSync(folder);

@@ -40,7 +40,7 @@ const MIN_PSNR = 25;
  * Converts every pair of formats once on a server without faults, verifies each result against its source image, and
  * returns requests that expect the same bytes.
  *
- * @throws Error if a conversion fails or a result does not match its source
+ * @throws {Error} if a conversion fails or a result does not match its source
  */
 export async function goodRequests(base: string): Promise<Request[]> {
   const requests: Request[] = [];
@@ -102,7 +102,10 @@ const BAD: readonly {
 /** Returns requests with common mistakes. */
 export function badRequests(): Request[] {
   return BAD.map(({ what, file, fields = {}, expected }) => ({
-    ...{ kind: 'bad', what, path: ONE_FILE.path, expected: [expected] },
+    kind: 'bad',
+    what,
+    path: ONE_FILE.path,
+    expected: [expected],
     form: () => formOf(ONE_FILE.field, [file()], fields),
   }));
 }
@@ -110,7 +113,7 @@ export function badRequests(): Request[] {
 /**
  * Returns requests with hostile files.
  *
- * @param patient includes files that take until the timeout
+ * @param patient whether to include files whose conversion runs until the timeout
  */
 export function hostileRequests(patient: boolean): Request[] {
   return HOSTILE.filter(({ slow }) => patient || !slow).map(({ what, file, format = 'png', expected }) => {

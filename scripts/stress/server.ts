@@ -19,7 +19,7 @@ export interface Server {
   /** Sends the signal and waits until the process exits. */
   end(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   /**
-   * Returns the 99th percentile of the event loop delay in ms, or undefined if the process has not exited by itself.
+   * Returns the 99th percentile of the event loop delay in ms, or undefined if the process was killed.
    */
   loopDelay(): number | undefined;
 }
@@ -41,7 +41,7 @@ let servers = 0;
  * Starts a server and waits until it listens.
  *
  * @param prefix program and arguments that start the server, such as prlimit
- * @throws Error with its output if the server exits first
+ * @throws {Error} with its output if the server exits first
  */
 export async function startServer(
   settings: Readonly<Record<string, string>> = {},
@@ -54,14 +54,15 @@ export async function startServer(
   const [program = process.execPath, ...args] = [...prefix, ...node];
   const child = spawn(program, args, {
     env: {
-      ...{
-        PATH: process.env.PATH,
-        PORT: '0',
-        HOST: '127.0.0.1',
-        RATE_LIMIT_PER_MINUTE: '0',
-        LOG_LEVEL: 'info',
-      },
-      ...{ TEMP_DIR: tempDir, STRESS_LOOP_FILE: loopFile, UPLOAD_TIMEOUT_MS: '20000', ...settings },
+      PATH: process.env.PATH,
+      PORT: '0',
+      HOST: '127.0.0.1',
+      RATE_LIMIT_PER_MINUTE: '0',
+      LOG_LEVEL: 'info',
+      TEMP_DIR: tempDir,
+      STRESS_LOOP_FILE: loopFile,
+      UPLOAD_TIMEOUT_MS: '20000',
+      ...settings,
     },
   });
   running.add(child);

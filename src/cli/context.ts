@@ -1,9 +1,9 @@
-/** @module What the commands share: settings, errors, warnings and signals. */
+/** @module Settings, errors, warnings and signals of all commands. */
 import { constants } from 'node:os';
 import { type Logger, pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from '../config.ts';
 
-/** What every command receives in addition to its arguments. */
+/** Environment and version that every command receives in addition to its arguments. */
 export interface CliContext {
   /** Environment variables with the settings. */
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -1,5 +1,5 @@
 /** @module The `convert` command. */
-import { extrasOf, typesInForce } from '../conversion/extras.ts';
+import { enabledTypes, selectExtras } from '../conversion/extras.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings, type SignalAbort } from './context.ts';
 import { assertUsable, type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
 import { StopError } from './convert/converter.ts';
@@ -30,7 +30,7 @@ export async function convert(
   { env, version }: CliContext,
 ): Promise<number> {
   const config = loadSettings(env);
-  const { inputs: types, outputs } = typesInForce(extrasOf(config));
+  const { inputs: types, outputs } = enabledTypes(selectExtras(config));
   const { format, options, jobs = config.CONCURRENCY } = parseOptions(flags, outputs);
   const bulk = parseBulkOptions(flags);
   const target = await resolveTarget(flags.output, args, format, outputs);
@@ -75,12 +75,12 @@ export async function convert(
   }
 }
 
-/** Ends the process a moment after a signal, even if tools are being started or a connection hangs. */
+/** Ends the process {@link MAX_STOP_MS} after a signal, even if tools are being started or a connection hangs. */
 function exitSoonAfter({ signal, status }: SignalAbort): void {
   signal.addEventListener('abort', () => setTimeout(() => process.exit(status()), MAX_STOP_MS).unref());
 }
 
-/** Prints how to convert the rest after a signal. */
+/** Prints how to convert the remaining files after a signal. */
 function explainStop(report: Report, { update, watch }: BulkOptions, { areMany }: Inputs): void {
   if (!areMany || watch) return;
   const { converted } = report.counts;

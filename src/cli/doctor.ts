@@ -9,7 +9,7 @@ import { formatSizingRow, KINDS, measureSizing } from './doctor/sizing.ts';
 const EXIT_CANNOT_SERVE = 2;
 
 /**
- * Runs `imagemill doctor`: checks this machine, and prints what is missing and how to fix it.
+ * Runs `imagemill doctor`: checks this machine, and prints problems and how to fix them.
  *
  * @returns the exit status: 0 if this machine can serve, with or without warnings; 2 if it cannot
  */
@@ -57,6 +57,6 @@ function formatVerdict(version: string, checks: readonly Check[]): string {
   const count = (state: Check['state']) => checks.filter((check) => check.state === state).length;
   if (count('fail') > 0) return `imagemill ${version} cannot serve here.`;
   const warnings = count('warn');
-  const besides = warnings === 0 ? '' : `, with ${warnings} warning${warnings === 1 ? '' : 's'}`;
-  return `imagemill ${version} can serve here${besides}.`;
+  const suffix = warnings === 0 ? '' : `, with ${warnings} warning${warnings === 1 ? '' : 's'}`;
+  return `imagemill ${version} can serve here${suffix}.`;
 }

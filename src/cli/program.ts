@@ -24,7 +24,7 @@ Examples:
   $ imagemill convert photo.jpg -o mail.jpg --max-bytes 200000
   $ imagemill convert 'photos/**/*.tiff' -o pdf/ --format pdf --json
   $ curl -s https://example.com/a.png | imagemill convert - -o - > a.webp
-  $ imagemill convert photos -o small --update            # only what changed
+  $ imagemill convert photos -o small --update            # only changed files
   $ imagemill convert photos -o small --update --shard 2/4
   $ imagemill convert photos -o small --update --url http://mill:3000 -j 16
 
@@ -37,7 +37,7 @@ none of them is converted. Without --force, no file is overwritten, except resul
 of earlier runs with --update.
 
 Exit status: 0 if all files were converted; 1 if some were not; 2 if no
-conversion was tried (wrong arguments or settings, or no tools); 130 or 143
+conversion was started (wrong arguments or settings, or no tools); 130 or 143
 after Ctrl-C or SIGTERM.`;
 
 const DOCTOR_HELP = `
@@ -49,7 +49,7 @@ Examples:
   $ imagemill doctor
   $ MAGICK_BIN=/opt/magick imagemill doctor
   $ imagemill doctor --json
-  $ imagemill doctor --sizing      # docs/sizing.md says what the figures mean
+  $ imagemill doctor --sizing      # docs/sizing.md explains the figures
 
 Exit status: 0 if this machine can serve, with or without warnings; 2 if it
 cannot.`;
@@ -120,10 +120,10 @@ export async function runProgram(args: readonly string[], context: CliContext): 
     .option('--quiet', 'print errors only')
     .option('--json', 'print one JSON object per line and file')
     .option('--report <file>', 'write a table of all files, as CSV')
-    .option('--update', 'convert only what is new or has changed since the last run with --update')
-    .option('--delete', 'delete results whose source is gone; implies --update')
-    .option('--yes', 'let --delete ask no question')
-    .option('--watch', 'go on with files that arrive in the folders; implies --update')
+    .option('--update', 'convert only files that are new or have changed since the last run with --update')
+    .option('--delete', 'delete results whose source no longer exists; implies --update')
+    .option('--yes', 'delete without confirmation')
+    .option('--watch', 'keep running, and convert files that arrive in the folders; implies --update')
     .option('--shard <I/N>', 'convert the I-th of N equal parts, the same on every machine')
     .option('--url <address>', 'send the files to this instance; may be repeated', collect)
     .addHelpText('after', CONVERT_HELP)
@@ -134,9 +134,9 @@ export async function runProgram(args: readonly string[], context: CliContext): 
 
   program
     .command('doctor')
-    .description('check what this machine has, what is missing, and how to fix it')
+    .description('check whether this machine can run the service, and how to fix problems')
     .option('--json', 'print a JSON object')
-    .option('--sizing', 'measure for a minute how many conversions per second it does')
+    .option('--sizing', 'measure for a minute how many conversions per second this machine does')
     .addHelpText('after', DOCTOR_HELP)
     .action(async (flags: { json?: boolean; sizing?: boolean }) => {
       const { doctor } = await import('./doctor.ts');

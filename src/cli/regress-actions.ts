@@ -5,7 +5,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { extrasOf, typesInForce } from '../conversion/extras.ts';
+import { enabledTypes, selectExtras } from '../conversion/extras.ts';
 import { type Backend, BackendError, type Image } from '../regress/backends/backend.ts';
 import { createHttpBackend } from '../regress/backends/http-backend.ts';
 import { createLocalBackend } from '../regress/backends/local-backend.ts';
@@ -62,7 +62,7 @@ export function recordBaseline(
   return orCliError(async (signal) => {
     const { to, figuresOnly = false, fingerprintsOnly = figuresOnly } = options;
     if (figuresOnly) console.error('imagemill: --figures-only is deprecated: use --fingerprints-only');
-    const { outputs } = typesInForce(extrasOf(loadSettings(env)));
+    const { outputs } = enabledTypes(selectExtras(loadSettings(env)));
     const matrix = options.matrix ? await readMatrix(options.matrix) : toMatrix(defaultMatrix(outputs));
     const images = await findImages(folder, to, env);
     const staging = fingerprintsOnly ? undefined : await stageBaseline(to);
@@ -121,7 +121,7 @@ export function compareBaselines(one: string, other: string, options: ReportFile
 }
 
 async function findImages(folder: string, baseline: string, env: Environment): Promise<Image[]> {
-  const { inputs } = typesInForce(extrasOf(loadSettings(env)));
+  const { inputs } = enabledTypes(selectExtras(loadSettings(env)));
   const images = await imagesIn(folder, inputs, baseline).catch((error: Error) => {
     throw new CliError(error.message, EXIT_CANNOT_RUN);
   });

@@ -28,7 +28,10 @@ export async function serve({ env, version }: CliContext): Promise<number> {
   let http: HttpServer | undefined;
   try {
     service = await createService({
-      ...{ config, version, log, collectProcessMetrics: true },
+      config,
+      version,
+      log,
+      collectProcessMetrics: true,
       droppedLogLines: () => stream.dropped,
     });
     http = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);

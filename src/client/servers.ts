@@ -1,4 +1,4 @@
-/** @module Selects the instance for the next request: the least busy one of those that can take requests. */
+/** @module Selects the instance for the next request: the least busy one that can accept requests. */
 
 /** First delay after a failed connection, in ms. It doubles with each further failure. */
 const MIN_BACKOFF_MS = 500;
@@ -10,17 +10,17 @@ export interface Server {
   readonly base: string;
   /** Counts a request to this instance until the returned function is called. */
   acquire(): () => void;
-  /** Records that the instance answered. */
+  /** Records that the instance responded. */
   succeeded(): void;
-  /** Records that the connection failed. The instance gets no requests for a while. */
+  /** Records that the connection failed. The instance gets no requests during a backoff. */
   failed(): void;
-  /** Records that the instance asked to wait. */
+  /** Records that the instance returned Retry-After. */
   busy(ms: number): void;
 }
 
 /** The instances that share the requests. */
 export interface Servers {
-  /** Returns the instance for the next request, or the time in ms after which to ask again. */
+  /** Returns the instance for the next request, or the time in ms after which to call again. */
   next():
     | { readonly server: Server; readonly waitMs?: never }
     | { readonly server?: never; readonly waitMs: number };
@@ -29,7 +29,7 @@ export interface Servers {
 interface State extends Server {
   /** Number of requests in progress. */
   requests: number;
-  /** Time from which the instance may be asked, in ms since the epoch. */
+  /** Time from which the instance can receive requests, in ms since the epoch. */
   readyAt: number;
 }
 

@@ -1,9 +1,9 @@
-/** @module Sends files to one or several running instances, and repeats requests that an instance could not take. */
+/** @module Sends files to running instances, and retries requests that an instance cannot accept at the moment. */
 import { openAsBlob } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createServers, type Server, type Servers } from './servers.ts';
 
-/** Statuses of an instance that cannot take a request at the moment. */
+/** Statuses of an instance that cannot accept a request at the moment. */
 const BUSY_STATUSES = [429, 503];
 /** Statuses of a proxy that cannot reach an instance. */
 const GATEWAY_STATUSES = [502, 504];
@@ -41,13 +41,13 @@ interface Received<T> {
 
 /** Sends files to instances. */
 export interface ServiceClient {
-  /** Base URL and version of each instance that answered at the start. */
+  /** Base URL and version of each instance that responded at the start. */
   readonly instances: readonly { readonly base: string; readonly version: string }[];
   /**
    * Converts a file.
    *
    * @param receive reads the body of a successful response. It is called again if the connection fails meanwhile.
-   * @throws {UnavailableError} if no instance can take the file
+   * @throws {UnavailableError} if no instance can accept the file
    * @throws the signal's reason if it aborts, the error of a file that cannot be read, and file system errors of
    *   `receive`
    */
@@ -56,21 +56,21 @@ export interface ServiceClient {
     receive: (response: Response) => Promise<T>,
     signal: AbortSignal,
   ): Promise<Received<T> | Refusal>;
-  /** Returns whether an instance answers. */
+  /** Returns whether any instance responds. */
   isAlive(): Promise<boolean>;
 }
 
-/** No instance can take a file. The message names an instance and the cause. */
+/** No instance can accept a file. The message names an instance and the cause. */
 export class UnavailableError extends Error {
   override readonly name = 'UnavailableError';
 }
 
 /**
- * Finds out which instances answer.
+ * Connects to the instances that respond.
  *
  * @param urls URLs of the instances, with or without /api/v1
  * @param maxFailures maximum number of failed connections per file
- * @throws {UnavailableError} if none answers
+ * @throws {UnavailableError} if none responds
  */
 export async function createServiceClient(
   urls: readonly string[],
@@ -152,7 +152,7 @@ async function convertOne<T>(
   }
 }
 
-/** Waits until an instance may be asked. */
+/** Waits until an instance can receive a request. */
 async function nextServer(servers: Servers, signal: AbortSignal): Promise<Server> {
   for (;;) {
     signal.throwIfAborted();

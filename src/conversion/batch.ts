@@ -1,3 +1,4 @@
+/** @module Converts the files of a batch, with the same options. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -8,20 +9,19 @@ import { discardSource } from './convert.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput, ConversionResult, Convert } from './types.ts';
 
-/** Several files with the same options: all of them, or as many as go. */
-
-/** What becomes of the others when one fails. */
+/** Whether the first failed file fails the whole batch, or is skipped. */
 export type OnError = 'fail' | 'skip';
 
 /**
- * Files of one request that wait or run at once: the default of MAX_BATCH_FILES. A larger batch would fill the queue,
- * whose default is 200, by itself.
+ * Maximum number of files of a batch that are queued or converted at the same time: the default of MAX_BATCH_FILES.
+ * Otherwise a single large batch could fill the queue, which has 200 places by default.
  */
 const MAX_AT_ONCE = 20;
 
+/** Result of one file of a batch, or the error if it was skipped. */
 export type BatchItemResult = { readonly converted: ConversionResult } | { readonly error: ServiceError };
 
-/** Troubles of the service, not of a picture: there is no use in going on without the one file. */
+/** Errors of the service, not of a file. They fail the whole batch, even with `skip`. */
 const SERVICE_ERRORS = [
   'QUEUE_FULL',
   'OVERLOADED',
@@ -32,13 +32,12 @@ const SERVICE_ERRORS = [
 ];
 
 /**
- * Converts all files, as many at once as the pool has places for, and at most {@link MAX_AT_ONCE}. Of files that are the
- * same, byte for byte, one is converted, and its result is that of all.
+ * Converts all files of a batch. Identical files are converted once and share the result.
  *
- * With `fail`, the first failure stops what waits and what runs, and is thrown once nothing
- * runs any more. With `skip`, what is wrong with one picture is its outcome.
- *
- * @returns an outcome for each file, in the same order
+ * @returns a result for each file, in the same order
+ * @throws {ServiceError} with `fail`, the first error of a file, after all other conversions were aborted; with `skip`,
+ *   only errors of the service
+ * @throws {ClientDisconnectedError} if the signal aborts
  */
 export async function convertAll(
   files: readonly ConversionInput[],
@@ -62,17 +61,17 @@ export async function convertAll(
     }
   }
 
-  const looks = await lookAt(files);
-  const begun = new Map<string, { file: ConversionInput; outcome: Promise<BatchItemResult | undefined> }>();
-  async function outcomeOf(
+  const digests = await digestFiles(files);
+  const started = new Map<string, { file: ConversionInput; outcome: Promise<BatchItemResult | undefined> }>();
+  async function convertOnce(
     file: ConversionInput,
     digest: string,
     bytes: number,
   ): Promise<BatchItemResult | undefined> {
-    const duplicate = begun.get(digest);
+    const duplicate = started.get(digest);
     if (duplicate === undefined) {
       const outcome = convertOne(file);
-      begun.set(digest, { file, outcome });
+      started.set(digest, { file, outcome });
       return outcome;
     }
     await discardSource(file, bytes);
@@ -84,8 +83,8 @@ export async function convertAll(
   const rest = files.entries();
   const convertRest = async (): Promise<void> => {
     for (const [at, file] of rest) {
-      const { digest = String(at), bytes } = looks[at] as Look;
-      outcomes[at] = await outcomeOf(file, digest, bytes);
+      const { digest = String(at), bytes } = digests[at] as FileDigest;
+      outcomes[at] = await convertOnce(file, digest, bytes);
     }
   };
   await Promise.all(Array.from({ length: MAX_AT_ONCE }, convertRest));
@@ -93,24 +92,24 @@ export async function convertAll(
   return outcomes.filter((outcome) => outcome !== undefined);
 }
 
-/** What a file has to be told from the others by. */
-interface Look {
+/** Size of a file, and its digest if it can have duplicates. */
+interface FileDigest {
   readonly bytes: number;
-  /** Of a file that has as many bytes as another one, since only those can be the same. */
+  /** SHA-256. Only set if another file has the same size. */
   readonly digest?: string;
 }
 
-async function lookAt(files: readonly ConversionInput[]): Promise<Look[]> {
+async function digestFiles(files: readonly ConversionInput[]): Promise<FileDigest[]> {
   const paths = files.map(({ folder }) => join(folder, INPUT_FILE));
   const sizes = await Promise.all(paths.map(async (path) => (await stat(path)).size));
-  const looks: Look[] = [];
-  // One after another: so many open files would be missed elsewhere.
+  const digests: FileDigest[] = [];
+  // One after another, so that only one file is open at a time.
   for (const [at, path] of paths.entries()) {
     const bytes = sizes[at] as number;
     const isSingle = sizes.filter((size) => size === bytes).length === 1;
-    looks.push(isSingle ? { bytes } : { bytes, digest: await hashFile(path) });
+    digests.push(isSingle ? { bytes } : { bytes, digest: await hashFile(path) });
   }
-  return looks;
+  return digests;
 }
 
 async function hashFile(path: string): Promise<string> {
@@ -119,12 +118,12 @@ async function hashFile(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** What is wrong with a file is said under its own name. */
-function relabel({ label }: ConversionInput, error: ServiceError, twin: ConversionInput): ServiceError {
+/** Returns the error of a duplicate with the label of this file. */
+function relabel({ label }: ConversionInput, error: ServiceError, duplicate: ConversionInput): ServiceError {
   const { code, status, retryAfter, cause } = error;
   return new ServiceError(
     code,
-    error.message.replace(twin.label, () => label),
+    error.message.replace(duplicate.label, () => label),
     status,
     retryAfter,
     cause,

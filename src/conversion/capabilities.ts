@@ -1,23 +1,26 @@
+/** @module Determines which conversions work with the tools that were found, and what is missing for the others. */
 import { INPUT_TYPES, INPUTS, type InputType, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../formats.ts';
 import type { Magick, Toolchain } from '../process/toolchain.ts';
-import { type Extras, NO_EXTRAS, typesInForce } from './extras.ts';
-import { decoderOf } from './plan/decoding.ts';
+import { type Extras, enabledTypes, NO_EXTRAS } from './extras.ts';
+import { externalDecoder } from './plan/decoding.ts';
 import { toolsFor } from './plan/index.ts';
 import type { ToolName } from './plan/types.ts';
 
-/** Which conversions work with the tools that were found, and what is missing for the rest. */
-
+/** Conversions that work on this machine. */
 export interface Capabilities {
+  /** Types that can be converted to at least one output. */
   readonly inputs: readonly InputType[];
+  /** Formats that at least one input can be converted to. */
   readonly outputs: readonly OutputType[];
+  /** Returns whether files of this type can be converted to this format. */
   supports(input: InputType, output: OutputType): boolean;
-  /** What does not work and what would help, a line each. */
+  /** Messages about standard conversions that do not work, with the package to install. */
   readonly problems: readonly string[];
-  /** Formats that a setting lists by name and that do not work here, and what would help, a line each. */
+  /** Messages about formats that a setting enables by name and that do not work, with the package to install. */
   readonly unavailable: readonly string[];
 }
 
-/** What each tool is called, and the Debian package that brings it. */
+/** Name of each tool in messages, and the Debian package that contains it. */
 const TOOLS: Readonly<Record<ToolName, { readonly label: string; readonly debianPackage: string }>> = {
   magick: { label: 'ImageMagick 6 or 7', debianPackage: 'imagemagick' },
   rsvg: { label: 'rsvg-convert', debianPackage: 'librsvg2-bin' },
@@ -28,45 +31,50 @@ const TOOLS: Readonly<Record<ToolName, { readonly label: string; readonly debian
   avifenc: { label: 'avifenc', debianPackage: 'libavif-bin' },
 };
 
-/** The Debian package whose absence usually takes the coder away. */
+/** Debian packages that ImageMagick needs to read these formats. */
 const CODER_PACKAGES: Readonly<Record<string, string>> = {
   AVIF: 'libheif-plugin-dav1d',
   HEIC: 'libheif-plugin-libde265',
 };
 
+/** Determines the conversions that work, among the standard formats and the extra ones. */
 export function detectCapabilities(toolchain: Toolchain, extras: Extras = NO_EXTRAS): Capabilities {
   const supports = (input: InputType, output: OutputType): boolean =>
-    lackOf(toolchain, input, output) === undefined;
-  const { inputs, outputs } = typesInForce(extras);
+    findMissing(toolchain, input, output) === undefined;
+  const { inputs, outputs } = enabledTypes(extras);
   const missing = [
     ...(extras.inputs === 'all' ? [] : extras.inputs).map((type) => ({
-      ...{ setting: 'EXTRA_INPUTS', type, lack: lackOf(toolchain, type, 'png') },
+      setting: 'EXTRA_INPUTS',
+      type,
+      cause: findMissing(toolchain, type, 'png'),
     })),
     ...(extras.outputs === 'all' ? [] : extras.outputs).map((type) => ({
-      ...{ setting: 'EXTRA_OUTPUTS', type, lack: lackOf(toolchain, 'png', type) },
+      setting: 'EXTRA_OUTPUTS',
+      type,
+      cause: findMissing(toolchain, 'png', type),
     })),
   ];
   return {
-    supports: supports,
+    supports,
     inputs: inputs.filter((input) => outputs.some((output) => supports(input, output))),
     outputs: outputs.filter((output) => inputs.some((input) => supports(input, output))),
     problems: [...missingTools(toolchain), ...missingCoders(toolchain)],
     unavailable: missing
-      .filter(({ lack }) => lack !== undefined)
-      .map(({ setting, type, lack }) => `${setting}: ${type} does not work here: ${lack}`),
+      .filter(({ cause }) => cause !== undefined)
+      .map(({ setting, type, cause }) => `${setting}: ${type} does not work here: ${cause}`),
   };
 }
 
-/** What is missing for a conversion, and the package that brings it; undefined when it works. */
-function lackOf(toolchain: Toolchain, input: InputType, output: OutputType): string | undefined {
+/** Returns a message about the tool or coder that a conversion lacks; undefined if it works. */
+function findMissing(toolchain: Toolchain, input: InputType, output: OutputType): string | undefined {
   const { magick } = toolchain;
   const needed = toolsFor(input, output, magick?.major ?? 7);
   const tool = needed.find((name) => toolchain[name] === undefined);
   if (tool) return `${TOOLS[tool].label} not found. On Debian: apt install ${TOOLS[tool].debianPackage}`;
   if (!magick || !needed.includes('magick')) return undefined;
   const { coder } = INPUTS[input];
-  // What another program decodes reaches ImageMagick as PNG.
-  const read = coder === undefined || decoderOf(input, magick.major) ? 'PNG' : coder;
+  // External decoders write PNG for ImageMagick.
+  const read = coder === undefined || externalDecoder(input, magick.major) ? 'PNG' : coder;
   if (!magick.reads.has(read)) return cannot(magick, 'read', read);
   const written = OUTPUTS[output].coder;
   return magick.writes.has(written) ? undefined : cannot(magick, 'write', written);

@@ -1,21 +1,22 @@
-/** @module Converts one image whose turn has come: decode, plan, run the commands, verify the result. */
+/** @module Converts one image when the queue starts it: decode, plan, run the commands, verify the result. */
+import type { Config } from '../config.ts';
 import { serviceError, serviceErrorFrom } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { encodeWithin } from './encode-within.ts';
-import { decodeHere } from './input/decode-here.ts';
+import { decodeInProcess } from './input/decode-in-process.ts';
 import { readDecoded } from './input/decoded.ts';
-import { checkLimits, type ImageLimits } from './limits.ts';
-import { keptMetadata, notesIn } from './output/notes.ts';
+import { checkLimits } from './limits.ts';
+import { collectNotes, keptMetadata } from './output/notes.ts';
 import { correctPdfTitle } from './output/pdf-title.ts';
 import {
   explainUnsupportedJpeg,
-  invalidOutput,
+  invalidOutputError,
   isProfileError,
   UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
-import { decodingOf } from './plan/decoding.ts';
+import { planDecoding } from './plan/decoding.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
 import type { ConvertOptions, ImageInfo, Plan, ToolContext } from './plan/types.ts';
 import { inspectRendered, type RunningConversion, type RunSteps } from './run-steps.ts';
@@ -24,7 +25,7 @@ import type { ConversionInput, ConversionResult } from './types.ts';
 /** What {@link createImageConverter} needs. */
 export interface ImageConverterDeps {
   readonly toolchain: Toolchain;
-  readonly limits: ImageLimits;
+  readonly config: Config;
   readonly runSteps: RunSteps;
 }
 
@@ -47,9 +48,9 @@ export interface ImageConverter {
 const CONTRADICTORY = new Error('the parts of the header contradict each other about the size');
 
 /** Creates the functions that plan and run conversions. */
-export function createImageConverter({ toolchain, limits, runSteps }: ImageConverterDeps): ImageConverter {
+export function createImageConverter({ toolchain, config, runSteps }: ImageConverterDeps): ImageConverter {
   const prepare: ImageConverter['prepare'] = (image, { type, label, readsMisread }, options, tools) => {
-    checkLimits(image, options, limits, label);
+    checkLimits(image, options, config, label);
     if (image.contradictory)
       throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
     const misread = readsMisread ? undefined : findMisread(image, options, tools);
@@ -73,14 +74,14 @@ export function createImageConverter({ toolchain, limits, runSteps }: ImageConve
     conversion: RunningConversion,
   ): Promise<ImageInfo> {
     const { source, signal, deadline } = conversion;
-    if (image.decoder) return decodeHere(image, source, signal, deadline - performance.now());
-    const decoding = decodingOf(image, conversion.tools);
+    if (image.decoder) return decodeInProcess(image, source, signal, deadline - performance.now());
+    const decoding = planDecoding(image, conversion.tools);
     if (!decoding) return image;
     await runSteps([decoding.step], options, conversion);
     const keepsMetadata = !options.stripMetadata;
-    return readDecoded(image, source.folder, decoding.output, limits, keepsMetadata).catch((error) => {
+    return readDecoded(image, source.folder, decoding.output, config, keepsMetadata).catch((error) => {
       throw isNoFile(error) || error.code === 'EEXIST'
-        ? invalidOutput(`${decoding.output}: ${error.code}`, source)
+        ? invalidOutputError(`${decoding.output}: ${error.code}`, source)
         : error;
     });
   }
@@ -124,7 +125,7 @@ export function createImageConverter({ toolchain, limits, runSteps }: ImageConve
     );
     const kept = await keptMetadata(image, result.path, options);
     const lowered = result.quality !== undefined && result.quality < options.quality;
-    return { ...result, notes: notesIn(prepared.notes, printed, { kept, lowered }) };
+    return { ...result, notes: collectNotes(prepared.notes, printed, { kept, lowered }) };
   }
 
   return {

@@ -1,10 +1,12 @@
 /** @module Converts one file, from the received bytes to the result. */
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Config } from '../config.ts';
 import { serviceErrorFrom } from '../errors.ts';
 import { removeFolder } from '../files/workspace.ts';
 import type { RunCommand } from '../process/command.ts';
 import type { ConversionQueue } from '../process/queue.ts';
+import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import type { Toolchain } from '../process/toolchain.ts';
 import { createImageConverter } from './convert-image.ts';
 import { storeExternalProfile } from './input/external-profile.ts';
@@ -12,25 +14,19 @@ import { repairInput } from './input/repair.ts';
 import { makeMetadataUpright } from './input/upright-metadata.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
-import type { ImageLimits } from './limits.ts';
-import { bytesOnDisk } from './plan/disk-estimate.ts';
+import { estimateDiskBytes } from './plan/disk-estimate.ts';
 import { type ConvertOptions, type ImageInfo, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createStepRunner } from './run-steps.ts';
 import type { ConversionEvent, ConversionInput, ConversionResult, Convert } from './types.ts';
 
 /** What {@link createConvert} needs. */
 export interface ConvertDeps {
+  readonly config: Config;
   readonly toolchain: Toolchain;
-  readonly pool: ConversionQueue;
+  readonly queue: ConversionQueue;
   readonly run: RunCommand;
+  /** Absolute path of an sRGB profile. */
   readonly srgbProfile: string;
-  readonly limits: ImageLimits;
-  /** Maximum time for one conversion, in milliseconds. */
-  readonly timeoutMs: number;
-  /** Maximum size of a file that a tool writes, in bytes. */
-  readonly maxFileBytes: number;
-  /** Maximum size of an input in bytes, also after it is unpacked. */
-  readonly maxInputBytes: number;
   /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
   readonly maxThreads: number;
   /** Called when a conversion has finished. */
@@ -39,33 +35,34 @@ export interface ConvertDeps {
 
 /** Creates the function that converts files. */
 export function createConvert({
+  config,
   toolchain,
-  pool,
+  queue,
   run,
   srgbProfile,
-  limits,
-  timeoutMs,
-  maxFileBytes,
-  maxInputBytes,
   maxThreads,
   onFinished = () => {},
 }: ConvertDeps): Convert {
   const tools: ToolContext = { magick: toolchain.magick?.major ?? 7, srgbProfile };
-  const runSteps = createStepRunner({ toolchain, run, limits, timeoutMs });
-  const { prepare, convertImage } = createImageConverter({ toolchain, limits, runSteps });
+  const runSteps = createStepRunner({ toolchain, run, config });
+  const { prepare, convertImage } = createImageConverter({ toolchain, config, runSteps });
 
-  /** Repairs and inspects an input. Its changes on disk are stored in, and reported as, additional bytes. */
+  /**
+   * Repairs and inspects an input.
+   *
+   * @param onGrow called with the number of bytes by which the repair has enlarged the input
+   */
   async function prepareInput(
-    { folder, type, label, room }: ConversionInput,
+    { folder, type, label, disk }: ConversionInput,
     options: ConvertOptions,
     onGrow: (bytes: number) => void,
   ): Promise<ImageInfo> {
     const path = join(folder, INPUT_FILE);
     const store = async (bytes: number): Promise<void> => {
-      await room?.store(bytes);
+      await disk?.store(bytes);
       onGrow(bytes);
     };
-    const repairedType = await repairInput(path, type, { label, store, maxBytes: maxInputBytes });
+    const repairedType = await repairInput(path, type, { label, store, maxBytes: config.MAX_FILE_BYTES });
     const image = await inspect(path, repairedType).catch((error) => {
       throw error instanceof HeaderTooComplexError
         ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
@@ -76,10 +73,12 @@ export function createConvert({
   }
 
   /**
+   * Prepares an input, waits for a slot of the queue, and converts the input.
+   *
    * @param onStart called when the conversion starts, with its time in the queue in milliseconds
-   * @param onGrow called when the input takes more bytes on disk than were received, with their number
+   * @param onGrow called with the number of bytes by which the repair has enlarged the input
    */
-  async function convertInTurn(
+  async function convertQueued(
     source: ConversionInput,
     options: ConvertOptions,
     signal: AbortSignal,
@@ -88,21 +87,24 @@ export function createConvert({
     onGrow: (bytes: number) => void,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
     const image = await prepareInput(source, options, onGrow);
-    const prepared = prepare(image, source, options, tools); // reject what cannot be converted before it waits
+    const prepared = prepare(image, source, options, tools); // rejects an invalid request before it is queued
     const job = { image, options, tools, output: prepared.output };
     const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
-    const bytes = bytesOnDisk(job, prepared, inputBytes) ?? maxFileBytes;
-    return pool.run(
+    const bytes = estimateDiskBytes(job, prepared, inputBytes) ?? maxToolFileBytes(config);
+    return queue.run(
       async (queuedMs, idleSlots) => {
         onStart(queuedMs);
-        const deadline = performance.now() + timeoutMs;
+        const deadline = performance.now() + config.CONVERT_TIMEOUT_MS;
         // Recorded commands must not depend on the load of the machine.
         const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
         const conversion = {
-          ...{ source, signal, deadline, movedOut: new Map<string, string>() },
+          source,
+          signal,
+          deadline,
+          movedOut: new Map<string, string>(),
           tools: { ...tools, threads },
         };
-        const result = await inRoom(source, bytes, () => convertImage(image, options, conversion));
+        const result = await withReservation(source, bytes, () => convertImage(image, options, conversion));
         return { ...result, queuedMs };
       },
       { signal, client: source.client, group },
@@ -128,7 +130,7 @@ export function createConvert({
       const onGrow = (bytes: number): void => {
         inputBytes += bytes;
       };
-      const result = await convertInTurn(source, options, signal, group, onStart, onGrow);
+      const result = await convertQueued(source, options, signal, group, onStart, onGrow);
       return { ...result, convertedMs: finish() };
     } catch (error) {
       finish(error);
@@ -140,19 +142,19 @@ export function createConvert({
 }
 
 /** Removes an input and releases its disk space. Files that cannot be removed are removed with the request. */
-export async function discardSource({ folder, room }: ConversionInput, bytes: number): Promise<void> {
-  rmSync(`${folder}.${INPUT_FILE}`, { force: true }); // where a tool has read it on standard input
+export async function discardSource({ folder, disk }: ConversionInput, bytes: number): Promise<void> {
+  rmSync(`${folder}.${INPUT_FILE}`, { force: true }); // if a tool has read it on standard input
   await removeFolder(folder).catch(() => {});
-  room?.release(bytes);
+  disk?.release(bytes);
 }
 
-/** Reserves disk space for the largest possible result during a conversion, and keeps as much as the result has. */
-async function inRoom<T extends { readonly bytes: number }>(
-  { room }: ConversionInput,
+/** Reserves disk space during a conversion. Afterwards, only the bytes of the result stay reserved. */
+async function withReservation<T extends { readonly bytes: number }>(
+  { disk }: ConversionInput,
   maxBytes: number,
   convert: () => Promise<T>,
 ): Promise<T> {
-  const settle = await room?.reserve(maxBytes);
+  const settle = await disk?.reserve(maxBytes);
   let bytes = 0;
   try {
     const result = await convert();

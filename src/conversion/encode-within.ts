@@ -23,15 +23,15 @@ export async function encodeWithin(
   const { maxBytes } = options;
   if (maxBytes === undefined) return first();
   let best: (VerifiedOutput & { readonly quality: number }) | undefined;
-  const made = await searchQuality(options.quality, maxBytes, async (quality) => {
+  const attempts = await searchQuality(options.quality, maxBytes, async (quality) => {
     const result = quality === options.quality ? await first() : await again({ ...options, quality });
     const fits = result.bytes <= maxBytes;
-    const loser = fits ? best : result;
+    const worse = fits ? best : result;
     if (fits) best = { ...result, quality };
-    if (loser) await rm(loser.path, { force: true });
+    if (worse) await rm(worse.path, { force: true });
     return { quality, bytes: result.bytes };
   });
   if (best) return best;
-  const smallest = made.reduce((one, other) => (other.bytes < one.bytes ? other : one));
+  const smallest = attempts.reduce((one, other) => (other.bytes < one.bytes ? other : one));
   throw serviceError('BYTES_UNREACHABLE', label, maxBytes, smallest.bytes, smallest.quality);
 }

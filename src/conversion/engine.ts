@@ -1,3 +1,4 @@
+/** @module Creates the conversion engine without a server: tools, sandbox, queue, workers and temporary folders. */
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
@@ -7,66 +8,73 @@ import { removeStaleWorkspaces } from '../files/stale.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
 import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
 import type { MagickLimits } from '../process/environment.ts';
-import { writePolicy } from '../process/grant.ts';
 import { createLaunchers, type Launchers } from '../process/launcher/pool.ts';
-import { isPolicyEnforced } from '../process/policy-check.ts';
+import { isPolicyEnforced, writePolicy } from '../process/policy.ts';
 import { createQueue } from '../process/queue.ts';
 import { createRunner } from '../process/runner.ts';
-import { configureSandbox, magickLimits, maxToolFileBytes } from '../process/sandbox/configure.ts';
+import { configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import { isolateLaunchers } from '../process/sandbox/namespaces.ts';
 import type { SandboxLayers } from '../process/sandbox/types.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
 import type { FallbackOutcome } from '../process/workers/pool.ts';
-import { createWarmWorkerPool, WORKER_POLICY } from '../process/workers/start.ts';
+import { createWarmWorkerPool } from '../process/workers/start.ts';
 import { type Capabilities, detectCapabilities } from './capabilities.ts';
 import { createConvert } from './convert.ts';
-import { extrasOf, grantsFor, optionalTools } from './extras.ts';
+import { grantsFor, optionalTools, selectExtras } from './extras.ts';
 import type { ConversionEvent, Convert } from './types.ts';
 
-/** All that converts, without a server: tools that were found and tested, a pool, folders to work in. */
-
-/** The server observes the engine, and imports nothing of the process layer. */
+// Re-exported for the server, which imports nothing from the process layer.
 export { KILL_REASONS, type KillReason } from '../process/command.ts';
 export type { SandboxLayers } from '../process/sandbox/types.ts';
 export { FALLBACK_OUTCOMES, type FallbackOutcome } from '../process/workers/pool.ts';
 
 const ASSETS = fileURLToPath(new URL('../../assets', import.meta.url));
-/** Maximum number of threads of a tool. The policy has the same number. Each takes 72 MiB of address space at most. */
+/** Maximum number of threads of a tool, as in the policy. Each thread takes up to 72 MiB of address space. */
 const MAX_THREADS = 8;
+/** Folder of ImageMagick's configuration that does not exist, so that no policy applies. */
 const EMPTY_CONFIG_DIR = '/nonexistent';
 
+/** Converts images with the tools of this machine. */
 export interface ConversionEngine {
   readonly toolchain: Toolchain;
   readonly capabilities: Capabilities;
   readonly convert: Convert;
   readonly workspaces: Workspaces;
-  /** How the tools are shut in. */
+  /** Layers of the sandbox that confines the tools. */
   readonly layers: SandboxLayers;
-  /** What waits, and what is under way. */
+  /** Returns the current numbers of conversions and workers. */
   stats(): EngineStats;
-  /** Removes what is left on disk. */
+  /** Ends the workers and launchers, and removes temporary files. */
   close(): Promise<void>;
 }
 
 interface EngineStats {
+  /** Conversions in the queue. */
   readonly waiting: number;
+  /** Conversions in progress. */
   readonly running: number;
+  /** Workers that have not converted an image yet. */
   readonly workersSpare: number;
+  /** Workers that wait for another image of the same client. */
   readonly workersIdle: number;
 }
 
-/** Is told what happens, as it happens. */
+/** Callbacks for events of the engine. */
 export interface EngineEvents {
+  /** A conversion has finished or failed. */
   conversion(conversion: ConversionEvent): void;
+  /** A tool was killed. */
   toolKilled(reason: KillReason): void;
+  /** A worker has started. */
   workerStarted(): void;
+  /** A worker did not convert an image, and a new process was started for it. */
   workerFellBack(outcome: FallbackOutcome): void;
 }
 
 /**
- * Finds the tools, tests the policy and tidies up after dead processes.
+ * Creates the engine: removes files of dead processes, finds the tools, sets up the sandbox and tests the policy.
  *
- * @throws StartupError when nothing could be converted, or not safely
+ * @throws {StartupError} if nothing can be converted, or not safely
  */
 export async function createConversionEngine(
   config: Config,
@@ -86,19 +94,19 @@ export async function createConversionEngine(
     const folder = await workspaces.root().catch((cause: Error) => {
       throw new StartupError(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
     });
-    // Asking a tool who it is involves no picture, and version 6 lists no formats under the policy.
-    const ask = createRunner({ launchers, searchPath: config.PATH, policyFolder: EMPTY_CONFIG_DIR });
-    // Otherwise every tool would seem to be missing.
-    await ask({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((error) => {
+    // The probes read no image. Under the policy, ImageMagick 6 would list no formats.
+    const probe = createRunner({ launchers, searchPath: config.PATH, policyFolder: EMPTY_CONFIG_DIR });
+    // If no process can be started, every tool would be reported as missing.
+    await probe({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((error) => {
       throw new StartupError(`No program can be started: ${error.cause?.message ?? error.message}`, {
         cause: error,
       });
     });
-    const extras = extrasOf(config);
+    const extras = selectExtras(config);
     const optional = optionalTools(extras);
     const toolchain = await findToolchain(
       { path: config.PATH, magickBin: config.MAGICK_BIN, rsvgBin: config.RSVG_BIN, optional },
-      ask,
+      probe,
     );
     checkNamedTools(config, toolchain);
     const capabilities = detectCapabilities(toolchain, extras);
@@ -110,64 +118,73 @@ export async function createConversionEngine(
     const limits = magickLimits(config);
     const policies = await writePolicies(capabilities, toolchain, folder);
     const { confine, layers: confinement } = await configureSandbox({
-      ...{ config, toolchain, limits, folder, launchers, log },
+      config,
+      toolchain,
+      limits,
+      folder,
+      launchers,
+      log,
       assets: ASSETS,
       readable: policies.folders,
     });
     const shared = {
-      ...{ searchPath: config.PATH, policyFolder: ASSETS, limits, confine },
+      searchPath: config.PATH,
+      policyFolder: ASSETS,
+      limits,
+      confine,
       ...(policies.grantsFolder && { grantsFolder: policies.grantsFolder }),
     };
-    // bubblewrap brings namespaces, and a launcher with tools that nothing confines needs none.
+    // bubblewrap creates its own namespaces.
     if (confinement.files === 'landlock') {
       isolated = await isolateLaunchers(workspaces.root, folder, toolchain, (own) =>
         createRunner({ ...shared, launchers: own }),
       );
-      if (isolated) await launchers.close(); // they have found the tools, and are not needed any more
+      if (isolated) await launchers.close(); // they were needed only for the probes
     }
     const layers: SandboxLayers = { ...confinement, ...(isolated && { processes: 'namespace' }) };
     const launchOptions = { ...shared, launchers: isolated ?? launchers };
     const run = createRunner(launchOptions);
     await assertPolicyEnforced(workspaces, toolchain, run, limits);
     const workers = await createWarmWorkerPool({
-      ...{ config, magick: toolchain.magick, workspaces, launchOptions: launchOptions, log },
+      config,
+      magick: toolchain.magick,
+      workspaces,
+      launchOptions,
+      log,
       workerGrantsFolder: policies.workerGrantsFolder,
       onStart: () => events?.workerStarted(),
       onFallback: (outcome) => events?.workerFellBack(outcome),
     });
-    const pool = createQueue({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
+    const queue = createQueue({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
     const convert = createConvert({
+      config,
       toolchain,
-      pool,
+      queue,
       run: reportFailures(workers?.run ?? run, log, events),
       srgbProfile: `${ASSETS}/srgb.icc`,
-      limits: {
-        maxPixels: config.MAX_PIXELS,
-        maxTotalPixels: config.MAX_TOTAL_PIXELS,
-        maxFrames: config.MAX_FRAMES,
-      },
-      timeoutMs: config.CONVERT_TIMEOUT_MS,
-      maxFileBytes: maxToolFileBytes(config),
-      maxInputBytes: config.MAX_FILE_BYTES,
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       ...(events && { onFinished: events.conversion }),
     });
-    const load = (): EngineStats => {
-      const { spare: ready, idle: resting } = workers ?? { spare: 0, idle: 0 };
-      return { ...pool.stats(), workersSpare: ready, workersIdle: resting };
+    const stats = (): EngineStats => {
+      const { spare, idle } = workers ?? { spare: 0, idle: 0 };
+      return { ...queue.stats(), workersSpare: spare, workersIdle: idle };
     };
     const close = async (): Promise<void> => {
       await workers?.close();
       await cleanUp();
     };
-    return { toolchain, capabilities, convert, workspaces, layers, stats: load, close };
+    return { toolchain, capabilities, convert, workspaces, layers, stats, close };
   } catch (error) {
     await cleanUp();
     throw error;
   }
 }
 
-/** @throws StartupError when a setting names a program that is not the tool, instead of going on without that tool */
+/**
+ * Checks the tools that settings name. Without this check, the service would start without a misspelled tool.
+ *
+ * @throws {StartupError} if a setting names a program that is not the tool
+ */
 function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Toolchain): void {
   const named = [
     { setting: 'MAGICK_BIN', path: MAGICK_BIN, tool: magick, label: 'ImageMagick 6 or 7' },
@@ -181,46 +198,47 @@ function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Too
   throw new StartupError(problems.join(' '));
 }
 
-/** Folders with policies that grant what extra formats need. */
+/** Folders with policies that permit more than the one in `assets/`. */
 interface GrantedPolicies {
-  /** Undefined when nothing more is granted. */
+  /** Permits the coders of extra formats. Undefined if there are none. */
   readonly grantsFolder?: string;
-  readonly workerGrantsFolder?: string;
-  /** All of them. */
+  /** Also permits what workers need. */
+  readonly workerGrantsFolder: string;
+  /** All of the folders. */
   readonly folders: readonly string[];
 }
 
-/** Writes the policies that the available formats need, beside the working files. */
+/** Writes the policies for the available formats and for workers to `root`. */
 async function writePolicies(
   { inputs, outputs }: Capabilities,
   { magick }: Toolchain,
   root: string,
 ): Promise<GrantedPolicies> {
-  const grants = magick ? grantsFor(inputs, outputs, magick.major) : [];
-  if (grants.length === 0) return { folders: [] };
+  const coders = magick ? grantsFor(inputs, outputs, magick.major) : [];
   const [grantsFolder, workerGrantsFolder] = [`${root}/policy`, `${root}/worker-policy`];
-  await writePolicy(ASSETS, grantsFolder, grants);
-  await writePolicy(WORKER_POLICY, workerGrantsFolder, grants);
+  await writePolicy(ASSETS, workerGrantsFolder, { coders, stdin: true });
+  if (coders.length === 0) return { workerGrantsFolder, folders: [workerGrantsFolder] };
+  await writePolicy(ASSETS, grantsFolder, { coders });
   return { grantsFolder, workerGrantsFolder, folders: [grantsFolder, workerGrantsFolder] };
 }
 
-/** Logs what a failed tool printed, at debug alone since it may quote what a picture contains, and counts kills. */
-function reportFailures(run: RunCommand, log: Logger, observer: EngineEvents | undefined): RunCommand {
+/** Logs the output of failed tools at level debug, because it can quote the content of images, and reports kills. */
+function reportFailures(run: RunCommand, log: Logger, events: EngineEvents | undefined): RunCommand {
   return (command) =>
     run(command).catch((error) => {
       if (error instanceof CommandError) {
         log.debug({ err: error, stderr: error.stderr }, 'a tool failed');
         const reason = killReason(error);
-        if (reason) observer?.toolKilled(reason);
+        if (reason) events?.toolKilled(reason);
       }
       throw error;
     });
 }
 
-/** Tries out what every conversion depends on: a tool that obeys. */
+/** @throws {StartupError} if ImageMagick does not enforce the policy */
 async function assertPolicyEnforced(
   workspaces: Workspaces,
-  { magick }: Pick<Toolchain, 'magick'>,
+  { magick }: Toolchain,
   run: RunCommand,
   limits: MagickLimits,
 ): Promise<void> {

@@ -11,10 +11,10 @@ import {
   OUTPUTS,
   type OutputType,
 } from '../formats.ts';
-import type { Grant } from '../process/grant.ts';
+import type { Grant } from '../process/policy.ts';
 import type { OptionalTool } from '../process/toolchain.ts';
-import { decoderOf } from './plan/decoding.ts';
-import { ENCODERS_AFTER } from './plan/encode.ts';
+import { externalDecoder } from './plan/decoding.ts';
+import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 
 /** Formats that the operator enables. */
 export interface Extras {
@@ -28,7 +28,7 @@ export interface Extras {
 export const NO_EXTRAS: Extras = { inputs: [], outputs: [] };
 
 /** Reads the settings. */
-export function extrasOf(config: {
+export function selectExtras(config: {
   readonly EXTRA_INPUTS: Extras['inputs'];
   readonly EXTRA_OUTPUTS: Extras['outputs'];
 }): Extras {
@@ -47,12 +47,12 @@ function requestedTypes({ inputs, outputs }: Extras): {
 }
 
 /** Returns all enabled types, whether or not they work on this machine. */
-export function typesInForce(extras: Extras): {
+export function enabledTypes(extras: Extras): {
   readonly inputs: readonly InputType[];
   readonly outputs: readonly OutputType[];
 } {
-  const asked = requestedTypes(extras);
-  return { inputs: [...INPUT_TYPES, ...asked.inputs], outputs: [...OUTPUT_TYPES, ...asked.outputs] };
+  const extra = requestedTypes(extras);
+  return { inputs: [...INPUT_TYPES, ...extra.inputs], outputs: [...OUTPUT_TYPES, ...extra.outputs] };
 }
 
 const OPTIONAL: readonly OptionalTool[] = ['djxl', 'cjxl', 'avifenc'];
@@ -61,8 +61,8 @@ const OPTIONAL: readonly OptionalTool[] = ['djxl', 'cjxl', 'avifenc'];
 export function optionalTools(extras: Extras): OptionalTool[] {
   const { inputs, outputs } = requestedTypes(extras);
   const tools = [
-    ...inputs.map((type) => decoderOf(type, 7)),
-    ...outputs.map((type) => ENCODERS_AFTER[type]?.tool),
+    ...inputs.map((type) => externalDecoder(type, 7)),
+    ...outputs.map((type) => EXTERNAL_ENCODERS[type]?.tool),
   ];
   return OPTIONAL.filter((tool) => tools.includes(tool));
 }
@@ -79,7 +79,7 @@ export function grantsFor(
   magick: 6 | 7,
 ): Grant[] {
   const codersRead = (types: readonly InputType[]) =>
-    types.flatMap((type) => (decoderOf(type, magick) ? [] : (INPUTS[type].coder ?? [])));
+    types.flatMap((type) => (externalDecoder(type, magick) ? [] : (INPUTS[type].coder ?? [])));
   const codersWritten = (types: readonly OutputType[]) =>
     types.flatMap((type) => [OUTPUTS[type].coder, OUTPUTS[type].innerCoder ?? []].flat());
   const extras = [

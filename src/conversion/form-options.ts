@@ -4,7 +4,7 @@ import { serviceError } from '../errors.ts';
 import type { OutputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import type { OnError } from './batch.ts';
-import { conflictIn, DEFAULT_FORMAT, oneOf, optionFields, outputFormat } from './options.ts';
+import { DEFAULT_FORMAT, findConflict, oneOf, optionFields, outputFormat } from './options.ts';
 import type { ConvertOptions } from './plan/types.ts';
 
 const convertFields = (outputs: readonly OutputType[]) =>
@@ -39,19 +39,23 @@ export const formFields = (outputs: readonly OutputType[]) => ({
 /** The name and the value of a text field of a form. */
 export type TextField = readonly [name: string, value: string];
 
+/**
+ * Parses the text fields of a form. Ignores empty and unknown fields.
+ *
+ * @throws {ServiceError} with status 400, naming the field, its value and what was expected
+ */
 export type Parse<T> = (fields: readonly TextField[]) => T;
+
+/** Options of a batch. */
 export interface BatchOptions {
   readonly options: ConvertOptions;
   readonly onError: OnError;
 }
 
 /**
- * Makes the functions that read the options of both endpoints from a form's text fields. An
- * empty field is as if absent, and one that is not an option is passed over.
+ * Creates the functions that parse the options of both endpoints.
  *
- * They throw a ServiceError with status 400 that names field, value and what was expected.
- *
- * @param outputs the formats that can be written on this machine
+ * @param outputs the enabled output formats
  */
 export function createParsers(outputs: readonly OutputType[]): {
   convert: Parse<ConvertOptions>;
@@ -97,7 +101,7 @@ function toOptions(
     maxBytes: max_bytes,
     stripMetadata: strip_metadata,
   };
-  const conflict = conflictIn(options, outputs);
+  const conflict = findConflict(options, outputs);
   if (conflict) throw serviceError('FIELD_INVALID', conflict.field, conflict.value, conflict.expected);
   return options;
 }

@@ -1,21 +1,20 @@
+/** @module Health check that converts a tiny image. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
-import { ONE_PIXEL } from '../process/policy-check.ts';
+import { ONE_PIXEL } from '../process/policy.ts';
 import { INPUT_FILE } from './plan/types.ts';
 import type { Convert } from './types.ts';
 
-/** Whether conversions still work: a tiny one is tried now and then. */
-
-/** How long a verdict holds, in milliseconds. */
+/** Time after which a result is out of date, in milliseconds. */
 const CACHE_TTL_MS = 10_000;
 
 /**
- * Makes the function that tells whether conversions work. It answers at once with what it knows, and
- * tries again behind the answer when that is too old: whoever asks often costs no more than a trial in 10 s.
+ * Creates a function that returns whether conversions work. It returns the last result at once. If that is out of date,
+ * it starts a check in the background for later calls, so frequent calls cost one conversion in 10 s.
  *
- * @param now milliseconds of a clock that never goes back
+ * @param now monotonic clock in milliseconds
  */
 export function createHealthCheck(
   convert: Convert,
@@ -47,8 +46,8 @@ async function convertOnePixel(convert: Convert, workspaces: Workspaces): Promis
     return true;
   } catch (error) {
     if (isCode(error, 'QUEUE_FULL') || isCode(error, 'OVERLOADED')) return true; // overloaded, but healthy
-    // Nor is a disk that is full of the files of requests, which go with them.
-    return (isCode(error, 'DISK_FULL') || isFull(error)) && (await workspaces.hasRoom());
+    // A disk that only the files of current requests fill is healthy, too.
+    return (isCode(error, 'DISK_FULL') || isFull(error)) && (await workspaces.hasSpace());
   }
 }
 

@@ -1,4 +1,6 @@
-/** @module Checks and descriptions of the conversion options. Messages and the API reference are generated from them. */
+/**
+ * @module Checks and descriptions of the conversion options. Messages and the API reference are generated from them.
+ */
 import { z } from 'zod';
 import { hasBytesLimit, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
 import { colourByName } from './input/svg/css.ts';
@@ -31,13 +33,14 @@ export const outputFormat = (outputs: readonly OutputType[]) =>
     .transform(parseOutputType)
     .pipe(z.enum(outputs, `one of ${outputs.join(', ')}`));
 
+/** Creates a check for one of several words, in any case. */
 export const oneOf = <const T extends string>(...words: [T, ...T[]]) =>
   z
     .string()
     .toLowerCase()
     .pipe(z.enum(words, words.length > 2 ? `one of ${words.join(', ')}` : words.join(' or ')));
 
-/** Other names of positions, as sharp has them. */
+/** Other names of positions, from sharp. */
 const POSITION_ALIASES: Readonly<Record<string, Position>> = {
   centre: 'center',
   north: 'top',
@@ -79,7 +82,7 @@ const colour = z.union([hexColour, namedColour], COLOUR);
 /** Maximum of `max_bytes`: more than any result can have. */
 const MAX_BYTES = 2 ** 31;
 
-/** Options that make no sense together: the field, its value and what was expected. */
+/** Options that contradict each other: the field to change, its value and what was expected. */
 export interface Conflict {
   readonly field: 'fit' | 'lossless' | 'max_bytes';
   readonly value: string;
@@ -89,10 +92,10 @@ export interface Conflict {
 /**
  * Finds options that contradict each other.
  *
- * @param outputs the formats that can be written, for the message
+ * @param outputs the enabled output formats, for the message
  * @returns undefined if the options are compatible
  */
-export function conflictIn(
+export function findConflict(
   { fit, width, height, maxBytes, lossless, format }: ConvertOptions,
   outputs: readonly OutputType[],
 ): Conflict | undefined {
@@ -114,9 +117,9 @@ const pagedFormats = (outputs: readonly OutputType[]): string =>
     .join(' or ');
 
 /**
- * The checks of the options by name. Every value is text, as forms and command lines have it.
+ * Creates the checks of the options, by field name. Every value is text, from a form or a command line.
  *
- * @param outputs the formats that can be written, which the descriptions name
+ * @param outputs the enabled output formats, which the descriptions name
  */
 export const optionFields = (outputs: readonly OutputType[]) => ({
   quality: integer(1, 100)

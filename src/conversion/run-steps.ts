@@ -1,14 +1,15 @@
 /** @module Runs the commands of a plan in the folder of a conversion. */
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Config } from '../config.ts';
 import type { TimeLimit } from '../errors.ts';
 import type { Output, RunCommand } from '../process/command.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
 import { inspect } from './inspect/index.ts';
-import { checkLimits, type ImageLimits } from './limits.ts';
-import { assertNotRefused, invalidOutput, toServiceError } from './output/tool-errors.ts';
+import { checkLimits } from './limits.ts';
+import { assertNotRefused, invalidOutputError, toServiceError } from './output/tool-errors.ts';
 import { isNoFile } from './output/verify.ts';
-import { drawSmaller } from './plan/rasterize.ts';
+import { renderSmaller } from './plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Step, ToolContext } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
 
@@ -21,9 +22,7 @@ const SVG_MAX_MEMORY = 1024 ** 3;
 export interface StepRunnerDeps {
   readonly toolchain: Toolchain;
   readonly run: RunCommand;
-  readonly limits: ImageLimits;
-  /** Maximum time for one conversion, in milliseconds. */
-  readonly timeoutMs: number;
+  readonly config: Config;
 }
 
 /** A conversion whose commands are running. */
@@ -51,7 +50,8 @@ export type RunSteps = (
 ) => Promise<Output>;
 
 /** Creates the function that runs the commands of a plan. */
-export function createStepRunner({ toolchain, run, limits, timeoutMs }: StepRunnerDeps): RunSteps {
+export function createStepRunner({ toolchain, run, config }: StepRunnerDeps): RunSteps {
+  const timeoutMs = config.CONVERT_TIMEOUT_MS;
   const timeLimit = ({ tool }: Step): TimeLimit =>
     tool === 'rsvg' && timeoutMs > SVG_TIMEOUT_MS
       ? { ms: SVG_TIMEOUT_MS }
@@ -94,8 +94,8 @@ export function createStepRunner({ toolchain, run, limits, timeoutMs }: StepRunn
       printed.stderr += stderr;
       if (step.rendersTo) {
         const rendered = await inspectRendered(source, step.rendersTo);
-        checkLimits(rendered, options, limits, source.label);
-        const again = drawSmaller(step.rendersTo, rendered, options);
+        checkLimits(rendered, options, config, source.label);
+        const again = renderSmaller(step.rendersTo, rendered, options);
         if (again) queue.unshift(again);
       }
     }
@@ -111,13 +111,13 @@ export function createStepRunner({ toolchain, run, limits, timeoutMs }: StepRunn
  */
 export function inspectRendered(source: ConversionInput, name: string): Promise<ImageInfo> {
   return inspect(join(source.folder, name), 'png').catch((error: NodeJS.ErrnoException) => {
-    throw isNoFile(error) ? invalidOutput(`${name}: ${error.code}`, source) : error;
+    throw isNoFile(error) ? invalidOutputError(`${name}: ${error.code}`, source) : error;
   });
 }
 
 /**
- * Moves a file that a tool reads on standard input out of the folder that the tool can change, but only once. The file is
- * opened outside of the sandbox: inside its folder, the tool could replace it by a link to any other file.
+ * Moves a file that a tool reads on standard input out of the folder that the tool can change, but only once. The file
+ * is opened outside of the sandbox: inside its folder, the tool could replace it by a link to any other file.
  *
  * @returns the new path, beside the folder
  */

@@ -1,5 +1,5 @@
 /** @module Types of a conversion, for the callers of {@link Convert}. */
-import type { RequestRoom } from '../files/disk-room.ts';
+import type { DiskAccount } from '../files/disk-space.ts';
 import type { InputType, OutputType } from '../formats.ts';
 import type { ConvertOptions, Note, Step } from './plan/types.ts';
 
@@ -8,13 +8,15 @@ export interface ConversionInput {
   /** Private folder with the file as `INPUT_FILE`. The conversion removes it. */
   readonly folder: string;
   /** Disk space accounting of the request, for the file and its result. */
-  readonly room?: RequestRoom;
+  readonly disk?: DiskAccount;
   readonly type: InputType;
   /** Name of the file in messages. */
   readonly label: string;
   /** Client that sent the file. Without it, the conversion shares no process with others. */
   readonly client?: string;
-  /** Converts kinds of files that ImageMagick misreads instead of rejecting them, to see whether it still does. */
+  /**
+   * Whether to convert kinds of files that ImageMagick misreads, instead of rejecting them. For tests of those kinds.
+   */
   readonly readsMisread?: boolean;
   /** Called before each command is run. */
   readonly onCommand?: (step: Step) => void;

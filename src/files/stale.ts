@@ -60,7 +60,7 @@ export async function currentProcess(pid: number = process.pid): Promise<Process
  * Creates the folder for all files of a process. Its name does not reveal the process.
  *
  * @returns the path of the folder
- * @throws Error with the code of the failed system call, after it has removed the folder
+ * @throws {Error} with the code of the failed system call, after it has removed the folder
  */
 export async function makeInstanceFolder(tempDir: string, owner?: ProcessIdentity): Promise<string> {
   const folder = await mkdtemp(join(tempDir, NAME));

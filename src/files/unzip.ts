@@ -36,7 +36,7 @@ const UTF8_SYSTEMS = [3, 19];
  * @param path the path of the archive
  * @param label the name of the archive in messages
  * @param maxEntries the maximum number of entries, including folders and skipped entries
- * @throws ServiceError BAD_ARCHIVE for an archive that is damaged, encrypted or unsafe, for example with an absolute path
+ * @throws {ServiceError} BAD_ARCHIVE for an archive that is damaged, encrypted or unsafe, for example with an absolute path
  *   or with `..` in a path
  */
 export async function* unzip(path: string, label: string, maxEntries: number): AsyncGenerator<ZippedFile> {
@@ -65,10 +65,10 @@ export async function* unzip(path: string, label: string, maxEntries: number): A
 }
 
 /**
- * Decodes the name of an entry. Info-ZIP and macOS write UTF-8 without setting the flag. So code page 437, which the format
- * prescribes without the flag, applies only to names from other systems that are not valid UTF-8.
+ * Decodes the name of an entry. Info-ZIP and macOS write UTF-8 without setting the flag. So code page 437, which the
+ * format prescribes without the flag, applies only to names from other systems that are not valid UTF-8.
  *
- * @throws Error for an absolute path, or one that leads out of the archive
+ * @throws {Error} for an absolute path, or one that leads out of the archive
  */
 function decodeName({ versionMadeBy, generalPurposeBitFlag, fileNameRaw, extraFields }: Entry): string {
   const isUtf8 = isValidUtf8(fileNameRaw) || UTF8_SYSTEMS.includes(versionMadeBy >> 8);

@@ -3,14 +3,14 @@
 import { lstatSync, mkdirSync, mkdtempSync, opendirSync, rmSync, statfsSync } from 'node:fs';
 import { chmod, mkdir, opendir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createDiskRoom, RESERVE_BYTES as MIN_FREE_BYTES, type RequestRoom } from './disk-room.ts';
+import { createDiskSpace, type DiskAccount, RESERVE_BYTES as MIN_FREE_BYTES } from './disk-space.ts';
 import { makeInstanceFolder } from './stale.ts';
 
 /** The folder of one request. */
 export interface Workspace {
   readonly path: string;
   /** Disk space of the request. */
-  readonly room: RequestRoom;
+  readonly disk: DiskAccount;
   /** Creates a folder for one file and its conversion, and returns its path. */
   folder(name: string): Promise<string>;
   /** Removes a folder of {@link folder}, and releases the space of the received files in it. */
@@ -32,7 +32,7 @@ export interface Workspaces {
   /**
    * Creates a workspace.
    *
-   * @throws ServiceError DISK_FULL when there is no space for the upload, see {@link RequestRoom.reserve}
+   * @throws {ServiceError} DISK_FULL when there is no space for the upload, see {@link DiskAccount.reserve}
    */
   open(options?: WorkspaceOptions): Promise<Workspace>;
   /**
@@ -47,7 +47,7 @@ export interface Workspaces {
   /** Returns the bytes that running requests have stored or can still store. */
   reserved(): number;
   /** Returns whether there is space for requests, or will be after the running ones. */
-  hasRoom(): Promise<boolean>;
+  hasSpace(): Promise<boolean>;
   /** Returns the free bytes of the disk, or `undefined` if they are unknown. */
   free(): Promise<number | undefined>;
   /** Removes all files of this process. */
@@ -61,7 +61,8 @@ async function freeOn(folder: string): Promise<number> {
 }
 
 /**
- * Creates the workspaces of this process. They are all in one folder in `tempDir`, with a file that identifies the process.
+ * Creates the workspaces of this process. They are all in one folder in `tempDir`, with a file that identifies the
+ * process.
  *
  * @param free returns the free bytes of the disk of a folder
  */
@@ -95,27 +96,27 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   };
 
   const freeNow = async (): Promise<number | undefined> => free(await currentHome()).catch(() => undefined);
-  const room = createDiskRoom(freeNow);
+  const space = createDiskSpace(freeNow);
 
   const open: Workspaces['open'] = async ({ client, bytes = 0 } = {}) => {
-    const ownRoom = await room.open(client, bytes);
+    const account = await space.open(client, bytes);
     const path = await makeFolder().catch((error) => {
-      ownRoom.close();
+      account.close();
       throw error;
     });
     return {
       path,
-      room: ownRoom,
+      disk: account,
       async folder(name) {
         const folder = join(path, name);
         mkdirSync(folder, { mode: 0o700 });
         return folder;
       },
       async discard(folder) {
-        ownRoom.release(await removeFolder(folder));
+        account.release(await removeFolder(folder));
       },
       async remove() {
-        await removeFolder(path).finally(ownRoom.close);
+        await removeFolder(path).finally(account.close);
       },
     };
   };
@@ -132,11 +133,11 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
       return result;
     },
     root: currentHome,
-    reserved: room.held,
+    reserved: space.held,
     free: () => freeNow().catch(() => undefined),
-    async hasRoom() {
+    async hasSpace() {
       const left = (await freeNow()) ?? Number.POSITIVE_INFINITY;
-      return left + room.stored() >= MIN_FREE_BYTES;
+      return left + space.stored() >= MIN_FREE_BYTES;
     },
     async close() {
       const path = await home?.catch(() => undefined);
@@ -152,11 +153,11 @@ const MAX_SYNC_NAMES = 64;
 const MAX_SYNC_BYTES = 4 * 1024 ** 2;
 
 /**
- * Removes a folder with its contents, if it exists. Removes a small folder synchronously, which is faster than the thread
- * pool. Removes a large one asynchronously, so that it does not block the event loop.
+ * Removes a folder with its contents, if it exists. Removes a small folder synchronously, which is faster than the
+ * thread pool. Removes a large one asynchronously, so that it does not block the event loop.
  *
  * @returns the total size of the first {@link MAX_SYNC_NAMES} entries, in bytes
- * @throws Error with the code of the failed system call
+ * @throws {Error} with the code of the failed system call
  */
 export async function removeFolder(path: string): Promise<number> {
   const { names, bytes } = measure(path);
@@ -171,7 +172,9 @@ export async function removeFolder(path: string): Promise<number> {
   return bytes;
 }
 
-/** Counts the entries and bytes of a folder. Stops after {@link MAX_SYNC_NAMES} entries, to not block the event loop. */
+/**
+ * Counts the entries and bytes of a folder. Stops after {@link MAX_SYNC_NAMES} entries, to not block the event loop.
+ */
 function measure(path: string): { readonly names: number; readonly bytes: number } {
   let names = 0;
   let bytes = 0;

@@ -28,7 +28,7 @@ export interface Output {
 /**
  * Runs a command and resolves to its output.
  *
- * @throws CommandError when the command does not start, fails, or is stopped
+ * @throws {CommandError} if the command does not start, fails, or is stopped
  */
 export type RunCommand = (command: Command) => Promise<Output>;
 

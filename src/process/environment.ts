@@ -8,7 +8,7 @@ export interface EnvironmentOptions {
   readonly searchPath: string;
   /** Folder that contains `ImageMagick/policy.xml`. */
   readonly policyFolder: string;
-  /** Folder with a policy that permits more coders. Default: `policyFolder`. */
+  /** Folder with a copy of the policy that permits more. Default: `policyFolder`. */
   readonly grantsFolder?: string;
   readonly limits?: MagickLimits;
   /** Variables that are added, or that replace the defaults. */
@@ -29,8 +29,8 @@ const MIB = 1024 ** 2;
 /**
  * Tunes how glibc allocates memory for images.
  *
- * - Pages of 2 MiB, where the kernel offers them on request (`madvise`). Each small page costs 0.5 µs or more when it is
- *   first touched: converting 3 megapixels from JPEG to JPEG takes 61 ms instead of 71 ms.
+ * - Pages of 2 MiB, where the kernel offers them on request (`madvise`). Each small page costs 0.5 µs or more when it
+ * is   first touched: converting 3 megapixels from JPEG to JPEG takes 61 ms instead of 71 ms.
  * - Up to 64 MiB of freed memory stay in the process, for its next allocations.
  */
 const MEMORY = {
@@ -72,13 +72,15 @@ export function environment(
     ...(limits && {
       MAGICK_AREA_LIMIT: String(limits.pixels),
       MAGICK_MEMORY_LIMIT: String(limits.memoryBytes),
-      MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits)),
+      MAGICK_LIST_LENGTH_LIMIT: String(listLength(limits.frames)),
     }),
     ...overrides,
   };
 }
 
-/** Returns the limit of ImageMagick's image list. While ImageMagick composes frames, the list also holds copies of them. */
-export function listLength({ frames }: Pick<MagickLimits, 'frames'>): number {
+/**
+ * Returns the limit of ImageMagick's image list. While ImageMagick composes frames, the list also holds copies of them.
+ */
+export function listLength(frames: number): number {
   return 3 * frames + 12;
 }

@@ -8,16 +8,16 @@ export interface ConversionQueue {
   /**
    * Runs `job` when a slot is free.
    *
-   * A free slot goes to the client with the fewest running jobs. Among these clients, it goes to the one that has waited
-   * longest since it was last served. Within a client, the same rule selects a group. Within a group, jobs run in the
-   * order of their arrival.
+   * A free slot goes to the client with the fewest running jobs. Among these clients, it goes to the one that has
+   * waited longest since it was last served. Within a client, the same rule selects a group. Within a group, jobs run
+   * in the order of their arrival.
    *
    * When the queue is full, a new job replaces the newest waiting job of the client with the most waiting jobs, if the
    * new job's client has fewer. So the queue rejects jobs only of clients that have filled their own share.
    *
    * @param job receives the time that it waited, in ms, and the number of slots that are idle when it starts
-   * @throws ServiceError QUEUE_FULL when the queue is full, or when a job of another client replaces this one
-   * @throws ClientDisconnectedError when the signal aborts before the job starts; the job then never starts
+   * @throws {ServiceError} QUEUE_FULL when the queue is full, or when a job of another client replaces this one
+   * @throws {ClientDisconnectedError} if the signal aborts before the job starts; the job then never starts
    */
   run<T>(job: (waitedMs: number, idleSlots: number) => Promise<T>, owner: JobOwner): Promise<T>;
   /** Returns the numbers of waiting and running jobs. */
@@ -98,8 +98,11 @@ export function createQueue(limits: {
     forgetIfIdle(client);
   }
 
-  /** Drops the newest job of the client with the most waiting jobs, unless `newcomer` has as many. Returns whether it did. */
-  function makeRoom(newcomer: Client): boolean {
+  /**
+   * Drops the newest job of the client with the most waiting jobs, unless `newcomer` has as many. Returns whether it
+   * did.
+   */
+  function freePlace(newcomer: Client): boolean {
     const longest = [...clients.values()].reduce((most, client) =>
       client.waiting.length > most.waiting.length ? client : most,
     );
@@ -140,7 +143,7 @@ export function createQueue(limits: {
       if (signal.aborted) return Promise.reject(new ClientDisconnectedError());
       const client = getClient(key);
       const isFull = running + waiting >= limits.concurrency + limits.queueLimit;
-      if (isFull && !makeRoom(client)) {
+      if (isFull && !freePlace(client)) {
         forgetIfIdle(client);
         return Promise.reject(serviceError('QUEUE_FULL'));
       }

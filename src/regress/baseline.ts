@@ -74,7 +74,7 @@ const schema = z.object({
  * Creates a staging folder for a new baseline. An older baseline stays until {@link commitBaseline}.
  *
  * @returns the staging folder, which the caller removes
- * @throws BaselineError if the folder contains other files and no baseline
+ * @throws {BaselineError} if the folder contains other files and no baseline
  */
 export async function stageBaseline(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
@@ -133,7 +133,7 @@ function withoutVolatile({ result, ...row }: Row): Row {
 /**
  * Reads a baseline from a folder or a file.
  *
- * @throws BaselineError if it does not exist or is invalid
+ * @throws {BaselineError} if it does not exist or is invalid
  */
 export async function readBaseline(path: string): Promise<Recording> {
   const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() ?? false;

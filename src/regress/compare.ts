@@ -71,7 +71,7 @@ async function compareRows(before: Row, after: Row, context: CompareContext): Pr
   };
 }
 
-/** Reason of a change when the tools decode a rejected kind of file in another way, and maybe correctly. */
+/** Reason of a change if the tools now decode a rejected kind of file differently, and possibly correctly. */
 const MISREAD_CHANGED = 'refused as misread, but the tools now show other pixels: are they right?';
 
 function compareErrors(
@@ -97,7 +97,7 @@ const formatStatus = (refused: Row['refused']): string =>
 /** A conversion that takes more than both limits, as a factor and in ms, gets a remark. */
 const SLOW_REMARK = { times: 2, ms: 100 };
 
-/** Compares what is not visible in the image: file size, conversion time and notes. */
+/** Compares properties that are not visible in the image: file size, conversion time and notes. */
 function compareMetadata(
   before: Result,
   after: Result,

@@ -70,7 +70,7 @@ export type MatrixSource = Readonly<Record<string, unknown>>;
 /**
  * Each output format with default options, and three common cases: a thumbnail, a small file, kept metadata.
  *
- * @param outputs the formats that are on
+ * @param outputs the enabled output formats
  */
 export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => ({
   cases: [
@@ -89,7 +89,7 @@ export const DEFAULT_MATRIX = defaultMatrix(OUTPUT_TYPES);
 /**
  * Validates a matrix.
  *
- * @throws MatrixError that names the field and the expected value
+ * @throws {MatrixError} that names the field and the expected value
  */
 export function toMatrix(source: unknown): Matrix {
   const result = schema.safeParse(source);
@@ -135,7 +135,7 @@ export function toMatrix(source: unknown): Matrix {
 /**
  * Reads a matrix from a YAML file. JSON is a subset of YAML.
  *
- * @throws MatrixError if the file cannot be read or is invalid
+ * @throws {MatrixError} if the file cannot be read or is invalid
  */
 export async function readMatrix(path: string): Promise<Matrix> {
   const text = await readFile(path, 'utf8').catch((error: Error) => {

@@ -28,7 +28,7 @@ export interface RecordOptions {
 /**
  * Lists the images below a folder, sorted by name. Detects images by content, not by extension, and skips other files.
  *
- * @param types what counts as an image
+ * @param types types of images to list
  * @param baseline skipped if it is below the folder
  */
 export async function imagesIn(
@@ -53,7 +53,7 @@ export async function imagesIn(
 /**
  * Converts every image in every case of the matrix. All conversions have ended when this function returns or throws.
  *
- * @throws BackendError if the backend fails
+ * @throws {BackendError} if the backend fails
  * @throws the signal's reason if it aborts
  */
 export async function record(options: RecordOptions): Promise<Recording> {

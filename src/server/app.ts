@@ -10,10 +10,9 @@ import { serviceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { trustProxies } from './client-key.ts';
 import { corsHeaders } from './cors.ts';
-import { endpoint, serverOptions } from './endpoint.ts';
+import { endpoint } from './endpoint.ts';
 import { errorHandler, notFound } from './error-handler.ts';
-import { checkFormHead } from './form-head.ts';
-import { checkHead, rejectReserved } from './head-checks.ts';
+import { checkHead, rejectReserved, serverOptions } from './head-checks.ts';
 import type { Metrics } from './metrics.ts';
 import { createDocument } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
@@ -22,6 +21,7 @@ import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
 import { batchRoute } from './routes/batch.ts';
 import { convertRoute } from './routes/convert.ts';
+import { checkFormHead } from './routes/form.ts';
 import {
   formatsRoute,
   healthRoute,
@@ -46,7 +46,7 @@ const ROUTES = [
 /** A proxy blocks a path by its exact spelling, so no other spelling may reach the same route. */
 const ROUTING = { caseSensitive: true, strict: true };
 
-/** Everything that the app is created from. */
+/** Dependencies of {@link createApp}. */
 export interface AppDeps {
   readonly config: Config;
   readonly version: string;
@@ -115,23 +115,14 @@ export function createApp(deps: AppDeps): Express {
 function apiRouter(deps: AppDeps): Router {
   const { config, capabilities, convert, workspaces, version, draining } = deps;
   const { inputs, outputs } = capabilities;
-  const limits = {
-    maxFileBytes: config.MAX_FILE_BYTES,
-    timeoutMs: config.UPLOAD_TIMEOUT_MS,
-    accepts: inputs,
-  };
+  const form = { config, workspaces, convert, accepts: inputs };
   const parse = createParsers(outputs);
 
   const router = express.Router(ROUTING);
   router.use(rejectWhileDraining(draining ?? (() => false)));
   const handlers: Readonly<Record<OperationId, RequestHandler>> = {
-    convert: convertRoute({ workspaces, convert, parse: parse.convert, limits }),
-    convertBatch: batchRoute({
-      workspaces,
-      convert,
-      parse: parse.batch,
-      limits: { ...limits, maxFiles: config.MAX_BATCH_FILES },
-    }),
+    convert: convertRoute({ ...form, parse: parse.convert }),
+    convertBatch: batchRoute({ ...form, parse: parse.batch }),
     listFormats: formatsRoute(inputs, outputs),
     getHealth: healthRoute(version),
     getReference: openApiRoute(createDocument(API_PREFIX, { version, inputs, outputs, config })),
@@ -143,7 +134,7 @@ function apiRouter(deps: AppDeps): Router {
           checkFormHead({
             fields: Object.keys(forms[form].shape),
             maxFiles: form === 'batch' ? config.MAX_BATCH_FILES : 1,
-            maxFileBytes: config.MAX_FILE_BYTES,
+            config,
           }),
         ]
       : [];

@@ -12,9 +12,7 @@ import {
   packResults,
 } from './archive-entries.ts';
 import type { PackOptions } from './deflate-file.ts';
-import type { SendOptions } from './response.ts';
-import { toSendError } from './response.ts';
-import { monitorResponse } from './response-rate.ts';
+import { monitorResponse, type SendOptions, toSendError } from './response.ts';
 
 const ARCHIVE_NAME = 'converted.zip';
 /** Maximum length of an archive without ZIP64, in bytes. A larger archive is sent without `Content-Length`. */
@@ -40,7 +38,7 @@ export async function sendArchive(
     res.setHeader('Content-Disposition', `attachment; filename=${ARCHIVE_NAME}`);
     res.setHeader('Cache-Control', 'no-store');
     const watch = monitorResponse(res, options.stallMs);
-    options.room.sending(watch);
+    options.disk.sending(watch);
     await send(res, entries, options).finally(watch.end);
   } catch (cause) {
     throw toSendError(cause);
@@ -50,7 +48,7 @@ export async function sendArchive(
 async function send(
   res: Response,
   entries: readonly ArchiveEntry[],
-  { room }: Pick<SendOptions, 'room'>,
+  { disk }: Pick<SendOptions, 'disk'>,
 ): Promise<void> {
   const { archive, add } = createArchive();
   const sending = pipeline(archive, res);
@@ -71,7 +69,7 @@ async function send(
       } finally {
         await file.close();
       }
-      if (isLast) room.release(entry.storedBytes);
+      if (isLast) disk.release(entry.storedBytes);
     }
     await Promise.all([archive.finalize(), sending]);
   } catch (cause) {

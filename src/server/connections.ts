@@ -28,7 +28,7 @@ const reserved = new WeakSet<Socket>();
 /** Returns whether a connection has a slot for probes only, because all regular slots were taken. */
 export const isProbeOnly = (socket: Socket): boolean => reserved.has(socket);
 
-/** A set of connection slots. When all are taken, an idle connection is closed to make room for a new one. */
+/** A set of connection slots. When all are taken, an idle connection is closed to free a slot. */
 class ConnectionSlots {
   readonly #limits: ConnectionLimits;
   readonly #clients = new Map<Socket, string | undefined>();

@@ -7,7 +7,7 @@ import { rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { crc32, createDeflateRaw } from 'node:zlib';
 import { ServiceError } from '../errors.ts';
-import type { RequestRoom } from '../files/disk-room.ts';
+import type { DiskAccount } from '../files/disk-space.ts';
 
 /** A file, packed for an archive. */
 export interface PackedFile {
@@ -26,7 +26,7 @@ const CHUNK_BYTES = 256 * 1024;
 
 /** Options for packing a file of a request. */
 export interface PackOptions {
-  readonly room: RequestRoom;
+  readonly disk: DiskAccount;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
@@ -45,12 +45,12 @@ export async function storeFile(
 
 /**
  * Deflates the file at `path` to a new file and removes the original. A file is used because the size must be known
- * before the first byte is sent, and memory use must not depend on it. Without room on disk for the new file, the
+ * before the first byte is sent, and memory use must not depend on it. If the disk has no space for the new file, the
  * original is stored uncompressed.
  */
 export async function deflateFile(path: string, bytes: number, options: PackOptions): Promise<PackedFile> {
-  const { room, signal } = options;
-  const settle = await reserve(room, bytes);
+  const { disk, signal } = options;
+  const settle = await reserve(disk, bytes);
   if (!settle) return storeFile(path, bytes, options);
   const target = `${path}.deflated`;
   let storedBytes = 0;
@@ -67,16 +67,20 @@ export async function deflateFile(path: string, bytes: number, options: PackOpti
     await pipeline(source, computeChecksum, deflate, createWriteStream(target), { signal });
     storedBytes = (await stat(target)).size;
     await rm(path);
-    room.release(bytes);
+    disk.release(bytes);
     return { isDeflated: true, bytes, crc32: checksum, stored: { path: target }, storedBytes };
   } finally {
     settle(storedBytes);
   }
 }
 
-/** Reserves room on disk. @returns undefined if there is no room */
-function reserve(room: RequestRoom, bytes: number): Promise<((stored: number) => void) | undefined> {
-  return room.reserve(bytes).catch((error) => {
+/**
+ * Reserves disk space.
+ *
+ * @returns undefined if there is not enough
+ */
+function reserve(disk: DiskAccount, bytes: number): Promise<((stored: number) => void) | undefined> {
+  return disk.reserve(bytes).catch((error) => {
     if (error instanceof ServiceError && error.code === 'DISK_FULL') return undefined;
     throw error;
   });

@@ -23,10 +23,3 @@ export function endpoint(router: Router, method: Method, path: string, ...handle
     res.status(204).end();
   });
 }
-
-/** Answers `OPTIONS *`, which asks about the server and not about a path (RFC 9110, section 9.3.7). */
-export const serverOptions: RequestHandler = (req, res, next) => {
-  if (req.method !== 'OPTIONS' || req.url !== '*') return next();
-  res.setHeader('Allow', 'GET, HEAD, POST, OPTIONS');
-  res.status(204).end();
-};

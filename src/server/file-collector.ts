@@ -1,5 +1,6 @@
 /** @module Stores each file of a request in its own folder while its bytes arrive, and enforces the limits. */
 import { join } from 'node:path';
+import type { Config } from '../config.ts';
 import { type FileType, storeInput } from '../conversion/input/store.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
 import { ServiceError, serviceError } from '../errors.ts';
@@ -9,9 +10,8 @@ import type { InputType } from '../formats.ts';
 
 /** Limits for the files of a request, and how to label the files. */
 export interface FileCollectorOptions {
+  readonly config: Config;
   readonly maxFiles: number;
-  /** Maximum size of each file. */
-  readonly maxFileBytes: number;
   readonly accepts: readonly InputType[];
   /** Whether ZIP archives are unpacked, so that their files count as files of the request. */
   readonly acceptsArchives: boolean;
@@ -58,7 +58,7 @@ const ENTRIES_PER_FILE = 3;
 /** Codes of errors that concern one file only. The request can continue without the file. */
 const PER_FILE_ERRORS = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
 
-/** The types that a file may have, and the maximum size of each. */
+/** Allowed types of a file, and the maximum size of each. */
 interface Allowance {
   readonly types: readonly FileType[];
   /**
@@ -79,7 +79,8 @@ export function createFileCollector(
   rules: FileCollectorOptions,
   signal: AbortSignal,
 ): FileCollector {
-  const { maxFiles, maxFileBytes, accepts, acceptsArchives } = rules;
+  const { maxFiles, accepts, acceptsArchives } = rules;
+  const maxFileBytes = rules.config.MAX_FILE_BYTES;
   const files: (ReceivedFile | RejectedFile)[] = [];
   let folders = 0;
   /** Bytes that the remaining archives of the request may have. */
@@ -98,7 +99,11 @@ export function createFileCollector(
     },
   });
 
-  /** Stores one file. An image is added to `files`. @returns undefined if the file was skipped */
+  /**
+   * Stores one file. An image is added to `files`.
+   *
+   * @returns undefined if the file was skipped
+   */
   async function storeFile(
     name: string | undefined,
     bytes: AsyncIterable<Buffer>,
@@ -128,7 +133,7 @@ export function createFileCollector(
     label: string,
     { types, maxBytes }: Allowance,
   ): Promise<FileType> {
-    const options = { label, types, maxBytes, signal, room: workspace.room };
+    const options = { label, types, maxBytes, signal, disk: workspace.disk };
     const { type, length } = await storeInput(bytes, join(folder, INPUT_FILE), options);
     if (type === 'zip') archiveBytes -= length;
     return type;

@@ -1,4 +1,4 @@
-/** @module Rejects requests by their request line and headers, on every path. */
+/** @module Rejects or answers requests by their request line and headers alone, on every path. */
 import type { Request, RequestHandler } from 'express';
 import { type ServiceError, serviceError } from '../errors.ts';
 import { isProbeOnly } from './connections.ts';
@@ -39,4 +39,11 @@ export const rejectReserved: RequestHandler = (req, res, next) => {
   if (!isProbeOnly(req.socket)) return next();
   res.setHeader('Connection', 'close');
   next(serviceError('TOO_MANY_CONNECTIONS'));
+};
+
+/** Answers `OPTIONS *`, which asks about the server and not about a path (RFC 9110, section 9.3.7). */
+export const serverOptions: RequestHandler = (req, res, next) => {
+  if (req.method !== 'OPTIONS' || req.url !== '*') return next();
+  res.setHeader('Allow', 'GET, HEAD, POST, OPTIONS');
+  res.status(204).end();
 };

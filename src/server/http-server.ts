@@ -9,9 +9,7 @@ import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
 import { connectionKey } from './client-key.ts';
 import { type ConnectionLimits, Connections } from './connections.ts';
-import { sendContinueWhenRead } from './expectation.ts';
-import { afterResponse, createMalformedHandler } from './malformed-request.ts';
-import { sendRawError } from './raw-response.ts';
+import { afterResponse, createMalformedHandler, sendRawError } from './raw-response.ts';
 
 /** Time after the upload timeout in which the error response can still be sent, in milliseconds. */
 const RESPONSE_GRACE_MS = 5_000;
@@ -59,9 +57,9 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
 }
 
 /**
- * Derives the connection limits from the maximum number of open files. A third is for connections; the others are for
- * images and for the pipes of tools. One client may use a quarter of the connections and at most 1000, since an idle
- * connection takes about 19 kB of memory.
+ * Derives the connection limits from the maximum number of open files. A third is reserved for connections, the rest
+ * for images and for the pipes of tools. One client may use a quarter of the connections and at most 1000, since an
+ * idle connection takes about 19 kB of memory.
  */
 function connectionLimits(): ConnectionLimits {
   const max = Math.floor(maxOpenFiles() / 3);
@@ -75,4 +73,19 @@ function maxOpenFiles(): number {
   } catch {
     return 10_240;
   }
+}
+
+/**
+ * Answers `Expect: 100-continue` with 100 when a handler starts to read the body. When the head alone decides, the
+ * final status comes instead, as RFC 9110, section 10.1.1 requires. The connection then closes, because the server
+ * cannot know whether the body still follows.
+ */
+function sendContinueWhenRead(req: IncomingMessage, res: ServerResponse): void {
+  const { shouldKeepAlive } = res;
+  res.shouldKeepAlive = false;
+  req.once('resume', () => {
+    if (res.headersSent) return;
+    res.shouldKeepAlive = shouldKeepAlive;
+    res.writeContinue();
+  });
 }

@@ -89,7 +89,10 @@ export function recordRequests({ log, routes, debugRoutes, onFinished }: Request
       log[debugRoutes.includes(route) ? 'debug' : 'info'](
         {
           requestId: res.getHeader('X-Request-Id'),
-          ...{ method: req.method, route, status, outcome },
+          method: req.method,
+          route,
+          status,
+          outcome,
           ...fields,
           ...bytes,
           ms: Math.round(ms),

@@ -1,4 +1,4 @@
-/** @module Sends results, and sets the headers that describe them. */
+/** @module Sends results at a minimum rate, and sets the headers that describe them. */
 import { readFileSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
@@ -9,11 +9,10 @@ import { MAX_NAME_UNITS } from '../conversion/filename.ts';
 import type { Note } from '../conversion/plan/types.ts';
 import type { ConversionResult } from '../conversion/types.ts';
 import { ClientDisconnectedError } from '../errors.ts';
-import type { RequestRoom } from '../files/disk-room.ts';
+import type { DiskAccount, PendingResponse } from '../files/disk-space.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { truncate } from '../text.ts';
 import { setLogFields } from './request-log.ts';
-import { monitorResponse } from './response-rate.ts';
 
 /** Maximum size of a result that is read at once and sent together with the headers, in bytes. */
 const INLINE_MAX_BYTES = 128 * 1024;
@@ -25,7 +24,7 @@ export interface SendOptions {
   /** Stall timeout in milliseconds; see {@link monitorResponse}. */
   readonly stallMs: number;
   /** Disk space accounting of the request. */
-  readonly room: RequestRoom;
+  readonly disk: DiskAccount;
 }
 
 /**
@@ -38,14 +37,14 @@ export async function sendResult(
   res: Response,
   { path, bytes }: Pick<ConversionResult, 'path' | 'bytes'>,
   name: string,
-  { format, stallMs, room }: SendOptions,
+  { format, stallMs, disk }: SendOptions,
 ): Promise<void> {
   res.setHeader('Content-Type', OUTPUTS[format].mediaType);
   res.setHeader('Content-Length', bytes);
   res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiFallback(name) }));
   res.setHeader('Cache-Control', 'no-store');
   const watch = monitorResponse(res, stallMs);
-  room.sending(watch);
+  disk.sending(watch);
   try {
     if (bytes <= INLINE_MAX_BYTES) await finished(res.end(readFileSync(path)));
     else await sendStream(res, path);
@@ -85,7 +84,7 @@ export function setServerTiming(res: Response, durations: Durations): void {
   res.setHeader('Server-Timing', entries.join(', '));
 }
 
-/** Header with a list of tokens for what the result lacks compared with the input. Absent if the list is empty. */
+/** Header with the {@link Note} tokens of the result. Absent if there are none. */
 const NOTES_HEADER = 'X-Conversion-Notes';
 /** Header with the quality that a result was encoded with. Absent unless `max_bytes` limited the result. */
 const QUALITY_HEADER = 'X-Conversion-Quality';
@@ -164,4 +163,45 @@ export function toSendError(cause: unknown): unknown {
   return code !== undefined && DISCONNECT_CODES.includes(code)
     ? new ClientDisconnectedError({ cause })
     : cause;
+}
+
+/**
+ * Minimum rate of a response in bytes per second, averaged over one window. Slower responses occupy disk space for too
+ * long. The kernel forwards the data of a slow reader in pieces of up to 2 MiB, so shorter windows are not meaningful.
+ */
+export const MIN_RESPONSE_BYTES_PER_SECOND = 4096;
+
+/** A response whose rate is monitored. */
+export interface MonitoredResponse extends PendingResponse {
+  /** Stops monitoring, when the response has been sent or cannot be sent. */
+  end(): void;
+}
+
+/**
+ * Monitors the rate of a response, and destroys the response if it stalls or is read too slowly. Its files occupy disk
+ * space until it has been sent.
+ *
+ * @param windowMs stall timeout, and time over which the rate is averaged, in milliseconds
+ */
+export function monitorResponse(res: ServerResponse, windowMs: number): MonitoredResponse {
+  const started = performance.now();
+  const sentBefore = sentBytes(res);
+  const cutOff = (): void => void res.destroy();
+  let sent = sentBefore;
+  const timer = setInterval(() => {
+    const before = sent;
+    sent = sentBytes(res);
+    if (sent - before < (MIN_RESPONSE_BYTES_PER_SECOND * windowMs) / 1000) cutOff();
+  }, windowMs);
+  res.setTimeout(windowMs, cutOff);
+  return {
+    cutOff,
+    end: () => clearInterval(timer),
+    bytesPerSecond: () => (sentBytes(res) - sentBefore) / Math.max(1, (performance.now() - started) / 1000),
+  };
+}
+
+/** Returns the number of bytes that the kernel has accepted. */
+function sentBytes({ socket }: ServerResponse): number {
+  return socket ? socket.bytesWritten - socket.writableLength : 0;
 }

@@ -14,8 +14,8 @@ import {
   type ReceivedFile,
   type RejectedFile,
 } from './file-collector.ts';
+import { parseParameters } from './multipart/headers.ts';
 import { MultipartNormalizer } from './multipart/normalizer.ts';
-import { parseParameters } from './multipart/parameters.ts';
 
 /** Limits and field names of an upload. */
 export interface UploadOptions extends FileCollectorOptions {
@@ -23,8 +23,6 @@ export interface UploadOptions extends FileCollectorOptions {
   readonly fileField: string;
   /** Other accepted names of file parts. */
   readonly fileFieldAliases: readonly string[];
-  /** Timeout for the entire body, in milliseconds. */
-  readonly timeoutMs: number;
   /** Time over which the rate of the upload is averaged, in milliseconds. Default: {@link RATE_WINDOW_MS}. */
   readonly rateWindowMs?: number;
   /** Returns whether to skip an invalid file, by the text fields in front of it. */
@@ -91,7 +89,8 @@ export async function receiveUpload(
     normalizer.destroy();
     parser.destroy();
   };
-  const timer = setTimeout(() => stop(serviceError('UPLOAD_TIMEOUT', rules.timeoutMs)), rules.timeoutMs);
+  const timeoutMs = rules.config.UPLOAD_TIMEOUT_MS;
+  const timer = setTimeout(() => stop(serviceError('UPLOAD_TIMEOUT', timeoutMs)), timeoutMs);
   const rateTimer = monitorRate(req, rules.rateWindowMs ?? RATE_WINDOW_MS, () =>
     stop(serviceError('UPLOAD_TOO_SLOW', MIN_BYTES_PER_SECOND)),
   );
@@ -145,8 +144,8 @@ function monitorRate(req: IncomingMessage, windowMs: number, onTooSlow: () => vo
 }
 
 /** Returns the maximum size of the request's files, in bytes: its `Content-Length`, or the limit if that is less. */
-export function expectedBytes(req: IncomingMessage, { maxFiles, maxFileBytes }: UploadOptions): number {
-  const limit = maxFiles * maxFileBytes;
+export function expectedBytes(req: IncomingMessage, { maxFiles, config }: UploadOptions): number {
+  const limit = maxFiles * config.MAX_FILE_BYTES;
   const announced = Number(req.headers['content-length'] ?? limit);
   return Math.min(Number.isFinite(announced) ? announced : limit, limit);
 }

@@ -52,7 +52,7 @@ describe('imagemill convert with many files', function () {
     ]);
   });
 
-  it('converts none of two images with the same result name, and says so before their folder is converted', async () => {
+  it('converts none of two images with the same result name, and reports them before their folder is converted', async () => {
     for (const name of ['a.jpg', 'A.png', 'b.jpg'])
       await folder.put(`scene.${name.slice(2)}`, `photos/${name}`);
     const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], { env });
@@ -77,7 +77,7 @@ describe('imagemill convert with many files', function () {
     expect(await folder.files('out')).to.deep.equal(['a.webp']);
   });
 
-  it('reports broken links, links in circles and names that are not UTF-8, and converts the rest', async () => {
+  it('reports broken and circular links and names that are not UTF-8, and converts the other files', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await symlink('loop.jpg', join(folder.path, 'photos/loop.jpg'));
     await symlink('gone.jpg', join(folder.path, 'photos/broken.jpg'));
@@ -96,7 +96,7 @@ describe('imagemill convert with many files', function () {
     expect(await folder.files('out')).to.deep.equal(['a.webp']);
   });
 
-  it('stops when the disk of the output is full, keeps complete results, and continues when there is room', async function () {
+  it('stops when the disk of the output is full, keeps complete results, and continues when the disk has space', async function () {
     requires(this, 'mounts', process.getuid?.() === 0);
     for (let at = 0; at < 30; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
     await mkdir(join(folder.path, 'out'));
@@ -124,13 +124,13 @@ describe('imagemill convert with many files', function () {
     expect(status, stderr).to.equal(1);
     expect(stderr).to.include('cannot be written: the disk is full.');
     expect(stderr).to.include(
-      'imagemill: The disk of the output is full. Make room, and run the same command again.',
+      'imagemill: The disk of the output is full. Free disk space, and run the same command again.',
     );
     expect(stderr.match(/the disk is full/g)?.length, 'stops soon').to.be.at.most(5);
     expect(stdout.trimEnd().split('\n').at(-1)?.trim(), 'all results after the second run').to.equal('30');
   });
 
-  it('stops on SIGINT, and says how to convert the rest', async () => {
+  it('stops on SIGINT, and prints how to convert the remaining files', async () => {
     for (let at = 0; at < 50; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
     const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], {
       env: { ...env, MAGICK_BIN: await fakeMagick(`sleep 0.2; cp ${fixturePath('scene.webp')} image.webp`) },

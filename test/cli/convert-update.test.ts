@@ -34,7 +34,7 @@ describe('imagemill convert --update', function () {
     folder.run(['photos', '-o', 'out', '--update', '--json', ...args], { env });
   const indexPath = () => join(folder.path, 'out/.imagemill/index.jsonl');
 
-  it('converts only what is new, changed, missing, or made with other options or tools', async () => {
+  it('converts only files that are new or changed, or whose results are missing or made with other options or tools', async () => {
     for (const name of ['a.jpg', 'b.jpg', '2024/c.jpg']) await folder.put('scene.jpg', `photos/${name}`);
     expect(summaryOf((await update()).lines)).to.include({ converted: 3, upToDate: 0 });
     expect(await folder.files('out')).to.deep.equal(['2024/c.webp', 'a.webp', 'b.webp']);
@@ -83,7 +83,7 @@ describe('imagemill convert --update', function () {
     expect((await sharp(join(folder.path, 'out/a.webp')).metadata()).format).to.equal('webp');
   });
 
-  it('converts a result again that was cut short or changed after it was written', async () => {
+  it('converts a file again if its result was truncated or changed after it was written', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await update();
     const path = join(folder.path, 'out/a.webp');
@@ -93,7 +93,7 @@ describe('imagemill convert --update', function () {
     expect((await readFile(path)).equals(whole)).to.equal(true);
   });
 
-  it('recovers from an index with a line that was cut off, and from a result without a record', async () => {
+  it('recovers from an index with a truncated line, and from a result without a record', async () => {
     for (const name of ['a.jpg', 'b.jpg']) await folder.put('scene.jpg', `photos/${name}`);
     await update();
     const lines = (await readFile(indexPath(), 'utf8')).split('\n');
@@ -104,7 +104,7 @@ describe('imagemill convert --update', function () {
     expect(summaryOf((await update()).lines)).to.include({ converted: 0, upToDate: 2 });
   });
 
-  it('loses and claims nothing when it is killed with SIGKILL again and again', async () => {
+  it('loses no result and records no incomplete one when it is killed repeatedly with SIGKILL', async () => {
     const names = Array.from({ length: 40 }, (_, at) => `photos/${at}.jpg`);
     for (const name of names) await folder.put('scene.jpg', name);
     const slow = `sleep 0.02; cp ${fixturePath('scene.webp')} image.webp`;
@@ -191,7 +191,7 @@ describe('imagemill convert --delete', function () {
   const run = (inputs: readonly string[], flags: readonly string[] = []) =>
     folder.run([...inputs, '-o', 'out', '--update', ...flags], { env });
 
-  it('deletes results whose source is gone and emptied folders, and nothing else', async () => {
+  it('deletes results whose source no longer exists and folders that become empty, and nothing else', async () => {
     await rm(join(folder.path, 'photos/2024'), { recursive: true });
     await rm(join(folder.path, 'more/d.jpg'));
     await writeFile(join(folder.path, 'out/2025/foreign.webp'), 'kept');
@@ -214,7 +214,7 @@ describe('imagemill convert --delete', function () {
     expect(await readFile(join(folder.path, 'out/a.webp'), 'utf8')).to.equal('edited by hand');
   });
 
-  it('deletes nothing if an input folder is empty or missing, because it may be a disk that is not mounted', async () => {
+  it('deletes nothing if an input folder is empty or missing, because its disk may not be mounted', async () => {
     await rm(join(folder.path, 'more/d.jpg'));
     const empty = await run(['photos', 'more'], ['--delete', '--yes']);
     expect(empty.status).to.equal(1);
@@ -225,12 +225,12 @@ describe('imagemill convert --delete', function () {
     expect(await folder.files('out')).to.include('d.webp');
   });
 
-  it('asks on a terminal, and keeps the results unless the answer is yes', async () => {
+  it('asks for confirmation on a terminal, and keeps the results unless the answer is yes', async () => {
     await rm(join(folder.path, 'photos/a.jpg'));
     const settings = `TEMP_DIR=${folder.temp} MAGICK_BIN=${env.MAGICK_BIN} SANDBOX=off`;
     const command = `${settings} ${process.execPath} ${MAIN} convert photos -o out --delete`;
     const no = await runOnTerminal(command, folder.path, 'n\n');
-    expect(no.shown).to.include('Delete 1 result whose source is gone? [y/N]');
+    expect(no.shown).to.include('Delete 1 result whose source no longer exists? [y/N]');
     expect([no.status, await folder.files('out')]).to.deep.equal([
       0,
       ['2024/b.webp', '2025/c.webp', 'a.webp', 'd.webp'],
@@ -242,11 +242,11 @@ describe('imagemill convert --delete', function () {
     ]);
   });
 
-  it('needs --yes without a terminal', async () => {
+  it('requires --yes without a terminal', async () => {
     const { status, complaints } = await run(['photos'], ['--delete']);
     expect([status, complaints]).to.deep.equal([
       2,
-      ['imagemill: --delete asks on a terminal. Without one, it needs --yes.'],
+      ['imagemill: --delete requires --yes without a terminal, because it cannot ask for confirmation.'],
     ]);
   });
 });

@@ -66,7 +66,7 @@ describe('imagemill convert --url', function () {
     }
   });
 
-  it('waits as Retry-After says after 429 and 503, and asks another instance meanwhile', async () => {
+  it('waits for the time in Retry-After after 429 and 503, and uses another instance meanwhile', async () => {
     const result = await fixture('scene.webp');
     const asked: string[] = [];
     let busy = 0;
@@ -93,7 +93,7 @@ describe('imagemill convert --url', function () {
     expect(asked.filter((name) => name === 'overloaded').length, 'not asked again').to.be.within(1, 2);
   });
 
-  it('sends as many requests at once as --jobs says, over connections that stay open', async () => {
+  it('sends as many concurrent requests as --jobs allows, over connections that stay open', async () => {
     const result = await fixture('scene.webp');
     const ports = new Set<number | undefined>();
     const waiting: (() => void)[] = [];
@@ -113,7 +113,7 @@ describe('imagemill convert --url', function () {
     expect(ports.size).to.be.at.most(6);
   });
 
-  it('repeats a conversion whose response was cut off, and writes no incomplete result', async () => {
+  it('repeats a conversion whose response was truncated, and writes no incomplete result', async () => {
     const result = await fixture('scene.webp');
     let count = 0;
     const url = await stub(

@@ -35,7 +35,7 @@ describe('imagemill convert', () => {
   const formatOf = async (name: string) => (await sharp(join(folder, name)).metadata()).format;
   const nothingInTemp = async () => expect(await readdir(temp), 'left in TEMP_DIR').to.deep.equal([]);
 
-  it('converts the formats of EXTRA_INPUTS and EXTRA_OUTPUTS, and rejects them when they are off', async () => {
+  it('converts the formats of EXTRA_INPUTS and EXTRA_OUTPUTS, and rejects them when they are not enabled', async () => {
     await cp(extraPath('scene.heic'), join(folder, 'IMG_0001.HEIC'));
     await cp(extraPath('scene.psd'), join(folder, 'layers.psd'));
     const off = await run(['IMG_0001.HEIC', '-o', 'photo.avif']);
@@ -45,7 +45,7 @@ describe('imagemill convert', () => {
     const on = await run(['IMG_0001.HEIC', '-o', 'photo.avif'], { env });
     expect([on.status, on.complaints]).to.deep.equal([0, []]);
     expect(await formatOf('photo.avif')).to.equal('heif');
-    // In a folder, a type that is off is no image.
+    // In a folder, files of a type that is not enabled are skipped.
     const all = await run(['.', '-o', 'made/', '--format', 'tiff'], { env });
     expect([all.status, all.complaints]).to.deep.equal([0, []]);
     expect(await files('made')).to.deep.equal(['IMG_0001.tiff', 'photo.tiff']);
@@ -231,7 +231,7 @@ describe('imagemill convert', () => {
     }
   });
 
-  it('says in --json which quality was used for --max-bytes', async () => {
+  it('prints in --json which quality was used for --max-bytes', async () => {
     await put('scene.png', 'a.png');
     const { status, lines } = await run(['a.png', '-o', 'a.jpg', '--max-bytes', '1000', '--json']);
     const { bytesAfter, quality, notes } = JSON.parse(lines[0] ?? '{}');
@@ -321,7 +321,7 @@ describe('imagemill convert', () => {
       [
         'the output format is unknown',
         ['a.jpg', '-o', 'b'],
-        '-o b has no extension: say --format, or end it with a slash when it is a folder.',
+        '-o b has no extension: set --format, or end a folder with a slash.',
       ],
       [
         '--format and the extension of -o differ',

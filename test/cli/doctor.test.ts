@@ -92,9 +92,10 @@ describe('imagemill doctor', () => {
     expect(text).to.match(/^ok {4}ImageMagick/m);
   });
 
-  it('warns when the disk has no room for a full batch, and when Redis does not respond', async () => {
+  it('warns when the disk has no space for a full batch, and when Redis does not respond', async () => {
     const { status, row } = await rowsOf({
-      ...{ MAX_FILE_BYTES: String(2 ** 31), MAX_BATCH_FILES: '1000' },
+      MAX_FILE_BYTES: String(2 ** 31),
+      MAX_BATCH_FILES: '1000',
       REDIS_URL: 'redis://:secret@127.0.0.1:1',
     });
     expect([status, row('TEMP_DIR')?.state, row('REDIS_URL')?.state]).to.deep.equal([0, 'warn', 'warn']);

@@ -30,8 +30,8 @@ describe('imagemill serve', function () {
   const APPEND = 'exec "$@" >>"$0/log"';
   const isAddress = (log: string) => /listening on (http:[^"]+)/.exec(log)?.[1];
 
-  /** Sends requests until log lines are dropped, makes room, and expects new log lines and a drain on SIGTERM. */
-  async function expectLogRecovery(service: ServiceProcess, log: string, makeRoom: () => Promise<void>) {
+  /** Sends requests until log lines are dropped, frees space, and expects new log lines and a drain on SIGTERM. */
+  async function expectLogRecovery(service: ServiceProcess, log: string, freeSpace: () => Promise<void>) {
     const origin = await eventually(async () => isAddress(await readFile(log, 'utf8').catch(() => '')));
     const dropped = async (): Promise<number> => {
       const { status, body } = await sendForm(`${origin}/metrics`);
@@ -41,7 +41,7 @@ describe('imagemill serve', function () {
     await eventually(
       async () => (await sendForm(`${origin}/api/v1/health`)).status === 200 && (await dropped()) > 3,
     );
-    await makeRoom();
+    await freeSpace();
     await sendForm(`${origin}/api/v1/health`, { headers: { 'x-request-id': 'there-is-room' } });
     await eventually(async () => (await readFile(log, 'utf8')).includes('there-is-room'));
     const last = (await readFile(log, 'utf8')).split('\n').find((line) => line.includes('there-is-room'));
@@ -50,7 +50,7 @@ describe('imagemill serve', function () {
     expect(await service.ended()).to.equal(0);
   }
 
-  it('drops log lines while the disk is full, keeps serving, and logs again when there is room', async function () {
+  it('drops log lines while the disk is full, keeps serving, and logs again when the disk has space', async function () {
     const folder = await makeTempDir('full-disk');
     const inNamespace = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-ec'];
     const mount = 'mount -t tmpfs -o size=64k tmpfs "$0"';

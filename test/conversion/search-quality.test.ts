@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { MAX_ENCODES, searchQuality } from '../../src/conversion/search-quality.ts';
 
-/** Size by quality as of real encoders: steep above 80, flat below 30, and not quite monotonic. */
+/** Sizes by quality like those of real encoders: steep above 80, flat below 30, and not strictly monotonic. */
 const CURVES: Readonly<Record<string, (quality: number) => number>> = {
   'a JPEG of a photo': (quality) =>
     400_000 * Math.exp(0.022 * (quality - 80)) * (quality > 85 ? 1.05 ** (quality - 85) : 1),

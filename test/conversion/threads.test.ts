@@ -10,7 +10,7 @@ import { grantsFor } from '../../src/conversion/extras.ts';
 import type { Convert } from '../../src/conversion/types.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import type { Command } from '../../src/process/command.ts';
-import { writePolicy } from '../../src/process/grant.ts';
+import { writePolicy } from '../../src/process/policy.ts';
 import { createRunner } from '../../src/process/runner.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
@@ -49,7 +49,8 @@ describe('threads of a conversion', () => {
     );
     const { inputs, outputs } = engine.capabilities;
     grantsFolder = await makeTempDir('policy');
-    await writePolicy(ASSETS, grantsFolder, grantsFor(inputs, outputs, engine.toolchain.magick?.major ?? 7));
+    const coders = grantsFor(inputs, outputs, engine.toolchain.magick?.major ?? 7);
+    await writePolicy(ASSETS, grantsFolder, { coders });
   });
   after(() => engine.close());
   beforeEach(() => {
@@ -61,20 +62,17 @@ describe('threads of a conversion', () => {
       command,
     );
 
-  /** Creates the function under test for a pool with a number of idle slots. */
+  /** Creates the function under test for a queue with a number of idle slots. */
   function converter(idleSlots: number, maxThreads: number): Convert {
     return createConvert({
+      config: testConfig({ CONVERT_TIMEOUT_MS: '60000' }),
       toolchain: engine.toolchain,
-      pool: { run: (job) => job(0, idleSlots), stats: () => ({ waiting: 0, running: 1 }) },
+      queue: { run: (job) => job(0, idleSlots), stats: () => ({ waiting: 0, running: 1 }) },
       run(command) {
         commands.push(command);
         return run(command);
       },
       srgbProfile: `${ASSETS}/srgb.icc`,
-      limits: { maxPixels: 5e7, maxTotalPixels: 5e7, maxFrames: 10 },
-      timeoutMs: 60_000,
-      maxFileBytes: 2 ** 28,
-      maxInputBytes: 10_000_000,
       maxThreads,
     });
   }

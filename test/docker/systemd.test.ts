@@ -19,7 +19,7 @@ const MAX_EXPOSURE = 3;
 /**
  * Runs a command and returns its status and output.
  *
- * @throws Error if the command is not installed
+ * @throws {Error} if the command is not installed
  */
 function runTool(
   command: string,

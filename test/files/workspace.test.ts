@@ -12,7 +12,7 @@ const source = (name: string): string => new URL(`../../src/files/${name}`, impo
  * Runs a module in a process without capabilities, so that file permissions apply even to root.
  *
  * @returns its standard output
- * @throws Error with its standard error if it fails
+ * @throws {Error} with its standard error if it fails
  */
 function withoutPrivileges(code: string): string {
   const setpriv = ['setpriv', '--bounding-set=-all', '--inh-caps=-all'];
@@ -92,7 +92,7 @@ describe('workspace', () => {
     const workspaces = createWorkspaces(await makeTempDir('temp'));
     const workspace = await workspaces.open({ bytes: 1000 });
     const folder = await workspace.folder('1');
-    await workspace.room.store(600);
+    await workspace.disk.store(600);
     await writeFile(join(folder, 'in'), Buffer.alloc(600));
     expect(workspaces.reserved()).to.equal(1000);
     await workspace.discard(folder);

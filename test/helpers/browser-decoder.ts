@@ -1,4 +1,4 @@
-/** @module Shows images in Chromium, on a standard screen: the reference for what people see. */
+/** @module Renders images in Chromium, for a standard display. It is the reference for viewers. */
 import { type Browser, chromium } from 'playwright-core';
 import { CHROMIUM_FLAGS, chromiumPath } from './chromium.ts';
 import { decode, type Pixels } from './pixels.ts';

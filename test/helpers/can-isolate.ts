@@ -1,6 +1,6 @@
 /** @module Detects whether launchers can be isolated by namespaces. */
 import { spawnSync } from 'node:child_process';
-import { launcherCommand } from '../../src/process/launcher/isolation.ts';
+import { launcherCommand } from '../../src/process/launcher/shell.ts';
 
 const [shell = '', ...args] = launcherCommand('namespace');
 

@@ -13,7 +13,7 @@ const CANDIDATES = [
 /**
  * Returns the path of Chromium or Chrome on this machine. `scripts/bootstrap.sh` installs the Debian package.
  *
- * @throws Error if there is none
+ * @throws {Error} if there is none
  */
 export function chromiumPath(): string {
   const found = CANDIDATES.find((path) => {

@@ -46,7 +46,7 @@ ${http}
 }
 
 /**
- * Starts nginx with a complete configuration in a folder of its own.
+ * Starts nginx with a complete configuration in a separate folder.
  *
  * @param before program and arguments that start nginx, such as unshare
  */

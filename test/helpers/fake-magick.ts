@@ -4,7 +4,7 @@ import { listLength } from '../../src/process/environment.ts';
 import { writeScript } from './util.ts';
 
 /** Line that `-list resource` prints for the limit that the default of MAX_FRAMES requests. */
-export const LIST_LIMIT = `List length: ${listLength({ frames: loadConfig({}).MAX_FRAMES })}B`;
+export const LIST_LIMIT = `List length: ${listLength(loadConfig({}).MAX_FRAMES)}B`;
 
 /**
  * Writes a script that answers probes as ImageMagick does and runs `body` for conversions. It refuses to run as a

@@ -11,7 +11,7 @@ import { unexpectedSkips } from './skips.ts';
 process.env.IMAGEMILL_SUITE ??= mkdtempSync(join(tmpdir(), 'imagemill-suite-'));
 const suiteFolder = process.env.IMAGEMILL_SUITE;
 
-/** Compiled code, shared by all programs that the tests start. It would make coverage less precise. */
+/** Compiled code, shared by all programs that the tests start. Not used for coverage, which it would make less precise. */
 if (!process.env.NODE_V8_COVERAGE) process.env.NODE_COMPILE_CACHE ??= join(suiteFolder, 'compiled');
 
 /** Parent of the temporary folders of all services in this process. They must be empty after each test file. */

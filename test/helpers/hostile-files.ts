@@ -1,7 +1,7 @@
 /** @module Files of at most 10 MiB whose headers or names take as long as possible to parse. */
 import { crc32, deflateSync } from 'node:zlib';
 import { bmp } from '../../scripts/fixtures/bmp-writer.ts';
-import { ONE_PIXEL } from '../../src/process/policy-check.ts';
+import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { makeZip } from './zip.ts';
 
 const MIB = 1024 ** 2;
@@ -107,7 +107,11 @@ const padded = (start: Buffer | string): Buffer =>
 export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
   'a BMP of unusual bit masks': () =>
     bmp({
-      ...{ width: 2260, height: 2260, bits: 16, compression: 3, masks: [0xf00, 0xf0, 0x0f] },
+      width: 2260,
+      height: 2260,
+      bits: 16,
+      compression: 3,
+      masks: [0xf00, 0xf0, 0x0f],
       pixels: Buffer.alloc(2260 ** 2 * 2, 0x5a),
     }),
   'a run-length encoded BMP of 25 megapixels': () =>

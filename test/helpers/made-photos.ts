@@ -3,7 +3,7 @@ import sharp from 'sharp';
 import { seeded } from '../../scripts/stress/random.ts';
 import type { Pixels } from './pixels.ts';
 
-/** How an image is built. */
+/** Components of an image. */
 interface Recipe {
   readonly seed: number;
   /** Standard deviation of each octave of noise, from the coarsest (cells of 64 pixels) to single pixels. */
@@ -12,7 +12,7 @@ interface Recipe {
   readonly objects: number;
 }
 
-/** From a blurred background to fine foliage. */
+/** Images from a blurred background to fine foliage. */
 const RECIPES: readonly Recipe[] = [
   { seed: 1, octaves: [40, 25, 12, 7, 3.5, 1.6, 0.5], objects: 8 },
   { seed: 1, octaves: [40, 25, 12, 6, 3, 1.6, 0.7], objects: 24 },
@@ -50,7 +50,7 @@ async function madePhoto({ seed, octaves, objects }: Recipe, width: number, heig
   return { width, height, data };
 }
 
-/** A gradient with circles and bars. */
+/** Draws a gradient with circles and bars. */
 function drawing(random: () => number, objects: number, width: number, height: number): Buffer {
   const any = (least: number, most: number): number => Math.round(least + random() * (most - least));
   const colour = (): string => `rgb(${any(30, 220)},${any(30, 220)},${any(30, 220)})`;

@@ -23,7 +23,7 @@ export interface PdfFacts {
 /**
  * Reads the properties of a PDF with poppler.
  *
- * @throws Error if `qpdf --check` finds a problem
+ * @throws {Error} if `qpdf --check` finds a problem
  */
 export async function pdfFacts(file: Uint8Array): Promise<PdfFacts> {
   const path = join(await makeTempDir('pdf'), 'file.pdf');

@@ -12,7 +12,7 @@ export const PYTHON: string =
 /**
  * Decodes a file to sRGB, upright. For animations, decodes the first frame, or all frames stacked vertically.
  *
- * @throws Error with the message of Pillow if it cannot read the file
+ * @throws {Error} with the message of Pillow if it cannot read the file
  */
 export async function decodeByPillow(file: Uint8Array, frames: 'all' | 'first' = 'all'): Promise<Pixels> {
   const output = await pipe(PYTHON, [PROGRAM, frames], file);

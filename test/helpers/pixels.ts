@@ -23,7 +23,7 @@ export async function decode(file: Uint8Array, type: OutputType | 'any' = 'any')
 /**
  * Decodes a 24-bit BMP with a 40-byte header, the only kind that every viewer reads.
  *
- * @throws Error for any other kind
+ * @throws {Error} for any other kind
  */
 function decodeBmp(file: Buffer): Pixels {
   const facts = {
@@ -82,7 +82,7 @@ export interface Difference {
 /**
  * Compares two images of the same size on white and on black, and returns the larger difference.
  *
- * @throws Error if the sizes differ
+ * @throws {Error} if the sizes differ
  */
 export function difference(one: Pixels, other: Pixels): Difference {
   if (one.width !== other.width || one.height !== other.height) {

@@ -5,7 +5,7 @@ import { eventually } from './util.ts';
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
-/** The service as a process of its own, as operators run it. */
+/** The service as a separate process, as operators run it. */
 export interface ServiceProcess {
   readonly child: ChildProcess;
   readonly pid: number;
@@ -17,7 +17,7 @@ export interface ServiceProcess {
   ended(): Promise<number | NodeJS.Signals>;
 }
 
-/** The environment of each program of this project: where the tools are, and compiled code. */
+/** Environment variables for programs of this project: paths of the tools, and the cache of compiled code. */
 export const programEnvironment = (): NodeJS.ProcessEnv => {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   return { PATH, NODE_COMPILE_CACHE };
@@ -72,7 +72,7 @@ export function startProcess(
  * Runs a program with `input` on stdin.
  *
  * @returns stdout
- * @throws Error with the last line of stderr if the program fails
+ * @throws {Error} with the last line of stderr if the program fails
  */
 export async function pipe(program: string, args: readonly string[], input: Uint8Array): Promise<Buffer> {
   const child = spawn(program, args, { stdio: 'pipe' });

@@ -13,7 +13,7 @@ export interface ResponseCase {
   readonly type?: string;
   /** What provokes the response; part of the test title. */
   readonly how: string;
-  /** Settings of a service of its own; without it, the case uses the shared service. */
+  /** Settings of a separate service. Without them, the case uses the shared service. */
   readonly settings?: () => Promise<Record<string, string>> | Record<string, string>;
   readonly send: (service: OwnService) => Promise<ClientResponse>;
 }
@@ -206,7 +206,7 @@ export const CASES: readonly ResponseCase[] = [
     operation: 'convert',
     status: 200,
     type: 'image/jpeg',
-    how: 'a picture whose quality has to be lowered',
+    how: 'an image whose quality must be lowered',
     send: (service) =>
       post(service, FORMS.convert, ['window.png'], { format: 'jpg', quality: '100', max_bytes: '3000' }),
   },

@@ -1,6 +1,7 @@
 /** @module Process that runs one program through a launcher, for a test that kills this process meanwhile. */
-import type { Isolation } from '../../src/process/launcher/isolation.ts';
+
 import { createLaunchers } from '../../src/process/launcher/pool.ts';
+import type { Isolation } from '../../src/process/launcher/shell.ts';
 import { createRunner } from '../../src/process/runner.ts';
 
 const [isolation, home = '', file = ''] = process.argv.slice(2);

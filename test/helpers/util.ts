@@ -25,7 +25,7 @@ export function isRunning(pid: number): boolean {
 /**
  * Polls every 20 ms until `check` returns a value other than undefined and false.
  *
- * @throws Error after `seconds`
+ * @throws {Error} after `seconds`
  */
 export async function eventually<T>(
   check: () => Promise<T | undefined | false> | T | undefined | false,

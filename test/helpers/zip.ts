@@ -42,7 +42,7 @@ export async function readZip(file: Buffer): Promise<ZipEntry[]> {
  * Reads an archive from front to back as streaming readers such as ZipInputStream of Java do: by local headers alone.
  * The headers must have sizes and checksums, and no bytes may remain before the central directory.
  *
- * @throws Error otherwise
+ * @throws {Error} otherwise
  */
 export function readZipStream(file: Buffer): { name: string; content: Buffer }[] {
   const entries: { name: string; content: Buffer }[] = [];
@@ -70,7 +70,7 @@ export function readZipStream(file: Buffer): { name: string; content: Buffer }[]
  * Tests an archive with Info-ZIP and Python.
  *
  * @returns the names as Python reads them
- * @throws Error if either finds a problem
+ * @throws {Error} if either finds a problem
  */
 export async function namesByOthers(file: Buffer): Promise<string[]> {
   const path = join(await makeTempDir('zip'), 'file.zip');

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { grantsFor } from '../../src/conversion/extras.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../src/formats.ts';
 import { CommandError, type RunCommand } from '../../src/process/command.ts';
-import { writePolicy } from '../../src/process/grant.ts';
+import { writePolicy } from '../../src/process/policy.ts';
 import { createRunner } from '../../src/process/runner.ts';
 import { findToolchain, type Magick } from '../../src/process/toolchain.ts';
 import { fixture } from '../helpers/client.ts';
@@ -188,7 +188,7 @@ const TRICKS: readonly (readonly string[])[] = [
   ].map((output) => ['PNG:in.png', output]),
 ];
 
-/** What only the formats need that operators switch on, as commands that a policy with them lets through. */
+/** Commands that only the formats of EXTRA_INPUTS and EXTRA_OUTPUTS need. A policy with these formats permits them. */
 const GRANTED: Readonly<Record<string, readonly string[]>> = {
   'reading JPEG 2000': ['JP2:scene.jp2', 'PNG:out.png'],
   'reading PSD': ['PSD:scene.psd', 'PNG:out.png'],
@@ -206,7 +206,9 @@ describe('ImageMagick policy', () => {
     const found = (await findToolchain({ path: SEARCH }, ask)).magick as Magick;
     magick = found.path;
     const grantsFolder = await makeTempDir('grants');
-    await writePolicy(POLICY, grantsFolder, grantsFor(ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, found.major));
+    await writePolicy(POLICY, grantsFolder, {
+      coders: grantsFor(ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, found.major),
+    });
     runWithAll = createRunner({ launchers, searchPath: SEARCH, policyFolder: POLICY, grantsFolder });
   });
 
@@ -232,21 +234,38 @@ describe('ImageMagick policy', () => {
     expect(await readdir(folder)).to.include('out.png');
   });
 
-  it('for workers differs from the default only in permitting arguments from standard input', async () => {
-    const rulesIn = async (folder: string): Promise<string[]> =>
-      (await readFile(join(folder, 'ImageMagick/policy.xml'), 'utf8')).match(/<policy .*\/>/g) as string[];
-    const standardInput = '<policy domain="path" rights="none" pattern="-"/>';
-    const rules = await rulesIn(POLICY);
-    expect(rules).to.include(standardInput);
-    expect(await rulesIn(join(POLICY, 'worker'))).to.deep.equal([
-      ...rules.filter((rule) => rule !== standardInput),
-      '<policy domain="path" rights="read" pattern="-"/>',
-      '<policy domain="path" rights="read" pattern="@-"/>',
-    ]);
+  it('permits arguments and images from standard input to workers only', async () => {
+    const folder = await prepared();
+    const grantsFolder = await makeTempDir('worker-policy');
+    await writePolicy(POLICY, grantsFolder, { coders: [], stdin: true });
+    const runAsWorker = createRunner({
+      launchers,
+      searchPath: SEARCH,
+      policyFolder: POLICY,
+      grantsFolder,
+    });
+    const command = {
+      file: magick,
+      args: ['png:-', 'PNG:out.png'],
+      cwd: folder,
+      timeoutMs: 10_000,
+      stdin: join(folder, 'in.png'),
+    };
+    expect(await run(command).catch((error: CommandError) => error.reason)).to.equal('exit');
+    await runAsWorker(command);
+    expect(await readdir(folder)).to.include('out.png');
+    for (const args of [
+      ['PNG:@list.txt', 'PNG:other.png'],
+      ['xc:red', 'PNG:other.png'],
+    ])
+      expect(await runAsWorker({ ...command, args }).catch((error: CommandError) => error.reason)).to.equal(
+        'exit',
+      );
+    expect(await readdir(folder)).not.to.include('other.png');
   });
 
   for (const [what, args] of Object.entries(GRANTED)) {
-    it(`refuses ${what}, which a policy that is written with that format on allows`, async () => {
+    it(`refuses ${what}, which the policy permits only if that format is enabled`, async () => {
       const folder = await prepared();
       const command = { file: magick, args, cwd: folder, timeoutMs: 10_000 };
       const refused = await run(command).catch((error: CommandError) => error);
@@ -260,10 +279,10 @@ describe('ImageMagick policy', () => {
   }
 
   for (const [args, all] of TRICKS.flatMap((trick) => [[trick, false] as const, [trick, true] as const])) {
-    // Around a sound picture the trick may be passed over, and the picture alone come out.
+    // ImageMagick can ignore an attack that is embedded in a valid image, and convert the image.
     const sound = args.some((arg) => arg.includes('in.png') || arg.includes('vid:'));
-    const title = `${sound ? 'makes nothing but the picture itself of' : 'refuses'} ${args.join(' ')}`;
-    it(`${title}${all ? ' with all formats on' : ''}`, async () => {
+    const title = `${sound ? 'converts only the image itself with' : 'refuses'} ${args.join(' ')}`;
+    it(`${title}${all ? ' with all formats enabled' : ''}`, async () => {
       const folder = await prepared();
       const before = await readdir(folder);
       const tried = (all ? runWithAll : run)({ file: magick, args, cwd: folder, timeoutMs: 10_000 });

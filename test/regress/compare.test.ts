@@ -157,7 +157,7 @@ describe('comparing results that no decoder reads', () => {
   const verdict = async (before: Buffer, after: Buffer) =>
     (await compare(recording(before), recording(after), matrix))[0]?.verdict;
 
-  it('returns broken for a new decoding failure, fixed for one that is gone and changed for a persistent one', async () => {
+  it('returns broken for a new decoding failure, fixed for one that no longer occurs and changed for a persistent one', async () => {
     const png = await image(9);
     const [one, other] = [Buffer.from('neither'), Buffer.from('nor')];
     const large = Buffer.concat([one, Buffer.alloc(20_000)]);

@@ -6,8 +6,8 @@ import { record } from '../../src/regress/record.ts';
 import type { Row } from '../../src/regress/recording.ts';
 import { testConfig } from '../helpers/service.ts';
 
-describe('comparing two recordings of a kind of file that is refused as misread', () => {
-  it('returns changed if the tools now decode it in another way', async () => {
+describe('comparing two recordings of a kind of file that is rejected as misread', () => {
+  it('returns changed if the tools now decode it differently', async () => {
     const matrix = toMatrix({ cases: [{ name: 'png', format: 'png' }] });
     const fixtures = new URL('../../fixtures/traps/', import.meta.url).pathname;
     const converter = await createLocalBackend(testConfig());

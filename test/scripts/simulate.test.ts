@@ -40,18 +40,18 @@ describe('the simulation of instances', function () {
     });
   }
 
-  it('refuses as many requests as Erlang B says if nothing may wait', () => {
+  it('rejects the share of requests that Erlang B predicts for a queue without places', () => {
     // One server without a queue, offered 0.8 Erlang: 0.8 / 1.8 of the requests are refused.
     expect(simulate({ ...BASE, queueLimit: 0 }).refused).to.be.closeTo(0.8 / 1.8, 0.01);
   });
 
-  it('refuses what exceeds the processors under a lasting overload, and no more', () => {
+  it('rejects only the requests that exceed the capacity under a constant overload', () => {
     const { refused, utilization } = simulate({ ...BASE, perSecond: 20, queueLimit: 50, requests: 100_000 });
     expect(refused).to.be.closeTo(0.5, 0.02);
     expect(utilization).to.be.above(0.98);
   });
 
-  it('lets requests wait longer in bursts and behind a random proxy than behind one that counts connections', () => {
+  it('has longer waiting times in bursts, and behind a random proxy than behind one that counts connections', () => {
     const options = { ...BASE, instances: 10, perSecond: 80, requests: 100_000 };
     const [random, least] = (['random', 'least-connections'] as const).map((balance) =>
       simulate({ ...options, balance }),

@@ -6,6 +6,7 @@ import type { ServiceError } from '../../src/errors.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { receiveUpload, type UploadOptions } from '../../src/server/upload.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { testConfig } from '../helpers/service.ts';
 
 const START =
   'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: 100000\r\n\r\n' +
@@ -18,14 +19,14 @@ async function upload(rules: Partial<UploadOptions>, behave: (socket: Socket) =>
   const server = createServer(async (req, res) => {
     const workspace = await workspaces.open();
     const all: UploadOptions = {
-      ...{
-        fileField: 'file',
-        fileFieldAliases: [],
-        maxFiles: 1,
-        maxFileBytes: 1_000_000,
-        acceptsArchives: false,
-      },
-      ...{ timeoutMs: 10_000, accepts: ['gif'], label: () => 'The file', skipInvalid: () => false },
+      config: testConfig(),
+      fileField: 'file',
+      fileFieldAliases: [],
+      maxFiles: 1,
+      acceptsArchives: false,
+      accepts: ['gif'],
+      label: () => 'The file',
+      skipInvalid: () => false,
       ...rules,
     };
     resolve(await receiveUpload(req, workspace, all, new AbortController().signal).catch((error) => error));
@@ -65,9 +66,12 @@ describe('receiveUpload', () => {
 
   it('does not fail before the timeout when the upload is above the minimum rate', async () => {
     let stream: NodeJS.Timeout | undefined;
-    const error = await upload({ rateWindowMs: 400, timeoutMs: 1000 }, (socket) => {
-      stream = setInterval(() => socket.write(Buffer.alloc(1000)), 10);
-    });
+    const error = await upload(
+      { rateWindowMs: 400, config: testConfig({ UPLOAD_TIMEOUT_MS: '1000' }) },
+      (socket) => {
+        stream = setInterval(() => socket.write(Buffer.alloc(1000)), 10);
+      },
+    );
     clearInterval(stream);
     expect(error).to.include({ code: 'UPLOAD_TIMEOUT' });
   });

@@ -5,7 +5,7 @@ import { type ClientResponse, convert, edgeCase, fixture } from '../helpers/clie
 import { decode, difference, drawPdf, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
-/** Bugs and gaps of the tools with animations, each with a generated file that triggers it. */
+/** @module Bugs and gaps of the tools with animations, each with a generated file that triggers it. */
 describe('animations', () => {
   const service = useService();
 

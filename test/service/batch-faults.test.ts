@@ -8,7 +8,7 @@ import type { Response } from 'express';
 import { convertAll } from '../../src/conversion/batch.ts';
 import type { ConversionInput } from '../../src/conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
-import { createDiskRoom } from '../../src/files/disk-room.ts';
+import { createDiskSpace } from '../../src/files/disk-space.ts';
 import { createQueue } from '../../src/process/queue.ts';
 import { sendArchive } from '../../src/server/archive-response.ts';
 import { fixture, fixturePath, sendForm } from '../helpers/client.ts';
@@ -52,7 +52,7 @@ describe('POST /batch with failures', () => {
     expect(await openRequests()).to.deep.equal([]);
   });
 
-  it('returns 503 when the queue has no room for all files', async () => {
+  it('returns 503 when the queue has no places for all files', async () => {
     await start({ CONCURRENCY: '1', QUEUE_LIMIT: '3' });
     for (const onError of ['fail', 'skip']) {
       const body = form(5);
@@ -134,8 +134,8 @@ describe('POST /batch with failures', () => {
     const onRejection = (error: unknown) => failures.push(error);
     process.on('unhandledRejection', onRejection);
     try {
-      const room = await createDiskRoom(async () => undefined).open(undefined, 0);
-      const options = { format: 'webp', stallMs: 1000, room, signal: new AbortController().signal } as const;
+      const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
+      const options = { format: 'webp', stallMs: 1000, disk, signal: new AbortController().signal } as const;
       const error = await sendArchive(closed as unknown as Response, results, options).catch((e) => e);
       expect(error).to.be.instanceOf(ClientDisconnectedError);
       for (let tick = 0; tick < 5; tick += 1) await new Promise(setImmediate); // Node reports unhandled rejections in these turns

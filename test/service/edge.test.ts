@@ -155,7 +155,7 @@ describe('hostile requests', () => {
 });
 
 describe('a server killed with SIGKILL', () => {
-  it('takes its tools down with it', async () => {
+  it('leaves no running tools', async () => {
     const pidFile = join(await makeTempDir('pid'), 'pid');
     const magick = await fakeMagick(`echo $$ > ${pidFile}; exec sleep 60`);
     const server = startProcess({ MAGICK_BIN: magick, TEMP_DIR: await makeTempDir('killed') });

@@ -63,13 +63,13 @@ describe('fit, position, enlarge and max_bytes for the formats of EXTRA_INPUTS a
   const imageOf = (type: ExtraInputType): Pixels => (type === 'cur' ? square(64) : scene());
 
   for (const type of EXTRA_INPUT_TYPES) {
-    it(`${type} is fitted as sharp fits it`, async () => {
+    it(`${type} is fitted like in sharp`, async () => {
       for (const box of BOXES) await expectFitted(await extra(`scene.${type}`), imageOf(type), box, 'png');
     });
   }
 
   for (const format of ['avif', 'jxl', 'tiff'] as const) {
-    it(`${format} results are fitted as sharp fits them`, async () => {
+    it(`${format} results are fitted like in sharp`, async () => {
       for (const box of BOXES) await expectFitted(await fixture('scene.png'), scene(), box, format);
     });
   }

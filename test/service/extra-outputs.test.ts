@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { boxesOf } from '../../scripts/fixtures/boxes.ts';
 import { scene, square } from '../../scripts/fixtures/scene.ts';
-import { ENCODERS_AFTER } from '../../src/conversion/plan/encode.ts';
+import { EXTERNAL_ENCODERS } from '../../src/conversion/plan/encode.ts';
 import type { ConvertOptions, PlanContext } from '../../src/conversion/plan/types.ts';
 import {
   ALL_INPUT_TYPES,
@@ -30,7 +30,16 @@ import { type VariedImage, variedImages } from '../helpers/varied-images.ts';
 
 /** Minimum PSNR in dB compared with the input, by output format. GIF and ICO are less exact by nature. */
 const LEAST: Readonly<Record<OutputType, number>> = {
-  ...{ png: 38, bmp: 38, tiff: 38, gif: 30, webp: 26, jpg: 26, pdf: 23, avif: 28, jxl: 26, ico: 20 },
+  png: 38,
+  bmp: 38,
+  tiff: 38,
+  gif: 30,
+  webp: 26,
+  jpg: 26,
+  pdf: 23,
+  avif: 28,
+  jxl: 26,
+  ico: 20,
 };
 
 const isExtra = (type: InputType): boolean => EXTRA_INPUT_TYPES.some((one) => one === type);
@@ -220,7 +229,7 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
         .toBuffer(),
     );
     const options: ConvertOptions = { format: 'avif', quality: 80, stripMetadata: true };
-    const args = ENCODERS_AFTER.avif?.args({ options, tools: {} } as PlanContext) ?? [];
+    const args = EXTERNAL_ENCODERS.avif?.args({ options, tools: {} } as PlanContext) ?? [];
     const command = ['avifenc', ...args, 'in.png', 'out.avif'].join(' ');
     const seconds = [1, 2, 3].map(() => {
       const timed = `TIMEFORMAT='%U %S'; time ${command} >/dev/null 2>&1`;

@@ -77,7 +77,7 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
     expect(output).to.include('EXTRA_OUTPUTS="avif,mp4": expected all, or a list of avif, jxl, tiff, ico');
   });
 
-  it('make the service exit with 2 for a format that does not work here, and name its package', async () => {
+  it('make the service exit with 2 for a format that does not work on this machine, and name its package', async () => {
     // ImageMagick and librsvg are found by their settings, and the tools of libjxl and libavif are not found.
     const { status, output } = await start({
       EXTRA_INPUTS: 'jxl',

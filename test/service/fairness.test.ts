@@ -51,7 +51,9 @@ describe('a client that fills the queue', function () {
 
       const small = Buffer.concat([photo, Buffer.alloc(5000)]);
       const modest = sendFrom('127.0.0.9', `${current().base}/convert`, formWith(small));
-      expect(await Promise.race([modest.then(() => 0), ...batches]), 'a batch that made room').to.equal(503);
+      expect(await Promise.race([modest.then(() => 0), ...batches]), 'a batch that freed a place').to.equal(
+        503,
+      );
       await writeScript('go', '', folder);
       const { status, response } = await modest;
       await readBody(response);

@@ -140,7 +140,7 @@ describe('POST /convert with failures', () => {
       expect([status, headers.get('x-conversion-notes')]).to.deep.equal([200, null]);
     });
 
-    it('rejects what ImageMagick 6 would convert wrongly without its helper programs', async () => {
+    it('rejects files that ImageMagick 6 would convert wrongly without its helper programs', async () => {
       await start({ MAGICK_BIN: await fakeMagick('exit 1', '6.9.11-60'), PATH: '/nonexistent' });
       const moving = await convert(current().base, await fixture('moving.gif'));
       expect([moving.status, moving.message]).to.deep.equal([
@@ -188,7 +188,7 @@ describe('POST /convert with failures', () => {
   describe('of a client that disconnects', () => {
     const body = () => Buffer.concat([Buffer.from(PART), photo, Buffer.from('\r\n--xyz--\r\n')]);
 
-    it('leaves no files after a disconnect behind the headers', async () => {
+    it('leaves no files after a disconnect when only the headers were sent', async () => {
       await start({});
       for (let client = 0; client < 20; client += 1) {
         const socket = await dial(current());
@@ -258,7 +258,7 @@ describe('POST /convert with failures', () => {
       .and.include('"message":"The upload did not finish within 0.3 seconds."');
   });
 
-  it('drops a client that does not read its answer', async () => {
+  it('disconnects a client that does not read its response', async () => {
     const large = 'head -c 50000000 /dev/zero >> image.webp';
     await start({
       MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`),

@@ -204,8 +204,11 @@ describe('fit, position and enlarge', () => {
               animated: true,
             }).metadata();
             expect({ pages, delay, loop, width, pageHeight }).to.deep.equal({
-              ...{ pages: 3, delay: [100, 250, 40], loop: 3 },
-              ...{ width: 30, pageHeight: 40 },
+              pages: 3,
+              delay: [100, 250, 40],
+              loop: 3,
+              width: 30,
+              pageHeight: 40,
             });
             for (const at of [0, 1, 2]) {
               const { data, width, height } = frame(at);

@@ -108,7 +108,7 @@ async function checkImage(
   if (format === 'pdf') expect((await pdfFacts(body)).pages).to.equal(pages);
 }
 
-/** The colour as the output format can show it: as it is, there or not, or over white. */
+/** Returns the colour that the output format can show: unchanged, with binary alpha, or flattened onto white. */
 function expectedColour([red, green, blue, alpha = 255]: readonly number[], format: OutputType): number[] {
   const kept = OUTPUTS[format].alpha;
   if (kept === 'full') return [red, green, blue, alpha] as number[];

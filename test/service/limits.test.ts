@@ -87,7 +87,11 @@ describe('image limits', () => {
     const become = (size: string) =>
       `413 The file would become ${size} pixels. The limits are 20000 pixels in total (MAX_PIXELS) and 16384 per side: set a smaller width or height.`;
     const box = (fit: string, width: number, height: number, enlarge = 'true') => ({
-      ...{ fit, enlarge, width: `${width}`, height: `${height}`, format: 'jpg' },
+      fit,
+      enlarge,
+      width: `${width}`,
+      height: `${height}`,
+      format: 'jpg',
     });
     expect(await refusal(file, box('contain', 200, 101, 'false'))).to.equal(become('200 × 101'));
     expect(await refusal(file, box('fill', 101, 200))).to.equal(become('101 × 200'));

@@ -71,7 +71,7 @@ describe('max_bytes', () => {
     expect({ pages, delay, loop }).to.deep.equal({ pages: 3, delay: [100, 250, 40], loop: 2 });
   });
 
-  it('keeps or flattens transparency as without a limit', async () => {
+  it('keeps or flattens transparency as it does without a limit', async () => {
     const window = await noisyWindow();
     for (const format of ['webp', 'jpg'] as const) {
       const full = (await converted(window, { format })).body.length;

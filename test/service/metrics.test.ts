@@ -101,7 +101,7 @@ describe('GET /metrics', () => {
     const second = send();
     const busy = await scrapeUntil('imagemill_conversions_waiting', {}, 1);
     expect(value(busy, 'imagemill_conversions_running')).to.equal(1);
-    // Both inputs, and room for the largest possible result of the running conversion.
+    // Both inputs, and space for the largest possible result of the running conversion.
     expect(value(busy, 'imagemill_temp_reserved_bytes')).to.be.within(
       2 * photo.length + 64 * 1024,
       2 * photo.length + 128 * 1024,
@@ -196,8 +196,14 @@ describe('the request log', () => {
     const { headers, body } = await convert(current().base, photo, { format: 'png' });
     const line = await lineOf(String(headers.get('x-request-id')));
     expect(line).to.include({
-      ...{ level: 30, method: 'POST', route: '/api/v1/convert', status: 200, outcome: 'OK' },
-      ...{ input: 'jpg', output: 'png', files: 1 },
+      level: 30,
+      method: 'POST',
+      route: '/api/v1/convert',
+      status: 200,
+      outcome: 'OK',
+      input: 'jpg',
+      output: 'png',
+      files: 1,
     });
     expect(line.bytesIn).to.be.within(photo.length, photo.length + 2000);
     expect(line.bytesOut).to.be.within(body.length, body.length + 2000);

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { ONE_PIXEL } from '../../src/process/policy-check.ts';
+import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
 import { makeZip, readZip } from '../helpers/zip.ts';

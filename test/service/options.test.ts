@@ -57,7 +57,7 @@ describe('frames, pages, background and notes', () => {
   }
 
   for (const name of ['mauve-ish', 'nocolour', 'transparent', 'currentcolor', 'canvas', 'inherit']) {
-    it(`background=${name} is rejected with 400, because it is no colour`, async () => {
+    it(`background=${name} is rejected with 400, because it is not a colour`, async () => {
       const { status, message } = await convert(service.base, await fixture('window.png'), {
         background: name,
       });
@@ -67,7 +67,7 @@ describe('frames, pages, background and notes', () => {
   }
 
   for (const file of ['scene.jpg', 'window.png', 'moving.gif']) {
-    it(`lossless=true keeps every visible pixel of ${file} in a WebP, whatever the quality is`, async () => {
+    it(`lossless=true keeps every visible pixel of ${file} in a WebP, regardless of the quality`, async () => {
       const source = await fixture(file);
       const { body } = await converted(source, { format: 'webp', lossless: 'true', quality: '10' });
       expect(difference(await decode(body), await decode(source)).max).to.equal(0);

@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { ONE_PIXEL } from '../../src/process/policy-check.ts';
+import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { sendForm } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, MARKS } from '../helpers/hostile-files.ts';

@@ -12,7 +12,7 @@ const svg = (content: string, root = ''): string =>
 /** Maximum mean absolute error of a channel (0 to 255): edges are smoothed differently. */
 const MAX_MEAN_ERROR = 1.5;
 
-/** Drawings that librsvg alone draws differently from browsers. */
+/** SVGs that librsvg would render differently from browsers without rewriting. */
 const RESOLVED = {
   'custom properties of the root element': svg(
     '<style>:root { --main: #d33; --ring: var(--main) } .a { fill: var(--main) }</style>' +
@@ -57,7 +57,7 @@ const RESOLVED = {
   ),
 } as const;
 
-/** Drawings that stay different, with a note. */
+/** SVGs that are rendered differently from browsers, with a note. */
 const UNRESOLVED = {
   'HTML in a foreignObject': svg('<foreignObject width="50" height="50"><p>text</p></foreignObject>'),
   'a custom property of one class': svg(
@@ -91,7 +91,7 @@ describe('an SVG with features that librsvg lacks', () => {
   };
 
   for (const [what, text] of Object.entries(RESOLVED)) {
-    it(`is drawn as Chromium draws it: ${what}`, async () => {
+    it(`is rendered like in Chromium: ${what}`, async () => {
       const { body, headers } = await drawn(text);
       expect(headers.get('x-conversion-notes')).to.equal(null);
       const shown = await browser.show(Buffer.from(text), 'image/svg+xml');
@@ -100,7 +100,7 @@ describe('an SVG with features that librsvg lacks', () => {
   }
 
   for (const [what, text] of Object.entries(UNRESOLVED)) {
-    it(`has a note for what is not drawn: ${what}`, async () => {
+    it(`has a note for a feature that is not rendered: ${what}`, async () => {
       expect((await drawn(text)).headers.get('x-conversion-notes')).to.equal('svg-features-ignored');
     });
   }

@@ -10,7 +10,7 @@ import { useService } from '../helpers/service.ts';
 
 const ORIENTATION = 6;
 
-describe('kept metadata of an image that is turned upright', () => {
+describe('kept metadata of an image that is rotated upright', () => {
   const service = useService();
 
   /** Encodes the scene with a thumbnail, and an orientation in EXIF and XMP. */
@@ -46,7 +46,7 @@ describe('kept metadata of an image that is turned upright', () => {
 
   for (const from of ['jpg', 'png', 'webp'] as const) {
     for (const to of ['jpg', 'png', 'webp'] as const) {
-      it(`from ${from} to ${to} has no thumbnail on its side, and no orientation that turns it again`, async () => {
+      it(`from ${from} to ${to} has no rotated thumbnail, and no orientation that rotates it again`, async () => {
         const source = await withEverything(from);
         const before = await tagsOf(source);
         expect(before).to.include({ 'XMP-tiff:Orientation': ORIENTATION, 'IFD0:Orientation': ORIENTATION });

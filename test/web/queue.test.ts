@@ -175,7 +175,9 @@ describe('many files on the page', () => {
       .png()
       .toBuffer();
     await session.send('Network.emulateNetworkConditions', {
-      ...{ offline: false, latency: 0, downloadThroughput: -1 },
+      offline: false,
+      latency: 0,
+      downloadThroughput: -1,
       uploadThroughput: noise.length,
     });
     await pick(page, [made('noise.png', noise)]);
@@ -187,7 +189,7 @@ describe('many files on the page', () => {
     await row(page, 'noise.png').getByText('Ready').waitFor();
   });
 
-  it('waits while the server is away, and resumes when it is back', async () => {
+  it('waits while the server cannot be reached, and resumes when it responds again', async () => {
     const { MAGICK_BIN, pids, open: letGo } = await gate();
     await start({ MAGICK_BIN });
     const page = await open(current());
@@ -207,7 +209,7 @@ describe('many files on the page', () => {
     expect(await page.getByText('The server cannot be reached.', { exact: true }).count()).to.equal(0);
   });
 
-  it('waits while the server restarts: draining, away, then replaced', async () => {
+  it('waits while the server restarts: draining, stopped, then replaced', async () => {
     await start({});
     const page = await open(current());
     await page.clock.install();
@@ -233,7 +235,7 @@ describe('many files on the page', () => {
     }
   });
 
-  it('waits while a proxy responds that the server is away', async () => {
+  it('waits while a proxy responds that it cannot reach the server', async () => {
     await start({});
     const behind = current().server.address() as AddressInfo;
     let away = false;

@@ -1,4 +1,4 @@
-/** @module Compares conversions of bitmaps, icons and GIFs with what Chromium shows of the same files. */
+/** @module Compares conversions of bitmaps, icons and GIFs with the same files in Chromium. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { type Browser, chromium, type Page } from 'playwright-core';
@@ -10,7 +10,7 @@ import { useService } from '../helpers/service.ts';
 const FOLDERS = ['images', 'traps'].map(
   (name) => new URL(`../../fixtures/${name}/`, import.meta.url).pathname,
 );
-/** Files of which Chromium shows less than there is: it drops incomplete rows, and images whose alpha is 0 everywhere. */
+/** Files that Chromium shows incompletely: it drops incomplete rows, and images whose alpha is 0 everywhere. */
 const BETTER_HERE = ['padding-cut.bmp', 'alpha-all-zero.bmp'];
 const FILES = FOLDERS.flatMap((folder) =>
   readdirSync(folder)
@@ -22,7 +22,7 @@ const TOLERANCE = 3;
 /** Minimum alpha at which colours are compared: rounding makes those of nearly transparent pixels arbitrary. */
 const MIN_ALPHA = 64;
 
-describe('what Chromium shows', () => {
+describe('the rendering of Chromium', () => {
   const service = useService();
   let browser: Browser;
   let page: Page;
@@ -49,7 +49,7 @@ describe('what Chromium shows', () => {
   }
 
   for (const { name, path } of FILES) {
-    it(`of ${name} is what the PNG shows`, async () => {
+    it(`of ${name} equals the PNG`, async () => {
       const file = readFileSync(path);
       const shown = await shownByChromium(file);
       const { status, body, message } = await convert(service.base, file, { format: 'png' }, name);

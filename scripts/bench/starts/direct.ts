@@ -17,15 +17,16 @@ async function spawn(file: string, args: readonly string[], options: SpawnOption
   const input = pipesStdin ? '' : `exec <${quote(options.stdin)}; `;
   const script = input + programScript(file, args, options, '');
   const subprocess = execa('/bin/sh', ['-c', script], {
-    ...{
-      cwd: '/',
-      env: {},
-      extendEnv: false,
-      stdin: pipesStdin ? 'pipe' : 'ignore',
-      buffer: false,
-      reject: false,
-    },
-    ...{ killDescendants: true, killSignal: 'SIGKILL', forceKillAfterDelay: false, cleanup: false },
+    cwd: '/',
+    env: {},
+    extendEnv: false,
+    stdin: pipesStdin ? 'pipe' : 'ignore',
+    buffer: false,
+    reject: false,
+    killDescendants: true,
+    killSignal: 'SIGKILL',
+    forceKillAfterDelay: false,
+    cleanup: false,
   });
   const { stdin, stdout, stderr } = subprocess.nodeChildProcess;
   return {

@@ -1,7 +1,7 @@
 /**
- * @module Compares two backends to start a program: through a launcher, and with execa from the server itself. Prints the
- * tables in bench/README.md: `node scripts/bench/starts/measure.ts`. Alternates between the two, so that load on the
- * machine affects both.
+ * @module Compares two backends to start a program: through a launcher, and with execa from the server itself. Prints
+ * the tables in bench/README.md: `node scripts/bench/starts/measure.ts`. Alternates between the two, so that load on
+ * the machine affects both.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,8 +23,8 @@ const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 
 /**
- * Starts `/bin/true` repeatedly with both backends, with this process at the given resident size. Prints wall time and CPU time
- * of this process in ms: median and minimum.
+ * Starts `/bin/true` repeatedly with both backends, with this process at the given resident size. Prints wall time and
+ * CPU time of this process in ms: median and minimum.
  */
 async function startPrograms(residentMib: number): Promise<void> {
   const ballast: Buffer[] = [];
@@ -64,14 +64,19 @@ interface Server {
 /**
  * Starts the service and waits until it listens.
  *
- * @throws Error if it exits first
+ * @throws {Error} if it exits first
  */
 async function startServer(nodeArgs: readonly string[], reuse: number): Promise<Server> {
   const main = new URL('../../../src/main.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, ['--optimize-for-size', ...nodeArgs, main], {
     env: {
-      ...{ PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '0' },
-      ...{ TEMP_DIR: folder, WORKER_REUSE: String(reuse), LOG_LEVEL: 'info' },
+      PATH: process.env.PATH,
+      PORT: '0',
+      HOST: '127.0.0.1',
+      RATE_LIMIT_PER_MINUTE: '0',
+      TEMP_DIR: folder,
+      WORKER_REUSE: String(reuse),
+      LOG_LEVEL: 'info',
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -146,7 +151,10 @@ async function upload(): Promise<Buffer> {
   ]);
 }
 
-/** Measures conversions per second of both backends, with and without worker reuse, and prints a table row for each case. */
+/**
+ * Measures conversions per second of both backends, with and without worker reuse, and prints a table row for each
+ * case.
+ */
 async function convert(): Promise<void> {
   const body = await upload();
   const hook = new URL('./use-direct.ts', import.meta.url).pathname;

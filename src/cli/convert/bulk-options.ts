@@ -1,4 +1,4 @@
-/** @module Validates the options of the `convert` command for many files: which parts of the work it does, and how. */
+/** @module Validates the options of the `convert` command for many files. */
 import { CliError } from '../context.ts';
 import type { Inputs } from './inputs.ts';
 import type { Flags } from './options.ts';
@@ -8,11 +8,11 @@ import type { Target } from './targets.ts';
 
 /** Validated options for many files. */
 export interface BulkOptions {
-  /** Convert only what is not up to date, and keep an index of the output folder. */
+  /** Convert only files whose results are out of date, and keep an index of the output folder. */
   readonly update: boolean;
-  /** Delete results whose source is gone. */
+  /** Delete results whose source no longer exists. */
   readonly delete: boolean;
-  /** Delete without a question. */
+  /** Delete without confirmation. */
   readonly yes: boolean;
   readonly watch: boolean;
   readonly shard: Shard | undefined;
@@ -31,9 +31,12 @@ export function parseBulkOptions(flags: Flags): BulkOptions {
   if (invalid !== undefined)
     throw new CliError(`Invalid --url "${invalid}": expected an address such as http://host:3000.`, 2);
   if (deletes && !yes && watch)
-    throw new CliError('--delete with --watch asks no questions: it needs --yes.', 2);
+    throw new CliError('--delete with --watch requires --yes, because it cannot ask for confirmation.', 2);
   if (deletes && !yes && !(process.stdin.isTTY && process.stderr.isTTY))
-    throw new CliError('--delete asks on a terminal. Without one, it needs --yes.', 2);
+    throw new CliError(
+      '--delete requires --yes without a terminal, because it cannot ask for confirmation.',
+      2,
+    );
   const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
   return { update: flags.update || deletes || watch, delete: deletes, yes, watch, shard, urls };
 }

@@ -1,4 +1,4 @@
-/** @module What converts files: the tools of this machine, or servers. */
+/** @module Converters of files: the tools of this machine, or servers. */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
@@ -27,7 +27,7 @@ export interface Converter {
    * Converts a file, and calls `use` with the result, which exists until `use` returns.
    *
    * @param input path, or {@link STDIN}
-   * @throws {FileError} or ServiceError if the file cannot be converted
+   * @throws {FileError} or {@link ServiceError} if the file cannot be converted
    * @throws {StopError} if no file can be converted any more
    */
   convert(input: string, use: (result: Conversion) => Promise<void>): Promise<void>;
@@ -35,7 +35,7 @@ export interface Converter {
   close(): Promise<void>;
 }
 
-/** Every further conversion would fail, too. The message says why. */
+/** Every further conversion would fail, too. The message states the cause. */
 export class StopError extends Error {
   override readonly name = 'StopError';
 }
@@ -56,8 +56,8 @@ export async function stateOf(input: string): Promise<SourceState | undefined> {
 }
 
 /**
- * Reads a source, and checks that it is as it was before. If it changes meanwhile, reports that instead of the errors
- * that the change causes.
+ * Reads a source, and checks that it has not changed. If it has, reports that instead of the errors that the change
+ * causes.
  *
  * @throws {FileError} SOURCE_CHANGED, UNREADABLE
  * @throws the errors of `read`

@@ -23,7 +23,11 @@ const COLUMNS: readonly (keyof ReportRow)[] = [
 /** Writes rows. */
 export interface CsvReport {
   write(row: ReportRow): void;
-  /** Waits until all rows are written. @returns why some could not be written, if so */
+  /**
+   * Waits until all rows are written.
+   *
+   * @returns the cause if some could not be written
+   */
   end(): Promise<string | undefined>;
 }
 

@@ -2,7 +2,7 @@
 import { getSystemErrorMap } from 'node:util';
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 
-/** The reason why a file was not converted, as reported to the user. */
+/** Reason why a file was not converted, as reported to the user. */
 export interface FileErrorCode {
   readonly code: string;
   readonly message: string;

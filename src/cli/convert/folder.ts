@@ -17,8 +17,8 @@ export interface ImageTest {
   /** Returns whether a name has the extension of an image. */
   hasExtension(name: string): boolean;
   /**
-   * Returns whether a regular file's extension or content is that of an image. A file with an image extension and other
-   * content is kept, so that its conversion reports an error.
+   * Returns whether a regular file has the extension or the content of an image. A file with an image extension and
+   * other content is kept, so that its conversion reports an error.
    */
   isImage(path: string): Promise<boolean>;
 }
@@ -48,7 +48,9 @@ export interface WalkOptions {
   readonly only?: ReadonlySet<string> | undefined;
 }
 
-/** Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow links to folders. */
+/**
+ * Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow links to folders.
+ */
 export async function* imagesIn(folder: string, options: WalkOptions): AsyncGenerator<Input> {
   options.onFolder?.(folder);
   const entries = await namesIn(folder).catch((error: Error) => error);
@@ -91,7 +93,7 @@ interface Entry {
 /**
  * Reads a folder. Latin-1 keeps every byte of a name, also if the name is not UTF-8.
  *
- * @throws Error with the code of the failed system call
+ * @throws {Error} with the code of the failed system call
  */
 async function namesIn(folder: string): Promise<Entry[]> {
   const entries = (await readdir(folder, { withFileTypes: true, encoding: 'latin1' })).flatMap((dirent) => {
@@ -133,7 +135,7 @@ function findRivals(entries: readonly Entry[], { hasExtension }: ImageTest): Map
 async function followLink(path: string, { hasExtension, isImage }: ImageTest): Promise<boolean | Input> {
   const info = await stat(path).catch((error: Error) => error);
   if (info instanceof Error) {
-    // A broken link, or one in a circle.
+    // A broken or circular link.
     return hasExtension(path) && { path, error: fileErrorFrom(info, 'UNREADABLE', path, systemReason(info)) };
   }
   if (info.isDirectory())

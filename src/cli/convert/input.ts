@@ -1,4 +1,4 @@
-/** @module What the arguments of the `convert` command stand for. */
+/** @module Types of inputs of the `convert` command. */
 import type { FileError } from './file-errors.ts';
 
 /** Argument for standard input. */
@@ -20,7 +20,7 @@ export interface InputError {
   readonly error: FileError;
 }
 
-/** Something that is skipped on purpose, and that the user should know about. */
+/** A file or folder that is skipped intentionally, with a notice for the user. */
 interface Skipped {
   readonly path: string;
   readonly notice: string;

@@ -9,7 +9,7 @@ import { isInside, realPathOf } from './paths.ts';
 
 const PATTERN = /[*?[{]/;
 
-/** Returns whether an argument may stand for several files. */
+/** Returns whether an argument can match several files. */
 export async function matchesMany(arg: string): Promise<boolean> {
   if (arg === STDIN) return false;
   const info = await stat(arg).catch(() => undefined);
@@ -44,7 +44,7 @@ export interface Inputs {
    * @param onFolder called for each folder
    */
   find(onFolder?: (folder: string, root: string) => void): AsyncGenerator<Input>;
-  /** Returns whether a path is that of an existing input file. */
+  /** Returns whether a path belongs to an existing input file. */
   includes(path: string): Promise<boolean>;
   /** Recognizes images. */
   readonly test: ImageTest;
@@ -125,7 +125,7 @@ async function isInOne(folders: readonly string[], path: string): Promise<boolea
   return folders.some((folder) => isInside(real, folder));
 }
 
-/** Yields the inputs that an argument stands for if it is not a folder. */
+/** Yields the inputs that match an argument that is not a folder. */
 async function* inputsFor(
   arg: string,
   files: Set<string>,
@@ -158,7 +158,9 @@ async function* orElse(inputs: AsyncIterable<Input>, arg: string, isFolder: bool
   if (!any) yield error;
 }
 
-/** Yields the images that match a pattern. `relativeDir` is relative to the last folder in front of the first wildcard. */
+/**
+ * Yields the images that match a pattern. `relativeDir` is relative to the last folder in front of the first wildcard.
+ */
 async function* matching(
   pattern: string,
   files: Set<string>,

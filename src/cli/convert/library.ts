@@ -1,4 +1,4 @@
-/** @module An output folder with an index: knows which results are up to date, and records new ones. */
+/** @module An output folder with an index: finds results that are up to date, and records new ones. */
 import { lstat, stat } from 'node:fs/promises';
 import { relative } from 'node:path';
 import type { Conversion, SourceState } from './converter.ts';
@@ -25,7 +25,7 @@ export interface Library {
   write(job: Job, conversion: Conversion, force: boolean): Promise<void>;
 }
 
-/** Maximum difference of two times of change that count as equal, in ms. FAT stores even seconds. */
+/** Maximum difference of two modification times that count as equal, in ms. FAT stores even seconds. */
 const TIME_TOLERANCE_MS = 2000;
 
 /**
@@ -59,7 +59,7 @@ export async function createLibrary(output: string, index: ResultIndex, recipe: 
       try {
         await writeOutput(path, job.output, force || owned, index.temporary);
       } catch (error) {
-        // A file that another program wrote meanwhile is not ours.
+        // Another program can have written the file meanwhile.
         if (!owned) await index.remove(name).catch(() => {}); // report the earlier error instead
         throw error;
       }
@@ -68,12 +68,12 @@ export async function createLibrary(output: string, index: ResultIndex, recipe: 
   };
 }
 
-/** Returns whether the state of a source is the recorded one. */
+/** Returns whether a source has the recorded state. */
 function isSource(entry: IndexEntry, source: SourceState | undefined): boolean {
   return source?.size === entry.size && source.mtimeMs === entry.mtime;
 }
 
-/** Returns whether the state of a result is the recorded one. */
+/** Returns whether a result has the recorded state. */
 export function isResult(
   entry: IndexEntry,
   result: (SourceState & { isFile(): boolean }) | undefined,

@@ -75,13 +75,13 @@ async function convertOne(
   try {
     await engine.workspaces.use({ bytes: Math.min(before?.size ?? most, most) }, async (workspace) => {
       const folder = await workspace.folder('image');
-      const { room } = workspace;
+      const { disk } = workspace;
       const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
-      const rules = { label, types: engine.capabilities.inputs, maxBytes: () => most, signal, room };
+      const rules = { label, types: engine.capabilities.inputs, maxBytes: () => most, signal, disk };
       const { type, length } = await readUnchanged(input, before, () =>
         storeInput(stream, join(folder, INPUT_FILE), rules),
       );
-      const result = await engine.convert({ folder, room, type, label, client: CLIENT }, options, signal);
+      const result = await engine.convert({ folder, disk, type, label, client: CLIENT }, options, signal);
       signal.throwIfAborted();
       const { path, bytes, convertedMs, notes, quality } = result;
       await use({

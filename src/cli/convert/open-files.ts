@@ -1,4 +1,4 @@
-/** @module Finds out which files other programs are writing. */
+/** @module Finds files that other programs are writing. */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { resolve } from 'node:path';
 
@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 const ACCESS_MODE = 0o3;
 
 /**
- * Returns those of the files that a process has open for writing. Sees only processes of this user (or all, as root) on
+ * Returns the files that a process has open for writing. Sees only processes of this user (or all, as root) on
  * this machine, and nothing without /proc.
  */
 export async function filesBeingWritten(paths: Iterable<string>): Promise<ReadonlySet<string>> {
@@ -29,5 +29,5 @@ async function isWritable(pid: string, fd: string): Promise<boolean> {
   return (flags & ACCESS_MODE) !== 0;
 }
 
-/** Lists a folder; nothing if it is gone or forbidden. */
+/** Lists a folder; returns an empty list if it does not exist or is not readable. */
 const list = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);

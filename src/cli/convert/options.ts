@@ -1,6 +1,6 @@
 /** @module Validates the options of the `convert` command. */
 import { z } from 'zod';
-import { conflictIn, integer, optionFields, outputFormat } from '../../conversion/options.ts';
+import { findConflict, integer, optionFields, outputFormat } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { serviceError } from '../../errors.ts';
 import type { OutputType } from '../../formats.ts';
@@ -85,7 +85,7 @@ export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliO
  * @throws {CliError} naming the option, with status 2
  */
 export function assertCompatible(options: ConvertOptions, outputs: readonly OutputType[]): void {
-  const conflict = conflictIn(options, outputs);
+  const conflict = findConflict(options, outputs);
   if (!conflict) return;
   const { field, value, expected } = conflict;
   throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message, 2);

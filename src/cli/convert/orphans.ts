@@ -1,4 +1,4 @@
-/** @module Deletes results whose source is gone (`--delete`). */
+/** @module Deletes results whose source no longer exists (`--delete`). */
 import { lstat, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
@@ -23,7 +23,7 @@ export interface DeleteOptions {
   readonly signal: AbortSignal;
 }
 
-/** Deletes results whose source is gone, after the user has agreed, and the folders that this empties. */
+/** Deletes results whose source no longer exists, after confirmation, and the folders that become empty. */
 export async function deleteOrphans(options: DeleteOptions): Promise<void> {
   const { library, report, confirm, signal } = options;
   const orphans = await findOrphans(options);
@@ -88,8 +88,11 @@ async function deleteResult(
 export async function askToDelete(count: number, signal: AbortSignal): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const results = count === 1 ? '1 result whose source is' : `${count} results whose sources are`;
-    const answer = await terminal.question(`Delete ${results} gone? [y/N] `, { signal });
+    const results =
+      count === 1
+        ? '1 result whose source no longer exists'
+        : `${count} results whose sources no longer exist`;
+    const answer = await terminal.question(`Delete ${results}? [y/N] `, { signal });
     return /^y(?:es)?$/i.test(answer.trim());
   } catch (error) {
     if (signal.aborted) return false;

@@ -1,4 +1,4 @@
-/** @module Searches the inputs once, or again and again with `--watch`, and converts what it finds. */
+/** @module Searches the inputs once, or repeatedly with `--watch`, and converts the files that it finds. */
 import type { BulkOptions } from './bulk-options.ts';
 import type { Input } from './input.ts';
 import type { Inputs } from './inputs.ts';
@@ -7,7 +7,7 @@ import { convertAll, type RunOptions } from './run.ts';
 import { type OutputJob, planOutputs, type Target } from './targets.ts';
 import { createWatcher, type Watcher } from './watch.ts';
 
-/** What a search needs. */
+/** Options of {@link convertInputs}. */
 export interface PassOptions {
   readonly inputs: Inputs;
   readonly target: Target;
@@ -15,7 +15,7 @@ export interface PassOptions {
   readonly run: RunOptions;
 }
 
-/** Errors of a search after which files may only seem to be gone. */
+/** Errors after which a search is incomplete, so that missing sources can still exist. */
 const INCOMPLETE = ['UNREADABLE', 'NO_SUCH_FILE', 'NO_IMAGES', 'NAME_NOT_UTF8'];
 
 /**
@@ -37,7 +37,7 @@ export async function convertInputs(options: PassOptions): Promise<void> {
   }
 }
 
-/** Converts what arrives, until the signal aborts. */
+/** Converts files that arrive, until the signal aborts. */
 async function convertChanges(options: PassOptions, watcher: Watcher): Promise<void> {
   const { inputs, run } = options;
   const search = (): Promise<void> => searchAll(options, watcher.complete(inputs.find(watcher.addFolder)));
@@ -65,7 +65,11 @@ async function searchAll(options: PassOptions, found: AsyncIterable<Input>): Pro
   if (!bulk.delete || !library || signal.aborted) return;
   if (!isComplete) return report.notice('Nothing was deleted, because not all of the input could be read.');
   await deleteOrphans({
-    ...{ library, roots: inputs.roots, shard: bulk.shard, report, signal },
+    library,
+    roots: inputs.roots,
+    shard: bulk.shard,
+    report,
+    signal,
     confirm: async (count) => bulk.yes || askToDelete(count, signal),
   });
 }
@@ -79,7 +83,7 @@ async function countJobs(options: PassOptions): Promise<void> {
   options.run.report.setTotal(total);
 }
 
-/** Names must not depend on what else is converted if the results are to be found again, by this run or another one. */
+/** Plans the outputs. With `--update` or `--shard`, the name of a result must not depend on the other inputs. */
 function plan({ inputs, target, bulk }: PassOptions, found: AsyncIterable<Input>): AsyncIterable<OutputJob> {
   const sameNames = bulk.update || bulk.shard ? 'refuse' : 'number';
   return planOutputs(found, { target, inputs, sameNames, shard: bulk.shard });

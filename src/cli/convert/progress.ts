@@ -80,7 +80,7 @@ export function createProgress(
   };
 }
 
-/** Formats the bar and the number of files. More files may arrive than were counted. */
+/** Formats the bar and the number of files. There can be more files than were counted. */
 function formatCount(ended: number, counted: number | undefined): string {
   if (counted === undefined) return `${ended} files`;
   const total = Math.max(counted, ended);
@@ -97,7 +97,7 @@ function formatRate(perSecond: number | undefined, ended: number, total: number 
 
 /** Measures how many files end per second, in the last {@link RATE_WINDOW_MS}. */
 function createRate(now: () => number) {
-  /** Time and number of files at some moments of the window. */
+  /** Samples of the window: time and number of files. */
   const samples = [{ at: now(), count: 0 }];
   let count = 0;
   return {

@@ -1,4 +1,4 @@
-/** @module Identifies what a result depends on besides its source. A result of another recipe is out of date. */
+/** @module Identifies the options and tools that a result depends on. A result with another recipe is out of date. */
 import { createHash } from 'node:crypto';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 

@@ -13,7 +13,7 @@ import { FileError } from './file-errors.ts';
 import { STDIN } from './input.ts';
 import { MAX_LABEL_LENGTH } from './report.ts';
 
-/** Maximum number of failed connections per file. With the delays between them, that is about two minutes. */
+/** Maximum number of failed connections per file: about two minutes with the delays between them. */
 const MAX_FAILURES = 10;
 
 /** Options of {@link createRemoteConverter}. */
@@ -30,7 +30,7 @@ export interface RemoteOptions {
 /**
  * Connects to the instances.
  *
- * @throws {CliError} with status 2, if none answers
+ * @throws {CliError} with status 2, if none responds
  */
 export async function createRemoteConverter(options: RemoteOptions): Promise<Converter> {
   const client = await createServiceClient(options.urls, MAX_FAILURES).catch((error) => {
@@ -68,7 +68,12 @@ async function convertOne(
     const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
     const { ms, notes, quality } = outcome;
     await use({
-      ...{ path, source: before, bytesBefore, bytesAfter, ms, notes },
+      path,
+      source: before,
+      bytesBefore,
+      bytesAfter,
+      ms,
+      notes,
       ...(quality !== undefined && { quality }),
     });
   });
@@ -79,7 +84,7 @@ async function storeStdin(path: string, signal: AbortSignal): Promise<string> {
   return path;
 }
 
-/** Instances call every file "The file". */
+/** Replaces "The file", which instances call every file, by the name of the input. */
 function toFileError({ status, message }: { status: number; message: string }, input: string): FileError {
   const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
   return new FileError(
@@ -89,7 +94,9 @@ function toFileError({ status, message }: { status: number; message: string }, i
   );
 }
 
-/** A file fails if an instance answers and still does not take it. If none answers, no other file can succeed either. */
+/**
+ * Throws an error of the file if any instance responds, otherwise {@link StopError}: no other file can succeed either.
+ */
 async function explain(error: unknown, input: string, client: ServiceClient): Promise<never> {
   if (!(error instanceof UnavailableError)) throw error;
   if (await client.isAlive()) throw new FileError('SERVER_FAILED', `${input}: ${error.message}.`, error);

@@ -14,7 +14,7 @@ type Done = Omit<Conversion, 'path' | 'source'>;
 export interface Report {
   /** Sets the number of files, when it is known. */
   setTotal(total: number): void;
-  /** Whether the number of files is of use. */
+  /** Whether the report shows the number of files. */
   readonly wantsTotal: boolean;
   /** Records the start of a conversion. */
   starts(input: string): void;
@@ -26,11 +26,15 @@ export interface Report {
   deleted(job: Job): void;
   /** Prints an error. */
   failed(input: string, why: FileErrorCode): void;
-  /** Prints something that is no error. */
+  /** Prints a message that is not an error. */
   notice(text: string): void;
-  /** Prints why the command ends before its time. */
+  /** Prints why the command ends early. */
   stopped(text: string): void;
-  /** Prints the summary. @returns whether all files were converted */
+  /**
+   * Prints the summary.
+   *
+   * @returns whether all files were converted
+   */
   end(): Promise<boolean>;
   /** Number of files so far: converted, and up to date. */
   readonly counts: { readonly converted: number; readonly upToDate: number };

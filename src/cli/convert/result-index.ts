@@ -1,16 +1,16 @@
 /**
- * @module The index of an output folder: what each result was made from. It decides which results are up to date.
+ * @module The index of an output folder. It records the source of each result, to find results that are up to date.
  *
- * The index is a file of JSON lines in `.imagemill/` of the output folder. A run appends a line before it moves a result
- * into place, and another line afterwards. A process that is killed in between leaves a result that the index knows but
- * does not claim. Each shard has a file of its own, and every run reads all files.
+ * The index is a file of JSON lines in `.imagemill/` of the output folder. A run appends a line before it moves a
+ * result into place, and another line afterwards. A process that is killed in between leaves a result that the index
+ * knows but does not claim. Each shard has its own file, and every run reads all files.
  */
 import { appendFile, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OWN_PREFIX } from './folder.ts';
 import type { Shard } from './shard.ts';
 
-/** What the index records of a complete result. */
+/** Record of a complete result. */
 export interface IndexEntry {
   /** Path of the source, relative to the output folder. */
   readonly source: string;
@@ -26,7 +26,7 @@ export interface IndexEntry {
   readonly made: number;
 }
 
-/** The result may be incomplete, or the entry was removed. */
+/** Record of a result that can be incomplete, or of a removed entry. */
 interface Mark {
   readonly state: 'started' | 'removed';
   /** Time of the mark, in ms since the epoch. */
@@ -66,7 +66,7 @@ const MIN_SUPERSEDED = 1000;
 /**
  * Opens the index of an output folder. Creates the folder if it does not exist.
  *
- * @throws Error with the code of the failed system call
+ * @throws {Error} with the code of the failed system call
  */
 export async function openResultIndex(output: string, shard: Shard | undefined): Promise<ResultIndex> {
   const folder = join(output, OWN_PREFIX);
@@ -74,7 +74,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   const name = `index${label}.jsonl`;
   const path = join(folder, name);
   const temporary = join(folder, `incomplete${label}`);
-  await rm(temporary, { recursive: true, force: true }); // what a killed run of this shard left
+  await rm(temporary, { recursive: true, force: true }); // files of a killed run of this shard
   await mkdir(temporary, { recursive: true });
 
   const makers = new Map<string, string>();
@@ -96,7 +96,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
     await rewrite(path, join(temporary, name), linesOf(own, others, makers));
 
   const append = (line: Line): Promise<void> =>
-    // The line break comes first, so that a line that was cut off by a crash or a full disk does not spoil this one.
+    // The line break comes first, in case a crash or a full disk has truncated the previous line.
     appendFile(path, `\n${JSON.stringify(line)}`);
   const record = async (result: string, value: IndexEntry | Mark): Promise<void> => {
     await append({ result, ...value });
@@ -137,7 +137,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   };
 }
 
-/** Adds what a line records. In one file, later lines supersede earlier ones. */
+/** Adds the record of a line. In one file, later lines supersede earlier ones. */
 function addLine(line: Line, records: Map<string, IndexEntry | Mark>, makers: Map<string, string>): void {
   if ('tools' in line) {
     makers.set(line.tools, line.maker);
@@ -147,7 +147,7 @@ function addLine(line: Line, records: Map<string, IndexEntry | Mark>, makers: Ma
   }
 }
 
-/** Yields the complete lines of a file; none if there is no such file. */
+/** Yields the complete lines of a file; none if the file does not exist. */
 async function* readLines(path: string): AsyncGenerator<Line> {
   const file = await open(path).catch((error) => {
     if (error.code !== 'ENOENT') throw error;
@@ -159,7 +159,7 @@ async function* readLines(path: string): AsyncGenerator<Line> {
   }
 }
 
-/** Parses a line. A line that was cut off is never valid JSON. */
+/** Parses a line. A truncated line is never valid JSON. */
 function parseLine(text: string): Line | undefined {
   if (text === '') return undefined;
   try {

@@ -7,7 +7,7 @@ import type { Report } from './report.ts';
 import type { Job, OutputJob } from './targets.ts';
 import { assertWritable, writeOutput } from './write-output.ts';
 
-/** What a run needs. */
+/** Options of {@link convertAll}. */
 export interface RunOptions {
   /** Starts the converter when it is first called. */
   readonly converter: () => Promise<Converter>;
@@ -63,7 +63,7 @@ async function processJob(job: OutputJob, options: RunOptions): Promise<void> {
     report.failed(job.input, toFileError(error, job.input));
     await options.onFailure?.(job.input);
     if (error instanceof FileError && error.code === 'OUTPUT_FULL')
-      throw new StopError('The disk of the output is full. Make room, and run the same command again.');
+      throw new StopError('The disk of the output is full. Free disk space, and run the same command again.');
   }
 }
 

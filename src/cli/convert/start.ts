@@ -1,6 +1,6 @@
-/** @module Starts what a run of the `convert` command needs, as late as possible. */
+/** @module Starts the converter and the index of the `convert` command only if they are needed. */
 import type { Config } from '../../config.ts';
-import { extrasOf, optionalTools } from '../../conversion/extras.ts';
+import { optionalTools, selectExtras } from '../../conversion/extras.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { fingerprintTools } from '../../process/toolchain.ts';
 import { CliError } from '../context.ts';
@@ -11,7 +11,7 @@ import { createLibrary, type Library } from './library.ts';
 import { hashRecipe } from './recipe.ts';
 import { openResultIndex } from './result-index.ts';
 
-/** A converter that starts when it is first needed. */
+/** A converter that starts on first use. */
 export interface LazyConverter {
   /** Starts the converter, unless it has started. */
   start(): Promise<Converter>;
@@ -19,7 +19,7 @@ export interface LazyConverter {
   close(): Promise<void>;
 }
 
-/** Makes a converter start when it is first needed. */
+/** Creates a converter that starts on first use. */
 export function startOnDemand(start: () => Promise<Converter>): LazyConverter {
   let started: Promise<Converter> | undefined;
   return {
@@ -61,7 +61,7 @@ export async function openLibrary(
     return createLibrary(output, index, hashRecipe(options, maker, version));
   }
   const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
-  const optional = optionalTools(extrasOf(config));
+  const optional = optionalTools(selectExtras(config));
   const fingerprint = await fingerprintTools({ path, magickBin, rsvgBin, optional });
   const maker = index.makerOf(fingerprint) ?? (await converter.start()).maker;
   await index.setMaker(fingerprint, maker);

@@ -62,8 +62,8 @@ export async function resolveTarget(
   const known = format ?? named;
   if (known === undefined) {
     const types = outputs.join(', ');
-    const what = extension === '' ? 'has no extension' : `has an extension that is none of ${types}`;
-    throw new CliError(`-o ${output} ${what}: say --format, or end it with a slash when it is a folder.`, 2);
+    const what = extension === '' ? 'has no extension' : `has an unknown extension (not one of ${types})`;
+    throw new CliError(`-o ${output} ${what}: set --format, or end a folder with a slash.`, 2);
   }
   return { kind: 'file', path: output, format: known };
 }
@@ -73,8 +73,8 @@ export interface PlanOptions {
   readonly target: Target;
   readonly inputs: Pick<Inputs, 'includes' | 'isOneFolder'>;
   /**
-   * What becomes of several results with the same name: `number` gives the second ` (2)`, as in a ZIP archive of the
-   * service. `refuse` converts none of them, because names must not depend on the order or number of the inputs.
+   * Handling of results with the same name. `number` appends ` (2)` to the second, as in a ZIP archive of the service.
+   * `refuse` converts none of them, for names that must not depend on the order or number of the inputs.
    */
   readonly sameNames: 'number' | 'refuse';
   /** The part of the inputs to convert. */
@@ -94,7 +94,7 @@ export async function* planOutputs(
 
   for await (const input of found) {
     if ('error' in input) {
-      // Every shard reports it. Otherwise the others would seem to be complete.
+      // Every shard reports the error. Otherwise the other shards would seem to be complete.
       yield { input: input.path, error: input.error };
       continue;
     }

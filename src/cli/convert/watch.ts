@@ -10,7 +10,7 @@ import { filesBeingWritten } from './open-files.ts';
 
 /** Time for which size and time of change must stay the same until a file counts as complete, in ms. */
 const SETTLE_MS = 2000;
-/** Interval between two looks at the files that change, in ms. */
+/** Interval between two checks of the files that change, in ms. */
 const TICK_MS = 500;
 /** Interval between two searches for changes that the system did not report, as on network file systems, in ms. */
 const RESCAN_MS = 60_000;
@@ -19,14 +19,14 @@ const RESCAN_MS = 60_000;
 export interface Watcher {
   /** Watches a folder, but not its sub-folders. */
   addFolder(folder: string, root: string): void;
-  /** Yields inputs that need not wait. The others are yielded by {@link changes} later. */
+  /** Yields inputs that are complete. {@link changes} yields the others later. */
   complete(inputs: AsyncIterable<Input>): AsyncGenerator<Input>;
-  /** Remembers a file that could not be converted, so that it is tried again only after it has changed. */
+  /** Records a file that could not be converted, so that it is retried only after it has changed. */
   failed(path: string): Promise<void>;
   /**
    * Waits for files that are complete, or for the time of the next search.
    *
-   * @returns the files, or undefined if all folders are to be searched
+   * @returns the files, or undefined to search all folders
    */
   changes(signal: AbortSignal): Promise<AsyncIterable<Input> | undefined>;
   close(): void;
@@ -72,14 +72,14 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
       watcher.on('error', () => removeFolder(folder));
       watchers.set(folder, watcher);
     } catch {
-      // Too many folders for the system, or a folder that is gone or forbidden.
+      // The limit of watched folders is reached, or the folder does not exist or is not readable.
       if (!isLimited)
         notice(`Changes in ${folder} are found only once a minute (see fs.inotify.max_user_watches).`);
       isLimited = true;
     }
   };
 
-  /** Looks at the files that change, and removes those that are complete. */
+  /** Checks the files that change, and removes and returns those that are complete. */
   const takeComplete = async (): Promise<Map<string, string>> => {
     const settled = new Map<string, string>();
     for (const [path, file] of [...pending]) {
@@ -97,7 +97,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
     for (const path of settled.keys()) pending.delete(path);
     return settled;
   };
-  /** Adds a new folder with all that it contains. */
+  /** Adds a new folder with its contents. */
   const addTree = async (folder: string, root: string): Promise<void> => {
     if (watchers.has(folder) || (await inputs.isOutput(folder))) return;
     const { isOutput, test } = inputs;
@@ -105,7 +105,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
     for await (const input of found) if ('relativeDir' in input) changed(input.path, root);
   };
 
-  /** Yields the images among files, with what the other files of their folders mean for them. */
+  /** Yields the images among files, with conflicts between names in their folders. */
   async function* imagesAmong(files: ReadonlyMap<string, string>): AsyncGenerator<Input> {
     const folders = Map.groupBy(files, ([path]) => dirname(path));
     for (const [folder, entries] of folders) {
@@ -120,7 +120,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
     async *complete(found) {
       for await (const input of found) {
         if (!('relativeDir' in input)) {
-          // A folder may be empty for now. Errors are reported once, not with each search.
+          // A folder can be empty at the moment. Errors are reported once, not with each search.
           const isNews = !failures.has(input.path) && !('error' in input && input.error.code === 'NO_IMAGES');
           if (isNews) yield input;
           if (isNews) failures.set(input.path, '');

@@ -18,7 +18,7 @@ export async function assertWritable(target: string, replace: boolean): Promise<
   const info = await lstat(target).catch(() => undefined);
   if (info && !replace) throw fileError('OUTPUT_EXISTS', target);
   if (info && !info.isFile() && !info.isSymbolicLink())
-    throw fileError('OUTPUT_UNWRITABLE', target, 'there is something else of that name');
+    throw fileError('OUTPUT_UNWRITABLE', target, 'another kind of file has this name');
 }
 
 /**

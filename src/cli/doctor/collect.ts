@@ -1,6 +1,6 @@
 /**
- * @module Collects what the checks of the `doctor` command evaluate. Invalid settings and missing tools do not stop
- * it.
+ * @module Collects the data for the checks of the `doctor` command. Continues after invalid settings and missing
+ * tools.
  */
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,16 +8,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
-import { extrasOf, optionalTools } from '../../conversion/extras.ts';
+import { optionalTools, selectExtras } from '../../conversion/extras.ts';
 import { StartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { createLaunchers } from '../../process/launcher/pool.ts';
-import { isPolicyEnforced } from '../../process/policy-check.ts';
+import { isPolicyEnforced } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findToolchain, type Toolchain } from '../../process/toolchain.ts';
 import { CliError, createWarningCollector } from '../context.ts';
 
-/** What the checks evaluate. */
+/** Data for the checks. */
 export interface DoctorReport {
   /** The settings. Invalid settings count as unset. */
   readonly config: Config;
@@ -68,7 +68,7 @@ async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain'
   const launchers = createLaunchers(workspaces.root);
   try {
     const probe = createRunner({ launchers, searchPath: path, policyFolder: EMPTY_CONFIG_DIR });
-    const optional = optionalTools(extrasOf(config));
+    const optional = optionalTools(selectExtras(config));
     const toolchain = await findToolchain({ path, magickBin, rsvgBin, optional }, probe);
     const { magick } = toolchain;
     const limits = { ...LIMITS, frames: config.MAX_FRAMES };

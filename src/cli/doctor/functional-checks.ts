@@ -1,4 +1,4 @@
-/** @module Checks that try something: a conversion, fonts, disk space, a connection to Redis. */
+/** @module Checks that run something: a conversion, fonts, disk space, a connection to Redis. */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import type { ConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
 import type { OutputType } from '../../formats.ts';
-import { ONE_PIXEL } from '../../process/policy-check.ts';
+import { ONE_PIXEL } from '../../process/policy.ts';
 import type { RedisConnection } from '../../redis-client.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
@@ -35,7 +35,11 @@ export async function conversion({ engine, policyHolds }: DoctorReport): Promise
   }
 }
 
-/** Converts a pixel. @returns the duration in milliseconds */
+/**
+ * Converts a pixel.
+ *
+ * @returns the duration in milliseconds
+ */
 async function convertPixel(engine: ConversionEngine, format: OutputType): Promise<number> {
   const workspace = await engine.workspaces.open();
   try {
@@ -83,8 +87,10 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
     const batch = MAX_BATCH_FILES * file;
     const found = `${TEMP_DIR}, ${formatMebibytes(free)} free`;
     if (free >= batch) return [{ name, state: 'ok', found }];
-    const wanted = `a full batch needs ${formatMebibytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
-    return [{ name, state: free < file ? 'fail' : 'warn', found, advice: [`free disk space: ${wanted}`] }];
+    const requirement = `a full batch needs ${formatMebibytes(batch)} (MAX_BATCH_FILES × MAX_FILE_BYTES × ${DISK_SPACE_FACTOR})`;
+    return [
+      { name, state: free < file ? 'fail' : 'warn', found, advice: [`free disk space: ${requirement}`] },
+    ];
   } catch (error) {
     const found = `${TEMP_DIR} is not writable: ${(error as Error).message}`;
     return [{ name, state: 'fail', found, advice: ['set TEMP_DIR to a writable folder'] }];

@@ -1,4 +1,4 @@
-/** @module Measures how many conversions per second this machine does (`imagemill doctor --sizing`). */
+/** @module Measures the conversions per second of this machine (`imagemill doctor --sizing`). */
 import { copyFile, writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
@@ -43,7 +43,7 @@ export interface Measurement {
  */
 export async function measureSizing(
   engine: ConversionEngine,
-  { CONCURRENCY }: Pick<Config, 'CONCURRENCY'>,
+  { CONCURRENCY }: Config,
   onKind: (label: string) => void,
   durationMs = TOTAL_MS,
 ): Promise<Measurement[]> {
@@ -80,7 +80,7 @@ export async function measureSizing(
 export function formatSizingRow(
   measurements: readonly Measurement[],
   { magick }: ConversionEngine['toolchain'],
-  { CONCURRENCY }: Pick<Config, 'CONCURRENCY'>,
+  { CONCURRENCY }: Config,
 ): string {
   const model = cpus()[0]?.model.trim() ?? 'unknown';
   const rates = measurements.map(({ perSecond }) => perSecond.toFixed(perSecond < 10 ? 1 : 0));
@@ -104,7 +104,11 @@ async function convertFile(
   });
 }
 
-/** Creates a JPEG that takes about as many bits per pixel as a photo. @returns its path */
+/**
+ * Creates a JPEG that takes about as many bits per pixel as a photo.
+ *
+ * @returns its path
+ */
 async function createPhoto(
   engine: ConversionEngine,
   folder: string,
@@ -117,7 +121,7 @@ async function createPhoto(
   return photo;
 }
 
-/** Height of the waves in the image, by their length in pixels: small ones are low, as in photos. */
+/** Amplitudes of the waves in the image, by wavelength in pixels. Short waves have low amplitudes, as in photos. */
 const WAVES = [
   [400, 60],
   [97, 30],

@@ -1,6 +1,6 @@
 /** @module Checks of the tools: presence, formats, policy and sandbox. */
 import { detectCapabilities } from '../../conversion/capabilities.ts';
-import { extrasOf, optionalTools, typesInForce } from '../../conversion/extras.ts';
+import { enabledTypes, optionalTools, selectExtras } from '../../conversion/extras.ts';
 import { NO_LAYERS } from '../../process/sandbox/index.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
@@ -19,7 +19,7 @@ function wrongProgram(name: string, setting: string, path: string): Check {
   return { name, state: 'fail', found: `${path} does not run, or is not ${name}`, advice };
 }
 
-/** What fails without each tool, and its Debian package. */
+/** Effect of each missing tool, and its Debian package. */
 const OTHER_TOOLS = {
   rsvg: { name: 'rsvg-convert', without: 'no SVG', debianPackage: 'librsvg2-bin', onlyFor6: false },
   heif: { name: 'heif-convert', without: 'no AVIF', debianPackage: 'libheif-examples', onlyFor6: true },
@@ -48,7 +48,7 @@ const OPTIONAL = {
 
 /** Checks which tools for `EXTRA_INPUTS` and `EXTRA_OUTPUTS` were found. */
 export function optionalPrograms({ toolchain, config }: DoctorReport): Check[] {
-  return optionalTools(extrasOf(config)).map((name) => {
+  return optionalTools(selectExtras(config)).map((name) => {
     const tool = toolchain[name];
     if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
     const { without, debianPackage } = OPTIONAL[name];
@@ -65,7 +65,7 @@ export function policy({ policyHolds, toolchain: { magick } }: DoctorReport): Ch
   return [{ name: 'policy', state: 'fail', found, advice }];
 }
 
-/** How to get each sandbox layer. */
+/** Advice for each missing sandbox layer. */
 const LAYER_ADVICE = {
   limits: 'apt install dash: the ulimit of /bin/sh must set memory, time and files',
   privileges: 'apt install util-linux (setpriv)',
@@ -93,8 +93,8 @@ export function confinement({ engine, config: { SANDBOX } }: DoctorReport): Chec
 
 /** Checks which formats the tools can read and write. */
 export function formats({ toolchain, config }: DoctorReport): Check[] {
-  const extras = extrasOf(config);
-  const all = typesInForce(extras);
+  const extras = selectExtras(config);
+  const all = enabledTypes(extras);
   const { inputs, outputs, problems, unavailable } = detectCapabilities(toolchain, extras);
   // Other problems are reported by the checks for the tools.
   const advice = problems.filter((problem) => problem.startsWith('ImageMagick at'));

@@ -53,7 +53,7 @@ const TRANSFERS: Readonly<Record<number, Transfer>> = {
   17: { curve: [2.6, (52.37 / 48) ** (1 / 2.6), 0, 0, 0] },
   18: { hdr: 'hlg' },
 };
-/** Transfers that define a camera, and no screen: BT.709, BT.601, BT.1361 and BT.2020. */
+/** Transfers that define the encoding of a camera, but no display: BT.709, BT.601, BT.1361 and BT.2020. */
 const CAMERA_TRANSFERS = [1, 6, 11, 12, 14, 15];
 
 const UNSPECIFIED = 2;
@@ -63,13 +63,13 @@ const PQ = 16;
 export interface CodePoints {
   readonly primaries: number;
   readonly transfer: number;
-  /** Transfer of a screen for code points that define only a camera; sRGB by default. */
+  /** Display transfer for code points that define only a camera. Default: sRGB. */
   readonly screen?: Transfer;
-  /** Largest luminance in cd/m², if the file states one. Applies to PQ. */
+  /** Peak luminance in cd/m², if the file states one. Applies to PQ. */
   readonly peak?: number | undefined;
 }
 
-/** Looks up code points. What they leave unspecified is sRGB. Returns undefined for reserved code points. */
+/** Looks up code points. Unspecified ones mean sRGB. Returns undefined for reserved ones. */
 export function colourOf({
   primaries,
   transfer,
@@ -87,12 +87,12 @@ function transferOf(transfer: number, peak: number | undefined): Transfer | unde
   return TRANSFERS[transfer];
 }
 
-/** Describes an image of declared colours. Its profile is made later, because the tools ignore the numbers. */
+/** Returns the properties of an image with declared colours. Its profile is generated later. */
 export function declared(declaredColour: DeclaredColour): Pick<ImageInfo, 'profile' | 'declaredColour'> {
   return { profile: 'other', declaredColour };
 }
 
-/** Checks whether declared colours are sRGB, so that there is nothing to convert. */
+/** Returns whether declared colours are sRGB, so that there is nothing to convert. */
 export function isSrgbColour({ primaries, transfer }: DeclaredColour): boolean {
   return primaries === BT709_PRIMARIES && transfer === SRGB;
 }

@@ -1,4 +1,6 @@
-/** @module Makes an ICC profile of colours that a file declares by numbers, so that the tools convert them like any profile. */
+/**
+ * @module Generates an ICC profile for colours that a file declares by numbers, because the tools use only profiles.
+ */
 
 import { setImmediate } from 'node:timers/promises';
 import type { DeclaredColour, HdrTransfer, Primaries } from '../plan/types.ts';
@@ -8,15 +10,15 @@ import { apply, invert, multiply, rgbToXyzD50 } from './primaries.ts';
 import { createToneMapping, decodeSignal } from './tone-mapping.ts';
 
 /**
- * Grid points per channel of the table for PQ and HLG. Little CMS, which the tools use, samples every table at 33 points,
- * so that more would change nothing.
+ * Grid points per channel of the table for PQ and HLG. More would have no effect: Little CMS, which the tools use,
+ * samples every table at 33 points.
  */
 const GRID_POINTS = 33;
 
-/** The last profile that was made, since files of one request often declare the same. */
+/** The last profile. Files of one request often declare the same colours. */
 let latest: { readonly key: string; readonly profile: Promise<Buffer> } | undefined;
 
-/** Makes the profile of declared colours. */
+/** Generates the profile of declared colours. */
 export function declaredProfile(colour: DeclaredColour): Promise<Buffer> {
   const key = JSON.stringify(colour);
   if (latest?.key !== key) latest = { key, profile: makeProfile(colour) };
@@ -43,8 +45,8 @@ function curveTags(primaries: Primaries, parameters: readonly number[]): Profile
 }
 
 /**
- * A table of the sRGB values that show each signal on a standard screen, followed by sRGB's own curve and matrix. Other
- * work gets its turn after each of its slices.
+ * Creates a table of the sRGB values that show each signal on a standard display, followed by the curve and matrix of
+ * sRGB. Yields to the event loop after each slice.
  */
 async function hdrTags(primaries: Primaries, transfer: HdrTransfer): Promise<ProfileTag[]> {
   const wideToXyz = rgbToXyzD50(BT2020_PRIMARIES);

@@ -1,7 +1,6 @@
 /**
- * @module Maps PQ and HLG images to a screen of standard dynamic range, as Chromium does: with the reference white tone
- * mapping operator of SMPTE ST 2094-50, annex C.3. All light is linear, and 1 is the white of paper and text, 203 cd/m²
- * (ITU-R BT.2408).
+ * @module Maps PQ and HLG images to standard dynamic range like Chromium, with the reference white tone mapping
+ * operator of SMPTE ST 2094-50, annex C.3. All light is linear, and 1 is reference white, 203 cd/m² (ITU-R BT.2408).
  */
 
 import type { HdrTransfer } from '../plan/types.ts';
@@ -10,7 +9,7 @@ type Rgb = readonly [number, number, number];
 
 /** Luminance of reference white in cd/m² (BT.2408, section 2.1). */
 const REFERENCE_WHITE = 203;
-/** Peak luminance in cd/m² of a typical display, which HLG refers to, and assumed of PQ that states none. */
+/** Peak luminance in cd/m² of the nominal HLG display, and of a PQ image that states none. */
 const DEFAULT_PEAK = 1000;
 /** Luminance of the PQ signal 1 in cd/m² (SMPTE ST 2084). */
 const PQ_MAX = 10_000;
@@ -28,12 +27,12 @@ function decodePq(signal: number): number {
 
 const HLG = { a: 0.178_832_77, b: 0.284_668_92, c: 0.559_910_73 };
 
-/** Converts an HLG signal from 0 to 1 to light of the scene from 0 to 1 (BT.2100, table 5). */
+/** Converts an HLG signal from 0 to 1 to scene light from 0 to 1 (BT.2100, table 5). */
 function decodeHlg(signal: number): number {
   return signal <= 0.5 ? signal ** 2 / 3 : (Math.exp((signal - HLG.c) / HLG.a) + HLG.b) / 12;
 }
 
-/** Applies the HLG system gamma: light of the scene to light of a display of 1000 cd/m². */
+/** Applies the HLG system gamma: converts scene light to the light of a display of 1000 cd/m². */
 function applySystemGamma(scene: Rgb): Rgb {
   const luminance = scene.reduce((sum, value, at) => sum + value * (LUMINANCE[at] as number), 0);
   const scale = (Math.max(luminance, 0) ** (HLG_GAMMA - 1) * DEFAULT_PEAK) / REFERENCE_WHITE;
@@ -46,8 +45,8 @@ export function decodeSignal({ hdr }: HdrTransfer, signal: number): number {
 }
 
 /**
- * Creates the function that maps decoded light in BT.2020 primaries to light from 0 to 1 on a standard screen.
- * Channels can be outside of this range if the screen cannot show the colour.
+ * Creates the function that maps decoded light in BT.2020 primaries to light from 0 to 1 on a standard display.
+ * Channels can be outside of this range if the display cannot show the colour.
  */
 export function createToneMapping({ hdr, peak = DEFAULT_PEAK }: HdrTransfer): (light: Rgb) => Rgb {
   const gain = createGain(hdr === 'pq' ? peak : DEFAULT_PEAK);

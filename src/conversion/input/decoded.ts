@@ -1,25 +1,24 @@
+/** @module Reads the PNG that an external program has decoded an input to. Splits an animated PNG into frames. */
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import type { Config } from '../../config.ts';
 import { inspect, OPEN_FLAGS } from '../inspect/index.ts';
-import type { ImageLimits } from '../limits.ts';
 import type { Animation, ImageInfo } from '../plan/types.ts';
 
-/** What another program has decoded an input to: a PNG, which for an animation holds every frame. */
-
 /**
- * Inspects the decoded image: its real size, its profile, and its frames, each of which gets a file of its own.
+ * Inspects a decoded image: its actual size, its profile and its frames. Writes each frame to a separate file.
  *
- * @param image what its header says
- * @param output the name of the PNG in `folder`
- * @param limits frames beyond them are counted, but not taken apart
- * @param keepsMetadata whether the result is to have the image's metadata
+ * @param image properties from the header of the input
+ * @param output name of the PNG in `folder`
+ * @param config frames beyond its limits are counted, but not written
+ * @param keepsMetadata whether the result keeps the metadata of the image
  */
 export async function readDecoded(
   image: ImageInfo,
   folder: string,
   output: string,
-  limits: ImageLimits,
+  config: Config,
   keepsMetadata: boolean,
 ): Promise<ImageInfo> {
   const {
@@ -30,8 +29,8 @@ export async function readDecoded(
     flat,
     hasIgnoredFrames: animated,
   } = await inspect(join(folder, output), 'png');
-  if (keepsMetadata && image.metadata?.includes('exif')) await repeatExifAsText(join(folder, output));
-  const maxFrames = Math.min(limits.maxFrames, limits.maxTotalPixels / ((width ?? 1) * (height ?? 1)));
+  if (keepsMetadata && image.metadata?.includes('exif')) await copyExifToText(join(folder, output));
+  const maxFrames = Math.min(config.MAX_FRAMES, config.MAX_TOTAL_PIXELS / ((width ?? 1) * (height ?? 1)));
   const frames = animated ? await splitFrames(folder, output, maxFrames) : undefined;
   const { deep: _deep, hasIgnoredFrames: _ignored, hasUncountedFrames: _uncounted, ...rest } = image;
   return {
@@ -49,18 +48,18 @@ export async function readDecoded(
 const EXIF_TEXT = 'Raw profile type exif';
 
 /**
- * Adds the EXIF of a PNG as a text, too, which ImageMagick 6 reads, as it does not read a chunk `eXIf`
- * (ImageMagick's png.c, Magick_png_read_raw_profile).
+ * Copies the EXIF of a PNG to a text chunk, because ImageMagick 6 does not read `eXIf` (Magick_png_read_raw_profile in
+ * its png.c).
  */
-async function repeatExifAsText(path: string): Promise<void> {
-  for await (const { name, body } of chunksOf(path)) {
+async function copyExifToText(path: string): Promise<void> {
+  for await (const { name, body } of pngChunks(path)) {
     if (name !== 'eXIf') continue;
     const exif = Buffer.concat([Buffer.from('Exif\0\0', 'latin1'), body]);
     const lines = exif.toString('hex').replace(/.{72}/g, '$&\n');
     const text = `${EXIF_TEXT}\0\nexif\n${String(exif.length).padStart(8)}\n${lines}\n`;
     const png = await readWhole(path);
     const textChunk = chunk('tEXt', Buffer.from(text, 'latin1'));
-    // A link in its place would be followed; to rename replaces it.
+    // Writing to `path` would follow a link. Renaming replaces it.
     const copy = `${path}.exif`;
     const whole = Buffer.concat([png.subarray(0, HEADER_END), textChunk, png.subarray(HEADER_END)]);
     await writeFile(copy, whole, { flag: 'wx' });
@@ -69,7 +68,7 @@ async function repeatExifAsText(path: string): Promise<void> {
   }
 }
 
-/** Behind the signature and the chunk IHDR. */
+/** Offset of the first byte after the signature and the chunk IHDR. */
 const HEADER_END = 33;
 
 interface Frames {
@@ -78,10 +77,10 @@ interface Frames {
 }
 
 const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
-/** Chunks that belong to all frames, since they say what the colours are. */
+/** Chunks that every frame needs: header and colours. */
 const SHARED = ['IHDR', 'PLTE', 'tRNS', 'iCCP', 'sRGB', 'gAMA', 'cHRM', 'cICP', 'sBIT'];
 
-/** Takes an animated PNG apart whose frames all cover the whole canvas (W3C PNG, third edition, section 4.9). */
+/** Splits an animated PNG whose frames all cover the whole canvas (W3C PNG, third edition, section 4.9). */
 async function splitFrames(folder: string, output: string, maxFrames: number): Promise<Frames> {
   const shared: Buffer[] = [];
   const files: string[] = [];
@@ -92,12 +91,12 @@ async function splitFrames(folder: string, output: string, maxFrames: number): P
     if (data.length === 0) return;
     const name = output.replace('.', `-${String(files.length).padStart(5, '0')}.`);
     const whole = Buffer.concat([SIGNATURE, ...shared, ...data, chunk('IEND', Buffer.alloc(0))]);
-    // The program that decoded may have left a link of that name.
+    // `wx` fails if the decoder has created a link with that name.
     await writeFile(join(folder, name), whole, { flag: 'wx' });
     files.push(name);
     data = [];
   };
-  for await (const { name, body } of chunksOf(join(folder, output))) {
+  for await (const { name, body } of pngChunks(join(folder, output))) {
     if (name === 'acTL') loopCount = body.readUInt32BE(4);
     if (name === 'fcTL') {
       await finish();
@@ -106,29 +105,29 @@ async function splitFrames(folder: string, output: string, maxFrames: number): P
     if (SHARED.includes(name)) shared.push(chunk(name, body));
     if (delaysMs.length > maxFrames) continue;
     if (name === 'IDAT') data.push(chunk('IDAT', body));
-    if (name === 'fdAT') data.push(chunk('IDAT', body.subarray(4))); // behind its number
+    if (name === 'fdAT') data.push(chunk('IDAT', body.subarray(4))); // without the sequence number
   }
   await finish();
   const frames = delaysMs.map(() => ({ disposeToBackground: true, noBlend: false }));
   return { files, animation: { delaysMs, loopCount, transparent: true, frames } };
 }
 
-/** In milliseconds; a denominator of 0 stands for hundredths of a second. */
+/** Returns the delay in milliseconds. A denominator of 0 means hundredths of a second. */
 function delayOf(control: Buffer): number {
   const [numerator, denominator] = [control.readUInt16BE(20), control.readUInt16BE(22)];
   return Math.round((numerator * 1000) / (denominator || 100));
 }
 
-/** Opens a file that another program has left, which may be a link out of the folder, or a pipe. */
-const openLeft = (path: string): Promise<FileHandle> => open(path, OPEN_FLAGS);
+/** Opens a file that another program has written. Rejects links, and does not wait for a pipe. */
+const openOutput = (path: string): Promise<FileHandle> => open(path, OPEN_FLAGS);
 
 async function readWhole(path: string): Promise<Buffer> {
-  const file = await openLeft(path);
+  const file = await openOutput(path);
   return file.readFile().finally(() => file.close());
 }
 
-async function* chunksOf(path: string): AsyncGenerator<{ name: string; body: Buffer }> {
-  const file = await openLeft(path);
+async function* pngChunks(path: string): AsyncGenerator<{ name: string; body: Buffer }> {
+  const file = await openOutput(path);
   try {
     for (let offset = SIGNATURE.length; ; ) {
       const { buffer: head, bytesRead } = await file.read(Buffer.alloc(8), 0, 8, offset);

@@ -12,7 +12,7 @@ const MAX_PREAMBLE_BYTES = 64 * 1024;
 /** A type, a `zip` or other `archive`, `unknown`, or `unsure` if more bytes could decide. */
 export type DetectedType = InputType | 'zip' | 'archive' | 'unknown' | 'unsure';
 
-/** Types by the file extension that the library reports; an animated PNG is converted as PNG. */
+/** Types by the file extension that `file-type` reports. An animated PNG is converted as PNG. */
 const TYPES_BY_EXTENSION: Readonly<Record<string, InputType>> = {
   png: 'png',
   apng: 'png',
@@ -32,7 +32,7 @@ const TYPES_BY_EXTENSION: Readonly<Record<string, InputType>> = {
   cur: 'cur',
 };
 
-/** Archives and compressed files, by the file extension that the library reports. */
+/** Archives and compressed files, by the file extension that `file-type` reports. */
 const ARCHIVES = [
   ...['7z', 'Z', 'ace', 'ar', 'arj', 'bz2', 'cab', 'cpio', 'deb', 'gz', 'jar', 'lz', 'lz4', 'lzh'],
   ...['rar', 'rpm', 'tar', 'tar.gz', 'xar', 'xz', 'zst'],
@@ -53,15 +53,15 @@ export async function detectType(head: Uint8Array, complete: boolean): Promise<D
   if (found === 'gz') return detectSvg(unpackHead(head), true) === 'svg' ? 'svg' : 'archive';
   if (found !== undefined && ARCHIVES.includes(found)) return 'archive';
   if (found !== undefined && found !== 'xml') return 'unknown';
-  // The library reads the first directory to recognise cameras' formats; in these files it is beyond `head`.
+  // To distinguish camera formats, `file-type` reads the first directory, which can be beyond `head`.
   if (found === undefined && isTiff(head)) return 'tiff';
   return detectSvg(head, complete);
 }
 
-/** Bytes of a gzip file to unpack: at most a mebibyte comes of them. */
+/** Bytes of a gzip file to unpack. They expand to at most 1 MiB. */
 const GZIP_HEAD_BYTES = 1024;
 
-/** Unpacks the start of a gzip file, as an SVG may be compressed. Returns nothing for a damaged file. */
+/** Unpacks the start of a gzip file, which can be a compressed SVG. Returns an empty array for a damaged file. */
 function unpackHead(head: Uint8Array): Uint8Array {
   try {
     return gunzipSync(head.subarray(0, GZIP_HEAD_BYTES), {
@@ -108,12 +108,12 @@ const SVG_ROOT = /^<(?:[\w.-]+:)?svg[\s/>]/;
 function detectSvg(head: Uint8Array, complete: boolean): DetectedType {
   const text = skipXmlPreamble(head);
   if (SVG_ROOT.test(text)) return 'svg';
-  const couldGoOn =
+  const isPreamble =
     text === '' ||
     text.startsWith('<!') ||
     text.startsWith('<?') ||
     (text.startsWith('<') && text.length < 64);
-  return couldGoOn && !complete && head.length < MAX_PREAMBLE_BYTES ? 'unsure' : 'unknown';
+  return isPreamble && !complete && head.length < MAX_PREAMBLE_BYTES ? 'unsure' : 'unknown';
 }
 
 /** Decodes the text of an XML file from its root element, or from the first part that is not a preamble. */

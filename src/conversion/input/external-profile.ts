@@ -1,4 +1,4 @@
-/** @module Stores colour profiles that ImageMagick does not see in the input, so that it can apply them. */
+/** @module Stores colour profiles that ImageMagick does not find in the input as files that it can apply. */
 
 import { createHash } from 'node:crypto';
 import { open, writeFile } from 'node:fs/promises';
@@ -9,8 +9,8 @@ import { type ImageInfo, INPUT_FILE } from '../plan/types.ts';
 /**
  * Writes the external profile of an image to the folder of its input.
  *
- * The name of the file depends on its content, because ImageMagick 7 remembers every profile by its name: a worker would
- * apply the profile of its first job to all others.
+ * The name of the file depends on its content, because ImageMagick 7 remembers every profile by its name: a worker
+ * would apply the profile of its first job to all others.
  *
  * @returns the image with the name of the file, if there is one
  */
@@ -30,7 +30,7 @@ function externalProfileOf(
   return externalProfile && type === 'webp' ? webpProfile(join(folder, INPUT_FILE)) : undefined;
 }
 
-/** Maximum size of a profile to extract: the largest for printers have about 2 MiB. */
+/** Maximum size of a profile to extract. The largest printer profiles have about 2 MiB. */
 const MAX_PROFILE_BYTES = 4 * 1024 ** 2;
 
 /** Reads the profile of an animated WebP, which ImageMagick ignores (RFC 9649, section 2.7). */

@@ -39,7 +39,7 @@ export async function keepBestImage(path: string): Promise<InputType> {
     if (!best || best.length < PNG.length) return 'ico';
     const { offset } = best;
     const isPng = PNG.equals(await bytes.read(offset, PNG.length));
-    // Some directories state too large a size, which viewers ignore: a PNG marks its own end.
+    // Some directories state too large a size. Viewers ignore it, because a PNG has an end marker.
     const length = isPng ? Math.min(best.length, size - offset) : best.length;
     const fits = offset + length <= size;
     if (!isPng && (!fits || length < BITMAP_HEADER || length > MAX_BITMAP_BYTES)) return 'ico';
@@ -115,15 +115,15 @@ function alphaFromMask(image: Buffer): Buffer {
   if (image.readUInt16LE(14) !== 32 || !(bytes > 0) || pixels.length < bytes) return image;
   for (let at = 3; at < bytes; at += 4) if (pixels[at] !== 0) return image;
 
-  const mended = Buffer.from(image);
-  const mendedPixels = mended.subarray(image.readUInt32LE(0));
+  const repaired = Buffer.from(image);
+  const repairedPixels = repaired.subarray(image.readUInt32LE(0));
   const mask = pixels.subarray(bytes);
   const stride = ((width + 31) >> 5) << 2;
   for (let y = 0; y < height; y += 1) {
     for (let x = 0; x < width; x += 1) {
       const covered = ((mask[y * stride + (x >> 3)] ?? 0) >> (7 - (x & 7))) & 1;
-      mendedPixels[(y * width + x) * 4 + 3] = covered ? 0 : 255;
+      repairedPixels[(y * width + x) * 4 + 3] = covered ? 0 : 255;
     }
   }
-  return mended;
+  return repaired;
 }

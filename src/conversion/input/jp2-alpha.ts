@@ -1,23 +1,26 @@
+/**
+ * @module Declares the alpha channel of a JPEG 2000. Writers such as Pillow omit the channel definition, and other
+ * decoders assume that the last channel is alpha. ImageMagick 7 ignores the channel, or takes it for a colour.
+ */
 import { open, rename } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import type { InputType } from '../../formats.ts';
 import { type Jp2Layout, readJp2Layout } from '../inspect/jp2.ts';
 import { WindowReader } from '../inspect/window-reader.ts';
 
-/**
- * Writers such as Pillow leave it out that the last channel of a JPEG 2000 is its transparency. Other decoders take it
- * for that all the same; ImageMagick 7 passes over it, or takes it for a colour. So the box that says it is put in.
- */
-
-/** EnumCS, what a header calls the colours (ISO/IEC 15444-1, table I.10). */
+/** Enumerated colour spaces (EnumCS; ISO/IEC 15444-1, table I.10) by number of channels with alpha. */
 const COLOURS: Readonly<Record<number, { readonly colourSpace: number }>> = {
   2: { colourSpace: 17 }, // grey
   4: { colourSpace: 16 }, // sRGB
 };
 const CMYK = 12;
 
-/** @returns always `jp2` */
-export async function nameTransparency(path: string): Promise<InputType> {
+/**
+ * Inserts a channel definition box into the file at `path` if it is missing.
+ *
+ * @returns always `jp2`
+ */
+export async function declareAlpha(path: string): Promise<InputType> {
   const file = await open(path);
   try {
     const layout = await readJp2Layout(new WindowReader(file));
@@ -38,10 +41,10 @@ export async function nameTransparency(path: string): Promise<InputType> {
   }
 }
 
-/** A header that is longer has tables for printers, or is made to be; it stays as it is. */
+/** Maximum size of a header box to change. Only headers with large profiles, or malicious ones, are longer. */
 const MAX_HEADER_BYTES = 4 * 1024 ** 2;
 
-/** What is put behind the header box, or in front of a bare codestream; undefined when nothing is missing. */
+/** Returns the boxes to append to the header, or to insert before a bare codestream; undefined if none is missing. */
 function insertionFor({
   components = 0,
   channelsDefined,
@@ -62,7 +65,7 @@ function insertionFor({
   imageHeader.writeUInt32BE(height, 0);
   imageHeader.writeUInt32BE(width, 4);
   imageHeader.writeUInt16BE(components, 8);
-  imageHeader.set([deep ? 15 : 7, 7, 0, 0], 10); // bits less 1; wavelets; colours are known; no rights
+  imageHeader.set([deep ? 15 : 7, 7, 0, 0], 10); // bits minus 1; wavelet compression; known colour space; no intellectual property
   const colour = Buffer.alloc(7);
   colour[0] = 1;
   colour.writeUInt32BE(colours.colourSpace, 3);
@@ -70,11 +73,11 @@ function insertionFor({
     box('jP  ', Buffer.from('\r\n\x87\n', 'latin1')),
     box('ftyp', Buffer.from('jp2 \0\0\0\0jp2 ', 'latin1')),
     box('jp2h', Buffer.concat([box('ihdr', imageHeader), box('colr', colour), definition])),
-    Buffer.from('\0\0\0\0jp2c', 'latin1'), // up to the end of the file
+    Buffer.from('\0\0\0\0jp2c', 'latin1'), // length 0: up to the end of the file
   ]);
 }
 
-/** For each channel its number, whether it is a colour (0) or transparency (1), and of which colour (0 is all). */
+/** Returns for each channel its number, its type (0 for colour, 1 for alpha), and its colour (0 means all). */
 function channelDefinitions(components: number): Buffer {
   const alpha = components - 1;
   const rows = Array.from({ length: components }, (_, at) => (at === alpha ? [at, 1, 0] : [at, 0, at + 1]));

@@ -10,7 +10,7 @@ const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 const FORMAT = Buffer.from([8, 6, 0, 0, 0]);
 const PIXEL = 4;
 
-/** What is written before the pixels. */
+/** Properties of a PNG to write. */
 export interface PngHead {
   readonly width: number;
   readonly height: number;
@@ -19,10 +19,10 @@ export interface PngHead {
 }
 
 /**
- * Writes a new file. Never holds more than a few blocks in memory.
+ * Writes a new file, with only a few blocks in memory.
  *
  * @param blocks whole rows, from the top
- * @throws Error with code EEXIST if the file exists
+ * @throws {Error} with code EEXIST if the file exists
  */
 export async function writePng(
   path: string,
@@ -32,10 +32,10 @@ export async function writePng(
 ): Promise<void> {
   const scanlines = Readable.from(withFilters(blocks, head.width * PIXEL), { objectMode: false });
   const file = createWriteStream(path, { flags: 'wx' });
-  await pipeline(scanlines, createDeflate({ level: 1 }), (data) => chunksOf(head, data), file, { signal });
+  await pipeline(scanlines, createDeflate({ level: 1 }), (data) => pngChunks(head, data), file, { signal });
 }
 
-/** Puts the filter type 0, none, in front of each row. */
+/** Prepends filter type 0 (none) to each row. */
 async function* withFilters(blocks: AsyncIterable<Buffer>, rowBytes: number): AsyncGenerator<Buffer> {
   for await (const block of blocks) {
     const rows = block.length / rowBytes;
@@ -47,7 +47,7 @@ async function* withFilters(blocks: AsyncIterable<Buffer>, rowBytes: number): As
   }
 }
 
-async function* chunksOf(head: PngHead, data: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* pngChunks(head: PngHead, data: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const size = Buffer.alloc(8);
   size.writeUInt32BE(head.width, 0);
   size.writeUInt32BE(head.height, 4);

@@ -6,7 +6,7 @@ import { LOOP, readCanvas } from '../inspect/gif.ts';
 import { findLayerCount, MAX_LAYERS } from '../inspect/psd.ts';
 import { HeaderTooComplexError, WindowReader } from '../inspect/window-reader.ts';
 import { keepBestImage } from './ico.ts';
-import { nameTransparency } from './jp2-alpha.ts';
+import { declareAlpha } from './jp2-alpha.ts';
 import { rewriteSvg } from './svg/rewrite.ts';
 import { type RepairContext, unpackSvg } from './svg/unpack.ts';
 
@@ -19,7 +19,7 @@ const REPAIRS: Partial<Record<InputType, Repair>> = {
   avif: (path) => rebrandSequence(path, 'avif'),
   heic: (path) => rebrandSequence(path, 'heic'),
   cur: keepBestImage,
-  jp2: nameTransparency,
+  jp2: declareAlpha,
   psd: hideLayers,
   svg: repairSvg,
 };
@@ -28,13 +28,13 @@ const REPAIRS: Partial<Record<InputType, Repair>> = {
  * Repairs a received file in place.
  *
  * @returns the type of the repaired file
- * @throws ServiceError FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL when there is no room for it
+ * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for it
  */
 export async function repairInput(path: string, type: InputType, context: RepairContext): Promise<InputType> {
   return (await REPAIRS[type]?.(path, context)) ?? type;
 }
 
-/** Unpacks a compressed SVG, and rewrites what librsvg would draw wrongly. */
+/** Unpacks a compressed SVG, and rewrites constructs that librsvg renders wrongly. */
 async function repairSvg(path: string, context: RepairContext): Promise<InputType> {
   await unpackSvg(path, context);
   await rewriteSvg(path);
@@ -55,14 +55,14 @@ const SCREEN_AT = 6;
 const EXTENSION_NAME_AT = 3;
 
 /**
- * Enlarges the canvas of a GIF to its first frame, as browsers do. ImageMagick cuts the frame. Also renames a loop
- * extension that ImageMagick does not know.
+ * Enlarges the canvas of a GIF to its first frame, as browsers do. ImageMagick would crop the frame. Also renames a
+ * loop extension that ImageMagick does not recognize.
  */
 async function enlargeGifScreen(path: string): Promise<InputType> {
   const file = await open(path);
   const canvas = await readCanvas(new WindowReader(file))
     .catch((error) => {
-      if (error instanceof HeaderTooComplexError) return undefined; // whose inspection fails, too
+      if (error instanceof HeaderTooComplexError) return undefined; // inspect() rejects the file later
       throw error;
     })
     .finally(() => file.close());
@@ -76,7 +76,7 @@ async function enlargeGifScreen(path: string): Promise<InputType> {
   return 'gif';
 }
 
-/** The largest number that a GIF holds. */
+/** Maximum width and height of a GIF: 16 bits. */
 const MAX_GIF_SIDE = 65_535;
 
 /** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
@@ -99,8 +99,8 @@ async function rebrandSequence(path: string, type: keyof typeof STILL_BRANDS): P
 }
 
 /**
- * Reduces the list of layers to one. Only the merged image is converted, but ImageMagick 7 counts the layers as frames and
- * rejects too many. A file with more layers than Photoshop allows stays as it is, and is rejected later.
+ * Reduces the layer count to one. Only the merged image is converted, but ImageMagick 7 counts layers as frames and
+ * rejects too many. A file with more layers than Photoshop allows is not changed, and is rejected later.
  */
 async function hideLayers(path: string): Promise<InputType> {
   const file = await open(path);

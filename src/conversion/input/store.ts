@@ -3,7 +3,7 @@
 import { appendFile, closeSync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { serviceError } from '../../errors.ts';
-import type { RequestRoom } from '../../files/disk-room.ts';
+import type { DiskAccount } from '../../files/disk-space.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
 import { DETECTION_BYTES, detectType } from './detect.ts';
 
@@ -22,35 +22,36 @@ export interface StoreOptions<T extends FileType> {
   /** Aborts the writing. */
   readonly signal: AbortSignal;
   /** Disk space in which the bytes are reserved before they are written. */
-  readonly room: Pick<RequestRoom, 'store'>;
+  readonly disk: Pick<DiskAccount, 'store'>;
 }
 
 /**
  * Writes a stream to a new file.
  *
- * @throws ServiceError EMPTY_FILE, FILE_TOO_LARGE or UNSUPPORTED_TYPE as soon as the bytes show it, DISK_FULL when there
- *   is no room for more than the request announced
+ * @throws {ServiceError} EMPTY_FILE; FILE_TOO_LARGE or UNSUPPORTED_TYPE as soon as it is certain; DISK_FULL if the disk
+ *   has no space for bytes beyond those that the request announced
  */
 export async function storeInput<T extends FileType>(
   bytes: AsyncIterable<Buffer>,
   path: string,
-  { label, types, maxBytes: most, signal: halted, room }: StoreOptions<T>,
+  { label, types, maxBytes, signal, disk }: StoreOptions<T>,
 ): Promise<{ readonly type: T; readonly length: number }> {
   const file = openSync(path, 'wx', 0o600);
   try {
-    const gate = createTypeDetector(label, types);
+    const detector = createTypeDetector(label, types);
     let length = 0;
     for await (const chunk of bytes) {
-      halted.throwIfAborted();
+      signal.throwIfAborted();
       length += chunk.length;
-      await gate.push(chunk);
-      if (length > most(gate.type)) throw serviceError('FILE_TOO_LARGE', label, most(gate.type));
-      await room.store(chunk.length);
+      await detector.push(chunk);
+      if (length > maxBytes(detector.type))
+        throw serviceError('FILE_TOO_LARGE', label, maxBytes(detector.type));
+      await disk.store(chunk.length);
       await append(file, chunk);
     }
     if (length === 0) throw serviceError('EMPTY_FILE', label);
-    const type = await gate.end();
-    if (length > most(type)) throw serviceError('FILE_TOO_LARGE', label, most(type));
+    const type = await detector.end();
+    if (length > maxBytes(type)) throw serviceError('FILE_TOO_LARGE', label, maxBytes(type));
     return { type, length };
   } finally {
     closeSync(file);
@@ -59,9 +60,9 @@ export async function storeInput<T extends FileType>(
 
 /** Detects the type from the first bytes as they arrive, and rejects unsupported types. */
 interface TypeDetector<T> {
-  /** @throws ServiceError UNSUPPORTED_TYPE as soon as the bytes show it */
+  /** @throws {ServiceError} UNSUPPORTED_TYPE as soon as it is certain */
   push(chunk: Buffer): Promise<void>;
-  /** The type, once it is detected. */
+  /** The detected type; undefined until enough bytes have arrived. */
   readonly type: T | undefined;
   /** Returns the type of the complete file. */
   end(): Promise<T>;
@@ -75,10 +76,10 @@ function createTypeDetector<T extends InputType | 'zip' | 'archive'>(
   let enough = DETECTION_BYTES;
   let type: T | undefined;
 
-  const judge = async (complete: boolean): Promise<void> => {
-    const verdict = await detectType(head, complete);
-    if (verdict === 'unsure') return;
-    type = accepts.find((accepted) => accepted === verdict);
+  const detect = async (complete: boolean): Promise<void> => {
+    const detected = await detectType(head, complete);
+    if (detected === 'unsure') return;
+    type = accepts.find((accepted) => accepted === detected);
     if (type === undefined) throw serviceError('UNSUPPORTED_TYPE', label, labelsOf(accepts));
   };
   return {
@@ -90,10 +91,10 @@ function createTypeDetector<T extends InputType | 'zip' | 'archive'>(
       head = head.length === 0 ? chunk : Buffer.concat([head, chunk]);
       if (head.length < enough) return;
       enough = head.length * 2; // doubles, so that small chunks do not each repeat the detection
-      await judge(false);
+      await detect(false);
     },
     async end() {
-      if (type === undefined) await judge(true);
+      if (type === undefined) await detect(true);
       return type as T;
     },
   };

@@ -1,6 +1,7 @@
 /**
- * @module Prepares kept metadata of an image that is turned upright. ImageMagick corrects the orientation in EXIF, but keeps
- * the thumbnail as it was, and version 6 keeps the orientation in XMP, by which some viewers would turn the result again.
+ * @module Adjusts the metadata of an image that is rotated upright. ImageMagick resets the orientation in EXIF, but
+ * does not rotate the thumbnail. Version 6 also keeps the orientation in XMP, so some viewers would rotate the result
+ * again.
  */
 
 import { readFile, writeFile } from 'node:fs/promises';
@@ -8,14 +9,14 @@ import { crc32 } from 'node:zlib';
 import type { InputType } from '../../formats.ts';
 import type { ImageInfo } from '../plan/types.ts';
 
-/** Removes the EXIF thumbnail and resets the orientation in XMP, in place, if the image at `path` is to be turned. */
+/** Removes the EXIF thumbnail and resets the orientation in XMP, in place, if the image at `path` will be rotated. */
 export async function makeMetadataUpright(
   path: string,
   { type, orientation = 1, pages }: ImageInfo,
 ): Promise<void> {
-  const isTurned = orientation !== 1 || pages?.some((page) => (page.orientation ?? 1) !== 1);
+  const isRotated = orientation !== 1 || pages?.some((page) => (page.orientation ?? 1) !== 1);
   const partsOf = PARTS[type];
-  if (!isTurned || !partsOf) return;
+  if (!isRotated || !partsOf) return;
   const file = await readFile(path);
   for (const part of partsOf(file)) {
     const body = file.subarray(part.start, part.end);

@@ -1,13 +1,13 @@
 /** @module Reads numbers of any length in bits. */
 
-/** How a number is stored: after a selector of two bits, so many bits and what is added to them. */
+/** Encoding of a number after its selector: the number of bits, and a constant to add. */
 type Choice = readonly [bits: number, plus: number];
-/** As many as a selector of two bits can name. */
+/** Encodings that a selector of two bits chooses from. */
 export type Choices = readonly [Choice, Choice, Choice, Choice];
 
-/** The bytes ended before the number did. */
-export class OutOfBits extends Error {
-  override readonly name = 'OutOfBits';
+/** The bytes end before the number does. */
+export class OutOfBitsError extends Error {
+  override readonly name = 'OutOfBitsError';
 }
 
 /** Reads bits from the least significant one of each byte, as JPEG XL stores them (ISO/IEC 18181-1, 9.2). */
@@ -15,34 +15,50 @@ export class Bits {
   readonly #bytes: Uint8Array;
   #at = 0;
 
-  /** @param bytes those from the first number on */
+  /** @param bytes start with the first number */
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
   }
 
-  /** An unsigned number of up to 32 bits. @throws OutOfBits */
+  /**
+   * Reads an unsigned number of up to 32 bits.
+   *
+   * @throws {OutOfBitsError}
+   */
   read(count: number): number {
     let value = 0;
     for (let bit = 0; bit < count; bit += 1, this.#at += 1) {
       const byte = this.#bytes[this.#at >> 3];
-      if (byte === undefined) throw new OutOfBits();
+      if (byte === undefined) throw new OutOfBitsError();
       value += ((byte >> (this.#at & 7)) & 1) * 2 ** bit;
     }
     return value;
   }
 
-  /** A single bit. @throws OutOfBits */
+  /**
+   * Reads a single bit.
+   *
+   * @throws {OutOfBitsError}
+   */
   flag(): boolean {
     return this.read(1) === 1;
   }
 
-  /** A number that says by a selector how it is stored: U32 of the standard. @throws OutOfBits */
+  /**
+   * Reads a number whose encoding a selector of two bits chooses (`U32` in the standard).
+   *
+   * @throws {OutOfBitsError}
+   */
   pick(choices: Choices): number {
     const [bits, plus] = choices[this.read(2)] as Choice;
     return this.read(bits) + plus;
   }
 
-  /** @throws OutOfBits */
+  /**
+   * Skips this number of bits.
+   *
+   * @throws {OutOfBitsError}
+   */
   skip(count: number): void {
     for (let left = count; left > 0; left -= 32) this.read(Math.min(left, 32));
   }
@@ -58,18 +74,18 @@ export class HighBits {
     this.#bytes = bytes;
   }
 
-  /** Reads an unsigned number of up to 32 bits. @throws OutOfBits */
+  /** Reads an unsigned number of up to 32 bits. @throws OutOfBitsError */
   read(count: number): number {
     let value = 0;
     for (let bit = 0; bit < count; bit += 1, this.#at += 1) {
       const byte = this.#bytes[this.#at >> 3];
-      if (byte === undefined) throw new OutOfBits();
+      if (byte === undefined) throw new OutOfBitsError();
       value = value * 2 + ((byte >> (7 - (this.#at & 7))) & 1);
     }
     return value;
   }
 
-  /** Reads a single bit. @throws OutOfBits */
+  /** Reads a single bit. @throws OutOfBitsError */
   flag(): boolean {
     return this.read(1) === 1;
   }
@@ -81,12 +97,12 @@ export class HighBits {
   /**
    * Reads an Exp-Golomb code: ue(v) of HEVC, uvlc() of AV1. More than 31 leading zeros are no valid code.
    *
-   * @throws OutOfBits
+   * @throws OutOfBitsError
    */
   readExpGolomb(): number {
     let zeros = 0;
     while (!this.flag()) zeros += 1;
-    if (zeros > 31) throw new OutOfBits();
+    if (zeros > 31) throw new OutOfBitsError();
     return 2 ** zeros - 1 + this.read(zeros);
   }
 }

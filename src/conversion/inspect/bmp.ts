@@ -1,3 +1,4 @@
+/** @module Reads the header of a BMP. */
 import type { ImageInfo } from '../plan/types.ts';
 import { type Dib, readDib, strideOf } from './dib.ts';
 import type { WindowReader } from './window-reader.ts';
@@ -15,7 +16,7 @@ export async function readBmpLayout(bytes: WindowReader): Promise<Dib | undefine
 /** Reads the size of a BMP, and whether ImageMagick decodes it correctly. */
 export async function readBmp(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const layout = await readBmpLayout(bytes);
-  if (!layout) return { decoder: 'bmp' }; // which rejects it
+  if (!layout) return { decoder: 'bmp' }; // the decoder rejects it
   const { width, height, bits } = layout;
   return {
     ...{ width, height, metadata: [] },
@@ -26,8 +27,9 @@ export async function readBmp(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
 }
 
 /**
- * Checks for the common kinds, which ImageMagick decodes correctly and fastest. It misreads or rejects some of all others:
- * unusual bit masks, alpha, profiles, run-length encoding with gaps, 2 bits per pixel, and indices without a colour.
+ * Checks for the common kinds, which ImageMagick decodes correctly and fastest. It misreads or rejects some of all
+ * others: unusual bit masks, alpha, profiles, run-length encoding with gaps, 2 bits per pixel, and indices without a
+ * colour.
  */
 function isPlain({ bits, runLength, masks, fullPalette, profile, headerBytes }: Dib): boolean {
   if (runLength || profile || !fullPalette || bits === 2 || bits === 16) return false;

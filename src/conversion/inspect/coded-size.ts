@@ -1,6 +1,6 @@
 /** @module Reads the size of a coded image from the sequence header of its codec: HEVC and AV1. */
 import type { Size } from '../plan/types.ts';
-import { HighBits, OutOfBits } from './bits.ts';
+import { HighBits, OutOfBitsError } from './bits.ts';
 
 /** Maximum number of arrays and of units in a configuration. */
 const MAX_UNITS = 100;
@@ -113,7 +113,7 @@ function orUndefined(read: () => Size): Size | undefined {
   try {
     return read();
   } catch (error) {
-    if (error instanceof OutOfBits) return undefined;
+    if (error instanceof OutOfBitsError) return undefined;
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * @module Reads the header of a device-independent bitmap (DIB): the part of a BMP after its file header, and the part of
- * an icon that is not a PNG. Accepts what browsers accept: headers of Windows (40 to 124 bytes) and OS/2 (12 to 64 bytes).
+ * @module Reads the header of a device-independent bitmap (DIB): a BMP after its file header, or an image of an icon
+ * that is not a PNG. Accepts the same headers as browsers: Windows (40 to 124 bytes) and OS/2 (12 to 64 bytes).
  */
 
 import type { WindowReader } from './window-reader.ts';
@@ -14,7 +14,7 @@ export interface Dib {
   readonly bits: 1 | 2 | 4 | 8 | 16 | 24 | 32;
   /** Run-length encoding, with the bits of a pixel. */
   readonly runLength?: 4 | 8 | 24;
-  /** Bit masks of 16 and 32 bits per pixel; the mask of a missing channel is 0. */
+  /** Bit masks for 16 and 32 bits per pixel. The mask of a missing channel is 0. */
   readonly masks?: Masks;
   /** Red, green and blue of each index. */
   readonly palette?: Buffer;
@@ -24,7 +24,7 @@ export interface Dib {
   readonly profile?: { readonly at: number; readonly length: number };
   /** Length of the header in bytes. */
   readonly headerBytes: number;
-  /** Number of colours that the palette should have. */
+  /** Whether the palette has a colour for every index. */
   readonly fullPalette: boolean;
   /** Whether a 1-bit mask for transparency follows the pixels. */
   readonly icon: boolean;
@@ -48,13 +48,13 @@ const V2_HEADER = 52;
 const V3_HEADER = 56;
 const V5_HEADER = 124;
 const MAX_HEADER = 124;
-/** The last length of an OS/2 2.x header; such headers may be cut anywhere from 16 bytes on. */
+/** Full length of an OS/2 2.x header. Such headers can be truncated to any length from 16 bytes on. */
 const OS2_HEADER = 64;
 /** "MBED": the profile is in the file (BITMAPV5HEADER, bV5CSType). */
 const PROFILE_EMBEDDED = 0x4d424544;
 const BITS: readonly number[] = [1, 2, 4, 8, 16, 24, 32];
 
-/** Where a bitmap is in its file. */
+/** Position of a bitmap in its file. */
 interface DibPlace {
   /** Offset of its header. */
   readonly at: number;
@@ -67,7 +67,7 @@ interface DibPlace {
 /**
  * Reads the header of a bitmap.
  *
- * @returns undefined for a header that no browser accepts either
+ * @returns undefined for an invalid header, which browsers reject, too
  */
 export async function readDib(bytes: WindowReader, place: DibPlace): Promise<Dib | undefined> {
   const { at, pixelsAt, icon } = place;
@@ -129,7 +129,7 @@ function runLengthOf(compression: number, bits: number, isOs2: boolean): Dib['ru
   return isOs2 && compression === COMPRESSION.rle24 && bits === 24 ? 24 : undefined;
 }
 
-/** Number of bytes of masks behind a header of 40 bytes. */
+/** Returns the number of bytes of the masks that follow a header of 40 bytes. */
 function masksFollow(compression: number, isOs2: boolean): number {
   if (isOs2) return 0;
   if (compression === COMPRESSION.bitFields) return 12;
@@ -157,7 +157,7 @@ function masksOf(fields: Buffer, length: number, context: MaskContext): Masks | 
   return { red: mask(0), green: mask(4), blue: mask(8), alpha: hasAlpha ? mask(12) : 0 };
 }
 
-/** Each mask is one run of bits, and no bit belongs to two. */
+/** Checks that each mask is one run of bits, and that no bit belongs to two masks. */
 function areValid({ red, green, blue, alpha }: Masks): boolean {
   const all = [red, green, blue, alpha].map((mask) => BigInt(mask));
   const isRun = (mask: bigint): boolean => ((mask + (mask & -mask)) & mask) === 0n;
@@ -168,7 +168,7 @@ function areValid({ red, green, blue, alpha }: Masks): boolean {
 interface PalettePlace {
   readonly at: number;
   readonly bits: number;
-  /** Stated number of colours; 0 stands for all. */
+  /** Stated number of colours. 0 means all. */
   readonly used: number;
   /** Bytes of an entry. */
   readonly entry: 3 | 4;
@@ -176,7 +176,7 @@ interface PalettePlace {
   readonly end: number;
 }
 
-/** Reads the palette, which may be shorter than its header states when the pixels begin before its end. */
+/** Reads the palette. It is shorter than its header states if the pixels start before its end. */
 async function readPalette(
   bytes: WindowReader,
   { at, bits, used, entry, end }: PalettePlace,
@@ -184,8 +184,8 @@ async function readPalette(
   if (bits > 8) return undefined;
   const all = 2 ** bits;
   const stated = used === 0 ? all : used;
-  const room = end > at ? Math.floor((end - at) / entry) : stated;
-  const count = Math.min(stated, all, room);
+  const available = end > at ? Math.floor((end - at) / entry) : stated;
+  const count = Math.min(stated, all, available);
   const stored = await bytes.read(at, count * entry);
   const colours = Buffer.alloc(Math.floor(stored.length / entry) * 3);
   for (let index = 0; index * 3 < colours.length; index += 1) {
@@ -200,7 +200,7 @@ function profileOf(fields: Buffer, length: number, at: number): Pick<Dib, 'profi
   return { profile: { at: at + fields.readUInt32LE(112), length: fields.readUInt32LE(116) } };
 }
 
-/** Bytes of an uncompressed row, padded to 4. */
+/** Returns the number of bytes of an uncompressed row, padded to a multiple of 4. */
 export function strideOf({ width, bits }: Pick<Dib, 'width' | 'bits'>): number {
   return Math.ceil((width * bits) / 32) * 4;
 }

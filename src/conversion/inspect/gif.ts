@@ -1,3 +1,4 @@
+/** @module Reads the blocks of a GIF (GIF89a specification). */
 import type { ImageInfo, MetadataKind } from '../plan/types.ts';
 import type { WindowReader } from './window-reader.ts';
 
@@ -43,7 +44,7 @@ export async function readGif(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
   return delaysMs.length > 1 ? { ...info, animation: { delaysMs, loopCount } } : info;
 }
 
-/** Where the canvas of a GIF ends and where its first frame does, and the offset of a loop extension of the other name. */
+/** Extents of the canvas of a GIF and of its first frame, and the offset of a loop extension with the other name. */
 export interface GifCanvas {
   readonly screen: { readonly width: number; readonly height: number };
   readonly firstFrame: { readonly right: number; readonly bottom: number };
@@ -54,7 +55,7 @@ export interface GifCanvas {
  * Reads a GIF up to its first frame.
  *
  * @returns undefined if there is none
- * @throws HeaderTooComplexError if it takes too many reads
+ * @throws {HeaderTooComplexError} if it takes too many reads
  */
 export async function readCanvas(bytes: WindowReader): Promise<GifCanvas | undefined> {
   const screen = Buffer.from(await bytes.read(0, 13));
@@ -79,8 +80,9 @@ export async function readCanvas(bytes: WindowReader): Promise<GifCanvas | undef
   }
 }
 
-/** Name of the loop extension; browsers also accept the other. */
+/** Usual name of the loop extension. */
 export const LOOP = 'NETSCAPE2.0';
+/** Other name of the loop extension, which browsers also accept. */
 const OTHER_LOOP = 'ANIMEXTS1.0';
 
 function colourTableLength(flags: number): number {

@@ -1,8 +1,9 @@
+/** @module Reads the header of an icon that was reduced to one bitmap. */
 import type { ImageInfo } from '../plan/types.ts';
 import { type Dib, readDib } from './dib.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** Offset of the image: behind the directory and its only entry. */
+/** Offset of the image, after the directory and its only entry. */
 const IMAGE_AT = 6 + 16;
 /** Length of BITMAPINFOHEADER, the only header of an icon that ImageMagick reads. */
 const INFO_HEADER = 40;

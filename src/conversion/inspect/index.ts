@@ -1,3 +1,4 @@
+/** @module Inspects images without decoding them: size, orientation, colours, frames and metadata. */
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import type { InputType } from '../../formats.ts';
 import type { ImageInfo } from '../plan/types.ts';
@@ -38,7 +39,7 @@ const READERS: Readonly<Record<InputType, Reader>> = {
  * Reads size, frames, colour and metadata from the header of the file at `path`. A damaged header is not an error:
  * fields are missing, and the tool that decodes the file reports the damage.
  *
- * @throws HeaderTooComplexError if the header takes too many reads
+ * @throws {HeaderTooComplexError} if the header takes too many reads
  */
 export async function inspect(path: string, type: InputType): Promise<ImageInfo> {
   const fd = openSync(path, OPEN_FLAGS);
@@ -53,7 +54,7 @@ export async function inspect(path: string, type: InputType): Promise<ImageInfo>
 export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**
- * Reads the open file `fd` synchronously. The file was written a moment ago, so reading it from memory takes less time
+ * Reads the open file `fd` synchronously. The file was just written, so reading it from memory takes less time
  * than a round trip to another thread.
  */
 export function readFrom(fd: number): PositionedReader {
@@ -67,7 +68,7 @@ export function readFrom(fd: number): PositionedReader {
 /**
  * Inspects an open file, as {@link inspect} does. The amount of reading is bounded for any content.
  *
- * @throws HeaderTooComplexError if the header takes too many reads
+ * @throws {HeaderTooComplexError} if the header takes too many reads
  */
 export async function inspectFile(file: PositionedReader, type: InputType): Promise<ImageInfo> {
   return { type, ...(await READERS[type](new WindowReader(file))) };

@@ -1,44 +1,45 @@
+/** @module Reads the boxes of a JPEG 2000 file (ISO/IEC 15444-1, annex I) and its codestream header (annex A). */
 import type { ImageInfo, MetadataKind, Profile } from '../plan/types.ts';
 import { readProfile } from './icc.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** What a JPEG 2000 says of itself: the boxes of a JP2 (ISO/IEC 15444-1, annex I), and its codestream (annex A). */
-
-/** Boxes that are looked at, in the file and in its header. */
+/** Maximum number of boxes to read, in the file and in its header. */
 const MAX_BOXES = 200;
-/** The markers that every codestream starts with: SOC, then SIZ. */
+/** Markers SOC and SIZ, with which every codestream starts. */
 const CODESTREAM_START = 0xff4fff51;
 
-/** Boxes of metadata by their UUID, in hex. */
+/** Kinds of metadata by the UUID of their box, in hex. */
 const METADATA: Readonly<Record<string, MetadataKind>> = {
   '4a706754696666457869662d3e4a5032': 'exif', // "JpgTiffExif->JP2"
   be7acfcb97a942e89c71999491e3afac: 'xmp', // XMP specification, part 3, 1.1.4
   '33c7a4d2b81d4723a0baf1a3e097ad38': 'iptc',
 };
 
+/** Structure of a JPEG 2000 file. */
 export interface Jp2Layout {
-  /** Channels, and their bits, as the codestream has them. */
+  /** Number of channels in the codestream. */
   readonly components?: number;
-  /** Where the codestream starts. */
+  /** Offset of the codestream. */
   readonly codestream?: number;
-  /** Where the header box starts, and how long it is. */
+  /** Offset and length of the header box. */
   readonly header?: { readonly start: number; readonly length: number };
-  /** Whether the header says what its channels are. */
+  /** Whether the header has a channel definition box. */
   readonly channelsDefined: boolean;
-  /** The number of the colour space that it names; undefined when it has a profile instead. */
+  /** Enumerated colour space; undefined if the header has a profile instead. */
   readonly colourSpace?: number;
   readonly image: Omit<ImageInfo, 'type'>;
 }
 
+/** Reads size, colours and metadata. */
 export async function readJp2(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   return (await readJp2Layout(bytes)).image;
 }
 
-/** As {@link readJp2}, with what is needed to change the file. */
+/** Reads the properties of {@link readJp2}, and the structure of the file. */
 export async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
   const metadata = new Set<MetadataKind>();
   let layout: Omit<Jp2Layout, 'image'> = { channelsDefined: false };
-  let facts: Omit<ImageInfo, 'type'> = { profile: 'none' };
+  let info: Omit<ImageInfo, 'type'> = { profile: 'none' };
 
   if (isCodestream(await bytes.read(0, 4))) {
     layout = { ...layout, codestream: 0 };
@@ -46,7 +47,7 @@ export async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
     for await (const box of boxesFrom(bytes, 0, Number.POSITIVE_INFINITY)) {
       if (box.name === 'jp2h') {
         const parsed = await readHeaderBox(bytes, box);
-        facts = { ...facts, ...parsed.facts };
+        info = { ...info, ...parsed.info };
         layout = { ...layout, ...parsed.layout, header: { start: box.start, length: box.end - box.start } };
       }
       if (box.name === 'uuid') {
@@ -60,7 +61,7 @@ export async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
   return {
     ...layout,
     ...(siz && { components: siz.components }),
-    image: { ...facts, ...siz?.size, ...(siz?.deep && { deep: true }), metadata: [...metadata] },
+    image: { ...info, ...siz?.size, ...(siz?.deep && { deep: true }), metadata: [...metadata] },
   };
 }
 
@@ -71,7 +72,7 @@ interface Box {
   readonly name: string;
   readonly start: number;
   readonly body: number;
-  /** Behind its last byte; of a box that goes on to the end of the file, infinity. */
+  /** Offset after the last byte; infinity for a box that extends to the end of the file. */
   readonly end: number;
 }
 
@@ -94,7 +95,7 @@ async function* boxesFrom(bytes: WindowReader, from: number, to: number): AsyncG
 async function readHeaderBox(
   bytes: WindowReader,
   header: Box,
-): Promise<{ facts: Omit<ImageInfo, 'type'>; layout: Partial<Jp2Layout> }> {
+): Promise<{ info: Omit<ImageInfo, 'type'>; layout: Partial<Jp2Layout> }> {
   let profile: Profile = 'none';
   let layout: { channelsDefined?: boolean; colourSpace?: number } = {};
   let paletteKind: 'palette' | undefined;
@@ -107,10 +108,10 @@ async function readHeaderBox(
       if (colour[0] === 2) profile = await readProfile(bytes, body + 3, end - body - 3);
     }
   }
-  return { facts: { profile, ...(paletteKind && { paletteKind }) }, layout };
+  return { info: { profile, ...(paletteKind && { paletteKind }) }, layout };
 }
 
-/** The SIZ segment: what is decoded is what it says, whatever the boxes around it say. */
+/** Reads the SIZ segment. Decoders use its values, even if the boxes contradict them. */
 async function readSiz(
   bytes: WindowReader,
   codestream: number,

@@ -1,3 +1,4 @@
+/** @module Reads the segments of a JPEG before its pixels (ITU-T T.81). */
 import type { ImageInfo, MetadataKind } from '../plan/types.ts';
 import { MAX_PROFILE_BYTES, readProfile } from './icc.ts';
 import { readOrientation } from './ifd.ts';
@@ -11,14 +12,18 @@ const QUANTIZATION_TABLES = 0xdb;
 const UNSUPPORTED_PROCESSES = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
 
 /**
- * Maximum bits per pixel of smooth images, times the square root of the mean quantization step: coarser steps save bits.
- * At quality 90, these are 2 bits. Photos of a camera have 0.7 to 1.8, and text, scans and small photos 2.4 to 4.2.
+ * Maximum bits per pixel of smooth images, times the square root of the mean quantization step: coarser steps save
+ * bits. At quality 90, these are 2 bits. Photos of a camera have 0.7 to 1.8, and text, scans and small photos 2.4 to
+ * 4.2.
  */
 const MAX_SMOOTH_BITS = 7;
 
 type PartialInfo = Omit<ImageInfo, 'type'>;
 
-/** Reads size and colour model from the frame header, and metadata from the segments before the pixels (ITU-T T.81, B.2). */
+/**
+ * Reads size and colour model from the frame header, and metadata from the segments before the pixels (ITU-T T.81,
+ * B.2).
+ */
 export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
   let frame: PartialInfo = {};
   let metadataInfo: PartialInfo = { profile: 'none', metadata: [] };
@@ -58,7 +63,7 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
   return { ...frame, ...metadataInfo, ...(detailed && { detailed }) };
 }
 
-/** Returns the mean of the first quantization table, which is that of the luminance (T.81, B.2.4.1). */
+/** Returns the mean of the first quantization table, for luminance (T.81, B.2.4.1). */
 async function readMeanStep(bytes: WindowReader, start: number): Promise<number | undefined> {
   const table = await bytes.read(start, 1 + 64 * 2);
   const bytesPerStep = (table[0] ?? 0) >> 4 === 0 ? 1 : 2;

@@ -1,12 +1,13 @@
+/**
+ * @module Reads the headers of a JPEG XL up to its first frame (ISO/IEC 18181-1, annex D; 18181-2 for the container).
+ */
 import type { ImageInfo, MetadataKind } from '../plan/types.ts';
-import { Bits, type Choices, OutOfBits } from './bits.ts';
+import { Bits, type Choices, OutOfBitsError } from './bits.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** What a JPEG XL says of itself before its first frame (ISO/IEC 18181-1, annex D; 18181-2 for the container). */
-
-/** Boxes of the container that are looked at. */
+/** Maximum number of boxes of the container to read. */
 const MAX_BOXES = 1000;
-/** More than the headers of an honest file take; names of extra channels have up to 1 KiB each. */
+/** Bytes to read for the headers. Real files have fewer, although a name of an extra channel can have 1 KiB. */
 const HEADER_BYTES = 8 * 1024;
 const CODESTREAM = 0x0aff;
 const CONTAINER = 'JXL \r\n\x87\n';
@@ -29,7 +30,7 @@ const PREVIEW_EIGHTHS: Choices = [
   [5, 1],
   [9, 33],
 ];
-/** Width by height, when the width is not stored (table D.2). */
+/** Aspect ratios for files that do not store the width (table D.2). */
 const RATIOS = [0, 1, 12 / 10, 4 / 3, 3 / 2, 16 / 9, 5 / 4, 2];
 const ENUM: Choices = [
   [0, 0],
@@ -37,10 +38,10 @@ const ENUM: Choices = [
   [4, 2],
   [6, 18],
 ];
-/** Of extra channels (table D.7). */
+/** Types of extra channels (table D.7). */
 const CHANNEL = { alpha: 0, spot: 2, black: 4, colourFilter: 5 } as const;
 
-/** How large it is, and what makes it special. Animations are counted when they are decoded. */
+/** Reads size, depth, metadata, and unsupported colours. The frames of an animation are counted after decoding. */
 export async function readJxl(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const { start, metadata } = await findCodestream(bytes);
   const header = start === undefined ? Buffer.alloc(0) : await bytes.read(start, HEADER_BYTES);
@@ -48,16 +49,16 @@ export async function readJxl(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
   const bits = new Bits(header.subarray(2));
   try {
     const size = readSize(bits);
-    return { ...size, metadata, ...traits(bits) };
+    return { ...size, metadata, ...readProperties(bits) };
   } catch (error) {
-    if (error instanceof OutOfBits) return { metadata };
+    if (error instanceof OutOfBitsError) return { metadata };
     throw error;
   }
 }
 
 const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', 'xml ': 'xmp' };
 
-/** Where the codestream starts, and which metadata the container has around it. */
+/** Finds the offset of the codestream, and the metadata in the container. */
 async function findCodestream(bytes: WindowReader): Promise<{ start?: number; metadata: MetadataKind[] }> {
   const head = await bytes.read(0, 12);
   if (head.toString('latin1', 4) !== CONTAINER) return { start: 0, metadata: [] };
@@ -71,12 +72,12 @@ async function findCodestream(bytes: WindowReader): Promise<{ start?: number; me
     const length = large ? Number(box.readBigUInt64BE(8)) : box.readUInt32BE(0);
     const body = large ? 16 : 8;
     const name = box.toString('latin1', 4, 8);
-    // A part of a codestream has its number first; compressed metadata has its kind first.
+    // A partial codestream starts with its index, compressed metadata with the name of its box.
     if (name === 'jxlc') start ??= offset + body;
     if (name === 'jxlp') start ??= offset + body + 4;
     const kind = METADATA[name === 'brob' ? box.toString('latin1', body, body + 4) : name];
     if (kind) metadata.add(kind);
-    if (length < body) break; // up to the end, or nonsense
+    if (length < body) break; // extends to the end of the file, or is invalid
     offset += length;
   }
   return { ...(start !== undefined && { start }), metadata: [...metadata] };
@@ -94,12 +95,12 @@ function readSides(bits: Bits, side: () => number): { width: number; height: num
   return { width: ratio === 0 ? side() : Math.floor(height * (RATIOS[ratio] as number)), height };
 }
 
-/** The image metadata up to the extra channels; what is behind them says nothing about how to plan. */
-function traits(bits: Bits): Omit<ImageInfo, 'type'> {
-  if (bits.flag()) return {}; // all as usual: 8 bits, sRGB, one frame
+/** Reads the image metadata up to the extra channels. Later fields have no effect on a plan. */
+function readProperties(bits: Bits): Omit<ImageInfo, 'type'> {
+  if (bits.flag()) return {}; // defaults: 8 bits, sRGB, one frame
   const animated = bits.flag() && skipExtraFields(bits);
   const depth = readDepth(bits);
-  bits.flag(); // whether 16 bits are enough for buffers
+  bits.flag(); // whether decoders can use buffers of 16 bits
   const channels = bits.pick([
     [0, 0],
     [0, 1],
@@ -121,9 +122,9 @@ function traits(bits: Bits): Omit<ImageInfo, 'type'> {
 }
 
 /**
- * Skips orientation, the size it is meant to be shown at, a preview, and how an animation moves: the decoder heeds them.
+ * Skips orientation, intrinsic size, preview, and animation timing, which the decoder applies.
  *
- * @returns whether it is an animation
+ * @returns whether the image is animated
  */
 function skipExtraFields(bits: Bits): boolean {
   bits.read(3);
@@ -159,7 +160,7 @@ function skipAnimation(bits: Bits): void {
   bits.flag();
 }
 
-/** Bits a sample. */
+/** Reads the bits per sample. */
 function readDepth(bits: Bits): number {
   const float = bits.flag();
   const depth = float

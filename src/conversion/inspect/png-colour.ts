@@ -3,27 +3,31 @@
 import { BT709_PRIMARIES, colourOf, declared, isSrgbColour, powerCurve } from '../colour/code-points.ts';
 import type { Chromaticity, ImageInfo, Primaries, Profile } from '../plan/types.ts';
 
-/** What the colour chunks contain. */
+/** Parsed colour chunks. */
 export interface PngColourChunks {
   readonly cICP?: { readonly primaries: number; readonly transfer: number };
   /** Whether there is an sRGB chunk. */
   readonly sRGB?: boolean;
   readonly cHRM?: Primaries;
-  /** Gamma of a screen: 2.2 for the usual 0.45455. */
+  /** Display gamma: 2.2 for the usual value of 0.45455. */
   readonly gAMA?: number;
-  /** Largest luminance in cd/m² of the content, and of the display it was made on. */
+  /** Peak luminance of the content, in cd/m². */
   readonly cLLI?: number;
+  /** Peak luminance of the mastering display, in cd/m². */
   readonly mDCV?: number;
 }
 
-/** Gamma of BT.709 and similar code points, which define a camera and no screen, in Chromium. */
+/** Display gamma that Chromium uses for BT.709 and similar code points, which define only a camera. */
 const VIDEO_SCREEN = powerCurve(2.4);
 
-/** Tolerances within which a PNG is sRGB: writers round, and state sRGB as a gamma of 2.2, as section 11.3.2.5 asks for. */
+/**
+ * Tolerances within which a PNG is sRGB. Writers round, and state sRGB as a gamma of 2.2, which section 11.3.2.5
+ * requires.
+ */
 const CHROMATICITY_TOLERANCE = 0.005;
 const GAMMA_TOLERANCE = 0.05;
 const SRGB_GAMMA = 2.2;
-/** Range of gammas that are possible. */
+/** Range of plausible gammas. */
 const MIN_GAMMA = 0.2;
 const MAX_GAMMA = 10;
 

@@ -1,3 +1,4 @@
+/** @module Reads the chunks of a PNG (W3C PNG, third edition). */
 import type { ImageInfo, MetadataKind } from '../plan/types.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
 import { readOrientation, skipExifMarker } from './ifd.ts';
@@ -82,7 +83,7 @@ const CHUNKS: Readonly<
   zTXt: readText,
 };
 
-/** Metadata by the keyword of the text chunk; "APP1" may be EXIF or XMP, and is mostly EXIF. */
+/** Metadata by the keyword of the text chunk. "APP1" can be EXIF or XMP, but is usually EXIF. */
 const KEYWORDS: Readonly<Record<string, MetadataKind>> = {
   'XML:com.adobe.xmp': 'xmp',
   'Raw profile type xmp': 'xmp',

@@ -1,21 +1,22 @@
+/** @module Reads the header and image resources of a PSD (Adobe Photoshop File Formats Specification, 2019). */
 import type { ImageInfo, MetadataKind, Profile } from '../plan/types.ts';
 import { readProfile } from './icc.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** What a Photoshop file says of itself (Adobe Photoshop File Formats Specification, 2019). */
-
-/** Image resources that are looked at. */
+/** Maximum number of image resources to read. */
 const MAX_RESOURCES = 1000;
 const HEADER_BYTES = 26;
 /** Maximum number of layers that Photoshop allows. */
 export const MAX_LAYERS = 8000;
 
-/** Colour modes that can be shown right. */
+/** Colour modes. */
 const MODE = { cmyk: 4, lab: 9 } as const;
+/** Colour modes that ImageMagick decodes correctly. */
 const READABLE_MODES = [0, 1, 2, 3, 4, 8, 9];
+/** Bits per channel that ImageMagick decodes correctly. */
 const READABLE_DEPTHS = [1, 8, 16];
 
-/** Numbers of image resources. */
+/** IDs of image resources. */
 const RESOURCE = { iptc: 1028, profile: 1039, version: 1057, exif: 1058, xmp: 1060 } as const;
 const METADATA: Readonly<Record<number, MetadataKind>> = {
   [RESOURCE.iptc]: 'iptc',
@@ -23,7 +24,7 @@ const METADATA: Readonly<Record<number, MetadataKind>> = {
   [RESOURCE.xmp]: 'xmp',
 };
 
-/** Its size, its colours, and whether it has a picture of all its layers together. */
+/** Reads size, colours and metadata, and whether the file has a merged image of its layers. */
 export async function readPsd(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const header = Buffer.from(await bytes.read(0, HEADER_BYTES));
   if (header.length < HEADER_BYTES) return {};
@@ -52,7 +53,7 @@ export async function readPsd(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
 export async function findLayerCount(bytes: WindowReader): Promise<{ offset: number; count: number }> {
   const resources = HEADER_BYTES + 4 + (await lengthAt(bytes, HEADER_BYTES));
   const start = resources + 4 + (await lengthAt(bytes, resources));
-  // The length of the section, the length of the list, and the number of layers.
+  // Length of the section, length of the list, number of layers.
   const section = await bytes.read(start, 10);
   const hasLayers = section.length === 10 && section.readUInt32BE(0) > 0 && section.readUInt32BE(4) > 0;
   return { offset: start + 8, count: hasLayers ? section.readInt16BE(8) : 0 };
@@ -63,7 +64,9 @@ async function lengthAt(bytes: WindowReader, offset: number): Promise<number> {
   return length.length < 4 ? 0 : length.readUInt32BE(0);
 }
 
-/** Blocks of a signature, a number, a name of an even length, a length, and data of an even length. */
+/**
+ * Reads the image resources. Each has a signature, an ID, a name, a length and data; name and data are padded to even.
+ */
 async function readResources(bytes: WindowReader, start: number): Promise<Omit<ImageInfo, 'type'>> {
   const end = start + 4 + (await lengthAt(bytes, start));
   const metadata = new Set<MetadataKind>();
@@ -80,9 +83,9 @@ async function readResources(bytes: WindowReader, start: number): Promise<Omit<I
     const kind = METADATA[number];
     if (kind) metadata.add(kind);
     if (number === RESOURCE.profile) profile = await readProfile(bytes, data, length);
-    // Four bytes of a version, then whether the merged picture is real.
+    // A version of four bytes, then a flag for a real merged image.
     if (number === RESOURCE.version) merged = (await bytes.read(data, 5))[4] !== 0;
     offset = data + length + (length & 1);
   }
-  return { profile, metadata: [...metadata], ...(!merged && { unreadable: 'psd-without-merged-picture' }) };
+  return { profile, metadata: [...metadata], ...(!merged && { unreadable: 'psd-without-merged-image' }) };
 }

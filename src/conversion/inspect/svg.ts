@@ -1,3 +1,4 @@
+/** @module Reads the size of an SVG from its root element, and finds unsupported features. */
 import { skipXmlPreamble } from '../input/detect.ts';
 import { COLOUR_FUNCTIONS } from '../input/svg/css.ts';
 import type { ImageInfo, Size } from '../plan/types.ts';
@@ -5,7 +6,7 @@ import type { WindowReader } from './window-reader.ts';
 
 const ROOT_BYTES = 64 * 1024;
 
-/** Pixels in an absolute unit at 96 dots an inch (CSS Values 4, section 6.2). */
+/** Pixels per absolute unit at 96 pixels per inch (CSS Values 4, section 6.2). */
 const ABSOLUTE_UNITS: Readonly<Record<string, number>> = {
   '': 1,
   px: 1,
@@ -15,18 +16,18 @@ const ABSOLUTE_UNITS: Readonly<Record<string, number>> = {
   pt: 96 / 72,
   pc: 16,
 };
-/** Font sizes in a unit. What `ch` is depends on the version of librsvg. */
+/** Font sizes per relative unit. `ch` depends on the version of librsvg. */
 const FONT_UNITS: Readonly<Record<string, number>> = { em: 1, ex: 0.5, ch: Number.NaN };
-/** The initial font size of librsvg, in pixels; CSS has 16. */
+/** Initial font size of librsvg in pixels. CSS has 16. */
 const FONT_SIZE = 12;
 
-/** In UTF-16 they are not found, as little as one that stands further behind: then the size may be wrong. */
+/**
+ * Markup of style sheets. They are not found in UTF-16, or after the first {@link ROOT_BYTES}. In these cases, the
+ * calculated size can be wrong.
+ */
 const STYLE_SHEETS = ['<style', ':style', '<?xml-stylesheet'];
 
-/**
- * What browsers draw and librsvg ignores. Before this is read, as much as possible of `var()`, colours and origins is
- * resolved.
- */
+/** Features that browsers render and librsvg ignores. `var()`, colours and origins were resolved as far as possible. */
 const UNSUPPORTED_FEATURES = [
   ...['<foreignObject', ':foreignObject', '<textPath', ':textPath', '@import', 'calc(', 'transform-origin'],
   ...['circle(', 'ellipse(', 'polygon(', 'inset(', 'path('].flatMap((shape) =>
@@ -34,15 +35,15 @@ const UNSUPPORTED_FEATURES = [
   ),
   ...['var', ...COLOUR_FUNCTIONS].map((name) => `${name}(`),
 ];
-/** Length of the longest of them, by which windows overlap. */
+/** Overlap of windows in bytes: at least the length of the longest feature. */
 const OVERLAP = 32;
 
-/** In pixels, not a number when only the tool can tell; 'auto' takes the size from elsewhere. */
+/** Length in pixels, NaN if only librsvg can calculate it, or `auto` if the view box or the other side defines it. */
 type Length = number | 'auto';
 
 /**
- * The size that an SVG asks for by its root element, as librsvg computes it, in pixels with their fractions; and whether
- * there is a style sheet, which may ask for another one. There is no size when only the elements of the drawing tell it.
+ * Reads the size of an SVG from its root element, as librsvg calculates it, in pixels and fractions. The size is
+ * undefined if it depends on the elements of the drawing.
  */
 export async function readSvg(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const head = await bytes.read(0, ROOT_BYTES);
@@ -65,19 +66,19 @@ async function hasAny(bytes: WindowReader, texts: readonly string[]): Promise<bo
   }
 }
 
-/** A side in percent counts as one that is not given, since there is nothing that it could be a part of. */
+/** Calculates the size. A percentage counts as `auto`, because there is no container. */
 function sizeOf(root: string): Size | undefined {
   const width = sideOf(root, 'width');
   const height = sideOf(root, 'height');
   const box = viewBoxOf(root);
-  if (width !== 'auto' && height !== 'auto') return sound({ width, height });
+  if (width !== 'auto' && height !== 'auto') return positiveSize({ width, height });
   if (!box) return undefined;
-  if (width !== 'auto') return sound({ width, height: (width * box.height) / box.width });
-  if (height !== 'auto') return sound({ width: (height * box.width) / box.height, height });
+  if (width !== 'auto') return positiveSize({ width, height: (width * box.height) / box.width });
+  if (height !== 'auto') return positiveSize({ width: (height * box.width) / box.height, height });
   return box;
 }
 
-function sound(size: Size): Size | undefined {
+function positiveSize(size: Size): Size | undefined {
   return size.width > 0 && size.height > 0 && Number.isFinite(size.width * size.height) ? size : undefined;
 }
 
@@ -88,11 +89,13 @@ function viewBoxOf(root: string): Size | undefined {
     .map(Number);
   const [x, y, width, height] = numbers?.length === 4 ? (numbers as [number, number, number, number]) : [];
   return Number.isFinite(x) && Number.isFinite(y)
-    ? sound({ width: width as number, height: height as number })
+    ? positiveSize({ width: width as number, height: height as number })
     : undefined;
 }
 
-/** CSS in the `style` attribute is stronger than an attribute. What is no length is passed over. */
+/**
+ * Reads a side. The `style` attribute takes precedence over the presentation attribute. Invalid lengths are ignored.
+ */
 function sideOf(root: string, name: string): Length {
   return property(root, name, fontSizeOf(root)) ?? 'auto';
 }
@@ -100,7 +103,7 @@ function sideOf(root: string, name: string): Length {
 function fontSizeOf(root: string): number {
   const fontSize = property(root, 'font-size', Number.NaN);
   if (fontSize === undefined && !root.includes('font-size')) return FONT_SIZE;
-  return typeof fontSize === 'number' ? fontSize : Number.NaN; // a word, or relative to what is not known
+  return typeof fontSize === 'number' ? fontSize : Number.NaN; // a keyword, or relative to an unknown size
 }
 
 function property(root: string, name: string, fontSize: number): Length | undefined {
@@ -118,7 +121,7 @@ function declaration(style: string, name: string): string | undefined {
   return declarations.findLast(([property]) => property?.trim() === name)?.[1]?.replace('!important', '');
 }
 
-/** @returns undefined for what is no length: negative numbers, unknown units */
+/** @returns undefined for an invalid length: a negative number or an unknown unit */
 function length(text: string | undefined, fontSize: number): Length | undefined {
   if (text === undefined) return undefined;
   if (text.includes('&')) return Number.NaN; // an entity

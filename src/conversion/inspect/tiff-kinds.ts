@@ -54,7 +54,7 @@ export interface TiffEncoding {
   readonly compression: number;
   /** Bits of the first sample. */
   readonly bits: number;
-  /** Whether other samples have other bits. */
+  /** Whether other samples have a different number of bits. */
   readonly uneven: boolean;
   readonly sampleFormat: number;
   readonly samples: number;
@@ -64,7 +64,9 @@ export interface TiffEncoding {
   readonly inkSet: number;
   /** Values of ExtraSamples, one for every sample beyond those of the colour space. */
   readonly extraSamples: readonly number[];
+  /** Whether YCbCr chroma is subsampled. */
   readonly subsampled: boolean;
+  /** Whether the YCbCr coefficients differ from the default. */
   readonly hasOwnMatrix: boolean;
 }
 
@@ -106,7 +108,7 @@ export async function readEncoding(
   };
 }
 
-/** Later samples change nothing. */
+/** Maximum number of samples to read. Later ones have no effect. */
 const MAX_EXTRA_SAMPLES = 16;
 
 function colourSamples(photometric: number | undefined): number {
@@ -127,7 +129,7 @@ async function readFractions(bytes: WindowReader, read: ReadNumber, tag: Tag | u
   return [0, 8, 16].map((at) => read.in(raw, at, 4) / read.in(raw, at + 4, 4));
 }
 
-/** The kinds that are told by how the pixels are stored. */
+/** Conditions for each kind. */
 const RULES: Readonly<Record<MisreadKind, (encoding: TiffEncoding) => boolean>> = {
   'old-jpeg': ({ compression }) => compression === COMPRESSION.oldJpeg,
   'ycbcr-subsampled': (encoding) => encoding.subsampled && !isJpeg(encoding),
@@ -158,23 +160,23 @@ const RULES: Readonly<Record<MisreadKind, (encoding: TiffEncoding) => boolean>> 
     encoding.tiled && isJpeg(encoding) && encoding.photometric === PHOTOMETRIC.separated,
 };
 
-/** All kinds that apply to a page. */
+/** Returns all kinds that apply to a page. */
 export function misreadKindsOf(encoding: TiffEncoding): MisreadKind[] {
   return (Object.keys(RULES) as MisreadKind[]).filter((kind) => RULES[kind](encoding));
 }
 
-/** Whether the greys are decoded as their negative: with these bits, ImageMagick ignores that white is 0. */
+/** Returns whether greys are decoded as their negative: for some depths, ImageMagick ignores that white is 0. */
 export function isInverted({ photometric, bits, sampleFormat, extraSamples }: TiffEncoding): boolean {
   if (photometric !== PHOTOMETRIC.whiteIsZero) return false;
   return ![1, 8, 16].includes(bits) || sampleFormat === SAMPLES.float || extraSamples.length > 0;
 }
 
-/** Whether it has extra samples and none is alpha. ImageMagick 6 takes the first for alpha. */
+/** Returns whether the page has extra samples and none is alpha. ImageMagick 6 would use the first one as alpha. */
 export function hasUnusedSamples({ extraSamples }: TiffEncoding): boolean {
   return extraSamples.length > 0 && !hasAlpha(extraSamples);
 }
 
-/** Whether the colours of the decoded image are premultiplied: libtiff does it for JPEG with three colours. */
+/** Returns whether the decoded colours are premultiplied. libtiff premultiplies JPEG with three colours. */
 export function isPremultiplied(encoding: TiffEncoding): boolean {
   const { photometric, extraSamples } = encoding;
   return isJpeg(encoding) && colourSamples(photometric) === 3 && hasAlpha(extraSamples);

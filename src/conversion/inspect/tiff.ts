@@ -1,3 +1,4 @@
+/** @module Reads the directories of a TIFF or BigTIFF (TIFF 6.0). */
 import type { ImageInfo, MetadataKind, Page, Profile } from '../plan/types.ts';
 import { readProfile } from './icc.ts';
 import { BIG, CLASSIC, createEndianReader, type IfdLayout, isOrientation, readIfd, type Tag } from './ifd.ts';
@@ -97,7 +98,7 @@ function pageOf(at: number, tags: Tags, encoding: TiffEncoding): Page {
     ...(isInverted(encoding) && { inverted: true }),
     ...(hasUnusedSamples(encoding) && { unusedSamples: true }),
     ...(isPremultiplied(encoding) && { premultiplied: true }),
-    // Regardless of its colours, the decoder applies the orientation of such a page partly.
+    // The decoder applies a part of the orientation of such a page.
     ...(compression === COMPRESSION.jpeg && orientation > 1 && { mirroredFor: orientation }),
     ...(orientation > 1 && { orientation }),
     ...(misread.length > 0 && { misread }),

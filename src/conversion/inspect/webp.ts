@@ -1,3 +1,4 @@
+/** @module Reads the chunks of a WebP (RFC 9649). */
 import type { Area, FrameDisposal, ImageInfo } from '../plan/types.ts';
 import { readProfile } from './icc.ts';
 import { readOrientation, skipExifMarker } from './ifd.ts';
@@ -19,7 +20,7 @@ type PartialInfo = Omit<ImageInfo, 'type'>;
 export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
   const delaysMs: number[] = [];
   const frames: FrameDisposal[] = [];
-  let facts: PartialInfo = { profile: 'none', metadata: [] };
+  let info: PartialInfo = { profile: 'none', metadata: [] };
   let firstFrame: Area | undefined;
   let plays = 0;
   let transparent = false;
@@ -38,22 +39,22 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
       frames.push({ disposeToBackground: (flags & DISPOSE) !== 0, noBlend: (flags & NO_BLEND) !== 0 });
       firstFrame ??= areaOf(head);
     }
-    facts = { ...facts, ...sizeOf(name, head) };
+    info = { ...info, ...sizeOf(name, head) };
     // The first chunk of each kind counts (RFC 9649, sections 2.7.1.4 and 2.7.1.5).
     const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
     if (Object.hasOwn(CHUNKS, name)) seen.add(name);
-    const metadata = [...new Set([...(facts.metadata ?? []), ...(parsed?.metadata ?? [])])];
-    facts = { ...facts, ...parsed, metadata };
+    const metadata = [...new Set([...(info.metadata ?? []), ...(parsed?.metadata ?? [])])];
+    info = { ...info, ...parsed, metadata };
     offset += 8 + length + (length % 2);
   }
-  if (!firstFrame) return facts;
-  const covers = firstFrame.width === facts.width && firstFrame.height === facts.height;
+  if (!firstFrame) return info;
+  const covers = firstFrame.width === info.width && firstFrame.height === info.height;
   // The tools ignore the profile and EXIF of an animated WebP, and viewers do not rotate animations.
-  const { orientation, ...rest } = facts;
+  const { orientation, ...rest } = info;
   return {
     ...rest,
     ...(!covers && { firstFrame }),
-    ...(facts.profile !== 'none' && { externalProfile: true }),
+    ...(info.profile !== 'none' && { externalProfile: true }),
     ...(delaysMs.length > 1 && { animation: { delaysMs, loopCount: plays, transparent, frames } }),
   };
 }

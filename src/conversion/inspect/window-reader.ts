@@ -1,3 +1,4 @@
+/** @module Reads headers at random offsets, with limits on memory, time and the number of reads. */
 import { setImmediate } from 'node:timers/promises';
 
 const WINDOW_BYTES = 64 * 1024;
@@ -21,7 +22,7 @@ function waitForTurn(): Promise<void> {
   return nextTurn;
 }
 
-/** Thrown when a file takes too many reads, as only a crafted file does. */
+/** A file takes too many reads. Only crafted files do. */
 export class HeaderTooComplexError extends Error {
   override readonly name = 'HeaderTooComplexError';
 }
@@ -55,7 +56,7 @@ export class WindowReader {
   /**
    * Reads up to `length` bytes (at most 64 KiB) from `offset`; fewer at the end of the file. Valid until the next call.
    *
-   * @throws HeaderTooComplexError if the file takes too many reads
+   * @throws {HeaderTooComplexError} if the file takes too many reads
    */
   async read(offset: number, length: number): Promise<Buffer> {
     this.#reads += 1;

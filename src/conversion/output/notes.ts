@@ -1,35 +1,34 @@
+/** @module Notes of a result that are known only after the tools have run. */
 import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import type { Output } from '../../process/command.ts';
 import { inspect } from '../inspect/index.ts';
 import type { ConvertOptions, ImageInfo, Note } from '../plan/types.ts';
-import { hasProfileTrouble } from './tool-errors.ts';
+import { hasProfileError } from './tool-errors.ts';
 import { trustedMessagesIn } from './tool-messages.ts';
 
-/** What is told of a result besides the plan's own notes: what the tools said, and what is in it. */
-
-/** What a plan has ImageMagick print of a picture with transparency. */
+/** Line that a plan makes ImageMagick print for an image with transparency. */
 const TRANSPARENT = /^opaque: false/im;
-/** What a plan has ImageMagick print of a picture with half transparency: more than nothing. */
+/** Line that a plan makes ImageMagick print for an image with partial transparency: a number above 0. */
 const HALF_TRANSPARENT = /^half transparent: (?!0(?:\.0*)?$)\d/im;
-/** ImageMagick's warnings of a JPEG that ends early. */
+/** ImageMagick's warnings about a JPEG that ends early. */
 const TRUNCATED =
   /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman).*) .* @ warning\/jpeg\.c\//;
 
 /**
- * The notes of a result, from its plan and from what the tools printed although they succeeded.
+ * Collects the notes of a result, from its plan and from the output of the tools that succeeded.
  *
- * A profile that the tool complained of was not used, so that nothing was converted by it.
+ * If a tool reported an error in the colour profile, it did not use it, and the colours were not converted.
  *
- * @param kept whether all metadata that was to be kept is in the result
- * @param lowered whether the quality is lower than the one that was asked for
+ * @param kept whether the result has all metadata that it should keep
+ * @param lowered whether the quality is lower than requested
  */
-export function notesIn(
+export function collectNotes(
   planned: readonly Note[],
   { stdout, stderr }: Output,
   { kept, lowered }: { readonly kept: boolean; readonly lowered: boolean },
 ): Note[] {
   const isTruncated = trustedMessagesIn(stderr).some((message) => TRUNCATED.test(message));
-  const done = hasProfileTrouble(stderr)
+  const done = hasProfileError(stderr)
     ? planned.filter((note) => note !== 'colour-converted-to-srgb')
     : planned;
   return [
@@ -42,7 +41,11 @@ export function notesIn(
   ];
 }
 
-/** Whether the result has every kind of metadata that the picture had, or none was to be kept. */
+/**
+ * Returns whether the result has all metadata that it should keep.
+ *
+ * @param result path of the result
+ */
 export async function keptMetadata(
   { metadata = [] }: ImageInfo,
   result: string,

@@ -5,11 +5,11 @@ import { OUTPUT_STEM } from '../plan/types.ts';
 
 const utf16 = (text: string): string => Buffer.from(text, 'utf16le').swap16().toString('hex').toUpperCase();
 
-/** What ImageMagick 6 writes: UTF-16 without a byte order mark, and with a NUL, so that viewers show "\0i\0m…". */
+/** Title that ImageMagick 6 writes: UTF-16 without a byte order mark, and with a NUL. Viewers show "\0i\0m…". */
 const GARBLED = `<${utf16(`${OUTPUT_STEM}\0`)}>`;
-/** What it should be (ISO 32000-1, section 7.9.2.2). Has the same length, so that all offsets stay right. */
+/** Correct title (ISO 32000-1, section 7.9.2.2). It has the same length, so all offsets stay valid. */
 const CORRECT = `<${utf16(`\uFEFF${OUTPUT_STEM}`)}>`;
-/** Bytes at the end of a PDF that have the title: the table of all objects, with 20 bytes each, comes after it. */
+/** Bytes at the end of a PDF that contain the title. Only the object table, 20 bytes per object, follows it. */
 const END_BYTES = 256 * 1024;
 
 /** Corrects the title of the PDF at `path` in place. */

@@ -1,19 +1,23 @@
+/** @module Translates failures of tools into errors for the client. */
 import { ClientDisconnectedError, ServiceError, serviceErrorFrom, type TimeLimit } from '../../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { CommandError } from '../../process/command.ts';
 import type { ImageInfo, ToolName, UnreadableKind } from '../plan/types.ts';
 import { messagesIn, trustedMessagesIn } from './tool-messages.ts';
 
-/** What a failed command means for the person who sent the picture. */
-
+/** File that an error is about. */
 interface ErrorSubject {
   readonly type: InputType;
+  /** Name of the file in messages. */
   readonly label: string;
 }
 
-/** ImageMagick's own message that its policy forbids an operation. A colour profile's name is too short to hold it. */
+/**
+ * ImageMagick's message that its policy forbids an operation. The name of a colour profile is too short to imitate it.
+ */
 const REFUSED = /^attempt to perform an operation not allowed by the security policy .* @ error\//;
 
+/** Limit that a message reports as exceeded. */
 type Meaning = 'time' | 'disk' | 'pixels' | 'side';
 
 interface Sign {
@@ -22,8 +26,8 @@ interface Sign {
 }
 
 /**
- * The messages of ImageMagick that mean something, by their text and the source that prints it, in the order in which
- * they are looked for. Without its `locale.xml` ImageMagick prints the tag of a reason, such as `TimeLimitExceeded`.
+ * Messages of ImageMagick by text and source file; the first match counts. Without its `locale.xml`, ImageMagick prints
+ * the tag of a reason, such as `TimeLimitExceeded`.
  */
 const MAGICK_SIGNS: readonly Sign[] = [
   { sign: /^(?:time limit exceeded|TimeLimitExceeded) .* @ (?:error|fatal)\/cache\.c\//, meaning: 'time' },
@@ -32,7 +36,7 @@ const MAGICK_SIGNS: readonly Sign[] = [
     sign: /^unable to open \w+ [`'][^']*': (?:No space left on device|Disk quota exceeded) @ error\/blob\.c\/OpenBlob\//,
     meaning: 'disk',
   },
-  // A limit named together with the output is that of its format.
+  // A message that names the output is about the limit of its format.
   { sign: /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) [`']image\./, meaning: 'side' },
   { sign: /^bad dimension .* @ error\/webp\.c\//, meaning: 'side' },
   { sign: /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) /, meaning: 'pixels' },
@@ -44,13 +48,13 @@ const MAGICK_SIGNS: readonly Sign[] = [
   { sign: /^Maximum supported image dimension is \d+ pixels .* @ error\/jpeg\.c\//, meaning: 'pixels' },
 ];
 
-/** The messages of rsvg-convert. It quotes names of a drawing only behind "Error reading SVG", and they have no line breaks. */
+/** Messages of rsvg-convert. It quotes names from an SVG only after "Error reading SVG", and without line breaks. */
 const RSVG_SIGNS: readonly Sign[] = [
   { sign: /^Error rendering SVG stdin: Write Error$/m, meaning: 'disk' },
   { sign: /^The resulting image would be larger than \d+ pixels on either dimension\.$/m, meaning: 'pixels' },
 ];
 
-/** What a failed tool reported; the other tools report nothing that is told apart. */
+/** Functions that interpret the messages of a failed tool. Those of other tools are not distinguished. */
 const MEANINGS: Readonly<Partial<Record<ToolName, (stderr: string) => Meaning | undefined>>> = {
   magick: (stderr) => meaningOf(MAGICK_SIGNS, trustedMessagesIn(stderr)),
   rsvg: (stderr) => meaningOf(RSVG_SIGNS, [stderr]),
@@ -60,23 +64,28 @@ function meaningOf(signs: readonly Sign[], texts: readonly string[]): Meaning | 
   return signs.find(({ sign }) => texts.some((text) => sign.test(text)))?.meaning;
 }
 
-/** How a tool ends that wrote more than a file may have: by SIGXFSZ, or ImageMagick, which exits with its number. */
+/** How a tool exits after exceeding RLIMIT_FSIZE: killed by SIGXFSZ, or ImageMagick with the number of that signal. */
 const isFileTooLarge = ({ signal, exitCode }: CommandError): boolean =>
   signal === 'SIGXFSZ' || exitCode === 25;
 
 const PROFILE_ERROR =
   /^(?:ColorspaceColorProfileMismatch|unable to create color transform|unable to transform colorspace) .* @ (?:warning|error)\/profile\.c\//;
 
-/** Programs of libjxl and libavif abort without a message when they get no more memory. */
+/** Tools of libjxl and libavif, which abort without a message when they run out of memory. */
 const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc'];
 const ABORT_SIGNALS: readonly (NodeJS.Signals | undefined)[] = ['SIGABRT', 'SIGILL', 'SIGSEGV'];
-/** The same signals, as a shell or bubblewrap passes them on. */
+/** Exit statuses of a shell or bubblewrap for the same signals. */
 const ABORT_EXIT_CODES: readonly (number | undefined)[] = [134, 132, 139];
 
 const isAbort = ({ signal, exitCode }: CommandError): boolean =>
   ABORT_SIGNALS.includes(signal) || ABORT_EXIT_CODES.includes(exitCode);
 
-/** Turns what {@link CommandError} tells into the error that the client gets. */
+/**
+ * Translates a failure into the error for the client. Returns other errors than {@link CommandError} unchanged.
+ *
+ * @param source file that was converted
+ * @param limit time limit of the command
+ */
 export function toServiceError(
   error: unknown,
   tool: ToolName,
@@ -95,21 +104,22 @@ export function toServiceError(
     case 'spawn-failed':
       return serviceErrorFrom(error, isShortage(error.cause) ? 'OVERLOADED' : 'CONVERTER_UNAVAILABLE');
     default:
-      return explainEnd(error, tool, source, format, limit);
+      return explainExit(error, tool, source, format, limit);
   }
 }
 
-/** No more processes, files or memory for now: errno(3). */
+/** Returns whether the machine has no more processes, files or memory at the moment; see errno(3). */
 function isShortage(cause: unknown): boolean {
   return ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(
     (cause as NodeJS.ErrnoException | undefined)?.code ?? '',
   );
 }
 
-/** Something outside of the service, such as the kernel's out-of-memory killer, ends processes with this signal. */
+/** Signal of the kernel's out-of-memory killer and of other programs that kill processes. */
 const KILLED = 'SIGKILL';
 
-function explainEnd(
+/** Translates the exit of a failed tool, by its messages and exit status. */
+function explainExit(
   error: CommandError,
   tool: ToolName,
   source: ErrorSubject,
@@ -133,9 +143,9 @@ function explainEnd(
 }
 
 /**
- * Checks that the policy refused no part of the work, which would leave a wrong picture, whatever the tool's status is.
+ * Checks that the policy has not forbidden a part of the work. The tool can report success, but the image is wrong.
  *
- * @throws Error when it did
+ * @throws {Error} if the policy has forbidden an operation
  */
 export function assertNotRefused(stderr: string): void {
   if (isRefused(stderr)) throw new Error('the policy refused a part of the conversion');
@@ -145,7 +155,7 @@ function isRefused(stderr: string): boolean {
   return messagesIn(stderr).some((message) => REFUSED.test(message));
 }
 
-/** What looks damaged may only be of a rare kind: that is said instead. */
+/** Returns `UNSUPPORTED_ENCODING` instead of `CORRUPT_IMAGE` for a rare kind of JPEG, and other errors unchanged. */
 export function explainUnsupportedJpeg(
   error: Error,
   { unsupportedJpegProcess }: ImageInfo,
@@ -161,25 +171,29 @@ export function explainUnsupportedJpeg(
   );
 }
 
-/** What a file is that its header says cannot be shown right here. */
+/** Labels of files that are rejected because of their headers. */
 export const UNREADABLE_KINDS: Readonly<Record<UnreadableKind, string>> = {
   'cmyk-jxl': 'JPEG XL with CMYK colours',
-  'psd-without-merged-picture': 'PSD without a merged image, saved without "Maximize Compatibility"',
+  'psd-without-merged-image': 'PSD without a merged image, saved without "Maximize Compatibility"',
   'psd-layers': 'PSD with more than 8000 layers',
   'psd-mode': 'PSD with multichannel colours or 32 bits per channel',
 };
 
-/** Whether an explained failure may be gone without the picture's profile. */
+/** Returns whether a conversion failed because of the colour profile, and can succeed without it. */
 export function isProfileError({ cause }: Error): boolean {
-  return cause instanceof CommandError && hasProfileTrouble(cause.stderr);
+  return cause instanceof CommandError && hasProfileError(cause.stderr);
 }
 
-/** Whether ImageMagick stumbled over the colour profile of a picture that may be sound. */
-export function hasProfileTrouble(stderr: string): boolean {
+/** Returns whether ImageMagick reported an error in the colour profile. The image itself can be valid. */
+export function hasProfileError(stderr: string): boolean {
   return trustedMessagesIn(stderr).some((message) => PROFILE_ERROR.test(message));
 }
 
-/** The tool said that all went well, and what it left is not a picture. */
-export function invalidOutput(finding: string, source: ErrorSubject): ServiceError {
+/**
+ * Creates the error for a tool that reported success, but wrote no valid image.
+ *
+ * @param finding cause, for the log
+ */
+export function invalidOutputError(finding: string, source: ErrorSubject): ServiceError {
   return serviceErrorFrom(new Error(finding), 'CORRUPT_IMAGE', source.label, INPUTS[source.type].label);
 }

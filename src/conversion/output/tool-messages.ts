@@ -1,20 +1,20 @@
 /**
- * @module What ImageMagick reports on standard error, told apart from the words of a picture that it quotes.
+ * @module Parses messages of ImageMagick on standard error, and distinguishes them from names that they quote.
  *
- * Both versions print a message as `program: reason 'object' @ severity/source.c/Function/line.` and quote names that
- * a file contains, such as that of a colour profile. A name may have line breaks and so contain a whole message.
+ * ImageMagick 6 and 7 print `program: reason 'object' @ severity/source.c/Function/line.` and quote names from the
+ * input, such as the name of a colour profile. A name can have line breaks, so it can contain a whole message.
  */
 
 const MESSAGE = /^[\w.-]+: (.+ @ (?:warning|error|fatal)\/\w+\.c\/\w+\/\d+\.)$/;
 
-/** The lines that have the shape of a message, without the name of the program. */
+/** Returns the lines that look like messages, without the name of the program. */
 export function messagesIn(stderr: string): string[] {
   return stderr.split('\n').flatMap((line) => MESSAGE.exec(line)?.[1] ?? []);
 }
 
 /**
- * The messages, or none when any line is not one: a quoted name with line breaks leaves at least one such line.
- * libpng quotes at most 78 bytes of a name, which is too short for a message and what would hide it.
+ * Returns the messages, or none if any line is not a message: a quoted name with line breaks leaves such a line.
+ * libpng quotes at most 78 bytes of a name, too few for a complete message that hides the other lines.
  */
 export function trustedMessagesIn(stderr: string): string[] {
   const messages = messagesIn(stderr);

@@ -1,3 +1,4 @@
+/** @module Verifies the files that tools have written. */
 import {
   closeSync,
   constants,
@@ -11,38 +12,43 @@ import {
 import { join } from 'node:path';
 import { hasSignature, type InputType, OUTPUTS } from '../../formats.ts';
 import { type ConvertOptions, OUTPUT_STEM } from '../plan/types.ts';
-import { invalidOutput } from './tool-errors.ts';
+import { invalidOutputError } from './tool-errors.ts';
 
-/** Whether what the tools left is what was asked for. */
-
-/** What it was made from. */
+/** Conversion that has written an output. */
 interface OutputContext {
+  /** Folder of the conversion. */
   readonly folder: string;
   readonly type: InputType;
+  /** Name of the input in messages. */
   readonly label: string;
 }
 
+/** Valid output of a conversion. */
 export interface VerifiedOutput {
   readonly path: string;
   readonly bytes: number;
 }
 
 /**
- * Moves the result out of the folder and checks it there. Success is one file, the expected one, that is not empty and
- * starts as its format does.
+ * Moves the result out of the folder and verifies it. A valid result is a single file with the expected name and the
+ * signature of its format.
  *
- * It is moved because a tool could change what a name in its folder stands for between the check and the sending. Beside
- * the folder no tool can reach it, so that it needs no descriptor until it is sent: a large batch would take too many.
+ * The result is moved because a tool could replace a file in its folder after the check. No tool can access a path
+ * beside the folder, so the file need not stay open until it is sent. A large batch would need too many descriptors.
  *
- * @throws ServiceError CORRUPT_IMAGE, when there is no such result; nothing is left of it then
+ * @param output name of the expected file
+ * @throws {ServiceError} CORRUPT_IMAGE, if there is no valid result; removes an invalid one
  */
 export function verifyOutput(source: OutputContext, options: ConvertOptions, output: string): VerifiedOutput {
   const outputs = readdirSync(source.folder).filter((name) => name.startsWith(OUTPUT_STEM));
   if (outputs.length !== 1 || outputs[0] !== output) {
-    throw invalidOutput(`expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`, source);
+    throw invalidOutputError(
+      `expected ${output}, found ${outputs.length} files: ${outputs.slice(0, 3)}`,
+      source,
+    );
   }
   const format = OUTPUTS[options.format];
-  // Of several encodes the best is kept, so that each needs a name of its own.
+  // With maxBytes, several results can exist at the same time.
   const encode = options.maxBytes === undefined ? '' : `.q${options.quality}`;
   const path = `${source.folder}${encode}.${format.extension}`;
   renameSync(join(source.folder, output), path);
@@ -53,16 +59,16 @@ export function verifyOutput(source: OutputContext, options: ConvertOptions, out
     if (!isNoFile(error)) throw error;
   }
   rmSync(path, { recursive: true, force: true });
-  throw invalidOutput(`${output} is not a file that starts like ${options.format}`, source);
+  throw invalidOutputError(`${output} is not a file that starts like ${options.format}`, source);
 }
 
 /**
- * The bytes of a file of this format. It was written a moment ago: to look at it waits for no disk.
+ * Returns the size of a file in bytes. Synchronous: the file is in the page cache, because it has just been written.
  *
- * @returns undefined for what is no such file, or has another name somewhere
+ * @returns undefined if it is not a regular file with the signature of the format, or has other hard links
  */
 function checkedSize(path: string, format: (typeof OUTPUTS)['webp']): number | undefined {
-  // Neither a link nor a pipe, which would be waited for for ever.
+  // Does not follow a link, and does not wait for the writer of a pipe.
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const info = fstatSync(file);
@@ -75,10 +81,10 @@ function checkedSize(path: string, format: (typeof OUTPUTS)['webp']): number | u
   }
 }
 
-/** What open(2) and read(2) report when a tool left no file: nothing, a link, a pipe, a socket or a folder. */
+/** Errors of open(2) and read(2) if the path is missing, or is a link, a pipe, a socket or a folder. */
 const NO_FILE = ['ENOENT', 'ELOOP', 'ESPIPE', 'ENXIO', 'EISDIR'];
 
-/** Whether an error says that a tool left no file under the name that it should have written. */
+/** Returns whether an error means that a tool has not written the expected file. */
 export function isNoFile(error: unknown): boolean {
   return NO_FILE.includes((error as NodeJS.ErrnoException).code ?? '');
 }

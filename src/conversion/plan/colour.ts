@@ -1,25 +1,24 @@
+/** @module Conversion to sRGB. An image that loses its profile must be sRGB, or its colours change. Pure. */
 import { OUTPUTS } from '../../formats.ts';
 import { isPassthrough, selectedPages } from './selection.ts';
 import type { Page, PlanContext } from './types.ts';
 
-/** What becomes of colours: without its profile a picture must be sRGB, or it looks different. Pure. */
-
-/** Resizing CMYK would mix inks; so it becomes RGB first. */
+/** Converts CMYK before the resize, which would mix inks. */
 export function cmykToSrgb(job: PlanContext): string[] {
   return job.image.cmyk && !pagesDiffer(job) ? toSrgb(job) : [];
 }
 
-/** All others after the resize, when there are fewer pixels. */
+/** Converts other colours after the resize, which leaves fewer pixels. */
 export function rgbToSrgb(job: PlanContext): string[] {
   return job.image.cmyk || pagesDiffer(job) ? [] : toSrgb(job);
 }
 
-/** Pages of different colours are converted each by itself, while they are read. */
+/** Converts a page while it is read, if the pages differ in their colours. */
 export function pageToSrgb(job: PlanContext, page: Page): string[] {
   return pagesDiffer(job) ? toSrgb(asPage(job, page)) : [];
 }
 
-/** Whether pixels are changed so that they are right as sRGB. */
+/** Returns whether the conversion to sRGB changes pixels. */
 export function convertsColour(job: PlanContext): boolean {
   const { pages } = job.image;
   return pages ? selectedPages(job).some((page) => changesPixels(asPage(job, page))) : changesPixels(job);
@@ -27,7 +26,7 @@ export function convertsColour(job: PlanContext): boolean {
 
 function changesPixels(job: PlanContext): boolean {
   const { cmyk, lab, profile } = job.image;
-  return wantsSrgb(job) && (profile === 'other' || cmyk === true || lab === true);
+  return convertsToSrgb(job) && (profile === 'other' || cmyk === true || lab === true);
 }
 
 function asPage(job: PlanContext, { cmyk = false, lab = false, profile = 'none' }: Page): PlanContext {
@@ -45,29 +44,30 @@ function toSrgb(job: PlanContext): string[] {
   const { image, tools } = job;
   const { cmyk, lab, profile, profileFile, declaredColour } = image;
   if (isPassthrough(job)) return [];
-  const declared = declaredColour ? ['+profile', 'icc'] : []; // the numbers count for more than an embedded profile
+  const declared = declaredColour ? ['+profile', 'icc'] : []; // takes precedence over an embedded profile
   const assigned = profileFile ? [...declared, '-profile', `ICC:${profileFile}`] : [];
-  if (!wantsSrgb(job)) return declaredColour ? assigned : [];
+  if (!convertsToSrgb(job)) return declaredColour ? assigned : [];
   const convert = [
     ...['-intent', 'relative', '-black-point-compensation'],
     ...assigned,
     ...['-profile', tools.srgbProfile],
   ];
-  // What has no use for its profile is turned in the one way that needs none.
+  // ImageMagick's conversion of CIELab and of images with an unusable profile needs no profile.
   if (lab || profile === 'useless')
     return ['+profile', 'icc', ...(cmyk || lab ? ['-colorspace', 'sRGB'] : [])];
   return [
-    // Nothing is to be done for a picture that is sRGB; what could not be looked into is assumed not to be.
+    // An image whose profile could not be read is assumed not to be sRGB.
     ...(profile === 'other' || profile === undefined ? convert : []),
     ...(cmyk ? ['-colorspace', 'sRGB'] : []),
   ];
 }
 
 /**
- * A picture that keeps its metadata keeps profile and pixels, wherever the format can hold them and the tools see them. The
- * profile of high dynamic range is no colour space, but its mapping to a standard screen.
+ * Returns whether the image is converted to sRGB. Without `stripMetadata`, it keeps its profile and pixels if the
+ * format can hold them and the tools find the profile. An HDR image never keeps its profile, which is not a colour
+ * space but a mapping to a standard dynamic range.
  */
-function wantsSrgb({ image, options }: PlanContext): boolean {
+function convertsToSrgb({ image, options }: PlanContext): boolean {
   const { cmyk, lab, externalProfile, declaredColour } = image;
   const format = OUTPUTS[options.format];
   const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;

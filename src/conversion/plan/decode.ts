@@ -1,3 +1,4 @@
+/** @module Arguments that decode an image: which frames or pages to read, and corrections of decoder errors. Pure. */
 import { INPUTS } from '../../formats.ts';
 import { pageToSrgb } from './colour.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
@@ -11,9 +12,7 @@ import {
   type PlanContext,
 } from './types.ts';
 
-/** How a file is read so that it is what viewers show: which pictures of it, and what its reader gets wrong. Pure. */
-
-/** The coder is always named, so that ImageMagick never guesses a type. */
+/** Reads the input. Always names the coder, so that ImageMagick never detects the type itself. */
 export function decode(job: PlanContext): string[] {
   const { image, rasterized } = job;
   if (rasterized) return decodeRasterized(job, rasterized);
@@ -22,7 +21,7 @@ export function decode(job: PlanContext): string[] {
   return [`${INPUTS[image.type].coder}:${INPUT_FILE}${keepsAllFrames(job) ? '' : '[0]'}`];
 }
 
-/** ImageMagick reads no delays from a PNG: each frame gets its own before it is read. */
+/** Reads the frames with their delays, which PNG files do not have. */
 function decodeRasterized(job: PlanContext, rasterized: readonly string[]): string[] {
   if (!keepsAllFrames(job)) return [`PNG:${rasterized[0]}`];
   const { delaysMs = [], loopCount = 0 } = job.image.animation ?? {};
@@ -30,41 +29,42 @@ function decodeRasterized(job: PlanContext, rasterized: readonly string[]): stri
   return [...frames, '-loop', String(loopCount)];
 }
 
-/** Neighbours with the same troubles are read in one go, and mended before they meet the others. */
-function decodePages(pages: readonly Page[], repairsOf: (page: Page) => string[]): string[] {
+/** Reads adjacent pages that need the same corrections together, and corrects them before the next group is read. */
+function decodePages(pages: readonly Page[], repairsFor: (page: Page) => string[]): string[] {
   const groups: { numbers: number[]; repairs: readonly string[] }[] = [];
   for (const page of pages) {
-    const repairs = repairsOf(page);
+    const repairs = repairsFor(page);
     const last = groups.at(-1);
     if (last && last.repairs.join(' ') === repairs.join(' ')) last.numbers.push(page.index);
     else groups.push({ numbers: [page.index], repairs });
   }
-  const written = groups.map(({ numbers, repairs }) => [
+  const reads = groups.map(({ numbers, repairs }) => [
     `${INPUTS.tiff.coder}:${INPUT_FILE}[${numbers}]`,
     ...repairs,
   ]);
-  return written.length === 1 ? (written[0] as string[]) : written.flatMap((group) => ['(', ...group, ')']);
+  return reads.length === 1 ? (reads[0] as string[]) : reads.flatMap((group) => ['(', ...group, ')']);
 }
 
 /** Divides premultiplied colours by alpha. The division turns alpha off, so it is activated again. */
 const DIVIDE_BY_ALPHA = ['-alpha', 'disassociate', '-alpha', 'activate'];
 
-/** Palettes need a touch to become true; few greys may come inverted, JPEG half turned. XMP turns nothing. */
+/**
+ * Works around errors of ImageMagick's TIFF decoder: expands palettes to true colour, inverts 2- and 4-bit greys, and
+ * undoes the partial orientation of JPEG-compressed pages. Ignores an orientation in XMP.
+ */
 function repairPage(page: Page): string[] {
   const { inverted, unusedSamples, premultiplied, mirroredFor = UPRIGHT, orientation } = page;
-  const touch = [
-    '-evaluate',
-    'add',
-    '0',
+  const repairs = [
+    ...['-evaluate', 'add', '0'], // expands palettes
     ...(inverted ? ['-channel', 'RGB', '-negate', '+channel'] : []), // not alpha
     ...(unusedSamples ? ['-alpha', 'off'] : []),
     ...(premultiplied ? DIVIDE_BY_ALPHA : []),
     ...(UNDO_ORIENTATION[mirroredFor] ?? []),
   ];
-  return [...touch, ...autoOrient(orientation)];
+  return [...repairs, ...autoOrient(orientation)];
 }
 
-/** What undoes the half of an orientation that a reader has applied: as TIFFReadRGBAImageOriented of libtiff does. */
+/** Arguments that undo the part of an orientation that libtiff has applied, in TIFFReadRGBAImageOriented. */
 const UNDO_ORIENTATION: Readonly<Partial<Record<Orientation, readonly string[]>>> = {
   2: ['-flop'],
   3: ['-rotate', '180'],
@@ -75,23 +75,23 @@ const UNDO_ORIENTATION: Readonly<Partial<Record<Orientation, readonly string[]>>
 };
 
 /**
- * Stored frames may hold only what changed; and a first frame may be smaller than the canvas,
- * whose rest is transparent only in a picture that has transparency.
+ * Expands every frame to the whole canvas. A stored frame can hold only the changed area, and the first frame can be
+ * smaller than the canvas.
  */
 export function coalesceFrames(job: PlanContext): string[] {
   const { image, tools, rasterized } = job;
   if (!INPUTS[image.type].animation || isPassthrough(job)) return [];
-  if (rasterized && !keepsAllFrames(job)) return []; // a frame that was decoded is whole
+  if (rasterized && !keepsAllFrames(job)) return []; // a decoded frame covers the canvas already
   const { frames } = image.animation ?? {};
-  const toldHow =
+  const needsDisposal =
     keepsAllFrames(job) && (rasterized !== undefined || !MAGICK_FEATURES[tools.magick].webpBlending);
-  const lay = toldHow && frames ? composeFrames(frames) : ['-alpha', 'set', '-coalesce'];
-  return [...cropFirstFrame(image.firstFrame), ...lay, ...disposePrevious(job), ...setDelays(job)];
+  const compose = needsDisposal && frames ? composeFrames(frames) : ['-alpha', 'set', '-coalesce'];
+  return [...cropFirstFrame(image.firstFrame), ...compose, ...disposePrevious(job), ...setDelays(job)];
 }
 
 /**
- * A frame that replaces or clears others may leave nothing where they were, which a GIF shows only if they are gone
- * by then. Going back to what was before, which is nothing, is the one way that all viewers agree on.
+ * Sets the GIF disposal method `Previous` if a frame can uncover transparent pixels, because it replaces or clears
+ * earlier frames. It is the only method that all viewers handle alike here.
  */
 function disposePrevious({ image: { animation }, options }: PlanContext): string[] {
   const uncovers =
@@ -100,17 +100,17 @@ function disposePrevious({ image: { animation }, options }: PlanContext): string
   return uncovers && options.format === 'gif' ? ['-set', 'dispose', 'Previous'] : [];
 }
 
-/** The first frame of a WebP is read with an opaque canvas around it: it is cut out again. */
+/** Crops the first frame of a WebP to its area, because ImageMagick reads it with an opaque canvas around it. */
 function cropFirstFrame(area: Area | undefined): string[] {
   if (!area) return [];
   const { x, y, width, height } = area;
-  const cut = ['-crop', `${width}x${height}+${x}+${y}`];
-  return ['(', '-clone', '0', ...cut, '-alpha', 'set', ')', '-swap', '0,-1', '+delete'];
+  const crop = ['-crop', `${width}x${height}+${x}+${y}`];
+  return ['(', '-clone', '0', ...crop, '-alpha', 'set', ')', '-swap', '0,-1', '+delete'];
 }
 
 /**
- * ImageMagick counts hundredths of a second when it reads a WebP. Where that is not exact each frame is told how
- * long it stays: in milliseconds for a WebP; for a GIF so that the whole takes as long as it did.
+ * Sets the delay of each frame if a WebP has delays that are not whole hundredths of a second, to which ImageMagick
+ * rounds them. A WebP gets milliseconds. A GIF gets hundredths that add up to the same total duration.
  */
 function setDelays(job: PlanContext): string[] {
   const { image, options } = job;
@@ -119,14 +119,16 @@ function setDelays(job: PlanContext): string[] {
   if (!keepsAllFrames(job) || !frames || exact) return [];
   const delays =
     options.format === 'gif' ? toCentiseconds(delaysMs) : delaysMs.map((delay) => `${delay}x1000`);
-  const told = delays.flatMap((delay, at) => `( -clone ${at} -set delay ${delay} )`.split(' '));
-  return [...told, '-delete', `0-${delays.length - 1}`];
+  const copies = delays.flatMap((delay, at) => `( -clone ${at} -set delay ${delay} )`.split(' '));
+  return [...copies, '-delete', `0-${delays.length - 1}`];
 }
 
-/** What a GIF can say; and less than two hundredths is taken for ten by browsers. */
+/** Maximum delay of a GIF frame, in hundredths of a second: 16 bits. */
 const MAX_DELAY_CS = 65_535;
+/** Minimum delay, in hundredths of a second. Browsers show a frame with a shorter one for ten hundredths. */
 const MIN_DELAY_CS = 2;
 
+/** Rounds delays to hundredths of a second, so that the errors do not add up. */
 function toCentiseconds(delaysMs: readonly number[]): string[] {
   let shown = 0;
   let passed = 0;
@@ -139,8 +141,8 @@ function toCentiseconds(delaysMs: readonly number[]): string[] {
 }
 
 /**
- * Tells how the frames of a WebP meet each other. A frame that replaces what is under it
- * comes twice, first to clear its area; the first of the two is dropped.
+ * Composes the frames of a WebP with their disposal methods. A frame that replaces the pixels under it is duplicated:
+ * the first copy clears the area and is deleted afterwards.
  */
 function composeFrames(frames: readonly FrameDisposal[]): string[] {
   const dropped: number[] = [];
@@ -154,7 +156,7 @@ function composeFrames(frames: readonly FrameDisposal[]): string[] {
   return [...copies, '-delete', `0-${frames.length - 1}`, '-coalesce', ...drop];
 }
 
-/** PNG's gamma chunk would shift the colours; the fourth byte of a BMP may be no transparency. */
+/** Ignores the gamma chunk of a PNG, which would shift the colours, and a fourth byte of a BMP that is not alpha. */
 export function repairColours({ image, rasterized }: PlanContext): string[] {
   const gamma = image.type === 'png' || rasterized ? ['-set', 'colorspace', 'sRGB'] : [];
   if (image.premultiplied) return [...gamma, ...DIVIDE_BY_ALPHA];
@@ -162,7 +164,7 @@ export function repairColours({ image, rasterized }: PlanContext): string[] {
   return image.opaque ? ['-alpha', 'off'] : [];
 }
 
-/** EXIF's orientations, 1 to 8, as ImageMagick calls them. */
+/** ImageMagick's names of the EXIF orientations. */
 const ORIENTATIONS: Readonly<Record<Orientation, string>> = {
   1: 'TopLeft',
   2: 'TopRight',
@@ -176,20 +178,20 @@ const ORIENTATIONS: Readonly<Record<Orientation, string>> = {
 const UPRIGHT = 1;
 
 /**
- * The tag is read here and told, since 6 passes over EXIF in a PNG, and 7 believes XMP, which no viewer does.
- * What was told would be written, too, where metadata is kept: so it is told that all is upright then.
+ * Rotates the image upright. Sets the orientation explicitly, because ImageMagick 6 ignores EXIF in a PNG, and 7 uses
+ * XMP, which no viewer does. Resets it afterwards, because it would be written to the output with other metadata.
  */
 function autoOrient(orientation: Orientation = UPRIGHT): string[] {
   const rotate = orientation === UPRIGHT ? [] : ['-orient', ORIENTATIONS[orientation], '-auto-orient'];
   return [...rotate, '-orient', ORIENTATIONS[UPRIGHT]];
 }
 
-/** `+repage` because a rotated picture would keep the canvas it had before. */
+/** Rotates the image upright, and resets its canvas, which would keep its old size. */
 export function orient(job: PlanContext): string[] {
   const { image, rasterized } = job;
   if (keepsAllFrames(job)) return [];
-  if (selectedPages(job).length > 0) return ['+repage']; // turned while they were read
-  if (rasterized) return [...autoOrient(), '+repage']; // the decoder has turned it
+  if (selectedPages(job).length > 0) return ['+repage']; // decodePages has rotated them
+  if (rasterized) return [...autoOrient(), '+repage']; // the decoder has rotated it
   if (!INPUTS[image.type].exifOrientation) return ['-auto-orient', '+repage'];
   return [...autoOrient(image.orientation), '+repage'];
 }

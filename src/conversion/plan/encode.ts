@@ -1,3 +1,4 @@
+/** @module Encoder arguments of each format, chosen to balance quality, size and time. Pure. */
 import type { OutputType } from '../../formats.ts';
 import { pageScale } from './pdf-page.ts';
 import { AVIF_LEVELS, JXL_DISTANCES, valueAt } from './quality.ts';
@@ -5,17 +6,15 @@ import { isPassthrough, keepsAllFrames, selectedPages } from './selection.ts';
 import { fittings } from './size.ts';
 import type { PlanContext, ToolContext, ToolName } from './types.ts';
 
-/** How each format is written: where quality, bytes and time are in balance. Pure. */
-
-/** Effort of lossless WebP, 0 to 100; the default of libwebp. */
+/** Effort of lossless WebP, 0 to 100. The default of libwebp. */
 export const LOSSLESS_EFFORT = 75;
 
-/** How each format is written. `quality` acts where it means a picture quality. */
+/** Arguments that encode to each format. */
 export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonly string[]>> = {
-  // 7 would take 100 of an animation for lossless, and nothing else does. Without loss, the quality is an effort.
+  // ImageMagick 7 would encode an animation of quality 100 without loss. With lossless, the quality is an effort.
   webp: ({ options: { lossless = false, quality }, tools: { threads = 1 } }) => [
     ...['-quality', String(lossless ? LOSSLESS_EFFORT : quality)],
-    // Unless `exact`, 7 rounds colours of a lossless WebP by the quality.
+    // Without `exact`, ImageMagick 7 rounds the colours of a lossless WebP.
     ...[
       '-define',
       'webp:method=4',
@@ -26,25 +25,25 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
     ],
     ...(threads > 1 ? ['-define', 'webp:thread-level=1'] : []),
   ],
-  // -quality would mean zlib level and filter here: 80 is slow and large.
+  // For PNG, -quality sets zlib level and filter: 80 is slow and large.
   png: (job) => ['-depth', job.image.deep ? '16' : '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
   jpg: (job) => [
     ...['-sampling-factor', '4:2:0', '-quality', String(job.options.quality)],
     ...(resultPixels(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),
   ],
-  // Dithered, even a picture of few colours would lose some: 48 dB instead of none, and 100 ms more a frame.
+  // Dithering would change even images of few colours (48 dB), and takes 100 ms per frame.
   gif(job) {
     if (isPassthrough(job)) return [];
     return ['+dither', ...(keepsAllFrames(job) ? ['-layers', 'OptimizeTransparency', '-colors', '256'] : [])];
   },
-  // Version 6 would put a profile behind a header that has no room for it.
+  // ImageMagick 6 would append a profile that the header of this BMP version cannot describe.
   bmp: () => ['+profile', '*', '-type', 'TrueColor'],
-  // Without a title the working file's name would be it.
+  // Otherwise the title would be the name of the working file.
   pdf: (job) => [
     ...['-units', 'PixelsPerInch', '-density', pageDensity(job), '-compress', pageCompression(job)],
     ...['-quality', String(job.options.quality), '-define', 'pdf:title=image'],
   ],
-  // 8 bits: what browsers show, and half of the time.
+  // Browsers show 8 bits, which take half of the time of 16.
   avif: () => ['-depth', '8', ...PACKED.quick],
   // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads them unscaled.
   jxl: (job) => [...depth(job), '-define', `png:bit-depth=${bits(job)}`, ...PACKED.quick],
@@ -55,17 +54,17 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   ico: iconSizes,
 };
 
-/** 16 bits stay where the format has room for them. */
+/** Keeps 16 bits per channel. */
 function depth(job: PlanContext): string[] {
   return ['-depth', bits(job)];
 }
 
 const bits = ({ image }: PlanContext): string => (image.deep ? '16' : '8');
 
-/** Sizes in pixels of the pictures in an icon, as Windows asks for them. */
+/** Widths in pixels of the images in an icon, which Windows recommends. */
 const ICON_SIZES = [256, 48, 32, 16];
 
-/** Each size is fitted into a square of its own, what is left transparent. A width or height leaves the larger sizes out. */
+/** Fits the image into a transparent square of each size. Width and height leave out larger sizes. */
 function iconSizes({ options: { width = 256, height = 256 } }: PlanContext): string[] {
   const [smallest = 16] = ICON_SIZES.slice(-1);
   const largest = Math.max(smallest, Math.min(width, height));
@@ -76,17 +75,18 @@ function iconSizes({ options: { width = 256, height = 256 } }: PlanContext): str
   return ['-alpha', 'set', ...copies, '-delete', '0', '-depth', '8'];
 }
 
-export interface EncoderAfter {
+/** Program that encodes a PNG of ImageMagick. */
+export interface ExternalEncoder {
   readonly tool: ToolName;
-  /** Without the names of the input and the output, which follow. */
+  /** Returns the arguments, without the names of the input and the output, which follow them. */
   args(job: PlanContext): readonly string[];
 }
 
-/** Formats that ImageMagick leaves as a PNG, for a program that encodes them right. */
-export const ENCODERS_AFTER: Partial<Readonly<Record<OutputType, EncoderAfter>>> = {
+/** Encoders of formats that ImageMagick writes as PNG first. */
+export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEncoder>>> = {
   avif: {
     tool: 'avifenc',
-    // Colour in full resolution, which screenshots need; transparency without loss.
+    // Full chroma resolution, for screenshots, and lossless transparency.
     args: ({ options: { quality }, tools: { threads = 1 } }) => [
       ...['-c', 'aom', '-j', String(threads), '-s', '9', '-y', '444', '--min', '0', '--max', '63'],
       ...['--minalpha', '0', '--maxalpha', '0'],
@@ -104,40 +104,46 @@ export const ENCODERS_AFTER: Partial<Readonly<Record<OutputType, EncoderAfter>>>
 
 const POINTS_PER_INCH = 72;
 
-/** Pixels per inch with two decimals, rounded up: one pixel is one point, unless a page would be too large. */
+/** Returns pixels per inch, rounded up to two decimals. One pixel is one point, unless a page would be too large. */
 function pageDensity(job: PlanContext): string {
   return String(Math.ceil((POINTS_PER_INCH / pageScale(job)) * 100) / 100);
 }
 
-/** Codes made for the one picture take a fifth more time. They save 2% of the bytes of large ones, 5% of small. */
+/**
+ * Number of pixels from which a JPEG gets standard Huffman tables. Optimized tables take a fifth more time, and save 2%
+ * of the bytes of large images and 5% of small ones.
+ */
 const MANY_PIXELS = 500_000;
 
-/** Of the first frame or page; 0 when it is not known. */
+/** Returns the pixels of the first frame or page; 0 if the size is not known. */
 function resultPixels(job: PlanContext): number {
   const { width, height } = fittings(job)[0]?.result ?? { width: 0, height: 0 };
   return width * height;
 }
 
-/** The option of libjxl's programs: 0 for no thread beside the main one. */
+/** Returns the thread option of djxl and cjxl. 0 means that only the main thread runs. */
 export const jxlThreads = ({ threads = 1 }: ToolContext): string =>
   `--num_threads=${threads > 1 ? threads : 0}`;
 
-/** How PNG is packed: where time and bytes are in balance by the curve in bench/README.md. Filter 1 is none, 5 is by line. */
+/**
+ * PNG compression, chosen by the measurements in bench/README.md. Filter 1 is none; with 5, the encoder selects a
+ * filter per row.
+ */
 const PACKED = {
   photo: ['-define', 'png:compression-level=2', '-define', 'png:compression-filter=5'],
   flat: ['-define', 'png:compression-level=4', '-define', 'png:compression-filter=1'],
-  // For a program that reads it at once.
+  // For an external encoder.
   quick: ['-define', 'png:compression-level=1', '-define', 'png:compression-filter=1'],
 } as const;
 
-/** Filters help where neighbours differ a little; where they are the same they are in the way. Resizing makes shades. */
+/** Returns whether neighbouring pixels are often equal, so that filters make a PNG larger. Resizing adds shades. */
 function isFlat({ image: { flat, paletteKind, type }, options: { width, height } }: PlanContext): boolean {
   return !width && !height && (flat || paletteKind !== undefined || type === 'gif');
 }
 
 /**
- * One for all pages, since ImageMagick knows no other way. Few colours are kept as they are: black and white
- * as fax machines send it, a twentieth of the size, as long as no resize makes greys of it.
+ * Returns the compression of a PDF, which ImageMagick applies to all pages. Palette images are compressed without loss.
+ * Bilevel images get fax compression (Group 4), a twentieth of the size, unless a resize adds greys.
  */
 function pageCompression(job: PlanContext): 'JPEG' | 'Zip' | 'Group4' {
   const { image, options } = job;

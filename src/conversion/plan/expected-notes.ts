@@ -1,8 +1,7 @@
+/** @module Notes that are known before a conversion runs. Pure. */
 import { convertsColour } from './colour.ts';
 import { keepsAllFrames, selectedPages } from './selection.ts';
 import type { Note, PlanContext } from './types.ts';
-
-/** What a result will lack, as far as that is known before anything runs. Pure. */
 
 const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: PlanContext) => boolean }[] = [
   {
@@ -16,6 +15,7 @@ const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: PlanCo
   { note: 'svg-features-ignored', applies: ({ image }) => image.hasUnsupportedFeatures === true },
 ];
 
+/** Returns the notes that apply to a conversion, in a fixed order. */
 export function expectedNotes(job: PlanContext): Note[] {
   return NOTE_RULES.filter(({ applies }) => applies(job)).map(({ note }) => note);
 }

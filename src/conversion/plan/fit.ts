@@ -1,34 +1,34 @@
+/**
+ * @module Fits an image into the box of width and height, with the rounding of sharp: ResolveShrink, CalculateCrop and
+ * CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
+ */
 import type { ConvertOptions, Fit, Position, Size } from './types.ts';
 
-/**
- * How an image is put into the box of width and height, with the meaning and the rounding of sharp: ResolveShrink,
- * CalculateCrop and CalculateEmbedPosition in its sources (sharp 0.35, src/common.cc). Pure.
- */
-
-/** The options that say how large a result is. */
+/** Options that determine the size of a result. */
 export type Box = Pick<ConvertOptions, 'width' | 'height' | 'fit' | 'enlarge' | 'position'>;
 
+/** Sizes of an image during a conversion. */
 export interface Fitting {
-  /** The size that the picture is resized to, before anything is cut off or added. */
+  /** Size to resize the image to, before it is cropped or padded. */
   readonly resized: Size;
-  /** The size of the result: smaller than `resized` where `cover` cuts, larger where `contain` adds. */
+  /** Size of the result: smaller than `resized` if `cover` crops, larger if `contain` pads. */
   readonly result: Size;
-  /** From the picture to `resized`; the larger of both where the sides differ. */
+  /** Scale from the image to `resized`. If the sides differ, the larger scale. */
   readonly scale: number;
 }
 
-/** In pixels, from the top left corner. */
+/** Distance in pixels from the top left corner. */
 export interface Offset {
   readonly x: number;
   readonly y: number;
 }
 
 interface FitRule {
-  /** Which scale a side gets. The arguments are the scale that fits this side and the one that fits the other. */
+  /** Returns the scale of a side, from the scale that fits this side and the one that fits the other. */
   readonly scale: (own: number, other: number) => number;
-  /** The character that has the same meaning in a geometry of ImageMagick. */
+  /** Flag of an ImageMagick geometry with the same meaning. */
   readonly flag: '' | '^' | '!';
-  /** What becomes of a side of the resized picture that differs from the box. */
+  /** Returns the side of the result, from the side of the resized image and that of the box. */
   readonly side: (resized: number, box: number) => number;
 }
 
@@ -41,7 +41,7 @@ const FIT_RULES: Readonly<Record<Fit, FitRule>> = {
   fill: { scale: (own) => own, flag: '!', side: keep },
 };
 
-/** The share of the superfluous pixels that is left of the picture, and the share that is above it. */
+/** Share of the cropped or added pixels to the left of the image, and share above it. */
 const ANCHORS: Readonly<Record<Position, Offset>> = {
   center: { x: 0.5, y: 0.5 },
   top: { x: 0.5, y: 0 },
@@ -54,12 +54,12 @@ const ANCHORS: Readonly<Record<Position, Offset>> = {
   'left top': { x: 0, y: 0 },
 };
 
-/** Returns the sizes that an image of this size gets on its way. Without `enlarge`, no side grows. */
+/** Fits an image of this size into a box. Without `enlarge`, no side grows. */
 export function fitInto({ width, height }: Size, box: Box): Fitting {
   const { scale, side } = FIT_RULES[box.fit ?? 'inside'];
   const [x, y] = sideScales({ width, height }, box);
-  const most = box.enlarge ? Number.POSITIVE_INFINITY : 1;
-  const [across, down] = [Math.min(most, scale(x, y)), Math.min(most, scale(y, x))];
+  const maxScale = box.enlarge ? Number.POSITIVE_INFINITY : 1;
+  const [across, down] = [Math.min(maxScale, scale(x, y)), Math.min(maxScale, scale(y, x))];
   const resized = { width: scaleSide(width, across), height: scaleSide(height, down) };
   const result = {
     width: side(resized.width, box.width ?? resized.width),
@@ -68,24 +68,24 @@ export function fitInto({ width, height }: Size, box: Box): Fitting {
   return { resized, result, scale: Math.max(across, down) };
 }
 
-/** The scales that make each side as long as the box. With one side given, both scales are the same. */
+/** Returns the scales that make each side as long as the box. If only one side is given, both scales are equal. */
 function sideScales({ width, height }: Size, box: Box): [x: number, y: number] {
   const x = box.width ? box.width / width : undefined;
   const y = box.height ? box.height / height : undefined;
   return [x ?? y ?? 1, y ?? x ?? 1];
 }
 
-/** A half is rounded up, as ImageMagick does it (ParseMetaGeometry) and sharp. At least one pixel is left. */
+/** Scales a side. Rounds a half up, like sharp and ImageMagick (ParseMetaGeometry), and leaves at least one pixel. */
 function scaleSide(side: number, scale: number): number {
   return Math.max(1, Math.floor(side * scale + 0.5));
 }
 
-/** The box as a geometry of ImageMagick, for images whose size is not known. */
+/** Formats the box as an ImageMagick geometry, for images whose size is not known. */
 export function boxGeometry({ width, height, fit = 'inside', enlarge }: Box): string {
   return `${width ?? ''}x${height ?? ''}${FIT_RULES[fit].flag}${enlarge ? '' : '>'}`;
 }
 
-/** Where `cover` cuts: the corner of the result in the resized picture. Half a pixel counts as one. */
+/** Returns the corner of the result in the resized image, for `cover`. Rounds up. */
 export function cropOffset({ resized, result }: Fitting, { position = 'center' }: Box): Offset {
   const { x, y } = ANCHORS[position];
   return {
@@ -94,7 +94,7 @@ export function cropOffset({ resized, result }: Fitting, { position = 'center' }
   };
 }
 
-/** Where `contain` places: the corner of the resized picture in the result. Half a pixel counts as none. */
+/** Returns the corner of the resized image in the result, for `contain`. Rounds down. */
 export function padOffset({ resized, result }: Fitting, { position = 'center' }: Box): Offset {
   const { x, y } = ANCHORS[position];
   return {
@@ -103,7 +103,7 @@ export function padOffset({ resized, result }: Fitting, { position = 'center' }:
   };
 }
 
-/** ImageMagick's name for a position. */
+/** Returns the ImageMagick gravity for a position. */
 export function gravityName({ position = 'center' }: Box): string {
   const { x, y } = ANCHORS[position];
   const name = `${['North', '', 'South'][y * 2]}${['West', '', 'East'][x * 2]}`;

@@ -1,10 +1,11 @@
+/** @module Plans conversions: image properties, options and tool versions become a list of commands. Pure. */
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
-import { decoderOf, decodingOf } from './decoding.ts';
-import { ENCODERS_AFTER, type EncoderAfter, LOSSLESS_EFFORT } from './encode.ts';
+import { externalDecoder, planDecoding } from './decoding.ts';
+import { EXTERNAL_ENCODERS, type ExternalEncoder, LOSSLESS_EFFORT } from './encode.ts';
 import { expectedNotes } from './expected-notes.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
 import { misreadLabel } from './misread.ts';
-import { drawPixels, drawVector, measure, needsOwnSize } from './rasterize.ts';
+import { measure, needsOwnSize, renderPdf, renderPng } from './rasterize.ts';
 import { keepsAllFrames } from './selection.ts';
 import { encodeArguments, frameArguments, magickArguments } from './stages.ts';
 import {
@@ -18,28 +19,22 @@ import {
   type ToolName,
 } from './types.ts';
 
-/**
- * What a right conversion is, as data: a list of commands, worked out from what
- * the picture is, what the client wants and which ImageMagick will run. Pure:
- * no file, no clock, no environment. File names are relative to the job's folder.
- */
-
 const RASTERIZED_FILE = 'rasterized.png';
-/** What ImageMagick leaves for a program that encodes. */
+/** PNG that ImageMagick writes for an external encoder. */
 const TO_ENCODE = 'encode.png';
 
-/** What librsvg makes by itself, with nothing in it that would have to go. */
+/** Formats that librsvg writes without ImageMagick. They contain no metadata that would have to be removed. */
 const RSVG_OUTPUTS: readonly OutputType[] = ['pdf', 'png'];
 
-/** The tools without which no file of this type can become this format. */
+/** Returns the tools that every conversion from this type to this format needs. */
 export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): readonly ToolName[] {
   if (type === 'svg' && RSVG_OUTPUTS.includes(format)) return ['rsvg'];
-  const before = type === 'svg' ? 'rsvg' : decoderOf(type, magick);
-  const after = ENCODERS_AFTER[format]?.tool;
+  const before = type === 'svg' ? 'rsvg' : externalDecoder(type, magick);
+  const after = EXTERNAL_ENCODERS[format]?.tool;
   return [before, 'magick' as const, after].filter((tool) => tool !== undefined);
 }
 
-/** Returns the label of a kind of file that this ImageMagick would show wrong; undefined if it shows the image right. */
+/** Returns the label of the kind of file if this version of ImageMagick misreads it, otherwise undefined. */
 export function findMisread(
   image: ImageInfo,
   options: ConvertOptions,
@@ -48,16 +43,16 @@ export function findMisread(
   return misreadLabel({ image, options, tools, output: '' });
 }
 
-/** The commands that make the file the client asked for, of an image that another program has decoded where one has to. */
+/** Plans the commands of a conversion. An image that needs an external decoder must be decoded first. */
 export function plan(image: ImageInfo, options: ConvertOptions, tools: ToolContext): Plan {
   const output = outputName(options);
-  const decoding = decodingOf(image, tools);
+  const decoding = planDecoding(image, tools);
   const rasterized = image.decoded ?? (decoding && [decoding.output]);
   const job = { image, options, tools, output, ...(rasterized && { rasterized }) };
   return { steps: planSteps(job), output, notes: expectedNotes(job) };
 }
 
-/** Plans to encode the same image again at another quality. The commands of {@link plan} have kept it. */
+/** Plans to encode the same image again at another quality. The commands of {@link plan} have stored it. */
 export function planAgain(image: ImageInfo, options: ConvertOptions, tools: ToolContext): Plan {
   const output = outputName(options);
   const job = { image, options, tools, output };
@@ -65,8 +60,9 @@ export function planAgain(image: ImageInfo, options: ConvertOptions, tools: Tool
 }
 
 /**
- * The command that draws an SVG to find out its size, where the plan depends on it and the header does not tell it for
- * sure. The size is that of the PNG which this command draws.
+ * Plans the rendering of an SVG to find out its size. The size is that of the rendered PNG.
+ *
+ * @returns undefined if the plan does not depend on the size, or if the header states it reliably
  */
 export function planMeasuring(image: ImageInfo, options: ConvertOptions): Step | undefined {
   const isKnown = image.type !== 'svg' || (image.width && !image.styled);
@@ -79,36 +75,36 @@ function outputName({ format }: ConvertOptions): string {
 
 function planSteps(job: PlanContext): Step[] {
   const { image, options } = job;
-  if (image.type === 'svg' && options.format === 'pdf') return [drawVector(job)];
-  // The borders of `contain` may have a colour that the drawing itself does not get.
+  if (image.type === 'svg' && options.format === 'pdf') return [renderPdf(job)];
+  // The borders of `contain` can have a background colour that must not fill transparent parts of the drawing.
   if (image.type === 'svg' && options.format === 'png' && options.fit !== 'contain')
-    return [drawPixels(job, job.output)];
+    return [renderPng(job, job.output)];
   if (image.type === 'svg')
-    return [drawPixels(job, RASTERIZED_FILE), ...convert({ ...job, rasterized: [RASTERIZED_FILE] })];
+    return [renderPng(job, RASTERIZED_FILE), ...convert({ ...job, rasterized: [RASTERIZED_FILE] })];
   if (assemblesFrames(job)) return [writeFrames(job), assembleWebp(job)];
   return convert(job);
 }
 
-/** Whether the frames become files that another tool puts together. */
+/** Returns whether ImageMagick writes each frame to a file, for img2webp to assemble. */
 function assemblesFrames(job: PlanContext): boolean {
   const { animatedWebp } = MAGICK_FEATURES[job.tools.magick];
   return job.options.format === 'webp' && keepsAllFrames(job) && animatedWebp === 'img2webp';
 }
 
 function encodeAgain(job: PlanContext): Step {
-  const encoder = ENCODERS_AFTER[job.options.format];
+  const encoder = EXTERNAL_ENCODERS[job.options.format];
   if (encoder) return encodeWith(encoder, job);
   return assemblesFrames(job) ? assembleWebp(job) : { tool: 'magick', args: encodeArguments(job) };
 }
 
-/** ImageMagick alone, or ImageMagick and a program that encodes the PNG that ImageMagick writes. */
+/** Plans ImageMagick alone, or ImageMagick and an external encoder for the PNG that ImageMagick writes. */
 function convert(job: PlanContext): Step[] {
-  const encoder = ENCODERS_AFTER[job.options.format];
+  const encoder = EXTERNAL_ENCODERS[job.options.format];
   if (!encoder) return [{ tool: 'magick', args: magickArguments(job) }];
   return [{ tool: 'magick', args: magickArguments({ ...job, output: TO_ENCODE }) }, encodeWith(encoder, job)];
 }
 
-function encodeWith({ tool, args }: EncoderAfter, job: PlanContext): Step {
+function encodeWith({ tool, args }: ExternalEncoder, job: PlanContext): Step {
   return { tool, args: [...args(job), TO_ENCODE, job.output] };
 }
 

@@ -1,16 +1,17 @@
+/** @module Differences between ImageMagick 6 and 7 that plans depend on. Pure. */
 import type { ToolName } from './types.ts';
 
-/** What ImageMagick 6 and 7 do differently, all of it. Pure. */
-
+/** Features of a major version of ImageMagick. */
 export interface MagickFeatures {
-  /** Which tool decodes AVIF and HEIC. 6 loses their transparency and profile, and is 18 dB off in their colours. */
+  /** Tool that decodes AVIF and HEIC. ImageMagick 6 loses transparency and profile, and its colours are 18 dB off. */
   readonly heif: Extract<ToolName, 'magick' | 'heif'>;
-  /** Who writes WebP that moves. 6 shifts the delays, loses the loop count and leaves junk behind it. */
+  /** Tool that writes animated WebP. ImageMagick 6 shifts the delays, loses the loop count and appends invalid data. */
   readonly animatedWebp: Extract<ToolName, 'magick' | 'img2webp'>;
-  /** Whether the frames of a WebP are read with how they meet each other. On 6 every one is laid over what was there. */
+  /** Whether the blending method of WebP frames is read. ImageMagick 6 blends every frame with those before it. */
   readonly webpBlending: boolean;
 }
 
+/** The features by major version. */
 export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
   6: { heif: 'heif', animatedWebp: 'img2webp', webpBlending: false },
   7: { heif: 'magick', animatedWebp: 'magick', webpBlending: true },

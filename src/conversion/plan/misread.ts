@@ -1,3 +1,4 @@
+/** @module Kinds of files that ImageMagick misreads. Pure. */
 import { selectedPages } from './selection.ts';
 import type { MisreadKind, PlanContext } from './types.ts';
 
@@ -14,8 +15,9 @@ interface MisreadRow {
 const BOTH = [6, 7] as const;
 
 /**
- * All kinds of files that ImageMagick is known to misread, measured with versions 6.9.11-60 and 7.1.1-43. The readers in
- * `inspect/` recognize them by the header. Files of these kinds are rejected: a clear error is better than a wrong image.
+ * All kinds of files that ImageMagick is known to misread, measured with versions 6.9.11-60 and 7.1.1-43. The readers
+ * in `inspect/` recognize them by the header. Files of these kinds are rejected: a clear error is better than a wrong
+ * image.
  *
  * The tests check for every row and version that the fixture is still misread. If they fail with a newer ImageMagick,
  * remove the version from the row.
@@ -86,7 +88,7 @@ export const MISREAD_KINDS: Readonly<Record<MisreadKind, MisreadRow>> = {
   },
 };
 
-/** Returns the label of a kind among the images to convert that this ImageMagick misreads. */
+/** Returns the label of the first kind among the pages to convert that this version of ImageMagick misreads. */
 export function misreadLabel(job: PlanContext): string | undefined {
   const kinds = selectedPages(job).flatMap(({ misread = [] }) => misread);
   const kind = kinds.find((one) => MISREAD_KINDS[one].by.includes(job.tools.magick));

@@ -1,12 +1,12 @@
 /**
- * What an encoder's own scale must say, so that `quality` means the same visible quality as in WebP. Pure.
- *
- * Each table has `quality` and the encoder's value; between two rows the value is in proportion. bench/README.md says
- * how they were measured.
+ * @module Maps `quality` to the scales of other encoders, so that it means the same visible quality as in WebP. Pure.
+ * bench/README.md describes the measurements.
  */
+
+/** Rows of `quality` and the encoder's value. Values between two rows are interpolated. */
 export type QualityTable = readonly (readonly [quality: number, value: number])[];
 
-/** The quantizer of libaom, 0 (best) to 63. */
+/** Quantizer of libaom, 0 (best) to 63. */
 export const AVIF_LEVELS: QualityTable = [
   [1, 51.9],
   [5, 47.6],
@@ -45,7 +45,7 @@ export const JXL_DISTANCES: QualityTable = [
   [100, 0],
 ];
 
-/** The encoder's value for a quality of 1 to 100. */
+/** Returns the encoder's value for a quality of 1 to 100. */
 export function valueAt(table: QualityTable, quality: number): number {
   const next = Math.max(
     1,

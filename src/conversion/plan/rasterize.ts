@@ -1,3 +1,4 @@
+/** @module Commands of librsvg, which renders an SVG at the size of the result. Pure. */
 import { cropOffset, padOffset } from './fit.ts';
 import { MAX_PAGE_POINTS, pageScale } from './pdf-page.ts';
 import { drawingBox, drawnSides, fittings } from './size.ts';
@@ -10,18 +11,16 @@ import {
   type Step,
 } from './types.ts';
 
-/** How librsvg draws an SVG, at the size that the fit needs and never larger than asked for. Pure. */
-
-/** Draws to PNG. For `contain` the borders are added later. */
-export function drawPixels(job: PlanContext, output: string): Step {
+/** Plans to render an SVG to PNG. ImageMagick adds the borders of `contain`. */
+export function renderPng(job: PlanContext, output: string): Step {
   const options = drawingBox(job.options);
   const inside = insideBox(job.image, options);
-  return drawing(['-f', 'png', ...sizeArguments({ ...job, options }, inside)], output);
+  return renderStep(['-f', 'png', ...sizeArguments({ ...job, options }, inside)], output);
 }
 
-/** Renders an SVG to PNG at its intrinsic size. */
+/** Plans to render an SVG to PNG at its intrinsic size. */
 export function measure(output: string): Step {
-  return drawing(['-f', 'png'], output);
+  return renderStep(['-f', 'png'], output);
 }
 
 /** Returns whether the arguments depend on the intrinsic size of the SVG: for a page that crops it or adds borders. */
@@ -30,13 +29,14 @@ export function needsOwnSize({ fit, format }: ConvertOptions): boolean {
 }
 
 /**
- * The step that draws again what came out larger than asked for. That happens where the header does not tell the size
- * for sure, since librsvg rounds up.
+ * Plans to render an SVG again that came out larger than requested. librsvg rounds up, which matters if the header does
+ * not state the size reliably.
  *
- * @param output the name of the drawing
- * @param drawn its size
+ * @param output name of the rendered PNG
+ * @param drawn size of the rendered PNG
+ * @returns undefined if the PNG is not too large
  */
-export function drawSmaller(
+export function renderSmaller(
   output: string,
   { width: drawnWidth = 0, height: drawnHeight = 0 }: Partial<Size>,
   options: ConvertOptions,
@@ -46,15 +46,15 @@ export function drawSmaller(
     ...(width !== undefined && drawnWidth > width ? ['-w', String(width)] : []),
     ...(height !== undefined && drawnHeight > height ? ['-h', String(height)] : []),
   ];
-  return exceeded.length > 0 ? drawing(['-f', 'png', ...exceeded], output) : undefined;
+  return exceeded.length > 0 ? renderStep(['-f', 'png', ...exceeded], output) : undefined;
 }
 
-/** Draws to PDF, where no side is rounded. One pixel is one point, unless the page would be too large. */
-export function drawVector(job: PlanContext): Step {
+/** Plans to render an SVG to PDF. No side is rounded. One pixel is one point, unless the page would be too large. */
+export function renderPdf(job: PlanContext): Step {
   const { options, output } = job;
   const points = ['--dpi-x', '72', '--dpi-y', '72'];
   const paper = options.background ? ['--background-color', options.background] : [];
-  const { rendersTo: draws, ...step } = drawing(
+  const { rendersTo: draws, ...step } = renderStep(
     ['-f', 'pdf', ...points, ...pageArguments(job), ...paper],
     output,
   );
@@ -74,19 +74,19 @@ function pageArguments(job: PlanContext): string[] {
   ];
 }
 
-/** On its standard input, librsvg has no folder that the drawing could read neighbours from. */
-function drawing(args: readonly string[], output: string): Step {
+/** Plans a command that reads the SVG on standard input, so that the SVG has no folder to load other files from. */
+function renderStep(args: readonly string[], output: string): Step {
   return { tool: 'rsvg', args: [...args, '-o', output], stdin: INPUT_FILE, rendersTo: output };
 }
 
-/** @param inside the arguments that fit it inside the box */
+/** @param inside arguments that fit the drawing inside the box */
 function sizeArguments(job: PlanContext, inside: string[]): string[] {
   const { options } = job;
-  if (options.fit === 'fill') return sides(options); // without -a both sides stretch it
+  if (options.fit === 'fill') return sides(options); // without -a, the drawing is stretched to both sides
   return needsOwnSize(options) ? onPage(job) : inside;
 }
 
-/** The size of the drawing, and that of a page which cuts it or is larger. Without a known size, there is no page. */
+/** Returns the size of the drawing, and of a page that crops or pads it. Without a known size, there is no page. */
 function onPage(job: PlanContext, scale = 1): string[] {
   const { options } = job;
   const [fitting] = fittings(job);
@@ -114,7 +114,7 @@ function fitInside(options: ConvertOptions): string[] {
   return width || height ? ['-a', ...sides({ width, height })] : [];
 }
 
-/** One side alone keeps the aspect. */
+/** Returns the size arguments. A single side keeps the aspect ratio. */
 function sides({ width, height }: Pick<ConvertOptions, 'width' | 'height'>): string[] {
   return [...(width ? ['-w', String(width)] : []), ...(height ? ['-h', String(height)] : [])];
 }

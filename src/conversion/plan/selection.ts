@@ -1,25 +1,23 @@
+/** @module Selects the frames or pages of a file to convert. Pure. */
 import { OUTPUTS } from '../../formats.ts';
 import type { Page, PlanContext } from './types.ts';
 
-/** Which of a file's pictures the output is to have. Pure. */
+type ImageAndOptions = Pick<PlanContext, 'image' | 'options'>;
 
-/** What is asked for, of what. */
-type Asked = Pick<PlanContext, 'image' | 'options'>;
-
-/** All frames of an animation are wanted: by default where they can move, as pages only when asked for. */
-export function keepsAllFrames({ image, options: { format, frames } }: Asked): boolean {
+/** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
+export function keepsAllFrames({ image, options: { format, frames } }: ImageAndOptions): boolean {
   if (!image.animation || frames === 'first') return false;
   return OUTPUTS[format].animation || (OUTPUTS[format].pages && frames === 'all');
 }
 
-/** The pages of a TIFF that the output is to have. */
-export function selectedPages({ image: { pages = [] }, options }: Asked): readonly Page[] {
+/** Returns the pages of a TIFF to convert. */
+export function selectedPages({ image: { pages = [] }, options }: ImageAndOptions): readonly Page[] {
   return OUTPUTS[options.format].pages && options.pages !== 'first' ? pages : pages.slice(0, 1);
 }
 
-/** A GIF that stays a GIF of the same size needs no new pixels. */
+/** Returns whether a GIF stays a GIF of the same size, so that its pixels are not changed. */
 export function isPassthrough(job: PlanContext): boolean {
   const { image, options } = job;
-  const asItIs = !options.width && !options.height && options.format === 'gif';
-  return asItIs && image.type === 'gif' && keepsAllFrames(job);
+  const isUnresized = !options.width && !options.height;
+  return isUnresized && image.type === 'gif' && options.format === 'gif' && keepsAllFrames(job);
 }

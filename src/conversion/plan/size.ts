@@ -1,12 +1,13 @@
+/** @module Sizes of an image at the stages of a conversion. Pure. */
 import type { InputType } from '../../formats.ts';
 import { type Fitting, fitInto } from './fit.ts';
 import { keepsAllFrames, selectedPages } from './selection.ts';
 import type { ConvertOptions, ImageInfo, PlanContext, Size } from './types.ts';
 
-/** An icon of a drawing gets its largest picture drawn, not enlarged, in pixels. */
+/** Size in pixels at which an SVG is rendered for an icon: that of the icon's largest image. */
 const ICON_SIDE = 256;
 
-/** What an SVG is fitted into: it is drawn at the size asked for, whether that makes it larger or smaller. */
+/** Returns the options with the box that an SVG is rendered into. It can always be enlarged. */
 export function drawingBox(options: ConvertOptions): ConvertOptions {
   const { format, width, height } = options;
   const side = format === 'ico' && !width && !height ? ICON_SIDE : undefined;
@@ -14,8 +15,10 @@ export function drawingBox(options: ConvertOptions): ConvertOptions {
 }
 
 /**
- * The largest picture that a conversion has to hold in memory before it is resized, in pixels: what is stored, or of an
- * SVG what is drawn; 0 by 0 when it is not known, or when nothing is drawn at all.
+ * Returns the size in pixels of the largest image in memory before it is resized: the stored image, or the rendered
+ * SVG.
+ *
+ * @returns 0 by 0 if the size is not known, or if an SVG is not rasterized
  */
 export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size {
   const { type, width = 0, height = 0 } = image;
@@ -23,7 +26,7 @@ export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size 
   if (options.format === 'pdf') return { width: 0, height: 0 };
   const box = drawingBox(options);
   if (options.fit === 'cover' || options.fit === 'fill') return fitInto({ width, height }, box).result;
-  // Fitted inside the box, whether that makes it larger or smaller.
+  // The drawing can be enlarged to fit the box.
   const scale = Math.min(
     box.width ? box.width / width : Number.POSITIVE_INFINITY,
     box.height ? box.height / height : Number.POSITIVE_INFINITY,
@@ -33,16 +36,16 @@ export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size 
   return { width: drawn(width), height: drawn(height) };
 }
 
-/** In pixels: a side that is a whole number but for this much is one but for rounding errors. */
+/** Maximum rounding error in pixels of a side that is a whole number. */
 const ROUNDING_ERROR = 1e-6;
 
 /**
- * The sides to give to a tool that fits a picture inside a box and rounds up. Given both sides of the box, librsvg may
- * draw one pixel more than asked for. So it gets the side that the picture reaches first, and the other one only where
- * that is a whole number.
+ * Returns the sides to pass to librsvg, which fits an image inside a box and rounds up. Given both sides of the box, it
+ * can render one pixel too many. So it gets the side that limits the scale, and the other one only if it is a whole
+ * number.
  *
- * @param size of the picture
- * @param box with sides that are infinite where they are not given
+ * @param size size of the image
+ * @param box sides that are not given are infinite
  */
 export function drawnSides(size: Size, box: Size): Partial<Size> {
   if (box.width / size.width <= box.height / size.height) {
@@ -58,13 +61,13 @@ function wholeNumber(side: number): number | undefined {
   return Math.abs(side - whole) < ROUNDING_ERROR ? whole : undefined;
 }
 
-/** The sizes that each selected frame or page gets on its way, where the header tells how large it is. */
+/** Fits each selected frame or page whose size the header states. */
 export function fittings(job: Pick<PlanContext, 'image' | 'options'>): Fitting[] {
   const box = job.image.type === 'svg' ? drawingBox(job.options) : job.options;
   return orientedSizes(job).map((size) => fitInto(size, box));
 }
 
-/** The largest size in pixels of each selected frame or page from its resizing on. */
+/** Returns the largest size in pixels of each selected frame or page, from the resize on. */
 export function sizesToMake(job: Pick<PlanContext, 'image' | 'options'>): Size[] {
   const { image, options } = job;
   if (image.type !== 'svg')
@@ -72,25 +75,25 @@ export function sizesToMake(job: Pick<PlanContext, 'image' | 'options'>): Size[]
       width: Math.max(resized.width, result.width),
       height: Math.max(resized.height, result.height),
     }));
-  // librsvg draws no more than the result has, and to a PDF no pixels.
+  // librsvg renders only the pixels of the result, and none for a PDF.
   return options.format === 'pdf' ? [] : fittings(job).map(({ result }) => result);
 }
 
-/** The sizes of the selected frames or pages as they are seen, which is after they are turned by their orientation. */
+/** Returns the sizes of the selected frames or pages after they are rotated upright. */
 function orientedSizes(job: Pick<PlanContext, 'image' | 'options'>): Size[] {
   const { image } = job;
   const pages = selectedPages(job);
   if (pages.length > 0) return pages.flatMap(orientedSize);
   const frames = keepsAllFrames(job) ? (image.animation?.delaysMs.length ?? 1) : 1;
-  // The frames of an animation are not turned.
+  // The frames of an animation are not rotated.
   const [size] = orientedSize(keepsAllFrames(job) ? { ...image, orientation: 1 } : image);
   return size ? Array.from({ length: frames }, () => size) : [];
 }
 
-/** Those whose header tells the size for sure that they have when they have been read. */
+/** Types whose header reliably states the size of the decoded image. */
 const TRUSTED_HEADERS: readonly InputType[] = ['jpg', 'png', 'webp', 'bmp'];
 
-/** The sizes on the way, where they are known for sure, and all that is to be resized has them. */
+/** Fits the image if its size is reliably known, and all frames or pages to resize have the same size. */
 export function trustedFitting(job: PlanContext): Fitting | undefined {
   const { type, decoded } = job.image;
   const isTrusted = decoded || selectedPages(job).length === 1 || TRUSTED_HEADERS.includes(type);

@@ -1,15 +1,14 @@
+/** @module Arguments of ImageMagick. Each stage is a pure function from a job to arguments. */
 import { OUTPUTS } from '../../formats.ts';
 import { crop, pad } from './canvas.ts';
 import { cmykToSrgb, rgbToSrgb } from './colour.ts';
 import { coalesceFrames, decode, orient, repairColours } from './decode.ts';
-import { ENCODERS, ENCODERS_AFTER } from './encode.ts';
+import { ENCODERS, EXTERNAL_ENCODERS } from './encode.ts';
 import { resize, shrinkOnLoad } from './resize.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './selection.ts';
 import { KEPT_FILE, type PlanContext } from './types.ts';
 
-/** What ImageMagick is told, stage by stage. Pure: every stage maps a job to arguments. */
-
-/** The order in which ImageMagick does things. Each stage adds its arguments, or none. */
+/** Stages in the order in which ImageMagick runs them. */
 const STAGES: readonly ((job: PlanContext) => readonly string[])[] = [
   setMagickLimits,
   shrinkOnLoad,
@@ -32,62 +31,63 @@ const STAGES: readonly ((job: PlanContext) => readonly string[])[] = [
 ];
 const ENCODING: readonly ((job: PlanContext) => readonly string[])[] = [keep, encode];
 
-/** The whole command line, without the program. */
+/** Returns all arguments of the command that converts the image. */
 export function magickArguments(job: PlanContext): string[] {
   return STAGES.flatMap((stage) => stage(job));
 }
 
-/** The picture that {@link keep} has kept, encoded again. */
+/** Returns the arguments that encode the stored image again; see {@link KEPT_FILE}. */
 export function encodeArguments(job: PlanContext): string[] {
   return [...setMagickLimits(job), `MIFF:${KEPT_FILE}`, ...stripMetadata(job), ...encode(job)];
 }
 
-/** The same picture as numbered PNG files, one a frame, for another tool to put together. */
+/** Returns the arguments that write each frame to a numbered PNG file, for img2webp to assemble. */
 export function frameArguments(job: PlanContext): string[] {
   const stages = STAGES.filter((stage) => !ENCODING.includes(stage)).flatMap((stage) => stage(job));
   return [...stages, '-depth', '8', '-define', 'png:compression-level=1', 'png:frame-%05d.png'];
 }
 
-/** Ends in true or false when it is printed. */
+/** Format of a line that ends in `true` or `false`. */
 const OPAQUE = 'opaque: %[opaque]\\n';
+/** Format of a line that ends in a number. */
 const HALF_TRANSPARENT = 'half transparent: %[max]\\n';
 
 /**
- * Threads only for processors that no other conversion uses; 16-bit colour transforms, which are four times as fast on 7.
- * A warm worker keeps the limit of its last job, so each job sets it.
+ * Limits the threads to processors that no other conversion uses. Every job sets the limit, because a warm worker keeps
+ * that of its last job. Selects 16-bit colour transforms, which are four times as fast on ImageMagick 7.
  */
 function setMagickLimits({ tools: { threads = 1 } }: PlanContext): string[] {
   return ['-limit', 'thread', String(threads), '-define', 'profile:highres-transform=false'];
 }
 
-/** A BMP says nothing of its length here, or there may be something behind it. */
+/** Ignores the file size that a BMP states: it can be 0, or smaller than the file. */
 function ignoreBmpSize({ image }: PlanContext): string[] {
   return image.type === 'bmp' ? ['-define', 'bmp:ignore-filesize=true'] : [];
 }
 
-/** Lays transparency over one colour, and prints whether there was any. */
+/** Replaces transparency by the background colour, and prints whether there was any. */
 function flatten(job: PlanContext): string[] {
   const { format, background = '#ffffff' } = job.options;
   if (OUTPUTS[format].alpha !== 'none') return [];
   return [...printOpaque(job), '-background', background, '-alpha', 'remove', '-alpha', 'off'];
 }
 
-/** Of several pictures each is asked by itself, since only the first of a list would be. */
+/** Prints whether each frame is opaque. For a list, ImageMagick would print it of the first frame only. */
 function printOpaque(job: PlanContext): string[] {
   return printOfEach(job, ['-print', OPAQUE]);
 }
 
-/** Number of frames that are measured together. Copies of so many are in memory, and bubblewrap takes 9000 arguments. */
+/** Number of frames that are measured together. Their copies are in memory, and bubblewrap accepts 9000 arguments. */
 const FRAMES_PER_MEASUREMENT = 8;
 
 /**
- * Prints, where only full transparency can be kept, the largest value of 4a(1 − a): more than 0 if an alpha is neither 0
- * nor 1. Asked before a resize, which makes edges half transparent. A GIF has none.
+ * Prints the maximum of 4a(1 − a) for outputs with binary transparency. It exceeds 0 if any alpha is neither 0 nor 1.
+ * Runs before the resize, which makes edges partially transparent. A GIF and a JPEG have no partial transparency.
  */
 function printHalfTransparent(job: PlanContext): string[] {
   const { image, options } = job;
   if (OUTPUTS[options.format].alpha !== 'binary' || ['gif', 'jpg'].includes(image.type)) return [];
-  // On version 6, extracting finds the values of a channel that is off. `set` makes such a channel opaque.
+  // ImageMagick 6 extracts the values of an alpha channel that is off. `set` makes such a channel opaque.
   const extract = ['-alpha', 'set', '-alpha', 'extract', '-function', 'Polynomial', '-4,4,0'];
   const count = framesOf(job);
   if (count === 1) return ['(', '+clone', ...extract, '-print', HALF_TRANSPARENT, '+delete', ')'];
@@ -122,7 +122,7 @@ function binaryAlpha(job: PlanContext): string[] {
   return ['-channel', 'A', '-threshold', '50%', '+channel'];
 }
 
-/** Where the picture's own metadata stays, the dates of the working file, which count as some, go all the same. */
+/** Removes all metadata, or only the dates of the working file, which ImageMagick would add to it. */
 function stripMetadata({ options }: PlanContext): string[] {
   return options.stripMetadata ? ['-strip'] : WORKING_FILE_DATES.flatMap((name) => ['+set', name]);
 }
@@ -130,12 +130,11 @@ function stripMetadata({ options }: PlanContext): string[] {
 const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
 
 /**
- * Keeps the picture for more encodes by ImageMagick, when the result must not have more than so many bytes. MIFF holds all that
- * ImageMagick knows of it, frames and inks included, and is not compressed: for 6 megapixels it takes 0.05 s to write
- * and 0.03 s to read, where a PNG without compression takes 0.35 s and 0.1 s.
+ * Stores the image if `maxBytes` can require ImageMagick to encode it again. MIFF holds frames and CMYK and is not
+ * compressed: 6 megapixels take 0.05 s to write and 0.03 s to read; an uncompressed PNG takes 0.35 s and 0.1 s.
  */
 function keep({ options }: PlanContext): string[] {
-  return options.maxBytes && !ENCODERS_AFTER[options.format]
+  return options.maxBytes && !EXTERNAL_ENCODERS[options.format]
     ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`]
     : [];
 }

@@ -1,81 +1,80 @@
+/** @module The input and the output of the planner, as data. */
 import type { InputType, OutputType } from '../../formats.ts';
 
-/** What goes into a plan and what comes out of it, as data. */
-
-/** What the header of a file told; what it did not tell is undefined. */
+/** Properties of an image, read from its header. A property that the header does not state is undefined. */
 export interface ImageInfo {
   readonly type: InputType;
-  /** Stored size in pixels, before any orientation is applied. That of an SVG may have a fraction. */
+  /** Stored size in pixels, before any orientation is applied. The size of an SVG can have a fraction. */
   readonly width?: number;
   readonly height?: number;
-  /** Undefined, as 1, when there is nothing to do. */
+  /** Undefined means 1, upright. */
   readonly orientation?: Orientation;
-  /** The colours are multiplied by the alpha. */
+  /** The colours are multiplied by alpha. */
   readonly premultiplied?: boolean;
-  /** A BMP whose fourth byte is not transparency. */
+  /** A BMP whose fourth byte per pixel is not alpha. */
   readonly opaque?: boolean;
-  /** It is decoded in this process before the plan is made, because ImageMagick misreads or rejects such bitmaps. */
+  /** The image is decoded in this process before planning, because ImageMagick misreads or rejects such bitmaps. */
   readonly decoder?: 'bmp';
   /** The file ends before the image does. */
   readonly truncated?: boolean;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
-  /** A JPEG coded in a way that libjpeg does not read, or not in every version. */
+  /** A lossless, hierarchical or 12-bit JPEG. Not every version of libjpeg can decode it. */
   readonly unsupportedJpegProcess?: boolean;
   /** The pixels are CIELab. */
   readonly lab?: boolean;
   readonly profile?: Profile;
-  /** The profile is one that the tools do not see in the file. */
+  /** The tools do not find the profile in the file, so they get it as a file of its own. */
   readonly externalProfile?: boolean;
-  /** The name of the file that has the external profile. */
+  /** Name of the file with the external profile, in the job's folder. */
   readonly profileFile?: string;
-  /** Colours that the file declares by numbers and that are not sRGB; they count for more than a profile. */
+  /** Colour space other than sRGB that the file declares by numbers. Takes precedence over an embedded profile. */
   readonly declaredColour?: DeclaredColour;
-  /** What the one or first frame of a WebP covers, when that is not the whole canvas. */
+  /** Area of the first frame of a WebP, if it does not cover the whole canvas. */
   readonly firstFrame?: Area;
-  /** An SVG with a style sheet, which may set another size than the root element. */
+  /** An SVG with a style sheet, which can set another size than the root element. */
   readonly styled?: boolean;
-  /** An SVG that uses what librsvg ignores, and browsers draw. */
+  /** An SVG with features that browsers render and librsvg ignores. */
   readonly hasUnsupportedFeatures?: boolean;
-  /** A JPEG with so many bits per pixel that it has sharp edges: text, a screenshot, dense foliage. */
+  /** A JPEG with so many bits per pixel that it probably has sharp edges: text, a screenshot, dense foliage. */
   readonly detailed?: boolean;
-  /** A PNG that packs so well that it is no photo: a screenshot, a diagram. */
+  /** A PNG that is compressed too well for a photo: a screenshot or a diagram. */
   readonly flat?: boolean;
-  /** It has few colours by its kind, so that it must not be made blurred. */
+  /** Set for a palette or bilevel image, which must be compressed without loss. */
   readonly paletteKind?: PaletteKind;
   readonly metadata?: readonly MetadataKind[];
-  /** How many pictures an AVIF has, and which one is to be shown, counted from 1. */
+  /** Number of images in an AVIF, and number of the primary one, counted from 1. */
   readonly images?: { readonly count: number; readonly primary: number };
-  /** The pages of a TIFF that are no small versions of others. */
+  /** Pages of a TIFF, without reduced-resolution versions. */
   readonly pages?: readonly Page[];
-  /** Set when the file moves: it has more than one frame. */
+  /** Set if the file has more than one frame. */
   readonly animation?: Animation;
-  /** It has more than 8 bits a channel. */
+  /** The image has more than 8 bits per channel. */
   readonly deep?: boolean;
-  /** A JPEG XL whose transparency has other bits than its colours. */
+  /** A JPEG XL whose alpha channel has another bit depth than its colours. */
   readonly unevenDepth?: boolean;
   /** The parts of the header contradict each other about the size. */
   readonly contradictory?: boolean;
-  /** The header says that no tool here shows the picture right. */
+  /** Set if no tool shows such an image correctly. */
   readonly unreadable?: UnreadableKind;
-  /** The PNG files, one a frame, that another program has turned the picture into. */
+  /** PNG files, one per frame, that another program has decoded the image to. */
   readonly decoded?: readonly string[];
-  /** An animation whose frames are counted when it is decoded. */
+  /** An animation whose header does not state the number of frames. They are counted after decoding. */
   readonly hasUncountedFrames?: boolean;
-  /** It has frames that the tools here do not read: those of an animated PNG, or of an AVIF sequence. */
+  /** The image has frames that the tools do not decode: an animated PNG or an AVIF sequence. */
   readonly hasIgnoredFrames?: boolean;
 }
 
-/** How a stored picture is turned to be seen upright, as EXIF and TIFF number it (EXIF 2.32, 4.6.4); 1 is upright. */
+/** Orientation of the stored pixels, numbered as in EXIF and TIFF (EXIF 2.32, section 4.6.4). 1 is upright. */
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
-/** Kinds of files that are refused, by what their headers say. */
-export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-picture' | 'psd-mode' | 'psd-layers';
+/** Kinds of files that are rejected because of their headers. */
+export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-image' | 'psd-mode' | 'psd-layers';
 
-/** An embedded colour profile: none; sRGB, whatever it calls itself; another; or one that turned out to be useless. */
+/** Embedded colour profile: none, sRGB under any name, another one, or one that ImageMagick has rejected. */
 export type Profile = 'none' | 'srgb' | 'other' | 'useless';
 
-/** A colour space declared by numbers instead of a profile. */
+/** Colour space declared by numbers instead of a profile. */
 export interface DeclaredColour {
   readonly primaries: Primaries;
   readonly transfer: Transfer;
@@ -84,6 +83,7 @@ export interface DeclaredColour {
 /** CIE 1931 chromaticities x and y. */
 export type Chromaticity = readonly [x: number, y: number];
 
+/** Chromaticities of the primaries and the white point of a colour space. */
 export interface Primaries {
   readonly red: Chromaticity;
   readonly green: Chromaticity;
@@ -91,48 +91,49 @@ export interface Primaries {
   readonly white: Chromaticity;
 }
 
-/** How a signal from 0 to 1 becomes light: by a curve, or as PQ or HLG (ITU-R BT.2100). */
+/** Transfer function from a signal of 0 to 1 to light: a parametric curve, PQ or HLG (ITU-R BT.2100). */
 export type Transfer =
   /** Parameters g, a, b, c, d of Y = (aX + b)^g for X ≥ d, and Y = cX below. */
   { readonly curve: readonly number[] } | HdrTransfer;
 
+/** Transfer function of a high dynamic range image. */
 export interface HdrTransfer {
   readonly hdr: 'pq' | 'hlg';
-  /** Largest luminance in cd/m² that a PQ image states. */
+  /** Peak luminance in cd/m², if a PQ image states it. */
   readonly peak?: number;
 }
 
-/** Black and white only, or the colours of a table. */
+/** Black and white only, or colours from a table. */
 type PaletteKind = 'bilevel' | 'palette';
 
-/** GPS, dates and cameras are EXIF. */
+/** Standards of embedded metadata. GPS position, dates and camera settings are EXIF. */
 export type MetadataKind = 'exif' | 'iptc' | 'xmp';
 
-/** One page of a TIFF, and what its reader gets wrong. */
+/** Page of a TIFF, with the decoder errors to correct. */
 export interface Page {
-  /** Its place in the file, counted from 0. */
+  /** Index in the file, counted from 0. */
   readonly index: number;
   readonly width?: number;
   readonly height?: number;
   readonly cmyk?: boolean;
   readonly lab?: boolean;
   readonly profile?: Profile;
-  /** Undefined, as 1, when there is nothing to do. */
+  /** Undefined means 1, upright. */
   readonly orientation?: Orientation;
   readonly paletteKind?: PaletteKind;
-  /** Its greys are read the wrong way round. */
+  /** ImageMagick decodes the greys inverted. */
   readonly inverted?: boolean;
-  /** Its pixels are mirrored or turned by half for this orientation, and it still has the tag. */
+  /** libtiff has applied the mirroring part of this orientation to the pixels, but the tag is still there. */
   readonly mirroredFor?: Orientation;
-  /** It has more channels than its colour space, and none of them is transparency. */
+  /** The page has more channels than its colour space, and none of them is alpha. */
   readonly unusedSamples?: boolean;
-  /** Its colours are decoded multiplied by its alpha. */
+  /** The decoded colours are multiplied by alpha. */
   readonly premultiplied?: boolean;
-  /** Why one of the versions of ImageMagick may misread it. */
+  /** Reasons why a version of ImageMagick can misread the page. */
   readonly misread?: readonly MisreadKind[];
 }
 
-/** Kinds of files that ImageMagick misreads; `misread.ts` explains each. */
+/** Kinds of files that ImageMagick misreads. `misread.ts` describes each. */
 export type MisreadKind =
   | 'old-jpeg'
   | 'ycbcr-subsampled'
@@ -154,24 +155,25 @@ export type MisreadKind =
   | 'sensor-mosaic'
   | 'tiled-cmyk-jpeg';
 
+/** Timing and frames of an animation. */
 export interface Animation {
-  /** How long each frame stays, in milliseconds. */
+  /** Duration of each frame, in milliseconds. */
   readonly delaysMs: readonly number[];
-  /** How often the whole is played; 0 is for ever. */
+  /** Number of times the animation is played. 0 means forever. */
   readonly loopCount: number;
-  /** A WebP that says it has transparency. */
+  /** A WebP whose header states that it has transparency. */
   readonly transparent?: boolean;
-  /** How each frame of a WebP meets what is there already. */
+  /** Blending and disposal of each frame of a WebP. */
   readonly frames?: readonly FrameDisposal[];
 }
 
-/** In pixels. */
+/** Width and height in pixels. */
 export interface Size {
   readonly width: number;
   readonly height: number;
 }
 
-/** In pixels, from the top left. */
+/** Rectangle in pixels, from the top left corner. */
 export interface Area {
   readonly x: number;
   readonly y: number;
@@ -179,58 +181,64 @@ export interface Area {
   readonly height: number;
 }
 
+/** Blending and disposal of a WebP frame. */
 export interface FrameDisposal {
-  /** Its area is cleared before the next frame. */
+  /** Clears the area of the frame before the next frame is drawn. */
   readonly disposeToBackground: boolean;
-  /** It replaces what is under it, instead of being laid over it. */
+  /** Replaces the pixels under the frame, instead of blending with them. */
   readonly noBlend: boolean;
 }
 
+/** Options of a conversion. */
 export interface ConvertOptions {
   readonly format: OutputType;
-  /** 1 (lowest) to 100 (highest); acts on webp, jpg, pdf, avif and jxl. */
+  /** 1 (lowest) to 100 (highest). Applies to webp, jpg, pdf, avif and jxl. */
   readonly quality: number;
-  /** Most pixels a side; the picture is fitted inside, its aspect kept. */
+  /** Maximum width of the result in pixels. `fit` defines how the image fits. */
   readonly width?: number | undefined;
+  /** Maximum height of the result in pixels. */
   readonly height?: number | undefined;
-  /** How the picture is put into the box of width and height; by default `inside`. */
+  /** How the image fits into the box of width and height. Default: `inside`. */
   readonly fit?: Fit | undefined;
-  /** Where `cover` cuts and `contain` places; by default the center. */
+  /** Part that `cover` keeps, and place where `contain` puts the image. Default: `center`. */
   readonly position?: Position | undefined;
-  /** Whether a raster picture may grow; by default it does not. An SVG is drawn at any size. */
+  /** Whether a raster image can be enlarged. Default: false. An SVG is rendered at any size. */
   readonly enlarge?: boolean | undefined;
-  /** The most bytes that the result may have. Its quality goes down for that. */
+  /** Maximum size of the result in bytes. The quality is lowered as far as necessary. */
   readonly maxBytes?: number | undefined;
-  /** A WebP without any loss; by default false. */
+  /** Whether a WebP is compressed without loss. Default: false. */
   readonly lossless?: boolean | undefined;
   readonly stripMetadata: boolean;
-  /** Of an animation: all frames, or the first. By default all where the output can move. */
+  /** Frames of an animation to convert. Default: all if the output can be animated, otherwise the first. */
   readonly frames?: AllOrFirst | undefined;
-  /** Of a TIFF that becomes a PDF; by default all. */
+  /** Pages of a TIFF to convert to a format with pages. Default: all. */
   readonly pages?: AllOrFirst | undefined;
   /**
-   * What transparency is laid over where the output has none, and what `contain` adds, as #rrggbb. By default white
-   * where the output has no transparency, and transparent where it has.
+   * Colour that replaces transparency if the output has none, and colour of the borders of `contain`, as #rrggbb.
+   * Default: white if the output has no transparency, otherwise transparent.
    */
   readonly background?: string | undefined;
 }
 
 /**
- * `inside`: the whole picture, no larger than the box. `cover`: the box is full, and the picture is cut. `contain`: the
- * box is full, and has borders around the whole picture. `fill`: the box is full, and the picture is stretched.
+ * Ways to fit an image into a box. `inside`: no larger than the box. `cover`: exactly the box, cropped. `contain`:
+ * exactly the box, with borders. `fill`: exactly the box, stretched.
  */
 export const FITS = ['inside', 'cover', 'contain', 'fill'] as const;
+/** One of {@link FITS}. */
 export type Fit = (typeof FITS)[number];
 
+/** Positions of an image in its box, with the names of sharp. */
 export const POSITIONS = [
   ...(['center', 'top', 'right top', 'right', 'right bottom'] as const),
   ...(['bottom', 'left bottom', 'left', 'left top'] as const),
 ] as const;
+/** One of {@link POSITIONS}. */
 export type Position = (typeof POSITIONS)[number];
 
 type AllOrFirst = 'all' | 'first';
 
-/** What a result has lost, or what was wrong with what it was made from; clients get them as they are. */
+/** What the result lacks, or what was wrong with the input. Part of the public API. */
 export type Note =
   | 'first-frame-only'
   | 'first-page-only'
@@ -242,57 +250,64 @@ export type Note =
   | 'partial-alpha-lost'
   | 'svg-features-ignored';
 
-/** What a plan needs to know of the machine. */
+/** Properties of the machine that a plan depends on. */
 export interface ToolContext {
-  /** What it can do: {@link ABILITIES}. */
+  /** Major version of ImageMagick. `magick-features.ts` has the differences. */
   readonly magick: 6 | 7;
   /** Absolute path of a small sRGB profile. */
   readonly srgbProfile: string;
-  /** Maximum number of threads of a tool. Defaults to 1. The result is the same for every number. */
+  /** Maximum number of threads of a tool. Default: 1. The result is the same for every number. */
   readonly threads?: number;
 }
 
+/** Command-line tools that convert images. */
 export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc';
 
+/** Command of a plan. File names are relative to the job's folder. */
 export interface Step {
   readonly tool: ToolName;
   readonly args: readonly string[];
-  /** The file it reads on its standard input. */
+  /** File that the command reads on standard input. */
   readonly stdin?: string;
-  /** The PNG it draws, whose size nobody knew for sure before. */
+  /** PNG that the command renders. Its size is checked afterwards, because it was not reliably known before. */
   readonly rendersTo?: string;
 }
 
-/** How another program makes a PNG of the input, before the plan is made. */
+/** Command that decodes the input to PNG before the plan is made. */
 export interface Decoding {
   readonly step: Step;
-  /** The PNG that the step leaves; an animated one has every frame on the whole canvas. */
+  /** PNG that the step writes. In an animated one, every frame covers the whole canvas. */
   readonly output: string;
 }
 
+/** Commands that convert an image. */
 export interface Plan {
   readonly steps: readonly Step[];
-  /** The one file the last step leaves. Nothing else in the folder may start with {@link OUTPUT_STEM}. */
+  /** The only file that the last step leaves. No other name in the folder starts with {@link OUTPUT_STEM}. */
   readonly output: string;
-  /** What is known beforehand; running the steps may add to it. */
+  /** Notes that are known before the steps run. The output of the steps can add others. */
   readonly notes: readonly Note[];
 }
 
-/** The name every input has on disk. */
+/** Name of every input on disk. */
 export const INPUT_FILE = 'in';
 
-/** The picture as it is before it is encoded, for those results that are encoded several times. */
+/** The image before encoding, stored for results that are encoded several times. */
 export const KEPT_FILE = 'kept.miff';
 
-/** How the name of every output starts; version 6 makes it the title of a PDF, whatever it is told. */
+/** Start of the name of every output. ImageMagick 6 always uses it as the title of a PDF. */
 export const OUTPUT_STEM = 'image';
 
-/** One conversion while it is planned. */
+/** Conversion that is being planned. */
 export interface PlanContext {
   readonly image: ImageInfo;
   readonly options: ConvertOptions;
   readonly tools: ToolContext;
-  /** The PNG files, one a frame, that another tool drew or decoded, when ImageMagick does not read the input itself. */
+  /**
+   * PNG files, one per frame, that another tool has rendered or decoded. Undefined if ImageMagick reads the input
+   * itself.
+   */
   readonly rasterized?: readonly string[];
+  /** Name of the file to write. */
   readonly output: string;
 }

@@ -2,14 +2,14 @@
  * @module A launcher, also called a fork server: a small process that starts other processes for a large one.
  *
  * To start a program, Node.js forks, and fork(2) copies the page tables of the whole server. That blocks the event loop
- * for 2 to 6 ms in a server of 110 to 170 MiB, and grows with it (`bench/README.md`). A shell of 1 MiB forks in a tenth of
- * that time. So execa starts a shell once (`start-shell.ts`), and the server writes a line of script to it for each program
- * (`script.ts`). The shell prints a line when the program has ended. The program's standard streams are named pipes
- * (`pipes.ts`), because the shell, not the server, is its parent.
+ * for 2 to 6 ms in a server of 110 to 170 MiB, and grows with it (`bench/README.md`). A shell of 1 MiB forks in a tenth
+ * of that time. So execa starts a shell once (`shell.ts`), and the server writes a line of script to it for each
+ * program (`script.ts`). The shell prints a line when the program has ended. The program's standard streams are named
+ * pipes (`pipes.ts`), because the shell, not the server, is its parent.
  *
- * A launcher runs one program at a time, and kills the processes that it leaves behind before it runs the next one. When a
- * program must be killed, for example after its time limit, its launcher is killed with it. `pool.ts` keeps as many
- * launchers as programs run at once.
+ * A launcher runs one program at a time, and kills the processes that it leaves behind before it runs the next one.
+ * When a program must be killed, for example after its time limit, its launcher is killed with it. `pool.ts` keeps as
+ * many launchers as programs run at once.
  */
 
 import { once } from 'node:events';
@@ -17,10 +17,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { type Isolation, launcherCommand } from './isolation.ts';
 import { openPipes, type Pipes, pipePaths, socketsOf } from './pipes.ts';
 import { type Line, parseLine, prepareScript, type SpawnOptions, spawnScript } from './script.ts';
-import { type Shell, startShell } from './start-shell.ts';
+import { type Isolation, launcherCommand, type Shell, startShell } from './shell.ts';
 
 /** A running launcher. */
 export interface Launcher {
@@ -29,7 +28,7 @@ export interface Launcher {
   /**
    * Starts a program. The previous one must have ended.
    *
-   * @throws Error with the code of open(2) when the server cannot open the pipes
+   * @throws {Error} with the code of open(2) when the server cannot open the pipes
    */
   spawn(file: string, args: readonly string[], options: SpawnOptions): LaunchedProcess;
   /** Kills the launcher and its program. */
@@ -73,7 +72,7 @@ const PIPES_TIMEOUT_MS = 1_000;
  * Starts a launcher.
  *
  * @param home the folder in which the launcher creates its own folder
- * @throws LauncherError when the shell does not start or cannot create the pipes
+ * @throws {LauncherError} if the shell does not start or cannot create the pipes
  */
 export async function startLauncher(home: string, isolation: Isolation): Promise<Launcher> {
   const folder = await mkdtemp(join(home, 'launcher-'));

@@ -32,7 +32,7 @@ export const pipePaths = (folder: string): PipePaths => ({
 /**
  * Opens the server's ends for one program, so that no data of a program reaches the next one.
  *
- * @throws Error with the code of open(2)
+ * @throws {Error} with the code of open(2)
  */
 export function openPipes(paths: PipePaths, writesStdin: boolean): Pipes {
   const { O_RDONLY, O_RDWR, O_NONBLOCK } = constants;

@@ -1,13 +1,14 @@
-import type { Isolation } from './isolation.ts';
+/** @module Pool of launchers. */
 import { type Exit, type LaunchedProcess, type Launcher, startLauncher } from './launcher.ts';
 import type { SpawnOptions } from './script.ts';
+import type { Isolation } from './shell.ts';
 
 /** A pool of launchers. It grows to the largest number of programs that ran at once. */
 export interface Launchers {
   /**
    * Starts a program with an idle launcher, or with a new one.
    *
-   * @throws Error with the code of errno(3) when the machine has no process or no file descriptor left
+   * @throws {Error} with the code of errno(3) when the machine has no process or no file descriptor left
    */
   spawn(file: string, args: readonly string[], options: SpawnOptions): Promise<LaunchedProcess>;
   /** Kills all launchers and their programs, and removes their folders. */

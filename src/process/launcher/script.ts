@@ -37,7 +37,7 @@ const UNSET_SHELL_VARIABLES = 'unset PWD OLDPWD SHLVL _';
 /**
  * Quotes a word for the shell.
  *
- * @throws Error for a word with a NUL, which cannot be an argument of a program
+ * @throws {Error} for a word with a NUL, which cannot be an argument of a program
  */
 export function quote(word: string): string {
   if (word.includes('\0')) throw new Error('an argument must not contain NUL');

@@ -15,13 +15,10 @@ const MIB = 1024 ** 2;
 /**
  * Returns the limits of ImageMagick.
  *
- * Converting an image of 50 megapixels takes up to 1.22 GB: 26 bytes per pixel. The service checks the settings before it
- * starts a tool. These limits apply to files with a false header, and leave room for the overhead of the tools.
+ * Converting an image of 50 megapixels takes up to 1.22 GB: 26 bytes per pixel. The service checks the settings before
+ * it starts a tool. These limits apply to files with a false header, and allow for the overhead of the tools.
  */
-export function magickLimits({
-  MAX_PIXELS,
-  MAX_FRAMES,
-}: Pick<Config, 'MAX_PIXELS' | 'MAX_FRAMES'>): MagickLimits {
+export function magickLimits({ MAX_PIXELS, MAX_FRAMES }: Config): MagickLimits {
   return {
     pixels: Math.ceil(MAX_PIXELS * 1.1) + 65_536,
     frames: MAX_FRAMES,
@@ -30,14 +27,14 @@ export function magickLimits({
 }
 
 /**
- * Returns the maximum size of a file that a tool writes, in bytes: four bytes per pixel of the largest input, which is more
- * than any result takes, and 16 MiB.
+ * Returns the maximum size of a file that a tool writes, in bytes: four bytes per pixel of the largest input, which is
+ * more than any result takes, and 16 MiB.
  */
-export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Pick<Config, 'MAX_TOTAL_PIXELS'>): number {
+export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Config): number {
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
 }
 
-/** Configuration, texts and fonts that single tools read besides their libraries. */
+/** Configuration files, texts and fonts that single tools read in addition to their libraries. */
 const READS: Partial<Record<keyof Toolchain, readonly string[]>> = {
   magick: ['/etc', '/usr/share', '/usr/local/share'].flatMap((folder) =>
     [6, 7].map((major) => `${folder}/ImageMagick-${major}`),
@@ -47,7 +44,7 @@ const READS: Partial<Record<keyof Toolchain, readonly string[]>> = {
 
 /** Options of {@link configureSandbox}. */
 export interface SandboxConfig {
-  readonly config: Pick<Config, 'MAX_TOTAL_PIXELS' | 'PATH' | 'SANDBOX'>;
+  readonly config: Config;
   readonly toolchain: Toolchain;
   readonly limits: MagickLimits;
   /** An empty folder, for testing the tools. */
@@ -64,7 +61,7 @@ export interface SandboxConfig {
 /**
  * Configures the strongest sandbox that works on this machine.
  *
- * @throws StartupError when `SANDBOX=on` and no layer hides files from the tools
+ * @throws {StartupError} if `SANDBOX=on` and no layer hides files from the tools
  */
 export async function configureSandbox({
   config,

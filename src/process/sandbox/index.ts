@@ -1,9 +1,10 @@
 /** @module Finds the sandbox layers that work on this machine, by running the tools in them. */
 
-import type { Confine } from '../launch.ts';
+import type { Confine } from '../runner.ts';
 import { findProgram } from '../toolchain.ts';
 import {
   bubblewrapLayer,
+  composeLayers,
   findFilters,
   landlockLayer,
   noNewPrivsLayer,
@@ -31,8 +32,8 @@ export const NO_LAYERS: SandboxLayers = {
 };
 
 /**
- * Finds the strongest sandbox in which all tools still run: the resource limits if they work, and the first of the layers
- * that hide files that works.
+ * Finds the strongest sandbox in which all tools still run: the resource limits if they work, and the first of the
+ * layers that hide files that works.
  */
 export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
   const limits = rlimitLayer(options.limits);
@@ -50,7 +51,9 @@ export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
   };
 }
 
-/** Returns the layers that hide files from the tools, strongest first, and last a layer that only denies new privileges. */
+/**
+ * Returns the layers that hide files from the tools, strongest first, and last a layer that only denies new privileges.
+ */
 async function hidingLayers(options: SandboxOptions): Promise<SandboxLayer[]> {
   const [setpriv, bwrap, prlimit] = await Promise.all(
     ['setpriv', 'bwrap', 'prlimit'].map((name) => findProgram(name, options.searchPath)),
@@ -70,19 +73,6 @@ async function hidingLayers(options: SandboxOptions): Promise<SandboxLayer[]> {
   ]);
 }
 
-/** Combines layers. The programs of the first layer precede those of the next. */
-function composeLayers(layers: readonly SandboxLayer[]): Confine {
-  return (command) => {
-    const parts = layers.map(({ confine }) => confine(command));
-    return {
-      limits: parts.flatMap(({ limits = [] }) => limits),
-      argvPrefix: parts.flatMap(({ argvPrefix = [] }) => argvPrefix),
-      fds: Object.assign({}, ...parts.map(({ fds }) => fds)),
-      endsDescendants: parts.some(({ endsDescendants }) => endsDescendants),
-    };
-  };
-}
-
 /** Checks whether bubblewrap can forbid new user namespaces: from version 0.8, if /proc/sys is writable. */
 async function canLockNamespaces(
   bwrap: string,
@@ -96,9 +86,9 @@ async function canLockNamespaces(
 }
 
 /**
- * Checks whether every tool still prints its version and, under the allow-list, converts an image. Only a conversion shows
- * whether a tool makes system calls that are not on the list. A tool that also fails to convert without a sandbox, for
- * example because a library is missing, does not count against the list.
+ * Checks whether every tool still prints its version and, under the allow-list, converts an image. Only a conversion
+ * shows whether a tool makes system calls that are not on the list. A tool that also fails to convert without a
+ * sandbox, for example because a library is missing, does not count against the list.
  */
 async function toolsStillRun(
   layers: readonly SandboxLayer[],

@@ -1,9 +1,11 @@
-/** @module The layers of a sandbox: resource limits of the process, or wrapper programs that precede the command line. */
+/**
+ * @module The layers of a sandbox: resource limits of the process, or wrapper programs that precede the command line.
+ */
 
 import { realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Command } from '../command.ts';
-import type { Confine } from '../launch.ts';
+import type { Confine } from '../runner.ts';
 import type { ResourceLimits, SandboxLayers, SandboxOptions } from './types.ts';
 
 /** One layer of a sandbox. */
@@ -11,6 +13,19 @@ export interface SandboxLayer {
   /** Protections that this layer adds. */
   readonly provides: Partial<SandboxLayers>;
   readonly confine: Confine;
+}
+
+/** Combines layers. The programs of the first layer precede those of the next. */
+export function composeLayers(layers: readonly SandboxLayer[]): Confine {
+  return (command) => {
+    const parts = layers.map(({ confine }) => confine(command));
+    return {
+      limits: parts.flatMap(({ limits = [] }) => limits),
+      argvPrefix: parts.flatMap(({ argvPrefix = [] }) => argvPrefix),
+      fds: Object.assign({}, ...parts.map(({ fds }) => fds)),
+      endsDescendants: parts.some(({ endsDescendants }) => endsDescendants),
+    };
+  };
 }
 
 /** Sets resource limits with the `ulimit` of the shell. prlimit(1) would be one more program to start. */
@@ -42,9 +57,9 @@ export function noNewPrivsLayer(setpriv: string): SandboxLayer {
 }
 
 /**
- * What every tool reads. Not every system has all of it. {@link ToolToConfine.reads} has what a single tool reads. A file
- * that a tool could do without is listed, too, if it is harmless: an access that Landlock denies was slower than reading
- * the file (`bench/README.md`).
+ * Files and folders that all tools read, if they exist. {@link ToolToConfine.reads} lists those of a single tool.
+ * Harmless files that a tool does not need are listed, too: an access that Landlock denies is slower than reading the
+ * file (`bench/README.md`).
  */
 const SHARED = [
   ...['/usr/lib', '/usr/lib64', '/usr/local/lib', '/etc/ld.so.cache', '/etc/alternatives'],
@@ -126,7 +141,9 @@ export interface BubblewrapOptions {
   readonly prlimit?: string | undefined;
 }
 
-/** Gives each tool new namespaces with bubblewrap. The file system contains little more than the tool and its libraries. */
+/**
+ * Gives each tool new namespaces with bubblewrap. The file system contains little more than the tool and its libraries.
+ */
 export async function bubblewrapLayer(
   bwrap: string,
   { readable, tools }: SandboxOptions,
@@ -156,7 +173,8 @@ export async function bubblewrapLayer(
         ...['--ro-bind', file, file, '--bind', cwd, cwd],
         // The root that bubblewrap creates is a tmpfs: make it read-only too.
         ...['--remount-ro', '/', '--chdir', cwd, '--'],
-        // prlimit runs inside: since Linux 5.14, the kernel counts the processes of a user per user namespace (setrlimit(2)).
+        // prlimit runs inside: since Linux 5.14, the kernel counts the processes of a user per user namespace
+        // (setrlimit(2)).
         ...(prlimit ? [prlimit, `--nproc=${MAX_PROCESSES}`] : []),
       ],
       ...(filter && { fds: { [FILTER_FD]: filter.path } }),
@@ -165,7 +183,7 @@ export async function bubblewrapLayer(
   };
 }
 
-/** Returns the arguments for what only a single tool reads, by the path of the tool. */
+/** Returns the arguments for the files that only a single tool reads, by the path of the tool. */
 async function perTool(
   tools: SandboxOptions['tools'],
   argumentsFor: (paths: readonly string[]) => Promise<string[]>,
@@ -174,7 +192,9 @@ async function perTool(
   return new Map(await Promise.all(entries));
 }
 
-/** Returns the folders next to the `bin` of tools outside /usr, such as /opt/imagemagick/lib for /opt/imagemagick/bin. */
+/**
+ * Returns the folders next to the `bin` of tools outside /usr, such as /opt/imagemagick/lib for /opt/imagemagick/bin.
+ */
 function siblingDirs(tools: SandboxOptions['tools']): string[] {
   const prefixes = tools
     .map(({ path }) => dirname(dirname(path)))
@@ -191,7 +211,9 @@ interface ExistingPath {
   readonly isFolder: boolean;
 }
 
-/** Returns the paths that exist and are accessible, and resolves their links, since Landlock rules apply to the targets. */
+/**
+ * Returns the paths that exist and are accessible, and resolves their links, since Landlock rules apply to the targets.
+ */
 async function statExisting(paths: readonly string[]): Promise<ExistingPath[]> {
   const found = await Promise.all(
     paths.map(async (given) => {

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder } from '../../files/workspace.ts';
 import type { RunCommand } from '../command.ts';
-import { ONE_PIXEL } from '../policy-check.ts';
+import { ONE_PIXEL } from '../policy.ts';
 import type { Magick, Tool, Toolchain } from '../toolchain.ts';
 
 /** A conversion of a small image, which shows whether a tool works. */

@@ -1,7 +1,7 @@
 /** @module Options and layers of a sandbox. */
 
 import type { RunCommand } from '../command.ts';
-import type { Confine } from '../launch.ts';
+import type { Confine } from '../runner.ts';
 import type { VersionProbe } from '../toolchain.ts';
 import type { Trial } from './self-test.ts';
 
@@ -52,8 +52,8 @@ export interface SandboxLayers {
   /** Denies network access. */
   readonly network: 'seccomp' | 'bwrap' | 'none';
   /**
-   * System calls that a tool can make: `allow-list` permits those that the tools are known to need; `deny-list` permits all
-   * except those that reach other processes, other files or the kernel.
+   * System calls that a tool can make: `allow-list` permits those that the tools are known to need; `deny-list` permits
+   * all except those that reach other processes, other files or the kernel.
    */
   readonly syscalls: 'allow-list' | 'deny-list' | 'none';
   /** Hides other processes from a tool, and kills its descendants when it ends. */

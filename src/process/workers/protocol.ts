@@ -18,7 +18,7 @@ export interface WorkerProtocol {
    * Returns the message that runs one job.
    *
    * @param args the arguments of the command. The last one is the output.
-   * @throws Error for an argument that the protocol cannot encode
+   * @throws {Error} for an argument that the protocol cannot encode
    */
   encodeJob(args: readonly string[], marker: string): string;
 }
@@ -60,7 +60,7 @@ export const createMarker = (): string => `imagemill: done ${randomUUID()}\n`;
  * Quotes an argument. Between single quotes, no character is special in either version, except that in version 6 a
  * backslash escapes the closing quote.
  *
- * @throws Error for an argument with a quote, a line feed or a NUL, or with a backslash at its end
+ * @throws {Error} for an argument with a quote, a line feed or a NUL, or with a backslash at its end
  */
 function quote(word: string): string {
   if (/['\n\0]|\\$/.test(word)) throw new Error(`argument cannot be encoded: ${word}`);

@@ -2,34 +2,30 @@
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { CommandError } from '../command.ts';
 import type { MagickLimits } from '../environment.ts';
-import type { LaunchDeps } from '../launch.ts';
-import { isPolicyEnforced, ONE_PIXEL } from '../policy-check.ts';
-import { createRunner } from '../runner.ts';
+import { isPolicyEnforced, ONE_PIXEL } from '../policy.ts';
+import { createRunner, type LaunchDeps } from '../runner.ts';
 import type { Magick } from '../toolchain.ts';
 import { createWorkerPool, type FallbackOutcome, type WorkerPool } from './pool.ts';
 import { WORKER_PROTOCOLS } from './protocol.ts';
 import { startWorker, type Worker } from './worker.ts';
 
-/** Folder of the policy for workers. Workers read arguments from stdin, which the default policy forbids. */
-export const WORKER_POLICY = fileURLToPath(new URL('../../../assets/worker', import.meta.url));
 /** Time limit of ten years, in s. A worker outlives its jobs, and the service limits the time of each job. */
 export const WORKER_ENVIRONMENT = { MAGICK_TIME_LIMIT: String(10 * 365 * 86_400) };
 const SELF_TEST_TIMEOUT_MS = 10_000;
 
 /** Options of {@link createWarmWorkerPool}. */
 export interface WarmWorkerPoolOptions {
-  readonly config: Pick<Config, 'CONCURRENCY' | 'CONVERT_TIMEOUT_MS' | 'WORKER_REUSE' | 'WORKER_SHARING'>;
+  readonly config: Config;
   readonly magick: Magick | undefined;
   readonly workspaces: Workspaces;
   readonly launchOptions: LaunchDeps & { readonly limits: MagickLimits };
-  /** Folder with a policy for workers that permits more coders, if any. */
-  readonly workerGrantsFolder: string | undefined;
+  /** Folder with a policy that also permits arguments from stdin, see {@link writePolicy}. */
+  readonly workerGrantsFolder: string;
   readonly log: Logger;
   /** Called when a worker starts. */
   readonly onStart: () => void;
@@ -47,8 +43,7 @@ export async function createWarmWorkerPool(options: WarmWorkerPoolOptions): Prom
   const { config, magick, workspaces, launchOptions, log, onStart, onFallback } = options;
   if (!magick) return undefined;
   const maxJobs = WORKER_PROTOCOLS[magick.major].singleUse ? 1 : config.WORKER_REUSE;
-  const grantsFolder = options.workerGrantsFolder ?? WORKER_POLICY;
-  const workerOptions = { ...launchOptions, policyFolder: WORKER_POLICY, grantsFolder };
+  const workerOptions = { ...launchOptions, grantsFolder: options.workerGrantsFolder };
   const start = async (): Promise<Worker> => {
     onStart();
     return startWorker({
@@ -94,20 +89,20 @@ function describe(failure: unknown): object {
 /**
  * Checks that ImageMagick enforces the policy of workers, and that a worker converts an image.
  *
- * @throws Error if ImageMagick does not enforce the policy
- * @throws CommandError if the worker does not start or does not convert the image
+ * @throws {Error} if ImageMagick does not enforce the policy
+ * @throws {CommandError} if the worker does not start or does not convert the image
  */
 async function selfTest(
   start: () => Promise<Worker>,
   magick: Magick,
   run: ReturnType<typeof createRunner>,
-  { workspaces, launchOptions }: WarmWorkerPoolOptions,
+  { workspaces, launchOptions, workerGrantsFolder }: WarmWorkerPoolOptions,
 ): Promise<void> {
   const workspace = await workspaces.open();
   try {
     const [policyFolder, jobFolder] = [await workspace.folder('asked'), await workspace.folder('done')];
     if (!(await isPolicyEnforced(magick, run, policyFolder, launchOptions.limits)))
-      throw new Error(`ImageMagick does not enforce ${WORKER_POLICY}`);
+      throw new Error(`ImageMagick does not enforce the policy in ${workerGrantsFolder}`);
     await writeFile(join(jobFolder, 'in'), ONE_PIXEL);
     const worker = await start();
     const command = {

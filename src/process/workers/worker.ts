@@ -1,6 +1,7 @@
 /**
- * @module A worker: an ImageMagick process that starts before there is work for it, and reads its arguments from a pipe. It
- * has its own folder, sees the files of one job at a time, and runs in the same sandbox as a process for one command.
+ * @module A worker: an ImageMagick process that starts before there is work for it, and reads its arguments from a
+ * pipe. It has its own folder, sees the files of one job at a time, and runs in the same sandbox as a process for one
+ * command.
  */
 
 import { linkSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
@@ -21,7 +22,7 @@ import {
   launch,
   succeeded,
   toCommandError,
-} from '../launch.ts';
+} from '../runner.ts';
 import type { Magick } from '../toolchain.ts';
 import { createMarker, WORKER_PROTOCOLS } from './protocol.ts';
 import { measureUsage, type Usage } from './rss.ts';
@@ -42,7 +43,7 @@ export interface Worker {
   /**
    * Runs one command, whose last argument is the output. Only one command can run at a time.
    *
-   * @throws CommandError as a new process for the command does. The worker cannot be used afterwards.
+   * @throws {CommandError} as a new process for the command does. The worker cannot be used afterwards.
    */
   run(command: Command): Promise<Output>;
   /** Returns the resources that the worker uses. */
@@ -61,7 +62,7 @@ const EXIT_GRACE_MS = 1_000;
 /**
  * Starts a worker, and waits until it accepts jobs.
  *
- * @throws CommandError when the process does not start
+ * @throws {CommandError} if the process does not start
  */
 export async function startWorker(deps: WorkerDeps): Promise<Worker> {
   const folder = await mkdtemp(join(deps.home, 'worker-'));
@@ -169,7 +170,8 @@ function readOutput(child: ChildHandle, marker: string): OutputReader {
     if (stdout.length < MAX_OUTPUT_BYTES)
       stdout += chunk.toString('utf8').slice(0, MAX_OUTPUT_BYTES - stdout.length);
     tail = (tail + chunk.toString('latin1')).slice(-marker.length);
-    // Standard error that was printed before the marker has already arrived, and is read in this turn of the event loop.
+    // Standard error that was printed before the marker has already arrived, and is read in this turn of the event
+    // loop.
     if (tail === marker) setImmediate(resolveDone, true);
   });
   return {
@@ -188,11 +190,11 @@ function readOutput(child: ChildHandle, marker: string): OutputReader {
 
 /**
  * Links the files of a job into the folder of the worker. A hard link is cheap for any file size, and exposes only that
- * file. The calls are synchronous, because they only change names in memory: through the thread pool, a job would take 119
- * instead of 38 µs.
+ * file. The calls are synchronous, because they only change names in memory: through the thread pool, a job would take
+ * 119 instead of 38 µs.
  *
  * @returns the names of the files
- * @throws Error when the folder of the worker is not empty
+ * @throws {Error} when the folder of the worker is not empty
  */
 function linkInputs(from: string, to: string): string[] {
   if (readdirSync(to).length > 0) throw new Error('the folder of the worker is not empty after its last job');
@@ -204,7 +206,7 @@ function linkInputs(from: string, to: string): string[] {
 /**
  * Removes the links to the inputs, and moves all other files to the folder of the job.
  *
- * @throws Error for an entry that is not a file, since the tools create only files
+ * @throws {Error} for an entry that is not a file, since the tools create only files
  */
 function collectOutputs(from: string, to: string, inputs: readonly string[]): void {
   for (const entry of readdirSync(from, { withFileTypes: true })) {

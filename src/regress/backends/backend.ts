@@ -22,7 +22,9 @@ export interface Refusal {
   readonly message: string;
 }
 
-/** A failed conversion, and the result that the tools make of a kind of file that is rejected because they misread it. */
+/**
+ * A failed conversion, and the result that the tools make of a kind of file that is rejected because they misread it.
+ */
 interface FailedConversion {
   readonly refused: Refusal;
   readonly misread?: Buffer | undefined;
@@ -43,7 +45,7 @@ export interface Backend {
   /**
    * Converts an image.
    *
-   * @throws BackendError if the backend is unavailable
+   * @throws {BackendError} if the backend is unavailable
    * @throws the signal's reason if it aborts
    */
   convert(image: Image, testCase: Case, signal: AbortSignal): Promise<Attempt>;

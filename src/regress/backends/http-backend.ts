@@ -20,7 +20,7 @@ const MAX_FAILURES = 1;
  * Creates a backend that sends images to a server.
  *
  * @param url URL of the server, with or without /api/v1
- * @throws BackendError if no imagemill server responds
+ * @throws {BackendError} if no imagemill server responds
  */
 export async function createHttpBackend(url: string): Promise<Backend> {
   const client = await createServiceClient([url], MAX_FAILURES).catch(toBackendError);

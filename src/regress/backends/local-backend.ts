@@ -34,7 +34,7 @@ const TOOL_NAMES: Readonly<Record<keyof Toolchain, string>> = {
 /**
  * Creates a backend that converts in this process.
  *
- * @throws BackendError if this machine cannot convert
+ * @throws {BackendError} if this machine cannot convert
  */
 export async function createLocalBackend(config: Config): Promise<Backend> {
   const log = pino({ level: 'error' }, pino.destination(2));

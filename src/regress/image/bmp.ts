@@ -8,13 +8,13 @@ const FILE_HEADER_BYTES = 14;
 /**
  * Decodes a BMP.
  *
- * @throws Error if the BMP is of another kind or truncated
+ * @throws {Error} if the BMP is of another kind or truncated
  */
 export function decodeBmp(file: Buffer): Raster {
   const bits = file.readUInt16LE(28);
   const compression = file.readUInt32LE(30);
   if (![1, 4, 8, 24].includes(bits) || compression !== 0) {
-    throw new Error(`a BMP of ${bits} bits and compression ${compression}, which is not read here`);
+    throw new Error(`unsupported BMP with ${bits} bits per pixel and compression ${compression}`);
   }
   const start = file.readUInt32LE(10);
   const palette = file.subarray(FILE_HEADER_BYTES + file.readUInt32LE(FILE_HEADER_BYTES), start);
@@ -22,7 +22,7 @@ export function decodeBmp(file: Buffer): Raster {
   const signedHeight = file.readInt32LE(22);
   const height = Math.abs(signedHeight);
   const stride = ((width * bits + 31) >> 5) << 2;
-  if (file.length < start + stride * height) throw new Error('a BMP that is cut off');
+  if (file.length < start + stride * height) throw new Error('the BMP is truncated');
   const data = new Uint8Array(width * height * 4).fill(255);
   for (let y = 0; y < height; y += 1) {
     const row = start + stride * (signedHeight > 0 ? height - 1 - y : y);

@@ -30,7 +30,7 @@ const DECODERS: Readonly<Record<OutputType, Decode>> = {
 /**
  * Decodes a converted file with all frames or pages.
  *
- * @throws Error with the decoder's message if the file cannot be decoded
+ * @throws {Error} with the decoder's message if the file cannot be decoded
  */
 export function decode(file: Buffer, type: OutputType): Promise<DecodedImage> {
   return DECODERS[type](file);

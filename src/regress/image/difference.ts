@@ -27,7 +27,7 @@ const BACKGROUNDS = [255, 0] as const;
  * Measures the difference of two rasters. Composites images with transparency over white and over black and returns the
  * larger difference, so that transparency counts and the colour of transparent pixels does not.
  *
- * @throws Error if the sizes differ
+ * @throws {Error} if the sizes differ
  */
 export function measureDifference(one: Raster, other: Raster): Difference {
   if (one.width !== other.width || one.height !== other.height) {

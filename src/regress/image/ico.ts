@@ -11,7 +11,7 @@ export type IconImage = { readonly png: Buffer } | { readonly raster: Raster };
 /**
  * Reads all images of an icon.
  *
- * @throws Error if an image has another encoding, or is truncated
+ * @throws {Error} if an image has another encoding, or is truncated
  */
 export function readIcon(file: Buffer): IconImage[] {
   return Array.from({ length: file.readUInt16LE(4) }, (_, at) => {

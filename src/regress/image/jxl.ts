@@ -12,8 +12,8 @@ const TIMEOUT_MS = 60_000;
 /**
  * Converts JPEG XL to PNG.
  *
- * @throws Error if djxl is not installed
- * @throws CommandError if djxl cannot read the file
+ * @throws {Error} if djxl is not installed
+ * @throws {CommandError} if djxl cannot read the file
  */
 export async function jxlToPng(file: Buffer): Promise<Buffer> {
   const djxl = await findProgram('djxl', SEARCH_PATH);

@@ -9,7 +9,7 @@ let library: ReturnType<typeof PDFiumLibrary.init> | undefined;
 /**
  * Renders all pages of a PDF at one pixel per point, on white.
  *
- * @throws Error if PDFium cannot read the file or it has no pages
+ * @throws {Error} if PDFium cannot read the file or it has no pages
  */
 export async function renderPages(file: Uint8Array): Promise<Raster[]> {
   library ??= PDFiumLibrary.init();

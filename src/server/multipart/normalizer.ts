@@ -17,7 +17,7 @@
  * Time is linear in the size of the body. At most one header and one chunk are kept in memory.
  */
 import { Transform, type TransformCallback } from 'node:stream';
-import { formatPartHeader, type PartHeader, parsePartHeader } from './part-header.ts';
+import { formatPartHeader, type PartHeader, parsePartHeader } from './headers.ts';
 
 /** Maximum size of a part's header, in bytes. Node.js has the same default for the header of a request. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -66,7 +66,11 @@ export class MultipartNormalizer extends Transform {
     while (this.#reads === 'data' ? this.#readData() : this.#readHeader());
   }
 
-  /** Writes data up to the next delimiter. @returns whether a header follows */
+  /**
+   * Writes data up to the next delimiter.
+   *
+   * @returns whether a header follows
+   */
   #readData(): boolean {
     const end = this.#held.indexOf(this.#delimiter);
     const passed = end < 0 ? this.#held.length - this.#partialDelimiterLength() : end;
@@ -89,7 +93,11 @@ export class MultipartNormalizer extends Transform {
     return 0;
   }
 
-  /** Parses the header after a delimiter. @returns whether data follows */
+  /**
+   * Parses the header after a delimiter.
+   *
+   * @returns whether data follows
+   */
   #readHeader(): boolean {
     if (this.#held.length < 2) return false;
     if (this.#held.toString('latin1', 0, 2) === '--') return this.#endBody();

@@ -1,12 +1,13 @@
-/** @module What the API reference depends on: version, formats and settings of the service. */
+/** @module Properties of the service that the API reference depends on. */
 import type { Config } from '../../config.ts';
 import type { InputType, OutputType } from '../../formats.ts';
 
 /** The service that the reference describes. */
 export interface ApiContext {
   readonly version: string;
-  /** Formats that this machine can read and write. */
+  /** Formats that this machine can read. */
   readonly inputs: readonly InputType[];
+  /** Formats that this machine can write. */
   readonly outputs: readonly OutputType[];
   readonly config: Config;
 }

@@ -131,6 +131,7 @@ const HEADERS = {
   RetryAfter: { name: 'Retry-After', ...atLeast(1, 42, 'Seconds to wait before a retry.') },
 } as const satisfies Readonly<Record<string, Header>>;
 
+/** Component name of a response header that does not depend on the settings. */
 export type HeaderName = keyof typeof HEADERS;
 
 /** Returns all response headers by component name. */

@@ -1,82 +1,65 @@
 /** @module The route for converting several files. */
 import type { RequestHandler } from 'express';
 import { type BatchItemResult, convertAll } from '../../conversion/batch.ts';
-import type { BatchOptions, Parse, TextField } from '../../conversion/form-options.ts';
-import type { Convert } from '../../conversion/types.ts';
+import type { BatchOptions, TextField } from '../../conversion/form-options.ts';
 import { ClientDisconnectedError } from '../../errors.ts';
-import type { Workspaces } from '../../files/workspace.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { sendArchive } from '../archive-response.ts';
-import { clientKey } from '../client-key.ts';
 import type { ReceivedFile, RejectedFile } from '../file-collector.ts';
 import { setLogFields } from '../request-log.ts';
-import { disconnectSignal, setBatchNotes, setBatchQuality, setServerTiming } from '../response.ts';
-import { expectedBytes, receiveUpload, type UploadOptions } from '../upload.ts';
-
-/** What the route is created from. */
-export interface BatchRouteDeps {
-  readonly workspaces: Workspaces;
-  readonly convert: Convert;
-  readonly parse: Parse<BatchOptions>;
-  readonly limits: Pick<UploadOptions, 'maxFiles' | 'maxFileBytes' | 'timeoutMs' | 'accepts'>;
-}
+import { setBatchNotes, setBatchQuality, setServerTiming } from '../response.ts';
+import type { UploadOptions } from '../upload.ts';
+import { type FormRouteDeps, formRoute } from './form.ts';
 
 /** Handles `POST /batch`: converts many images, sends one ZIP archive, and deletes all files. */
-export function batchRoute({ workspaces, convert, parse, limits }: BatchRouteDeps): RequestHandler {
+export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
+  const { config, accepts, convert } = deps;
   const rules: UploadOptions = {
-    ...limits,
+    config,
+    accepts,
     fileField: 'files',
     fileFieldAliases: ['files[]'],
+    maxFiles: config.MAX_BATCH_FILES,
     acceptsArchives: true,
     label: (position, name) =>
       name ? `File ${position} ("${sanitizeForDisplay(name, 80)}")` : `File ${position}`,
     skipInvalid: requestsSkip,
   };
 
-  return async (req, res) => {
+  return formRoute(deps, rules, async (form, res) => {
+    const { files, client, disk, signal, uploadedMs } = form;
+    const { options, onError } = form.options;
     const started = performance.now();
-    const signal = disconnectSignal(res);
-    const client = clientKey(req);
-    await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
-      const { room } = workspace;
-      const { files, fields } = await receiveUpload(req, workspace, rules, signal);
-      room.received();
-      const uploadedMs = performance.now() - started;
-      const { options, onError } = parse(fields);
+    const received = files.filter(isReceived);
+    const types = [...new Set(received.map(({ type }) => type))];
+    setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
+    const sources = received.map((file) => ({ ...file, disk, client }));
+    const outcomes = await convertAll(sources, convert, options, onError, signal);
+    const results = files.map((file) => ({
+      name: file.name,
+      outcome: isReceived(file)
+        ? (outcomes[received.indexOf(file)] as BatchItemResult)
+        : { error: file.error },
+    }));
+    const [first] = results;
+    if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
+      throw first.outcome.error;
 
-      const received = files.filter(isReceived);
-      const types = [...new Set(received.map(({ type }) => type))];
-      setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
-      const sources = received.map((file) => ({ ...file, room, client }));
-      const outcomes = await convertAll(sources, convert, options, onError, signal);
-      const results = files.map((file) => ({
-        name: file.name,
-        outcome: isReceived(file)
-          ? (outcomes[received.indexOf(file)] as BatchItemResult)
-          : { error: file.error },
-      }));
-      const [first] = results;
-      if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
-        throw first.outcome.error;
-
-      const convertedMs = performance.now() - started - uploadedMs;
-      if (signal.aborted) throw new ClientDisconnectedError();
-      setServerTiming(res, { upload: uploadedMs, queue: queueTime(outcomes), convert: convertedMs });
-      const converted = results.map(({ outcome }) =>
-        'converted' in outcome ? outcome.converted : undefined,
-      );
-      setBatchNotes(
-        res,
-        converted.map((result) => result?.notes ?? []),
-      );
-      setBatchQuality(
-        res,
-        converted.map((result) => result?.quality),
-      );
-      const { format } = options;
-      await sendArchive(res, results, { format, stallMs: limits.timeoutMs, room, signal });
-    });
-  };
+    const convertedMs = performance.now() - started;
+    if (signal.aborted) throw new ClientDisconnectedError();
+    setServerTiming(res, { upload: uploadedMs, queue: queueTime(outcomes), convert: convertedMs });
+    const converted = results.map(({ outcome }) => ('converted' in outcome ? outcome.converted : undefined));
+    setBatchNotes(
+      res,
+      converted.map((result) => result?.notes ?? []),
+    );
+    setBatchQuality(
+      res,
+      converted.map((result) => result?.quality),
+    );
+    const { format } = options;
+    await sendArchive(res, results, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk, signal });
+  });
 }
 
 /**

@@ -20,7 +20,7 @@ const SERVED_EXTENSIONS = /\.(?:html|js|css|svg)$/;
 interface Page {
   /** Its URL path. */
   readonly path: string;
-  /** What its Content-Security-Policy allows beyond scripts and styles from files of this server. */
+  /** Directives of its Content-Security-Policy in addition to scripts and styles from this server. */
   readonly allows: readonly string[];
 }
 

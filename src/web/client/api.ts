@@ -9,7 +9,7 @@ export interface ApiResponse {
   header(name: string): string;
 }
 
-/** The server responded with an error. The message is fit for display. */
+/** The server responded with an error. The message can be displayed. */
 export class ResponseError extends Error {
   readonly status: number;
   /** Value of Retry-After in s; 0 if absent. */
@@ -52,8 +52,8 @@ export async function isAlive(): Promise<boolean> {
  * Sends a request with XMLHttpRequest, since fetch does not report the progress of an upload. An abort closes the
  * connection, which cancels the conversion on the server.
  *
- * @throws Refusal if the status is not 200
- * @throws Unreachable if the connection fails
+ * @throws {ResponseError} if the status is not 200
+ * @throws {ConnectionError} if the connection fails
  * @throws the signal's reason if it aborts
  */
 function request(

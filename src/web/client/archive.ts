@@ -101,7 +101,10 @@ function toParts(all: readonly FileGroup[]): Part[] {
   return all.map((one, at) => ({
     ...one,
     name: archiveName(at, all.length),
-    ...{ at: 'waiting', share: 0, message: '', url: '' },
+    at: 'waiting',
+    share: 0,
+    message: '',
+    url: '',
   }));
 }
 

@@ -1,23 +1,23 @@
-/** @module Backoff of all requests: after the rate limit, while the server is busy, or while it is away. */
+/** @module Backoff of all requests: after the rate limit, while the server is busy, or while it cannot be reached. */
 
 import { signal } from '@preact/signals';
 import { ConnectionError, isAlive, ResponseError } from './api.ts';
 
 /**
- * Why requests wait: the rate limit is reached, the server is busy, or the server is away. `seconds` is the remaining
- * time as an integer.
+ * Why requests wait: the rate limit is reached (`limit`), or the server is busy or cannot be reached (`away`).
+ * `seconds` is the remaining time as an integer.
  */
 export type Backoff = { readonly why: 'limit' | 'busy'; readonly seconds: number } | { readonly why: 'away' };
 
 /** The current backoff; undefined while requests can be sent. */
 export const backoff = signal<Backoff | undefined>(undefined);
 
-/** Interval of checks whether the server is back, in ms. */
+/** Interval of checks whether the server can be reached again, in ms. */
 const LIVENESS_POLL_MS = 1_000;
 const TOO_MANY_REQUESTS = 429;
 const BAD_GATEWAY = 502;
 const UNAVAILABLE = 503;
-/** Statuses of a reverse proxy while the server behind it is away. */
+/** Statuses of a reverse proxy that cannot reach the server. */
 const PROXY_STATUSES = [BAD_GATEWAY, UNAVAILABLE, 504];
 /**
  * Maximum Retry-After of a 503 that is retried, in s. A full or restarting server sends less; a larger value means that
@@ -39,7 +39,7 @@ export async function shouldRetry(error: unknown, attempt: number): Promise<bool
     if (!PROXY_STATUSES.includes(status)) return false;
   } else if (!(error instanceof ConnectionError)) return false;
   // If the server is alive, either the file has become unreadable, or the server has restarted or a replica took over.
-  // Retry once to tell them apart.
+  // A single retry distinguishes the two cases.
   const connectionLost = error instanceof ConnectionError || error.status === BAD_GATEWAY;
   if (await isAlive()) return connectionLost && attempt === 1;
   waitForServer();

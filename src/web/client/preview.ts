@@ -49,7 +49,7 @@ function revoke(created: Preview | null | undefined): void {
 /**
  * Decodes an image and draws its thumbnail.
  *
- * @throws DOMException if the browser cannot decode the image
+ * @throws {DOMException} if the browser cannot decode the image
  */
 async function decodePreview(file: Blob): Promise<Preview> {
   const url = URL.createObjectURL(file);

@@ -13,7 +13,7 @@ const FIRST_SWAPPED_ORIENTATION = 5;
  * Reads the size of a TIFF from its first IFD.
  *
  * @returns the size in pixels after orientation, or null if the file is not a TIFF
- * @throws RangeError if the file is truncated
+ * @throws {RangeError} if the file is truncated
  */
 export async function readTiffSize(file: Blob): Promise<{ width: number; height: number } | null> {
   const readBytes = async (from: number, bytes: number) =>

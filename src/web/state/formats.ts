@@ -22,7 +22,7 @@ export const accepted = computed(() =>
 /** Delay before a retry if the response has no Retry-After, in ms. */
 const DEFAULT_RETRY_MS = 5_000;
 
-/** Loads the formats. Retries until the server responds; it does not while it shuts down. */
+/** Loads the formats. Retries until the server responds, for example after a restart. */
 export async function loadFormats(): Promise<void> {
   const response = await queued((signal) => get('/formats', signal), new AbortController().signal).catch(
     ({ retryAfter }: ResponseError) => {

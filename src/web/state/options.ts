@@ -3,7 +3,10 @@ import { computed, signal } from '@preact/signals';
 import type { Fit, Position } from '../../conversion/plan/types.ts';
 import { hasBytesLimit, OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 
-/** Conversion options. As a query string with the field names of the API, they are in the page's address and localStorage. */
+/**
+ * Conversion options. As a query string with the field names of the API, they are in the page's address and
+ * localStorage.
+ */
 export interface Options {
   readonly format: OutputType;
   /** 1 to 100. */
@@ -26,6 +29,7 @@ export const FITS: Readonly<Record<Fit, string>> = {
   contain: 'Add borders',
   fill: 'Stretch',
 };
+/** Labels of the positions, row by row. */
 export const POSITIONS: Readonly<Record<Position, string>> = {
   'left top': 'Top left',
   top: 'Top',

@@ -39,18 +39,18 @@ export function Compare({ item }: { item: Item }) {
       {isPdf(result.blob) ? (
         <iframe class="sheet" src={`${result.url}#navpanes=0`} title={`The PDF ${result.name}`} />
       ) : (
-        <Pictures file={file} result={result.url} both={Boolean(preview.value?.thumbnail)} />
+        <ComparedImages file={file} result={result.url} both={Boolean(preview.value?.thumbnail)} />
       )}
     </dialog>
   );
 }
 
 /**
- * The original over the result, divided by a slider.
+ * Shows the original over the result, divided by a slider.
  *
  * @param both whether the browser can show the original
  */
-function Pictures({ file, result, both }: { file: File; result: string; both: boolean }) {
+function ComparedImages({ file, result, both }: { file: File; result: string; both: boolean }) {
   const original = useMemo(() => URL.createObjectURL(file), [file]);
   useEffect(() => () => URL.revokeObjectURL(original), [original]);
   const split = useSignal(50);

@@ -7,7 +7,7 @@ import { Icon } from './icons.tsx';
 import { ignoreDoubleClick } from './ignore-double-click.ts';
 import { useFocusFallback } from './use-focus-fallback.ts';
 
-/** A file with its preview, state and actions. */
+/** Row of a file, with its preview, state and actions. */
 export function FileRow({ item }: { item: Item }) {
   const { file, preview, state } = item;
   const row = useFocusFallback<HTMLLIElement>();

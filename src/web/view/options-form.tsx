@@ -15,6 +15,7 @@ import {
   setOptions,
 } from '../state/options.ts';
 
+/** ID of the form's element. Buttons outside the form refer to it. */
 export const FORM_ID = 'choices';
 
 /** Form for the conversion options. Submitting it converts all files that are not converted with these options yet. */
@@ -143,7 +144,7 @@ function More() {
             onChange={({ currentTarget }) => setOptions({ enlarge: currentTarget.checked })}
           />
           <span>
-            Enlarge <small>pictures that are smaller than the size above</small>
+            Enlarge <small>images that are smaller than the maximum size</small>
           </span>
         </label>
       </div>

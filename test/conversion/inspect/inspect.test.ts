@@ -25,7 +25,7 @@ describe('inspecting a header', () => {
     });
   });
 
-  it('reads only regular files: does not block on a pipe or follow a link that a tool has left', async () => {
+  it('reads only regular files: does not block on a pipe or follow a link that a tool has created', async () => {
     const folder = await makeTempDir('strange');
     execFileSync('mkfifo', [join(folder, 'pipe')]);
     await symlink(fixturePath('scene.png'), join(folder, 'link'));

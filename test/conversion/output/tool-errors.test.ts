@@ -58,7 +58,7 @@ describe('a failed command', () => {
     }
   });
 
-  it('of libjxl or libavif that aborted is told as too large, since they abort only without memory', () => {
+  it('of libjxl or libavif that aborted becomes RESOURCE_LIMIT_EXCEEDED, since they abort only without memory', () => {
     for (const end of [{ signal: 'SIGABRT' }, { exitCode: 134 }, { exitCode: 132 }] as const) {
       const error = new CommandError('exit', 'x', end);
       expect(explained(error, 'cjxl')).to.include({ code: 'RESOURCE_LIMIT_EXCEEDED', status: 413 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { bytesOnDisk } from '../../../src/conversion/plan/disk-estimate.ts';
+import { estimateDiskBytes } from '../../../src/conversion/plan/disk-estimate.ts';
 import { plan } from '../../../src/conversion/plan/index.ts';
 import type { ConvertOptions, ImageInfo, ToolContext } from '../../../src/conversion/plan/types.ts';
 import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../../src/formats.ts';
@@ -12,7 +12,7 @@ const tools = (magick: 6 | 7): ToolContext => ({
 const MEGAPIXEL: ImageInfo = { type: 'png', width: 1000, height: 1000 };
 const INPUT_BYTES = 5000;
 
-/** Returns the estimate without the fixed part and the input, in bytes per pixel of a megapixel. */
+/** Returns the estimate for one megapixel in bytes per pixel, without the fixed part and the input. */
 function perPixel(
   image: Partial<ImageInfo>,
   given: Partial<ConvertOptions> & Pick<ConvertOptions, 'format'>,
@@ -20,35 +20,35 @@ function perPixel(
 ): number {
   const options = { quality: 80, stripMetadata: true, ...given };
   const job = { image: { ...MEGAPIXEL, ...image }, options, tools: tools(magick), output: 'image' };
-  const bytes = bytesOnDisk(job, plan(job.image, options, job.tools), INPUT_BYTES);
+  const bytes = estimateDiskBytes(job, plan(job.image, options, job.tools), INPUT_BYTES);
   return bytes === undefined ? Number.NaN : (bytes - INPUT_BYTES - 64 * 1024) / 1e6;
 }
 
 describe('the estimate of disk space', () => {
-  it('has room for the result of each format', () => {
+  it('has space for the result of each format', () => {
     const results = { webp: 3, png: 4.1, jpg: 3, gif: 2, bmp: 3.1, pdf: 4, tiff: 5.1, ico: 0.3 } as const;
     for (const [format, bytes] of Object.entries(results))
       expect(perPixel({}, { format: format as keyof typeof results }), format).to.be.closeTo(bytes, 0.001);
   });
 
-  it('has room for the PNG that the encoder of AVIF or JPEG XL reads', () => {
+  it('has space for the PNG that the encoder of AVIF or JPEG XL reads', () => {
     expect(perPixel({}, { format: 'avif' })).to.be.closeTo(4.1 + 4.2, 0.001);
     expect(perPixel({}, { format: 'jxl' })).to.be.closeTo(4.1 + 4.6, 0.001);
   });
 
-  it('has room for the PNG that the decoder of HEIC or JPEG XL writes', () => {
+  it('has space for the PNG that the decoder of HEIC or JPEG XL writes', () => {
     expect(perPixel({ type: 'heic' }, { format: 'webp' }, 6)).to.be.closeTo(4.1 + 3, 0.001);
     expect(perPixel({ type: 'heic' }, { format: 'webp' }, 7)).to.be.closeTo(3, 0.001);
     expect(perPixel({ type: 'jxl' }, { format: 'avif' })).to.be.closeTo(2 * 4.1 + 4.2, 0.001);
   });
 
-  it('has room for 16 bits per channel in TIFF, JPEG XL and intermediate PNG files', () => {
+  it('has space for 16 bits per channel in TIFF, JPEG XL and intermediate PNG files', () => {
     expect(perPixel({ deep: true }, { format: 'tiff' })).to.be.closeTo(2 * 5.1, 0.001);
     expect(perPixel({ deep: true }, { format: 'jxl' })).to.be.closeTo(2 * (4.1 + 4.6), 0.001);
     expect(perPixel({ deep: true }, { format: 'webp' })).to.be.closeTo(3, 0.001);
   });
 
-  it('has room for all pages and frames of a TIFF', () => {
+  it('has space for all pages and frames of a TIFF', () => {
     const pages = [0, 1, 2].map((index) => ({ index, width: 1000, height: 1000 }));
     expect(perPixel({ type: 'tiff', pages }, { format: 'tiff' })).to.be.closeTo(3 * 5.1, 0.001);
     expect(perPixel({ type: 'tiff', pages }, { format: 'tiff', pages: 'first' })).to.be.closeTo(5.1, 0.001);
@@ -61,13 +61,13 @@ describe('the estimate of disk space', () => {
     expect(perPixel({ width: 7000, height: 7000 }, { format: 'ico' })).to.be.closeTo(0.3, 0.001);
   });
 
-  it('has room for enlarged images, also in the PNG that an encoder reads', () => {
+  it('has space for enlarged images, also in the PNG that an encoder reads', () => {
     const fit = { fit: 'fill', width: 2000, height: 2000, enlarge: true } as const;
     expect(perPixel({}, { format: 'tiff', ...fit })).to.be.closeTo(4 * 5.1, 0.001);
     expect(perPixel({}, { format: 'avif', ...fit })).to.be.closeTo(4 * (4.1 + 4.2), 0.001);
   });
 
-  it('has room for a second result with max_bytes, and for the pixels that ImageMagick encodes again', () => {
+  it('has space for a second result with max_bytes, and for the pixels that ImageMagick encodes again', () => {
     expect(perPixel({}, { format: 'webp', maxBytes: 1000 })).to.be.closeTo(2 * 3 + 5, 0.001);
     expect(perPixel({}, { format: 'avif', maxBytes: 1000 })).to.be.closeTo(4.1 + 2 * 4.2, 0.001);
   });

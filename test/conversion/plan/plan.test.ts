@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { colourOf } from '../../../src/conversion/colour/code-points.ts';
-import { decodingOf } from '../../../src/conversion/plan/decoding.ts';
+import { planDecoding } from '../../../src/conversion/plan/decoding.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from '../../../src/conversion/plan/index.ts';
-import { drawSmaller } from '../../../src/conversion/plan/rasterize.ts';
+import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Page, ToolContext } from '../../../src/conversion/plan/types.ts';
 
 const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
@@ -30,7 +30,7 @@ describe('the plan', () => {
     ]);
   });
 
-  it('names one output file, whose name is no prefix of another name', () => {
+  it('has one output file, whose name is not the start of another file name', () => {
     for (const picture of [{ type: 'svg' }, { type: 'avif' }, { type: 'gif', animation: moving }] as const) {
       for (const format of ['webp', 'png', 'pdf'] as const) {
         const { steps, output } = plan(picture, options({ format }), SIX);
@@ -55,7 +55,7 @@ describe('the plan', () => {
       expect(hint(3360, 2080, { width: 21 })).to.equal('420x260');
     });
 
-    it('decodes a detailed JPEG at a half from 5 on, at a quarter from 12 on, at an eighth from 24 on', () => {
+    it('decodes a detailed JPEG at 1/2 from a factor of 5, at 1/4 from 12, and at 1/8 from 24', () => {
       const detailed = (width: number) =>
         /jpeg:size=(\S+)/.exec(
           lines({ type: 'jpg', width: 3360, height: 2080, detailed: true }, { width })[0] ?? '',
@@ -97,7 +97,7 @@ describe('the plan', () => {
     });
   });
 
-  describe('for a large reduction of others', () => {
+  describe('for a large reduction of other formats', () => {
     it('uses only the filter, at any reduction', () => {
       const png = { type: 'png', width: 3000, height: 2000 } as const;
       for (const width of [2999, 857, 400, 30])
@@ -112,7 +112,7 @@ describe('the plan', () => {
       )?.[0];
     const png = { type: 'png', width: 200, height: 151 } as const;
 
-    it('resizes, and then cuts or adds at the place that sharp has for every position', () => {
+    it('resizes, and then crops or pads at the same offset as sharp for every position', () => {
       const cut = (position?: ConvertOptions['position']) => box(png, { fit: 'cover', position });
       expect(cut()).to.equal(`${FILTER} -resize 132x100! -crop 100x100+16+0 +repage`);
       expect(cut('left')).to.include('+0+0 ');
@@ -126,12 +126,12 @@ describe('the plan', () => {
       expect(box(png, { fit: 'fill' })).to.equal(`${FILTER} -resize 100x100!`);
     });
 
-    it('cuts and adds nothing where the resized picture fills the box', () => {
+    it('does not crop or pad if the resized image fills the box', () => {
       for (const fit of ['cover', 'contain', 'fill'] as const)
         expect(box({ ...png, height: 200 }, { fit })).to.equal(`${FILTER} -resize 100x100!`);
     });
 
-    it('lets no side grow without enlarge', () => {
+    it('does not enlarge any side without enlarge', () => {
       const sizes = (given: Partial<ConvertOptions>) => box({ ...png, height: 50 }, given);
       expect(sizes({ fit: 'cover' })).to.include('-resize 200x50! -crop 100x50+50+0 ');
       expect(sizes({ fit: 'cover', enlarge: true })).to.include('-resize 400x100! -crop 100x100+150+0 ');
@@ -144,7 +144,7 @@ describe('the plan', () => {
       expect(sizes({ width: 300, enlarge: true })).to.equal(`${FILTER} -resize 300x100`);
     });
 
-    it('leaves the places to ImageMagick where the size is not known for sure', () => {
+    it('lets ImageMagick calculate the offsets if the size is not reliably known', () => {
       const gif = { type: 'gif', width: 200, height: 151 } as const;
       expect(box(gif, { fit: 'cover', position: 'right top' })).to.equal(
         `${FILTER} -resize 100x100^> -gravity NorthEast -crop 100x100+0+0 +gravity +repage`,
@@ -155,7 +155,7 @@ describe('the plan', () => {
       expect(box(gif, { fit: 'fill', enlarge: true })).to.equal(`${FILTER} -resize 100x100!`);
     });
 
-    it('decodes by the side that is reduced least', () => {
+    it('selects the shrink-on-load factor by the side that is reduced least', () => {
       const jpg = { type: 'jpg', width: 1600, height: 800 } as const;
       expect(box(jpg, {})).to.include('jpeg:size=400x200 ');
       expect(box(jpg, { fit: 'contain' })).to.include('jpeg:size=400x200 ');
@@ -166,13 +166,13 @@ describe('the plan', () => {
       expect(box({ ...jpg, type: 'png' }, { fit: 'cover' })).to.include(`${FILTER} -resize 200x100!`);
     });
 
-    it('counts with the sides as they are seen', () => {
+    it('uses the width and height after orientation', () => {
       expect(box({ ...png, orientation: 6 }, { fit: 'cover' })).to.include(
         '-resize 100x132! -crop 100x100+0+16 ',
       );
     });
 
-    it('adds borders in the color of the background, and after the colors are converted', () => {
+    it('adds borders in the background colour, after the colour conversion', () => {
       const line = (given: Partial<ConvertOptions>) =>
         lines({ ...png, profile: 'other' }, { fit: 'contain', width: 100, height: 100, ...given })[0] ?? '';
       expect(line({ format: 'webp' })).to.match(/-profile \/srgb.icc -background none -compose Copy/);
@@ -180,7 +180,7 @@ describe('the plan', () => {
       expect(line({ format: 'jpg' })).to.match(/-alpha off -background #ffffff -compose Copy/);
     });
 
-    it('of an SVG is drawn by librsvg, which cuts it, and adds borders only to a PDF', () => {
+    it('renders an SVG with librsvg, which crops it, and adds borders only to a PDF', () => {
       const svg = { type: 'svg', width: 40, height: 20 } as const;
       const drawn = (given: Partial<ConvertOptions>) =>
         lines(svg, { format: 'png', width: 100, height: 100, ...given });
@@ -215,7 +215,7 @@ describe('the plan', () => {
         ({ tool, args }) => `${tool} ${args.join(' ')}`,
       );
 
-    it('keeps the picture before it is encoded, and encodes what it has kept', () => {
+    it('stores the image before encoding, and encodes the stored image again', () => {
       expect(lines({ type: 'jpg' }, limited)[0]).to.match(
         /-strip -depth 8 -write MIFF:kept.miff -sampling-factor .*JPEG:image.jpg$/,
       );
@@ -225,7 +225,7 @@ describe('the plan', () => {
       ]);
     });
 
-    it('puts the frames together again where another tool does that', () => {
+    it('assembles the frames again if another tool assembles them', () => {
       const gif = { type: 'gif', animation: moving } as const;
       expect(lines(gif, { maxBytes: 1000 }, SIX)[0]).to.not.include('MIFF');
       expect(again(gif, { quality: 33 }, SIX)).to.deep.equal([lines(gif, { quality: 33 }, SIX)[1]]);
@@ -283,7 +283,9 @@ describe('the plan', () => {
 
     it('that was rendered too large is rendered again, by the side that is exceeded', () => {
       const again = (drawn: { width: number; height: number }) =>
-        drawSmaller('image.png', drawn, options({ format: 'png', width: 500, height: 300 }))?.args.join(' ');
+        renderSmaller('image.png', drawn, options({ format: 'png', width: 500, height: 300 }))?.args.join(
+          ' ',
+        );
       expect(again({ width: 500, height: 300 })).to.equal(undefined);
       expect(again({ width: 501, height: 282 })).to.equal('-f png -w 500 -o image.png');
       expect(again({ width: 212, height: 301 })).to.equal('-f png -h 300 -o image.png');
@@ -313,20 +315,20 @@ describe('the plan', () => {
     });
 
     it('on version 6 is decoded by heif-convert, and uses the primary image', () => {
-      const one = decodingOf({ type: 'avif' }, SIX);
+      const one = planDecoding({ type: 'avif' }, SIX);
       expect(one).to.deep.equal({
         step: { tool: 'heif', args: ['in', 'decoded.png'] },
         output: 'decoded.png',
       });
-      const primary = decodingOf({ type: 'avif', images: { count: 5, primary: 2 } }, SIX);
+      const primary = planDecoding({ type: 'avif', images: { count: 5, primary: 2 } }, SIX);
       expect(primary?.output).to.equal('decoded-2.png');
       const [convert] = lines({ type: 'avif', decoded: ['decoded-2.png'] }, {}, SIX);
       expect(convert).to.include(' PNG:decoded-2.png -set colorspace sRGB ');
-      expect(decodingOf({ type: 'avif' }, SEVEN)).to.equal(undefined);
+      expect(planDecoding({ type: 'avif' }, SEVEN)).to.equal(undefined);
     });
   });
 
-  describe('for formats that operators switch on', () => {
+  describe('for the formats of EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
     const last = (picture: ImageInfo, given: Partial<ConvertOptions>) => lines(picture, given).at(-1);
 
     it('encodes AVIF and JPEG XL with the programs of their libraries, from a PNG without metadata', () => {
@@ -336,7 +338,7 @@ describe('the plan', () => {
       expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.80 -e 4 encode\.png image\.jxl$/);
     });
 
-    it('loses nothing in JPEG XL of quality 100, and keeps 16 bits there and in TIFF', () => {
+    it('is lossless for JPEG XL of quality 100, and keeps 16 bits in JPEG XL and TIFF', () => {
       expect(last({ type: 'png' }, { format: 'jxl', quality: 100 })).to.include(' -d 0.00 ');
       for (const format of ['jxl', 'tiff'] as const) {
         expect(lines({ type: 'png', deep: true }, { format })[0]).to.include(' -depth 16 ');
@@ -377,12 +379,12 @@ describe('the plan', () => {
       expect(lines(pq, { stripMetadata: false })[0]).to.include('-profile ICC:a.icc -profile /srgb.icc');
     });
 
-    it('draws an SVG for an icon 256 pixels wide or high, or as asked', () => {
+    it('renders an SVG for an icon at 256 pixels, or at the requested size', () => {
       expect(lines({ type: 'svg' }, { format: 'ico' })[0]).to.include(' -w 256 -h 256 ');
       expect(lines({ type: 'svg' }, { format: 'ico', width: 48 })[0]).to.include(' -w 48 ');
     });
 
-    it('names all tools of such a conversion', () => {
+    it('lists all tools that the conversion needs', () => {
       expect(toolsFor('jxl', 'avif', 7)).to.deep.equal(['djxl', 'magick', 'avifenc']);
       expect(toolsFor('heic', 'jxl', 6)).to.deep.equal(['heif', 'magick', 'cjxl']);
       expect(toolsFor('svg', 'jxl', 7)).to.deep.equal(['rsvg', 'magick', 'cjxl']);
@@ -566,7 +568,7 @@ describe('the plan', () => {
       ]);
     });
 
-    it('is refused only for pages that the result would show', () => {
+    it('is rejected only for pages that the result would show', () => {
       const pages: Page[] = [{ index: 0 }, { index: 1, misread: ['icc-lab'] }];
       const misreadIn = (format: 'png' | 'pdf') =>
         findMisread({ type: 'tiff', pages }, options({ format }), SEVEN);

@@ -8,8 +8,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { type Command, MAX_OUTPUT_BYTES } from '../../../src/process/command.ts';
-import type { Isolation } from '../../../src/process/launcher/isolation.ts';
 import { createLaunchers, type Launchers } from '../../../src/process/launcher/pool.ts';
+import type { Isolation } from '../../../src/process/launcher/shell.ts';
 import { createRunner } from '../../../src/process/runner.ts';
 import { measureUsage } from '../../../src/process/workers/rss.ts';
 import { CAN_ISOLATE } from '../../helpers/can-isolate.ts';
@@ -39,7 +39,7 @@ describe('launchers', () => {
     });
   const parent = async () => (await run(await writeScript('parent', 'echo $PPID'))).stdout;
 
-  it('use a launcher again for the next program, and as many launchers as programs run at once', async () => {
+  it('reuse a launcher for the next program, and start as many launchers as programs run at once', async () => {
     expect(new Set([await parent(), await parent(), await parent()]).size).to.equal(1);
     const place = await makeTempDir('meeting');
     const wait = `echo > ${place}/$$; until [ $(ls ${place} | wc -l) = 3 ]; do sleep 0.01; done`;
@@ -49,7 +49,7 @@ describe('launchers', () => {
     expect(await readdir(home)).to.have.length(3);
   });
 
-  it('give a program three open files and none of their own', async () => {
+  it('give a program three open files and none of the files of the launcher', async () => {
     const list = 'import os\nfor n in range(256):\n try: os.fstat(n); print(n)\n except OSError: pass';
     const args = ['-I', '-S', '-c', list];
     // The parent of the tests may have left inheritable descriptors open.
@@ -58,7 +58,7 @@ describe('launchers', () => {
     expect((await run(PYTHON, { args })).stdout).to.equal(open);
   });
 
-  it('pass every argument to a program unchanged, whatever it contains', async () => {
+  it('pass every argument to a program unchanged, including special characters', async () => {
     const words = ['', ' ', "it's", '"', '$(id)', '`id`', 'two\nlines', '\\n', '-n', 'ä€😀', '*', '&&', '>x'];
     const { stdout } = await run(PYTHON, { args: ['-c', 'import sys; print(sys.argv[1:])', ...words] });
     expect(stdout).to.equal((await run(PYTHON, { args: ['-c', `print(${JSON.stringify(words)})`] })).stdout);

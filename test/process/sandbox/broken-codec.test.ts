@@ -166,8 +166,11 @@ for (const { name, list } of [
       await utimes(victim, 1000, 1000);
       const ofServer = `/proc/${service.pid}`;
       targets = {
-        ...{ home, victim, image: join(victim, 'in') },
-        ...{ environ: `${ofServer}/environ`, memory: `${ofServer}/mem` },
+        home,
+        victim,
+        image: join(victim, 'in'),
+        environ: `${ofServer}/environ`,
+        memory: `${ofServer}/mem`,
       };
     });
     after(async () => {

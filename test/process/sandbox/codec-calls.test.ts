@@ -5,8 +5,8 @@ import sharp from 'sharp';
 import { scene } from '../../../scripts/fixtures/scene.ts';
 import { ALLOW_LIST } from '../../../scripts/seccomp/allow-list.ts';
 import { ACTIONS, type Architecture, compile, encode } from '../../../scripts/seccomp/compile.ts';
-import { decodingOf } from '../../../src/conversion/plan/decoding.ts';
-import { ENCODERS_AFTER } from '../../../src/conversion/plan/encode.ts';
+import { planDecoding } from '../../../src/conversion/plan/decoding.ts';
+import { EXTERNAL_ENCODERS } from '../../../src/conversion/plan/encode.ts';
 import type { ImageInfo, PlanContext, ToolContext } from '../../../src/conversion/plan/types.ts';
 import type { RunCommand } from '../../../src/process/command.ts';
 import { createRunner } from '../../../src/process/runner.ts';
@@ -126,14 +126,14 @@ describe('the allow-list of system calls', () => {
             'djxl',
             extraPath(`${name}.jxl`),
             'in',
-            decodingOf(image, tools)?.step.args ?? [],
+            planDecoding(image, tools)?.step.args ?? [],
           );
         }
       }
     });
 
     for (const format of ['jxl', 'avif'] as const) {
-      const encoder = ENCODERS_AFTER[format];
+      const encoder = EXTERNAL_ENCODERS[format];
       it(`refuses no call of ${encoder?.tool} with threads=${threads}, for any kind of image and quality`, async function () {
         requires(this, 'hidden-files', layers.files !== 'none');
         expect(layers.syscalls).to.equal('allow-list');

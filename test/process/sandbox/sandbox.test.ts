@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Context } from 'mocha';
 import { CommandError, type RunCommand } from '../../../src/process/command.ts';
-import type { Confine } from '../../../src/process/launch.ts';
+import type { Confine } from '../../../src/process/runner.ts';
 import { createRunner } from '../../../src/process/runner.ts';
 import { findSandbox } from '../../../src/process/sandbox/index.ts';
 import type { SandboxLayers } from '../../../src/process/sandbox/types.ts';

@@ -80,7 +80,7 @@ describe('worker pool', () => {
     return Number((await perform(client, `echo $$ > output; ${body}`)).wrote);
   };
 
-  it('runs all jobs of one client in one worker, and those of another client in another worker', async () => {
+  it('runs all jobs of one client in one worker, and jobs of another client in another worker', async () => {
     await create();
     const [one, other, again] = [await served('a'), await served('b'), await served('a')];
     expect(again).to.equal(one);
@@ -93,7 +93,7 @@ describe('worker pool', () => {
     expect(new Set(pids).size).to.equal(1);
   });
 
-  it('runs a job without a client in a process of its own, even when clients share workers', async () => {
+  it('runs a job without a client in a new process, even when clients share workers', async () => {
     await create({ shared: true });
     expect((await perform(undefined, '')).wrote).to.match(/^alone \d+\n$/);
   });

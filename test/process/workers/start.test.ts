@@ -19,7 +19,7 @@ const SEED = 6;
 const IMAGES = new URL('../../../fixtures/images/', import.meta.url).pathname;
 const TRAPS = new URL('../../../fixtures/traps/', import.meta.url).pathname;
 const EXTRA = new URL('../../../fixtures/extra/', import.meta.url).pathname;
-/** A PDF says when it was made; what no worker had a part in says it where nobody looks. */
+/** Formats that contain their creation time, so that the bytes of two results differ. */
 const WHEN = /\(D:\d{14}[^)]*\)/g;
 const byRsvgAlone = ({ path, options }: Job): boolean => path.endsWith('.svg') && options.format === 'pdf';
 const FORMATS = Object.keys(OUTPUTS) as OutputType[];

@@ -11,16 +11,15 @@ import { writePng } from '../png-file.ts';
 import { decodeRows, type Truncation } from './rows.ts';
 import { decodeRuns } from './run-length.ts';
 
-/** The orientation that turns rows from the bottom upside down (EXIF 2.32, 4.6.4). */
+/** Orientation of rows that are stored from the bottom to the top (EXIF 2.32, 4.6.4). */
 const FLIPPED = 4;
 
-/** Maximum size of an embedded profile: the largest for printers have about 2 MiB. */
+/** Maximum size of an embedded profile. The largest printer profiles have about 2 MiB. */
 const MAX_PROFILE_BYTES = 4 * 1024 ** 2;
 
 /**
- * Replaces the BMP or icon at `path` by a PNG. Rows stay in the order in which they are stored, and the result says how
- * the image is oriented, so that no more than a few rows are in memory. No turn of the event loop takes longer than about
- * 2 ms.
+ * Replaces the BMP or icon at `path` by a PNG. Rows stay in their stored order, and `orientation` states the direction,
+ * so only a few rows are in memory. Blocks the event loop for at most about 2 ms at a time.
  *
  * @returns the properties of the PNG; undefined if the file contains no pixels
  */

@@ -3,14 +3,16 @@
 import type { FileHandle } from 'node:fs/promises';
 import { type Dib, type Masks, strideOf } from '../../inspect/dib.ts';
 
-/** Bytes to read at once: decoding them takes about 1 ms. */
+/** Bytes per read. Decoding them takes about 1 ms. */
 const BLOCK_BYTES = 128 * 1024;
 /** Bytes of a decoded pixel. */
 export const PIXEL = 4;
 
-/** Whether pixels are missing, and whether any are there. */
+/** Completeness of the pixel data. */
 export interface Truncation {
+  /** Whether pixels are missing. */
   cut: boolean;
+  /** Whether any pixels are present. */
   shown: boolean;
 }
 
@@ -18,9 +20,9 @@ export interface Truncation {
 type DecodeRow = (from: Buffer, to: Buffer) => void;
 
 /**
- * Yields blocks of decoded rows, in the order in which they are stored. Rows behind the end of the file are transparent.
+ * Yields blocks of decoded rows, in their stored order. Rows beyond the end of the file are transparent.
  *
- * @param truncation receives whether rows are missing
+ * @param truncation is set to the completeness of the rows
  */
 export async function* decodeRows(
   file: FileHandle,
@@ -44,7 +46,7 @@ export async function* decodeRows(
     for (let at = 0; at < rows; at += 1) {
       const to = block.subarray(at * width * PIXEL, (at + 1) * width * PIXEL);
       const from = stored.bytes.subarray(at * stride, (at + 1) * stride);
-      // The padding of the last row may be missing.
+      // The padding of the last row can be missing.
       if (at * stride + Math.ceil((width * dib.bits) / 8) > stored.length) truncation.cut = true;
       else truncation.shown = true;
       if (at * stride >= stored.length) continue;
@@ -68,7 +70,7 @@ function applyMask(row: Buffer, mask: Buffer): void {
   }
 }
 
-/** Reads the bytes; those behind the end of the file are 0. */
+/** Reads bytes. Those beyond the end of the file are 0. */
 async function readExactly(
   file: FileHandle,
   at: number,
@@ -79,7 +81,7 @@ async function readExactly(
   return { bytes, length: bytesRead };
 }
 
-/** Whether any pixel has alpha. If all alpha is 0, browsers show the image as opaque. */
+/** Returns whether the alpha of any pixel is not 0. Otherwise, browsers show the image as opaque. */
 async function usesAlpha(file: FileHandle, dib: Dib): Promise<boolean> {
   const { masks, bits, height, pixelsAt } = dib;
   if (!masks || masks.alpha === 0) return false;
@@ -110,7 +112,7 @@ function decodeBgr(from: Buffer, to: Buffer): void {
   }
 }
 
-/** An index without a colour is black, as in browsers. */
+/** Decodes palette indices. An index without a colour is black, as in browsers. */
 function indexedDecoder(bits: number, palette: Buffer): DecodeRow {
   const colours = Buffer.alloc(256 * 3);
   palette.copy(colours);
@@ -142,10 +144,12 @@ function maskedDecoder(step: 2 | 4, { red, green, blue, alpha }: Masks): DecodeR
   };
 }
 
-/** How a channel is taken out of a pixel: at most 8 bits of it, and what each value stands for. */
+/** Extracts a channel from a pixel: its highest 8 bits at most. */
 interface Channel {
   readonly shift: number;
+  /** Largest value. Also the mask of the shifted pixel. */
   readonly last: number;
+  /** Value from 0 to 255 for each stored value. */
   readonly values: Uint8Array;
 }
 

@@ -4,18 +4,18 @@ import type { FileHandle } from 'node:fs/promises';
 import type { Dib } from '../../inspect/dib.ts';
 import { PIXEL, type Truncation } from './rows.ts';
 
-/** Bytes to read at once: decoding them takes about 1 ms. */
+/** Bytes per read. Decoding them takes about 1 ms. */
 const READ_BYTES = 32 * 1024;
-/** Bytes to yield at once. */
+/** Bytes per yielded block. */
 const BLOCK_BYTES = 256 * 1024;
-/** Second byte of an escape, whose first byte is 0; from 3 on it is a number of literal pixels. */
+/** Second byte of an escape, whose first byte is 0. From 3 on, it is the number of literal pixels. */
 const ESCAPE = { endOfLine: 0, endOfBitmap: 1, delta: 2 } as const;
 
 /**
- * Yields blocks of decoded rows, in the order in which they are stored. Pixels that the file skips are black, and those
- * behind its end are transparent, as in Chromium.
+ * Yields blocks of decoded rows, in their stored order. Skipped pixels are black, and pixels beyond the end of the file
+ * are transparent, as in Chromium.
  *
- * @param truncation receives whether the data ends before the image
+ * @param truncation is set to the completeness of the data
  */
 export async function* decodeRuns(
   file: FileHandle,
@@ -45,10 +45,10 @@ export async function* decodeRuns(
   for (let block = canvas.finish(); block; block = canvas.finish()) yield block;
 }
 
-/** Bytes of the longest code: 255 literal pixels of 3 bytes, padded. */
+/** Length of the longest code in bytes: 255 literal pixels of 3 bytes, padded. */
 const MAX_CODE_BYTES = 2 + 256 * 3;
 
-/** The bytes of the file, from the first pixel on. */
+/** Reads the bytes of the file, from the first pixel on. */
 class Input {
   readonly #file: FileHandle;
   #position: number;
@@ -78,7 +78,7 @@ class Input {
     this.#at = 0;
   }
 
-  /** Returns the next byte; 0 behind the end of the file. */
+  /** Returns the next byte, or 0 beyond the end of the file. */
   next(): number {
     const byte = this.#bytes[this.#at];
     this.#at += 1;
@@ -87,7 +87,7 @@ class Input {
   }
 }
 
-/** Turns codes into pixels. */
+/** Decodes codes to pixels. */
 class Pixels {
   readonly #bits: 4 | 8 | 24;
   /** Red, green, blue and alpha of each index. */
@@ -105,7 +105,7 @@ class Pixels {
     canvas.fill(count, this.#coloursOf(value, input));
   }
 
-  /** Returns the colours of a run: two in turn with 4 bits, or else one. */
+  /** Returns the colours of a run: two alternating ones with 4 bits, otherwise one. */
   #coloursOf(value: number, input: Input): Buffer {
     if (this.#bits !== 4) return this.#literal(value, 0, input);
     return Buffer.concat([this.#colour(value >> 4), this.#colour(value & 15)]);
@@ -136,7 +136,7 @@ class Pixels {
 
 const OPAQUE = 255;
 
-/** The image, row by row. Pixels outside of it are dropped. */
+/** Collects the rows of the image. Drops pixels outside of it. */
 class Canvas {
   readonly #rowBytes: number;
   readonly #width: number;
@@ -160,26 +160,26 @@ class Canvas {
     return this.#rowsLeft === 0;
   }
 
-  /** Repeats the colours until so many pixels are filled. */
+  /** Fills this number of pixels with the colours, which repeat. */
   fill(count: number, colours: Buffer): void {
     const end = Math.min(this.#x + count, this.#width);
     if (this.#x < end) this.#row.fill(colours, this.#x * PIXEL, end * PIXEL);
     this.#x += count;
   }
 
-  /** Makes the rest transparent. */
+  /** Makes the remaining pixels transparent. */
   cut(): void {
     this.#skipped = Buffer.alloc(this.#rowBytes);
     if (this.#x < this.#width) this.#row.fill(0, this.#x * PIXEL);
   }
 
-  /** Moves on by these pixels and rows. */
+  /** Moves the position forward. */
   skip(columns: number, rows: number, toStart: boolean): void {
     for (let row = 0; row < rows && this.#rowsLeft > 0; row += 1) this.#endRow();
     this.#x = toStart ? 0 : this.#x + columns;
   }
 
-  /** Returns a block of finished rows, when there are enough of them or `all` is set. */
+  /** Returns a block of finished rows if there are enough of them or `all` is set. */
   take(all: boolean): Buffer | undefined {
     if (this.#doneBytes === 0 || (!all && this.#doneBytes < BLOCK_BYTES)) return undefined;
     const block = Buffer.concat(this.#done);
@@ -188,7 +188,7 @@ class Canvas {
     return block;
   }
 
-  /** Returns the next block of the rest, the rows of which are empty behind the current one. */
+  /** Ends the image with empty rows, and returns the next block of rows. */
   finish(): Buffer | undefined {
     while (this.#rowsLeft > 0 && this.#doneBytes < BLOCK_BYTES) this.#endRow();
     return this.take(true);

@@ -1,4 +1,6 @@
-/** @module Reads declarations of CSS and resolves values that librsvg does not know: `var()` and new colour functions. */
+/**
+ * @module Parses CSS declarations, and resolves values that librsvg does not support: `var()` and new colour functions.
+ */
 
 import { color, SyntaxFlag, serializeRGB } from '@csstools/css-color-parser';
 import { parseComponentValue } from '@csstools/css-parser-algorithms';
@@ -10,11 +12,11 @@ export interface Declaration {
   readonly name: string;
   readonly value: string;
   readonly start: number;
-  /** Behind the value, without a semicolon. */
+  /** Offset after the value, without a semicolon. */
   readonly end: number;
 }
 
-/** A rule of a style sheet. At-rules and what is nested are left out, as librsvg does. */
+/** A rule of a style sheet. At-rules and nested rules are ignored, as librsvg does. */
 export interface Rule {
   readonly selector: string;
   readonly declarations: readonly Declaration[];
@@ -100,10 +102,11 @@ function trim(tokens: readonly CSSToken[]): CSSToken[] {
 /** Values of custom properties by name; undefined if elements have different values. */
 export type Variables = ReadonlyMap<string, string | undefined>;
 
-/** Maximum rounds of replacement: how deeply custom properties may refer to each other. */
+/** Maximum number of rounds of replacement, and so the maximum depth of references between custom properties. */
 const MAX_DEPTH = 10;
+
 /**
- * Replaces `var()` and colour functions. What cannot be resolved stays as it is.
+ * Replaces `var()` and colour functions. Functions that cannot be resolved are not changed.
  *
  * @param maxLength maximum length of the text while it is resolved, in characters
  */
@@ -136,7 +139,7 @@ function replaceFunctions(
   return applyEdits(css, edits);
 }
 
-/** Returns the value of a `var()` with all of its tokens: of the property, or else its fallback. */
+/** Returns the value of the custom property of a `var()`, or its fallback. */
 function variableOf(call: readonly CSSToken[], variables: Variables): string | undefined {
   const content = trim(call.slice(1, -1));
   const name = content[0]?.[1] ?? '';
@@ -145,7 +148,7 @@ function variableOf(call: readonly CSSToken[], variables: Variables): string | u
   return comma < 0 ? undefined : stringify(...trim(content.slice(comma + 1)));
 }
 
-/** Returns a named colour of CSS as `#rrggbb`, or undefined for any other word, also for transparent and system colours. */
+/** Returns a named CSS colour as `#rrggbb`; undefined for other words, and for transparent and system colours. */
 export function colourByName(name: string): string | undefined {
   const component = parseComponentValue(tokenize({ css: name }));
   const parsed = (component && color(component)) || undefined;
@@ -157,7 +160,7 @@ export function colourByName(name: string): string | undefined {
   return `#${parsed.channels.map(hex).join('')}`;
 }
 
-/** Colour functions that not every version of librsvg knows (CSS Color 4 and 5). */
+/** Colour functions that not every version of librsvg supports (CSS Color 4 and 5). */
 export const COLOUR_FUNCTIONS = ['oklch', 'oklab', 'lch', 'lab', 'hwb', 'color', 'color-mix'];
 
 function colourOf(call: readonly CSSToken[]): string | undefined {

@@ -1,13 +1,15 @@
-/** @module Replaces `feDropShadow`, which librsvg before 2.55 does not know, by its parts (Filter Effects 1, section 9.12). */
-
+/**
+ * @module Replaces `feDropShadow`, which librsvg before 2.55 does not support, by equivalent filters (Filter Effects 1,
+ * section 9.12).
+ */
 import { type Attribute, applyEdits, type Edit, scanMarkup, type Tag } from './markup.ts';
 
-/** Attributes of the filter region, which all parts have. */
+/** Attributes of the filter region, which all replacement filters get. */
 const REGION = ['x', 'y', 'width', 'height'];
-/** Attributes that other parts than the flood have. */
+/** Attributes that feFlood does not get. */
 const NOT_FLOOD = [...REGION, 'in', 'dx', 'dy', 'stdDeviation', 'result', 'id'];
 
-/** Maximum number of drop shadows to replace: each takes ten times as many characters afterwards. */
+/** Maximum number of drop shadows to replace. The replacement is ten times as long. */
 const MAX_SHADOWS = 500;
 /** Maximum number of tags inside a drop shadow, such as animations. */
 const MAX_CHILDREN = 20;
@@ -27,13 +29,16 @@ export function expandDropShadows(text: string): string {
   return applyEdits(text, edits);
 }
 
-/** @param id makes the names of results unique */
+/**
+ * Returns the markup of the filters that replace a drop shadow.
+ *
+ * @param id makes the names of results unique
+ */
 function partsOf(text: string, { attributes, start, name }: Tag, id: number): string {
-  const prefix = text.slice(start + 1, text.indexOf(name, start)); // of the namespace
+  const prefix = text.slice(start + 1, text.indexOf(name, start)); // namespace prefix
   const source = (attribute: Attribute | undefined, as = attribute?.name): string =>
     attribute ? ` ${as}=${text.slice(attribute.start - 1, attribute.end + 1)}` : '';
-  const find = (wanted: string): Attribute | undefined =>
-    attributes.find((attribute) => attribute.name === wanted);
+  const find = (key: string): Attribute | undefined => attributes.find((attribute) => attribute.name === key);
   const region = REGION.map((side) => source(find(side))).join('');
   const flood = attributes
     .filter((attribute) => !NOT_FLOOD.includes(attribute.name))

@@ -6,12 +6,13 @@ export interface Range {
   readonly end: number;
 }
 
-/** An attribute. The range is that of the value, without its quotes. */
+/** An attribute. The range covers the value without its quotes. */
 export interface Attribute extends Range {
   readonly name: string;
   readonly value: string;
 }
 
+/** A start tag, end tag or empty-element tag. */
 export interface Tag extends Range {
   /** Name without a namespace prefix. */
   readonly name: string;
@@ -19,6 +20,7 @@ export interface Tag extends Range {
   readonly attributes: readonly Attribute[];
 }
 
+/** Tags and style sheets of an SVG. */
 export interface Markup {
   readonly tags: readonly Tag[];
   /** Contents of the style elements. */

@@ -10,29 +10,29 @@ import {
 } from './css.ts';
 import { applyEdits, type Edit, type Markup, type Range, scanMarkup } from './markup.ts';
 
-/** Functions in the text that {@link resolveCss} may resolve. */
+/** Functions that {@link resolveCss} can resolve. */
 export const RESOLVED_FUNCTIONS = ['var', ...COLOUR_FUNCTIONS].map((name) => `${name}(`);
 
-/** Maximum growth of the text, in characters: properties may refer to each other, and grow with each step. */
+/** Maximum growth of the text in characters. Properties that refer to each other can grow exponentially. */
 const MAX_GROWTH = 256 * 1024;
 /** Selectors of the root element, from which all elements inherit. */
 const ROOT_SELECTORS = [':root', 'svg', '*'];
 
 /**
- * Replaces the functions in attributes and style sheets by their values. A custom property counts if only the root element
- * sets it, and once; otherwise, what refers to it stays as it is.
+ * Replaces the functions in attributes and style sheets by their values. Resolves only custom properties that are set
+ * once, on the root element. References to other properties are not changed.
  */
 export function resolveCss(text: string): string {
   const markup = scanMarkup(text);
   const variables = collectVariables(text, markup);
-  let room = MAX_GROWTH;
+  let budget = MAX_GROWTH;
   const replace = ({ start, end }: Range, isAllowed: (value: string) => boolean): Edit[] => {
     const value = text.slice(start, end);
     if (!RESOLVED_FUNCTIONS.some((name) => value.includes(name))) return [];
-    const resolved = resolveValues(value, variables, value.length + room);
+    const resolved = resolveValues(value, variables, value.length + budget);
     const growth = resolved.length - value.length;
-    if (resolved === value || growth > room || !isAllowed(resolved)) return [];
-    room -= growth;
+    if (resolved === value || growth > budget || !isAllowed(resolved)) return [];
+    budget -= growth;
     return [{ start, end, text: resolved }];
   };
   const attributes = markup.tags.flatMap((tag) => tag.attributes);

@@ -1,4 +1,4 @@
-/** @module Rewrites an SVG so that librsvg draws it as browsers do. */
+/** @module Rewrites an SVG so that librsvg renders it like browsers. */
 
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
@@ -6,10 +6,10 @@ import { expandDropShadows } from './drop-shadow.ts';
 import { RESOLVED_FUNCTIONS, resolveCss } from './resolve-css.ts';
 import { applyTransformOrigins } from './transform-origin.ts';
 
-/** Maximum size of an SVG to rewrite, in bytes. Larger ones are drawn as they are. */
+/** Maximum size of an SVG to rewrite, in bytes. Larger ones are not changed. */
 const MAX_BYTES = 1024 ** 2;
 
-/** Rewriters, in their order, and what a text contains that they apply to. */
+/** Rewriters in order of execution. Each applies to texts that contain one of its signs. */
 const REWRITERS: readonly {
   readonly signs: readonly string[];
   readonly rewrite: (text: string) => string;
@@ -19,10 +19,10 @@ const REWRITERS: readonly {
   { signs: ['feDropShadow'], rewrite: expandDropShadows },
 ];
 
-/** Entities could hide any markup. */
+/** An SVG with entity declarations is not rewritten, because entities can contain any markup. */
 const ENTITIES = '<!ENTITY';
 
-/** Rewrites the SVG at `path` in place. An SVG in another encoding than UTF-8 stays as it is. */
+/** Rewrites the SVG at `path` in place. An SVG in another encoding than UTF-8 is not changed. */
 export async function rewriteSvg(path: string): Promise<void> {
   if ((await stat(path)).size > MAX_BYTES) return;
   const bytes = await readFile(path);
@@ -33,7 +33,7 @@ export async function rewriteSvg(path: string): Promise<void> {
   let text = original;
   for (const { rewrite } of rewriters) {
     text = rewrite(text);
-    await setImmediate(); // other requests take their turns
+    await setImmediate(); // yields to other requests
   }
   if (text !== original) await writeFile(path, text);
 }

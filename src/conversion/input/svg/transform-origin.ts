@@ -15,8 +15,8 @@ interface Origin {
 }
 
 /**
- * Rewrites the transforms of elements and rules that also have an origin. What needs the size of an element's contents, or
- * is split between rules, stays as it is.
+ * Rewrites the transforms of elements and rules that also have an origin. Does not rewrite origins that depend on the
+ * bounding box of an element, or that another rule than the transform sets.
  */
 export function applyTransformOrigins(text: string): string {
   const { tags, styleSheets } = scanMarkup(text);
@@ -32,7 +32,7 @@ export function applyTransformOrigins(text: string): string {
   return applyEdits(text, [...sheetEdits, ...tagEdits]);
 }
 
-/** The size that percentages refer to, if there is only one. */
+/** Returns the size that percentages refer to, if the document has a single `svg` element. */
 function viewBoxOf(tags: readonly Tag[]): Size | undefined {
   const roots = tags.filter(({ name, kind }) => name === 'svg' && kind !== 'close');
   const value =

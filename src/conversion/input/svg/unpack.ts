@@ -22,7 +22,7 @@ const GZIP = Buffer.from([0x1f, 0x8b]);
 /**
  * Unpacks the file at `path` in place, if it is compressed.
  *
- * @throws ServiceError FILE_TOO_LARGE, CORRUPT_IMAGE or DISK_FULL
+ * @throws {ServiceError} FILE_TOO_LARGE, CORRUPT_IMAGE or DISK_FULL
  */
 export async function unpackSvg(path: string, { label, maxBytes, store }: RepairContext): Promise<void> {
   if (!(await isGzip(path))) return;

@@ -1,18 +1,19 @@
+/** @module Accounting of disk space, shared fairly between clients. */
 import { serviceError } from '../errors.ts';
 
 /**
- * Shares the disk space between the clients of all running requests. Bytes that a request is going to store count before
- * they are written, so that concurrent requests do not rely on the same free bytes.
+ * Shares the disk space between the clients of all running requests. Bytes that a request is going to store count
+ * before they are written, so that concurrent requests do not rely on the same free bytes.
  */
-export interface DiskRoom {
+export interface DiskSpace {
   /**
    * Opens the account of a request.
    *
    * @param client the key of the client. A request without a key is not limited to a share.
    * @param bytes the announced size of the upload
-   * @throws ServiceError DISK_FULL as {@link RequestRoom.reserve} does
+   * @throws {ServiceError} DISK_FULL as {@link DiskAccount.reserve} does
    */
-  open(client: string | undefined, bytes: number): Promise<RequestRoom>;
+  open(client: string | undefined, bytes: number): Promise<DiskAccount>;
   /** Returns the bytes that all requests have stored or can still store. */
   held(): number;
   /** Returns the bytes that all requests have stored. */
@@ -20,21 +21,22 @@ export interface DiskRoom {
 }
 
 /** Disk space of one request. */
-export interface RequestRoom {
+export interface DiskAccount {
   /**
    * Counts bytes that are about to be written: first from the announced size, then in addition to it.
    *
-   * @throws ServiceError DISK_FULL as {@link RequestRoom.reserve} does
+   * @throws {ServiceError} DISK_FULL as {@link DiskAccount.reserve} does
    */
   store(bytes: number): Promise<void>;
   /** Releases the bytes that the request announced and did not send. */
   received(): void;
   /**
-   * Reserves space for a file of at most `bytes`. If there is not enough, waits until earlier reservations have settled,
-   * since most files turn out to be much smaller.
+   * Reserves space for a file of at most `bytes`. If there is not enough, waits until earlier reservations have
+   * settled, since most files turn out to be much smaller.
    *
    * @returns a function to call with the real size when the file is written, or with 0 when there is none
-   * @throws ServiceError DISK_FULL when the client exceeds its share, or when there is neither space nor a response to cut off
+   * @throws {ServiceError} DISK_FULL if the client exceeds its share, or if there is neither space nor a response to cut
+   *   off
    */
   reserve(bytes: number): Promise<(stored: number) => void>;
   /** Releases the space of a file that was removed. */
@@ -71,7 +73,7 @@ interface Account {
  *
  * @param free returns the free bytes of the disk, or `undefined` if they are unknown
  */
-export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoom {
+export function createDiskSpace(free: () => Promise<number | undefined>): DiskSpace {
   const accounts = new Set<Account>();
   /** Pending reservations. Each resolves when it settles. */
   const reservations = new Set<Promise<void>>();
@@ -87,11 +89,11 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
     );
 
   /** Returns the available space, and the share of each client: an equal part for each, and one for the next client. */
-  function measure(left: number): { room: number; share: number; total: number } {
+  function measure(left: number): { space: number; share: number; total: number } {
     const total = left + sum(({ stored }) => stored);
     const clients = new Set([...accounts].flatMap(({ client }) => client ?? [])).size;
     return {
-      room: left - sum(({ expected }) => expected) - RESERVE_BYTES,
+      space: left - sum(({ expected }) => expected) - RESERVE_BYTES,
       share: total / (clients + 1),
       total,
     };
@@ -105,10 +107,11 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
   }
 
   /**
-   * Adds expected bytes to an account. A client can exceed its share as long as the share of one more client stays free.
+   * Adds expected bytes to an account. A client can exceed its share as long as the share of one more client stays
+   * free.
    *
    * @param awaited reservations to wait for when there is not enough space
-   * @throws ServiceError DISK_FULL as {@link RequestRoom.reserve} does
+   * @throws {ServiceError} DISK_FULL as {@link DiskAccount.reserve} does
    */
   async function expect(
     account: Account,
@@ -119,9 +122,9 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
     for (;;) {
       const left = await free();
       if (left === undefined) break;
-      const { room, share } = measure(left);
+      const { space, share } = measure(left);
       const inShare = client === undefined || heldBy(client) + bytes <= share;
-      if (bytes <= (inShare ? room : room - share)) break;
+      if (bytes <= (inShare ? space : space - share)) break;
       const slowest = inShare ? slowestResponse(share) : undefined;
       const unsettled = awaited.filter((reservation) => reservations.has(reservation));
       if (!slowest && unsettled.length === 0) throw serviceError('DISK_FULL');
@@ -132,8 +135,8 @@ export function createDiskRoom(free: () => Promise<number | undefined>): DiskRoo
   }
 
   /**
-   * Limits an estimate to the rest of the request's share of a single client, which is half of the disk. On a small disk,
-   * the largest possible result may never fit, but the real one nearly always does.
+   * Limits an estimate to the rest of the request's share of a single client, which is half of the disk. On a small
+   * disk, the largest possible result may never fit, but the real one nearly always does.
    */
   async function cutToShare(account: Account, bytes: number): Promise<number> {
     const left = await free();

@@ -1,22 +1,22 @@
 /** @module Decodes an image in this process, within the time limit of its conversion. */
 import { join } from 'node:path';
 import { ClientDisconnectedError, serviceErrorFrom } from '../../errors.ts';
-import { invalidOutput } from '../output/tool-errors.ts';
+import { invalidOutputError } from '../output/tool-errors.ts';
 import { type ImageInfo, INPUT_FILE } from '../plan/types.ts';
 import type { ConversionInput } from '../types.ts';
 import { decodeBitmap } from './bmp/decode.ts';
 
-/** How writing fails when there is no room: errno(3). */
+/** Error codes of a full disk; see errno(3). */
 const DISK_ERRORS: readonly string[] = ['ENOSPC', 'EDQUOT'];
 
 /**
  * Decodes a kind of bitmap that ImageMagick misreads.
  *
- * @param timeoutMs the time that is left for the conversion, in ms
+ * @param timeoutMs remaining time for the conversion, in milliseconds
  * @throws {ServiceError} if the file has no pixels, or if time or disk space run out
  * @throws {ClientDisconnectedError} if the signal aborts
  */
-export async function decodeHere(
+export async function decodeInProcess(
   image: ImageInfo,
   source: ConversionInput,
   signal: AbortSignal,
@@ -30,5 +30,5 @@ export async function decodeHere(
     if (deadline.aborted) throw serviceErrorFrom(cause, 'CONVERSION_TIMEOUT', source.label, limit);
     throw DISK_ERRORS.includes(cause.code) ? serviceErrorFrom(cause, 'DISK_FULL') : cause;
   });
-  return decoded ?? Promise.reject(invalidOutput('a bitmap without pixels', source));
+  return decoded ?? Promise.reject(invalidOutputError('a bitmap without pixels', source));
 }

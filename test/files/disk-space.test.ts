@@ -1,15 +1,15 @@
 import { expect } from 'chai';
 import type { ServiceError } from '../../src/errors.ts';
-import { createDiskRoom, RESERVE_BYTES, type RequestRoom } from '../../src/files/disk-room.ts';
+import { createDiskSpace, type DiskAccount, RESERVE_BYTES } from '../../src/files/disk-space.ts';
 
 const MIB = 1024 ** 2;
 
 /** Creates the accounting of a disk of this size plus the reserve. Its free space shrinks as requests store data. */
 function disk(mebibytes: number) {
-  const room = createDiskRoom(async () => mebibytes * MIB + RESERVE_BYTES - room.stored());
-  const open = (client: string | undefined, size = 0): Promise<RequestRoom> => room.open(client, size * MIB);
+  const space = createDiskSpace(async () => mebibytes * MIB + RESERVE_BYTES - space.stored());
+  const open = (client: string | undefined, size = 0): Promise<DiskAccount> => space.open(client, size * MIB);
   /** Opens a request that has received `size` MiB. */
-  const openStored = async (client: string, size: number): Promise<RequestRoom> => {
+  const openStored = async (client: string, size: number): Promise<DiskAccount> => {
     const request = await open(client, size);
     await request.store(size * MIB);
     return request;
@@ -25,7 +25,7 @@ function disk(mebibytes: number) {
       },
     });
   };
-  return { room, open, openStored, openAnswer };
+  return { space, open, openStored, openAnswer };
 }
 
 const codeOf = (promise: Promise<unknown>): Promise<string> =>
@@ -36,34 +36,34 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
 
 describe('disk space accounting', () => {
   it('counts announced uploads, so that concurrent requests do not rely on the same free bytes', async () => {
-    const { open, room } = disk(100);
+    const { open, space } = disk(100);
     const requests = await Promise.all([open(undefined, 40), open(undefined, 40)]);
-    expect(room.held()).to.equal(80 * MIB);
+    expect(space.held()).to.equal(80 * MIB);
     expect(await codeOf(open(undefined, 40))).to.equal('DISK_FULL');
     requests[0]?.close();
     expect(await codeOf(open(undefined, 40))).to.equal('OK');
   });
 
   it('counts bytes once, whether they were announced or not', async () => {
-    const { open, room } = disk(100);
+    const { open, space } = disk(100);
     const request = await open('a', 10);
     await request.store(6 * MIB);
-    expect([room.stored(), room.held()]).to.deep.equal([6 * MIB, 10 * MIB]);
+    expect([space.stored(), space.held()]).to.deep.equal([6 * MIB, 10 * MIB]);
     await request.store(10 * MIB);
-    expect([room.stored(), room.held()]).to.deep.equal([16 * MIB, 16 * MIB]);
+    expect([space.stored(), space.held()]).to.deep.equal([16 * MIB, 16 * MIB]);
     request.release(6 * MIB);
     request.received();
-    expect([room.stored(), room.held()]).to.deep.equal([10 * MIB, 10 * MIB]);
+    expect([space.stored(), space.held()]).to.deep.equal([10 * MIB, 10 * MIB]);
     request.close();
-    expect(room.held()).to.equal(0);
+    expect(space.held()).to.equal(0);
   });
 
   it('releases announced bytes that were not sent', async () => {
-    const { open, room } = disk(100);
+    const { open, space } = disk(100);
     const request = await open('a', 40);
     await request.store(MIB);
     request.received();
-    expect(room.held()).to.equal(MIB);
+    expect(space.held()).to.equal(MIB);
   });
 
   it('throws DISK_FULL when unpacked files exceed the announced size and the free space', async () => {
@@ -75,16 +75,16 @@ describe('disk space accounting', () => {
   });
 
   it('reserves space for the largest possible result until the real one is written', async () => {
-    const { open, room } = disk(100);
+    const { open, space } = disk(100);
     const request = await open('a', 0);
     const settle = await request.reserve(30 * MIB);
-    expect(room.held()).to.equal(30 * MIB);
+    expect(space.held()).to.equal(30 * MIB);
     settle(2 * MIB);
-    expect([room.stored(), room.held()]).to.deep.equal([2 * MIB, 2 * MIB]);
+    expect([space.stored(), space.held()]).to.deep.equal([2 * MIB, 2 * MIB]);
   });
 
   it('waits for pending results, since most are much smaller than their reservation', async () => {
-    const { open, room } = disk(100);
+    const { open, space } = disk(100);
     const request = await open('a', 0);
     const first = await request.reserve(30 * MIB);
     const second = request.reserve(30 * MIB);
@@ -92,7 +92,7 @@ describe('disk space accounting', () => {
     first(MIB);
     (await second)(MIB);
     (await third)(MIB);
-    expect([room.stored(), room.held()]).to.deep.equal([3 * MIB, 3 * MIB]);
+    expect([space.stored(), space.held()]).to.deep.equal([3 * MIB, 3 * MIB]);
   });
 
   it('throws DISK_FULL when the pending results have settled and left too little space', async () => {
@@ -106,9 +106,9 @@ describe('disk space accounting', () => {
   });
 
   it('reserves at most half of the disk for one result, so that a small disk is usable', async () => {
-    const { open, room } = disk(100);
+    const { open, space } = disk(100);
     const settle = await (await open('a', 1)).reserve(300 * MIB);
-    expect(room.held()).to.be.within(40 * MIB, 54 * MIB);
+    expect(space.held()).to.be.within(40 * MIB, 54 * MIB);
     settle(0);
   });
 
@@ -171,7 +171,7 @@ describe('disk space accounting', () => {
   }
 
   it('accepts every request when the free space is unknown', async () => {
-    const room = createDiskRoom(async () => undefined);
-    expect(await codeOf(room.open('a', 10 ** 15))).to.equal('OK');
+    const space = createDiskSpace(async () => undefined);
+    expect(await codeOf(space.open('a', 10 ** 15))).to.equal('OK');
   });
 });

@@ -4,14 +4,14 @@ import {
   MIN_RESPONSE_BYTES_PER_SECOND,
   type MonitoredResponse,
   monitorResponse,
-} from '../../src/server/response-rate.ts';
+} from '../../src/server/response.ts';
 import { eventually } from '../helpers/util.ts';
 
 /** Interval in which the rate is measured, in milliseconds. */
 const WINDOW_MS = 50;
 const MIN_BYTES = Math.ceil((MIN_RESPONSE_BYTES_PER_SECOND * WINDOW_MS) / 1000);
 
-describe('watchAnswer', () => {
+describe('monitorResponse', () => {
   const watches: MonitoredResponse[] = [];
   afterEach(() => {
     for (const watch of watches.splice(0)) watch.end();

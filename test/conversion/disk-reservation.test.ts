@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import sharp from 'sharp';
 import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
-import type { RequestRoom } from '../../src/files/disk-room.ts';
+import type { DiskAccount } from '../../src/files/disk-space.ts';
 import {
   ALL_OUTPUT_TYPES,
   EXTRA_INPUT_TYPES,
@@ -36,8 +36,8 @@ describe('a conversion', () => {
     return engine.workspaces.use({}, async (workspace) => {
       let reserved = 0;
       let stored = 0;
-      const room: RequestRoom = {
-        ...workspace.room,
+      const disk: DiskAccount = {
+        ...workspace.disk,
         async reserve(bytes) {
           reserved += bytes;
           return (kept) => {
@@ -47,7 +47,7 @@ describe('a conversion', () => {
       };
       const folder = await workspace.folder('job');
       await copyFile(path, join(folder, 'in'));
-      const source = { folder, room, type, label: 'The file' };
+      const source = { folder, disk, type, label: 'The file' };
       const options = { format, quality: 100, stripMetadata: false } as const;
       const { bytes } = await engine.convert(source, options, new AbortController().signal);
       expect(existsSync(folder), 'the folder of the tool').to.equal(false);

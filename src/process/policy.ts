@@ -1,0 +1,102 @@
+/**
+ * @module Writes ImageMagick policies that permit more than the one in `assets/`, and checks that a policy is enforced.
+ */
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CommandError, type RunCommand } from './command.ts';
+import { listLength, type MagickLimits } from './environment.ts';
+import type { Magick } from './toolchain.ts';
+
+/** Permission to use a coder, by its canonical name. */
+export interface Grant {
+  readonly coder: string;
+  readonly rights: 'read' | 'write' | 'read|write';
+}
+
+/** Rights in addition to those of the policy in `assets/`. */
+export interface Permissions {
+  readonly coders: readonly Grant[];
+  /** Whether ImageMagick can read arguments from standard input, as workers do. */
+  readonly stdin?: boolean;
+}
+
+/** Last line of a policy. */
+const END = '</policymap>';
+/** Names of standard input in version 7 and in version 6. */
+const STDIN_NAMES = ['-', '@-'];
+
+/**
+ * Copies the policy in `from` to `to`, and adds rights at its end, since the last matching rule applies. ImageMagick
+ * reads both policies, so if the copy is missing, the original still denies everything else.
+ *
+ * @param from the folder that contains `ImageMagick/policy.xml`
+ * @param to the folder to create
+ */
+export async function writePolicy(
+  from: string,
+  to: string,
+  { coders, stdin = false }: Permissions,
+): Promise<void> {
+  const policy = await readFile(join(from, 'ImageMagick/policy.xml'), 'utf8');
+  if (!policy.includes(END)) throw new Error(`the policy in ${from} does not end with ${END}`);
+  const rules = [
+    // A module has the name of its coder. Version 6 does not load a module that is only readable.
+    ...coders.flatMap(({ coder, rights }) => [
+      rule('module', 'read|write', coder),
+      rule('coder', rights, coder),
+    ]),
+    ...(stdin ? STDIN_NAMES.map((name) => rule('path', 'read', name)) : []),
+  ];
+  await mkdir(join(to, 'ImageMagick'), { recursive: true });
+  await writeFile(join(to, 'ImageMagick/policy.xml'), policy.replace(END, rules.join('') + END));
+}
+
+const rule = (domain: string, rights: string, pattern: string): string =>
+  `  <policy domain="${domain}" rights="${rights}" pattern="${pattern}"/>\n`;
+
+/** PNG of one grey pixel. */
+export const ONE_PIXEL = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==',
+  'base64',
+);
+/** Lines of `-list resource`, in versions 6 and 7, when both the policy and the environment of the service apply. */
+const expectedLimits = (limits: MagickLimits): RegExp[] => [
+  /^\s*Width: 16(?:\.4K|384)P$/m,
+  /^\s*Disk: 0B$/m,
+  new RegExp(`^\\s*List length: ${listLength(limits.frames)}B$`, 'm'),
+];
+const PROBE_TIMEOUT_MS = 10_000;
+
+/**
+ * Checks whether ImageMagick enforces the policy that `run` passes in its environment.
+ *
+ * ImageMagick fails open: when it cannot find or read a policy, it silently applies only the policy of the system. So
+ * this function runs the program three times: with an operation that only the policy of the service forbids, with one
+ * that the policy of the system may forbid, and with a listing of its limits.
+ *
+ * @param folder an empty folder, which receives the files of the check
+ * @param toolLimits the limits that ImageMagick must report
+ */
+export async function isPolicyEnforced(
+  magick: Magick,
+  run: RunCommand,
+  folder: string,
+  toolLimits: MagickLimits,
+): Promise<boolean> {
+  await writeFile(join(folder, 'in'), ONE_PIXEL);
+  const probe = (...args: string[]) =>
+    run({ file: magick.path, args, cwd: folder, timeoutMs: PROBE_TIMEOUT_MS });
+  const [forbidden, allowed, limits] = await Promise.allSettled([
+    probe('xc:red', 'PNG:forbidden.png'),
+    probe('PNG:in', 'PDF:allowed.pdf'),
+    probe('-list', 'resource'),
+  ]);
+  return (
+    forbidden.status === 'rejected' &&
+    forbidden.reason instanceof CommandError &&
+    forbidden.reason.reason === 'exit' &&
+    (allowed.status === 'fulfilled' || !magick.writes.has('PDF')) &&
+    limits.status === 'fulfilled' &&
+    expectedLimits(toolLimits).every((limit) => limit.test(limits.value.stdout))
+  );
+}
