@@ -45,7 +45,8 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   ],
   // Browsers show 8 bits, which take half of the time of 16.
   avif: () => ['-depth', '8', ...PACKED.quick],
-  jxl: (job) => [...depth(job), ...PACKED.quick],
+  // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads them unscaled.
+  jxl: (job) => [...depth(job), '-define', `png:bit-depth=${bits(job)}`, ...PACKED.quick],
   tiff: (job) => [
     ...[...depth(job), '-compress', 'Zip'],
     ...['-define', 'tiff:predictor=2', '-define', 'tiff:endian=lsb'],
@@ -54,9 +55,11 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
 };
 
 /** Keeps 16 bits per channel. */
-function depth({ image }: PlanContext): string[] {
-  return ['-depth', image.deep ? '16' : '8'];
+function depth(job: PlanContext): string[] {
+  return ['-depth', bits(job)];
 }
+
+const bits = ({ image }: PlanContext): string => (image.deep ? '16' : '8');
 
 /** Widths in pixels of the images in an icon, which Windows recommends. */
 const ICON_SIZES = [256, 48, 32, 16];

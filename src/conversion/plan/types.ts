@@ -55,6 +55,8 @@ export interface ImageInfo {
   readonly deep?: boolean;
   /** A JPEG XL whose alpha channel has another bit depth than its colours. */
   readonly unevenDepth?: boolean;
+  /** The parts of the header contradict each other about the size. */
+  readonly contradictory?: boolean;
   /** Set if no tool shows such an image correctly. */
   readonly unreadable?: UnreadableKind;
   /** PNG files, one per frame, that another program has decoded the image to. */
