@@ -1,4 +1,5 @@
 /** @module Converts one image when the queue starts it: decode, plan, run the commands, verify the result. */
+import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { serviceError, serviceErrorFrom } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
@@ -6,6 +7,7 @@ import type { Toolchain } from '../process/toolchain.ts';
 import { decodeInProcess } from './input/decode-in-process.ts';
 import { readDecoded } from './input/decoded.ts';
 import { checkLimits } from './limits.ts';
+import { addJxlMetadata } from './output/jxl-metadata.ts';
 import { collectNotes, keptMetadata } from './output/notes.ts';
 import { correctPdfTitle } from './output/pdf-title.ts';
 import {
@@ -17,7 +19,7 @@ import {
 import { isNoFile, verifyOutput } from './output/verify.ts';
 import { planDecoding } from './plan/external-decoders.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
-import type { ConvertOptions, ImageInfo, Plan, ToolContext } from './plan/types.ts';
+import { type ConvertOptions, type ImageInfo, type Plan, TO_ENCODE, type ToolContext } from './plan/types.ts';
 import { inspectRendered, type RunningConversion, type RunSteps } from './run-steps.ts';
 import { encodeWithin } from './search-quality.ts';
 import type { ConversionInput, ConversionResult } from './types.ts';
@@ -116,7 +118,8 @@ export function createImageConverter({ toolchain, config, runSteps }: ImageConve
       printed.stderr += stderr;
       const verified = verifyOutput(source, attempt, output);
       if (attempt.format === 'pdf') correctPdfTitle(verified.path);
-      return verified;
+      if (attempt.format !== 'jxl' || attempt.stripMetadata) return verified;
+      return addJxlMetadata(verified, join(source.folder, TO_ENCODE));
     };
     const result = await encodeWithin(
       options,

@@ -19,13 +19,12 @@ import {
   type Plan,
   type PlanContext,
   type Step,
+  TO_ENCODE,
   type ToolContext,
   type ToolName,
 } from './types.ts';
 
 const RASTERIZED_FILE = 'rasterized.png';
-/** PNG that ImageMagick writes for an external encoder. */
-const TO_ENCODE = 'encode.png';
 
 /** Formats that librsvg writes without ImageMagick. They contain no metadata that would have to be removed. */
 const RSVG_OUTPUTS: readonly OutputType[] = ['pdf', 'png'];

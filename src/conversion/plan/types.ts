@@ -304,6 +304,8 @@ export const INPUT_FILE = 'in';
 
 /** The image before encoding, stored for results that are encoded several times. */
 export const KEPT_FILE = 'kept.miff';
+/** PNG that ImageMagick writes for an external encoder. */
+export const TO_ENCODE = 'encode.png';
 
 /** Start of the name of every output. ImageMagick 6 always uses it as the title of a PDF. */
 export const OUTPUT_STEM = 'image';

@@ -1,0 +1,97 @@
+import { readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { deflateSync } from 'node:zlib';
+import { expect } from 'chai';
+import { box, boxesOf } from '../../../scripts/fixtures/boxes.ts';
+import { pngChunk } from '../../../src/conversion/input/png-file.ts';
+import { addJxlMetadata } from '../../../src/conversion/output/jxl-metadata.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+
+const TIFF = Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1');
+const EXIF_BODY = Buffer.concat([Buffer.alloc(4), TIFF]);
+const XMP = Buffer.from('<x:xmpmeta/>');
+const rawXmp = (bytes: Buffer): Buffer => Buffer.from(`\nxmp\n      12\n${bytes.toString('hex')}\n`);
+const text = (keyword: string, body: Buffer): Buffer => Buffer.concat([Buffer.from(`${keyword}\0`), body]);
+
+describe('the metadata of a JPEG XL', () => {
+  let folder: string;
+  before(async () => {
+    folder = await makeTempDir('jxl-metadata');
+  });
+
+  /** Returns the boxes after metadata was added. */
+  async function boxesWith(chunks: readonly Buffer[], ...boxes: readonly Buffer[]) {
+    const path = join(folder, 'out.jxl');
+    const png = join(folder, 'in.png');
+    const file = Buffer.concat(boxes);
+    await writeFile(path, file);
+    await writeFile(png, Buffer.concat([Buffer.alloc(8), ...chunks, pngChunk('IEND', Buffer.alloc(0))]));
+    const { bytes } = await addJxlMetadata({ path, bytes: file.length }, png);
+    const result = await readFile(path);
+    expect(bytes).to.equal(result.length);
+    return boxesOf(result);
+  }
+
+  const codestream = box('jxlc', Buffer.from('pixels'));
+
+  it('is appended as boxes, from each kind of chunk', async () => {
+    const kinds = {
+      zTXt: text('Raw profile type xmp', Buffer.concat([Buffer.of(0), deflateSync(rawXmp(XMP))])),
+      tEXt: text('Raw profile type xmp', rawXmp(XMP)),
+      iTXt: text('XML:com.adobe.xmp', Buffer.concat([Buffer.alloc(4), XMP])),
+    };
+    for (const [name, body] of Object.entries(kinds)) {
+      const boxes = await boxesWith([pngChunk(name, body), pngChunk('eXIf', TIFF)], codestream);
+      expect(boxes, name).to.have.deep.members([
+        { name: 'jxlc', body: Buffer.from('pixels') },
+        { name: 'Exif', body: EXIF_BODY },
+        { name: 'xml ', body: XMP },
+      ]);
+    }
+  });
+
+  it('is not added twice, also if the encoder has compressed it', async () => {
+    const exif = box('Exif', EXIF_BODY);
+    const xmp = box('brob', Buffer.from('xml compressed'));
+    const chunks = [
+      pngChunk('eXIf', TIFF),
+      pngChunk('iTXt', text('XML:com.adobe.xmp', Buffer.concat([Buffer.alloc(4), XMP]))),
+    ];
+    const boxes = await boxesWith(chunks, exif, xmp, codestream);
+    expect(boxes.map(({ name }) => name)).to.deep.equal(['Exif', 'brob', 'jxlc']);
+  });
+
+  it('follows a codestream that extended to the end of the file', async () => {
+    const open = Buffer.from(codestream);
+    open.writeUInt32BE(0);
+    const boxes = await boxesWith([pngChunk('eXIf', TIFF)], open);
+    expect(boxes).to.deep.equal([
+      { name: 'jxlc', body: Buffer.from('pixels') },
+      { name: 'Exif', body: EXIF_BODY },
+    ]);
+  });
+
+  it('is left out if it is damaged, too large, or not EXIF', async () => {
+    const bomb = deflateSync(rawXmp(Buffer.alloc(5 * 1024 ** 2)));
+    const chunks = [
+      pngChunk('eXIf', Buffer.from('not a TIFF')),
+      pngChunk('zTXt', text('Raw profile type xmp', Buffer.concat([Buffer.of(0), bomb]))),
+      pngChunk('zTXt', text('Raw profile type xmp', Buffer.from('\0no deflate'))),
+      pngChunk('iTXt', Buffer.from('no keyword')),
+    ];
+    expect((await boxesWith(chunks, codestream)).map(({ name }) => name)).to.deep.equal(['jxlc']);
+  });
+
+  it('is not read through a link', async () => {
+    const [real, link, path] = ['real.png', 'link.png', 'linked.jxl'].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    await writeFile(real, Buffer.concat([Buffer.alloc(8), pngChunk('eXIf', TIFF)]));
+    await symlink(real, link);
+    await writeFile(path, codestream);
+    const result = { path, bytes: codestream.length };
+    expect(await addJxlMetadata(result, link)).to.deep.equal(result);
+  });
+});
