@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { boxesOf } from '../../scripts/fixtures/boxes.ts';
+import { box, boxesOf } from '../../scripts/fixtures/boxes.ts';
 import { scene, square } from '../../scripts/fixtures/scene.ts';
 import { EXTERNAL_ENCODERS } from '../../src/conversion/plan/encode.ts';
 import type { ConvertOptions, PlanContext } from '../../src/conversion/plan/types.ts';
@@ -119,10 +119,20 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
       quality: '95',
       strip_metadata: 'false',
     });
-    expect(metadataOfJxl(body).exif).to.not.equal(undefined);
-    expect(difference(await decodeAny(body, 'jxl'), scene()).psnr).to.be.at.least(30);
+    // djxl 0.7 would write the EXIF box into its PNG with four bytes too many.
+    const boxes = boxesOf(body).filter(({ name }) => name !== 'Exif' && name !== 'brob');
+    const image = Buffer.concat(boxes.map((one) => box(one.name, one.body)));
+    expect(difference(await decodeAny(image, 'jxl'), scene()).psnr).to.be.at.least(30);
     const orientation = await pipe('exiftool', ['-s3', '-n', '-Orientation', '-'], body);
     expect(orientation.toString().trim()).to.equal('1');
+  });
+
+  it('keep EXIF from a JPEG to a JPEG XL and back', async () => {
+    const keeping = { strip_metadata: 'false' };
+    const { body } = await make('private.jpg', { format: 'jxl', ...keeping });
+    const back = await convert(own.base, body, { format: 'jpg', ...keeping });
+    const artist = await pipe('exiftool', ['-s3', '-Artist', '-'], back.body);
+    expect(artist.toString().trim()).to.equal('Somebody Private');
   });
 
   it('count the metadata of a JPEG XL as a part of max_bytes', async () => {

@@ -1,10 +1,12 @@
 /** @module Reads the PNG that an external program has decoded an input to. Splits an animated PNG into frames. */
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { inflateSync } from 'node:zlib';
 import type { Config } from '../../config.ts';
 import { inspect, OPEN_FLAGS } from '../inspect/index.ts';
 import type { Animation, ImageInfo } from '../plan/types.ts';
 import { pngChunk } from './png-file.ts';
+import { decodeRawProfile, encodeRawProfile } from './raw-profile.ts';
 
 /**
  * Inspects a decoded image: its actual size, its profile and its frames. Writes each frame to a separate file.
@@ -49,22 +51,46 @@ const EXIF_TEXT = 'Raw profile type exif';
 
 /**
  * Copies the EXIF of a PNG to a text chunk, because ImageMagick 6 does not read `eXIf` (Magick_png_read_raw_profile in
- * its png.c).
+ * its png.c). Replaces the text that djxl 0.7 writes.
  */
 async function copyExifToText(path: string): Promise<void> {
-  for await (const { name, body } of pngChunks(path)) {
-    if (name !== 'eXIf') continue;
-    const exif = Buffer.concat([Buffer.from('Exif\0\0', 'latin1'), body]);
-    const lines = exif.toString('hex').replace(/.{72}/g, '$&\n');
-    const text = `${EXIF_TEXT}\0\nexif\n${String(exif.length).padStart(8)}\n${lines}\n`;
+  for await (const { name, body, start } of pngChunks(path)) {
+    const fromDjxl = name === 'zTXt' ? readDjxlExif(body) : undefined;
+    const tiff = name === 'eXIf' ? body : fromDjxl;
+    if (!tiff) continue;
+    const exif = Buffer.concat([Buffer.from('Exif\0\0', 'latin1'), tiff]);
     const png = await readWhole(path);
-    const textChunk = pngChunk('tEXt', Buffer.from(text, 'latin1'));
+    const textChunk = pngChunk(
+      'tEXt',
+      Buffer.from(`${EXIF_TEXT}\0${encodeRawProfile('exif', exif)}`, 'latin1'),
+    );
     // Writing to `path` would follow a link. Renaming replaces it.
     const copy = `${path}.exif`;
-    const whole = Buffer.concat([png.subarray(0, HEADER_END), textChunk, png.subarray(HEADER_END)]);
-    await writeFile(copy, whole, { flag: 'wx' });
+    const rest = fromDjxl
+      ? [png.subarray(HEADER_END, start), png.subarray(start + 12 + body.length)]
+      : [png.subarray(HEADER_END)];
+    await writeFile(copy, Buffer.concat([png.subarray(0, HEADER_END), textChunk, ...rest]), { flag: 'wx' });
     await rename(copy, path);
     return;
+  }
+}
+
+/** Maximum size of EXIF as text, in bytes. */
+const MAX_EXIF_TEXT = 8 * 1024 ** 2;
+
+/**
+ * Reads the EXIF that djxl 0.7 copies from a box, with the offset of the TIFF header that starts it (ISO/IEC 18181-2, 9.1).
+ *
+ * @returns undefined for other text, for EXIF without that offset, and for damaged or too much EXIF
+ */
+function readDjxlExif(chunk: Buffer): Buffer | undefined {
+  if (chunk.toString('latin1', 0, EXIF_TEXT.length) !== EXIF_TEXT) return undefined;
+  const compressed = chunk.subarray(EXIF_TEXT.length + 2);
+  try {
+    const exif = decodeRawProfile(inflateSync(compressed, { maxOutputLength: MAX_EXIF_TEXT }));
+    return exif.length > 4 && exif.readUInt32BE(0) === 0 ? exif.subarray(4) : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -126,7 +152,7 @@ async function readWhole(path: string): Promise<Buffer> {
   return file.readFile().finally(() => file.close());
 }
 
-async function* pngChunks(path: string): AsyncGenerator<{ name: string; body: Buffer }> {
+async function* pngChunks(path: string): AsyncGenerator<{ name: string; body: Buffer; start: number }> {
   const file = await openOutput(path);
   try {
     for (let offset = SIGNATURE.length; ; ) {
@@ -136,7 +162,7 @@ async function* pngChunks(path: string): AsyncGenerator<{ name: string; body: Bu
       const { size } = await file.stat();
       if (offset + 12 + length > size) return;
       const { buffer: body } = await file.read(Buffer.alloc(length), 0, length, offset + 8);
-      yield { name: head.toString('latin1', 4, 8), body };
+      yield { name: head.toString('latin1', 4, 8), body, start: offset };
       offset += 12 + length;
     }
   } finally {

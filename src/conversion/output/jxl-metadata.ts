@@ -4,6 +4,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { inflate } from 'node:zlib';
+import { decodeRawProfile } from '../input/raw-profile.ts';
 import { isNoFile, type VerifiedOutput } from './verify.ts';
 
 /** Metadata by the names of their boxes in a JPEG XL (ISO/IEC 18181-2, 9.1). */
@@ -128,19 +129,13 @@ const inflateText = (data: Buffer): Promise<Buffer> =>
 /** Metadata by the keyword of the text. ImageMagick writes hexadecimal digits in "raw profiles". */
 const KEYWORDS: Readonly<Record<string, (text: Buffer) => Metadata>> = {
   'XML:com.adobe.xmp': xmpBox,
-  'Raw profile type xmp': (text) => xmpBox(readRawProfile(text)),
-  'Raw profile type exif': (text) => exifBox(readRawProfile(text)),
-  'Raw profile type APP1': (text) => exifBox(readRawProfile(text)),
+  'Raw profile type xmp': (text) => xmpBox(decodeRawProfile(text)),
+  'Raw profile type exif': (text) => exifBox(decodeRawProfile(text)),
+  'Raw profile type APP1': (text) => exifBox(decodeRawProfile(text)),
 };
 
 function fromText(keyword: string, text: Buffer): Metadata {
   return Object.hasOwn(KEYWORDS, keyword) ? (KEYWORDS[keyword]?.(text) ?? {}) : {};
-}
-
-/** Decodes the name of the profile, its length, and its bytes in hexadecimal digits. */
-function readRawProfile(text: Buffer): Buffer {
-  const [, , ...digits] = text.toString('latin1').trim().split(/\s+/);
-  return Buffer.from(digits.join(''), 'hex');
 }
 
 function xmpBox(xmp: Buffer): Metadata {
