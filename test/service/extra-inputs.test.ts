@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
+import { withRotation } from '../../scripts/fixtures/boxes.ts';
 import { psd } from '../../scripts/fixtures/psd.ts';
 import { scene, square } from '../../scripts/fixtures/scene.ts';
 import { cur, iconBitmap } from '../../scripts/fixtures/writers.ts';
@@ -72,6 +73,12 @@ const ROWS: readonly Row[] = [
   row('window.heic', 'transparency', window, LOSSY),
   row('grid.heic', 'a grid of tiles, as phones write it', large, 30),
   row('turned.heic', 'a rotation that EXIF repeats, applied once', scene, 30),
+  {
+    shows: 'a HEIC with a grid that is rotated',
+    file: async () => withRotation(await extra('grid.heic'), 3),
+    picture: async () => pixels(open(await large()).rotate(90)),
+    least: 30,
+  },
   row('primary.heic', 'the primary one of two images, not a thumbnail', scene, LOSSY),
   {
     shows: 'a HEIC with a depth map, which is ignored',
