@@ -113,6 +113,18 @@ describe('imagemill regress', () => {
     });
   }
 
+  it('records the formats of EXTRA_OUTPUTS, and lists them in the baseline', async function () {
+    this.timeout(60_000);
+    const folder = await makeTempDir('extra');
+    await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
+    const to = join(folder, 'extra.json');
+    const env = { EXTRA_OUTPUTS: 'jxl,ico' };
+    await runCli(['regress', 'record', folder, '--to', to, '--fingerprints-only'], env);
+    const text = await readFile(to, 'utf8');
+    for (const format of ['webp', 'jxl', 'ico']) expect(text).to.include(`"format": "${format}"`);
+    expect(text).to.not.include('"format": "avif"');
+  });
+
   it('writes a byte-identical baseline of fingerprints when recording twice', async () => {
     const again = join(await makeTempDir('again'), 'fingerprints.json');
     await runCli(['regress', 'record', images, '--matrix', matrix, '--to', again, '--fingerprints-only']);
