@@ -1,22 +1,19 @@
 /**
  * @module Converts damaged copies of every image of a folder: `npm run fuzz -- FOLDER [--count 2000] [--seed 1] [--save DIR]`.
  * `--count` is the number of copies per type. Each copy must be converted, or rejected with 400, 413 or 415. Where sharp and
- * Pillow still show the picture of the undamaged file, so must the result. Prints the findings, and saves the files of them.
- * Exits with 1 if there are findings.
+ * Pillow still show the picture of the undamaged file, so must the result. Prints the findings and saves their files. At the
+ * end, and on SIGINT, prints a row of counts per type. Exits with 1 if there are findings.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
-import { type ConversionEngine, createConversionEngine } from '../src/conversion/engine.ts';
-import { DETECTION_BYTES, detectType } from '../src/conversion/input/detect.ts';
-import { type ConvertOptions, INPUT_FILE } from '../src/conversion/plan/types.ts';
-import { ServiceError } from '../src/errors.ts';
-import { INPUT_TYPES, type InputType } from '../src/formats.ts';
-import { decode, difference, type Pixels } from '../test/helpers/pixels.ts';
-import { referencesFor } from './fidelity/reference.ts';
+import { createConversionEngine } from '../src/conversion/engine.ts';
+import type { InputType } from '../src/formats.ts';
+import { createChecks, type Source } from './fuzz/check.ts';
 import { mutate } from './fuzz/mutate.ts';
+import { formatCounts, type Outcome } from './fuzz/outcome.ts';
 import { seeded } from './stress/random.ts';
 
 const { positionals, values } = parseArgs({
@@ -32,87 +29,68 @@ if (!folder) {
   console.error('usage: npm run fuzz -- FOLDER [--count 2000] [--seed 1] [--save DIR]');
   process.exit(2);
 }
+/** Copies that are checked at once. */
+const LANES = 2;
 
-const ALLOWED_STATUSES = [400, 413, 415];
-/** Maximum mean absolute error (0 to 255) between pictures that count as the same. */
-const MAX_ERROR = 1;
-const OPTIONS: ConvertOptions = { format: 'png', quality: 80, stripMetadata: true };
-
-interface Source {
-  readonly name: string;
-  readonly bytes: Buffer;
-  readonly type: InputType;
-  /** The picture as sharp and Pillow both show it; undefined if they disagree. */
-  readonly picture: Pixels | undefined;
-}
-
-const head = (bytes: Buffer): Buffer => bytes.subarray(0, DETECTION_BYTES * 16);
-const typeOf = (bytes: Buffer) => detectType(head(bytes), bytes.length <= DETECTION_BYTES * 16);
-
-const isSame = (one: Pixels, other: Pixels): boolean =>
-  one.width === other.width && one.height === other.height && difference(one, other).mae <= MAX_ERROR;
-
-/** Returns the picture that both decoders show. */
-async function agreedPicture(name: string, bytes: Buffer, type: InputType): Promise<Pixels | undefined> {
-  const [one, other] = await referencesFor({ name, bytes, type }, '/nonexistent');
-  return one && other && isSame(one.still, other.still) ? one.still : undefined;
-}
-
-async function loadSources(path: string): Promise<Source[]> {
-  const sources: Source[] = [];
-  for (const name of readdirSync(path).sort()) {
-    const bytes = readFileSync(join(path, name));
-    const type = INPUT_TYPES.find((known) => name.endsWith(`.${known}`));
-    if (type && (await typeOf(bytes)) === type)
-      sources.push({ name, bytes, type, picture: await agreedPicture(name, bytes, type) });
-  }
-  return sources;
-}
-
-/** Converts a damaged copy. Returns what is wrong with the outcome, or undefined. */
-async function check(engine: ConversionEngine, source: Source, bytes: Buffer): Promise<string | undefined> {
-  const type = await typeOf(bytes);
-  if (!INPUT_TYPES.some((known) => known === type)) return undefined; // 415
-  const workspace = await engine.workspaces.open();
-  try {
-    const input = await workspace.folder('fuzz');
-    writeFileSync(join(input, INPUT_FILE), bytes);
-    const file = { folder: input, type: type as InputType, label: source.name, client: 'fuzz' };
-    const result = await engine.convert(file, OPTIONS, new AbortController().signal);
-    if (!source.picture || result.notes.includes('truncated-input')) return undefined;
-    const shown = await agreedPicture(source.name, bytes, source.type);
-    if (!shown || !isSame(shown, source.picture)) return undefined;
-    return isSame(await decode(readFileSync(result.path)), shown)
-      ? undefined
-      : 'another picture than sharp and Pillow show';
-  } catch (error) {
-    if (!(error instanceof ServiceError)) return `internal error: ${(error as Error).message}`;
-    return ALLOWED_STATUSES.includes(error.status) ? undefined : `status ${error.status}: ${error.message}`;
-  } finally {
-    await workspace.remove();
-  }
-}
-
+const count = Number(values.count);
 const engine = await createConversionEngine(loadConfig(process.env), pino({ level: 'fatal' }));
-const pick = seeded(Number(values.seed)).below;
-let findings = 0;
-try {
-  const sources = await loadSources(folder);
-  for (const type of INPUT_TYPES) {
-    const some = sources.filter((source) => source.type === type);
-    for (let at = 0; some.length > 0 && at < Number(values.count); at += 1) {
-      const source = some[at % some.length] as Source;
-      const bytes = mutate(source.bytes, pick);
-      const finding = await check(engine, source, bytes);
-      if (!finding) continue;
-      findings += 1;
-      mkdirSync(values.save, { recursive: true });
-      writeFileSync(join(values.save, `${at}-${source.name}`), bytes);
-      console.log(`${at}-${source.name}: ${finding}`);
+const { loadSource, check } = createChecks(engine);
+const { below } = seeded(Number(values.seed));
+const outcomes = new Map<InputType, Outcome[]>();
+let stopped = false;
+process.once('SIGINT', () => {
+  stopped = true;
+});
+
+async function checkCopy(source: Source, bytes: Buffer, label: string): Promise<void> {
+  const outcome = await check(source, bytes);
+  outcomes.get(source.type)?.push(outcome);
+  if (!outcome.finding) return;
+  mkdirSync(values.save, { recursive: true });
+  writeFileSync(join(values.save, label), bytes);
+  console.log(`${label}: ${outcome.finding}`);
+}
+
+/** Checks `count` damaged copies per type, one of each type in turn, until SIGINT. */
+async function fuzz(sources: ReadonlyMap<InputType, readonly Source[]>): Promise<void> {
+  const types = [...sources.keys()];
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < count * types.length && !stopped) {
+      const type = types[next % types.length] as InputType;
+      const number = Math.floor(next / types.length);
+      next += 1;
+      const ofType = sources.get(type) as readonly Source[];
+      const source = ofType[number % ofType.length] as Source;
+      await checkCopy(source, mutate(source.bytes, below), `${number}-${source.name}`);
     }
-    if (some.length > 0) console.log(`${type}: ${values.count} copies of ${some.length} files`);
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+}
+
+try {
+  const sources = new Map<InputType, Source[]>();
+  for (const name of readdirSync(folder).sort()) {
+    const source = await loadSource(name, readFileSync(join(folder, name)));
+    if (source) sources.set(source.type, [...(sources.get(source.type) ?? []), source]);
   }
+  for (const type of sources.keys()) outcomes.set(type, []);
+  const started = performance.now();
+  await fuzz(sources);
+  const seconds = (performance.now() - started) / 1000;
+  for (const [type, all] of outcomes)
+    console.log(`${type}: ${formatCounts(all)}; ${formatSources(sources.get(type) ?? [])}`);
+  const all = [...outcomes.values()].flat();
+  const findings = all.filter(({ finding }) => finding).length;
+  const { version } = engine.toolchain.magick ?? { version: 'none' };
+  const rate = (all.length / seconds).toFixed(1);
+  console.log(`ImageMagick ${version}: ${all.length} copies, ${findings} findings, ${rate} copies a second`);
+  process.exitCode = findings > 0 ? 1 : 0;
 } finally {
   await engine.close();
 }
-process.exitCode = findings > 0 ? 1 : 0;
+
+function formatSources(sources: readonly Source[]): string {
+  const known = sources.filter(({ picture }) => picture).length;
+  return `from ${sources.length} files, ${known} with a known picture`;
+}

@@ -51,6 +51,8 @@ export interface OutputFormat {
   readonly innerCoder?: string;
   /** Whether `quality` has an effect. */
   readonly quality: boolean;
+  /** Whether the option `lossless` has an effect. */
+  readonly lossless: boolean;
   /** Whether the format is compressed, so that an archive stores it without deflating it. */
   readonly compressed: boolean;
   /** First bytes of every file of this format. `undefined` matches any byte. */
@@ -100,6 +102,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'webp',
     coder: 'WEBP',
     quality: true,
+    lossless: true,
     compressed: true,
     signature: [...ascii('RIFF'), ...ANY_FOUR, ...ascii('WEBP')],
     alpha: 'full',
@@ -116,6 +119,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'png',
     coder: 'PNG',
     quality: false,
+    lossless: false,
     compressed: true,
     signature: [0x89, ...ascii('PNG\r\n'), 0x1a, 0x0a],
     alpha: 'full',
@@ -130,6 +134,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'jpg',
     coder: 'JPEG',
     quality: true,
+    lossless: false,
     compressed: true,
     signature: [0xff, 0xd8, 0xff],
     alpha: 'none',
@@ -144,6 +149,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'gif',
     coder: 'GIF',
     quality: false,
+    lossless: false,
     compressed: true,
     signature: ascii('GIF8'),
     alpha: 'binary',
@@ -158,6 +164,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'bmp',
     coder: 'BMP3',
     quality: false,
+    lossless: false,
     compressed: false,
     signature: ascii('BM'),
     alpha: 'none',
@@ -172,6 +179,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'pdf',
     coder: 'PDF',
     quality: true,
+    lossless: false,
     compressed: true,
     signature: ascii('%PDF-'),
     alpha: 'none',
@@ -186,6 +194,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'avif',
     coder: 'PNG',
     quality: true,
+    lossless: false,
     compressed: true,
     signature: [...ANY_FOUR, ...ascii('ftypavif')],
     alpha: 'full',
@@ -200,6 +209,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'jxl',
     coder: 'PNG',
     quality: true,
+    lossless: false,
     compressed: true,
     // Container of ISO/IEC 18181-2, which `--container=1` makes the encoder always write.
     signature: [0, 0, 0, 12, ...ascii('JXL \r\n'), 0x87, 0x0a],
@@ -215,6 +225,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     extension: 'tiff',
     coder: 'TIFF',
     quality: false,
+    lossless: false,
     compressed: true,
     signature: [...ascii('II*'), 0],
     alpha: 'full',
@@ -230,6 +241,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     coder: 'ICO',
     innerCoder: 'PNG32',
     quality: false,
+    lossless: false,
     compressed: false,
     signature: [0, 0, 1, 0],
     alpha: 'full',

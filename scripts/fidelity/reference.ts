@@ -40,6 +40,15 @@ export function withoutRepeats(reference: Reference): Reference {
   };
 }
 
+/** Decodes the still image of a file: upright, in sRGB. Rejects files that it cannot read. */
+export type Decoder = (bytes: Buffer) => Promise<Pixels>;
+
+/** The independent decoders of still images, the faster one first. */
+export const DECODERS: readonly Decoder[] = [
+  (bytes) => pixels(sharp(bytes).autoOrient()),
+  (bytes) => decodeByPillow(bytes, 'first'),
+];
+
 /** Extension of a reference image, which follows the whole name of its source: `photo.tiff.png`. */
 export const REFERENCE_EXTENSION = '.png';
 

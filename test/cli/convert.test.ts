@@ -74,7 +74,7 @@ describe('imagemill convert', () => {
     expect(status).to.equal(1);
     expect(complaints).to.have.length(2);
     expect(complaints[0]).to.match(/^imagemill: photos\/fake\.jpg is not an image of a supported format/);
-    expect(complaints[1]).to.equal('imagemill: 1 of 4 were not converted: 1 unsupported type.');
+    expect(complaints[1]).to.equal('imagemill: 1 of 4 files not converted: 1 unsupported type.');
     expect(await files('small')).to.deep.equal(['2024/may/b.png', '2024/without-extension.png', 'a.png']);
     expect(await formatOf('small/2024/may/b.png')).to.equal('png');
   });
@@ -218,6 +218,7 @@ describe('imagemill convert', () => {
           ['--fit', 'Cover', '--position', 'north', '--enlarge', '--width', '200', '--height', '300'],
         ],
         ['scene.png', { format: 'jpg', max_bytes: '1000' }, ['--max-bytes', '1000']],
+        ['p3.png', { format: 'webp', lossless: 'true', quality: '10' }, ['--lossless', '-q', '10']],
       ] as const) {
         await put(name, name);
         const output = `out.${fields.format}`;
@@ -315,6 +316,11 @@ describe('imagemill convert', () => {
         'a box has one side only',
         ['a.jpg', '-o', 'b.webp', '--fit', 'cover', '--width', '10'],
         'Invalid --fit "cover": expected both width and height with it.',
+      ],
+      [
+        '--lossless meets a maximum size',
+        ['a.jpg', '-o', 'b.webp', '--lossless', '--max-bytes', '1000'],
+        'Invalid --lossless "true": expected false together with max_bytes.',
       ],
       ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--rapid'], "unknown option '--rapid'"],
       ['-o is missing', ['a.jpg'], "required option '-o, --output <path>' not specified"],

@@ -1,9 +1,7 @@
 /** @module Runs the command line with the settings of the tests. */
 import { execFile } from 'node:child_process';
-import { programEnvironment } from './process.ts';
+import { MAIN, programEnvironment } from './process.ts';
 import { testConfig } from './service.ts';
-
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
 /** Exit status and output of a command. The status is -1 after a signal. */
 export interface Ended {
@@ -13,7 +11,11 @@ export interface Ended {
 }
 
 /** Runs `imagemill` with arguments and additional environment variables. */
-export function runCli(
+export const runCli = (args: readonly string[], settings: Readonly<Record<string, string>> = {}) =>
+  runNode([MAIN, ...args], settings);
+
+/** Runs a file with Node.js: its path and arguments, and additional environment variables. */
+export function runNode(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Ended> {
@@ -22,7 +24,7 @@ export function runCli(
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      [MAIN, ...args],
+      args,
       { env: { ...programEnvironment(), ...environment, ...settings } },
       (error, stdout, stderr) =>
         resolve({ status: typeof error?.code === 'number' ? error.code : error ? -1 : 0, stdout, stderr }),

@@ -1,10 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { avif } from '../../scripts/fixtures/edge-case.ts';
 import { withChromaticities, withChunk, withCodePoints } from '../../scripts/fixtures/writers.ts';
 import { useBrowserDecoder } from '../helpers/browser-decoder.ts';
 import { convert } from '../helpers/client.ts';
-import { decode, difference } from '../helpers/pixels.ts';
+import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
 /** Maximum mean absolute error of a channel (0 to 255) of patches in all colours. Without a conversion it is 4 to 50. */
@@ -84,6 +85,15 @@ describe('colours declared by numbers', () => {
       await check(withCodePoints(file, ...CODE_POINTS['BT.2100 PQ']), 'image/png');
     });
   }
+
+  it('ignores calibrated colours of a BMP as Chromium does, also in a PNG that keeps metadata', async () => {
+    const bmp = readFileSync(new URL('../../fixtures/traps/calibrated-v4.bmp', import.meta.url));
+    const { status, body } = await convert(service.base, bmp, { format: 'png', strip_metadata: 'false' });
+    expect(status).to.equal(200);
+    const [shown, wanted] = [await browser.show(body, 'image/png'), await browser.show(bmp, 'image/bmp')];
+    expect(pixelAt(wanted, 6, 4)).to.deep.equal([200, 40, 40, 255]);
+    expect(difference(shown, wanted).max).to.equal(0);
+  });
 
   for (const [what, primaries, gamma] of [
     ['that are on one line', [31_270, 32_900, 64_000, 33_000, 32_000, 33_000, 15_000, 33_000], 45_455],

@@ -128,6 +128,27 @@ describe('converting on the page', () => {
     expect(new URL(page.url()).searchParams.has('max_bytes')).to.equal(false);
   });
 
+  it('writes a lossless WebP without quality and maximum size, and the address has the option', async () => {
+    const page = await open(service, {}, '?output_format=webp&quality=40&max_bytes=3072');
+    await page.getByLabel('Lossless').check();
+    const wanted = { output_format: 'webp', lossless: 'true' };
+    expect(Object.fromEntries(new URL(page.url()).searchParams)).to.deep.equal(wanted);
+    expect(await page.getByLabel('Quality').isDisabled()).to.equal(true);
+    expect(await page.getByLabel('Max file size').isDisabled()).to.equal(true);
+    const photo = await fixture('scene.png');
+    await pick(page, [made('photo.png', photo)]);
+    await convertAll(page);
+    const { content } = await save(page, 'photo.webp');
+    expect(difference(await decode(content), await decode(photo)).max).to.equal(0);
+
+    await page.reload();
+    expect(await page.getByLabel('Lossless').isChecked()).to.equal(true);
+    await page.getByRole('radio', { name: 'JPEG' }).check();
+    expect(await page.getByLabel('Lossless').count()).to.equal(0);
+    expect(await page.getByLabel('Quality').isDisabled()).to.equal(false);
+    expect(new URL(page.url()).searchParams.has('lossless')).to.equal(false);
+  });
+
   it('renders an SVG at the requested size', async () => {
     const page = await open(service, {}, '?output_format=png&width=600');
     await pick(page, [fixturePath('scene.svg')]);

@@ -2,8 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { type Browser, chromium, type Page } from 'playwright-core';
+import { GOOD, QUESTIONABLE } from '../helpers/bmp-kinds.ts';
 import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
 import { convert } from '../helpers/client.ts';
+import { composedFrames, gifWithDisposal } from '../helpers/gif-disposal.ts';
 import { decode, type Pixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -48,18 +50,63 @@ describe('the rendering of Chromium', () => {
     return { width, height, data: Buffer.from(data) };
   }
 
-  for (const { name, path } of FILES) {
-    it(`of ${name} equals the PNG`, async () => {
-      const file = readFileSync(path);
-      const shown = await shownByChromium(file);
-      const { status, body, message } = await convert(service.base, file, { format: 'png' }, name);
-      expect(status, message).to.equal(200);
-      const converted = await decode(body);
-      expect([converted.width, converted.height]).to.deep.equal([shown.width, shown.height]);
-      expect(firstDifference(shown, converted)).to.equal(undefined);
-    });
+  /** Converts the file to PNG, and compares the result with what Chromium shows. */
+  async function check(file: Buffer, name: string): Promise<void> {
+    const shown = await shownByChromium(file);
+    const { status, body, message } = await convert(service.base, file, { format: 'png' }, name);
+    expect(status, message).to.equal(200);
+    const converted = await decode(body);
+    expect([converted.width, converted.height]).to.deep.equal([shown.width, shown.height]);
+    expect(firstDifference(shown, converted)).to.equal(undefined);
   }
+
+  for (const { name, path } of FILES) it(`of ${name} equals the PNG`, () => check(readFileSync(path), name));
+
+  for (const { names, make } of [...GOOD, ...QUESTIONABLE].filter((kind) => kind.shows && !kind.onlyHere))
+    it(`of the BMP Suite kind ${names} equals the PNG`, async () => check(await make(), 'kind.bmp'));
+
+  for (const first of [0, 1, 2, 3]) {
+    for (const second of [0, 1, 2, 3]) {
+      it(`of each frame of a GIF with the disposal methods ${first} and ${second} equals the WebP`, async () => {
+        await page.goto(new URL('/livez', service.base).href);
+        const file = gifWithDisposal(first, second);
+        const shown = await framesInChromium(page, file, 'image/gif');
+        expect(firstDifference(composedFrames(first, second), shown)).to.equal(undefined);
+        const { body } = await convert(service.base, file, { format: 'webp', lossless: 'true' });
+        expect(firstDifference(shown, await framesInChromium(page, body, 'image/webp'))).to.equal(undefined);
+      });
+    }
+  }
+
+  for (const { names, make } of QUESTIONABLE.filter(({ shows }) => !shows))
+    it(`of the BMP Suite kind ${names} is nothing`, async () => {
+      expect(await shownByChromium(await make()).catch(() => undefined)).to.equal(undefined);
+    });
 });
+
+/** Decodes all frames of an animation with Chromium, stacked vertically. The page must be of a local host. */
+async function framesInChromium(page: Page, file: Buffer, type: string): Promise<Pixels> {
+  const { width, height, data } = await page.evaluate(
+    async ([base64, mediaType]) => {
+      const bytes = Uint8Array.from(atob(base64 as string), (character) => character.charCodeAt(0));
+      const decoder = new ImageDecoder({ data: bytes, type: mediaType as string });
+      await decoder.tracks.ready;
+      const count = decoder.tracks.selectedTrack?.frameCount ?? 0;
+      const pixels: number[] = [];
+      let size = { width: 0, height: 0 };
+      for (let frameIndex = 0; frameIndex < count; frameIndex += 1) {
+        const { image } = await decoder.decode({ frameIndex });
+        size = { width: image.displayWidth, height: image.displayHeight };
+        const context = new OffscreenCanvas(size.width, size.height).getContext('2d');
+        context?.drawImage(image, 0, 0);
+        pixels.push(...(context?.getImageData(0, 0, size.width, size.height).data ?? []));
+      }
+      return { width: size.width, height: size.height * count, data: pixels };
+    },
+    [file.toString('base64'), type] as const,
+  );
+  return { width, height, data: Buffer.from(data) };
+}
 
 function firstDifference(one: Pixels, other: Pixels): string | undefined {
   for (let at = 0; at < one.data.length; at += 4) {

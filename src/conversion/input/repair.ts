@@ -14,7 +14,7 @@ type Repair = (path: string, context: RepairContext) => Promise<InputType>;
 
 const REPAIRS: Partial<Record<InputType, Repair>> = {
   ico: keepBestImage,
-  bmp: clearBmpFileSize,
+  bmp: resetBmpFields,
   gif: enlargeGifScreen,
   avif: (path) => rebrandSequence(path, 'avif'),
   heic: (path) => rebrandSequence(path, 'heic'),
@@ -43,10 +43,25 @@ async function repairSvg(path: string, context: RepairContext): Promise<InputTyp
 
 /** Offset of the four-byte file size in a BMP (BITMAPFILEHEADER). */
 const LENGTH_AT = 2;
+/** Offset of the length of the header that follows, and the length from which on it has endpoints and gammas. */
+const HEADER_AT = 14;
+const V4_HEADER = 108;
+/** Length of the header of OS/2 1.x, and the offset of the number of planes in it and in all others. */
+const CORE_HEADER = 12;
+const PLANES_AT = { core: HEADER_AT + 8, other: HEADER_AT + 12 } as const;
+/** Position of the endpoints and gammas of calibrated colours (BITMAPV4HEADER, bV4Endpoints to bV4GammaBlue). */
+const CALIBRATION = { at: HEADER_AT + 60, length: 48 } as const;
 
-/** Clears the file size of a BMP. Many state a wrong one, and ImageMagick 6 rejects one larger than the file. */
-async function clearBmpFileSize(path: string): Promise<InputType> {
+/**
+ * Resets fields of a BMP that viewers ignore. Many files state a wrong size, and ImageMagick 6 rejects one larger than the
+ * file. Both versions reject a number of planes that is not 1. Calibrated colours have no effect in browsers, but ImageMagick would copy them to a PNG that keeps
+ * metadata, where they have one.
+ */
+async function resetBmpFields(path: string): Promise<InputType> {
   await overwrite(path, LENGTH_AT, Buffer.alloc(4));
+  const header = (await readBytes(path, HEADER_AT, 4)).readUInt32LE();
+  await overwrite(path, header === CORE_HEADER ? PLANES_AT.core : PLANES_AT.other, Buffer.from([1, 0]));
+  if (header >= V4_HEADER) await overwrite(path, CALIBRATION.at, Buffer.alloc(CALIBRATION.length));
   return 'bmp';
 }
 
@@ -90,11 +105,9 @@ const STILL_BRANDS = {
 
 /** Marks a sequence as a still image: its primary image is converted, and older libheif reads no sequences. */
 async function rebrandSequence(path: string, type: keyof typeof STILL_BRANDS): Promise<InputType> {
-  const file = await open(path);
-  const { buffer } = await file.read(Buffer.alloc(4), 0, 4, BRAND_AT).finally(() => file.close());
+  const brandName = (await readBytes(path, BRAND_AT, 4)).toString('latin1');
   const { sequences, still } = STILL_BRANDS[type];
-  if (sequences.some((brand) => brand === buffer.toString('latin1')))
-    await overwrite(path, BRAND_AT, Buffer.from(still));
+  if (sequences.some((brand) => brand === brandName)) await overwrite(path, BRAND_AT, Buffer.from(still));
   return type;
 }
 
@@ -111,6 +124,12 @@ async function hideLayers(path: string): Promise<InputType> {
     await overwrite(path, offset, one);
   }
   return 'psd';
+}
+
+/** Reads bytes. Those behind the end of the file are 0. */
+async function readBytes(path: string, at: number, length: number): Promise<Buffer> {
+  const file = await open(path);
+  return (await file.read(Buffer.alloc(length), 0, length, at).finally(() => file.close())).buffer;
 }
 
 async function overwrite(path: string, at: number, bytes: Buffer): Promise<void> {

@@ -1,5 +1,5 @@
 /** @module Estimates the disk space of a conversion. Pure. */
-import type { OutputType } from '../../formats.ts';
+import { OUTPUTS, type OutputType } from '../../formats.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
 import { planDecoding } from './external-decoders.ts';
 import { fittings, peakRasterSize } from './size.ts';
@@ -46,7 +46,7 @@ export function estimateDiskBytes(job: PlanContext, { steps }: Plan, inputBytes:
   const pixels = resultPixels(job);
   const between = pngs * Math.max(decoded, pixels) * MAX_BYTES_PER_PIXEL.png * deep;
   const perPixel =
-    MAX_BYTES_PER_PIXEL[options.format === 'webp' && options.lossless ? 'png' : options.format] *
+    MAX_BYTES_PER_PIXEL[options.lossless && OUTPUTS[options.format].lossless ? 'png' : options.format] *
     (DEEP_OUTPUTS.includes(options.format) ? deep : 1);
   const result = pixels * perPixel + (options.format === 'ico' ? ICON_BYTES : 0);
   // The best result stays on disk during the next attempt. External encoders read the PNG again.

@@ -17,6 +17,8 @@ export interface Options {
   readonly fit: Fit;
   readonly position: Position;
   readonly enlarge: boolean;
+  /** Has an effect only for formats that can be lossless or lossy. */
+  readonly lossless: boolean;
   /** Maximum size of a result in units of 1024 bytes, as typed; empty for no limit. */
   readonly maxKilobytes: string;
   readonly keepMetadata: boolean;
@@ -47,7 +49,8 @@ const POSITIONED: readonly Fit[] = ['cover', 'contain'];
 /** Defaults of the API. */
 const DEFAULTS: Options = {
   ...{ format: 'webp', quality: 80, width: '', height: '' },
-  ...{ fit: 'inside', position: 'center', enlarge: false, maxKilobytes: '', keepMetadata: false },
+  ...{ fit: 'inside', position: 'center', enlarge: false },
+  ...{ lossless: false, maxKilobytes: '', keepMetadata: false },
 };
 /** Maximum width and height that the API accepts, in pixels. */
 export const MAX_DIMENSION = 16_384;
@@ -75,17 +78,23 @@ export const hasBox = ({ width, height }: Options): boolean => width !== '' && h
 /** Returns whether `position` has an effect. */
 export const hasPosition = (all: Options): boolean => hasBox(all) && POSITIONED.includes(all.fit);
 
+/** Returns whether results are lossless because of the option: quality and maximum size have no effect then. */
+export const isLossless = ({ format, lossless }: Options): boolean => lossless && OUTPUTS[format].lossless;
+
 function toFields(all: Options): URLSearchParams {
   const { format, quality, width, height, fit, position, enlarge, maxKilobytes, keepMetadata } = all;
-  const limitsBytes = maxKilobytes !== '' && hasBytesLimit(format);
+  const lossless = isLossless(all);
+  const limitsBytes = maxKilobytes !== '' && hasBytesLimit(format) && !lossless;
+  const hasQuality = OUTPUTS[format].quality && !lossless;
   return new URLSearchParams({
     output_format: format,
-    ...(OUTPUTS[format].quality && quality !== DEFAULTS.quality && { quality: String(quality) }),
+    ...(hasQuality && quality !== DEFAULTS.quality && { quality: String(quality) }),
     ...(width !== '' && { width }),
     ...(height !== '' && { height }),
     ...(hasBox(all) && fit !== DEFAULTS.fit && { fit }),
     ...(hasPosition(all) && position !== DEFAULTS.position && { position }),
     ...((width !== '' || height !== '') && enlarge && { enlarge: 'true' }),
+    ...(lossless && { lossless: 'true' }),
     ...(limitsBytes && { max_bytes: String(Number(maxKilobytes) * KILOBYTE) }),
     ...(keepMetadata && { strip_metadata: 'false' }),
   });
@@ -110,6 +119,7 @@ function parseOptions(query: URLSearchParams): Options {
     fit: oneOf(FITS, 'fit', DEFAULTS.fit),
     position: oneOf(POSITIONS, 'position', DEFAULTS.position),
     enlarge: query.get('enlarge') === 'true',
+    lossless: query.get('lossless') === 'true',
     maxKilobytes: maxBytes ? String(Math.max(1, Math.floor(maxBytes / KILOBYTE))) : '',
     keepMetadata: query.get('strip_metadata') === 'false',
   };

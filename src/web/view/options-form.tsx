@@ -8,6 +8,7 @@ import {
   fields,
   hasBox,
   hasPosition,
+  isLossless,
   MAX_DIMENSION,
   MAX_KILOBYTES,
   options,
@@ -61,6 +62,7 @@ export function OptionsForm() {
             min="1"
             max="100"
             value={quality}
+            disabled={isLossless(options.value)}
             onInput={({ currentTarget }) => setOptions({ quality: currentTarget.valueAsNumber })}
           />
         </label>
@@ -110,9 +112,9 @@ export function OptionsForm() {
 
 /** Less common options. Initially open if the page's address contains one of them. */
 function More() {
-  const { format, position, enlarge, maxKilobytes } = options.value;
+  const { format, position, enlarge, lossless, maxKilobytes } = options.value;
   const isOpen = useSignal(
-    ['position', 'enlarge', 'max_bytes'].some((name) => fields.value.has(name)),
+    ['position', 'enlarge', 'lossless', 'max_bytes'].some((name) => fields.value.has(name)),
   ).peek();
   return (
     <details class="more" open={isOpen}>
@@ -133,6 +135,7 @@ function More() {
             unit="KB"
             max={MAX_KILOBYTES}
             value={maxKilobytes}
+            disabled={isLossless(options.value)}
             onChange={(value) => setOptions({ maxKilobytes: value })}
           />
         )}
@@ -147,6 +150,19 @@ function More() {
             Enlarge <small>images that are smaller than the maximum size</small>
           </span>
         </label>
+        {OUTPUTS[format].lossless && (
+          <label class="check">
+            <input
+              type="checkbox"
+              name="lossless"
+              checked={lossless}
+              onChange={({ currentTarget }) => setOptions({ lossless: currentTarget.checked })}
+            />
+            <span>
+              Lossless <small>keeps every pixel, for a larger file</small>
+            </span>
+          </label>
+        )}
       </div>
     </details>
   );
@@ -188,11 +204,12 @@ interface NumberProps {
   unit: string;
   max: number;
   value: string;
+  disabled?: boolean;
   onChange: (value: string) => void;
 }
 
 /** Input for a limit. The browser validates it and does not submit an invalid form. */
-function NumberField({ label, name, unit, max, value, onChange }: NumberProps) {
+function NumberField({ label, name, unit, max, value, disabled = false, onChange }: NumberProps) {
   return (
     <label class="field">
       <span class="label">{label}</span>
@@ -206,6 +223,7 @@ function NumberField({ label, name, unit, max, value, onChange }: NumberProps) {
           step="1"
           placeholder="any"
           value={value}
+          disabled={disabled}
           onInput={({ currentTarget }) => onChange(currentTarget.value)}
         />
         <span aria-hidden="true">{unit}</span>

@@ -1,0 +1,170 @@
+/** @module Converts TIFFs with several images, of which only some are pages: microscopy, layers, pyramids and masks. */
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { type TiffPage, tiff } from '../../scripts/fixtures/writers.ts';
+import { convert } from '../helpers/client.ts';
+import { pdfFacts } from '../helpers/pdf.ts';
+import { decode, pixelAt } from '../helpers/pixels.ts';
+import { useService } from '../helpers/service.ts';
+
+const [WIDTH, HEIGHT] = [32, 16];
+const TAG = {
+  subfileType: 254,
+  description: 270,
+  pageName: 285,
+  subDirectories: 330,
+  photoshopLayers: 37724,
+};
+const REDUCED = 1;
+const MASK = 4;
+const [FIRST, SECOND, THIRD] = [
+  [200, 40, 40],
+  [40, 90, 160],
+  [30, 160, 60],
+] as const;
+
+/** Builds a page of one colour. Greys have one sample of 16 bits. */
+function page(colour: readonly number[], tags: TiffPage['tags'] = {}, scale = 1): TiffPage {
+  const [width, height] = [WIDTH / scale, HEIGHT / scale];
+  const deep = colour.length === 1;
+  const strip = Buffer.alloc(
+    width * height * (deep ? 2 : 3),
+    Buffer.from(deep ? [...colour, ...colour] : colour),
+  );
+  const bits = deep ? 16 : [8, 8, 8];
+  const layout = { 256: width, 257: height, 258: bits, 262: deep ? 1 : 2, 277: colour.length, 278: height };
+  return { tags: { ...layout, ...tags }, strip };
+}
+
+/** A mask of 1 bit per pixel, all set. */
+const mask = (): TiffPage => ({
+  tags: { 254: MASK, 256: WIDTH, 257: HEIGHT, 258: 1, 262: 4, 277: 1, 278: HEIGHT },
+  strip: Buffer.alloc((WIDTH / 8) * HEIGHT, 0xff),
+});
+
+/** Metadata of an OME-TIFF with one plane per directory. */
+const ome = (type: string): string =>
+  `<?xml version="1.0"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="${type}" SizeX="${WIDTH}" SizeY="${HEIGHT}" SizeZ="3" SizeC="1" SizeT="1"><TiffData/></Pixels></Image></OME>`;
+
+/** Takes the second directory out of the chain: the first one refers to it as reduced (SubIFDs). */
+function withSubDirectory(full: TiffPage, reduced: TiffPage): Buffer {
+  const file = tiff([{ ...full, tags: { ...full.tags, [TAG.subDirectories]: 0 } }, reduced]);
+  const entries = file.readUInt16LE(8);
+  const nextAt = 10 + entries * 12;
+  for (let at = 10; at < nextAt; at += 12) {
+    if (file.readUInt16LE(at) === TAG.subDirectories) file.writeUInt32LE(file.readUInt32LE(nextAt), at + 8);
+  }
+  file.writeUInt32LE(0, nextAt);
+  return file;
+}
+
+/** Layers of Photoshop in a little-endian TIFF: two of one colour, which cover the image. */
+function photoshopLayers(): Buffer {
+  const counted = (body: Buffer): Buffer => {
+    const length = Buffer.alloc(4);
+    length.writeUInt32LE(body.length);
+    return Buffer.concat([length, body]);
+  };
+  const plane = WIDTH * HEIGHT + 2; // compression 0, and the samples
+  const record = Buffer.alloc(18 + 3 * 6 + 12);
+  record.writeUInt32LE(HEIGHT, 8);
+  record.writeUInt32LE(WIDTH, 12);
+  record.writeUInt16LE(3, 16);
+  for (const channel of [0, 1, 2]) {
+    record.writeInt16LE(channel, 18 + channel * 6);
+    record.writeUInt32LE(plane, 20 + channel * 6);
+  }
+  record.write('MIB8mron', 36, 'latin1');
+  record[44] = 255;
+  const head = Buffer.concat([
+    record,
+    counted(
+      Buffer.concat([counted(Buffer.alloc(0)), counted(Buffer.alloc(0)), Buffer.from('\x01L\0\0', 'latin1')]),
+    ),
+  ]);
+  const planes = (colour: readonly number[]): Buffer =>
+    Buffer.concat(colour.map((value) => Buffer.concat([Buffer.alloc(2), Buffer.alloc(plane - 2, value)])));
+  const count = Buffer.from([2, 0]);
+  const layers = Buffer.concat([count, head, head, planes(SECOND), planes(THIRD)]);
+  return Buffer.concat([
+    Buffer.from('Adobe Photoshop Document Data Block\0MIB8ryaL', 'latin1'),
+    counted(layers),
+  ]);
+}
+
+const KINDS: Readonly<
+  Record<string, { readonly file: Buffer; readonly pages: number; readonly shows?: readonly number[] }>
+> = {
+  'an OME-TIFF with a z-series in colour': {
+    file: tiff([page(FIRST, { [TAG.description]: ome('uint8') }), page(SECOND), page(THIRD)]),
+    pages: 3,
+  },
+  'an OME-TIFF with a z-series of 16-bit greys': {
+    file: tiff([page([180], { [TAG.description]: ome('uint16') }), page([90]), page([30])]),
+    pages: 3,
+    shows: [180, 180, 180],
+  },
+  'an OME-TIFF with a pyramid of subdirectories': {
+    file: withSubDirectory(
+      page(FIRST, { [TAG.description]: ome('uint8') }),
+      page(SECOND, { [TAG.subfileType]: REDUCED }, 2),
+    ),
+    pages: 1,
+  },
+  'layers that are pages with names': {
+    file: tiff([page(FIRST, { [TAG.pageName]: 'Background' }), page(SECOND, { [TAG.pageName]: 'Layer 1' })]),
+    pages: 2,
+  },
+  'layers of Photoshop behind the merged image': {
+    file: tiff([page(FIRST, { [TAG.photoshopLayers]: photoshopLayers() })]),
+    pages: 1,
+  },
+  'two reduced versions behind the image': {
+    file: tiff([
+      page(FIRST),
+      page(SECOND, { [TAG.subfileType]: REDUCED }, 2),
+      page(THIRD, { [TAG.subfileType]: REDUCED }, 4),
+    ]),
+    pages: 1,
+  },
+  'a mask behind the image, and the mask of its reduced version': {
+    file: tiff([page(FIRST), mask(), page(SECOND, { [TAG.subfileType]: REDUCED }, 2), mask()]),
+    pages: 1,
+  },
+  'a mask in front of the image': { file: tiff([mask(), page(FIRST)]), pages: 1 },
+};
+
+describe('a TIFF with several images', () => {
+  const service = useService();
+
+  for (const [what, { file, pages, shows = FIRST }] of Object.entries(KINDS)) {
+    it(`shows the first page of ${what}, in the whole size`, async () => {
+      for (const format of ['png', 'webp'] as const) {
+        const { status, message, body } = await convert(service.base, file, { format, lossless: 'true' });
+        expect(status, message).to.equal(200);
+        const image = await decode(body);
+        expect([image.width, image.height]).to.deep.equal([WIDTH, HEIGHT]);
+        expect(pixelAt(image, 20, 10)).to.deep.equal([...shows, 255]);
+      }
+    });
+
+    it(`makes a PDF of ${pages} ${pages === 1 ? 'page' : 'pages'} from ${what}`, async () => {
+      const { status, message, body } = await convert(service.base, file, { format: 'pdf' });
+      expect(status, message).to.equal(200);
+      expect((await pdfFacts(body)).pages).to.equal(pages);
+    });
+  }
+
+  it('shows the whole image of a tiled pyramid that libvips writes', async () => {
+    const [red, green, blue] = FIRST;
+    const image = sharp({
+      create: { width: 600, height: 400, channels: 3, background: { r: red, g: green, b: blue } },
+    });
+    const file = await image.tiff({ tile: true, pyramid: true, compression: 'lzw' }).toBuffer();
+    expect((await sharp(file).metadata()).pages).to.be.above(1);
+    const { status, body } = await convert(service.base, file, { format: 'png' });
+    expect(status).to.equal(200);
+    const shown = await decode(body);
+    expect([shown.width, shown.height, ...pixelAt(shown, 300, 200)]).to.deep.equal([600, 400, ...FIRST, 255]);
+  });
+});
