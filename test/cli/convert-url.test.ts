@@ -48,7 +48,7 @@ describe('imagemill convert --url', function () {
     closing.push(() => service.stop());
     await folder.put('scene.jpg', 'photos/a.jpg');
     await folder.put('moving.gif', 'photos/2024/b.gif');
-    await writeFile(join(folder.path, 'photos/bad.png'), await edgeCase('cut-off.png'));
+    await writeFile(join(folder.path, 'photos/bad.png'), await edgeCase('cut-in-header.png'));
     await writeFile(join(folder.path, 'photos/text.jpg'), 'no image');
     const flags = ['-f', 'jpg', '-q', '70', '--width', '60', '--background', '08f', '--jobs', '1'];
     const here = await folder.run(['photos', '-o', 'here', ...flags]);

@@ -145,7 +145,7 @@ describe('imagemill convert', () => {
   it('prints one JSON object per line with --json, and converts the other files when some fail', async () => {
     await put('scene.jpg', 'good.jpg');
     await put('moving.gif', 'moving.gif');
-    await cp(edgeCasePath('cut-off.png'), join(folder, 'bad.png'));
+    await cp(edgeCasePath('cut-in-header.png'), join(folder, 'bad.png'));
     await writeFile(join(folder, 'empty.jpg'), '');
     const { status, lines, complaints } = await run([
       ...['good.jpg', 'bad.png', 'moving.gif', 'empty.jpg', 'none.jpg', '-o', 'out/'],

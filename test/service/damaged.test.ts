@@ -25,7 +25,16 @@ const pixel = (tags: Record<number, number>): Buffer =>
     { tags: { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 277: 3, 278: 1, ...tags }, strip: Buffer.alloc(3) },
   ]);
 
-/** Creates a noise PNG, so that it can be truncated, with a profile name that libpng quotes in a warning. */
+/** Changes the checksum of the first pixels of a PNG. */
+function withWrongChecksum(png: Buffer): Buffer {
+  const damaged = Buffer.from(png);
+  const data = png.indexOf('IDAT');
+  const checksum = data + 4 + png.readUInt32BE(data - 4);
+  damaged.writeUInt32BE((png.readUInt32BE(checksum) ^ 1) >>> 0, checksum);
+  return damaged;
+}
+
+/** Creates a noise PNG with a profile name that libpng quotes in a warning. */
 async function pngWithProfile(name: string): Promise<Buffer> {
   const noise = { type: 'gaussian', mean: 99, sigma: 60 } as const;
   const png = await sharp({ create: { width: 64, height: 64, channels: 3, background: 'teal', noise } })
@@ -97,14 +106,14 @@ describe('text in a file', () => {
       await startShared({});
       const png = await pngWithProfile(name);
       expect((await convert(current().base, png)).status, 'a valid file').to.equal(200);
-      const cut = png.subarray(0, png.length - 3000);
-      const { status, message } = await convert(current().base, cut);
+      const damaged = withWrongChecksum(png);
+      const { status, message } = await convert(current().base, damaged);
       expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid PNG image.']);
       expect(operatorLog()).to.not.match(/time limit exceeded|security policy|profilemismatch/);
     });
   }
 
-  it('does not change the status when a truncated PNG or TIFF contains an error message', async () => {
+  it('does not change the status when a damaged PNG or TIFF contains an error message', async () => {
     await startShared({});
     const text = 'time limit exceeded: No space left on device';
     const png = withChunk(await fixture('scene.png'), 'tEXt', Buffer.from(`Title\0${text}`));
@@ -112,12 +121,12 @@ describe('text in a file', () => {
       .withExif({ IFD0: { ImageDescription: text, Software: text } })
       .tiff()
       .toBuffer();
-    for (const [file, kept] of [
-      [png, 400],
-      [description, 100],
+    for (const [file, damaged] of [
+      [png, withWrongChecksum(png)],
+      [description, description.subarray(0, 100)],
     ] as const) {
       expect((await convert(current().base, file)).status).to.equal(200);
-      expect((await convert(current().base, file.subarray(0, kept))).message).to.include('is damaged');
+      expect((await convert(current().base, damaged)).message).to.include('is damaged');
     }
     expect(operatorLog()).to.not.include('time limit exceeded');
   });

@@ -50,6 +50,7 @@ const MAGICK_SIGNS: readonly Sign[] = [
 /** Messages of rsvg-convert. It quotes names from an SVG only after "Error reading SVG", and without line breaks. */
 const RSVG_SIGNS: readonly Sign[] = [
   { sign: /^Error rendering SVG stdin: Write Error$/m, meaning: 'disk' },
+  { sign: /^No Memory$/m, meaning: 'pixels' },
   { sign: /^The resulting image would be larger than \d+ pixels on either dimension\.$/m, meaning: 'pixels' },
 ];
 

@@ -5,6 +5,7 @@ import { coalesceFrames, decode, orient, repairColours } from './decode.ts';
 import { ENCODERS, EXTERNAL_ENCODERS } from './encode.ts';
 import { crop, pad, resize, shrinkOnLoad } from './resize.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './selection.ts';
+import { hideMissingPart } from './truncation.ts';
 import { KEPT_FILE, type PlanContext } from './types.ts';
 
 /** Stages in the order in which ImageMagick runs them. */
@@ -15,6 +16,7 @@ const STAGES: readonly ((job: PlanContext) => readonly string[])[] = [
   decode,
   coalesceFrames,
   repairColours,
+  hideMissingPart,
   orient,
   printHalfTransparent,
   cmykToSrgb,
