@@ -3,7 +3,6 @@ import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import type { Toolchain } from '../process/toolchain.ts';
-import { encodeWithin } from './encode-within.ts';
 import { decodeInProcess } from './input/decode-in-process.ts';
 import { readDecoded } from './input/decoded.ts';
 import { checkLimits } from './limits.ts';
@@ -16,10 +15,11 @@ import {
   UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
-import { planDecoding } from './plan/decoding.ts';
+import { planDecoding } from './plan/external-decoders.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
 import type { ConvertOptions, ImageInfo, Plan, ToolContext } from './plan/types.ts';
 import { inspectRendered, type RunningConversion, type RunSteps } from './run-steps.ts';
+import { encodeWithin } from './search-quality.ts';
 import type { ConversionInput, ConversionResult } from './types.ts';
 
 /** What {@link createImageConverter} needs. */

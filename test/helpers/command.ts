@@ -1,10 +1,9 @@
 /** @module Runs the command line with standard input, and with actions during the run. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { programEnvironment } from './process.ts';
+import { MAIN, programEnvironment } from './process.ts';
 
-/** Path of the entry point. */
-export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+export { MAIN };
 
 /** Result of a command. */
 export interface CommandRun {

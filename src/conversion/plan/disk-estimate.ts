@@ -1,7 +1,7 @@
 /** @module Estimates the disk space of a conversion. Pure. */
 import type { OutputType } from '../../formats.ts';
-import { planDecoding } from './decoding.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
+import { planDecoding } from './external-decoders.ts';
 import { fittings, peakRasterSize } from './size.ts';
 import type { ConvertOptions, ImageInfo, Plan, PlanContext, Size } from './types.ts';
 

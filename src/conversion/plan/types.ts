@@ -36,7 +36,7 @@ export interface ImageInfo {
   readonly styled?: boolean;
   /** An SVG with features that browsers render and librsvg ignores. */
   readonly hasUnsupportedFeatures?: boolean;
-  /** A JPEG with so many bits per pixel that it probably has sharp edges: text, a screenshot, dense foliage. */
+  /** A JPEG that probably has sharp edges: text, a screenshot, dense foliage, a drawing of lines. */
   readonly detailed?: boolean;
   /** A PNG that is compressed too well for a photo: a screenshot or a diagram. */
   readonly flat?: boolean;
