@@ -60,11 +60,11 @@ const LAYERS = [
     { path: '^src/server/openapi/' },
     { path: ['^src/(process|files)/', 'node_modules/express'], dependencyTypes: ['local', 'npm'] },
   ),
-  // The page imports the formats and the note tokens. It requests everything else over HTTP.
+  // The page imports the formats, the note tokens and text functions. It requests everything else over HTTP.
   forbid(
     'web-app-uses-the-api',
     { path: '^src/web/' },
-    { path: '^src/', pathNot: ['^src/web/', '^src/formats.ts$', '^src/conversion/plan/types.ts$'] },
+    { path: '^src/', pathNot: ['^src/web/', '^src/(formats|text).ts$', '^src/conversion/plan/types.ts$'] },
   ),
   // Only the regress command loads the second decoders.
   forbid('server-loads-no-regress', { path: '^src/(?!regress|cli/regress)' }, { path: '^src/regress/' }),

@@ -170,7 +170,7 @@ check_node() {
 }
 
 build() {
-  if [ -e dist/.built ] && [ -z "$(find src package-lock.json tsconfig.json tsconfig.build.json vite.config.ts -newer dist/.built | head -n 1)" ]; then
+  if [ -e dist/.built ] && [ -z "$(find src assets package-lock.json tsconfig.json tsconfig.build.json vite.config.ts -newer dist/.built | head -n 1)" ]; then
     return 0
   fi
   say 'building'

@@ -1,23 +1,31 @@
 /** @module Sends a Poisson process of requests to three real instances behind nginx, and simulates the same. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { photo } from '../bench/images.ts';
 import { cpuMsOf } from '../bench/process-tree.ts';
 import { startService } from '../bench/servers.ts';
 import { seeded } from '../stress/random.ts';
-import { percentile, type SimulationOptions, type SimulationResult, simulate } from './simulate.ts';
+import { simulateSharedMachine } from './shared-machine.ts';
+import { type SimulationResult, summarizeWaits } from './simulate.ts';
 
 const INSTANCES = 3;
 /** Conversions that may wait in each instance. */
 const QUEUE_LIMIT = 20;
 const BURSTS = { factor: 4, everyS: 15, lengthS: 2 };
-/** Number of conversions that determine the service times in advance. */
-const WARM_UP = 30;
+/** Number of conversions, one at a time, that determine the service times. */
+const ALONE = 40;
+/** Duration of the measurement of the capacity, in ms. */
+const CAPACITY_MS = 10_000;
+/** Number of concurrent requests during that measurement: each instance always has one that waits. */
+const CAPACITY_CLIENTS = 2 * INSTANCES;
+/** Number of simulations with different random service times. */
+const SIMULATIONS = 20;
 
 interface Sample {
   /** Time of the request, in ms on the clock of `performance`. */
@@ -27,72 +35,100 @@ interface Sample {
   readonly convertMs: number;
 }
 
+type Send = () => Promise<Sample>;
+
 /**
- * Runs the instances, prints what was measured and what the simulation says for the measured service times.
+ * Runs the instances, and prints what was measured and what the simulation says for the same arrivals.
  *
  * @param seconds duration
- * @param load share of the time for which the instances should work
+ * @param load requests relative to those that the machine can convert
  */
 export async function checkSimulation(seconds: number, load: number): Promise<void> {
   const settings = { CONCURRENCY: '1', QUEUE_LIMIT: String(QUEUE_LIMIT), TRUST_PROXY: '1' };
   const instances = await Promise.all(Array.from({ length: INSTANCES }, () => startService(settings)));
   const proxy = await startProxy(instances.map(({ port }) => port));
-  const photo = readFileSync(new URL('../../fixtures/images/scene.jpg', import.meta.url));
+  const image = await (await photo(1000, 750)).jpeg({ quality: 90 }).toBuffer();
+  const send: Send = () => convert(proxy.port, image);
   try {
-    const send = (): Promise<Sample> => convert(proxy.port, photo);
-    const first: Sample[] = [];
-    for (let at = 0; at < WARM_UP; at += 1) first.push(...(await Promise.all([send(), send(), send()])));
-    const mean = average(first.map(({ convertMs }) => convertMs));
-    const perSecond = (load * INSTANCES * 1000) / mean;
-    const [before, began] = [cpuMsOf(proxy.pid), performance.now()];
-    const samples = await sendPoisson(send, perSecond, seconds);
-    const proxyMs = (cpuMsOf(proxy.pid) - before) / samples.length;
-    const rate = (samples.length / (performance.now() - began)) * 1000;
+    const processors = availableParallelism();
+    const alone = await sendOneByOne(send);
+    const capacity = await measureCapacity(send);
+    const workMs = (processors * 1000) / capacity;
+    const proxyBefore = cpuMsOf(proxy.pid);
+    const samples = await sendPoisson(send, load * capacity, seconds);
+    const proxyMs = (cpuMsOf(proxy.pid) - proxyBefore) / samples.length;
 
-    const done = samples.filter(({ status }) => status === 200);
-    const waits = done.map(({ queueMs }) => queueMs).sort((a, b) => a - b);
-    const serviceMs = done.map(({ convertMs }) => convertMs);
-    const measured: SimulationResult = {
-      wait: {
-        mean: average(waits),
-        ...{ p50: percentile(waits, 0.5), p95: percentile(waits, 0.95), p99: percentile(waits, 0.99) },
-      },
-      refused: 1 - done.length / samples.length,
-      utilization: (average(serviceMs) * rate) / 1000 / INSTANCES,
-    };
-    const options: SimulationOptions = {
-      ...{ instances: INSTANCES, processors: 1, queueLimit: QUEUE_LIMIT, tries: 3, balance: 'round-robin' },
-      ...{ perSecond: rate, bursts: BURSTS, serviceMs, requests: 500_000, seed: 2 },
-    };
-    const replayed = simulate({ ...options, trace: toTrace(samples) });
-    const simulated = simulate(options);
     console.log(
-      `${samples.length} requests, ${rate.toFixed(1)} per second, service ${average(serviceMs).toFixed(1)} ms`,
+      `${samples.length} requests; alone ${average(alone).toFixed(0)} ms; ${capacity.toFixed(1)} per second at most, ` +
+        `so ${workMs.toFixed(0)} ms of ${processors} processors each`,
     );
-    for (const [name, result] of Object.entries({ measured, replayed, simulated }))
-      console.log(name, format(result));
-    console.log(`nginx: ${proxyMs.toFixed(2)} ms of processor time per request of ${photo.length} bytes`);
+    console.log('measured ', format(summarize(samples, workMs / processors)));
+    const scale = workMs / average(alone);
+    const options = { instances: INSTANCES, concurrency: 1, processors, queueLimit: QUEUE_LIMIT, tries: 3 };
+    const results = Array.from({ length: SIMULATIONS }, (_, seed) => {
+      const random = seeded(seed);
+      const arrivals = samples.map(({ atMs }) => ({
+        atMs: atMs - (samples[0] as Sample).atMs,
+        workMs: random.pick(alone) * scale,
+      }));
+      return simulateSharedMachine({ ...options, arrivals });
+    });
+    console.log('simulated', format(averageOf(results)));
+    console.log(`nginx: ${proxyMs.toFixed(2)} ms of processor time per request of ${image.length} bytes`);
   } finally {
     for (const instance of instances) instance.end();
     proxy.end();
   }
 }
 
-/** Returns the arrivals with their service times. A refused request has that of the one before. */
-function toTrace(samples: readonly Sample[]): { atMs: number; serviceMs: number }[] {
-  let serviceMs = 0;
-  return samples.map(({ atMs, status, convertMs }) => {
-    if (status === 200) serviceMs = convertMs;
-    return { atMs: atMs - (samples[0]?.atMs ?? 0), serviceMs };
-  });
+/** Returns the conversion times in ms of requests that follow each other, without the first one of each instance. */
+async function sendOneByOne(send: Send): Promise<number[]> {
+  const times: number[] = [];
+  for (let at = 0; at < ALONE + INSTANCES; at += 1) times.push((await send()).convertMs);
+  return times.slice(INSTANCES);
+}
+
+/** Returns the number of conversions per second when no instance is ever idle. */
+async function measureCapacity(send: Send): Promise<number> {
+  const began = performance.now();
+  let count = 0;
+  const client = async (): Promise<void> => {
+    while (performance.now() - began < CAPACITY_MS) {
+      await send();
+      count += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: CAPACITY_CLIENTS }, client));
+  return (count / (performance.now() - began)) * 1000;
+}
+
+/** @param workMs time of the whole machine per conversion, in ms */
+function summarize(samples: readonly Sample[], workMs: number): SimulationResult {
+  const done = samples.filter(({ status }) => status === 200);
+  const [first, last] = [samples[0] as Sample, samples.at(-1) as Sample];
+  return {
+    wait: summarizeWaits(done.map(({ queueMs }) => queueMs)),
+    refused: 1 - done.length / samples.length,
+    utilization: (done.length * workMs) / (last.atMs - first.atMs),
+  };
+}
+
+function averageOf(results: readonly SimulationResult[]): SimulationResult {
+  const of = (get: (result: SimulationResult) => number): number => average(results.map(get));
+  return {
+    wait: {
+      mean: of(({ wait }) => wait.mean),
+      p50: of(({ wait }) => wait.p50),
+      p95: of(({ wait }) => wait.p95),
+      p99: of(({ wait }) => wait.p99),
+    },
+    refused: of(({ refused }) => refused),
+    utilization: of(({ utilization }) => utilization),
+  };
 }
 
 /** Sends requests at random times, whether earlier ones have ended or not. */
-async function sendPoisson(
-  send: () => Promise<Sample>,
-  perSecond: number,
-  seconds: number,
-): Promise<Sample[]> {
+async function sendPoisson(send: Send, perSecond: number, seconds: number): Promise<Sample[]> {
   const random = seeded(3);
   const exponential = (meanMs: number): number => -Math.log(1 - random.next()) * meanMs;
   const { factor, everyS, lengthS } = BURSTS;
@@ -116,10 +152,10 @@ async function sendPoisson(
   return Promise.all(pending);
 }
 
-async function convert(port: number, photo: Buffer): Promise<Sample> {
+async function convert(port: number, image: Buffer): Promise<Sample> {
   const atMs = performance.now();
   const body = new FormData();
-  body.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
+  body.append('file', new Blob([new Uint8Array(image)]), 'a.jpg');
   const response = await fetch(`http://127.0.0.1:${port}/api/v1/convert`, { method: 'POST', body });
   await response.arrayBuffer();
   const timing = response.headers.get('server-timing') ?? '';

@@ -26,8 +26,6 @@ export interface SimulationOptions {
   /** Number of requests. */
   readonly requests: number;
   readonly seed: number;
-  /** Recorded requests in order, to replay instead of drawing arrivals and service times. */
-  readonly trace?: readonly { readonly atMs: number; readonly serviceMs: number }[] | undefined;
 }
 
 /** What the clients experience. */
@@ -54,8 +52,7 @@ interface Instance {
 
 /** Runs the simulation. */
 export function simulate(options: SimulationOptions): SimulationResult {
-  const { processors, queueLimit, tries, serviceMs, trace } = options;
-  const requests = trace?.length ?? options.requests;
+  const { processors, queueLimit, tries, serviceMs, requests } = options;
   const random = seeded(options.seed);
   const instances = Array.from(
     { length: options.instances },
@@ -71,7 +68,7 @@ export function simulate(options: SimulationOptions): SimulationResult {
   let [refused, worked, now, turn] = [0, 0, 0, 0];
 
   for (let request = 0; request < requests; request += 1) {
-    now = trace?.[request]?.atMs ?? nextArrival();
+    now = nextArrival();
     let accepted: Instance | undefined;
     for (let attempt = 0; attempt < Math.min(tries, instances.length) && !accepted; attempt += 1) {
       const instance = select(instances, options.balance, turn, now, random);
@@ -83,7 +80,7 @@ export function simulate(options: SimulationOptions): SimulationResult {
       continue;
     }
     const start = Math.max(now, pop(accepted.free));
-    const service = trace?.[request]?.serviceMs ?? random.pick(serviceMs);
+    const service = random.pick(serviceMs);
     push(accepted.free, start + service);
     if (options.balance === 'least-connections') push(accepted.ends, start + service);
     if (start > now) accepted.starts.push(start);
@@ -91,12 +88,8 @@ export function simulate(options: SimulationOptions): SimulationResult {
     worked += service;
   }
   const last = Math.max(now, ...instances.map(({ free }) => Math.max(...free)));
-  waits.sort((a, b) => a - b);
   return {
-    wait: {
-      mean: waits.reduce((sum, wait) => sum + wait, 0) / Math.max(1, waits.length),
-      ...{ p50: percentile(waits, 0.5), p95: percentile(waits, 0.95), p99: percentile(waits, 0.99) },
-    },
+    wait: summarizeWaits(waits),
     refused: refused / requests,
     utilization: worked / (last * instances.length * processors),
   };
@@ -154,8 +147,15 @@ function inProgress({ ends }: Instance, now: number): number {
   return ends.length;
 }
 
+/** Returns mean and percentiles of waiting times. */
+export function summarizeWaits(waits: readonly number[]): SimulationResult['wait'] {
+  const sorted = [...waits].sort((a, b) => a - b);
+  const mean = sorted.reduce((sum, wait) => sum + wait, 0) / Math.max(1, sorted.length);
+  return { mean, p50: percentile(sorted, 0.5), p95: percentile(sorted, 0.95), p99: percentile(sorted, 0.99) };
+}
+
 /** Returns the value below which `share` (0 to 1) of the sorted values lie; 0 if there are none. */
-export function percentile(sorted: readonly number[], share: number): number {
+function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 

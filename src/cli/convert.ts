@@ -51,11 +51,11 @@ export async function convert(
   const { urls } = bulk;
   const converter = startOnDemand(() =>
     urls.length > 0
-      ? createRemoteConverter({ urls, fields, tempDir: config.TEMP_DIR, signal })
+      ? createRemoteConverter({ urls, fields, tempDir: config.TEMP_DIR, notice: report.notice, signal })
       : createLocalConverter(config, convertOptions, jobs, signal),
   );
-  exitSoonAfter(stop);
-  signal.addEventListener('abort', () => explainStop(report, bulk, inputs));
+  const explain = (): void => explainStop(report, bulk, inputs);
+  exitSoonAfter(stop, explain);
   try {
     const library = bulk.update
       ? await openLibrary(target.path, { config, bulk, options: convertOptions, version, converter })
@@ -72,12 +72,17 @@ export async function convert(
     return stop.status() || (isComplete ? 0 : 1);
   } finally {
     await converter.close();
+    if (signal.aborted) explain();
   }
 }
 
 /** Ends the process {@link MAX_STOP_MS} after a signal, even if tools are being started or a connection hangs. */
-function exitSoonAfter({ signal, status }: SignalAbort): void {
-  signal.addEventListener('abort', () => setTimeout(() => process.exit(status()), MAX_STOP_MS).unref());
+function exitSoonAfter({ signal, status }: SignalAbort, explain: () => void): void {
+  const exit = (): void => {
+    explain();
+    process.exit(status());
+  };
+  signal.addEventListener('abort', () => setTimeout(exit, MAX_STOP_MS).unref());
 }
 
 /** Prints how to convert the remaining files after a signal. */

@@ -87,7 +87,7 @@ export async function runProgram(args: readonly string[], context: CliContext): 
 
   program
     .command('convert')
-    .description('convert files on this machine, with the limits of the service')
+    .description('convert files and folders, with the tools of this machine or running instances')
     .argument('<input...>', "files, folders, patterns in quotes ('photos/**/*.jpg'), or - for standard input")
     .requiredOption('-o, --output <path>', 'a file, a folder (created if missing), or - for standard output')
     .option(

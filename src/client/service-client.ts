@@ -39,6 +39,15 @@ interface Received<T> {
   readonly quality?: number;
 }
 
+/** A response 429 or 503. */
+export interface Busy {
+  /** Base URL of the instance. */
+  readonly base: string;
+  readonly status: number;
+  /** Time in s for which the instance gets no requests. */
+  readonly waitS: number;
+}
+
 /** Sends files to instances. */
 export interface ServiceClient {
   /** Base URL and version of each instance that responded at the start. */
@@ -70,11 +79,13 @@ export class UnavailableError extends Error {
  *
  * @param urls URLs of the instances, with or without /api/v1
  * @param maxFailures maximum number of failed connections per file
+ * @param onBusy called when an instance cannot take a request
  * @throws {UnavailableError} if none responds
  */
 export async function createServiceClient(
   urls: readonly string[],
   maxFailures: number,
+  onBusy: (busy: Busy) => void = () => {},
 ): Promise<ServiceClient> {
   const bases = urls.map((url) => `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`);
   const answers = await Promise.allSettled(
@@ -89,6 +100,7 @@ export async function createServiceClient(
       convertOne(servers, request, receive, {
         signal,
         maxFailures,
+        onBusy,
         maxBusy: MAX_BUSY_RESPONSES * bases.length,
       }),
     isAlive: () =>
@@ -110,17 +122,18 @@ async function fetchVersion(base: string): Promise<string> {
   }
 }
 
-interface Limits {
+interface SendOptions {
   readonly signal: AbortSignal;
   readonly maxFailures: number;
   readonly maxBusy: number;
+  readonly onBusy: (busy: Busy) => void;
 }
 
 async function convertOne<T>(
   servers: Servers,
   request: ConversionRequest,
   receive: (response: Response) => Promise<T>,
-  { signal, maxFailures, maxBusy }: Limits,
+  { signal, maxFailures, maxBusy, onBusy }: SendOptions,
 ): Promise<Received<T> | Refusal> {
   let busy = 0;
   let failures = 0;
@@ -146,7 +159,9 @@ async function convertOne<T>(
       return { status, message };
     }
     busy += 1;
-    server.busy((retryAfter ?? DEFAULT_RETRY_S) * 1000);
+    const waitS = retryAfter ?? DEFAULT_RETRY_S;
+    server.busy(waitS * 1000);
+    onBusy({ base: server.base, status, waitS });
     if (busy >= maxBusy)
       throw new UnavailableError(`${server.base} is still busy after ${busy} requests: ${status} ${message}`);
   }
@@ -185,7 +200,7 @@ async function send<T>(
     const { ok, status, headers } = response;
     if (GATEWAY_STATUSES.includes(status)) return { failure: new Error(`status ${status}`) };
     if (!ok) {
-      const message = parseErrorMessage(await response.text());
+      const message = parseErrorMessage(await response.text(), status);
       return { status, message, retryAfter: Number(headers.get('retry-after')) || undefined };
     }
     return { received: await receive(response), ...parseResultHeaders(headers) };
@@ -235,10 +250,11 @@ function reasonOf(error: unknown): string {
   return cause?.message || message;
 }
 
-function parseErrorMessage(text: string): string {
+/** Returns the message of imagemill, or one for the response of a proxy. */
+function parseErrorMessage(text: string, status: number): string {
   try {
     return (JSON.parse(text) as { error: { message: string } }).error.message;
   } catch {
-    return text.slice(0, 200);
+    return `The server responded with status ${status}, and without a message of imagemill.`;
   }
 }

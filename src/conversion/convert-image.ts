@@ -1,9 +1,8 @@
 /** @module Converts one image when the queue starts it: decode, plan, run the commands, verify the result. */
 import type { Config } from '../config.ts';
-import { serviceError } from '../errors.ts';
+import { serviceError, serviceErrorFrom } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
 import type { Toolchain } from '../process/toolchain.ts';
-import { encodeWithin } from './encode-within.ts';
 import { decodeInProcess } from './input/decode-in-process.ts';
 import { readDecoded } from './input/decoded.ts';
 import { checkLimits } from './limits.ts';
@@ -16,10 +15,11 @@ import {
   UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
-import { planDecoding } from './plan/decoding.ts';
+import { planDecoding } from './plan/external-decoders.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
 import type { ConvertOptions, ImageInfo, Plan, ToolContext } from './plan/types.ts';
 import { inspectRendered, type RunningConversion, type RunSteps } from './run-steps.ts';
+import { encodeWithin } from './search-quality.ts';
 import type { ConversionInput, ConversionResult } from './types.ts';
 
 /** What {@link createImageConverter} needs. */
@@ -45,10 +45,14 @@ export interface ImageConverter {
   ): Promise<Omit<ConversionResult, 'queuedMs' | 'convertedMs'>>;
 }
 
+const CONTRADICTORY = new Error('the parts of the header contradict each other about the size');
+
 /** Creates the functions that plan and run conversions. */
 export function createImageConverter({ toolchain, config, runSteps }: ImageConverterDeps): ImageConverter {
   const prepare: ImageConverter['prepare'] = (image, { type, label, readsMisread }, options, tools) => {
     checkLimits(image, options, config, label);
+    if (image.contradictory)
+      throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
     const misread = readsMisread ? undefined : findMisread(image, options, tools);
     if (misread) throw serviceError('UNSUPPORTED_ENCODING', label, misread);
     if (image.unreadable)
@@ -70,7 +74,8 @@ export function createImageConverter({ toolchain, config, runSteps }: ImageConve
     conversion: RunningConversion,
   ): Promise<ImageInfo> {
     const { source, signal, deadline } = conversion;
-    if (image.decoder) return decodeInProcess(image, source, signal, deadline - performance.now());
+    if (image.decoder)
+      return decodeInProcess(image.decoder, image, source, signal, deadline - performance.now());
     const decoding = planDecoding(image, conversion.tools);
     if (!decoding) return image;
     await runSteps([decoding.step], options, conversion);

@@ -1,5 +1,5 @@
 /** @module Derives file names for archives that every operating system can extract. */
-import { baseNameOf } from '../conversion/filename.ts';
+import { baseNameOf } from '../filename.ts';
 
 /** Base name when nothing of the client's name is left. */
 const FALLBACK = 'image';

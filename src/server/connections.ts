@@ -13,6 +13,8 @@ export interface ConnectionLimits {
 export interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
+  /** Resolves when the response is closed. A promise, because Node.js warns about more than 10 listeners. */
+  readonly closed: Promise<void>;
 }
 
 /**
@@ -121,7 +123,8 @@ export class Connections {
     const connection = this.#open.get(socket);
     if (!connection) return;
     const { slots, exchanges } = connection;
-    const exchange = { req, res };
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    const exchange = { req, res, closed };
     exchanges.push(exchange);
     connection.unanswered += 1;
     slots.setIdle(socket, false);
@@ -132,6 +135,7 @@ export class Connections {
     res.once('close', () => {
       exchanges.splice(exchanges.indexOf(exchange), 1);
       res.emit(RESPONSE_SENT);
+      resolve();
     });
   }
 

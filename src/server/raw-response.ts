@@ -55,7 +55,7 @@ function respond(error: ClientError, socket: Socket, res: ServerResponse | undef
 
 /** Calls `then` when the exchange has ended, or at once if there is none. */
 export function afterResponse(exchange: Exchange | undefined, then: () => void): void {
-  if (exchange) exchange.res.once('close', then);
+  if (exchange) exchange.closed.then(then);
   else then();
 }
 

@@ -1,14 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { MAIN } from '../helpers/command.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { requires } from '../helpers/skips.ts';
-import { eventually } from '../helpers/util.ts';
+import { eventually, writeScript } from '../helpers/util.ts';
 
 describe('imagemill convert with many files', function () {
   this.timeout(120_000);
@@ -29,7 +31,7 @@ describe('imagemill convert with many files', function () {
     expect(status).to.equal(1);
     expect(lines.at(-1)).to.match(/^2 converted: 6\.5 kB → .* \(.\d+%\)$/);
     expect(complaints.at(-1)).to.equal(
-      'imagemill: 3 of 5 were not converted: 2 unsupported type, 1 empty file.',
+      'imagemill: 3 of 5 files not converted: 2 unsupported type, 1 empty file.',
     );
     const [head, ...rows] = (await readFile(join(folder.path, 'report.csv'), 'utf8')).split('\r\n');
     expect(head).to.equal('input,output,status,bytesBefore,bytesAfter,ms,notes,code,message');
@@ -61,7 +63,7 @@ describe('imagemill convert with many files', function () {
       [
         'imagemill: photos/A.png and photos/a.jpg would both become out/A.webp: rename one of them.',
         'imagemill: photos/a.jpg and photos/A.png would both become out/a.webp: rename one of them.',
-        'imagemill: 2 of 3 were not converted: 2 same result.',
+        'imagemill: 2 of 3 files not converted: 2 same result name.',
       ],
     ]);
     expect(await folder.files('out')).to.deep.equal(['b.webp']);
@@ -91,7 +93,7 @@ describe('imagemill convert with many files', function () {
       'imagemill: photos/caf\\xE9.jpg: the name is not valid UTF-8. Rename it, for example with convmv.',
       'imagemill: photos/circle is a link to a folder and is not followed. To convert it, name it as an input.',
       'imagemill: photos/loop.jpg cannot be read: too many symbolic links encountered.',
-      'imagemill: 3 of 4 were not converted: 2 unreadable, 1 name not utf8.',
+      'imagemill: 3 of 4 files not converted: 2 unreadable, 1 name not UTF-8.',
     ]);
     expect(await folder.files('out')).to.deep.equal(['a.webp']);
   });
@@ -130,19 +132,53 @@ describe('imagemill convert with many files', function () {
     expect(stdout.trimEnd().split('\n').at(-1)?.trim(), 'all results after the second run').to.equal('30');
   });
 
-  it('stops on SIGINT, and prints how to convert the remaining files', async () => {
-    for (let at = 0; at < 50; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
+  for (const [options, rest] of [
+    [['--update'], 'The same command converts the rest.'],
+    [
+      [],
+      'The same command converts the rest, and reports these files as existing. With --update from the start, it would skip them.',
+    ],
+  ] as const) {
+    it(`stops on SIGINT ${options.join()}, leaves no incomplete files, and prints how to convert the remaining files`, async () => {
+      for (let at = 0; at < 50; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
+      const complete = await readFile(fixturePath('scene.webp'));
+      const slow = await fakeMagick(`sleep 0.2; cp ${fixturePath('scene.webp')} image.webp`);
+      const { status, lines, complaints } = await folder.run(['photos', '-o', 'out', ...options], {
+        env: { ...env, MAGICK_BIN: slow },
+        async meanwhile(pid) {
+          await eventually(async () => (await folder.files('out').catch(() => [])).length > 2, 60);
+          process.kill(pid, 'SIGINT');
+          process.kill(pid, 'SIGINT'); // impatience does no harm
+        },
+      });
+      const results = await folder.files('out');
+      expect([status, complaints]).to.deep.equal([
+        130,
+        [`imagemill: Stopped after ${results.length} files. ${rest}`],
+      ]);
+      expect(lines.at(-1)).to.match(new RegExp(`^${results.length} converted: `));
+      for (const name of results)
+        expect(await readFile(join(folder.path, 'out', name))).to.deep.equal(complete);
+      expect(await readdir(folder.temp), 'left in TEMP_DIR').to.deep.equal([]);
+    });
+  }
+
+  it('ends on SIGINT although a tool that it tests does not react', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    const pidFile = join(await makeTempDir('pid'), 'pid');
+    const stubborn = await writeScript('magick', `trap '' INT TERM; echo $$ > ${pidFile}; sleep 600`);
     const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], {
-      env: { ...env, MAGICK_BIN: await fakeMagick(`sleep 0.2; cp ${fixturePath('scene.webp')} image.webp`) },
+      env: { ...env, MAGICK_BIN: stubborn },
       async meanwhile(pid) {
-        await eventually(async () => (await folder.files('out').catch(() => [])).length > 2, 60);
+        await eventually(() => existsSync(pidFile), 60);
         process.kill(pid, 'SIGINT');
       },
     });
-    expect(status).to.equal(130);
-    expect(complaints.at(-1)).to.match(
-      /^imagemill: Stopped after \d+ files\. The same command converts the rest\.$/,
-    );
+    process.kill(-Number(await readFile(pidFile, 'utf8')), 'SIGKILL');
+    expect([status, complaints]).to.deep.equal([
+      130,
+      ['imagemill: Stopped after 0 files. The same command converts the rest.'],
+    ]);
   });
 
   for (const [why, args, complaint] of [

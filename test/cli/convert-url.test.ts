@@ -48,7 +48,7 @@ describe('imagemill convert --url', function () {
     closing.push(() => service.stop());
     await folder.put('scene.jpg', 'photos/a.jpg');
     await folder.put('moving.gif', 'photos/2024/b.gif');
-    await writeFile(join(folder.path, 'photos/bad.png'), await edgeCase('cut-off.png'));
+    await writeFile(join(folder.path, 'photos/bad.png'), await edgeCase('cut-in-header.png'));
     await writeFile(join(folder.path, 'photos/text.jpg'), 'no image');
     const flags = ['-f', 'jpg', '-q', '70', '--width', '60', '--background', '08f', '--jobs', '1'];
     const here = await folder.run(['photos', '-o', 'here', ...flags]);
@@ -59,7 +59,7 @@ describe('imagemill convert --url', function () {
     expect(comparable(there.lines)).to.deep.equal(comparable(here.lines));
     expect(there.lines.join('\n')).to.include('first-frame-only');
     expect(comparable(there.complaints.slice(0, -1))).to.deep.equal(comparable(here.complaints.slice(0, -1)));
-    expect(there.complaints.at(-1)).to.match(/2 of 4 were not converted: 1 HTTP 4\d\d, 1 HTTP 4\d\d\./);
+    expect(there.complaints.at(-1)).to.match(/2 of 4 files not converted: 1 HTTP 4\d\d, 1 HTTP 4\d\d\./);
     for (const name of ['a.jpg', '2024/b.jpg']) {
       const [one, other] = ['here', 'there'].map((place) => readFile(join(folder.path, place, name)));
       expect((await other)?.equals((await one) as Buffer), name).to.equal(true);
@@ -85,12 +85,54 @@ describe('imagemill convert --url', function () {
       }),
     );
     for (let at = 0; at < 10; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
-    const { status } = await folder.run([
+    const { status, complaints } = await folder.run([
       ...['photos', '-o', 'out', '--jobs', '2', '--url', overloaded, '--url', free],
     ]);
     expect(status).to.equal(0);
+    expect(complaints[0], 'explains the pause').to.equal(
+      `imagemill: ${overloaded}/api/v1 responded with 503. It is busy, and it gets no files for 3600 s.`,
+    );
     expect(asked.filter((name) => name === 'free')).to.have.length(10);
     expect(asked.filter((name) => name === 'overloaded').length, 'not asked again').to.be.within(1, 2);
+  });
+
+  it('names the file in each message, and groups failures by HTTP status, also those of a proxy', async () => {
+    const answers = new Map([
+      ['a.jpg', [415, '{"error":{"code":415,"message":"The file is no image."}}']],
+      ['b.jpg', [500, '{"error":{"code":500,"message":"An internal error occurred."}}']],
+      ['c.jpg', [413, '<html>413 Request Entity Too Large</html>']],
+      ['d.jpg', [413, '']],
+    ] as const);
+    const url = await stub((req, res) => {
+      const chunks: Buffer[] = [];
+      req.on('data', (chunk) => chunks.push(chunk));
+      req.once('end', () => {
+        const name = /filename="([^"]+)"/.exec(Buffer.concat(chunks).toString('latin1'))?.[1] as 'a.jpg';
+        const [status, body] = answers.get(name) as [number, string];
+        res.writeHead(status).end(body);
+      });
+    });
+    for (const name of answers.keys()) await folder.put('scene.jpg', `photos/${name}`);
+    const args = ['photos', '-o', 'out', '--jobs', '1', '--url', url];
+    const proxy = 'The server responded with status 413, and without a message of imagemill.';
+    const text = await folder.run(args);
+    expect([text.status, text.complaints]).to.deep.equal([
+      1,
+      [
+        'imagemill: photos/a.jpg is no image.',
+        'imagemill: photos/b.jpg: An internal error occurred.',
+        `imagemill: photos/c.jpg: ${proxy}`,
+        `imagemill: photos/d.jpg: ${proxy}`,
+        'imagemill: 4 of 4 files not converted: 2 HTTP 413, 1 HTTP 415, 1 HTTP 500.',
+      ],
+    ]);
+    const { lines } = await folder.run([...args, '--json', '--report', 'report.csv']);
+    const objects = lines.map((line) => JSON.parse(line));
+    expect(objects[2].error).to.deep.equal({ code: 'HTTP_413', message: `photos/c.jpg: ${proxy}` });
+    expect(objects.at(-1).summary.failed).to.deep.equal({ HTTP_415: 1, HTTP_500: 1, HTTP_413: 2 });
+    expect(await readFile(join(folder.path, 'report.csv'), 'utf8')).to.include(
+      `photos/c.jpg,,failed,,,,,HTTP_413,"photos/c.jpg: ${proxy}"`,
+    );
   });
 
   it('sends as many concurrent requests as --jobs allows, over connections that stay open', async () => {

@@ -74,7 +74,7 @@ describe('imagemill convert', () => {
     expect(status).to.equal(1);
     expect(complaints).to.have.length(2);
     expect(complaints[0]).to.match(/^imagemill: photos\/fake\.jpg is not an image of a supported format/);
-    expect(complaints[1]).to.equal('imagemill: 1 of 4 were not converted: 1 unsupported type.');
+    expect(complaints[1]).to.equal('imagemill: 1 of 4 files not converted: 1 unsupported type.');
     expect(await files('small')).to.deep.equal(['2024/may/b.png', '2024/without-extension.png', 'a.png']);
     expect(await formatOf('small/2024/may/b.png')).to.equal('png');
   });
@@ -145,7 +145,7 @@ describe('imagemill convert', () => {
   it('prints one JSON object per line with --json, and converts the other files when some fail', async () => {
     await put('scene.jpg', 'good.jpg');
     await put('moving.gif', 'moving.gif');
-    await cp(edgeCasePath('cut-off.png'), join(folder, 'bad.png'));
+    await cp(edgeCasePath('cut-in-header.png'), join(folder, 'bad.png'));
     await writeFile(join(folder, 'empty.jpg'), '');
     const { status, lines, complaints } = await run([
       ...['good.jpg', 'bad.png', 'moving.gif', 'empty.jpg', 'none.jpg', '-o', 'out/'],

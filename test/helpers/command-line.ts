@@ -1,9 +1,7 @@
 /** @module Runs the command line with the settings of the tests. */
 import { execFile } from 'node:child_process';
-import { programEnvironment } from './process.ts';
+import { MAIN, programEnvironment } from './process.ts';
 import { testConfig } from './service.ts';
-
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 
 /** Exit status and output of a command. The status is -1 after a signal. */
 export interface Ended {

@@ -1,10 +1,9 @@
 /** @module Runs the command line with standard input, and with actions during the run. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { programEnvironment } from './process.ts';
+import { MAIN, programEnvironment } from './process.ts';
 
-/** Path of the entry point. */
-export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+export { MAIN };
 
 /** Result of a command. */
 export interface CommandRun {
@@ -21,6 +20,8 @@ export interface CommandRun {
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
+  /** Program that starts the command, with its arguments. */
+  readonly launcher?: readonly string[];
   /** Standard input; `never` leaves it open without data. */
   readonly input?: Uint8Array | 'never';
   /** Called with the process ID as soon as the command runs. */
@@ -30,9 +31,10 @@ export interface CommandOptions {
 /** Runs `imagemill` with arguments and waits until it exits. */
 export async function runCommand(
   args: readonly string[],
-  { env = {}, cwd, input, meanwhile }: CommandOptions = {},
+  { env = {}, cwd, launcher = [], input, meanwhile }: CommandOptions = {},
 ): Promise<CommandRun> {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const [program = process.execPath, ...rest] = [...launcher, process.execPath, MAIN, ...args];
+  const child = spawn(program, rest, {
     env: { ...programEnvironment(), ...env },
     ...(cwd && { cwd }),
   });

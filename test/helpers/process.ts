@@ -3,7 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { eventually } from './util.ts';
 
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+/** Path of the program: the bundle of `bundle.ts` if there is one. */
+export const MAIN: string =
+  process.env.IMAGEMILL_MAIN ?? new URL('../../src/main.ts', import.meta.url).pathname;
 
 /** The service as a separate process, as operators run it. */
 export interface ServiceProcess {

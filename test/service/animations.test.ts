@@ -136,6 +136,23 @@ describe('animations', () => {
     expect(pixelAt(shown, 47, 33)[3]).to.equal(0);
   });
 
+  it('restores what was before a GIF frame of disposal method 4, as browsers do', async () => {
+    const source = await edgeCase('disposal-4.gif');
+    for (const fields of [
+      { format: 'webp', lossless: 'true' },
+      { format: 'gif' },
+      { format: 'gif', width: '24' },
+    ]) {
+      const { body } = await converted(source, fields);
+      const [second, third] = await Promise.all(
+        [1, 2].map(async (page) => decode(await sharp(body, { page }).png().toBuffer())),
+      );
+      expect(pixelAt(second as Pixels, 5, 5)).to.deep.equal([40, 90, 160, 255]);
+      expect(pixelAt(third as Pixels, 5, 5)).to.deep.equal([200, 40, 40, 255]);
+      expect(pixelAt(third as Pixels, 17, 7)).to.deep.equal([30, 160, 60, 255]);
+    }
+  });
+
   it('notes alpha-flattened when only a later page has transparency', async () => {
     const { body, notes } = await converted(await movingWithHole(), { format: 'pdf', frames: 'all' });
     expect(notes).to.equal('alpha-flattened');

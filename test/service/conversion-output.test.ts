@@ -21,6 +21,17 @@ describe('conversion output', () => {
   const pixelsOf = async (name: string, fields: Record<string, string> & { format: OutputType }) =>
     decode((await convertFixture(name, fields)).body, fields.format);
 
+  for (const [quality, chromaSubsampling] of [
+    ['89', '4:2:0'],
+    ['90', '4:4:4'],
+    ['100', '4:4:4'],
+  ] as const) {
+    it(`has ${chromaSubsampling} colours in a JPEG of quality ${quality}`, async () => {
+      const { body } = await convertFixture('scene.png', { format: 'jpg', quality });
+      expect(await sharp(body).metadata()).to.include({ chromaSubsampling });
+    });
+  }
+
   describe('orientation', () => {
     for (const orientation of [1, 2, 3, 4, 5, 6, 7, 8]) {
       for (const format of ['png', 'gif', 'webp'] as const) {

@@ -118,6 +118,8 @@ describe('tool edge cases', () => {
       ['with pixel dimensions', 'width="20000" height="10"', {}, 413],
       ['with dimensions in inches', 'width="200in" height="1in"', {}, 413],
       ['with a view box only', 'viewBox="0 0 9000 9000"', {}, 413],
+      ['with a view box of 100000', 'viewBox="0 0 100000 100000"', {}, 413],
+      ['with dimensions in CSS', 'style="width:20000px;height:20000px"', {}, 413],
       ['enlarged by the request', 'width="10" height="10"', { width: '16384' }, 413],
       ['whose other side exceeds the limit', 'width="10" height="100"', { width: '2000' }, 413],
       ['shrunk by the request', 'viewBox="0 0 9000 9000"', { width: '100' }, 200],

@@ -15,12 +15,12 @@ const NO_FILE = 'No file was sent: a file part named "file" is required.';
 
 /** Requests that no well-behaved client sends, over real sockets. */
 describe('hostile requests', () => {
-  const { start, current, nothingLeft } = useOwnServices();
+  const { startShared, current, nothingLeft } = useOwnServices();
   let photo: Buffer;
   before(async () => {
     photo = await fixture('scene.jpg');
   });
-  beforeEach(() => start({}));
+  beforeEach(() => startShared({}));
 
   const part = (disposition: string, content: string): string =>
     `--xyz\r\nContent-Disposition: form-data; ${disposition}\r\n\r\n${content}\r\n`;

@@ -1,10 +1,14 @@
+import { execFileSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect } from 'chai';
-import { boxesOf, type FileBox } from '../../scripts/fixtures/boxes.ts';
+import sharp from 'sharp';
 import { psd } from '../../scripts/fixtures/psd.ts';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import { seeded } from '../../scripts/stress/random.ts';
-import { convert } from '../helpers/client.ts';
+import { convert, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 import { type OwnService, startService, useOwnServices } from '../helpers/service.ts';
 import { slowJxl } from '../helpers/slow-jxl.ts';
@@ -22,9 +26,9 @@ const WHOLE = [
   'scene.cur',
 ];
 
-/** Creates a HEIC in which every size field has this value. */
-async function heicOf(name: string, width: number, height: number): Promise<Buffer> {
-  const file = Buffer.from(await extra(name));
+/** Changes every size property (`ispe`) of a HEIC or AVIF. */
+function withSize(original: Buffer, width: number, height: number): Buffer {
+  const file = Buffer.from(original);
   for (let at = file.indexOf('ispe'); at > 0; at = file.indexOf('ispe', at + 4)) {
     file.writeUInt32BE(width, at + 8);
     file.writeUInt32BE(height, at + 12);
@@ -32,35 +36,65 @@ async function heicOf(name: string, width: number, height: number): Promise<Buff
   return file;
 }
 
-/** Fields of a grid in a HEIC (ISO/IEC 23008-12, section 6.6.2.3). */
+/** Encodes an AVIF of 256 × 192 pixels as a grid of four tiles. */
+async function encodeGridAvif(): Promise<Buffer> {
+  const folder = await makeTempDir('grid');
+  const { width, height, data } = scene();
+  const image = sharp(data, { raw: { width, height, channels: 4 } }).removeAlpha();
+  await image.resize(256, 192, { fit: 'fill' }).png().toFile(join(folder, 'in.png'));
+  const args = ['-s', '9', '-y', '444', '--grid', '2x2', 'in.png', 'out.avif'];
+  execFileSync('avifenc', args, { cwd: folder, stdio: 'ignore' });
+  return readFile(join(folder, 'out.avif'));
+}
+
+/** Fields of a grid of four tiles (ISO/IEC 23008-12, section 6.6.2.3), to be changed in place. */
 interface Grid {
   /** One byte each: version, flags, rows minus 1, columns minus 1. Then width and height in two bytes each. */
   readonly data: Buffer;
+  /** Four bytes each: width and height of the property of the grid, and of the property of its tiles. */
+  readonly size: Buffer;
+  readonly tileSize: Buffer;
   /** Two bytes each: the item of the grid, the number of tiles, the items of the tiles. */
   readonly tiles: Buffer;
 }
 
-/** Grids of four tiles with contradictory fields. */
+/** Sets the width or the height of the grid, in its data and in its property. */
+function setSide({ data, size }: Grid, side: 0 | 1, pixels: number): void {
+  data.writeUInt16BE(pixels, 4 + 2 * side);
+  size.writeUInt32BE(pixels, 4 * side);
+}
+
+/** Grids of 256 × 192 pixels in tiles of 128 × 96, with contradictory fields. */
 const LYING_GRIDS: Readonly<Record<string, (grid: Grid) => void>> = {
   'is larger than its properties state'({ data }) {
     data.writeUInt16BE(60_000, 4);
     data.writeUInt16BE(60_000, 6);
   },
+  'is wider than its tiles together': (grid) => setSide(grid, 0, 257),
+  'is higher than its tiles together': (grid) => setSide(grid, 1, 193),
   'has more rows and columns than tiles'({ data }) {
     data[2] = 255;
     data[3] = 255;
   },
+  'has more tiles than rows and columns'(grid) {
+    grid.data[2] = 0;
+    setSide(grid, 1, 96);
+  },
+  'has tiles that are smaller than they declare': ({ tileSize }) => void tileSize.writeUInt32BE(4096, 0),
   'refers to a tile that is missing': ({ tiles }) => void tiles.writeUInt16BE(99, 4),
   'is one of its own tiles': ({ tiles }) => void tiles.writeUInt16BE(tiles.readUInt16BE(0), 4),
 };
 
-async function gridHeic(change: (grid: Grid) => void): Promise<Buffer> {
-  const file = Buffer.from(await extra('grid.heic'));
-  const find = (boxes: readonly FileBox[], wanted: string): Buffer =>
-    boxes.find(({ name }) => name === wanted)?.body as Buffer;
-  const meta = boxesOf(find(boxesOf(file), 'meta').subarray(4));
-  change({ data: find(meta, 'idat'), tiles: find(boxesOf(find(meta, 'iref').subarray(4)), 'dimg') });
-  return file;
+function changeGrid(file: Buffer, change: (grid: Grid) => void): Buffer {
+  const changed = Buffer.from(file);
+  const from = (hex: string): Buffer => changed.subarray(changed.indexOf(Buffer.from(hex, 'hex')));
+  change({
+    data: from('00000101010000c0'),
+    size: from('00000100000000c0'),
+    tileSize: from('0000008000000060'),
+    tiles: from(Buffer.from('dimg').toString('hex')).subarray(4),
+  });
+  return changed;
 }
 
 /** JPEG XL of 16384 × 16384 pixels with a header and without a frame. */
@@ -97,7 +131,9 @@ function hugePsd(): Buffer {
 
 describe('hostile files of the formats of EXTRA_INPUTS', () => {
   let shared: OwnService;
+  let gridAvif: Buffer;
   before(async () => {
+    gridAvif = await encodeGridAvif();
     shared = await startService(ALL_EXTRAS);
   });
   after(() => shared.stop());
@@ -110,8 +146,8 @@ describe('hostile files of the formats of EXTRA_INPUTS', () => {
   };
 
   const tooLarge: readonly (readonly [string, () => Promise<Buffer> | Buffer])[] = [
-    ['a HEIC of 200 megapixels in a few KB', () => heicOf('scene.heic', 20_000, 10_000)],
-    ['a HEIC grid of 200 megapixels', () => heicOf('grid.heic', 20_000, 10_000)],
+    ['a HEIC of 200 megapixels in a few KB', async () => withSize(await extra('scene.heic'), 20_000, 10_000)],
+    ['a HEIC grid of 200 megapixels', async () => withSize(await extra('grid.heic'), 20_000, 10_000)],
     ['a JPEG XL of 268 megapixels without a frame', hugeJxl],
     ['a JPEG 2000 whose codestream is larger than its boxes state', lyingJp2],
     ['a PSD of 256 megapixels', hugePsd],
@@ -124,16 +160,43 @@ describe('hostile files of the formats of EXTRA_INPUTS', () => {
   }
 
   for (const [lie, change] of Object.entries(LYING_GRIDS)) {
-    it(`rejects a HEIC whose grid ${lie}, with 400`, async () => {
-      const { status, message } = await post(await gridHeic(change));
-      expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid HEIC image.']);
+    it(`rejects a HEIC and an AVIF whose grid ${lie}, with 400`, async () => {
+      for (const [type, file] of [
+        ['HEIC', await extra('grid.heic')],
+        ['AVIF', gridAvif],
+      ] as const) {
+        const { status, message } = await post(changeGrid(file, change));
+        expect([status, message]).to.deep.equal([400, `The file is damaged or not a valid ${type} image.`]);
+      }
     });
   }
 
-  it('rejects a HEIC that is larger than its header states, with 413', async () => {
-    const { status, message } = await postWith({ MAX_PIXELS: '5000' }, await heicOf('scene.heic', 40, 30));
-    // ImageMagick 7 reads the file itself, and its limit allows for its own overhead.
-    expect(status, message).to.equal(shared.service.toolchain.magick?.major === 7 ? 200 : 413);
+  it('converts an AVIF of four tiles', async () => {
+    const { status, message, body } = await post(gridAvif);
+    expect(status, message).to.equal(200);
+    const { width, height } = await decode(body);
+    expect([width, height]).to.deep.equal([256, 192]);
+  });
+
+  it('rejects a HEIC and an AVIF whose coded image has another size than the header states, with 400', async () => {
+    for (const [width, height] of [
+      [40, 30],
+      [120, 15],
+      [121, 80],
+      [4000, 4000],
+    ] as const) {
+      for (const [type, file] of [
+        ['HEIC', await extra('scene.heic')],
+        ['AVIF', await fixture('scene.avif')],
+      ] as const) {
+        const { status, message } = await post(withSize(file, width, height));
+        const what = `${type} of ${width} × ${height}`;
+        expect([status, message], what).to.deep.equal([
+          400,
+          `The file is damaged or not a valid ${type} image.`,
+        ]);
+      }
+    }
   });
 
   it('rejects a JPEG XL that takes minutes to decode after CONVERT_TIMEOUT_MS, with 413', async () => {

@@ -57,6 +57,15 @@ const covered = (): Pixels => {
   return { width, height, data: Buffer.from(data.map((value, at) => (at % 4 === 3 ? 255 : value))) };
 };
 
+/** Replaces a text in a file by another one of the same length. */
+function changed(file: Buffer, from: string, to: string): Buffer {
+  expect(file.includes(from, 0, 'latin1')).to.equal(true);
+  return Buffer.from(
+    file.toString('latin1').replace(from, () => to),
+    'latin1',
+  );
+}
+
 const ROWS: readonly Row[] = [
   row('scene.heic', '8 bits', scene, LOSSY),
   row('deep.heic', '10 bits', scene, LOSSY),
@@ -64,6 +73,19 @@ const ROWS: readonly Row[] = [
   row('grid.heic', 'a grid of tiles, as phones write it', large, 30),
   row('turned.heic', 'a rotation that EXIF repeats, applied once', scene, 30),
   row('primary.heic', 'the primary one of two images, not a thumbnail', scene, LOSSY),
+  {
+    shows: 'a HEIC with a depth map, which is ignored',
+    file: async () => changed(await extra('window.heic'), 'hevc:2015:auxid:1', 'hevc:2015:auxid:2'),
+    picture: covered,
+    least: LOSSY,
+  },
+  {
+    shows: 'a HEIC that is mirrored, without the rotation in EXIF',
+    // Axis 1 exchanges left and right (ISO/IEC 23008-12:2022, section 6.5.12).
+    file: async () => changed(await extra('turned.heic'), 'irot\x03', 'imir\x01'),
+    picture: () => pixels(open(scene()).rotate(90).flop()),
+    least: 30,
+  },
   row('p3.heic', 'an embedded profile', scene, LOSSY),
   row('named-p3.heic', 'a colour space that is identified by number', scene, LOSSY),
   row('scene.jxl', 'lossless', scene, LOSSLESS),

@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { brotliDecompressSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { boxesOf } from '../../scripts/fixtures/boxes.ts';
 import { scene, square } from '../../scripts/fixtures/scene.ts';
 import { EXTERNAL_ENCODERS } from '../../src/conversion/plan/encode.ts';
 import type { ConvertOptions, PlanContext } from '../../src/conversion/plan/types.ts';
@@ -24,6 +26,7 @@ import { decodeByPillow } from '../helpers/pillow.ts';
 import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
+import { type VariedImage, variedImages } from '../helpers/varied-images.ts';
 
 /** Minimum PSNR in dB compared with the input, by output format. GIF and ICO are less exact by nature. */
 const LEAST: Readonly<Record<OutputType, number>> = {
@@ -58,6 +61,7 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
   });
   after(() => own.stop());
 
+  const isOldCjxl = (): boolean => own.service.toolchain.cjxl?.version.startsWith('0.7') ?? false;
   const make = async (name: string, fields: Record<string, string>) => {
     const answer = await convert(own.base, await fixture(name), fields);
     expect(answer.status, answer.message).to.equal(200);
@@ -103,9 +107,11 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
       const stripped = await make('private.jpg', { format });
       expect(stripped.body.toString('latin1')).to.not.include('Somebody').and.not.include('secret');
       const lost = kept.headers.get('x-conversion-notes') === 'metadata-partly-kept';
-      const { exif, xmp } = format === 'jxl' ? {} : await sharp(kept.body).metadata();
-      if (format === 'avif') expect(exif?.toString('latin1')).to.include('Somebody Private');
-      if (format !== 'jxl') expect(lost).to.equal(!exif || !xmp);
+      const { exif, xmp } = format === 'jxl' ? metadataOfJxl(kept.body) : await sharp(kept.body).metadata();
+      // cjxl 0.7 of Debian 12 drops the metadata of a PNG, and the note says so.
+      const isKept = format === 'avif' || (format === 'jxl' && !isOldCjxl());
+      if (isKept) expect(exif?.toString('latin1')).to.include('Somebody Private');
+      expect(lost).to.equal(!exif || !xmp);
     });
   }
 
@@ -121,6 +127,26 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     const deep = await convert(own.base, await extra('deep.jxl'), { format: 'jxl', quality: '100' });
     expect(difference(await decodeAny(deep.body, 'jxl'), scene()).max).to.equal(0);
   });
+
+  for (const format of ['avif', 'jxl'] as const) {
+    it(`show images of 2, 4 and 16 greys or colours in ${format}`, async () => {
+      for (const count of [2, 4, 16]) {
+        for (const hasColour of [false, true]) {
+          const pixels = stripes(count, hasColour);
+          const png = await sharp(pixels.data, { raw: { ...pixels, channels: 4 } })
+            .removeAlpha()
+            .png({ palette: hasColour, dither: 0 })
+            .toBuffer();
+          for (const quality of ['80', '100']) {
+            const { body, status, message } = await convert(own.base, png, { format, quality });
+            expect(status, message).to.equal(200);
+            const { psnr } = difference(await decodeAny(body, format), pixels);
+            expect(psnr, `${count} ${hasColour ? 'colours' : 'greys'} at ${quality}`).to.be.at.least(30);
+          }
+        }
+      }
+    });
+  }
 
   it('contain every frame of an animation and every page in a TIFF', async () => {
     for (const name of ['moving.gif', 'moving.webp', 'pages.tiff']) {
@@ -169,22 +195,24 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
   });
 
   it('look like WebP of the same quality in AVIF and JPEG XL: the median SSIM differs by at most 0.01', async function () {
-    this.timeout(180_000);
-    const photos = await madePhotos(320, 240);
-    const encoded = async (image: Pixels, format: string, quality: string): Promise<number> => {
-      const png = await sharp(image.data, { raw: { ...image, channels: 4 } })
-        .removeAlpha()
-        .png()
-        .toBuffer();
-      const { body } = await convert(own.base, png, { format, quality });
-      return similarity(image, await decodeAny(body, format)) ?? Number.NaN;
+    this.timeout(300_000);
+    const images = await variedImages();
+    const encoded = async (
+      { pixels, png }: VariedImage,
+      format: string,
+      quality: string,
+    ): Promise<number> => {
+      const { body, status, message } = await convert(own.base, png, { format, quality });
+      expect(status, message).to.equal(200);
+      return similarity(pixels, await decodeAny(body, format)) ?? Number.NaN;
     };
     for (const quality of ['30', '50', '75', '90']) {
-      const webp = await Promise.all(photos.map((image) => encoded(image, 'webp', quality)));
+      const webp = await Promise.all(images.map((image) => encoded(image, 'webp', quality)));
       for (const format of ['avif', 'jxl']) {
-        const others = await Promise.all(photos.map((image) => encoded(image, format, quality)));
-        const gaps = others.map((value, at) => value - (webp[at] as number)).sort((a, b) => a - b);
-        expect(gaps[2], `${format} at ${quality}: ${gaps}`).to.be.closeTo(0, 0.01);
+        const others = await Promise.all(images.map((image) => encoded(image, format, quality)));
+        const gaps = others.map((value, at) => value - (webp[at] as number));
+        const named = images.map(({ name }, at) => `${name} ${gaps[at]?.toFixed(4)}`);
+        expect(median(gaps), `${format} at ${quality}: ${named.join(', ')}`).to.be.closeTo(0, 0.01);
       }
     }
   });
@@ -213,6 +241,35 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     expect(Math.min(...seconds), `${seconds}`).to.be.at.most(1);
   });
 });
+
+/** Draws stripes of 8 pixels in evenly spaced shades, from black to white or from blue to yellow. */
+function stripes(count: number, hasColour: boolean): Pixels {
+  const [width, height] = [128, 32];
+  const data = Buffer.alloc(width * height * 4, 255);
+  for (let at = 0; at < width * height; at += 1) {
+    const stripe = Math.floor((at % width) / 8) % count;
+    const shade = Math.round((255 * stripe) / (count - 1));
+    data.set([shade, shade, hasColour ? 255 - shade : shade], at * 4);
+  }
+  return { width, height, data };
+}
+
+/** Returns the metadata boxes of a JPEG XL, which newer encoders compress (ISO/IEC 18181-2, annex B). */
+function metadataOfJxl(file: Buffer): { readonly exif?: Buffer; readonly xmp?: Buffer } {
+  const boxes = boxesOf(file).map(({ name, body }) =>
+    name === 'brob'
+      ? { name: body.toString('latin1', 0, 4), body: brotliDecompressSync(body.subarray(4)) }
+      : { name, body },
+  );
+  const bodyOf = (wanted: string) => boxes.find(({ name }) => name === wanted)?.body;
+  const [exif, xmp] = [bodyOf('Exif'), bodyOf('xml ')];
+  return { ...(exif && { exif }), ...(xmp && { xmp }) };
+}
+
+/** Returns the median of an odd number of values. */
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
+}
 
 async function compressionOf(tiff: Buffer): Promise<string> {
   return (await pipe('exiftool', ['-s3', '-Compression', '-'], tiff)).toString();

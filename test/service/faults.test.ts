@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir, readFile, rename } from 'node:fs/promises';
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -27,11 +27,20 @@ async function readAll(socket: Socket): Promise<string> {
 }
 
 describe('POST /convert with failures', () => {
-  const { start, current, openRequests, nothingLeft } = useOwnServices();
+  const { start, startShared, current, openRequests, nothingLeft } = useOwnServices();
   let photo: Buffer;
+  /** Path of what the tool runs for a conversion. Each test writes its own, so that the tests share a service. */
+  let script: string;
+  let MAGICK_BIN: string;
   before(async () => {
     photo = await fixture('scene.jpg');
+    script = join(await makeTempDir('tool'), 'script');
+    MAGICK_BIN = await fakeMagick(`. ${script}`);
   });
+  const startWithTool = async (body: string): Promise<void> => {
+    await writeFile(script, body);
+    await startShared({ MAGICK_BIN });
+  };
 
   describe('of the tool', () => {
     it('returns 413 with the limit and its setting, without Retry-After, and kills the process when a tool hangs', async () => {
@@ -98,7 +107,7 @@ describe('POST /convert with failures', () => {
       ],
     ] as const) {
       it(`returns 400 and logs the cause when the tool ${what}`, async () => {
-        await start({ MAGICK_BIN: await fakeMagick(body) });
+        await startWithTool(body);
         const { status, message } = await convert(current().base, photo);
         expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid JPEG image.']);
         expect(
@@ -114,18 +123,14 @@ describe('POST /convert with failures', () => {
       [NOT_ALLOWED, 500],
     ] as const) {
       it(`returns ${status} when the tool prints "${text.slice(0, 40)}…"`, async () => {
-        await start({
-          MAGICK_BIN: await fakeMagick(`${printMessage(text)}; exit 1`),
-        });
+        await startWithTool(`${printMessage(text)}; exit 1`);
         expect((await convert(current().base, photo)).status).to.equal(status);
       });
     }
 
     it('rejects the result of a tool that exits with 0 after a policy error', async () => {
       const real = fixturePath('scene.webp');
-      await start({
-        MAGICK_BIN: await fakeMagick(`${printMessage(NOT_ALLOWED)}; cp ${real} image.webp`),
-      });
+      await startWithTool(`${printMessage(NOT_ALLOWED)}; cp ${real} image.webp`);
       expect((await convert(current().base, photo)).status).to.equal(500);
     });
 
@@ -135,7 +140,7 @@ describe('POST /convert with failures', () => {
         "ColorspaceColorProfileMismatch `icc' @ error/profile.c/ProfileImage/935.",
       );
       const body = `case "$*" in *-intent*) ${mismatch}; exit 1 ;; *) cp ${real} image.webp ;; esac`;
-      await start({ MAGICK_BIN: await fakeMagick(body) });
+      await startWithTool(body);
       const { status, headers } = await convert(current().base, await edgeCase('p3-tagged.jpg'));
       expect([status, headers.get('x-conversion-notes')]).to.deep.equal([200, null]);
     });
@@ -156,7 +161,7 @@ describe('POST /convert with failures', () => {
 
     it('serves the result of a tool that prints warnings', async () => {
       const real = fixturePath('scene.webp');
-      await start({ MAGICK_BIN: await fakeMagick(`echo "warning" >&2; cp ${real} image.webp`) });
+      await startWithTool(`echo "warning" >&2; cp ${real} image.webp`);
       const { status, body } = await convert(current().base, photo);
       expect([status, body.equals(await fixture('scene.webp'))]).to.deep.equal([200, true]);
     });
@@ -217,7 +222,7 @@ describe('POST /convert with failures', () => {
 
     it('kills the process and leaves no files after a disconnect during the conversion', async () => {
       const pidFile = join(await makeTempDir('pid'), 'pid');
-      await start({ MAGICK_BIN: await fakeMagick(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`) });
+      await startWithTool(`trap '' TERM; echo $$ > ${pidFile}; sleep 60`);
       const socket = await dial(current());
       socket.write(head(body().length));
       socket.write(body());
@@ -232,7 +237,7 @@ describe('POST /convert with failures', () => {
 
     it('leaves no files after a disconnect during the download', async () => {
       const large = `head -c 50000000 /dev/zero >> image.webp`;
-      await start({ MAGICK_BIN: await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp; ${large}`) });
+      await startWithTool(`cp ${fixturePath('scene.webp')} image.webp; ${large}`);
       const socket = await dial(current());
       socket.write(head(body().length));
       socket.write(body());
@@ -286,7 +291,7 @@ describe('POST /convert with failures', () => {
       ['a malformed header', '--xyz\r\nContent-Disposition: form-data; name="\0"\r\n\r\nx\r\n'],
     ] as const) {
       it(`returns 400 and leaves no files: ${what}`, async () => {
-        await start({});
+        await startShared({});
         const headers = { 'content-type': 'multipart/form-data; boundary=xyz' };
         const body = Buffer.concat([Buffer.from(wrong), good()]);
         expect(
@@ -319,7 +324,7 @@ describe('POST /convert with failures', () => {
     ],
   ] as const) {
     it(`returns ${status} in the error format for a request that ${what}`, async () => {
-      await start({});
+      await startShared({});
       const socket = await dial(current());
       socket.write(text);
       expect(await readAll(socket)).to.match(new RegExp(`^HTTP/1\\.1 ${status} [^]*${message}`));

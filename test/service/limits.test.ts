@@ -10,7 +10,7 @@ import { useOwnServices } from '../helpers/service.ts';
 
 /** Images above a limit are rejected by their header: 413 with the value, the limit and its setting; no tool runs. */
 describe('image limits', () => {
-  const { start, current, nothingLeft } = useOwnServices();
+  const { start, startShared, current, nothingLeft } = useOwnServices();
 
   const refusal = async (file: Buffer, fields: Record<string, string> = {}): Promise<string> => {
     const { status, message, headers } = await convert(current().base, file, fields);
@@ -45,12 +45,11 @@ describe('image limits', () => {
     ['SVG', async () => Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="110" height="100"/>')],
   ] as const) {
     it(`MAX_PIXELS rejects a ${what} with one pixel more, and accepts one with exactly as many`, async () => {
-      await start({ MAX_PIXELS: '10999' });
+      await startShared({ MAX_PIXELS: '10999' });
       expect(await refusal(await file())).to.equal(
         '413 The file has 110 × 100 = 11000 pixels, more than the limit of 10999 (MAX_PIXELS).',
       );
-      await current().stop();
-      await start({ MAX_PIXELS: '11000' });
+      await startShared({ MAX_PIXELS: '11000' });
       expect((await convert(current().base, await file())).status).to.equal(200);
     });
   }
@@ -64,7 +63,7 @@ describe('image limits', () => {
   });
 
   it('MAX_PIXELS applies to an SVG whose size only a full parse reveals', async () => {
-    await start({ MAX_PIXELS: '11000' });
+    await startShared({ MAX_PIXELS: '11000' });
     const hidden = Buffer.from(
       '<!DOCTYPE svg [<!ENTITY w "110">]><svg xmlns="http://www.w3.org/2000/svg" width="&w;" height="101"/>',
     );

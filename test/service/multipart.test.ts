@@ -128,7 +128,7 @@ describe('a multipart request', () => {
 });
 
 describe('MAX_BATCH_FILES', () => {
-  const { start, current } = useOwnServices();
+  const { start, startShared, current } = useOwnServices();
 
   const files = (count: number) =>
     Array.from({ length: count }, (_, at) => part(`form-data; name="files"; filename="${at}.png"`, IMAGE));
@@ -137,14 +137,14 @@ describe('MAX_BATCH_FILES', () => {
   const batch = (parts: readonly string[]) => post(`${current().base}/batch`, parts.join('') + END);
 
   it('above 200 allows that many files in addition to the maximum of fields', async () => {
-    await start({ MAX_BATCH_FILES: '250' });
+    await startShared({ MAX_BATCH_FILES: '250' });
     const { status, message, body } = await batch([...fields(100), ...files(250)]);
     expect(status, message).to.equal(200);
     expect(await readZip(body)).to.have.length(250);
   });
 
   it('above QUEUE_LIMIT allows that many different files', async () => {
-    await start({ MAX_BATCH_FILES: '250' });
+    await startShared({ MAX_BATCH_FILES: '250' });
     const svg = (at: number) =>
       `<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><g id="${at}"/></svg>`;
     const parts = Array.from({ length: 250 }, (_, at) =>
@@ -170,13 +170,13 @@ describe('MAX_BATCH_FILES', () => {
   });
 
   it('above 200 rejects one more file and names the limit', async () => {
-    await start({ MAX_BATCH_FILES: '250' });
+    await startShared({ MAX_BATCH_FILES: '250' });
     const { status, message } = await batch(files(251));
     expect([status, message]).to.deep.equal([400, 'Too many files: at most 250 allowed in one request.']);
   });
 
   it('above 200 rejects one field too many and names the limit', async () => {
-    await start({ MAX_BATCH_FILES: '250' });
+    await startShared({ MAX_BATCH_FILES: '250' });
     const { status, message } = await batch([...files(1), ...fields(101)]);
     expect([status, message]).to.deep.equal([
       400,

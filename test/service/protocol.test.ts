@@ -14,7 +14,7 @@ const FORM = 'Content-Type: multipart/form-data; boundary=xyz\r\n';
 const errorIn = (rest: string): { code: number; message: string } => JSON.parse(rest).error;
 
 describe('HTTP protocol', () => {
-  const { start, current, nothingLeft } = useOwnServices();
+  const { start, startShared, current, nothingLeft } = useOwnServices();
   const origin = () => new URL(current().base).origin;
   const send = async (text: string) => parseAnswer(await exchange(current().base, text));
 
@@ -36,7 +36,7 @@ describe('HTTP protocol', () => {
       ],
     ] as const) {
       it(`returns ${status} instead of 100 ${why}`, async () => {
-        await start({});
+        await startShared({});
         const socket = await dial(current().base);
         socket.write(request);
         const [first] = (await once(socket, 'data')) as [Buffer];
@@ -58,7 +58,7 @@ describe('HTTP protocol', () => {
     });
 
     it('returns 100, then the result, and keeps the connection open', async () => {
-      await start({});
+      await startShared({});
       const part = '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n';
       const body = Buffer.concat([
         Buffer.from(part),
@@ -89,7 +89,7 @@ describe('HTTP protocol', () => {
       [501, 'is CONNECT', 'CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n'],
     ] as const) {
       it(`returns ${status} in the error format with Date when it ${what}`, async () => {
-        await start({});
+        await startShared({});
         const { headers, rest, ...answer } = await send(text);
         expect([answer.status, errorIn(rest).code]).to.deep.equal([status, status]);
         expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
@@ -130,7 +130,7 @@ describe('HTTP protocol', () => {
   }
 
   it('accepts HTTP/1.0 without Host, and every valid form of Host', async () => {
-    await start({});
+    await startShared({});
     expect((await send('GET /api/v1/health HTTP/1.0\r\n\r\n')).status).to.equal(200);
     for (const host of [
       '',
@@ -147,7 +147,7 @@ describe('HTTP protocol', () => {
   });
 
   it('returns 501 for an unsupported transfer coding', async () => {
-    await start({});
+    await startShared({});
     const { status, rest } = await send(
       `POST /api/v1/convert HTTP/1.1\r\n${HEAD}${FORM}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
     );
@@ -158,12 +158,12 @@ describe('HTTP protocol', () => {
   });
 
   it('returns 400 for a path with a fragment, which proxies may read as another path', async () => {
-    await start({});
+    await startShared({});
     expect((await send(`GET /metrics#x HTTP/1.1\r\n${HEAD}\r\n`)).status).to.equal(400);
   });
 
   it('answers OPTIONS * with the methods of the server', async () => {
-    await start({});
+    await startShared({});
     const { status, headers } = await send(`OPTIONS * HTTP/1.1\r\n${HEAD}\r\n`);
     expect([status, headers.get('allow')]).to.deep.equal([204, 'GET, HEAD, POST, OPTIONS']);
     expect((await send(`GET * HTTP/1.1\r\n${HEAD}\r\n`)).status).to.equal(404);
@@ -222,7 +222,7 @@ describe('HTTP protocol', () => {
   describe('for paths outside the API', () => {
     for (const path of ['/livez', '/readyz', '/metrics', '/docs', '/']) {
       it(`returns 405 with Allow for other methods of ${path}, and 204 for OPTIONS`, async () => {
-        await start({});
+        await startShared({});
         for (const method of ['POST', 'PUT', 'DELETE']) {
           const { status, headers } = await sendForm(origin() + path, { method });
           expect([status, headers.get('allow')], method).to.deep.equal([405, 'GET, HEAD, OPTIONS']);
@@ -234,7 +234,7 @@ describe('HTTP protocol', () => {
     }
 
     it('sends CORS headers only for the API', async () => {
-      await start({});
+      await startShared({});
       const headers = { origin: 'https://example.com' };
       const allowed = async (path: string) =>
         (await sendForm(origin() + path, { headers })).headers.get('access-control-allow-origin');
@@ -246,7 +246,7 @@ describe('HTTP protocol', () => {
   });
 
   it('returns 404 for other spellings of a path, so that a proxy can block it', async () => {
-    await start({});
+    await startShared({});
     for (const path of [
       ...['/metrics/', '/Metrics', '/%6detrics', '//metrics', '/READYZ', '/readyz/', '/Livez', '/livez//'],
       ...[
@@ -273,7 +273,7 @@ describe('HTTP protocol', () => {
       ['/batch', 'on_error=skip', 'on_error'],
     ] as const) {
       it(`returns 400 for ${path}?${query} and names the form as the place for fields`, async () => {
-        await start({});
+        await startShared({});
         const { status, message } = await sendForm(`${current().base}${path}?${query}`, {
           method: 'POST',
           body: new FormData(),
@@ -286,7 +286,7 @@ describe('HTTP protocol', () => {
     }
 
     it('ignores unknown names', async () => {
-      await start({});
+      await startShared({});
       const body = new FormData();
       body.append('file', new Blob([new Uint8Array(await fixture('scene.jpg'))]), 'a.jpg');
       expect(

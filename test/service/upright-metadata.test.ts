@@ -26,6 +26,8 @@ describe('kept metadata of an image that is rotated upright', () => {
       `-IFD0:Orientation=${ORIENTATION}`,
       `-XMP-tiff:Orientation=${ORIENTATION}`,
       '-IFD0:Artist=A',
+      ...['-IFD0:ImageWidth=120', '-IFD0:ImageHeight=80'],
+      ...['-ExifIFD:ExifImageWidth=120', '-ExifIFD:ExifImageHeight=80'],
     ];
     execFileSync('exiftool', [
       '-q',
@@ -62,7 +64,14 @@ describe('kept metadata of an image that is rotated upright', () => {
         expect(after['IFD0:Orientation'] ?? 1).to.equal(1);
         expect(after['XMP-tiff:Orientation'] ?? 1).to.equal(1);
         expect(after).to.not.have.property('IFD1:ThumbnailLength');
-        if (from === 'jpg' && to === 'jpg') expect(after).to.include({ 'IFD0:Artist': 'A' });
+        if (from === 'jpg' && to === 'jpg')
+          expect(after).to.include({
+            'IFD0:Artist': 'A',
+            ...{ 'IFD0:ImageWidth': 80, 'IFD0:ImageHeight': 120 },
+            ...{ 'ExifIFD:ExifImageWidth': 80, 'ExifIFD:ExifImageHeight': 120 },
+          });
+        expect(after['ExifIFD:ExifImageWidth'] ?? 80).to.equal(80);
+        expect(after['ExifIFD:ExifImageHeight'] ?? 120).to.equal(120);
       });
     }
   }

@@ -6,7 +6,7 @@ import { useOwnServices } from '../helpers/service.ts';
 const BUDGET = 60 * 1024;
 
 describe('serving the page', () => {
-  const { start, current } = useOwnServices();
+  const { start, startShared, current } = useOwnServices();
   const url = (path: string) => new URL(path, current().base).href;
   const asset = async (end: string) => {
     const html = (await sendForm(url('/'))).body.toString();
@@ -14,7 +14,7 @@ describe('serving the page', () => {
   };
 
   it('serves / with a Content-Security-Policy that allows only its own script', async () => {
-    await start({});
+    await startShared({});
     const { status, headers } = await sendForm(url('/'));
     expect([status, headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=UTF-8']);
     const policy = headers.get('content-security-policy')?.split('; ');
@@ -31,7 +31,7 @@ describe('serving the page', () => {
   });
 
   it('makes clients revalidate the HTML, and cache other files for a year', async () => {
-    await start({});
+    await startShared({});
     const { headers } = await onTheWire(url('/'), {});
     expect(headers['cache-control']).to.equal('no-cache');
     const again = await onTheWire(url('/'), { 'if-none-match': headers.etag ?? '' });
@@ -46,7 +46,7 @@ describe('serving the page', () => {
   });
 
   it('compresses with the encoding that the client prefers, to the same content', async () => {
-    await start({});
+    await startShared({});
     const path = await asset('js');
     const plain = await sendForm(url(path), { headers: { 'accept-encoding': 'identity' } });
     expect(plain.headers.get('content-encoding')).to.equal(null);
@@ -62,7 +62,7 @@ describe('serving the page', () => {
   });
 
   it('transfers less than 60 KB on the first visit, even with gzip', async () => {
-    await start({});
+    await startShared({});
     const html = (await sendForm(url('/'))).body.toString();
     const paths = [
       '/',
@@ -76,7 +76,7 @@ describe('serving the page', () => {
   });
 
   it('serves GET and HEAD, and rejects other methods with a JSON error', async () => {
-    await start({});
+    await startShared({});
     const head = await sendForm(url('/'), { method: 'HEAD' });
     expect([head.status, head.body.length]).to.deep.equal([200, 0]);
     for (const path of ['/', await asset('js')]) {

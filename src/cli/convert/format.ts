@@ -1,17 +1,10 @@
-/** @module Formats sizes and durations for people. */
+/** @module Formats changes of size and durations for people. */
 
-const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
-
-/** Formats a number of bytes with two or three significant digits, in units of 1000. */
-function formatSize(bytes: number): string {
-  const power = Math.min(UNITS.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
-  const value = bytes / 1000 ** power;
-  return `${value.toFixed(power > 0 && value < 9.95 ? 1 : 0)} ${UNITS[power]}`;
-}
+import { formatBytes } from '../../text.ts';
 
 /** Formats a change of size, such as "139 kB → 76 kB (−45%)". */
 export function formatChange(before: number, after: number): string {
-  return `${formatSize(before)} → ${formatSize(after)} (${formatPercent(before, after)})`;
+  return `${formatBytes(before)} → ${formatBytes(after)} (${formatPercent(before, after)})`;
 }
 
 function formatPercent(before: number, after: number): string {

@@ -1,19 +1,18 @@
 /** @module Finds the inputs of the `convert` command: files, folders, patterns and standard input. */
-import { glob, lstat, stat } from 'node:fs/promises';
-import { dirname, join, normalize, relative, resolve } from 'node:path';
+import { lstat, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import type { InputType } from '../../formats.ts';
 import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
 import { createImageTest, type ImageTest, imagesIn } from './folder.ts';
 import { type Input, type InputError, STDIN } from './input.ts';
-import { isInside, realPathOf } from './paths.ts';
-
-const PATTERN = /[*?[{]/;
+import { isInside, isInvalidName, realPathOf } from './paths.ts';
+import { imagesMatching, isPattern, type PatternOptions } from './pattern.ts';
 
 /** Returns whether an argument can match several files. */
 export async function matchesMany(arg: string): Promise<boolean> {
   if (arg === STDIN) return false;
   const info = await stat(arg).catch(() => undefined);
-  return info ? info.isDirectory() : PATTERN.test(arg);
+  return info ? info.isDirectory() : isPattern(arg);
 }
 
 /** An argument that is a folder. */
@@ -86,7 +85,7 @@ export async function createInputs(
       const root = roots.find(({ path }) => path === arg);
       const found = root
         ? imagesIn(arg, { root: arg, test, isOutput, onFolder: (folder) => onFolder?.(folder, arg) })
-        : inputsFor(arg, files, { isOutput, test });
+        : inputsFor(arg, { isOutput, test, onMatch: (path) => files.add(path) });
       for await (const input of orElse(found, arg, root !== undefined)) {
         if (signal.aborted) return;
         const path = resolve(input.path);
@@ -126,22 +125,19 @@ async function isInOne(folders: readonly string[], path: string): Promise<boolea
 }
 
 /** Yields the inputs that match an argument that is not a folder. */
-async function* inputsFor(
-  arg: string,
-  files: Set<string>,
-  options: Pick<Inputs, 'isOutput' | 'test'>,
-): AsyncGenerator<Input> {
+async function* inputsFor(arg: string, options: PatternOptions): AsyncGenerator<Input> {
   if (arg === STDIN) return yield { path: STDIN, relativeDir: '' };
   const info = await stat(arg).catch((error: NodeJS.ErrnoException) => error);
   if (!(info instanceof Error)) {
     if (info.isFile()) yield { path: arg, relativeDir: '' };
     else yield { path: arg, error: fileError('NOT_A_FILE', arg) };
-  } else if (PATTERN.test(arg)) {
-    yield* matching(arg, files, options);
+  } else if (isPattern(arg)) {
+    yield* imagesMatching(arg, options);
   } else {
     const isMissing = ['ENOENT', 'ENOTDIR'].includes(info.code ?? '');
+    const missing = isInvalidName(arg) ? 'NAME_NOT_UTF8' : 'NO_SUCH_FILE';
     const error = isMissing
-      ? fileError('NO_SUCH_FILE', arg)
+      ? fileError(missing, arg)
       : fileErrorFrom(info, 'UNREADABLE', arg, systemReason(info));
     yield { path: arg, error };
   }
@@ -156,40 +152,4 @@ async function* orElse(inputs: AsyncIterable<Input>, arg: string, isFolder: bool
   }
   const error: InputError = { path: arg, error: fileError(isFolder ? 'NO_IMAGES' : 'NO_MATCH', arg) };
   if (!any) yield error;
-}
-
-/**
- * Yields the images that match a pattern. `relativeDir` is relative to the last folder in front of the first wildcard.
- */
-async function* matching(
-  pattern: string,
-  files: Set<string>,
-  { isOutput, test }: Pick<Inputs, 'isOutput' | 'test'>,
-): AsyncGenerator<Input> {
-  const parts = normalize(pattern).split('/');
-  const fixed = parts.slice(
-    0,
-    parts.findIndex((part) => PATTERN.test(part)),
-  );
-  const root = fixed.join('/') || (pattern.startsWith('/') ? '/' : '.');
-  const paths: string[] = [];
-  for await (const path of glob(pattern)) paths.push(path);
-  for (const path of paths) files.add(resolve(path));
-  for (const path of paths.sort()) {
-    if (await isInOutput(path, root, isOutput)) continue;
-    const info = await stat(path).catch(() => undefined);
-    if (info?.isFile() && (await test.isImage(path)))
-      yield { path, relativeDir: relative(root, dirname(path)) };
-  }
-}
-
-/** Returns whether one of the folders between a pattern's root and a match is the folder with the results. */
-async function isInOutput(
-  path: string,
-  root: string,
-  isOutput: (folder: string) => Promise<boolean>,
-): Promise<boolean> {
-  const names = relative(root, dirname(path)).split('/').filter(Boolean);
-  for (const count of names.keys()) if (await isOutput(join(root, ...names.slice(0, count + 1)))) return true;
-  return false;
 }

@@ -4,7 +4,12 @@ import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createServiceClient, type ServiceClient, UnavailableError } from '../../client/service-client.ts';
+import {
+  type Busy,
+  createServiceClient,
+  type ServiceClient,
+  UnavailableError,
+} from '../../client/service-client.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
@@ -24,6 +29,8 @@ export interface RemoteOptions {
   readonly fields: readonly (readonly [string, string])[];
   /** Folder for results until they are moved into place. */
   readonly tempDir: string;
+  /** Prints something that is no error. */
+  readonly notice: (text: string) => void;
   readonly signal: AbortSignal;
 }
 
@@ -33,7 +40,8 @@ export interface RemoteOptions {
  * @throws {CliError} with status 2, if none responds
  */
 export async function createRemoteConverter(options: RemoteOptions): Promise<Converter> {
-  const client = await createServiceClient(options.urls, MAX_FAILURES).catch((error) => {
+  const onBusy = createBusyNotice(options.notice);
+  const client = await createServiceClient(options.urls, MAX_FAILURES, onBusy).catch((error) => {
     throw error instanceof UnavailableError ? new CliError(error.message, 2) : error;
   });
   const workspaces = createWorkspaces(options.tempDir);
@@ -42,6 +50,18 @@ export async function createRemoteConverter(options: RemoteOptions): Promise<Con
     maker: `imagemill ${[...versions].sort().join(', ')}`,
     convert: (input, use) => convertOne(client, workspaces, input, options, use),
     close: () => workspaces.close(),
+  };
+}
+
+/** Returns a function that explains a pause, once for each instance and status. */
+function createBusyNotice(notice: RemoteOptions['notice']): (busy: Busy) => void {
+  const explained = new Set<string>();
+  return ({ base, status, waitS }) => {
+    const key = `${base} ${status}`;
+    if (explained.has(key)) return;
+    explained.add(key);
+    const why = status === 429 ? 'Its rate limit (RATE_LIMIT_PER_MINUTE) is reached' : 'It is busy';
+    notice(`${base} responded with ${status}. ${why}, and it gets no files for ${waitS} s.`);
   };
 }
 
@@ -84,14 +104,11 @@ async function storeStdin(path: string, signal: AbortSignal): Promise<string> {
   return path;
 }
 
-/** Replaces "The file", which instances call every file, by the name of the input. */
+/** Names the file, which instances call "The file". Messages about something else do not mention it. */
 function toFileError({ status, message }: { status: number; message: string }, input: string): FileError {
   const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
-  return new FileError(
-    `HTTP_${status}`,
-    message.replace(/^The file\b/, () => label),
-    undefined,
-  );
+  const text = /^The file\b/.test(message) ? `${label}${message.slice(8)}` : `${label}: ${message}`;
+  return new FileError(`HTTP_${status}`, text, undefined);
 }
 
 /**

@@ -115,7 +115,7 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
       else {
         if (!quiet && total + counts.deleted > 1) print(process.stdout, formatSummary(counts));
         if (failed > 0 && total > 1)
-          printError(`${failed} of ${total} were not converted: ${formatReasons(failures)}.`);
+          printError(`${failed} of ${total} files not converted: ${formatReasons(failures)}.`);
       }
       const problem = await csv?.end();
       if (problem) printError(problem);
@@ -153,7 +153,20 @@ function formatReasons(failures: ReadonlyMap<string, number>): string {
   return sorted.map(([code, count]) => `${count} ${formatCode(code)}`).join(', ');
 }
 
-/** Formats an error code as words. */
+/** Words for the error codes that are not plain English themselves. */
+const REASONS: Readonly<Record<string, string>> = {
+  CORRUPT_IMAGE: 'damaged',
+  NAME_NOT_UTF8: 'name not UTF-8',
+  OUTPUT_EXISTS: 'result already exists',
+  OUTPUT_FULL: 'disk full',
+  OUTPUT_UNWRITABLE: 'result not writable',
+  SAME_RESULT: 'same result name',
+  SERVER_FAILED: 'no response from a server',
+  SOURCE_CHANGED: 'changed while read',
+};
+
+/** Formats an error code as words, such as "too many pixels" or "HTTP 413". */
 function formatCode(code: string): string {
-  return code.startsWith('HTTP_') ? code.replace('_', ' ') : code.toLowerCase().replaceAll('_', ' ');
+  const words = code.replaceAll('_', ' ');
+  return REASONS[code] ?? (code.startsWith('HTTP_') ? words : words.toLowerCase());
 }

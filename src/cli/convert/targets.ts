@@ -1,8 +1,8 @@
 /** @module Determines the paths of the results. */
 import { stat } from 'node:fs/promises';
 import { basename, extname, join, resolve } from 'node:path';
-import { baseNameOf, createUniqueNamer } from '../../conversion/filename.ts';
 import { DEFAULT_FORMAT } from '../../conversion/options.ts';
+import { baseNameOf, createUniqueNamer } from '../../filename.ts';
 import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 import { CliError } from '../context.ts';
 import { type FileError, fileError } from './file-errors.ts';

@@ -1,10 +1,10 @@
 /** @module Reads the PNG that an external program has decoded an input to. Splits an animated PNG into frames. */
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { crc32 } from 'node:zlib';
 import type { Config } from '../../config.ts';
 import { inspect, OPEN_FLAGS } from '../inspect/index.ts';
 import type { Animation, ImageInfo } from '../plan/types.ts';
+import { pngChunk } from './png-file.ts';
 
 /**
  * Inspects a decoded image: its actual size, its profile and its frames. Writes each frame to a separate file.
@@ -58,7 +58,7 @@ async function copyExifToText(path: string): Promise<void> {
     const lines = exif.toString('hex').replace(/.{72}/g, '$&\n');
     const text = `${EXIF_TEXT}\0\nexif\n${String(exif.length).padStart(8)}\n${lines}\n`;
     const png = await readWhole(path);
-    const textChunk = chunk('tEXt', Buffer.from(text, 'latin1'));
+    const textChunk = pngChunk('tEXt', Buffer.from(text, 'latin1'));
     // Writing to `path` would follow a link. Renaming replaces it.
     const copy = `${path}.exif`;
     const whole = Buffer.concat([png.subarray(0, HEADER_END), textChunk, png.subarray(HEADER_END)]);
@@ -90,7 +90,7 @@ async function splitFrames(folder: string, output: string, maxFrames: number): P
   const finish = async (): Promise<void> => {
     if (data.length === 0) return;
     const name = output.replace('.', `-${String(files.length).padStart(5, '0')}.`);
-    const whole = Buffer.concat([SIGNATURE, ...shared, ...data, chunk('IEND', Buffer.alloc(0))]);
+    const whole = Buffer.concat([SIGNATURE, ...shared, ...data, pngChunk('IEND', Buffer.alloc(0))]);
     // `wx` fails if the decoder has created a link with that name.
     await writeFile(join(folder, name), whole, { flag: 'wx' });
     files.push(name);
@@ -102,10 +102,10 @@ async function splitFrames(folder: string, output: string, maxFrames: number): P
       await finish();
       delaysMs.push(delayOf(body));
     }
-    if (SHARED.includes(name)) shared.push(chunk(name, body));
+    if (SHARED.includes(name)) shared.push(pngChunk(name, body));
     if (delaysMs.length > maxFrames) continue;
-    if (name === 'IDAT') data.push(chunk('IDAT', body));
-    if (name === 'fdAT') data.push(chunk('IDAT', body.subarray(4))); // without the sequence number
+    if (name === 'IDAT') data.push(pngChunk('IDAT', body));
+    if (name === 'fdAT') data.push(pngChunk('IDAT', body.subarray(4))); // without the sequence number
   }
   await finish();
   const frames = delaysMs.map(() => ({ disposeToBackground: true, noBlend: false }));
@@ -142,12 +142,4 @@ async function* pngChunks(path: string): AsyncGenerator<{ name: string; body: Bu
   } finally {
     await file.close();
   }
-}
-
-function chunk(name: string, body: Buffer): Buffer {
-  const named = Buffer.concat([Buffer.from(name, 'latin1'), body]);
-  const [head, tail] = [Buffer.alloc(4), Buffer.alloc(4)];
-  head.writeUInt32BE(body.length);
-  tail.writeUInt32BE(crc32(named));
-  return Buffer.concat([head, named, tail]);
 }

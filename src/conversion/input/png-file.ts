@@ -52,16 +52,17 @@ async function* pngChunks(head: PngHead, data: AsyncIterable<Buffer>): AsyncGene
   size.writeUInt32BE(head.width, 0);
   size.writeUInt32BE(head.height, 4);
   yield SIGNATURE;
-  yield chunk('IHDR', Buffer.concat([size, FORMAT]));
+  yield pngChunk('IHDR', Buffer.concat([size, FORMAT]));
   if (head.profile) {
     const name = Buffer.from('profile\0\0', 'latin1');
-    yield chunk('iCCP', Buffer.concat([name, deflateSync(head.profile, { level: 1 })]));
+    yield pngChunk('iCCP', Buffer.concat([name, deflateSync(head.profile, { level: 1 })]));
   }
-  for await (const piece of data) yield chunk('IDAT', piece);
-  yield chunk('IEND', Buffer.alloc(0));
+  for await (const piece of data) yield pngChunk('IDAT', piece);
+  yield pngChunk('IEND', Buffer.alloc(0));
 }
 
-function chunk(name: string, body: Buffer): Buffer {
+/** Encodes a chunk with its length and checksum. */
+export function pngChunk(name: string, body: Buffer): Buffer {
   const named = Buffer.concat([Buffer.from(name, 'latin1'), body]);
   const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)];
   length.writeUInt32BE(body.length);

@@ -2,11 +2,12 @@
 
 import { open } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
-import { LOOP, readCanvas } from '../inspect/gif.ts';
 import { findLayerCount, MAX_LAYERS } from '../inspect/psd.ts';
-import { HeaderTooComplexError, WindowReader } from '../inspect/window-reader.ts';
+import { WindowReader } from '../inspect/window-reader.ts';
+import { repairGif } from './gif.ts';
 import { keepBestImage } from './ico.ts';
 import { declareAlpha } from './jp2-alpha.ts';
+import { overwrite } from './overwrite.ts';
 import { rewriteSvg } from './svg/rewrite.ts';
 import { type RepairContext, unpackSvg } from './svg/unpack.ts';
 
@@ -15,7 +16,7 @@ type Repair = (path: string, context: RepairContext) => Promise<InputType>;
 const REPAIRS: Partial<Record<InputType, Repair>> = {
   ico: keepBestImage,
   bmp: resetBmpFields,
-  gif: enlargeGifScreen,
+  gif: repairGif,
   avif: (path) => rebrandSequence(path, 'avif'),
   heic: (path) => rebrandSequence(path, 'heic'),
   cur: keepBestImage,
@@ -54,8 +55,8 @@ const CALIBRATION = { at: HEADER_AT + 60, length: 48 } as const;
 
 /**
  * Resets fields of a BMP that viewers ignore. Many files state a wrong size, and ImageMagick 6 rejects one larger than the
- * file. Both versions reject a number of planes that is not 1. Calibrated colours have no effect in browsers, but ImageMagick would copy them to a PNG that keeps
- * metadata, where they have one.
+ * file. Both versions reject a number of planes that is not 1. Calibrated colours have no effect in browsers, but ImageMagick
+ * would copy them to a PNG that keeps metadata, where they have one.
  */
 async function resetBmpFields(path: string): Promise<InputType> {
   await overwrite(path, LENGTH_AT, Buffer.alloc(4));
@@ -64,35 +65,6 @@ async function resetBmpFields(path: string): Promise<InputType> {
   if (header >= V4_HEADER) await overwrite(path, CALIBRATION.at, Buffer.alloc(CALIBRATION.length));
   return 'bmp';
 }
-
-/** Offset of the canvas size in a GIF, and of the name in an application extension (GIF89a, sections 18 and 26). */
-const SCREEN_AT = 6;
-const EXTENSION_NAME_AT = 3;
-
-/**
- * Enlarges the canvas of a GIF to its first frame, as browsers do. ImageMagick would crop the frame. Also renames a
- * loop extension that ImageMagick does not recognize.
- */
-async function enlargeGifScreen(path: string): Promise<InputType> {
-  const file = await open(path);
-  const canvas = await readCanvas(new WindowReader(file))
-    .catch((error) => {
-      if (error instanceof HeaderTooComplexError) return undefined; // inspect() rejects the file later
-      throw error;
-    })
-    .finally(() => file.close());
-  if (!canvas) return 'gif';
-  const { screen, firstFrame, otherLoopAt } = canvas;
-  const size = Buffer.alloc(4);
-  size.writeUInt16LE(Math.min(MAX_GIF_SIDE, Math.max(screen.width, firstFrame.right)), 0);
-  size.writeUInt16LE(Math.min(MAX_GIF_SIDE, Math.max(screen.height, firstFrame.bottom)), 2);
-  await overwrite(path, SCREEN_AT, size);
-  if (otherLoopAt !== undefined) await overwrite(path, otherLoopAt + EXTENSION_NAME_AT, Buffer.from(LOOP));
-  return 'gif';
-}
-
-/** Maximum width and height of a GIF: 16 bits. */
-const MAX_GIF_SIDE = 65_535;
 
 /** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
 const BRAND_AT = 8;
@@ -130,13 +102,4 @@ async function hideLayers(path: string): Promise<InputType> {
 async function readBytes(path: string, at: number, length: number): Promise<Buffer> {
   const file = await open(path);
   return (await file.read(Buffer.alloc(length), 0, length, at).finally(() => file.close())).buffer;
-}
-
-async function overwrite(path: string, at: number, bytes: Buffer): Promise<void> {
-  const file = await open(path, 'r+');
-  try {
-    await file.write(bytes, 0, bytes.length, at);
-  } finally {
-    await file.close();
-  }
 }

@@ -1,7 +1,7 @@
 /**
  * @module Adjusts the metadata of an image that is rotated upright. ImageMagick resets the orientation in EXIF, but
- * does not rotate the thumbnail. Version 6 also keeps the orientation in XMP, so some viewers would rotate the result
- * again.
+ * changes neither the thumbnail nor the size that EXIF states. Version 6 also keeps the orientation in XMP, so some viewers
+ * would rotate the result again.
  */
 
 import { readFile, writeFile } from 'node:fs/promises';
@@ -9,7 +9,13 @@ import { crc32 } from 'node:zlib';
 import type { InputType } from '../../formats.ts';
 import type { ImageInfo } from '../plan/types.ts';
 
-/** Removes the EXIF thumbnail and resets the orientation in XMP, in place, if the image at `path` will be rotated. */
+/** The first of the orientations that exchange width and height (EXIF 2.32, section 4.6.4). */
+const QUARTER_TURN = 5;
+
+/**
+ * Removes the EXIF thumbnail, swaps width and height in EXIF, and resets the orientation in XMP, in place, if the image at
+ * `path` will be rotated.
+ */
 export async function makeMetadataUpright(
   path: string,
   { type, orientation = 1, pages }: ImageInfo,
@@ -20,7 +26,7 @@ export async function makeMetadataUpright(
   const file = await readFile(path);
   for (const part of partsOf(file)) {
     const body = file.subarray(part.start, part.end);
-    if (part.kind === 'exif') removeThumbnail(body);
+    if (part.kind === 'exif') makeExifUpright(body, orientation >= QUARTER_TURN);
     else resetXmpOrientation(body);
     if (type === 'png') file.writeUInt32BE(crc32(file.subarray(part.start - 4, part.end)), part.end);
   }
@@ -79,26 +85,71 @@ function chunkParts(
 }
 
 const EXIF_MARKER = 'Exif\0\0';
-const THUMBNAIL_OFFSET = 0x0201;
-const THUMBNAIL_LENGTH = 0x0202;
+/** Tags (EXIF 2.32, 4.6). */
+const TAGS = { exifDirectory: 0x8769, thumbnailOffset: 0x0201, thumbnailLength: 0x0202 } as const;
+/** Tags of the width and the height, in the first directory and in that of EXIF. */
+const SIZE_TAGS = [
+  [0x0100, 0x0101],
+  [0xa002, 0xa003],
+] as const;
 
-/** Overwrites the thumbnail with zeros, and ends the list of directories before it (EXIF 2.32, 4.5). */
-function removeThumbnail(body: Buffer): void {
-  const exif = body.toString('latin1', 0, 6) === EXIF_MARKER ? body.subarray(EXIF_MARKER.length) : body;
+/** A list of entries, and the offset of the link to the next list. */
+interface Directory {
+  /** The last 10 bytes of each entry by tag: type, count and value. */
+  readonly entries: ReadonlyMap<number, Buffer>;
+  readonly link: number;
+}
+
+/** Reads the numbers and directories of EXIF in its byte order. What is outside of it is 0. */
+function exifReader(exif: Buffer) {
   const isBig = exif[0] === 0x4d;
   const inside = (at: number, bytes: number): boolean => at + bytes <= exif.length;
   const u16 = (at: number): number =>
     !inside(at, 2) ? 0 : isBig ? exif.readUInt16BE(at) : exif.readUInt16LE(at);
   const u32 = (at: number): number =>
     !inside(at, 4) ? 0 : isBig ? exif.readUInt32BE(at) : exif.readUInt32LE(at);
-  const endOf = (directory: number): number => directory + 2 + u16(directory) * 12;
-  const link = endOf(u32(4));
+  const directory = (at: number): Directory => {
+    const link = at + 2 + u16(at) * 12;
+    const entries = new Map<number, Buffer>();
+    for (let entry = at + 2; entry < link && inside(entry, 12); entry += 12)
+      entries.set(u16(entry), exif.subarray(entry + 2, entry + 12));
+    return { entries, link };
+  };
+  const readValue = (entry: Buffer | undefined): number =>
+    !entry ? 0 : isBig ? entry.readUInt32BE(6) : entry.readUInt32LE(6);
+  return { u32, directory, readValue };
+}
+
+/** Removes the thumbnail, and swaps the width and the height that are stated if the image is turned by a quarter. */
+function makeExifUpright(body: Buffer, isQuarterTurn: boolean): void {
+  const exif = body.toString('latin1', 0, 6) === EXIF_MARKER ? body.subarray(EXIF_MARKER.length) : body;
+  const { u32, directory, readValue } = exifReader(exif);
+  const first = directory(u32(4));
+  const exifAt = readValue(first.entries.get(TAGS.exifDirectory));
+  if (isQuarterTurn) swapSides([first, ...(exifAt > 0 ? [directory(exifAt)] : [])]);
+  removeThumbnail(exif, first.link);
+}
+
+function swapSides(directories: readonly Directory[]): void {
+  for (const { entries } of directories) {
+    for (const [widthTag, heightTag] of SIZE_TAGS) {
+      const [width, height] = [entries.get(widthTag), entries.get(heightTag)];
+      if (!width || !height) continue;
+      const stated = Buffer.from(width);
+      height.copy(width);
+      stated.copy(height);
+    }
+  }
+}
+
+/** Overwrites the thumbnail with zeros, and ends the list of directories before it (EXIF 2.32, 4.5). */
+function removeThumbnail(exif: Buffer, link: number): void {
+  const { u32, directory, readValue } = exifReader(exif);
   const second = u32(link);
   if (second === 0) return;
-  const tags = new Map<number, number>();
-  for (let at = second + 2; at < endOf(second); at += 12) tags.set(u16(at), u32(at + 8));
-  const start = tags.get(THUMBNAIL_OFFSET) ?? 0;
-  const end = Math.min(exif.length, start + (tags.get(THUMBNAIL_LENGTH) ?? 0));
+  const { entries } = directory(second);
+  const start = readValue(entries.get(TAGS.thumbnailOffset));
+  const end = Math.min(exif.length, start + readValue(entries.get(TAGS.thumbnailLength)));
   if (start > 0 && start < end) exif.fill(0, start, end);
   exif.fill(0, link, link + 4);
 }

@@ -1,4 +1,4 @@
-/** @module Reads the bit-packed numbers of JPEG XL, least significant bit first (ISO/IEC 18181-1, 9.2). */
+/** @module Reads numbers of any length in bits. */
 
 /** Encoding of a number after its selector: the number of bits, and a constant to add. */
 type Choice = readonly [bits: number, plus: number];
@@ -10,7 +10,7 @@ export class OutOfBitsError extends Error {
   override readonly name = 'OutOfBitsError';
 }
 
-/** Reads numbers of any length in bits. */
+/** Reads bits from the least significant one of each byte, as JPEG XL stores them (ISO/IEC 18181-1, 9.2). */
 export class Bits {
   readonly #bytes: Uint8Array;
   #at = 0;
@@ -61,5 +61,48 @@ export class Bits {
    */
   skip(count: number): void {
     for (let left = count; left > 0; left -= 32) this.read(Math.min(left, 32));
+  }
+}
+
+/** Reads bits from the most significant one of each byte, as HEVC and AV1 store them. */
+export class HighBits {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  /** @param bytes the bytes from the first number on */
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  /** Reads an unsigned number of up to 32 bits. @throws OutOfBitsError */
+  read(count: number): number {
+    let value = 0;
+    for (let bit = 0; bit < count; bit += 1, this.#at += 1) {
+      const byte = this.#bytes[this.#at >> 3];
+      if (byte === undefined) throw new OutOfBitsError();
+      value = value * 2 + ((byte >> (7 - (this.#at & 7))) & 1);
+    }
+    return value;
+  }
+
+  /** Reads a single bit. @throws OutOfBitsError */
+  flag(): boolean {
+    return this.read(1) === 1;
+  }
+
+  skip(count: number): void {
+    this.#at += count;
+  }
+
+  /**
+   * Reads an Exp-Golomb code: ue(v) of HEVC, uvlc() of AV1. More than 31 leading zeros are no valid code.
+   *
+   * @throws OutOfBitsError
+   */
+  readExpGolomb(): number {
+    let zeros = 0;
+    while (!this.flag()) zeros += 1;
+    if (zeros > 31) throw new OutOfBitsError();
+    return 2 ** zeros - 1 + this.read(zeros);
   }
 }

@@ -21,26 +21,36 @@ export async function readGif(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
   const metadata: MetadataKind[] = [];
   let delay = 0;
   let loopCount = 1;
+  let truncated = false;
 
   while (delaysMs.length < MAX_FRAMES) {
     const block = await bytes.read(offset, 19);
-    if (block[0] === 0x2c && block.length >= 10) {
+    let next: number | undefined;
+    if (block[0] === IMAGE && block.length >= DESCRIPTOR_BYTES) {
       delaysMs.push(delay || DEFAULT_DELAY_MS);
       // A frame may be larger than the logical screen, and all its pixels are decoded.
       width = Math.max(width, block.readUInt16LE(5));
       height = Math.max(height, block.readUInt16LE(7));
       delay = 0;
-      offset = await skipSubBlocks(bytes, offset + 11 + colourTableLength(block[9] as number));
-    } else if (block[0] === 0x21 && block.length >= 8) {
-      if (block[1] === 0xf9) delay = block.readUInt16LE(4) * 10;
+      next = await walkSubBlocks(bytes, lzwOffset(offset, block) + 1);
+    } else if (block[0] === EXTENSION && block.length >= 3) {
+      if (block[1] === 0xf9 && block.length >= 8) delay = block.readUInt16LE(4) * 10;
       if (isLoop(block)) loopCount = toLoopCount(block.readUInt16LE(16));
       if (isXmp(block) && metadata.length === 0) metadata.push('xmp');
-      offset = await skipSubBlocks(bytes, offset + 2);
-    } else {
+      next = await walkSubBlocks(bytes, offset + 2);
+    } else if (block.length > 0 && block[0] !== IMAGE && block[0] !== EXTENSION) {
       break; // trailer or invalid data
     }
+    if (next === undefined) {
+      truncated = true;
+      break;
+    }
+    offset = next;
   }
-  const info: Omit<ImageInfo, 'type'> = { width, height, paletteKind: 'palette', profile: 'none', metadata };
+  const info: Omit<ImageInfo, 'type'> = {
+    ...{ width, height, paletteKind: 'palette', profile: 'none', metadata },
+    ...(truncated && { truncated }),
+  };
   return delaysMs.length > 1 ? { ...info, animation: { delaysMs, loopCount } } : info;
 }
 
@@ -64,7 +74,7 @@ export async function readCanvas(bytes: WindowReader): Promise<GifCanvas | undef
   let offset = 13 + colourTableLength(screen[10] as number);
   for (;;) {
     const block = await bytes.read(offset, 19);
-    if (block[0] === 0x2c && block.length >= 10) {
+    if (block[0] === IMAGE && block.length >= DESCRIPTOR_BYTES) {
       return {
         screen: { width: screen.readUInt16LE(6), height: screen.readUInt16LE(8) },
         firstFrame: {
@@ -74,10 +84,71 @@ export async function readCanvas(bytes: WindowReader): Promise<GifCanvas | undef
         ...(otherLoopAt !== undefined && { otherLoopAt }),
       };
     }
-    if (block[0] !== 0x21 || block.length < 8) return undefined;
+    if (block[0] !== EXTENSION || block.length < 3) return undefined;
     if (isNamed(block, OTHER_LOOP)) otherLoopAt = offset;
-    offset = await skipSubBlocks(bytes, offset + 2);
+    const next = await walkSubBlocks(bytes, offset + 2);
+    if (next === undefined) return undefined;
+    offset = next;
   }
+}
+
+/** Offsets in a GIF that {@link readGifFrames} finds. */
+export interface GifFrames {
+  /** Offset of the flags of each graphic control extension whose disposal method is {@link UNDEFINED_DISPOSAL}. */
+  readonly undefinedDisposals: readonly number[];
+  /** Number of whole frames. */
+  readonly whole: number;
+  /** What follows the last whole frame, if the file ends in a frame or in front of one. */
+  readonly rest?: {
+    /** Offset of its first byte. */
+    readonly start: number;
+    /** Offset of the image descriptor, if the file ends behind it. */
+    readonly descriptorAt?: number;
+  };
+}
+
+/** A disposal method that the specification leaves undefined. Browsers treat it as 3, restore to previous. */
+export const UNDEFINED_DISPOSAL = 4;
+
+/**
+ * Walks the frames of a GIF.
+ *
+ * @throws HeaderTooComplexError if it takes too many reads
+ */
+export async function readGifFrames(bytes: WindowReader): Promise<GifFrames> {
+  const screen = Buffer.from(await bytes.read(0, 13));
+  const undefinedDisposals: number[] = [];
+  let offset = 13 + colourTableLength(screen[10] ?? 0);
+  let start = offset;
+  let whole = 0;
+  while (whole < MAX_FRAMES) {
+    const block = Buffer.from(await bytes.read(offset, DESCRIPTOR_BYTES));
+    const isFrame = block[0] === IMAGE;
+    if (block.length === 0 ? offset === start : !isFrame && block[0] !== EXTENSION) break;
+    if (block.length < (isFrame ? DESCRIPTOR_BYTES : 3))
+      return { undefinedDisposals, whole, rest: { start } };
+    const disposal = block[1] === 0xf9 ? ((block[3] ?? 0) >> 2) & 7 : 0;
+    if (!isFrame && disposal === UNDEFINED_DISPOSAL) undefinedDisposals.push(offset + 3);
+    const next = await walkSubBlocks(bytes, isFrame ? lzwOffset(offset, block) + 1 : offset + 2);
+    if (next === undefined) {
+      return { undefinedDisposals, whole, rest: { start, ...(isFrame && { descriptorAt: offset }) } };
+    }
+    offset = next;
+    if (isFrame) {
+      start = offset;
+      whole += 1;
+    }
+  }
+  return { undefinedDisposals, whole };
+}
+
+const IMAGE = 0x2c;
+const EXTENSION = 0x21;
+const DESCRIPTOR_BYTES = 10;
+
+/** Returns the offset of the compressed pixels of a frame, which start with their smallest number of bits. */
+export function lzwOffset(descriptorAt: number, descriptor: Buffer): number {
+  return descriptorAt + DESCRIPTOR_BYTES + colourTableLength(descriptor[9] as number);
 }
 
 /** Usual name of the loop extension. */
@@ -89,18 +160,30 @@ function colourTableLength(flags: number): number {
   return flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0;
 }
 
-/** Skips sub-blocks: a length byte and that many bytes each, terminated by length 0. */
-async function skipSubBlocks(bytes: WindowReader, from: number): Promise<number> {
-  let offset = from;
-  for (;;) {
+/**
+ * Walks sub-blocks: a length byte and that many bytes each, terminated by length 0. The last sub-block of a truncated file
+ * may be shorter than its length says.
+ *
+ * @param visit called with the offset and the content of each, which is valid until it returns
+ * @returns the offset behind the terminator; undefined if the file ends in front of it
+ */
+export async function walkSubBlocks(
+  bytes: WindowReader,
+  from: number,
+  visit?: (at: number, body: Buffer) => void,
+): Promise<number | undefined> {
+  for (let offset = from; ; ) {
     const piece = await bytes.read(offset, READ_BYTES);
+    if (piece.length === 0) return undefined;
     let at = 0;
     while (at < piece.length) {
       const length = piece[at] as number;
-      at += 1 + length;
-      if (length === 0) return offset + at;
+      if (length === 0) return offset + at + 1;
+      const end = at + 1 + length;
+      if (end > READ_BYTES) break; // it continues in the next piece
+      visit?.(offset + at, piece.subarray(at + 1, end));
+      at = end;
     }
-    if (piece.length === 0) return offset;
     offset += at;
   }
 }

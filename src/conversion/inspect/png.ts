@@ -3,10 +3,9 @@ import type { ImageInfo, MetadataKind } from '../plan/types.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
 import { readOrientation, skipExifMarker } from './ifd.ts';
 import { LENGTHS, type PngColourChunks, parseColourChunk, pngColour } from './png-colour.ts';
+import { MAX_CHUNKS } from './png-data.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** Maximum number of chunks to read; later chunks are ignored. */
-const MAX_CHUNKS = 10_000;
 const COLOUR_TYPE = { grey: 0, palette: 3 } as const;
 
 /** Maximum bits per pixel of flat images: a compressed screenshot has 1 to 3, a photo 8 and more. */
@@ -32,9 +31,13 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
   let colour: PngColourChunks = {};
   const seen = new Set<string>();
   let offset = 8;
+  let decoder: ImageInfo['decoder'];
   for (let chunk = 0; chunk < MAX_CHUNKS; chunk += 1) {
     const head = await bytes.read(offset, 8);
-    if (head.length < 8) break;
+    if (head.length < 8) {
+      decoder = 'png'; // which completes it
+      break;
+    }
     const length = head.readUInt32BE(0);
     const name = head.toString('latin1', 4, 8);
     const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
@@ -48,9 +51,14 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
     const metadata = [...new Set([...(info.metadata ?? []), ...(parsed?.metadata ?? [])])];
     info = { ...info, ...parsed, metadata };
     offset += 12 + length;
+    if (name === 'IEND') {
+      if ((await bytes.read(offset - 1, 1)).length === 0) decoder = 'png';
+      break;
+    }
   }
   return {
     ...info,
+    ...(decoder && { decoder }),
     ...pngColour(colour, info.profile ?? 'none'),
     flat: offset * 8 < MAX_FLAT_BITS_PER_PIXEL * (info.width ?? 0) * (info.height ?? 0),
   };

@@ -3,8 +3,7 @@ import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import type { Output } from '../../process/command.ts';
 import { inspect } from '../inspect/index.ts';
 import type { ConvertOptions, ImageInfo, Note } from '../plan/types.ts';
-import { hasProfileError } from './tool-errors.ts';
-import { trustedMessagesIn } from './tool-messages.ts';
+import { hasProfileError, trustedMessagesIn } from './tool-errors.ts';
 
 /** Line that a plan makes ImageMagick print for an image with transparency. */
 const TRANSPARENT = /^opaque: false/im;

@@ -1,9 +1,8 @@
-/** @module Translates failures of tools into errors for the client. */
+/** @module Parses the messages of tools, and translates failures of tools into errors for the client. */
 import { ClientDisconnectedError, ServiceError, serviceErrorFrom, type TimeLimit } from '../../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { CommandError } from '../../process/command.ts';
 import type { ImageInfo, ToolName, UnreadableKind } from '../plan/types.ts';
-import { messagesIn, trustedMessagesIn } from './tool-messages.ts';
 
 /** File that an error is about. */
 interface ErrorSubject {
@@ -51,6 +50,7 @@ const MAGICK_SIGNS: readonly Sign[] = [
 /** Messages of rsvg-convert. It quotes names from an SVG only after "Error reading SVG", and without line breaks. */
 const RSVG_SIGNS: readonly Sign[] = [
   { sign: /^Error rendering SVG stdin: Write Error$/m, meaning: 'disk' },
+  { sign: /^No Memory$/m, meaning: 'pixels' },
   { sign: /^The resulting image would be larger than \d+ pixels on either dimension\.$/m, meaning: 'pixels' },
 ];
 
@@ -196,4 +196,26 @@ export function hasProfileError(stderr: string): boolean {
  */
 export function invalidOutputError(finding: string, source: ErrorSubject): ServiceError {
   return serviceErrorFrom(new Error(finding), 'CORRUPT_IMAGE', source.label, INPUTS[source.type].label);
+}
+
+/**
+ * A message on standard error. ImageMagick 6 and 7 print `program: reason 'object' @ severity/source.c/Function/line.` and
+ * quote names from the input, such as the name of a colour profile. A name can have line breaks, so it can contain a whole
+ * message.
+ */
+const MESSAGE = /^[\w.-]+: (.+ @ (?:warning|error|fatal)\/\w+\.c\/\w+\/\d+\.)$/;
+
+/** Returns the lines that look like messages, without the name of the program. */
+function messagesIn(stderr: string): string[] {
+  return stderr.split('\n').flatMap((line) => MESSAGE.exec(line)?.[1] ?? []);
+}
+
+/**
+ * Returns the messages, or none if any line is not a message: a quoted name with line breaks leaves such a line.
+ * libpng quotes at most 78 bytes of a name, too few for a complete message that hides the other lines.
+ */
+export function trustedMessagesIn(stderr: string): string[] {
+  const messages = messagesIn(stderr);
+  const lines = stderr.split('\n').filter((line) => line !== '');
+  return messages.length === lines.length ? messages : [];
 }

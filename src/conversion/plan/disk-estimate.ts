@@ -1,19 +1,19 @@
 /** @module Estimates the disk space of a conversion. Pure. */
 import { OUTPUTS, type OutputType } from '../../formats.ts';
-import { planDecoding } from './decoding.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
+import { planDecoding } from './external-decoders.ts';
 import { fittings, peakRasterSize } from './size.ts';
 import type { ConvertOptions, ImageInfo, Plan, PlanContext, Size } from './types.ts';
 
 /**
  * Maximum bytes per pixel of a result. Measured on noise with 8 bits per channel at quality 100, with ImageMagick
- * 6.9.11: webp 2.2, png 4.01, jpg 2.4, gif 1.4, bmp 3, pdf 3.3. With transparency: avif 3.8 with libaom 3.6, jxl 4.4
+ * 6.9.11: webp 2.2, png 4.01, jpg 4.1, gif 1.4, bmp 3, pdf 3.3. With transparency: avif 3.8 with libaom 3.6, jxl 4.4
  * with libjxl 0.7, tiff 4.01, which has a fifth channel for CMYK.
  */
 const MAX_BYTES_PER_PIXEL: Readonly<Record<OutputType, number>> = {
   webp: 3,
   png: 4.1,
-  jpg: 3,
+  jpg: 4.2,
   gif: 2,
   bmp: 3.1,
   pdf: 4,

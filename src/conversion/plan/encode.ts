@@ -28,7 +28,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   // For PNG, -quality sets zlib level and filter: 80 is slow and large.
   png: (job) => ['-depth', job.image.deep ? '16' : '8', ...(isFlat(job) ? PACKED.flat : PACKED.photo)],
   jpg: (job) => [
-    ...['-sampling-factor', '4:2:0', '-quality', String(job.options.quality)],
+    ...['-sampling-factor', sampling(job.options.quality), '-quality', String(job.options.quality)],
     ...(resultPixels(job) < MANY_PIXELS ? [] : ['-define', 'jpeg:optimize-coding=false']),
   ],
   // Dithering would change even images of few colours (48 dB), and takes 100 ms per frame.
@@ -45,7 +45,8 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   ],
   // Browsers show 8 bits, which take half of the time of 16.
   avif: () => ['-depth', '8', ...PACKED.quick],
-  jxl: (job) => [...depth(job), ...PACKED.quick],
+  // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads them unscaled.
+  jxl: (job) => [...depth(job), '-define', `png:bit-depth=${bits(job)}`, ...PACKED.quick],
   tiff: (job) => [
     ...[...depth(job), '-compress', 'Zip'],
     ...['-define', 'tiff:predictor=2', '-define', 'tiff:endian=lsb'],
@@ -54,9 +55,11 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
 };
 
 /** Keeps 16 bits per channel. */
-function depth({ image }: PlanContext): string[] {
-  return ['-depth', image.deep ? '16' : '8'];
+function depth(job: PlanContext): string[] {
+  return ['-depth', bits(job)];
 }
+
+const bits = ({ image }: PlanContext): string => (image.deep ? '16' : '8');
 
 /** Widths in pixels of the images in an icon, which Windows recommends. */
 const ICON_SIZES = [256, 48, 32, 16];
@@ -98,6 +101,13 @@ export const EXTERNAL_ENCODERS: Partial<Readonly<Record<OutputType, ExternalEnco
     ],
   },
 };
+
+/** From this quality on, a JPEG has colour in full resolution, as ImageMagick's PDF and libvips have it. */
+const FULL_COLOUR_QUALITY = 90;
+
+function sampling(quality: number): string {
+  return quality < FULL_COLOUR_QUALITY ? '4:2:0' : '4:4:4';
+}
 
 const POINTS_PER_INCH = 72;
 

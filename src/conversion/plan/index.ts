@@ -1,16 +1,20 @@
-/** @module Plans conversions: image properties, options and tool versions become a list of commands. Pure. */
+/**
+ * @module Plans conversions: image properties, options and tool versions become a list of commands, and the notes that are
+ * known before these run. Pure.
+ */
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
-import { externalDecoder, planDecoding } from './decoding.ts';
+import { convertsColour } from './colour.ts';
 import { EXTERNAL_ENCODERS, type ExternalEncoder, LOSSLESS_EFFORT } from './encode.ts';
-import { expectedNotes } from './expected-notes.ts';
+import { externalDecoder, planDecoding } from './external-decoders.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
 import { misreadLabel } from './misread.ts';
 import { measure, needsOwnSize, renderPdf, renderPng } from './rasterize.ts';
-import { keepsAllFrames } from './selection.ts';
+import { keepsAllFrames, selectedPages } from './selection.ts';
 import { encodeArguments, frameArguments, magickArguments } from './stages.ts';
 import {
   type ConvertOptions,
   type ImageInfo,
+  type Note,
   OUTPUT_STEM,
   type Plan,
   type PlanContext,
@@ -122,4 +126,21 @@ function assembleWebp({ image, options, output }: PlanContext): Step {
     `frame-${String(at).padStart(5, '0')}.png`,
   ]);
   return { tool: 'img2webp', args: ['-loop', String(loopCount), ...frames, '-o', output] };
+}
+
+const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: PlanContext) => boolean }[] = [
+  {
+    note: 'first-frame-only',
+    applies: (job) =>
+      job.image.hasIgnoredFrames === true || (job.image.animation !== undefined && !keepsAllFrames(job)),
+  },
+  { note: 'first-page-only', applies: (job) => selectedPages(job).length < (job.image.pages?.length ?? 0) },
+  { note: 'truncated-input', applies: ({ image }) => image.truncated === true },
+  { note: 'colour-converted-to-srgb', applies: convertsColour },
+  { note: 'svg-features-ignored', applies: ({ image }) => image.hasUnsupportedFeatures === true },
+];
+
+/** Returns the notes that apply to a conversion, in a fixed order. */
+function expectedNotes(job: PlanContext): Note[] {
+  return NOTE_RULES.filter(({ applies }) => applies(job)).map(({ note }) => note);
 }

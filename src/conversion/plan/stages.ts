@@ -1,11 +1,11 @@
 /** @module Arguments of ImageMagick. Each stage is a pure function from a job to arguments. */
 import { OUTPUTS } from '../../formats.ts';
-import { crop, pad } from './canvas.ts';
 import { cmykToSrgb, rgbToSrgb } from './colour.ts';
 import { coalesceFrames, decode, orient, repairColours } from './decode.ts';
 import { ENCODERS, EXTERNAL_ENCODERS } from './encode.ts';
-import { resize, shrinkOnLoad } from './resize.ts';
+import { crop, pad, resize, shrinkOnLoad } from './resize.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './selection.ts';
+import { hideMissingPart } from './truncation.ts';
 import { KEPT_FILE, type PlanContext } from './types.ts';
 
 /** Stages in the order in which ImageMagick runs them. */
@@ -16,6 +16,7 @@ const STAGES: readonly ((job: PlanContext) => readonly string[])[] = [
   decode,
   coalesceFrames,
   repairColours,
+  hideMissingPart,
   orient,
   printHalfTransparent,
   cmykToSrgb,

@@ -13,10 +13,12 @@ export interface ImageInfo {
   readonly premultiplied?: boolean;
   /** A BMP whose fourth byte per pixel is not alpha. */
   readonly opaque?: boolean;
-  /** The image is decoded in this process before planning, because ImageMagick misreads or rejects such bitmaps. */
-  readonly decoder?: 'bmp';
+  /** The image is decoded or completed in this process before planning, because ImageMagick misreads or rejects it. */
+  readonly decoder?: 'bmp' | 'png';
   /** The file ends before the image does. */
   readonly truncated?: boolean;
+  /** The part of a truncated PNG that is there. */
+  readonly shownPart?: ShownPart;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
   /** A lossless, hierarchical or 12-bit JPEG. Not every version of libjpeg can decode it. */
@@ -36,7 +38,7 @@ export interface ImageInfo {
   readonly styled?: boolean;
   /** An SVG with features that browsers render and librsvg ignores. */
   readonly hasUnsupportedFeatures?: boolean;
-  /** A JPEG with so many bits per pixel that it probably has sharp edges: text, a screenshot, dense foliage. */
+  /** A JPEG that probably has sharp edges: text, a screenshot, dense foliage, a drawing of lines. */
   readonly detailed?: boolean;
   /** A PNG that is compressed too well for a photo: a screenshot or a diagram. */
   readonly flat?: boolean;
@@ -53,6 +55,8 @@ export interface ImageInfo {
   readonly deep?: boolean;
   /** A JPEG XL whose alpha channel has another bit depth than its colours. */
   readonly unevenDepth?: boolean;
+  /** The parts of the header contradict each other about the size. */
+  readonly contradictory?: boolean;
   /** Set if no tool shows such an image correctly. */
   readonly unreadable?: UnreadableKind;
   /** PNG files, one per frame, that another program has decoded the image to. */
@@ -61,6 +65,14 @@ export interface ImageInfo {
   readonly hasUncountedFrames?: boolean;
   /** The image has frames that the tools do not decode: an animated PNG or an AVIF sequence. */
   readonly hasIgnoredFrames?: boolean;
+}
+
+/** The part of a truncated image that the file contains. */
+export interface ShownPart {
+  /** Number of complete rows, from the top. */
+  readonly rows: number;
+  /** Distance of the known pixels in the other rows, across and down. Undefined if the other rows are missing. */
+  readonly step?: 2 | 4 | 8;
 }
 
 /** Orientation of the stored pixels, numbered as in EXIF and TIFF (EXIF 2.32, section 4.6.4). 1 is upright. */

@@ -3,6 +3,7 @@
  * shell never interprets it. No word comes from a client.
  */
 
+import { shellQuote } from '../../text.ts';
 import type { PipePaths } from './pipes.ts';
 
 /** Options for starting a program. */
@@ -41,7 +42,7 @@ const UNSET_SHELL_VARIABLES = 'unset PWD OLDPWD SHLVL _';
  */
 export function quote(word: string): string {
   if (word.includes('\0')) throw new Error('an argument must not contain NUL');
-  return `'${word.replaceAll("'", "'\\''")}'`;
+  return shellQuote(word);
 }
 
 /** Returns the script that creates the pipes of a launcher. The shell prints a line for {@link parseLine}. */

@@ -25,7 +25,7 @@ import {
 } from '../runner.ts';
 import type { Magick } from '../toolchain.ts';
 import { createMarker, WORKER_PROTOCOLS } from './protocol.ts';
-import { measureUsage, type Usage } from './rss.ts';
+import { measureUsage, type Usage } from './usage.ts';
 
 /** Options of {@link startWorker}. */
 export interface WorkerDeps extends LaunchDeps {

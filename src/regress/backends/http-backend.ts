@@ -8,9 +8,9 @@ import {
   UnavailableError,
 } from '../../client/service-client.ts';
 import { OUTPUTS } from '../../formats.ts';
+import { shellWords } from '../../text.ts';
 import type { Case } from '../matrix.ts';
 import { type Attempt, type Backend, BackendError, type Image } from './backend.ts';
-import { shellWords } from './shell.ts';
 
 const CONCURRENCY = 2;
 /** A server that does not answer is not a result of the image, so the first failed connection ends the run. */

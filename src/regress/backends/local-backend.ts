@@ -13,9 +13,9 @@ import type { ConversionInput } from '../../conversion/types.ts';
 import { ServiceError, StartupError } from '../../errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import type { Toolchain } from '../../process/toolchain.ts';
+import { shellWords } from '../../text.ts';
 import type { Case } from '../matrix.ts';
 import { type Attempt, type Backend, BackendError, type Image, type Refusal } from './backend.ts';
-import { shellWords } from './shell.ts';
 
 /** Client name of all images, so that one worker can convert them in sequence. */
 const CLIENT = 'regress';

@@ -1,8 +1,8 @@
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
-import { shellWords } from '../backends/shell.ts';
+import { formatBytes, shellWords } from '../../text.ts';
 import type { Row } from '../recording.ts';
 import type { Finding } from '../verdict.ts';
-import { formatBytes, formatNumber } from './format.ts';
+import { formatNumber } from './format.ts';
 import type { FindingImages, ReportImage } from './images.ts';
 import { html, type Markup } from './markup.ts';
 

@@ -9,7 +9,8 @@ import { renderImages } from './images.ts';
 import { html, Markup } from './markup.ts';
 import { overview } from './overview.ts';
 
-const ASSETS_DIR = new URL('../../../assets/report/', import.meta.url);
+const ASSETS_DIR = new URL('../../../assets/', import.meta.url);
+const STYLES = ['style/colours.css', 'style/slider.css', 'report/style.css'];
 
 /**
  * Maximum number of findings with full-size images. The others that differ have thumbnails. With these limits, the
@@ -25,9 +26,8 @@ export async function htmlReport(
   before: Recording,
   after: Recording,
 ): Promise<string> {
-  const [style, script] = await Promise.all(
-    ['style.css', 'script.js'].map((name) => readFile(new URL(name, ASSETS_DIR), 'utf8')),
-  );
+  const style = (await Promise.all(STYLES.map(readAsset))).join('\n');
+  const script = await readAsset('report/script.js');
   const sorted = bySeverity(findings);
   const [changed, similar] = [
     sorted.filter(isFailure),
@@ -55,7 +55,7 @@ export async function htmlReport(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>imagemill regression report</title>
-<style>${new Markup(style ?? '')}</style>
+<style>${new Markup(style)}</style>
 </head>
 <body>
 ${overview(sorted, before, after, fullSize.size)}
@@ -63,10 +63,12 @@ ${overview(sorted, before, after, fullSize.size)}
 ${cards}
 <p class="nothing" hidden>No results match these filters.</p>
 </main>
-<script>${new Markup(script ?? '')}</script>
+<script>${new Markup(script)}</script>
 </body>
 </html>
 `.text;
 }
 
-const digest = (script = ''): string => createHash('sha256').update(script).digest('base64');
+const readAsset = (name: string): Promise<string> => readFile(new URL(name, ASSETS_DIR), 'utf8');
+
+const digest = (script: string): string => createHash('sha256').update(script).digest('base64');

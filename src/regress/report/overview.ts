@@ -1,7 +1,8 @@
+import { formatBytes } from '../../text.ts';
 import type { Recording } from '../recording.ts';
 import { countVerdicts, summarize } from '../summary.ts';
 import { type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
-import { formatBytes, formatChange } from './format.ts';
+import { formatChange } from './format.ts';
 import { html, type Markup } from './markup.ts';
 
 /** Kinds of change that are not visible in the image. */

@@ -1,8 +1,8 @@
 /** @module The route for converting one file. */
 import type { RequestHandler } from 'express';
-import { baseNameOf } from '../../conversion/filename.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { ClientDisconnectedError } from '../../errors.ts';
+import { baseNameOf } from '../../filename.ts';
 import { OUTPUTS } from '../../formats.ts';
 import type { ReceivedFile } from '../file-collector.ts';
 import { setLogFields } from '../request-log.ts';

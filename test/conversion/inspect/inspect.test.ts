@@ -70,6 +70,31 @@ describe('inspecting a header', () => {
     }
   });
 
+  it('of a JPEG returns that it is detailed if it has lines in empty areas, even if it has as few bytes as a photo', async () => {
+    const [width, height] = [1200, 900];
+    const draw = (value: (x: number, y: number) => number): Promise<Buffer> => {
+      const samples = Array.from({ length: width * height }, (_, at) =>
+        value(at % width, Math.floor(at / width)),
+      );
+      const raw = { width, height, channels: 1 } as const;
+      return sharp(Buffer.from(samples), { raw }).png().toBuffer();
+    };
+    const lines = await draw((x, y) => ((x + 3 * y) % 97 < 3 ? 0 : 255));
+    const noise = (x: number, y: number): number => ((x * 7919 + y * 104_729 + x * y * 31) % 251) / 20;
+    const photo = await draw((x, y) => 127 + 90 * Math.sin(x / 30) * Math.cos(y / 20) + noise(x, y));
+    for (const [quality, progressive] of [
+      [80, false],
+      [90, false],
+      [90, true],
+    ] as const) {
+      const encode = (png: Buffer): Promise<Buffer> => sharp(png).jpeg({ quality, progressive }).toBuffer();
+      const [drawn, taken] = [await encode(lines), await encode(photo)];
+      expect((await headerOf(drawn, 'jpg')).detailed, `lines at ${quality}`).to.equal(true);
+      expect((await headerOf(taken, 'jpg')).detailed, `a photo at ${quality}`).to.equal(undefined);
+      expect(drawn.length, 'bytes of the drawing').to.be.below((width * height) / 4);
+    }
+  });
+
   it('of a GIF returns delays and loop count, and no animation for a single frame', async () => {
     const moving = { delaysMs: [100, 250, 40], loopCount: 3 };
     expect(await inspect(fixturePath('moving.gif'), 'gif')).to.deep.include({

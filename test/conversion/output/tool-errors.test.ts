@@ -90,6 +90,13 @@ describe('a failed command', () => {
     });
   });
 
+  it('of rsvg-convert without enough memory becomes RESOURCE_LIMIT_EXCEEDED', () => {
+    expect(explained(failed('No Memory\n'), 'rsvg')).to.include({
+      code: 'RESOURCE_LIMIT_EXCEEDED',
+      status: 413,
+    });
+  });
+
   it('of rsvg-convert beyond 32767 pixels per side becomes RESOURCE_LIMIT_EXCEEDED', () => {
     const stderr = 'The resulting image would be larger than 32767 pixels on either dimension.\nLibrsvg …\n';
     expect(explained(failed(stderr), 'rsvg')).to.include({ code: 'RESOURCE_LIMIT_EXCEEDED', status: 413 });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { colourOf } from '../../../src/conversion/colour/code-points.ts';
-import { planDecoding } from '../../../src/conversion/plan/decoding.ts';
+import { planDecoding } from '../../../src/conversion/plan/external-decoders.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from '../../../src/conversion/plan/index.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConvertOptions, ImageInfo, Page, ToolContext } from '../../../src/conversion/plan/types.ts';

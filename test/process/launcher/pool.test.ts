@@ -11,7 +11,7 @@ import { type Command, MAX_OUTPUT_BYTES } from '../../../src/process/command.ts'
 import { createLaunchers, type Launchers } from '../../../src/process/launcher/pool.ts';
 import type { Isolation } from '../../../src/process/launcher/shell.ts';
 import { createRunner } from '../../../src/process/runner.ts';
-import { measureUsage } from '../../../src/process/workers/rss.ts';
+import { measureUsage } from '../../../src/process/workers/usage.ts';
 import { CAN_ISOLATE } from '../../helpers/can-isolate.ts';
 import { failure } from '../../helpers/failure.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';

@@ -377,7 +377,10 @@ describe('files of single tools', () => {
 });
 
 describe('choice of the seccomp filter', () => {
+  /** Number of times that a tool has run. */
+  let runs = 0;
   const layersFor = async (...trials: readonly string[]): Promise<SandboxLayers> => {
+    runs = 0;
     const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
     const sandbox = await findSandbox({
       searchPath: deps.searchPath,
@@ -390,7 +393,13 @@ describe('choice of the seccomp filter', () => {
       limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
       filters: `${ASSETS}/seccomp`,
       folder: await makeTempDir('choice'),
-      createTrialRunner: (confine) => createRunner({ ...deps, confine }),
+      createTrialRunner: (confine) => {
+        const run = createRunner({ ...deps, confine });
+        return (command) => {
+          if (command.file === PYTHON) runs += 1;
+          return run(command);
+        };
+      },
     });
     return sandbox.layers;
   };
@@ -405,5 +414,11 @@ describe('choice of the seccomp filter', () => {
     expect((await layersFor(PICTURE, 'raise SystemExit(1)')).syscalls).to.equal(
       CAN_HIDE ? 'allow-list' : 'none',
     );
+  });
+
+  it('runs each tool only once when all of them convert under the strongest layers', async function () {
+    requires(this, 'hidden-files', CAN_HIDE);
+    expect(await layersFor(PICTURE, PICTURE)).to.include({ limits: 'ulimit', syscalls: 'allow-list' });
+    expect(runs).to.equal(2);
   });
 });

@@ -1,5 +1,5 @@
 /** @module File names of results: the sanitized name of the input, with a new extension. */
-import { truncate } from '../text.ts';
+import { truncate } from './text.ts';
 
 /**
  * Maximum length of a file name in UTF-16 code units; the rest is ignored. Normalization sorts combining marks, in time

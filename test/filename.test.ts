@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { baseNameOf, lastComponentOf } from '../../src/conversion/filename.ts';
-import { asciiFallback } from '../../src/server/response.ts';
+import { baseNameOf, lastComponentOf } from '../src/filename.ts';
+import { asciiFallback } from '../src/server/response.ts';
 
 describe('the name of a converted file', () => {
   for (const [given, base] of [

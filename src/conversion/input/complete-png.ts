@@ -1,0 +1,141 @@
+/** @module Completes a truncated PNG. */
+
+import { createWriteStream } from 'node:fs';
+import { type FileHandle, open, rename } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { constants, crc32, createDeflate, createInflate } from 'node:zlib';
+import { inspect } from '../inspect/index.ts';
+import { type PngDataChunk, type PngLayout, readPngLayout } from '../inspect/png-data.ts';
+import { WindowReader } from '../inspect/window-reader.ts';
+import type { ImageInfo, ShownPart } from '../plan/types.ts';
+import { pngChunk } from './png-file.ts';
+
+const BLOCK_BYTES = 64 * 1024;
+
+/**
+ * Replaces the truncated PNG at `path` by a whole one. Everything in front of the image data stays, and the missing rows are
+ * filled with zeros. The result says which part is real. Never holds more than a few blocks in memory.
+ *
+ * @returns the properties of the whole PNG; undefined if nothing of the image is there, or if what is there is damaged
+ */
+export async function completePng(
+  path: string,
+  _image: ImageInfo,
+  signal: AbortSignal,
+): Promise<ImageInfo | undefined> {
+  const output = `${path}.png`;
+  const file = await open(path);
+  let shownPart: ShownPart | undefined;
+  try {
+    const layout = await readPngLayout(new WindowReader(file));
+    if (!layout) return undefined;
+    const bytes = await writeWhole(file, layout, output, signal);
+    shownPart = findShownPart(layout, bytes);
+  } catch (error) {
+    if (isDamage(error)) return undefined;
+    throw error;
+  } finally {
+    await file.close();
+  }
+  if (!shownPart) return undefined;
+  await rename(output, path);
+  return { ...(await inspect(path, 'png')), truncated: true, shownPart };
+}
+
+/** @returns how many bytes of the uncompressed image data were there */
+async function writeWhole(
+  file: FileHandle,
+  layout: PngLayout,
+  output: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const { passes, head, tail } = layout;
+  const total = passes.reduce((sum, { rows, rowBytes }) => sum + rows * rowBytes, 0);
+  let found = 0;
+  async function* compressed(): AsyncGenerator<Buffer> {
+    for (const chunk of layout.data) {
+      for await (const block of readChunk(file, chunk)) {
+        if (found < total) yield block;
+      }
+    }
+  }
+  async function* filled(data: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const block of data) {
+      const wanted = block.subarray(0, total - found);
+      found += wanted.length;
+      if (wanted.length > 0) yield wanted;
+    }
+    for (let at = found; at < total; at += BLOCK_BYTES) yield Buffer.alloc(Math.min(BLOCK_BYTES, total - at));
+  }
+  async function* chunks(data: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    yield* readRange(file, 0, head);
+    for await (const block of data) yield pngChunk('IDAT', block);
+    yield* readRange(file, tail.from, tail.to);
+    yield pngChunk('IEND', Buffer.alloc(0));
+  }
+  await pipeline(
+    Readable.from(compressed(), { objectMode: false }),
+    createInflate({ finishFlush: constants.Z_SYNC_FLUSH }),
+    filled,
+    createDeflate({ level: 1 }),
+    chunks,
+    createWriteStream(output, { flags: 'wx' }),
+    { signal },
+  );
+  return found;
+}
+
+/** Thrown if the checksum of a whole chunk is wrong. */
+class ChecksumError extends Error {
+  override readonly name = 'ChecksumError';
+}
+
+/** Reads the content of a chunk, as far as it is in the file. */
+async function* readChunk(file: FileHandle, { at, length }: PngDataChunk): AsyncGenerator<Buffer> {
+  let checksum = crc32('IDAT');
+  let found = 0;
+  for await (const block of readRange(file, at, at + length)) {
+    checksum = crc32(block, checksum);
+    found += block.length;
+    yield block;
+  }
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, at + length);
+  if (found === length && bytesRead === 4 && buffer.readUInt32BE(0) !== checksum) throw new ChecksumError();
+}
+
+async function* readRange(file: FileHandle, from: number, to: number): AsyncGenerator<Buffer> {
+  for (let at = from; at < to; ) {
+    const wanted = Math.min(BLOCK_BYTES, to - at);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(wanted), 0, wanted, at);
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+    at += bytesRead;
+  }
+}
+
+/** Errors of damaged image data, which zlib names `Z_DATA_ERROR` or `Z_NEED_DICT`. */
+function isDamage(error: unknown): boolean {
+  return error instanceof ChecksumError || String((error as NodeJS.ErrnoException).code).startsWith('Z_');
+}
+
+/** The distance of the pixels that are known after each pass of Adam7 but the last. */
+const STEPS = [8, 8, 4, 4, 2, 2] as const;
+
+/** Returns the part of the image that so many bytes hold; undefined if they hold no row. */
+function findShownPart({ passes, interlaced }: PngLayout, bytes: number): ShownPart | undefined {
+  let left = bytes;
+  let pass = 0;
+  for (const { rows, rowBytes } of passes.slice(0, -1)) {
+    if (left < rows * rowBytes) break;
+    left -= rows * rowBytes;
+    pass += 1;
+  }
+  const { rowBytes } = passes.at(-1) as { rowBytes: number };
+  const rows = rowBytes === 0 ? 0 : Math.floor(left / rowBytes);
+  if (!interlaced) return rows === 0 ? undefined : { rows };
+  const step = STEPS[pass - 1];
+  if (!step) return undefined;
+  // The last pass has every second row. The rows between are whole already.
+  return pass === STEPS.length ? { rows: 2 * rows + 1, step } : { rows: 0, step };
+}

@@ -1,0 +1,151 @@
+import { cp, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { scene } from '../../../scripts/fixtures/scene.ts';
+import { ALLOW_LIST } from '../../../scripts/seccomp/allow-list.ts';
+import { ACTIONS, type Architecture, compile, encode } from '../../../scripts/seccomp/compile.ts';
+import { planDecoding } from '../../../src/conversion/plan/decoding.ts';
+import { EXTERNAL_ENCODERS } from '../../../src/conversion/plan/encode.ts';
+import type { ImageInfo, PlanContext, ToolContext } from '../../../src/conversion/plan/types.ts';
+import type { RunCommand } from '../../../src/process/command.ts';
+import { createRunner } from '../../../src/process/runner.ts';
+import { findSandbox } from '../../../src/process/sandbox/index.ts';
+import { listTrials } from '../../../src/process/sandbox/self-test.ts';
+import type { SandboxLayers } from '../../../src/process/sandbox/types.ts';
+import { findToolchain, VERSION_PROBES } from '../../../src/process/toolchain.ts';
+import { edgeCasePath, fixturePath } from '../../helpers/client.ts';
+import { extraPath } from '../../helpers/extra.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+import { launchers } from '../../helpers/launchers.ts';
+import { requires } from '../../helpers/skips.ts';
+
+/**
+ * @module Runs the decoders and encoders of EXTRA_INPUTS and EXTRA_OUTPUTS under a filter that kills them for any call that the
+ * allow-list refuses. A refusal that a library ignores, and that costs it threads or speed, would otherwise stay hidden.
+ */
+
+const ASSETS = new URL('../../../assets', import.meta.url).pathname;
+const SEARCH_PATH = '/usr/bin:/bin:/usr/sbin:/usr/local/bin';
+const TOOLS = ['djxl', 'cjxl', 'avifenc'] as const;
+type Codec = (typeof TOOLS)[number];
+
+/** Creates a folder with the allow-list, whose refusals kill. */
+async function makeKillingFilter(): Promise<string> {
+  const folder = await makeTempDir('filters');
+  const architecture = process.arch as Architecture;
+  const program = compile(ALLOW_LIST, architecture).map(
+    ([code, ifTrue, ifFalse, value]) =>
+      [code, ifTrue, ifFalse, value === ACTIONS.refuse ? ACTIONS.kill : value] as const,
+  );
+  await writeFile(join(folder, `allow-list.${architecture}.bpf`), encode(program));
+  return folder;
+}
+
+const DECODED = [
+  'scene',
+  'lossy',
+  'deep',
+  'grey',
+  'window',
+  'p3',
+  'moving',
+  'from-jpeg',
+  'turned',
+  'private',
+];
+
+/** Inputs of the encoders: transparency, 16 bits, a profile, metadata, and one large enough for several threads. */
+const ENCODED = {
+  'window.png': () => fixturePath('window.png'),
+  'p3.png': () => fixturePath('p3.png'),
+  'deep.png': () => edgeCasePath('deep.png'),
+  'everything.png': () => edgeCasePath('everything.png'),
+  'large.png': async () => {
+    const path = join(await makeTempDir('large'), 'large.png');
+    const { data, ...size } = scene({ transparent: true });
+    await sharp(data, { raw: { ...size, channels: 4 } })
+      .resize(1200, 800)
+      .png()
+      .toFile(path);
+    return path;
+  },
+};
+
+describe('the allow-list of system calls', () => {
+  let run: RunCommand;
+  let layers: SandboxLayers;
+  const paths = new Map<Codec, string>();
+
+  before(async () => {
+    const deps = { launchers, searchPath: SEARCH_PATH, policyFolder: ASSETS };
+    const unconfined = createRunner(deps);
+    const toolchain = await findToolchain({ path: SEARCH_PATH, optional: TOOLS }, unconfined);
+    const trials = listTrials(toolchain).filter(({ name }) => TOOLS.some((tool) => tool === name));
+    for (const { name, tool } of trials) paths.set(name as Codec, tool.path);
+    expect([...paths.keys()]).to.have.members([...TOOLS]);
+    const sandbox = await findSandbox({
+      searchPath: SEARCH_PATH,
+      tools: trials.map(({ name, tool, trial }) => ({
+        path: tool.path,
+        versionProbe: VERSION_PROBES[name],
+        trial,
+      })),
+      readable: [ASSETS],
+      limits: { memoryBytes: 2 * 1024 ** 3, fileBytes: 64 * 1024 ** 2 },
+      filters: await makeKillingFilter(),
+      folder: await makeTempDir('trial'),
+      createTrialRunner: (confine) => createRunner({ ...deps, confine }),
+    });
+    layers = sandbox.layers;
+    run = createRunner({ ...deps, confine: sandbox.confine });
+  });
+
+  const expectSuccess = async (tool: Codec, input: string, name: string, args: readonly string[]) => {
+    const folder = join(await makeTempDir('codec'), 'job');
+    await mkdir(folder);
+    await cp(input, join(folder, name));
+    const file = paths.get(tool) as string;
+    const outcome = await run({ file, args, cwd: folder, timeoutMs: 60_000 }).then(
+      () => 'success',
+      ({ reason, signal, exitCode, stderr }) => `${reason} ${signal ?? exitCode}: ${stderr}`,
+    );
+    expect(outcome, `${tool} ${args.join(' ')} with ${input}`).to.equal('success');
+  };
+
+  for (const threads of [1, 4]) {
+    const tools = { magick: 7, srgbProfile: '/srgb.icc', threads } as ToolContext;
+
+    it(`refuses no call of djxl with threads=${threads}, for any kind of image`, async function () {
+      requires(this, 'hidden-files', layers.files !== 'none');
+      expect(layers.syscalls).to.equal('allow-list');
+      for (const name of DECODED) {
+        for (const unevenDepth of [false, true]) {
+          const image: ImageInfo = { type: 'jxl', unevenDepth };
+          await expectSuccess(
+            'djxl',
+            extraPath(`${name}.jxl`),
+            'in',
+            planDecoding(image, tools)?.step.args ?? [],
+          );
+        }
+      }
+    });
+
+    for (const format of ['jxl', 'avif'] as const) {
+      const encoder = EXTERNAL_ENCODERS[format];
+      it(`refuses no call of ${encoder?.tool} with threads=${threads}, for any kind of image and quality`, async function () {
+        requires(this, 'hidden-files', layers.files !== 'none');
+        expect(layers.syscalls).to.equal('allow-list');
+        for (const input of Object.values(ENCODED)) {
+          for (const quality of [1, 80, 100]) {
+            const options = { format, quality, stripMetadata: true };
+            const args = encoder?.args({ options, tools } as PlanContext) ?? [];
+            const names = ['in.png', `out.${format}`];
+            await expectSuccess(encoder?.tool as Codec, await input(), 'in.png', [...args, ...names]);
+          }
+        }
+      });
+    }
+  }
+});

@@ -1,0 +1,80 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { crc32, inflateRawSync } from 'node:zlib';
+import { expect } from 'chai';
+import { serviceError } from '../../src/errors.ts';
+import { createDiskSpace } from '../../src/files/disk-space.ts';
+import { deflateFile, type PackOptions } from '../../src/server/deflate-file.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+
+const CONTENT = Buffer.alloc(100_000, 'imagemill ');
+
+describe('deflateFile', () => {
+  let folder: string;
+  let path: string;
+  beforeEach(async () => {
+    folder = await makeTempDir('deflate');
+    path = join(folder, 'image.bmp');
+    await writeFile(path, CONTENT);
+  });
+
+  /** Returns options that record what is reserved, kept and released. */
+  async function recordSpace(more: Partial<PackOptions['disk']> = {}) {
+    const space: string[] = [];
+    const disk: PackOptions['disk'] = {
+      ...(await createDiskSpace(async () => undefined).open(undefined, 0)),
+      async reserve(bytes) {
+        space.push(`reserve ${bytes}`);
+        return (kept) => void space.push(`keep ${kept}`);
+      },
+      release: (bytes) => void space.push(`release ${bytes}`),
+      ...more,
+    };
+    return { space, disk };
+  }
+
+  it('replaces the file, and keeps only the disk space of the new one', async () => {
+    const { space, disk } = await recordSpace();
+    const packed = await deflateFile(path, CONTENT.length, { disk, signal: new AbortController().signal });
+    const stored = await readFile(`${path}.deflated`);
+    expect(packed).to.deep.include({
+      isDeflated: true,
+      bytes: CONTENT.length,
+      crc32: crc32(CONTENT),
+      stored: { path: `${path}.deflated` },
+      storedBytes: stored.length,
+    });
+    expect(inflateRawSync(stored).equals(CONTENT)).to.equal(true);
+    expect(await readdir(folder)).to.deep.equal(['image.bmp.deflated']);
+    const { length } = CONTENT;
+    expect(space).to.deep.equal([`reserve ${length}`, `release ${length}`, `keep ${stored.length}`]);
+  });
+
+  it('stores the file uncompressed if the disk has no space for a second one', async () => {
+    const { disk } = await recordSpace({ reserve: async () => Promise.reject(serviceError('DISK_FULL')) });
+    const packed = await deflateFile(path, CONTENT.length, { disk, signal: new AbortController().signal });
+    expect(packed).to.deep.equal({
+      isDeflated: false,
+      bytes: CONTENT.length,
+      crc32: crc32(CONTENT),
+      stored: { path },
+      storedBytes: CONTENT.length,
+    });
+    expect(await readdir(folder)).to.deep.equal(['image.bmp']);
+  });
+
+  it('throws any other error of the reservation', async () => {
+    const { disk } = await recordSpace({ reserve: () => Promise.reject(new Error('broken')) });
+    const { signal } = new AbortController();
+    const error = await deflateFile(path, CONTENT.length, { disk, signal }).catch((failure) => failure);
+    expect(error).to.have.property('message', 'broken');
+  });
+
+  it('rejects and keeps no disk space reserved when the client disconnects', async () => {
+    const { space, disk } = await recordSpace();
+    const signal = AbortSignal.abort();
+    const error = await deflateFile(path, CONTENT.length, { disk, signal }).catch((failure) => failure);
+    expect(error).to.have.property('name', 'AbortError');
+    expect(space).to.deep.equal([`reserve ${CONTENT.length}`, 'keep 0']);
+  });
+});

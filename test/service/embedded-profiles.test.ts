@@ -1,0 +1,143 @@
+/** @module Images with an ICC profile that is not sRGB, and JPEGs with an HDR gain map. */
+import { deflateSync } from 'node:zlib';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { jpegOf, opened } from '../../scripts/fixtures/edge-case.ts';
+import { profileSegment, withChunk, withSegment } from '../../scripts/fixtures/writers.ts';
+import { powerCurve } from '../../src/conversion/colour/code-points.ts';
+import { declaredProfile } from '../../src/conversion/colour/declared-profile.ts';
+import { parametricCurve, writeProfile } from '../../src/conversion/colour/icc-writer.ts';
+import { useBrowserDecoder } from '../helpers/browser-decoder.ts';
+import { convert } from '../helpers/client.ts';
+import { decode, difference, pixelAt } from '../helpers/pixels.ts';
+import { useService } from '../helpers/service.ts';
+
+/** Maximum mean absolute error of a channel (0 to 255). */
+const MAX_MEAN_ERROR = 1;
+const D65 = [0.3127, 0.329] as const;
+
+/** Profiles of wide colour spaces, by their primaries and a gamma of 2.2. */
+const WIDE = {
+  'Adobe RGB': { red: [0.64, 0.33], green: [0.21, 0.71], blue: [0.15, 0.06], white: D65 },
+  'Display P3': { red: [0.68, 0.32], green: [0.265, 0.69], blue: [0.15, 0.06], white: D65 },
+} as const;
+
+const wideProfile = (name: keyof typeof WIDE): Promise<Buffer> =>
+  declaredProfile({ primaries: WIDE[name], transfer: powerCurve(2.2) });
+
+/** A profile of greys in linear light. */
+function greyProfile(): Buffer {
+  const profile = writeProfile('Linear grey', [['kTRC', parametricCurve([1, 1, 0, 1, 0])]]);
+  profile.write('GRAY', 16, 'latin1');
+  return profile;
+}
+
+const pngWith = (png: Buffer, profile: Buffer): Buffer =>
+  withChunk(png, 'iCCP', Buffer.concat([Buffer.from('profile\0\0', 'latin1'), deflateSync(profile)]));
+const jpegWith = (jpeg: Buffer, profile: Buffer): Buffer => withSegment(jpeg, 0xe2, profileSegment(profile));
+
+describe('an image with a profile of wide colours', () => {
+  const service = useService();
+  const browser = useBrowserDecoder();
+
+  async function expectAsInBrowser(file: Buffer, mediaType: string): Promise<void> {
+    const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
+    expect(status, message).to.equal(200);
+    expect(headers.get('x-conversion-notes')).to.equal('colour-converted-to-srgb');
+    const { mae } = difference(await decode(body), await browser.show(file, mediaType));
+    expect(mae).to.be.below(MAX_MEAN_ERROR);
+  }
+
+  for (const name of ['Adobe RGB', 'Display P3'] as const) {
+    it(`such as ${name} is converted to what Chromium shows`, async () => {
+      const profile = await wideProfile(name);
+      await expectAsInBrowser(pngWith(await opened().png().toBuffer(), profile), 'image/png');
+      await expectAsInBrowser(jpegWith(await jpegOf(opened()), profile), 'image/jpeg');
+    });
+  }
+});
+
+describe('an image with a profile', () => {
+  const service = useService();
+
+  it('of greys in linear light is converted by it', async () => {
+    const [stored, expected] = [112, 177]; // IEC 61966-2-1: 1.055 × (112 / 255)^(1 / 2.4) − 0.055
+    const grey = sharp(Buffer.alloc(32 * 32, stored), { raw: { width: 32, height: 32, channels: 1 } });
+    const png = await grey.clone().toColourspace('b-w').png().toBuffer();
+    expect(png[25], 'colour type').to.equal(0);
+    for (const file of [
+      pngWith(png, greyProfile()),
+      jpegWith(await grey.clone().toColourspace('b-w').jpeg().toBuffer(), greyProfile()),
+    ]) {
+      const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
+      expect(status, message).to.equal(200);
+      expect(headers.get('x-conversion-notes')).to.equal('colour-converted-to-srgb');
+      for (const value of pixelAt(await decode(body), 9, 9).slice(0, 3))
+        expect(value).to.be.closeTo(expected, 2);
+    }
+  });
+
+  it('of Display P3 and 16 bits per channel keeps 16 bits as a PNG', async () => {
+    const deep = await opened().toColourspace('rgb16').png().toBuffer();
+    const { body, headers } = await convert(service.base, pngWith(deep, await wideProfile('Display P3')), {
+      format: 'png',
+    });
+    expect(headers.get('x-conversion-notes')).to.equal('colour-converted-to-srgb');
+    expect((await sharp(body).metadata()).depth).to.equal('ushort');
+  });
+});
+
+const GAIN_MAP_XMP =
+  'http://ns.adobe.com/xap/1.0/\0<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">' +
+  '<rdf:Description xmlns:hdrgm="http://ns.adobe.com/hdr-gain-map/1.0/" hdrgm:Version="1.0"/></rdf:RDF></x:xmpmeta>';
+
+/** Appends a gain map to a JPEG as phones do, with an index of both images (CIPA DC-007, sections 5.2 and 6.2). */
+function withGainMap(base: Buffer, gainMap: Buffer): Buffer {
+  const index = Buffer.alloc(4 + 8 + 2 + 3 * 12 + 4 + 2 * 16);
+  index.write('MPF\0II*\0', 0, 'latin1');
+  index.writeUInt32LE(8, 8);
+  index.writeUInt16LE(3, 12);
+  for (const [at, [tag, type, count, value]] of [
+    [0xb000, 7, 4, 0x30303130],
+    [0xb001, 4, 1, 2],
+    [0xb002, 7, 32, 8 + 2 + 3 * 12 + 4],
+  ].entries()) {
+    const entry = 14 + at * 12;
+    index.writeUInt16LE(tag as number, entry);
+    index.writeUInt16LE(type as number, entry + 2);
+    index.writeUInt32LE(count as number, entry + 4);
+    index.writeUInt32LE(value as number, entry + 8);
+  }
+  const entries = index.length - 32;
+  const described = withSegment(base, 0xe1, Buffer.from(GAIN_MAP_XMP, 'latin1'));
+  index.writeUInt32LE(0x030000, entries); // the primary image
+  index.writeUInt32LE(described.length + index.length + 4, entries + 4);
+  index.writeUInt32LE(gainMap.length, entries + 20);
+  index.writeUInt32LE(described.length + index.length + 4 - 10, entries + 24); // from the byte order on
+  return Buffer.concat([withSegment(described, 0xe2, index), gainMap]);
+}
+
+describe('a JPEG with an HDR gain map', () => {
+  const service = useService();
+
+  it('is converted to its base image without the gain map, also if metadata is kept', async () => {
+    const base = await jpegOf(opened());
+    const gainMap = await opened().greyscale().resize(30, 20).jpeg().toBuffer();
+    const file = withGainMap(base, gainMap);
+    for (const [format, strip] of [
+      ['png', 'true'],
+      ['jpg', 'true'],
+      ['jpg', 'false'],
+    ] as const) {
+      const fields = { format, quality: '100', strip_metadata: strip };
+      const { status, message, headers, body } = await convert(service.base, file, fields);
+      expect(status, message).to.equal(200);
+      expect(headers.get('x-conversion-notes')).to.equal(null);
+      expect(difference(await decode(body), await decode(base)).psnr).to.be.at.least(40);
+      const starts = body.toString('latin1').split('\xff\xd8\xff').length - 1;
+      expect(starts, 'images in the file').to.equal(format === 'jpg' ? 1 : 0);
+      expect(body.includes('MPF\0'), 'an index of several images').to.equal(false);
+      if (strip === 'true') expect(body.includes('hdrgm')).to.equal(false);
+    }
+  });
+});

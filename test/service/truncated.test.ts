@@ -1,0 +1,254 @@
+/** @module Truncated images: what is there is shown as browsers show it, with a note. */
+import { expect } from 'chai';
+import sharp, { type Sharp } from 'sharp';
+import { gif } from '../../scripts/fixtures/gif-writer.ts';
+import { withChunk } from '../../scripts/fixtures/writers.ts';
+import { useBrowserDecoder } from '../helpers/browser-decoder.ts';
+import { type ClientResponse, convert, fixture } from '../helpers/client.ts';
+import { decode, difference, onGrey, type Pixels, pixelAt } from '../helpers/pixels.ts';
+import { useService } from '../helpers/service.ts';
+
+const [WIDTH, HEIGHT] = [61, 43];
+
+/** Noise, which hardly compresses: a part of the file holds the same part of the rows. */
+function noise(): Sharp {
+  const options = { width: WIDTH, height: HEIGHT, channels: 3, background: 'teal' } as const;
+  return sharp({ create: { ...options, noise: { type: 'gaussian', mean: 120, sigma: 60 } } });
+}
+
+/** Each kind of pixels that a PNG stores. */
+const PNG_KINDS: Readonly<Record<string, () => Sharp>> = {
+  '8-bit RGB': () => noise().png(),
+  '8-bit RGB with alpha': () => noise().ensureAlpha(0.5).png(),
+  '8-bit greyscale': () => noise().greyscale().png(),
+  '16-bit RGB': () => noise().toColourspace('rgb16').png(),
+  '16-bit greyscale': () => noise().toColourspace('grey16').png(),
+  'a full palette': () => noise().png({ palette: true }),
+  'four colours': () => noise().png({ palette: true, colours: 4 }),
+  'two colours': () => noise().png({ palette: true, colours: 2 }),
+};
+
+const upTo = (file: Buffer, share: number): Buffer => file.subarray(0, Math.floor(file.length * share));
+
+/** Expects the whole rows from the top, and nothing below. Returns the number of rows. */
+function expectRows(shown: Pixels, whole: Pixels): number {
+  expect([shown.width, shown.height]).to.deep.equal([whole.width, whole.height]);
+  const heights = Array.from({ length: shown.height }, (_, y) => y);
+  const rows = heights.filter((y) => pixelAt(shown, 0, y)[3] !== 0).length;
+  const expected = Buffer.from(whole.data).fill(0, rows * whole.width * 4);
+  expect(difference(shown, { ...whole, data: expected }).max).to.be.at.most(1);
+  return rows;
+}
+
+/** Shows each second, fourth or eighth pixel of a PNG as a square. */
+function repeated({ width, height, data }: Pixels, step: number): Pixels {
+  const squares = Buffer.alloc(data.length);
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      const from = ((y - (y % step)) * width + x - (x % step)) * 4;
+      data.copy(squares, (y * width + x) * 4, from, from + 4);
+    }
+  }
+  return { width, height, data: squares };
+}
+
+describe('a truncated image', () => {
+  const service = useService();
+
+  async function converted(file: Buffer, fields: Record<string, string> = {}): Promise<ClientResponse> {
+    const response = await convert(service.base, file, { format: 'png', ...fields });
+    expect(response.status, response.message).to.equal(200);
+    expect(response.headers.get('x-conversion-notes')).to.include('truncated-input');
+    return response;
+  }
+
+  const shownOf = async (file: Buffer): Promise<Pixels> => decode((await converted(file)).body);
+
+  for (const [kind, make] of Object.entries(PNG_KINDS)) {
+    it(`shows the whole rows of a PNG of ${kind}, and nothing below`, async () => {
+      const file = await make().toBuffer();
+      const rows = expectRows(await shownOf(upTo(file, 0.7)), await decode(file));
+      expect(rows).to.be.within(HEIGHT * 0.5, HEIGHT * 0.8);
+    });
+  }
+
+  it('shows all of a PNG that has no end', async () => {
+    for (const progressive of [false, true]) {
+      const whole = await noise().ensureAlpha(0.5).png({ progressive }).toBuffer();
+      for (const missing of [1, 8, 12]) {
+        const shown = await shownOf(whole.subarray(0, whole.length - missing));
+        expect(difference(shown, await decode(whole)).max).to.equal(0);
+      }
+    }
+  });
+
+  it('repeats the pixels of an interlaced PNG whose last pass is missing, and shows its whole rows', async () => {
+    const file = await noise().png({ progressive: true }).toBuffer();
+    const whole = await decode(file);
+    for (const [share, step] of [
+      [0.04, 8],
+      [0.15, 4],
+      [0.45, 2],
+    ] as const) {
+      const shown = await shownOf(upTo(file, share));
+      expect(difference(shown, repeated(whole, step)).max, `every ${step} pixels`).to.equal(0);
+    }
+    const shown = await shownOf(upTo(file, 0.8));
+    const squares = repeated(whole, 2);
+    const part = WIDTH * 4 * 15;
+    expect(shown.data.subarray(0, part).equals(whole.data.subarray(0, part))).to.equal(true);
+    expect(shown.data.subarray(-part).equals(squares.data.subarray(-part))).to.equal(true);
+  });
+
+  it('keeps 16 bits, orientation, profile and transparency of a PNG', async () => {
+    const deep = await converted(upTo(await noise().toColourspace('rgb16').png().toBuffer(), 0.7));
+    expect((await sharp(deep.body).metadata()).depth).to.equal('ushort');
+    const turned = await noise().withMetadata({ orientation: 6 }).withIccProfile('p3').png().toBuffer();
+    const { body, headers } = await converted(upTo(turned, 0.8));
+    expect(headers.get('x-conversion-notes')).to.include('colour-converted-to-srgb');
+    const shown = await decode(body);
+    expect([shown.width, shown.height]).to.deep.equal([HEIGHT, WIDTH]);
+    expect(pixelAt(shown, 0, 0)[3], 'the side that was the bottom').to.equal(0);
+    expect(pixelAt(shown, HEIGHT - 1, 0)[3], 'the side that was the top').to.equal(255);
+  });
+
+  it('shows missing rows in the background colour where a format has no transparency', async () => {
+    const file = upTo(await noise().png().toBuffer(), 0.5);
+    const { body, headers } = await converted(file, { format: 'bmp', background: 'lime' });
+    expect(headers.get('x-conversion-notes')).to.equal('truncated-input, alpha-flattened');
+    expect(pixelAt(await decode(body, 'bmp'), 5, HEIGHT - 1)).to.deep.equal([0, 255, 0, 255]);
+  });
+
+  it('keeps the first image of an animated PNG that ends in another one', async () => {
+    const control = Buffer.alloc(8, 2);
+    const file = withChunk(await noise().png().toBuffer(), 'acTL', control);
+    const { headers } = await converted(file.subarray(0, file.length - 12));
+    expect(headers.get('x-conversion-notes')).to.equal('first-frame-only, truncated-input');
+  });
+
+  it('returns 400 for a PNG without a whole row', async () => {
+    const file = await noise().png().toBuffer();
+    const pixels = file.indexOf('IDAT');
+    for (const length of [20, pixels - 4, pixels + 4, pixels + 20]) {
+      const { status, message } = await convert(service.base, file.subarray(0, length));
+      expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid PNG image.']);
+    }
+  });
+
+  it('returns 400 for a truncated PNG with changed pixels', async () => {
+    const file = upTo(await noise().png().toBuffer(), 0.99);
+    const data = file.indexOf('IDAT');
+    const ended = Buffer.from(file);
+    ended.writeUInt32BE(2000, data - 4); // a chunk that ends where its checksum is not
+    expect((await convert(service.base, ended)).status).to.equal(400);
+    const invalid = Buffer.from(file);
+    invalid.fill(0xff, data + 4, data + 20);
+    expect((await convert(service.base, invalid)).status).to.equal(400);
+  });
+
+  it('returns 413 for a truncated PNG that unpacks to more pixels than are allowed', async () => {
+    const file = upTo(await noise().png().toBuffer(), 0.9);
+    file.writeUInt32BE(10_000, 16);
+    file.writeUInt32BE(10_000, 20);
+    expect((await convert(service.base, file)).status).to.equal(413);
+  });
+
+  it('shows the whole rows of a GIF, and nothing below', async () => {
+    const file = await noise().gif().toBuffer();
+    const whole = await decode(file);
+    for (const [share, least] of [
+      [0.5, 0.2],
+      [0.9, 0.6],
+    ] as const) {
+      const rows = expectRows(await shownOf(upTo(file, share)), whole);
+      expect(rows).to.be.within(HEIGHT * least, HEIGHT * share);
+    }
+  });
+
+  it('shows all of a GIF that has no end, with and without the end of its pixels', async () => {
+    for (const progressive of [false, true]) {
+      const file = await noise().gif({ progressive }).toBuffer();
+      for (const missing of [1, 2]) {
+        const shown = await shownOf(file.subarray(0, file.length - missing));
+        expect(difference(shown, await decode(file)).max).to.equal(0);
+      }
+    }
+  });
+
+  it('keeps the whole frames of an animated GIF, and the whole rows of the frame in which it ends', async () => {
+    const file = await fixture('moving.gif');
+    const whole = await decode(file);
+    for (const options of [{ format: 'gif' }, { format: 'webp', lossless: 'true' }]) {
+      for (let length = file.length - 1; length > file.length * 0.5; length -= 7) {
+        const { body } = await converted(file.subarray(0, length), options);
+        const { width, pages = 1, delay = [], loop } = await sharp(body, { animated: true }).metadata();
+        expect([width, loop]).to.deep.equal([48, pages > 1 ? 3 : loop]);
+        expect(pages).to.be.within(1, 3);
+        expect(delay).to.deep.equal([100, 250, 40].slice(0, delay.length));
+        const first = await decode(await sharp(body, { page: 0 }).png().toBuffer());
+        const { mae } = difference(first, { ...first, data: whole.data.subarray(0, first.data.length) });
+        expect(mae).to.equal(0);
+      }
+    }
+  });
+
+  it('returns 400 for a GIF that ends in its first row, or in interlaced rows', async () => {
+    const still = await noise().gif().toBuffer();
+    const interlaced = await noise().gif({ progressive: true }).toBuffer();
+    for (const file of [still.subarray(0, 800), upTo(interlaced, 0.9)]) {
+      const { status, message } = await convert(service.base, file);
+      expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid GIF image.']);
+    }
+  });
+
+  it('has no note for a GIF with bytes behind its end', async () => {
+    const palette = [0, 1, 2, 3].map((grey) => [grey, grey, grey]);
+    const frames = [{ x: 0, y: 0, width: 4, height: 4, colour: 2 }];
+    const file = Buffer.concat([gif({ width: 4, height: 4, palette, frames }), Buffer.from('!\xfe\x09')]);
+    const { status, headers } = await convert(service.base, file, { format: 'png' });
+    expect([status, headers.get('x-conversion-notes')]).to.deep.equal([200, null]);
+  });
+
+  for (const [label, name] of [
+    ['WebP', 'moving.webp'],
+    ['WebP', 'scene.webp'],
+    ['TIFF', 'pages.tiff'],
+    ['TIFF', 'scene.tiff'],
+    ['AVIF', 'scene.avif'],
+  ] as const) {
+    it(`returns 400 for ${name} truncated anywhere`, async () => {
+      const file = await fixture(name);
+      for (const share of [0.1, 0.5, 0.7, 0.95]) {
+        const { status, message } = await convert(service.base, upTo(file, share), { format: 'gif' });
+        expect([status, message], `${share}`).to.deep.equal([
+          400,
+          `The file is damaged or not a valid ${label} image.`,
+        ]);
+      }
+    });
+  }
+});
+
+describe('a truncated image in a browser', () => {
+  const service = useService();
+  const browser = useBrowserDecoder();
+
+  for (const [mediaType, make] of [
+    ['image/png', () => noise().png()],
+    ['image/gif', () => noise().gif()],
+  ] as const) {
+    it(`shows the same whole rows of a truncated ${mediaType}`, async () => {
+      const file = upTo(await make().toBuffer(), 0.7);
+      const { body } = await convert(service.base, file, { format: 'png' });
+      const shown = onGrey(await decode(body), 255);
+      const expected = await browser.show(file, mediaType);
+      const rowOf = ({ data }: Pixels, y: number): Buffer =>
+        data.subarray(y * WIDTH * 4, (y + 1) * WIDTH * 4);
+      const differing = Array.from({ length: HEIGHT }, (_, y) => y).filter((y) =>
+        rowOf(shown, y).some((value, at) => Math.abs(value - (rowOf(expected, y)[at] as number)) > 1),
+      );
+      // Chromium also shows a row that is not whole.
+      expect(differing.length, `rows ${differing}`).to.be.at.most(1);
+    });
+  }
+});
