@@ -10,7 +10,7 @@ import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { eventually } from '../helpers/util.ts';
 
-const FILES = 600;
+const FILES = 2000;
 const SHARDS = 4;
 
 describe('imagemill convert --shard', function () {
@@ -62,7 +62,7 @@ describe('imagemill convert --shard', function () {
     const killAfterSome = async (pid: number): Promise<void> => {
       const index = join(folder.path, `out/.imagemill/index-2-of-${SHARDS}.jsonl`);
       const lines = async () => (await readFile(index, 'utf8').catch(() => '')).split('"bytes"').length;
-      await eventually(async () => (await lines()) > 30, 300);
+      await eventually(async () => (await lines()) > 50, 300);
       process.kill(pid, 'SIGKILL');
     };
     const [first, killed, ...others] = await Promise.all([
