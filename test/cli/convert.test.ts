@@ -40,7 +40,7 @@ describe('imagemill convert', () => {
     await cp(extraPath('scene.psd'), join(folder, 'layers.psd'));
     const off = await run(['IMG_0001.HEIC', '-o', 'photo.avif']);
     expect(off.status).to.equal(2);
-    expect(off.complaints.join()).to.include('none of webp, png, jpg, gif, bmp, pdf');
+    expect(off.complaints.join()).to.include('not one of webp, png, jpg, gif, bmp, pdf');
     const env = { EXTRA_INPUTS: 'heic', EXTRA_OUTPUTS: 'avif,tiff' };
     const on = await run(['IMG_0001.HEIC', '-o', 'photo.avif'], { env });
     expect([on.status, on.complaints]).to.deep.equal([0, []]);

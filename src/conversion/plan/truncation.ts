@@ -1,9 +1,8 @@
-import type { PlanContext, Size } from './types.ts';
-
 /**
- * What a result shows instead of the missing part of a truncated PNG, which was filled with zeros. Browsers show the same.
- * Pure.
+ * @module Decides what a result shows instead of the missing part of a truncated PNG, which was filled with zeros. Browsers
+ * show the same. Pure.
  */
+import type { PlanContext, Size } from './types.ts';
 
 /** Makes missing rows transparent, or repeats the nearest pixels of an interlaced image in them. */
 export function hideMissingPart({ image }: PlanContext): string[] {
