@@ -9,8 +9,8 @@ import { isNoFile, type VerifiedOutput } from './verify.ts';
 
 /** Metadata by the names of their boxes in a JPEG XL (ISO/IEC 18181-2, 9.1). */
 type Metadata = Partial<Record<'Exif' | 'xml ', Buffer>>;
-/** Name of a box or a chunk, with the offset and the length of its content. */
-interface Part {
+/** Name of a chunk, with the offset and the length of its content. */
+interface Chunk {
   readonly name: string;
   readonly start: number;
   readonly length: number;
@@ -27,7 +27,7 @@ export async function addJxlMetadata(result: VerifiedOutput, png: string): Promi
   const file = await open(result.path, 'r+');
   try {
     const present: string[] = [];
-    for await (const box of boxesOf(file, result.bytes)) present.push(box.name);
+    for await (const name of boxNames(file, result.bytes)) present.push(name);
     const added = Object.entries(metadata).filter(([name]) => !present.includes(name));
     const boxes = Buffer.concat(added.map(([name, body]) => encodeBox(name, body)));
     await file.write(boxes, 0, boxes.length, result.bytes);
@@ -44,24 +44,25 @@ function encodeBox(name: string, body: Buffer): Buffer {
   return Buffer.concat([head, body]);
 }
 
-/** Yields the boxes of a container. Compressed metadata gets the name of its box (ISO/IEC 18181-2, 9.3). */
-async function* boxesOf(file: FileHandle, size: number): AsyncGenerator<Part> {
+/** Yields the names of the boxes. Compressed metadata has the name of its box in the content (ISO/IEC 18181-2, 9.3). */
+async function* boxNames(file: FileHandle, size: number): AsyncGenerator<string> {
   for (let at = 0; at < size; ) {
-    const head = await readAt(file, at, 12);
+    const head = await readAt(file, at, 16);
+    const stated = head.readUInt32BE(0);
+    const length = stated === 1 ? Number(head.readBigUInt64BE(8)) : stated || size - at;
+    if (length < 8) return;
     const name = head.toString('latin1', 4, 8);
-    // A length of 0 extends to the end of the file. No box can follow it, so it gets its length.
-    if (head.readUInt32BE(0) === 0) {
-      head.writeUInt32BE(size - at);
-      await file.write(head, 0, 4, at);
-    }
-    const length = head.readUInt32BE(0);
-    yield {
-      name: name === 'brob' ? head.toString('latin1', 8, 12) : name,
-      start: at + 8,
-      length: length - 8,
-    };
-    at += Math.max(8, length);
+    yield name === 'brob' ? head.toString('latin1', 8, 12) : name;
+    // A length of 0 extends to the end of the file, so no box could follow.
+    if (stated === 0) await writeLength(file, length, at);
+    at += length;
   }
+}
+
+async function writeLength(file: FileHandle, length: number, at: number): Promise<void> {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(length);
+  await file.write(bytes, 0, 4, at);
 }
 
 /** Maximum size of metadata to copy, in bytes. EXIF of a JPEG has at most 64 KiB. */
@@ -104,7 +105,7 @@ async function readPngMetadata(path: string): Promise<Metadata> {
   return found;
 }
 
-async function* chunksOf(file: FileHandle): AsyncGenerator<Part> {
+async function* chunksOf(file: FileHandle): AsyncGenerator<Chunk> {
   const { size } = await file.stat();
   for (let at = 8; at + 12 <= size; ) {
     const head = await readAt(file, at, 8);

@@ -71,6 +71,19 @@ describe('the metadata of a JPEG XL', () => {
     ]);
   });
 
+  it('follows a codestream whose length has 64 bits', async () => {
+    const path = join(folder, 'large.jxl');
+    const png = join(folder, 'large.png');
+    const large = Buffer.concat([
+      Buffer.from('\0\0\0\x01jxlc\0\0\0\0\0\0\0\x20', 'latin1'),
+      Buffer.alloc(16),
+    ]);
+    await writeFile(path, large);
+    await writeFile(png, Buffer.concat([Buffer.alloc(8), pngChunk('eXIf', TIFF)]));
+    await addJxlMetadata({ path, bytes: large.length }, png);
+    expect(await readFile(path)).to.deep.equal(Buffer.concat([large, box('Exif', EXIF_BODY)]));
+  });
+
   it('is left out if it is damaged, too large, or not EXIF', async () => {
     const bomb = deflateSync(rawXmp(Buffer.alloc(5 * 1024 ** 2)));
     const chunks = [
