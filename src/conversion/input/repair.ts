@@ -7,7 +7,6 @@ import { WindowReader } from '../inspect/window-reader.ts';
 import { repairGif } from './gif.ts';
 import { keepBestImage } from './ico.ts';
 import { declareAlpha } from './jp2-alpha.ts';
-import { overwrite } from './overwrite.ts';
 import { rewriteSvg } from './svg/rewrite.ts';
 import { type RepairContext, unpackSvg } from './svg/unpack.ts';
 
@@ -102,4 +101,14 @@ async function hideLayers(path: string): Promise<InputType> {
 async function readBytes(path: string, at: number, length: number): Promise<Buffer> {
   const file = await open(path);
   return (await file.read(Buffer.alloc(length), 0, length, at).finally(() => file.close())).buffer;
+}
+
+/** Overwrites bytes of the file at `path`. */
+async function overwrite(path: string, at: number, bytes: Buffer): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    await file.write(bytes, 0, bytes.length, at);
+  } finally {
+    await file.close();
+  }
 }
