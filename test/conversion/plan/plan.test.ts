@@ -335,7 +335,7 @@ describe('the plan', () => {
       const [convert, encode] = lines({ type: 'jpg' }, { format: 'avif' });
       expect(convert).to.match(/ -strip -depth 8 .* PNG:encode\.png$/);
       expect(encode).to.match(/^avifenc .* -y 444 .* color:cq-level=21 encode\.png image\.avif$/);
-      expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.80 -e 4 encode\.png image\.jxl$/);
+      expect(last({ type: 'png' }, { format: 'jxl' })).to.match(/ -d 1\.55 -e 4 encode\.png image\.jxl$/);
     });
 
     it('is lossless for JPEG XL of quality 100, and keeps 16 bits in JPEG XL and TIFF', () => {
