@@ -18,8 +18,9 @@ import {
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
 import { planDecoding } from './plan/external-decoders.ts';
+import type { ImageInfo } from './plan/image-info.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
-import { type ConvertOptions, type ImageInfo, type Plan, TO_ENCODE, type ToolContext } from './plan/types.ts';
+import { type ConvertOptions, type Plan, TO_ENCODE, type ToolContext } from './plan/types.ts';
 import { inspectRendered, type RunningConversion, type RunSteps } from './run-steps.ts';
 import { encodeWithin } from './search-quality.ts';
 import type { ConversionInput, ConversionResult } from './types.ts';

@@ -15,7 +15,8 @@ import { makeMetadataUpright } from './input/upright-metadata.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
 import { estimateDiskBytes } from './plan/disk-estimate.ts';
-import { type ConvertOptions, type ImageInfo, INPUT_FILE, type ToolContext } from './plan/types.ts';
+import type { ImageInfo } from './plan/image-info.ts';
+import { type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createStepRunner } from './run-steps.ts';
 import type { ConversionEvent, ConversionInput, ConversionResult, Convert } from './types.ts';
 

@@ -1,8 +1,9 @@
 /** @module Checks the size of images and results by their headers, before a tool starts. */
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
+import type { ImageInfo } from './plan/image-info.ts';
 import { peakRasterSize, sizesToMake } from './plan/size.ts';
-import type { ConvertOptions, ImageInfo } from './plan/types.ts';
+import type { ConvertOptions } from './plan/types.ts';
 
 /**
  * Maximum width and height in pixels. The policy in `assets/` has the same limit, and rsvg-convert allows little more.

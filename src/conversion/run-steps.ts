@@ -9,8 +9,9 @@ import { inspect } from './inspect/index.ts';
 import { checkLimits } from './limits.ts';
 import { assertNotRefused, invalidOutputError, toServiceError } from './output/tool-errors.ts';
 import { isNoFile } from './output/verify.ts';
+import type { ImageInfo } from './plan/image-info.ts';
 import { renderSmaller } from './plan/rasterize.ts';
-import type { ConvertOptions, ImageInfo, Step, ToolContext } from './plan/types.ts';
+import type { ConvertOptions, Step, ToolContext } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
 
 /** Maximum time for rendering an SVG, in milliseconds. An SVG can take any time; real ones take far less than this. */

@@ -1,6 +1,6 @@
 /** @module Colours declared by code points (ITU-T H.273, tables 2 and 3), as in `nclx` of AVIF and `cICP` of PNG. */
 
-import type { DeclaredColour, ImageInfo, Primaries, Transfer } from '../plan/types.ts';
+import type { DeclaredColour, ImageInfo, Primaries, Transfer } from '../plan/image-info.ts';
 
 const D65 = [0.3127, 0.329] as const;
 const ILLUMINANT_C = [0.31, 0.316] as const;

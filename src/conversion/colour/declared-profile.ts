@@ -3,7 +3,7 @@
  */
 
 import { setImmediate } from 'node:timers/promises';
-import type { DeclaredColour, HdrTransfer, Primaries } from '../plan/types.ts';
+import type { DeclaredColour, HdrTransfer, Primaries } from '../plan/image-info.ts';
 import { BT709_PRIMARIES, BT2020_PRIMARIES, SRGB_CURVE } from './code-points.ts';
 import { lookupTable, type ProfileTag, parametricCurve, writeProfile, xyz } from './icc-writer.ts';
 import { apply, invert, multiply, rgbToXyzD50 } from './primaries.ts';

@@ -1,6 +1,6 @@
 /** @module Matrices between RGB colour spaces and CIE XYZ. A matrix is nine numbers, row by row. */
 
-import type { Chromaticity, Primaries } from '../plan/types.ts';
+import type { Chromaticity, Primaries } from '../plan/image-info.ts';
 import { WHITE_D50 } from './icc-writer.ts';
 
 type Matrix = readonly number[];

@@ -3,7 +3,7 @@
  * operator of SMPTE ST 2094-50, annex C.3. All light is linear, and 1 is reference white, 203 cd/m² (ITU-R BT.2408).
  */
 
-import type { HdrTransfer } from '../plan/types.ts';
+import type { HdrTransfer } from '../plan/image-info.ts';
 
 type Rgb = readonly [number, number, number];
 

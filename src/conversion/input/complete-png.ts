@@ -8,7 +8,7 @@ import { constants, crc32, createDeflate, createInflate } from 'node:zlib';
 import { inspect } from '../inspect/index.ts';
 import { type PngDataChunk, type PngLayout, readPngLayout } from '../inspect/png-data.ts';
 import { WindowReader } from '../inspect/window-reader.ts';
-import type { ImageInfo, ShownPart } from '../plan/types.ts';
+import type { ImageInfo, ShownPart } from '../plan/image-info.ts';
 import { pngChunk } from './png-file.ts';
 
 const BLOCK_BYTES = 64 * 1024;

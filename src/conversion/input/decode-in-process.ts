@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import { ClientDisconnectedError, serviceErrorFrom } from '../../errors.ts';
 import { invalidOutputError } from '../output/tool-errors.ts';
-import { type ImageInfo, INPUT_FILE } from '../plan/types.ts';
+import type { ImageInfo } from '../plan/image-info.ts';
+import { INPUT_FILE } from '../plan/types.ts';
 import type { ConversionInput } from '../types.ts';
 import { decodeBitmap } from './bmp/decode.ts';
 import { completePng } from './complete-png.ts';

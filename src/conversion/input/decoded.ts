@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { inflateSync } from 'node:zlib';
 import type { Config } from '../../config.ts';
 import { inspect, OPEN_FLAGS } from '../inspect/index.ts';
-import type { Animation, ImageInfo } from '../plan/types.ts';
+import type { Animation, ImageInfo } from '../plan/image-info.ts';
 import { pngChunk } from './png-file.ts';
 import { decodeRawProfile, encodeRawProfile } from './raw-profile.ts';
 

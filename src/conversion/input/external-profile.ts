@@ -4,7 +4,8 @@ import { createHash } from 'node:crypto';
 import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { declaredProfile } from '../colour/declared-profile.ts';
-import { type ImageInfo, INPUT_FILE } from '../plan/types.ts';
+import type { ImageInfo } from '../plan/image-info.ts';
+import { INPUT_FILE } from '../plan/types.ts';
 
 /**
  * Writes the external profile of an image to the folder of its input.

@@ -7,7 +7,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import type { InputType } from '../../formats.ts';
-import type { ImageInfo } from '../plan/types.ts';
+import type { ImageInfo } from '../plan/image-info.ts';
 
 /** The first of the orientations that exchange width and height (EXIF 2.32, section 4.6.4). */
 const QUARTER_TURN = 5;

@@ -1,6 +1,6 @@
 /** @module Reads the headers of AVIF and HEIC (ISO/IEC 14496-12 and 23008-12). */
 import { colourOf, declared, isSrgbColour } from '../colour/code-points.ts';
-import type { ImageInfo, MetadataKind } from '../plan/types.ts';
+import type { ImageInfo, MetadataKind } from '../plan/image-info.ts';
 import {
   type Box,
   findBox,

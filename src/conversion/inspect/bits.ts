@@ -10,8 +10,8 @@ export class OutOfBitsError extends Error {
   override readonly name = 'OutOfBitsError';
 }
 
-/** Reads bits from the least significant one of each byte, as JPEG XL stores them (ISO/IEC 18181-1, 9.2). */
-export class Bits {
+/** Reads bits one after the other. */
+abstract class BitReader {
   readonly #bytes: Uint8Array;
   #at = 0;
 
@@ -25,15 +25,7 @@ export class Bits {
    *
    * @throws {OutOfBitsError}
    */
-  read(count: number): number {
-    let value = 0;
-    for (let bit = 0; bit < count; bit += 1, this.#at += 1) {
-      const byte = this.#bytes[this.#at >> 3];
-      if (byte === undefined) throw new OutOfBitsError();
-      value += ((byte >> (this.#at & 7)) & 1) * 2 ** bit;
-    }
-    return value;
-  }
+  abstract read(count: number): number;
 
   /**
    * Reads a single bit.
@@ -45,6 +37,36 @@ export class Bits {
   }
 
   /**
+   * Skips this number of bits.
+   *
+   * @throws {OutOfBitsError}
+   */
+  skip(count: number): void {
+    for (let left = count; left > 0; left -= 32) this.read(Math.min(left, 32));
+  }
+
+  /** Returns the byte that has the next bit, and the number of its bits that were read already. */
+  protected next(): { readonly byte: number; readonly used: number } {
+    const byte = this.#bytes[this.#at >> 3];
+    if (byte === undefined) throw new OutOfBitsError();
+    const used = this.#at & 7;
+    this.#at += 1;
+    return { byte, used };
+  }
+}
+
+/** Reads bits from the least significant one of each byte, as JPEG XL stores them (ISO/IEC 18181-1, 9.2). */
+export class LowBits extends BitReader {
+  read(count: number): number {
+    let value = 0;
+    for (let bit = 0; bit < count; bit += 1) {
+      const { byte, used } = this.next();
+      value += ((byte >> used) & 1) * 2 ** bit;
+    }
+    return value;
+  }
+
+  /**
    * Reads a number whose encoding a selector of two bits chooses (`U32` in the standard).
    *
    * @throws {OutOfBitsError}
@@ -53,51 +75,23 @@ export class Bits {
     const [bits, plus] = choices[this.read(2)] as Choice;
     return this.read(bits) + plus;
   }
-
-  /**
-   * Skips this number of bits.
-   *
-   * @throws {OutOfBitsError}
-   */
-  skip(count: number): void {
-    for (let left = count; left > 0; left -= 32) this.read(Math.min(left, 32));
-  }
 }
 
 /** Reads bits from the most significant one of each byte, as HEVC and AV1 store them. */
-export class HighBits {
-  readonly #bytes: Uint8Array;
-  #at = 0;
-
-  /** @param bytes the bytes from the first number on */
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-  }
-
-  /** Reads an unsigned number of up to 32 bits. @throws OutOfBitsError */
+export class HighBits extends BitReader {
   read(count: number): number {
     let value = 0;
-    for (let bit = 0; bit < count; bit += 1, this.#at += 1) {
-      const byte = this.#bytes[this.#at >> 3];
-      if (byte === undefined) throw new OutOfBitsError();
-      value = value * 2 + ((byte >> (7 - (this.#at & 7))) & 1);
+    for (let bit = 0; bit < count; bit += 1) {
+      const { byte, used } = this.next();
+      value = value * 2 + ((byte >> (7 - used)) & 1);
     }
     return value;
-  }
-
-  /** Reads a single bit. @throws OutOfBitsError */
-  flag(): boolean {
-    return this.read(1) === 1;
-  }
-
-  skip(count: number): void {
-    this.#at += count;
   }
 
   /**
    * Reads an Exp-Golomb code: ue(v) of HEVC, uvlc() of AV1. More than 31 leading zeros are no valid code.
    *
-   * @throws OutOfBitsError
+   * @throws {OutOfBitsError}
    */
   readExpGolomb(): number {
     let zeros = 0;

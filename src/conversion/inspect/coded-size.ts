@@ -1,5 +1,5 @@
 /** @module Reads the size of a coded image from the sequence header of its codec: HEVC and AV1. */
-import type { Size } from '../plan/types.ts';
+import type { Size } from '../plan/image-info.ts';
 import { HighBits, OutOfBitsError } from './bits.ts';
 
 /** Maximum number of arrays and of units in a configuration. */

@@ -1,5 +1,5 @@
 /** @module Reads the blocks of a GIF (GIF89a specification). */
-import type { ImageInfo, MetadataKind } from '../plan/types.ts';
+import type { ImageInfo, MetadataKind } from '../plan/image-info.ts';
 import type { WindowReader } from './window-reader.ts';
 
 /** Maximum number of frames to read: one more than the largest MAX_FRAMES. */

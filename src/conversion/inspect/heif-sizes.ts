@@ -1,5 +1,5 @@
 /** @module Compares the sizes that an AVIF or HEIC declares with its tiles and with the configuration of its codec. */
-import type { Size } from '../plan/types.ts';
+import type { Size } from '../plan/image-info.ts';
 import { AV1_HEADER_BYTES, av1Size, hevcSizes } from './coded-size.ts';
 import {
   type Box,

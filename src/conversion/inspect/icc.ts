@@ -1,7 +1,7 @@
 /** @module Classifies embedded colour profiles: sRGB or other (ICC.1:2022). */
 
 import { inflateSync } from 'node:zlib';
-import type { Profile } from '../plan/types.ts';
+import type { Profile } from '../plan/image-info.ts';
 import type { WindowReader } from './window-reader.ts';
 
 /** Maximum size of a profile to classify, in bytes. Larger profiles contain lookup tables and are not plain sRGB. */

@@ -1,5 +1,5 @@
 /** @module Reads the header of an icon that was reduced to one bitmap. */
-import type { ImageInfo } from '../plan/types.ts';
+import type { ImageInfo } from '../plan/image-info.ts';
 import { type Dib, readDib } from './dib.ts';
 import type { WindowReader } from './window-reader.ts';
 

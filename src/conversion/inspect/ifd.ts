@@ -1,6 +1,6 @@
 /** @module Reads image file directories (IFDs) of TIFF and EXIF (TIFF 6.0, section 2). */
 
-import type { Orientation } from '../plan/types.ts';
+import type { Orientation } from '../plan/image-info.ts';
 import type { WindowReader } from './window-reader.ts';
 
 /** Maximum number of tags to read per directory; real files have fewer. */

@@ -1,7 +1,7 @@
 /** @module Inspects images without decoding them: size, orientation, colours, frames and metadata. */
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import type { InputType } from '../../formats.ts';
-import type { ImageInfo } from '../plan/types.ts';
+import type { ImageInfo } from '../plan/image-info.ts';
 import { readAvif } from './avif.ts';
 import { readBmp } from './bmp.ts';
 import { readGif } from './gif.ts';

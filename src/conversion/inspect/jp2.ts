@@ -1,5 +1,5 @@
 /** @module Reads the boxes of a JPEG 2000 file (ISO/IEC 15444-1, annex I) and its codestream header (annex A). */
-import type { ImageInfo, MetadataKind, Profile } from '../plan/types.ts';
+import type { ImageInfo, MetadataKind, Profile } from '../plan/image-info.ts';
 import { readProfile } from './icc.ts';
 import type { WindowReader } from './window-reader.ts';
 

@@ -1,7 +1,7 @@
 /** @module Reads the segments of a JPEG before its pixels (ITU-T T.81). */
 
 import { deflateRawSync } from 'node:zlib';
-import type { ImageInfo, MetadataKind } from '../plan/types.ts';
+import type { ImageInfo, MetadataKind } from '../plan/image-info.ts';
 import { MAX_PROFILE_BYTES, readProfile } from './icc.ts';
 import { readOrientation } from './ifd.ts';
 import type { WindowReader } from './window-reader.ts';

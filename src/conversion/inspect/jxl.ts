@@ -1,8 +1,8 @@
 /**
  * @module Reads the headers of a JPEG XL up to its first frame (ISO/IEC 18181-1, annex D; 18181-2 for the container).
  */
-import type { ImageInfo, MetadataKind } from '../plan/types.ts';
-import { Bits, type Choices, OutOfBitsError } from './bits.ts';
+import type { ImageInfo, MetadataKind } from '../plan/image-info.ts';
+import { type Choices, LowBits, OutOfBitsError } from './bits.ts';
 import type { WindowReader } from './window-reader.ts';
 
 /** Maximum number of boxes of the container to read. */
@@ -46,7 +46,7 @@ export async function readJxl(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
   const { start, metadata } = await findCodestream(bytes);
   const header = start === undefined ? Buffer.alloc(0) : await bytes.read(start, HEADER_BYTES);
   if (header.length < 4 || header.readUInt16LE(0) !== CODESTREAM) return { metadata };
-  const bits = new Bits(header.subarray(2));
+  const bits = new LowBits(header.subarray(2));
   try {
     const size = readSize(bits);
     return { ...size, metadata, ...readProperties(bits) };
@@ -83,20 +83,20 @@ async function findCodestream(bytes: WindowReader): Promise<{ start?: number; me
   return { ...(start !== undefined && { start }), metadata: [...metadata] };
 }
 
-function readSize(bits: Bits): { width: number; height: number } {
+function readSize(bits: LowBits): { width: number; height: number } {
   const small = bits.flag();
   const side = () => (small ? (bits.read(5) + 1) * 8 : bits.pick(SIDE));
   return readSides(bits, side);
 }
 
-function readSides(bits: Bits, side: () => number): { width: number; height: number } {
+function readSides(bits: LowBits, side: () => number): { width: number; height: number } {
   const height = side();
   const ratio = bits.read(3);
   return { width: ratio === 0 ? side() : Math.floor(height * (RATIOS[ratio] as number)), height };
 }
 
 /** Reads the image metadata up to the extra channels. Later fields have no effect on a plan. */
-function readProperties(bits: Bits): Omit<ImageInfo, 'type'> {
+function readProperties(bits: LowBits): Omit<ImageInfo, 'type'> {
   if (bits.flag()) return {}; // defaults: 8 bits, sRGB, one frame
   const animated = bits.flag() && skipExtraFields(bits);
   const depth = readDepth(bits);
@@ -126,7 +126,7 @@ function readProperties(bits: Bits): Omit<ImageInfo, 'type'> {
  *
  * @returns whether the image is animated
  */
-function skipExtraFields(bits: Bits): boolean {
+function skipExtraFields(bits: LowBits): boolean {
   bits.read(3);
   if (bits.flag()) readSize(bits);
   if (bits.flag()) {
@@ -138,7 +138,7 @@ function skipExtraFields(bits: Bits): boolean {
   return animated;
 }
 
-function skipAnimation(bits: Bits): void {
+function skipAnimation(bits: LowBits): void {
   bits.pick([
     [0, 100],
     [0, 1000],
@@ -161,7 +161,7 @@ function skipAnimation(bits: Bits): void {
 }
 
 /** Reads the bits per sample. */
-function readDepth(bits: Bits): number {
+function readDepth(bits: LowBits): number {
   const float = bits.flag();
   const depth = float
     ? bits.pick([
@@ -180,7 +180,7 @@ function readDepth(bits: Bits): number {
   return depth;
 }
 
-function readChannel(bits: Bits): { type: number; depth: number } {
+function readChannel(bits: LowBits): { type: number; depth: number } {
   if (bits.flag()) return { type: CHANNEL.alpha, depth: 8 };
   const type = bits.pick(ENUM);
   const depth = readDepth(bits);

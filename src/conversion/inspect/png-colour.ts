@@ -1,7 +1,7 @@
 /** @module Finds the colour space of a PNG from its chunks (W3C PNG, third edition, sections 4.3 and 11.3.2). */
 
 import { BT709_PRIMARIES, colourOf, declared, isSrgbColour, powerCurve } from '../colour/code-points.ts';
-import type { Chromaticity, ImageInfo, Primaries, Profile } from '../plan/types.ts';
+import type { Chromaticity, ImageInfo, Primaries, Profile } from '../plan/image-info.ts';
 
 /** Parsed colour chunks. */
 export interface PngColourChunks {

@@ -1,5 +1,5 @@
 /** @module Reads the chunks of a PNG (W3C PNG, third edition). */
-import type { ImageInfo, MetadataKind } from '../plan/types.ts';
+import type { ImageInfo, MetadataKind } from '../plan/image-info.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
 import { readOrientation, skipExifMarker } from './ifd.ts';
 import { LENGTHS, type PngColourChunks, parseColourChunk, pngColour } from './png-colour.ts';

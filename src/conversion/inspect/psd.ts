@@ -1,5 +1,5 @@
 /** @module Reads the header and image resources of a PSD (Adobe Photoshop File Formats Specification, 2019). */
-import type { ImageInfo, MetadataKind, Profile } from '../plan/types.ts';
+import type { ImageInfo, MetadataKind, Profile } from '../plan/image-info.ts';
 import { readProfile } from './icc.ts';
 import type { WindowReader } from './window-reader.ts';
 

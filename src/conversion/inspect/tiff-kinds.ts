@@ -1,6 +1,6 @@
 /** @module Recognizes the kinds of TIFF that ImageMagick misreads; see {@link MISREAD_KINDS}. */
 
-import type { MisreadKind } from '../plan/types.ts';
+import type { MisreadKind } from '../plan/image-info.ts';
 import { type ReadNumber, readNumbers, type Tag } from './ifd.ts';
 import type { WindowReader } from './window-reader.ts';
 

@@ -1,5 +1,5 @@
 /** @module Reads the directories of a TIFF or BigTIFF (TIFF 6.0). */
-import type { ImageInfo, MetadataKind, Page, Profile } from '../plan/types.ts';
+import type { ImageInfo, MetadataKind, Page, Profile } from '../plan/image-info.ts';
 import { readProfile } from './icc.ts';
 import { BIG, CLASSIC, createEndianReader, type IfdLayout, isOrientation, readIfd, type Tag } from './ifd.ts';
 import {

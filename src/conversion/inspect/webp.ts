@@ -1,5 +1,5 @@
 /** @module Reads the chunks of a WebP (RFC 9649). */
-import type { Area, FrameDisposal, ImageInfo } from '../plan/types.ts';
+import type { Area, FrameDisposal, ImageInfo } from '../plan/image-info.ts';
 import { readProfile } from './icc.ts';
 import { readOrientation, skipExifMarker } from './ifd.ts';
 import type { WindowReader } from './window-reader.ts';

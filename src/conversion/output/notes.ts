@@ -2,7 +2,8 @@
 import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import type { Output } from '../../process/command.ts';
 import { inspect } from '../inspect/index.ts';
-import type { ConvertOptions, ImageInfo, Note } from '../plan/types.ts';
+import type { ImageInfo } from '../plan/image-info.ts';
+import type { ConvertOptions, Note } from '../plan/types.ts';
 import { hasProfileError, trustedMessagesIn } from './tool-errors.ts';
 
 /** Line that a plan makes ImageMagick print for an image with transparency. */

@@ -2,7 +2,8 @@
 import { ClientDisconnectedError, ServiceError, serviceErrorFrom, type TimeLimit } from '../../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { CommandError } from '../../process/command.ts';
-import type { ImageInfo, ToolName, UnreadableKind } from '../plan/types.ts';
+import type { ImageInfo, UnreadableKind } from '../plan/image-info.ts';
+import type { ToolName } from '../plan/types.ts';
 
 /** File that an error is about. */
 interface ErrorSubject {

@@ -1,7 +1,8 @@
 /** @module Conversion to sRGB. An image that loses its profile must be sRGB, or its colours change. Pure. */
 import { OUTPUTS } from '../../formats.ts';
+import type { Page } from './image-info.ts';
 import { isPassthrough, selectedPages } from './selection.ts';
-import type { Page, PlanContext } from './types.ts';
+import type { PlanContext } from './types.ts';
 
 /** Converts CMYK before the resize, which would mix inks. */
 export function cmykToSrgb(job: PlanContext): string[] {

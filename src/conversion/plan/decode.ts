@@ -1,16 +1,10 @@
 /** @module Arguments that decode an image: which frames or pages to read, and corrections of decoder errors. Pure. */
 import { INPUTS } from '../../formats.ts';
 import { pageToSrgb } from './colour.ts';
+import type { Area, FrameDisposal, Orientation, Page } from './image-info.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './selection.ts';
-import {
-  type Area,
-  type FrameDisposal,
-  INPUT_FILE,
-  type Orientation,
-  type Page,
-  type PlanContext,
-} from './types.ts';
+import { INPUT_FILE, type PlanContext } from './types.ts';
 
 /** Reads the input. Always names the coder, so that ImageMagick never detects the type itself. */
 export function decode(job: PlanContext): string[] {

@@ -2,8 +2,9 @@
 import { OUTPUTS, type OutputType } from '../../formats.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
 import { planDecoding } from './external-decoders.ts';
+import type { ImageInfo, Size } from './image-info.ts';
 import { fittings, peakRasterSize } from './size.ts';
-import type { ConvertOptions, ImageInfo, Plan, PlanContext, Size } from './types.ts';
+import type { ConvertOptions, Plan, PlanContext } from './types.ts';
 
 /**
  * Maximum bytes per pixel of a result. Measured on noise with 8 bits per channel at quality 100, with ImageMagick

@@ -1,8 +1,9 @@
 /** @module Inputs that an external program decodes to PNG, because ImageMagick cannot read or misreads them. Pure. */
 import type { InputType } from '../../formats.ts';
 import { jxlThreads } from './encode.ts';
+import type { ImageInfo } from './image-info.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
-import { type Decoding, type ImageInfo, INPUT_FILE, type ToolContext, type ToolName } from './types.ts';
+import { type Decoding, INPUT_FILE, type ToolContext, type ToolName } from './types.ts';
 
 const DECODED = 'decoded.png';
 

@@ -2,7 +2,8 @@
  * @module Fits an image into the box of width and height, with the rounding of sharp: ResolveShrink, CalculateCrop and
  * CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
  */
-import type { ConvertOptions, Fit, Position, Size } from './types.ts';
+import type { Size } from './image-info.ts';
+import type { ConvertOptions, Fit, Position } from './types.ts';
 
 /** Options that determine the size of a result. */
 export type Box = Pick<ConvertOptions, 'width' | 'height' | 'fit' | 'enlarge' | 'position'>;

@@ -6,6 +6,7 @@ import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { convertsColour } from './colour.ts';
 import { EXTERNAL_ENCODERS, type ExternalEncoder, LOSSLESS_EFFORT } from './encode.ts';
 import { externalDecoder, planDecoding } from './external-decoders.ts';
+import type { ImageInfo } from './image-info.ts';
 import { MAGICK_FEATURES } from './magick-features.ts';
 import { misreadLabel } from './misread.ts';
 import { measure, needsOwnSize, renderPdf, renderPng } from './rasterize.ts';
@@ -13,7 +14,6 @@ import { keepsAllFrames, selectedPages } from './selection.ts';
 import { encodeArguments, frameArguments, magickArguments } from './stages.ts';
 import {
   type ConvertOptions,
-  type ImageInfo,
   type Note,
   OUTPUT_STEM,
   type Plan,

@@ -1,6 +1,8 @@
 /** @module Kinds of files that ImageMagick misreads. Pure. */
+
+import type { MisreadKind } from './image-info.ts';
 import { selectedPages } from './selection.ts';
-import type { MisreadKind, PlanContext } from './types.ts';
+import type { PlanContext } from './types.ts';
 
 /** A kind of file that ImageMagick decodes to a wrong image without an error, or not at all although it is valid. */
 interface MisreadRow {

@@ -10,8 +10,9 @@
 
 import { OUTPUTS } from '../../formats.ts';
 import { boxGeometry, cropOffset, type Fitting, gravityName, type Offset, padOffset } from './fit.ts';
+import type { Size } from './image-info.ts';
 import { trustedFitting } from './size.ts';
-import type { PlanContext, Size } from './types.ts';
+import type { PlanContext } from './types.ts';
 
 /**
  * Lanczos with two lobes instead of three, and a narrower window that compensates for it. The PSNR against Lanczos with

@@ -1,6 +1,7 @@
 /** @module Selects the frames or pages of a file to convert. Pure. */
 import { OUTPUTS } from '../../formats.ts';
-import type { Page, PlanContext } from './types.ts';
+import type { Page } from './image-info.ts';
+import type { PlanContext } from './types.ts';
 
 type ImageAndOptions = Pick<PlanContext, 'image' | 'options'>;
 

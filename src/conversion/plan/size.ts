@@ -1,8 +1,9 @@
 /** @module Sizes of an image at the stages of a conversion. Pure. */
 import type { InputType } from '../../formats.ts';
 import { type Fitting, fitInto } from './fit.ts';
+import type { ImageInfo, Size } from './image-info.ts';
 import { keepsAllFrames, selectedPages } from './selection.ts';
-import type { ConvertOptions, ImageInfo, PlanContext, Size } from './types.ts';
+import type { ConvertOptions, PlanContext } from './types.ts';
 
 /** Size in pixels at which an SVG is rendered for an icon: that of the icon's largest image. */
 const ICON_SIDE = 256;

@@ -2,7 +2,8 @@
  * @module Decides what a result shows instead of the missing part of a truncated PNG, which was filled with zeros. Browsers
  * show the same. Pure.
  */
-import type { PlanContext, Size } from './types.ts';
+import type { Size } from './image-info.ts';
+import type { PlanContext } from './types.ts';
 
 /** Makes missing rows transparent, or repeats the nearest pixels of an interlaced image in them. */
 export function hideMissingPart({ image }: PlanContext): string[] {

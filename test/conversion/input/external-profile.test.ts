@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { storeExternalProfile } from '../../../src/conversion/input/external-profile.ts';
 import { inspect } from '../../../src/conversion/inspect/index.ts';
-import type { ImageInfo } from '../../../src/conversion/plan/types.ts';
+import type { ImageInfo } from '../../../src/conversion/plan/image-info.ts';
 import { edgeCasePath } from '../../helpers/client.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { ImageInfo, Orientation } from '../../../src/conversion/plan/image-info.ts';
 import { plan } from '../../../src/conversion/plan/index.ts';
-import type { ConvertOptions, ImageInfo, Orientation } from '../../../src/conversion/plan/types.ts';
+import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../../src/formats.ts';
 import { invalidArguments } from '../../helpers/plans.ts';
 

@@ -1,9 +1,10 @@
 import { expect } from 'chai';
 import { colourOf } from '../../../src/conversion/colour/code-points.ts';
 import { planDecoding } from '../../../src/conversion/plan/external-decoders.ts';
+import type { ImageInfo, Page } from '../../../src/conversion/plan/image-info.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from '../../../src/conversion/plan/index.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
-import type { ConvertOptions, ImageInfo, Page, ToolContext } from '../../../src/conversion/plan/types.ts';
+import type { ConvertOptions, ToolContext } from '../../../src/conversion/plan/types.ts';
 
 const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
 const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc' };

@@ -6,7 +6,7 @@ import type { Dib } from '../../inspect/dib.ts';
 import { readIconLayout } from '../../inspect/ico.ts';
 import { inspect } from '../../inspect/index.ts';
 import { WindowReader } from '../../inspect/window-reader.ts';
-import type { ImageInfo } from '../../plan/types.ts';
+import type { ImageInfo } from '../../plan/image-info.ts';
 import { writePng } from '../png-file.ts';
 import { decodeRows, type Truncation } from './rows.ts';
 import { decodeRuns } from './run-length.ts';
