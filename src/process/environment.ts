@@ -30,7 +30,7 @@ const MIB = 1024 ** 2;
  * Tunes how glibc allocates memory for images.
  *
  * - Pages of 2 MiB, where the kernel offers them on request (`madvise`). Each small page costs 0.5 µs or more when it
- * is   first touched: converting 3 megapixels from JPEG to JPEG takes 61 ms instead of 71 ms.
+ * is first touched: converting 3 megapixels from JPEG to JPEG takes 61 ms instead of 71 ms.
  * - Up to 64 MiB of freed memory stay in the process, for its next allocations.
  */
 const MEMORY = {

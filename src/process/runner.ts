@@ -78,7 +78,7 @@ export interface StdinPipe {
  * Starts a command.
  *
  * @param piped connects standard input to a pipe instead of `command.stdin`
- * @throws CommandError `spawn-failed` when the machine has no process or no file descriptor left
+ * @throws {CommandError} `spawn-failed` when the machine has no process or no file descriptor left
  */
 export async function launch(deps: LaunchDeps, command: Command, piped?: StdinPipe): Promise<ChildHandle> {
   const { argvPrefix: wrapper = [], ...confinement } = deps.confine?.(command) ?? {};

@@ -113,7 +113,7 @@ export const UNDEFINED_DISPOSAL = 4;
 /**
  * Walks the frames of a GIF.
  *
- * @throws HeaderTooComplexError if it takes too many reads
+ * @throws {HeaderTooComplexError} if it takes too many reads
  */
 export async function readGifFrames(bytes: WindowReader): Promise<GifFrames> {
   const screen = Buffer.from(await bytes.read(0, 13));
