@@ -2,6 +2,7 @@
  * @module The table of all errors of the API: code, HTTP status and public message. A message helps the sender of the
  * request and reveals nothing about the machine. The private cause is in `cause`, for the log only.
  */
+import { plural } from './text.ts';
 
 interface ErrorDefinition<P extends unknown[]> {
   readonly status: number;
@@ -16,7 +17,7 @@ const defineError = <P extends unknown[]>(
   retryAfter?: (...args: P) => number,
 ): ErrorDefinition<P> => ({ status, message, ...(retryAfter && { retryAfter }) });
 
-const seconds = (count: number): string => `${count} second${count === 1 ? '' : 's'}`;
+const seconds = (count: number): string => plural(count, 'second');
 
 /** A time limit in milliseconds, and the setting that changes it. Without a setting, the limit is fixed. */
 export interface TimeLimit {

@@ -34,6 +34,9 @@ export function shellWords(words: readonly string[]): string {
   return words.map((word) => (UNQUOTED.test(word) ? word : shellQuote(word))).join(' ');
 }
 
+/** Formats a count with its noun in the singular or plural. */
+export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
 const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 
 /** Formats a number of bytes with two or three significant digits, in units of 1000. */

@@ -1,5 +1,6 @@
 /** @module The `convert` command. */
 import { enabledTypes, selectExtras } from '../conversion/extras.ts';
+import { plural } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings, type SignalAbort } from './context.ts';
 import { assertUsable, type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
 import { StopError } from './convert/converter.ts';
@@ -92,7 +93,7 @@ function explainStop(report: Report, { update, watch }: BulkOptions, { areMany }
   const rest = update
     ? 'The same command converts the rest.'
     : 'The same command converts the rest, and reports these files as existing. With --update from the start, it would skip them.';
-  report.notice(`Stopped after ${converted} files. ${rest}`);
+  report.notice(`Stopped after ${plural(converted, 'file')}. ${rest}`);
 }
 
 /**

@@ -1,4 +1,5 @@
 /** @module The `doctor` command. */
+import { plural } from '../text.ts';
 import { type CliContext, CliError } from './context.ts';
 import { type Check, formatTable } from './doctor/check.ts';
 import { CHECKS } from './doctor/checks.ts';
@@ -57,6 +58,6 @@ function formatVerdict(version: string, checks: readonly Check[]): string {
   const count = (state: Check['state']) => checks.filter((check) => check.state === state).length;
   if (count('fail') > 0) return `imagemill ${version} cannot serve here.`;
   const warnings = count('warn');
-  const suffix = warnings === 0 ? '' : `, with ${warnings} warning${warnings === 1 ? '' : 's'}`;
+  const suffix = warnings === 0 ? '' : `, with ${plural(warnings, 'warning')}`;
   return `imagemill ${version} can serve here${suffix}.`;
 }

@@ -102,10 +102,14 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
   };
 }
 
-/** Rejects if the promise does not settle within `ms` milliseconds. */
+/**
+ * Rejects if the promise does not settle within `ms` milliseconds. After a delay of the event loop, responses that have
+ * arrived are read first: a busy instance does not take Redis for unavailable.
+ */
 async function withTimeout<T>(promise: Promise<T>, ms: number = COMMAND_TIMEOUT_MS): Promise<T> {
   const { promise: timeout, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`no response within ${ms} ms`)), ms);
+  const expire = () => reject(new Error(`no response within ${ms} ms`));
+  const timer = setTimeout(() => setImmediate(expire), ms);
   promise.catch(() => {}); // may reject after the timeout
   try {
     return await Promise.race([promise, timeout]);

@@ -23,9 +23,6 @@ export function formatChange(before: number, after: number): string {
   return percent > 0 ? `${Math.min(percent, 99)}% saved` : `${-percent}% larger`;
 }
 
-/** Formats a count with its noun in the singular or plural. */
-export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
-
 /** Returns a label for the type of a file, from its extension or media type. The server detects the type by content. */
 export function typeLabel({ name, type }: File): string {
   const extension = /\.(\w{1,5})$/.exec(name)?.[1]?.toLowerCase();

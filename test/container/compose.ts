@@ -93,7 +93,10 @@ describe('docker/compose.yaml', function () {
           async () => (await docker('logs', name)).includes('rate limit is shared'),
           START_TIMEOUT_MS,
         );
-      const answers = await Promise.all(Array.from({ length: 70 }, () => sendForm(`${base}/formats`)));
+      const answers: Awaited<ReturnType<typeof sendForm>>[] = [];
+      // Few at a time: an instance that waits for the processor longer than for Valkey would count on its own.
+      while (answers.length < 70)
+        answers.push(...(await Promise.all(Array.from({ length: 5 }, () => sendForm(`${base}/formats`)))));
       const passed = answers.filter(({ status }) => status === 200);
       expect(answers.filter(({ status }) => status === 429)).to.have.length(70 - passed.length);
       expect(new Set(passed.map(({ headers }) => headers.get('x-ratelimit-remaining'))).size).to.equal(

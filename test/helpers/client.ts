@@ -58,3 +58,9 @@ export function convertRaw(
     body: Buffer.from(parts.join(''), 'latin1'),
   });
 }
+
+/** Returns the number of conversions that wait in the queue, from the metrics of the service. */
+export async function conversionsWaiting(base: string): Promise<number> {
+  const { body } = await sendForm(new URL('/metrics', base).href);
+  return Number(/^imagemill_conversions_waiting (\d+)/m.exec(body.toString())?.[1]);
+}

@@ -11,7 +11,7 @@ import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
 import { createDiskSpace } from '../../src/files/disk-space.ts';
 import { createQueue } from '../../src/process/queue.ts';
 import { sendArchive } from '../../src/server/archive-response.ts';
-import { fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import { conversionsWaiting, fixture, fixturePath, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
@@ -210,11 +210,11 @@ describe('POST /batch with failures', () => {
     await start({ MAGICK_BIN: await fakeMagick(body), CONCURRENCY: '2' });
     const batch = sendForm(`${current().base}/batch`, { method: 'POST', body: form(20) });
     await eventually(async () => (await readdir(folder)).length === 2);
+    await eventually(async () => (await conversionsWaiting(current().base)) === 18);
     const data = new FormData();
     data.append('file', new Blob([new Uint8Array(photo)]), 'single.jpg');
     const single = sendForm(`${current().base}/convert`, { method: 'POST', body: data });
-    await eventually(async () => (await openRequests()).length === 2);
-    await eventually(async () => (await receivedFiles()) === 21);
+    await eventually(async () => (await conversionsWaiting(current().base)) === 19);
     await writeScript('go', '', folder);
     expect([(await single).status, (await batch).status]).to.deep.equal([200, 200]);
 

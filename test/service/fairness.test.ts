@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { fixture, fixturePath, sendForm } from '../helpers/client.ts';
+import { conversionsWaiting, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { formWith, readBody, sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -21,10 +21,6 @@ describe('a client that fills the queue', function () {
     for (let at = 0; at < count; at += 1)
       form.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`); // a unique byte sequence per file
     return form;
-  };
-  const waiting = async (): Promise<number> => {
-    const { body } = await sendForm(current().base.replace('/api/v1', '/metrics'));
-    return Number(/^imagemill_conversions_waiting (\d+)/m.exec(body.toString())?.[1]);
   };
 
   for (const concurrency of [1, 2]) {
@@ -46,7 +42,7 @@ describe('a client that fills the queue', function () {
           () => 0,
         );
       const batches = Array.from({ length: 3 }, () => send('/batch', batchOf(20)));
-      await eventually(async () => (await waiting()) === queueLimit);
+      await eventually(async () => (await conversionsWaiting(current().base)) === queueLimit);
       expect(await send('/convert', formWith(photo)), 'one more of the same client').to.equal(503);
 
       const small = Buffer.concat([photo, Buffer.alloc(5000)]);
