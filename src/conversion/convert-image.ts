@@ -17,7 +17,7 @@ import {
   UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
 import { isNoFile, verifyOutput } from './output/verify.ts';
-import { planDecoding } from './plan/external-decoders.ts';
+import { planDecoding } from './plan/decoders.ts';
 import type { ImageInfo } from './plan/image-info.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
 import { type ConvertOptions, type Plan, TO_ENCODE, type ToolContext } from './plan/types.ts';

@@ -14,7 +14,7 @@ import { repairInput } from './input/repair.ts';
 import { makeMetadataUpright } from './input/upright-metadata.ts';
 import { inspect } from './inspect/index.ts';
 import { HeaderTooComplexError } from './inspect/window-reader.ts';
-import { estimateDiskBytes } from './plan/disk-estimate.ts';
+import { estimateDiskBytes } from './limits.ts';
 import type { ImageInfo } from './plan/image-info.ts';
 import { type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
 import { createStepRunner } from './run-steps.ts';
