@@ -20,7 +20,7 @@ const OWNERS = {
   execa: 'src/process/launcher/shell.ts',
   'express-rate-limit': 'src/server/(rate-limit|redis-store|client-key).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
-  'file-type': 'src/conversion/input/detect.ts',
+  'file-type': 'src/conversion/input/store.ts',
   'p-limit': 'src/process/queue.ts',
   'prom-client': 'src/server/metrics.ts',
   'rate-limit-redis': 'src/server/redis-store.ts',

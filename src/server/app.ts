@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Capabilities } from '../conversion/capabilities.ts';
 import type { SandboxLayers } from '../conversion/engine.ts';
-import { createParsers, formFields } from '../conversion/form-options.ts';
+import { createParsers, formFields } from '../conversion/options.ts';
 import type { Convert } from '../conversion/types.ts';
 import { serviceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';

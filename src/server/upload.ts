@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import busboy from 'busboy';
-import type { TextField } from '../conversion/form-options.ts';
+import type { TextField } from '../conversion/options.ts';
 import { ClientDisconnectedError, serviceError, serviceErrorFrom } from '../errors.ts';
 import type { Workspace } from '../files/workspace.ts';
 import { sanitizeForDisplay } from '../text.ts';

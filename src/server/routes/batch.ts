@@ -1,7 +1,7 @@
 /** @module The route for converting several files. */
 import type { RequestHandler } from 'express';
 import { type BatchItemResult, convertAll } from '../../conversion/batch.ts';
-import type { BatchOptions, TextField } from '../../conversion/form-options.ts';
+import type { BatchOptions, TextField } from '../../conversion/options.ts';
 import { ClientDisconnectedError } from '../../errors.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { sendArchive } from '../archive-response.ts';

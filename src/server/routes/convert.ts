@@ -2,8 +2,8 @@
 import type { RequestHandler } from 'express';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { ClientDisconnectedError } from '../../errors.ts';
-import { baseNameOf } from '../../filename.ts';
 import { OUTPUTS } from '../../formats.ts';
+import { baseNameOf } from '../../text.ts';
 import type { ReceivedFile } from '../file-collector.ts';
 import { setLogFields } from '../request-log.ts';
 import { sendResult, setNotes, setQuality, setServerTiming } from '../response.ts';

@@ -1,7 +1,7 @@
 /** @module Common parts of both form routes: checks of the request's head, and receiving its files. */
 import type { RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
-import type { Parse } from '../../conversion/form-options.ts';
+import type { Parse } from '../../conversion/options.ts';
 import type { Convert } from '../../conversion/types.ts';
 import { serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';

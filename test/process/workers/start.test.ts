@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { seeded } from '../../../scripts/stress/random.ts';
 import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
-import { detectType } from '../../../src/conversion/input/detect.ts';
+import { detectType } from '../../../src/conversion/input/store.ts';
 import { type ConvertOptions, FITS } from '../../../src/conversion/plan/types.ts';
 import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
 import type { Magick } from '../../../src/process/toolchain.ts';
