@@ -8,7 +8,7 @@ import { detectType } from '../../../src/conversion/input/store.ts';
 import { type ConvertOptions, FITS } from '../../../src/conversion/plan/types.ts';
 import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
 import type { Magick } from '../../../src/process/toolchain.ts';
-import { WORKER_PROTOCOLS } from '../../../src/process/workers/protocol.ts';
+import { WORKER_PROTOCOLS } from '../../../src/process/workers/worker.ts';
 import { ALL_EXTRAS } from '../../helpers/extra.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { testConfig } from '../../helpers/service.ts';
