@@ -13,7 +13,7 @@ export const UNIT_TESTS = globSync([
   'test/process/{command,queue}.test.ts',
   'test/process/sandbox/seccomp.test.ts',
   'test/regress/{compare,matrix}.test.ts',
-  'test/server/{archive-name,client-key,deflate-file,openapi,response,upload,web-app}.test.ts',
+  'test/server/{archive-name,deflate-file,openapi,rate-limit,response,upload,web-app}.test.ts',
   'test/server/multipart/*.test.ts',
 ]);
 
