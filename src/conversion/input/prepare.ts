@@ -131,7 +131,7 @@ async function hideLayers(path: string): Promise<InputType> {
   return 'psd';
 }
 
-/** Reads bytes. Those behind the end of the file are 0. */
+/** Reads bytes of the file at `path`. Bytes beyond the end of the file are 0. */
 async function readBytes(path: string, at: number, length: number): Promise<Buffer> {
   const file = await open(path);
   return (await file.read(Buffer.alloc(length), 0, length, at).finally(() => file.close())).buffer;
@@ -176,14 +176,9 @@ const MAX_PROFILE_BYTES = 4 * 1024 ** 2;
 
 /** Reads the profile of an animated WebP, which ImageMagick ignores (RFC 9649, section 2.7). */
 async function webpProfile(path: string): Promise<Buffer | undefined> {
-  const file = await open(path);
-  try {
-    // A profile is the first chunk after VP8X.
-    const { buffer: head } = await file.read(Buffer.alloc(38), 0, 38, 0);
-    const length = head.readUInt32LE(34);
-    if (head.toString('latin1', 30, 34) !== 'ICCP' || length > MAX_PROFILE_BYTES) return undefined;
-    return (await file.read(Buffer.alloc(length), 0, length, 38)).buffer;
-  } finally {
-    await file.close();
-  }
+  // A profile is the first chunk after VP8X.
+  const head = await readBytes(path, 0, 38);
+  const length = head.readUInt32LE(34);
+  const isProfile = head.toString('latin1', 30, 34) === 'ICCP' && length <= MAX_PROFILE_BYTES;
+  return isProfile ? readBytes(path, 38, length) : undefined;
 }
