@@ -1,5 +1,5 @@
 /**
- * Which part of the code may import what. `npm run lint` checks it; test/walls.test.ts proves every rule by a violation.
+ * Which part of the code may import what. `npm run lint` checks it; test/import-rules.test.ts proves every rule by a violation.
  *
  * @type {import('dependency-cruiser').IConfiguration}
  */

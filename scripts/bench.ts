@@ -16,7 +16,7 @@ import { chart } from './bench/chart.ts';
 import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.ts';
 import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure } from './bench/load.ts';
-import { measureMemory, photos } from './bench/long-runs.ts';
+import { measureMemory, measurePhotos } from './bench/long-runs.ts';
 import { type Comparison, compareThumbnails, formatProgress, formatQuality } from './bench/quality.ts';
 import { generatePictures, readPictures } from './bench/quality-images.ts';
 import { type Row, table } from './bench/report.ts';
@@ -67,7 +67,7 @@ const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
 const outFolder = new URL('../bench', import.meta.url).pathname;
 
 try {
-  if (flags.photos) console.log(await photos(flags.photos, 1000));
+  if (flags.photos) console.log(await measurePhotos(flags.photos, 1000));
   else if (flags.soak) console.log(await measureMemory(await smallPhoto(), Number(flags.soak)));
   else if (flags.quality) await compareQuality(positionals[0]);
   else await compareAll();

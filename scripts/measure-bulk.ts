@@ -9,19 +9,19 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import sharp from 'sharp';
 
-const [files = '100000', ...options] = process.argv.slice(2);
+const [fileCount = '100000', ...options] = process.argv.slice(2);
 const FILES_PER_FOLDER = 1000;
-/** Interval between two looks at the memory, in ms. The system keeps the peak, so that a look may be late. */
+/** Sampling interval, in ms. The kernel keeps the peak, so a late sample loses nothing. */
 const SAMPLE_MS = 200;
 const KIB_PER_MIB = 1024;
 
-const main = new URL('../dist/main.js', import.meta.url).pathname;
+const programPath = new URL('../dist/main.js', import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), 'measure-bulk-'));
 const source = join(folder, 'source');
 const results = join(folder, 'results');
 
 try {
-  const count = Number(files);
+  const count = Number(fileCount);
   await makeImages(count);
   for (const run of ['first run', 'second run']) {
     const { seconds, peakMib, summary } = await convertAll();
@@ -46,10 +46,10 @@ async function makeImages(count: number): Promise<void> {
   }
 }
 
-/** Runs the command, and reads the peak of its resident memory until it ends. */
+/** Converts the folder, and measures the peak of the resident memory. */
 async function convertAll(): Promise<{ seconds: number; peakMib: number; summary: string }> {
   const started = performance.now();
-  const args = ['--optimize-for-size', main, 'convert', source, '-o', results, '--update', '--json'];
+  const args = ['--optimize-for-size', programPath, 'convert', source, '-o', results, '--update', '--json'];
   const child = spawn(process.execPath, [...args, ...options], { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise((resolve) => child.once('close', resolve));
   let tail = '';
@@ -57,11 +57,12 @@ async function convertAll(): Promise<{ seconds: number; peakMib: number; summary
     tail = `${tail}${chunk}`.slice(-1000);
   });
   let peakMib = 0;
-  while (child.exitCode === null) {
+  while (child.exitCode === null && child.signalCode === null) {
     peakMib = Math.max(peakMib, peakResidentMib(child.pid));
     await wait(SAMPLE_MS);
   }
   await ended;
+  if (child.exitCode !== 0) throw new Error(`the command ended with ${child.exitCode ?? child.signalCode}`);
   const summary = tail.trim().split('\n').at(-1) ?? '';
   return { seconds: (performance.now() - started) / 1000, peakMib, summary };
 }

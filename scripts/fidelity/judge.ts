@@ -63,14 +63,14 @@ async function compare(shown: Reference, result: Buffer, format: OutputType): Pr
   const same = frames === shown.delays.length || !animated ? shown : withoutRepeats(shown);
   const expected = flattened(animated ? (same.moving as Pixels) : same.still, format);
   const actual = await decode(result, format);
-  const detail = shown.by === 'Pillow' ? 'as Pillow shows it' : '';
+  const detail = shown.decoder === 'Pillow' ? 'as Pillow shows it' : '';
   if (actual.width !== expected.width || actual.height !== expected.height) {
     const sizes = `${actual.width}x${actual.height} instead of ${expected.width}x${expected.height}`;
     return { problem: animated && actual.width === expected.width ? 'frames' : 'size', detail: sizes };
   }
   if (animated && same.delays.length > 1) {
     const timing = await readTiming(result);
-    const expectedTiming = `${same.delays} x${same.plays}`;
+    const expectedTiming = `${same.delays} x${same.loopCount}`;
     if (timing !== expectedTiming)
       return { problem: 'timing', detail: `${timing} instead of ${expectedTiming}` };
   }

@@ -7,17 +7,17 @@ import type { Source } from './convert-file.ts';
 
 /** A source as one decoder shows it. */
 export interface Reference {
-  readonly by: 'sharp' | 'Pillow' | 'reference';
+  readonly decoder: 'sharp' | 'Pillow' | 'given';
   /** The image for outputs without animation. */
   readonly still: Pixels;
   /** All frames of an animation, stacked vertically. */
   readonly moving?: Pixels;
   readonly delays: readonly number[];
   /** Loop count; 0 is forever. */
-  readonly plays: number;
+  readonly loopCount: number;
 }
 
-/** Duration in ms that viewers use for a frame without one. */
+/** Duration in ms that viewers use for a frame that states none. */
 const DEFAULT_DELAY_MS = 100;
 
 /** Merges consecutive identical frames and adds up their durations. */
@@ -40,7 +40,7 @@ export function withoutRepeats(reference: Reference): Reference {
   };
 }
 
-/** Decodes the still image of a file: upright, in sRGB. Rejects files that it cannot read. */
+/** Decodes the still image of a file: upright, in sRGB. The promise rejects for a file that the decoder cannot read. */
 export type Decoder = (bytes: Buffer) => Promise<Pixels>;
 
 /** The independent decoders of still images, the faster one first. */
@@ -55,7 +55,7 @@ export const REFERENCE_EXTENSION = '.png';
 /**
  * Decodes the source with each decoder that can read it, sharp first.
  *
- * @param path path of a reference image. If it exists, it is the only still image that counts.
+ * @param path path of the source. If there is a reference image, at `path` with `.png` appended, no other still image counts.
  */
 export async function referencesFor(source: Source, path: string): Promise<Reference[]> {
   const decoded = await decodeSource(source);
@@ -63,7 +63,7 @@ export async function referencesFor(source: Source, path: string): Promise<Refer
   if (!bytes) return decoded;
   const still = await pixels(sharp(bytes));
   const moving = decoded.find((reference) => reference.moving);
-  return [{ delays: [], plays: 0, ...moving, by: 'reference', still }];
+  return [{ delays: [], loopCount: 0, ...moving, decoder: 'given', still }];
 }
 
 /** Maximum mean absolute error between two decoders that agree: rounding in colour transforms. */
@@ -73,7 +73,7 @@ const MAX_DISAGREEMENT = 1;
 export function disagreement([one, other]: readonly Reference[]): string | undefined {
   if (!one || !other) return undefined;
   const [a, b] = [one.still, other.still];
-  const names = `${one.by} and ${other.by}`;
+  const names = `${one.decoder} and ${other.decoder}`;
   if (a.width !== b.width || a.height !== b.height)
     return `${names} show ${a.width}x${a.height} and ${b.width}x${b.height}`;
   const { mae } = difference(a, b);
@@ -89,11 +89,11 @@ async function decodeWithSharp({ bytes }: Source): Promise<Reference> {
   const { pages = 1, delay = [], loop = 0, format } = await sharp(bytes).metadata();
   const moves = pages > 1 && (format === 'gif' || format === 'webp');
   return {
-    by: 'sharp',
+    decoder: 'sharp',
     still: await pixels(sharp(bytes).autoOrient()),
     ...(moves && { moving: await pixels(sharp(bytes, { animated: true })) }),
     delays: moves ? delay.map((ms) => ms || DEFAULT_DELAY_MS) : [],
-    plays: loop,
+    loopCount: loop,
   };
 }
 
@@ -108,5 +108,11 @@ async function pixels(image: Sharp): Promise<Pixels> {
 
 async function decodeWithPillow({ bytes }: Source): Promise<Reference> {
   const [still, all] = await Promise.all([decodeByPillow(bytes, 'first'), decodeByPillow(bytes, 'all')]);
-  return { by: 'Pillow', still, ...(all.height > still.height && { moving: all }), delays: [], plays: 0 };
+  return {
+    decoder: 'Pillow',
+    still,
+    ...(all.height > still.height && { moving: all }),
+    delays: [],
+    loopCount: 0,
+  };
 }

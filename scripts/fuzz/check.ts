@@ -20,7 +20,7 @@ export interface Source {
   readonly name: string;
   readonly bytes: Buffer;
   readonly type: InputType;
-  /** The picture that imagemill and all `decoders` show; undefined if they disagree or imagemill rejects the file. */
+  /** The picture that imagemill and all `decoders` show; undefined if they disagree, no decoder reads the file, or imagemill rejects it. */
   readonly picture?: Pixels | undefined;
   /** The decoders that read the file. */
   readonly decoders: readonly Decoder[];
@@ -30,9 +30,11 @@ export interface Source {
 interface Checks {
   /** Returns undefined if the engine does not read the type of the file. */
   loadSource(name: string, bytes: Buffer): Promise<Source | undefined>;
+  /** Converts a damaged copy, and compares the result with the undamaged picture. */
   check(source: Source, bytes: Buffer): Promise<Outcome>;
 }
 
+/** Creates checks with a running engine. */
 export function createChecks(engine: ConversionEngine): Checks {
   const typeOf = async (bytes: Buffer): Promise<InputType | undefined> => {
     const head = bytes.subarray(0, DETECTION_BYTES * 16);
@@ -72,12 +74,12 @@ export function createChecks(engine: ConversionEngine): Checks {
       if (!picture) return { kind: 'converted' };
       if (isSame(result, picture)) return { kind: 'converted', compared: true };
       if (!(await isStillShown(source, bytes))) return { kind: 'converted' };
-      return { kind: 'converted', compared: true, finding: 'another picture than other decoders show' };
+      return { kind: 'converted', compared: true, finding: 'differs from what other decoders show' };
     },
   };
 }
 
-/** Says what is wrong with the error, if anything is. */
+/** Returns the finding for an error, or undefined if the rejection is correct. */
 async function checkError(error: Error, source: Source, bytes: Buffer): Promise<Outcome | undefined> {
   if (!(error instanceof ServiceError))
     return { kind: 'failed', finding: `internal error: ${error.message}` };

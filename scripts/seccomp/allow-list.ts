@@ -67,7 +67,7 @@ const RECORDED: Readonly<Partial<Record<CallName, string>>> = {
 };
 
 /** Calls that other versions of the same libraries, or the other architecture, use for the same purposes. */
-const HEADROOM: Readonly<Partial<Record<CallName, string>>> = {
+const OTHER_VERSIONS: Readonly<Partial<Record<CallName, string>>> = {
   open: 'openat of other C libraries',
   stat: 'newfstatat of other C libraries',
   lstat: 'newfstatat of other C libraries',
@@ -238,7 +238,7 @@ const all = (names: object, rule: Rule): Partial<Record<CallName, Rule>> =>
  */
 export const ALLOW_LIST: Filter = {
   calls: {
-    ...all({ ...RECORDED, ...HEADROOM, ...SETPRIV_CALLS }, 'allow'),
+    ...all({ ...RECORDED, ...OTHER_VERSIONS, ...SETPRIV_CALLS }, 'allow'),
     ...all(PROBED, 'absent'),
     ...BY_ARGUMENTS,
   },

@@ -74,7 +74,7 @@ export function encode(program: readonly Instruction[]): Buffer {
   );
 }
 
-/** Returns the rule for a call number. */
+/** Returns the rule for a call number: the filter's own, or its default for other or newer calls. */
 export function ruleFor(number: number, filter: Filter, architecture: Architecture): Rule {
   if (number >= X32_BIT) return 'refuse';
   const { column } = ARCHITECTURES[architecture];
@@ -94,8 +94,8 @@ function listRanges(filter: Filter, architecture: Architecture): Range[] {
 }
 
 /**
- * Generates a binary search for the range. When the kernel loads a filter, it runs it once for every call number, so a
- * linear search would be slow.
+ * Generates a binary search for the range. When the kernel loads a filter, it evaluates the filter once for every call
+ * number, so a linear search would be slow.
  */
 function search(ranges: readonly Range[]): Instruction[] {
   const [first] = ranges as [Range];
@@ -112,7 +112,7 @@ function search(ranges: readonly Range[]): Instruction[] {
   ];
 }
 
-/** Generates instructions that return an action in every case. */
+/** Generates instructions that decide a call: every path ends in a return. */
 function returnAction(rule: Rule): Instruction[] {
   if (typeof rule === 'string') return [[CODES.RETURN, 0, 0, ACTIONS[rule]]];
   const otherwise = rule.action === 'allow' ? 'refuse' : 'allow';

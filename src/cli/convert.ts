@@ -55,7 +55,10 @@ export async function convert(
       ? createRemoteConverter({ urls, fields, tempDir: config.TEMP_DIR, notice: report.notice, signal })
       : createLocalConverter(config, convertOptions, jobs, signal),
   );
-  const explain = (): void => explainStop(report, bulk, inputs);
+  const explain = (): void => {
+    report.printSummary();
+    explainStop(report, bulk, inputs);
+  };
   exitSoonAfter(stop, explain);
   try {
     const library = bulk.update

@@ -49,6 +49,7 @@ const RESULT_HEADERS = [
   'Content-Length',
   'Server-Timing',
   'X-Conversion-Notes',
+  'X-Conversion-Quality',
 ];
 
 /** Returns the body of an error response. */

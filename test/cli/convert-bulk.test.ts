@@ -165,11 +165,11 @@ describe('imagemill convert with many files', function () {
     });
   }
 
-  it('ends on SIGINT although a tool that it tests does not react', async () => {
+  it('ends on SIGINT and prints the summary although a tool that it tests does not react', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     const pidFile = join(await makeTempDir('pid'), 'pid');
     const stubborn = await writeScript('magick', `trap '' INT TERM; echo $$ > ${pidFile}; sleep 600`);
-    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], {
+    const { status, lines, complaints } = await folder.run(['photos', '-o', 'out', '--update', '--json'], {
       env: { ...env, MAGICK_BIN: stubborn },
       async meanwhile(pid) {
         await eventually(() => existsSync(pidFile), 60);
@@ -181,6 +181,7 @@ describe('imagemill convert with many files', function () {
       130,
       ['imagemill: Stopped after 0 files. The same command converts the rest.'],
     ]);
+    expect(lines.map((line) => JSON.parse(line).summary.converted)).to.deep.equal([0]);
   });
 
   for (const [why, args, complaint] of [

@@ -46,7 +46,7 @@ describe('the fixture', () => {
   for (const name of FIXTURES) {
     const expectation = JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as ExpectedResult;
 
-    describe(`${name}: ${expectation.shows}`, () => {
+    describe(`${name}: ${expectation.description}`, () => {
       for (const format of OUTPUT_TYPES) {
         it(`is converted correctly to ${format}`, async function () {
           const { refused } = expectation;

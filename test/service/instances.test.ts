@@ -8,7 +8,7 @@ import { eventually } from '../helpers/util.ts';
 
 const INSTANCES = 3;
 /** Number of concurrent requests. */
-const CLIENTS = 4;
+const CLIENTS = 2;
 /** Number of requests after the event under test, so that its consequences show. */
 const REQUESTS_AFTER = 20;
 

@@ -30,8 +30,10 @@ export interface Report {
   notice(text: string): void;
   /** Prints why the command ends early. */
   stopped(text: string): void;
+  /** Prints the summary, unless it has been printed. */
+  printSummary(): void;
   /**
-   * Prints the summary.
+   * Prints the summary, and completes the file of `--report`.
    *
    * @returns whether all files were converted
    */
@@ -59,6 +61,7 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
   /** Number of failures by error code. */
   const failures = new Map<string, number>();
   let isComplete = true;
+  let isSummarized = false;
   const print = (stream: NodeJS.WriteStream, line: string): void => {
     progress?.clear();
     stream.write(`${line}\n`);
@@ -67,8 +70,23 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
   const printError = (text: string): void =>
     print(process.stderr, `imagemill: ${sanitizeForDisplay(text, MAX_LABEL_LENGTH)}`);
 
+  const failed = (): number => [...failures.values()].reduce((sum, count) => sum + count, 0);
+  const printSummary = (): void => {
+    if (isSummarized) return;
+    isSummarized = true;
+    progress?.end();
+    const total = counts.converted + counts.upToDate + failed();
+    if (json) printJson({ summary: { ...counts, failed: Object.fromEntries(failures) } });
+    else {
+      if (!quiet && total + counts.deleted > 1) print(process.stdout, formatSummary(counts));
+      if (failed() > 0 && total > 1)
+        printError(`${failed()} of ${total} files not converted: ${formatReasons(failures)}.`);
+    }
+  };
+
   return {
     counts,
+    printSummary,
     wantsTotal: progress !== undefined,
     setTotal: (total) => progress?.setTotal(total),
     starts: (input) => progress?.starts(input),
@@ -108,18 +126,10 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
       printError(text);
     },
     async end() {
-      progress?.end();
-      const failed = [...failures.values()].reduce((sum, count) => sum + count, 0);
-      const total = counts.converted + counts.upToDate + failed;
-      if (json) printJson({ summary: { ...counts, failed: Object.fromEntries(failures) } });
-      else {
-        if (!quiet && total + counts.deleted > 1) print(process.stdout, formatSummary(counts));
-        if (failed > 0 && total > 1)
-          printError(`${failed} of ${total} files not converted: ${formatReasons(failures)}.`);
-      }
+      printSummary();
       const problem = await csv?.end();
       if (problem) printError(problem);
-      return isComplete && failed === 0 && !problem;
+      return isComplete && failures.size === 0 && !problem;
     },
   };
 }

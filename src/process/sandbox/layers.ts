@@ -3,6 +3,7 @@
  */
 
 import { realpath, stat } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Command } from '../command.ts';
 import type { Confine } from '../runner.ts';
@@ -32,17 +33,21 @@ export function composeLayers(layers: readonly SandboxLayer[]): Confine {
 export function rlimitLayer({ memoryBytes, fileBytes }: ResourceLimits): SandboxLayer {
   return {
     provides: { limits: 'ulimit' },
-    confine: ({ timeoutMs, memoryBytes: requested }: Command) => ({
-      limits: [
-        `-v ${Math.floor(Math.min(requested ?? memoryBytes, memoryBytes) / 1024)}`,
-        // A process gets SIGXCPU at the soft limit, which identifies the cause, and SIGKILL at the hard limit.
-        `-St ${Math.ceil(timeoutMs / 1000) + 1}`,
-        `-Ht ${Math.ceil(timeoutMs / 1000) + 2}`,
-        `-f ${Math.ceil(fileBytes / 512)}`,
-        '-n 64',
-        '-c 0',
-      ],
-    }),
+    confine({ timeoutMs, memoryBytes: requested }: Command) {
+      // The kernel counts the time of all threads.
+      const cpuSeconds = Math.ceil(timeoutMs / 1000) * availableParallelism();
+      return {
+        limits: [
+          `-v ${Math.floor(Math.min(requested ?? memoryBytes, memoryBytes) / 1024)}`,
+          // A process gets SIGXCPU at the soft limit, which identifies the cause, and SIGKILL at the hard limit.
+          `-St ${cpuSeconds + 1}`,
+          `-Ht ${cpuSeconds + 2}`,
+          `-f ${Math.ceil(fileBytes / 512)}`,
+          '-n 64',
+          '-c 0',
+        ],
+      };
+    },
   };
 }
 

@@ -25,7 +25,7 @@ const VIOLATIONS: Readonly<Record<string, readonly [from: string, to: string]>> 
 describe('the import rules', () => {
   /** Checks a tree of two files, of which the first imports the second, and returns the names of the broken rules. */
   async function brokenRules(from: string, to: string, alsoBack = false): Promise<string[]> {
-    const root = await makeTempDir('walls');
+    const root = await makeTempDir('import-rules');
     const write = async (path: string, text: string): Promise<void> => {
       await mkdir(dirname(join(root, path)), { recursive: true });
       await writeFile(join(root, path), text);
