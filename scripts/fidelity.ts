@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
-import { DETECTION_BYTES, detectType } from '../src/conversion/input/detect.ts';
+import { DETECTION_BYTES, detectType } from '../src/conversion/input/store.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../src/formats.ts';
 import { convertFile } from './fidelity/convert-file.ts';
 import { judge, type Verdict } from './fidelity/judge.ts';

@@ -16,7 +16,7 @@ import { createInterface } from 'node:readline';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
-import { detectType } from '../src/conversion/input/detect.ts';
+import { detectType } from '../src/conversion/input/store.ts';
 import type { ConvertOptions } from '../src/conversion/plan/types.ts';
 import type { InputType } from '../src/formats.ts';
 

@@ -8,7 +8,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createLaunchers } from '../src/process/launcher/pool.ts';
+import { createLaunchers } from '../src/process/launcher/launcher.ts';
 import { createRunner } from '../src/process/runner.ts';
 import { findToolchain } from '../src/process/toolchain.ts';
 import { add, emptyTally, runClients } from './stress/clients.ts';

@@ -4,8 +4,8 @@ import base from '../.mocharc.json' with { type: 'json' };
 
 /** The unit tests. A test belongs here if it starts no program except Node.js, and takes a few seconds at most. */
 export const UNIT_TESTS = globSync([
-  'test/{config,filename,text,import-rules}.test.ts',
-  'test/conversion/health-check.test.ts',
+  'test/{config,text,import-rules}.test.ts',
+  'test/conversion/{health-check,limits}.test.ts',
   'test/conversion/{input,plan}/*.test.ts',
   'test/conversion/inspect/fuzz.test.ts',
   'test/conversion/output/tool-errors.test.ts',
@@ -13,7 +13,7 @@ export const UNIT_TESTS = globSync([
   'test/process/{command,queue}.test.ts',
   'test/process/sandbox/seccomp.test.ts',
   'test/regress/{compare,matrix}.test.ts',
-  'test/server/{archive-name,client-key,deflate-file,openapi,response,upload,web-app}.test.ts',
+  'test/server/{archive-name,deflate-file,openapi,rate-limit,response,upload,web-app}.test.ts',
   'test/server/multipart/*.test.ts',
 ]);
 

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
-import { DETECTION_BYTES, detectType } from '../../src/conversion/input/detect.ts';
+import { DETECTION_BYTES, detectType } from '../../src/conversion/input/store.ts';
 import { type ConvertOptions, INPUT_FILE } from '../../src/conversion/plan/types.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { InputType } from '../../src/formats.ts';

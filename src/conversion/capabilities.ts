@@ -2,7 +2,7 @@
 import { INPUT_TYPES, INPUTS, type InputType, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../formats.ts';
 import type { Magick, Toolchain } from '../process/toolchain.ts';
 import { type Extras, enabledTypes, NO_EXTRAS } from './extras.ts';
-import { externalDecoder } from './plan/external-decoders.ts';
+import { externalDecoder } from './plan/decoders.ts';
 import { toolsFor } from './plan/index.ts';
 import type { ToolName } from './plan/types.ts';
 

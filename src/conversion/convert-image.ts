@@ -1,35 +1,52 @@
 /** @module Converts one image when the queue starts it: decode, plan, run the commands, verify the result. */
+
+import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
-import { serviceError, serviceErrorFrom } from '../errors.ts';
+import { serviceError, serviceErrorFrom, type TimeLimit } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
-import type { Toolchain } from '../process/toolchain.ts';
+import type { Output, RunCommand } from '../process/command.ts';
+import type { Tool, Toolchain } from '../process/toolchain.ts';
 import { decodeInProcess } from './input/decode-in-process.ts';
 import { readDecoded } from './input/decoded.ts';
+import { inspect } from './inspect/index.ts';
 import { checkLimits } from './limits.ts';
 import { addJxlMetadata } from './output/jxl-metadata.ts';
-import { collectNotes, keptMetadata } from './output/notes.ts';
 import { correctPdfTitle } from './output/pdf-title.ts';
+import { collectNotes, isNoFile, keptMetadata, verifyOutput } from './output/result.ts';
 import {
+  assertNotRefused,
   explainUnsupportedJpeg,
   invalidOutputError,
   isProfileError,
+  toServiceError,
   UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
-import { isNoFile, verifyOutput } from './output/verify.ts';
-import { planDecoding } from './plan/external-decoders.ts';
+import { planDecoding } from './plan/decoders.ts';
 import type { ImageInfo } from './plan/image-info.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
-import { type ConvertOptions, type Plan, TO_ENCODE, type ToolContext } from './plan/types.ts';
-import { inspectRendered, type RunningConversion, type RunSteps } from './run-steps.ts';
+import { renderSmaller } from './plan/rasterize.ts';
+import { type ConvertOptions, type Plan, type Step, TO_ENCODE, type ToolContext } from './plan/types.ts';
 import { encodeWithin } from './search-quality.ts';
 import type { ConversionInput, ConversionResult } from './types.ts';
 
 /** What {@link createImageConverter} needs. */
 export interface ImageConverterDeps {
-  readonly toolchain: Toolchain;
   readonly config: Config;
-  readonly runSteps: RunSteps;
+  readonly toolchain: Toolchain;
+  readonly run: RunCommand;
+}
+
+/** A conversion whose commands are running. */
+interface RunningConversion {
+  readonly source: ConversionInput;
+  /** The machine, with the number of threads that the conversion may use. */
+  readonly tools: ToolContext;
+  readonly signal: AbortSignal;
+  /** Time at which the conversion times out, on the clock of `performance.now()`. */
+  readonly deadline: number;
+  /** New paths of the files that were moved out of the folder, by name. */
+  readonly movedOut: Map<string, string>;
 }
 
 /** Plans and runs conversions of images that were inspected. */
@@ -40,7 +57,12 @@ export interface ImageConverter {
    * @throws {ServiceError} if the image exceeds a limit, or if it cannot be converted on this machine
    */
   prepare(image: ImageInfo, source: ConversionInput, options: ConvertOptions, tools: ToolContext): Plan;
-  /** Converts an image. Throws what {@link RunSteps} throws. */
+  /**
+   * Converts an image.
+   *
+   * @throws {ServiceError} that names the file
+   * @throws {ClientDisconnectedError} if the conversion is aborted
+   */
   convertImage(
     image: ImageInfo,
     options: ConvertOptions,
@@ -51,7 +73,10 @@ export interface ImageConverter {
 const CONTRADICTORY = new Error('the parts of the header contradict each other about the size');
 
 /** Creates the functions that plan and run conversions. */
-export function createImageConverter({ toolchain, config, runSteps }: ImageConverterDeps): ImageConverter {
+export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
+  const { toolchain, config } = deps;
+  const runSteps = createStepRunner(deps);
+
   const prepare: ImageConverter['prepare'] = (image, { type, label, readsMisread }, options, tools) => {
     checkLimits(image, options, config, label);
     if (image.contradictory)
@@ -146,4 +171,102 @@ export function createImageConverter({ toolchain, config, runSteps }: ImageConve
       });
     },
   };
+}
+
+/** Maximum time for rendering an SVG, in milliseconds. An SVG can take any time; real ones take far less than this. */
+const SVG_TIMEOUT_MS = 15_000;
+/** Maximum memory for rendering an SVG, in bytes. 50 megapixels take a fifth of it. */
+const SVG_MAX_MEMORY = 1024 ** 3;
+
+/**
+ * Runs commands one after another, and returns everything that they printed.
+ *
+ * @throws {ServiceError} that names the file, if a command fails or the policy forbids a part of it
+ * @throws {ClientDisconnectedError} if the conversion is aborted
+ */
+type RunSteps = (
+  steps: readonly Step[],
+  options: ConvertOptions,
+  conversion: RunningConversion,
+) => Promise<Output>;
+
+/** Creates the function that runs the commands of a plan. */
+function createStepRunner({ toolchain, run, config }: ImageConverterDeps): RunSteps {
+  const timeoutMs = config.CONVERT_TIMEOUT_MS;
+  const timeLimit = ({ tool }: Step): TimeLimit =>
+    tool === 'rsvg' && timeoutMs > SVG_TIMEOUT_MS
+      ? { ms: SVG_TIMEOUT_MS }
+      : { ms: timeoutMs, setting: 'CONVERT_TIMEOUT_MS' };
+
+  async function runStep(
+    step: Step,
+    options: ConvertOptions,
+    { source, signal, deadline, movedOut }: RunningConversion,
+  ): Promise<Output> {
+    const { folder, client } = source;
+    const stdin = step.stdin !== undefined && { stdin: moveOut(movedOut, folder, step.stdin) };
+    // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
+    if (step.rendersTo) rmSync(join(folder, step.rendersTo), { recursive: true, force: true });
+    const remainingMs = Math.max(1, Math.ceil(deadline - performance.now()));
+    try {
+      return await run({
+        file: (toolchain[step.tool] as Tool).path,
+        args: step.args,
+        cwd: folder,
+        timeoutMs: Math.min(remainingMs, timeLimit(step).ms),
+        signal,
+        ...stdin,
+        ...(step.tool === 'rsvg' && { memoryBytes: SVG_MAX_MEMORY }),
+        ...(client !== undefined && { client }),
+      });
+    } catch (error) {
+      throw toServiceError(error, step.tool, source, options.format, timeLimit(step));
+    }
+  }
+
+  return async (steps, options, conversion) => {
+    const { source } = conversion;
+    const printed = { stdout: '', stderr: '' };
+    const queue = [...steps];
+    for (let step = queue.shift(); step; step = queue.shift()) {
+      source.onCommand?.(step);
+      const { stdout, stderr } = await runStep(step, options, conversion);
+      printed.stdout += stdout;
+      printed.stderr += stderr;
+      if (step.rendersTo) {
+        const rendered = await inspectRendered(source, step.rendersTo);
+        checkLimits(rendered, options, config, source.label);
+        const again = renderSmaller(step.rendersTo, rendered, options);
+        if (again) queue.unshift(again);
+      }
+    }
+    assertNotRefused(printed.stderr);
+    return printed;
+  };
+}
+
+/**
+ * Inspects the PNG that librsvg rendered.
+ *
+ * @throws {ServiceError} if librsvg reported success, but wrote no file
+ */
+function inspectRendered(source: ConversionInput, name: string): Promise<ImageInfo> {
+  return inspect(join(source.folder, name), 'png').catch((error: NodeJS.ErrnoException) => {
+    throw isNoFile(error) ? invalidOutputError(`${name}: ${error.code}`, source) : error;
+  });
+}
+
+/**
+ * Moves a file that a tool reads on standard input out of the folder that the tool can change, but only once. The file
+ * is opened outside of the sandbox: inside its folder, the tool could replace it by a link to any other file.
+ *
+ * @returns the new path, beside the folder
+ */
+function moveOut(movedOut: Map<string, string>, folder: string, name: string): string {
+  const moved = movedOut.get(name);
+  if (moved !== undefined) return moved;
+  const path = `${folder}.${name}`;
+  renameSync(join(folder, name), path);
+  movedOut.set(name, path);
+  return path;
 }

@@ -1,31 +1,18 @@
 /** @module Converts one file, from the received bytes to the result. */
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Config } from '../config.ts';
-import { serviceErrorFrom } from '../errors.ts';
 import { removeFolder } from '../files/workspace.ts';
-import type { RunCommand } from '../process/command.ts';
 import type { ConversionQueue } from '../process/queue.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
-import type { Toolchain } from '../process/toolchain.ts';
-import { createImageConverter } from './convert-image.ts';
-import { storeExternalProfile } from './input/external-profile.ts';
-import { repairInput } from './input/repair.ts';
-import { makeMetadataUpright } from './input/upright-metadata.ts';
-import { inspect } from './inspect/index.ts';
-import { HeaderTooComplexError } from './inspect/window-reader.ts';
-import { estimateDiskBytes } from './plan/disk-estimate.ts';
-import type { ImageInfo } from './plan/image-info.ts';
+import { createImageConverter, type ImageConverterDeps } from './convert-image.ts';
+import { prepareInput } from './input/prepare.ts';
+import { estimateDiskBytes } from './limits.ts';
 import { type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
-import { createStepRunner } from './run-steps.ts';
 import type { ConversionEvent, ConversionInput, ConversionResult, Convert } from './types.ts';
 
 /** What {@link createConvert} needs. */
-export interface ConvertDeps {
-  readonly config: Config;
-  readonly toolchain: Toolchain;
+export interface ConvertDeps extends ImageConverterDeps {
   readonly queue: ConversionQueue;
-  readonly run: RunCommand;
   /** Absolute path of an sRGB profile. */
   readonly srgbProfile: string;
   /** Maximum number of threads of a conversion. It uses those that no other conversion needs when it starts. */
@@ -45,33 +32,7 @@ export function createConvert({
   onFinished = () => {},
 }: ConvertDeps): Convert {
   const tools: ToolContext = { magick: toolchain.magick?.major ?? 7, srgbProfile };
-  const runSteps = createStepRunner({ toolchain, run, config });
-  const { prepare, convertImage } = createImageConverter({ toolchain, config, runSteps });
-
-  /**
-   * Repairs and inspects an input.
-   *
-   * @param onGrow called with the number of bytes by which the repair has enlarged the input
-   */
-  async function prepareInput(
-    { folder, type, label, disk }: ConversionInput,
-    options: ConvertOptions,
-    onGrow: (bytes: number) => void,
-  ): Promise<ImageInfo> {
-    const path = join(folder, INPUT_FILE);
-    const store = async (bytes: number): Promise<void> => {
-      await disk?.store(bytes);
-      onGrow(bytes);
-    };
-    const repairedType = await repairInput(path, type, { label, store, maxBytes: config.MAX_FILE_BYTES });
-    const image = await inspect(path, repairedType).catch((error) => {
-      throw error instanceof HeaderTooComplexError
-        ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
-        : error;
-    });
-    if (!options.stripMetadata) await makeMetadataUpright(path, image);
-    return storeExternalProfile(folder, image);
-  }
+  const { prepare, convertImage } = createImageConverter({ config, toolchain, run });
 
   /**
    * Prepares an input, waits for a slot of the queue, and converts the input.
@@ -87,7 +48,7 @@ export function createConvert({
     onStart: (queuedMs: number) => void,
     onGrow: (bytes: number) => void,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
-    const image = await prepareInput(source, options, onGrow);
+    const image = await prepareInput(source, options, config.MAX_FILE_BYTES, onGrow);
     const prepared = prepare(image, source, options, tools); // rejects an invalid request before it is queued
     const job = { image, options, tools, output: prepared.output };
     const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;

@@ -7,10 +7,10 @@ import { StartupError } from '../errors.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
 import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
-import type { MagickLimits } from '../process/environment.ts';
-import { createLaunchers, type Launchers } from '../process/launcher/pool.ts';
+import { createLaunchers, type Launchers } from '../process/launcher/launcher.ts';
 import { isPolicyEnforced, writePolicy } from '../process/policy.ts';
 import { createQueue } from '../process/queue.ts';
+import type { MagickLimits } from '../process/runner.ts';
 import { createRunner } from '../process/runner.ts';
 import { configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import { isolateLaunchers } from '../process/sandbox/namespaces.ts';
@@ -71,6 +71,13 @@ export interface EngineEvents {
   workerFellBack(outcome: FallbackOutcome): void;
 }
 
+const NO_EVENTS: EngineEvents = {
+  conversion() {},
+  toolKilled() {},
+  workerStarted() {},
+  workerFellBack() {},
+};
+
 /**
  * Creates the engine: removes files of dead processes, finds the tools, sets up the sandbox and tests the policy.
  *
@@ -79,7 +86,7 @@ export interface EngineEvents {
 export async function createConversionEngine(
   config: Config,
   log: Logger,
-  events?: EngineEvents,
+  events: EngineEvents = NO_EVENTS,
 ): Promise<ConversionEngine> {
   const swept = await removeStaleWorkspaces(config.TEMP_DIR);
   if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
@@ -152,8 +159,8 @@ export async function createConversionEngine(
       launchOptions,
       log,
       workerGrantsFolder: policies.workerGrantsFolder,
-      onStart: () => events?.workerStarted(),
-      onFallback: (outcome) => events?.workerFellBack(outcome),
+      onStart: events.workerStarted,
+      onFallback: events.workerFellBack,
     });
     const queue = createQueue({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
     const convert = createConvert({
@@ -163,7 +170,7 @@ export async function createConversionEngine(
       run: reportFailures(workers?.run ?? run, log, events),
       srgbProfile: `${ASSETS}/srgb.icc`,
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),
-      ...(events && { onFinished: events.conversion }),
+      onFinished: events.conversion,
     });
     const stats = (): EngineStats => {
       const { spare, idle } = workers ?? { spare: 0, idle: 0 };
@@ -223,13 +230,13 @@ async function writePolicies(
 }
 
 /** Logs the output of failed tools at level debug, because it can quote the content of images, and reports kills. */
-function reportFailures(run: RunCommand, log: Logger, events: EngineEvents | undefined): RunCommand {
+function reportFailures(run: RunCommand, log: Logger, events: EngineEvents): RunCommand {
   return (command) =>
     run(command).catch((error) => {
       if (error instanceof CommandError) {
         log.debug({ err: error, stderr: error.stderr }, 'a tool failed');
         const reason = killReason(error);
-        if (reason) events?.toolKilled(reason);
+        if (reason) events.toolKilled(reason);
       }
       throw error;
     });

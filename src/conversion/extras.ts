@@ -13,8 +13,8 @@ import {
 } from '../formats.ts';
 import type { Grant } from '../process/policy.ts';
 import type { OptionalTool } from '../process/toolchain.ts';
+import { externalDecoder } from './plan/decoders.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
-import { externalDecoder } from './plan/external-decoders.ts';
 
 /** Formats that the operator enables. */
 export interface Extras {

@@ -1,9 +1,12 @@
-/** @module Checks the size of images and results by their headers, before a tool starts. */
+/** @module Resources that a conversion takes, known by the header of the image before a tool starts: pixels and disk space. */
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
-import type { ImageInfo } from './plan/image-info.ts';
-import { peakRasterSize, sizesToMake } from './plan/size.ts';
-import type { ConvertOptions } from './plan/types.ts';
+import { OUTPUTS, type OutputType } from '../formats.ts';
+import { planDecoding } from './plan/decoders.ts';
+import { EXTERNAL_ENCODERS } from './plan/encode.ts';
+import type { ImageInfo, Size } from './plan/image-info.ts';
+import { fittings, peakRasterSize, sizesToMake } from './plan/size.ts';
+import type { ConvertOptions, Plan, PlanContext } from './plan/types.ts';
 
 /**
  * Maximum width and height in pixels. The policy in `assets/` has the same limit, and rsvg-convert allows little more.
@@ -54,5 +57,86 @@ function checkResultLimits(
 /** Returns the pixels of all frames or pages. Each frame is expanded to the canvas before anything else. */
 function totalPixels({ width = 0, height = 0, animation, pages }: ImageInfo): number {
   if (animation) return width * height * animation.delaysMs.length;
-  return (pages ?? []).reduce((sum, page) => sum + (page.width ?? 0) * (page.height ?? 0), 0);
+  return pagePixels(pages);
+}
+
+/**
+ * Maximum bytes per pixel of a result. Measured on noise with 8 bits per channel at quality 100, with ImageMagick
+ * 6.9.11: webp 2.2, png 4.01, jpg 4.1, gif 1.4, bmp 3, pdf 3.3. With transparency: avif 3.8 with libaom 3.6, jxl 4.4
+ * with libjxl 0.7, tiff 4.01, which has a fifth channel for CMYK.
+ */
+const MAX_BYTES_PER_PIXEL: Readonly<Record<OutputType, number>> = {
+  webp: 3,
+  png: 4.1,
+  jpg: 4.2,
+  gif: 2,
+  bmp: 3.1,
+  pdf: 4,
+  avif: 4.2,
+  jxl: 4.6,
+  tiff: 5.1,
+  ico: 0, // its images have fixed sizes
+};
+/** Bytes per pixel of an image that is stored to be encoded again: 8 bits for up to five channels (CMYK and alpha). */
+const KEPT_BYTES_PER_PIXEL = 5;
+/** Outputs that keep 16 bits per channel. */
+const DEEP_OUTPUTS: readonly OutputType[] = ['png', 'jxl', 'tiff'];
+/** Maximum bytes of an icon: uncompressed images of 256, 48, 32 and 16 pixels per side, and their masks. */
+const ICON_BYTES = 300_000;
+/** Bytes of headers, colour tables and profiles, which do not grow with the image. */
+const FIXED_BYTES = 64 * 1024;
+
+/**
+ * Estimates the maximum number of bytes on disk during a conversion: input, intermediate PNG files and result. Metadata
+ * in the result was in the input, too.
+ *
+ * @returns undefined if the header does not state the size of the image
+ */
+export function estimateDiskBytes(job: PlanContext, { steps }: Plan, inputBytes: number): number | undefined {
+  const { image, options, tools } = job;
+  const decoded = decodedPixels(job);
+  if (decoded === 0 || image.hasUncountedFrames) return undefined;
+  const deep = image.deep ? 2 : 1;
+  const pngs = steps.length - 1 + (image.decoder || planDecoding(image, tools) ? 1 : 0);
+  const pixels = resultPixels(job);
+  const between = pngs * Math.max(decoded, pixels) * MAX_BYTES_PER_PIXEL.png * deep;
+  const perPixel =
+    MAX_BYTES_PER_PIXEL[options.lossless && OUTPUTS[options.format].lossless ? 'png' : options.format] *
+    (DEEP_OUTPUTS.includes(options.format) ? deep : 1);
+  const result = pixels * perPixel + (options.format === 'ico' ? ICON_BYTES : 0);
+  // The best result stays on disk during the next attempt. External encoders read the PNG again.
+  const kept = EXTERNAL_ENCODERS[options.format] ? 0 : pixels * KEPT_BYTES_PER_PIXEL;
+  const again = options.maxBytes ? kept + result : 0;
+  return Math.ceil(inputBytes + FIXED_BYTES + between + result + again);
+}
+
+/** Returns the size of the raster image. For a PDF of an SVG, which has no pixels, it is the size of a PNG. */
+function rasterSize(image: ImageInfo, options: ConvertOptions): Size {
+  return peakRasterSize(image, options.format === 'pdf' ? { ...options, format: 'png' } : options);
+}
+
+/** Returns the number of pixels that the tools decode or render. */
+function decodedPixels(job: PlanContext): number {
+  const { image, options } = job;
+  const { width, height } = rasterSize(image, options);
+  const frames = image.animation?.delaysMs.length ?? image.images?.count ?? 1;
+  return width * height * frames || pagePixels(image.pages);
+}
+
+/** Returns the pixels of the result, upright or rotated, whichever is more: not every header states the orientation. */
+function resultPixels(job: PlanContext): number {
+  const { image, options } = job;
+  const { width = 0, height = 0 } = image;
+  const rotated = { ...job, image: { ...image, width: height, height: width } };
+  const sums = [job, rotated].map((one) => fittings(one).reduce((sum, { result }) => sum + area(result), 0));
+  const drawn = image.type === 'svg' ? area(rasterSize(image, options)) : 0;
+  return Math.max(drawn, ...sums);
+}
+
+function area({ width, height }: Size): number {
+  return width * height;
+}
+
+function pagePixels(pages: ImageInfo['pages'] = []): number {
+  return pages.reduce((sum, { width = 0, height = 0 }) => sum + width * height, 0);
 }

@@ -4,7 +4,7 @@
  */
 import { rm } from 'node:fs/promises';
 import { serviceError } from '../errors.ts';
-import type { VerifiedOutput } from './output/verify.ts';
+import type { VerifiedOutput } from './output/result.ts';
 import type { ConvertOptions } from './plan/types.ts';
 
 /** Lowest quality that the search tries. Below it, images are not usable. */

@@ -4,7 +4,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CommandError, type RunCommand } from './command.ts';
-import { listLength, type MagickLimits } from './environment.ts';
+import { listLength, type MagickLimits } from './runner.ts';
 import type { Magick } from './toolchain.ts';
 
 /** Permission to use a coder, by its canonical name. */

@@ -6,7 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import { parse, YAMLError } from 'yaml';
 import { z } from 'zod';
-import { createParsers, formFields } from '../conversion/form-options.ts';
+import { createParsers, formFields } from '../conversion/options.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { ServiceError } from '../errors.ts';
 import { ALL_OUTPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../formats.ts';

@@ -1,27 +1,25 @@
-/** @module Assembles the Express app. */
-import express, { type Express, type RequestHandler, type Router } from 'express';
+/** @module Assembles the Express app from its middleware and routes. */
+
+import express, { type Express, type Request, type RequestHandler, type Router } from 'express';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Capabilities } from '../conversion/capabilities.ts';
 import type { SandboxLayers } from '../conversion/engine.ts';
-import { createParsers, formFields } from '../conversion/form-options.ts';
+import { createParsers, formFields } from '../conversion/options.ts';
 import type { Convert } from '../conversion/types.ts';
-import { serviceError } from '../errors.ts';
+import { type ServiceError, serviceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
-import { trustProxies } from './client-key.ts';
 import { corsHeaders } from './cors.ts';
 import { endpoint } from './endpoint.ts';
 import { errorHandler, notFound } from './error-handler.ts';
-import { checkHead, rejectReserved, serverOptions } from './head-checks.ts';
+import { isProbeOnly } from './http-server.ts';
 import type { Metrics } from './metrics.ts';
 import { createDocument } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
-import { rateLimiter } from './rate-limit.ts';
+import { rateLimiter, trustProxies } from './rate-limit.ts';
 import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
-import { batchRoute } from './routes/batch.ts';
-import { convertRoute } from './routes/convert.ts';
-import { checkFormHead } from './routes/form.ts';
+import { batchRoute, checkFormHead, convertRoute } from './routes/convert.ts';
 import {
   formatsRoute,
   healthRoute,
@@ -150,3 +148,49 @@ function rejectWhileDraining(draining: () => boolean): RequestHandler {
     next(serviceError('SHUTTING_DOWN'));
   };
 }
+
+/** Checks the request line and headers of a request, on every path. */
+type Check = (req: Request) => ServiceError | undefined;
+
+/** A valid `Host` value by RFC 9112, section 3.2: characters of RFC 3986, or nothing. */
+const HOST = /^[\w.~!$&'()*+,;=%:[\]-]*$/;
+
+const CHECKS: readonly Check[] = [
+  function host({ httpVersion, headersDistinct: { host: hosts = [] } }) {
+    const valid =
+      hosts.length === 1 ? HOST.test(hosts[0] as string) : hosts.length === 0 && httpVersion === '1.0';
+    return valid ? undefined : serviceError('HOST_INVALID');
+  },
+  function transferCoding({ headers: { 'transfer-encoding': coding } }) {
+    return coding === undefined || coding.toLowerCase() === 'chunked'
+      ? undefined
+      : serviceError('TRANSFER_CODING');
+  },
+  // RFC 9112, section 3.2 allows no fragment. Proxies and this app might disagree about a path that has one.
+  function target({ url }) {
+    return url.includes('#') ? serviceError('MALFORMED_REQUEST') : undefined;
+  },
+];
+
+/** Rejects requests that violate HTTP, or whose body has an unsupported transfer coding. */
+const checkHead: RequestHandler = (req, _res, next) => {
+  for (const check of CHECKS) {
+    const error = check(req);
+    if (error) return next(error);
+  }
+  next();
+};
+
+/** Rejects requests on connections that have a slot for probes only. */
+const rejectReserved: RequestHandler = (req, res, next) => {
+  if (!isProbeOnly(req.socket)) return next();
+  res.setHeader('Connection', 'close');
+  next(serviceError('TOO_MANY_CONNECTIONS'));
+};
+
+/** Answers `OPTIONS *`, which asks about the server and not about a path (RFC 9110, section 9.3.7). */
+const serverOptions: RequestHandler = (req, res, next) => {
+  if (req.method !== 'OPTIONS' || req.url !== '*') return next();
+  res.setHeader('Allow', 'GET, HEAD, POST, OPTIONS');
+  res.status(204).end();
+};

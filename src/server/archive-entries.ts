@@ -1,7 +1,7 @@
 /** @module Builds the entries of a batch archive: the results, and a list of the failed conversions. */
 import type { BatchItemResult } from '../conversion/batch.ts';
-import { createUniqueNamer } from '../filename.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
+import { createUniqueNamer } from '../text.ts';
 import { archiveBaseName } from './archive-name.ts';
 import { deflateFile, type PackedFile, type PackOptions, packData, storeFile } from './deflate-file.ts';
 import { errorBody } from './error-handler.ts';

@@ -1,5 +1,5 @@
 /** @module Derives file names for archives that every operating system can extract. */
-import { baseNameOf } from '../filename.ts';
+import { baseNameOf } from '../text.ts';
 
 /** Base name when nothing of the client's name is left. */
 const FALLBACK = 'image';

@@ -7,8 +7,12 @@ import type { IncomingMessage } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { ClientDisconnectedError, ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
-import { RESPONSE_SENT } from './connections.ts';
 import { setLogFields } from './request-log.ts';
+
+/**
+ * Event of a response whose payload has been sent. The response may end later, after the request's body is discarded.
+ */
+export const RESPONSE_SENT = Symbol('response sent');
 
 /** Creates the error handler, which sends the public message to the client and logs the cause. */
 export function errorHandler(log: Logger, supportEmail: string): ErrorRequestHandler {

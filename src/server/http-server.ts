@@ -7,9 +7,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
-import { connectionKey } from './client-key.ts';
-import { type ConnectionLimits, Connections } from './connections.ts';
-import { afterResponse, createMalformedHandler, sendRawError } from './raw-response.ts';
+import { RESPONSE_SENT } from './error-handler.ts';
+import { connectionKey } from './rate-limit.ts';
+import { afterResponse, createMalformedHandler, type Exchange, sendRawError } from './raw-response.ts';
 
 /** Time after the upload timeout in which the error response can still be sent, in milliseconds. */
 const RESPONSE_GRACE_MS = 5_000;
@@ -28,6 +28,7 @@ export interface HttpServer {
  */
 export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpServer {
   const connections = new Connections(connectionLimits());
+  const exchangesOn = (socket: Socket): readonly Exchange[] => connections.exchangesOn(socket);
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
     connections.begin(req, res);
     app(req, res);
@@ -50,9 +51,9 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
   server.on('connect', (req, socket: Socket) => {
     socket.on('error', () => {}); // Node.js has removed its listeners
     const rejectRequest = () => sendRawError(socket, serviceError('METHOD_UNKNOWN', String(req.method)));
-    afterResponse(connections.exchangesOn(socket).at(-1), rejectRequest);
+    afterResponse(exchangesOn(socket).at(-1), rejectRequest);
   });
-  server.on('clientError', createMalformedHandler(connections));
+  server.on('clientError', createMalformedHandler(exchangesOn));
   return { server, closeIdle: () => connections.closeIdle() };
 }
 
@@ -88,4 +89,139 @@ function sendContinueWhenRead(req: IncomingMessage, res: ServerResponse): void {
     res.shouldKeepAlive = shouldKeepAlive;
     res.writeContinue();
   });
+}
+
+/** Maximum numbers of open connections. */
+interface ConnectionLimits {
+  readonly max: number;
+  /** Maximum for connections with the same client key. */
+  readonly maxPerClient: number;
+}
+
+/** Slots for probes, in addition to the regular limits. A probe needs its slot for milliseconds. */
+const PROBE_RESERVE: ConnectionLimits = { max: 64, maxPerClient: 4 };
+
+const reserved = new WeakSet<Socket>();
+
+/** Returns whether a connection has a slot for probes only, because all regular slots were taken. */
+export const isProbeOnly = (socket: Socket): boolean => reserved.has(socket);
+
+/** A set of connection slots. When all are taken, an idle connection is closed to free a slot. */
+class ConnectionSlots {
+  readonly #limits: ConnectionLimits;
+  readonly #clients = new Map<Socket, string | undefined>();
+  readonly #ofClient = new Map<string, Set<Socket>>();
+  /** Idle connections, the longest idle first. */
+  readonly #idle = new Set<Socket>();
+
+  constructor(limits: ConnectionLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Assigns a slot to a connection.
+   *
+   * @returns false if no slot is free and none can be freed
+   */
+  take(socket: Socket, client: string | undefined): boolean {
+    const { max, maxPerClient } = this.#limits;
+    const own = client === undefined ? undefined : (this.#ofClient.get(client) ?? new Set());
+    if (own && own.size >= maxPerClient && !this.#closeIdleOf(own)) return false;
+    if (this.#clients.size >= max && !this.#closeIdleOf(this.#idle)) return false;
+    this.#clients.set(socket, client);
+    if (client !== undefined && own) this.#ofClient.set(client, own.add(socket));
+    this.#idle.add(socket);
+    socket.once('close', () => this.#leave(socket));
+    return true;
+  }
+
+  /** Marks a connection as idle or busy. Only idle connections are closed to free a slot. */
+  setIdle(socket: Socket, idle: boolean): void {
+    this.#idle.delete(socket);
+    if (idle && this.#clients.has(socket)) this.#idle.add(socket);
+  }
+
+  #closeIdleOf(sockets: ReadonlySet<Socket>): boolean {
+    for (const socket of sockets) {
+      if (!this.#idle.has(socket)) continue;
+      socket.destroy();
+      this.#leave(socket);
+      return true;
+    }
+    return false;
+  }
+
+  #leave(socket: Socket): void {
+    const client = this.#clients.get(socket);
+    this.#clients.delete(socket);
+    this.#idle.delete(socket);
+    if (client === undefined) return;
+    const own = this.#ofClient.get(client);
+    own?.delete(socket);
+    if (own?.size === 0) this.#ofClient.delete(client);
+  }
+}
+
+interface Connection {
+  readonly slots: ConnectionSlots;
+  /** The requests in progress, in order. There is more than one if the client pipelines. */
+  readonly exchanges: Exchange[];
+  unanswered: number;
+}
+
+/** Tracks open connections and the requests on them, and enforces the limits. */
+class Connections {
+  readonly #regular: ConnectionSlots;
+  readonly #reserve = new ConnectionSlots(PROBE_RESERVE);
+  readonly #open = new Map<Socket, Connection>();
+
+  constructor(limits: ConnectionLimits) {
+    this.#regular = new ConnectionSlots(limits);
+  }
+
+  /**
+   * Assigns a slot to a new connection. When all regular slots are taken, it assigns one for probes only. When those
+   * are taken, too, it closes the connection.
+   *
+   * @param client client key of the address; undefined if the limit per client does not apply
+   */
+  open(socket: Socket, client: string | undefined): void {
+    const slots = [this.#regular, this.#reserve].find((group) => group.take(socket, client));
+    if (!slots) return void socket.destroy();
+    if (slots === this.#reserve) reserved.add(socket);
+    this.#open.set(socket, { slots, exchanges: [], unanswered: 0 });
+    socket.once('close', () => this.#open.delete(socket));
+  }
+
+  /** Counts a request as in progress until its response has been sent. */
+  begin(req: IncomingMessage, res: ServerResponse): void {
+    const { socket } = req;
+    const connection = this.#open.get(socket);
+    if (!connection) return;
+    const { slots, exchanges } = connection;
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    const exchange = { req, res, closed };
+    exchanges.push(exchange);
+    connection.unanswered += 1;
+    slots.setIdle(socket, false);
+    res.once(RESPONSE_SENT, () => {
+      connection.unanswered -= 1;
+      if (connection.unanswered === 0) slots.setIdle(socket, true);
+    });
+    res.once('close', () => {
+      exchanges.splice(exchanges.indexOf(exchange), 1);
+      res.emit(RESPONSE_SENT);
+      resolve();
+    });
+  }
+
+  /** Returns the requests in progress on a connection, in order. */
+  exchangesOn(socket: Socket): readonly Exchange[] {
+    return [...(this.#open.get(socket)?.exchanges ?? [])];
+  }
+
+  /** Closes every connection without a request in progress, including those that never sent one. */
+  closeIdle(): void {
+    for (const [socket, { exchanges }] of this.#open) if (exchanges.length === 0) socket.destroy();
+  }
 }

@@ -1,8 +1,13 @@
-/** @module Limits requests per client and minute. A fixed window starts with the first request of a client. */
-import type { Request, RequestHandler } from 'express';
-import { rateLimit, type Store } from 'express-rate-limit';
+/**
+ * @module Limits the requests per client and minute. A fixed window starts with the first request of a client. The limit on
+ * connections, the queue and the workers identify clients by the same key.
+ */
+
+import { isIP, type Socket } from 'node:net';
+import type { Express, Request, RequestHandler } from 'express';
+import { ipKeyGenerator, rateLimit, type Store } from 'express-rate-limit';
+import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
-import { clientKey } from './client-key.ts';
 
 /** Length of the window, in milliseconds. */
 export const WINDOW_MS = 60_000;
@@ -79,4 +84,50 @@ function createFixedWindowStore(now: () => number): Store {
       windows.delete(key);
     },
   };
+}
+
+/** Prefix length by which IPv6 clients are identified: the smallest network that providers assign to a customer. */
+const IPV6_SUBNET = 64;
+
+/** Express setting with the function that returns whether the proxy at an address, `hop` hops away, is trusted. */
+const TRUST_FUNCTION = 'trust proxy fn';
+type TrustFunction = (address: string, hop: number) => boolean;
+
+/**
+ * Makes the app accept forwarded addresses from trusted proxies, including addresses with a port.
+ *
+ * @param setting the value of `TRUST_PROXY`
+ */
+export function trustProxies(app: Express, setting: Config['TRUST_PROXY']): void {
+  app.set('trust proxy', setting);
+  const trusts: TrustFunction = app.get(TRUST_FUNCTION);
+  app.set('trust proxy', ((address, hop) =>
+    trusts(parseAddress(address) ?? '', hop)) satisfies TrustFunction);
+}
+
+/**
+ * Returns the key of a request's client: its IPv4 address, or the network of its IPv6 address. If a trusted proxy
+ * forwards something that is not an address, the address of the connection is used.
+ */
+export function clientKey(req: Request): string {
+  return addressKey(parseAddress(req.ip) ?? req.socket.remoteAddress);
+}
+
+/**
+ * Returns the key of a connection's client, or undefined for a trusted proxy, whose connections belong to many clients.
+ */
+export function connectionKey(app: Express, { remoteAddress = '' }: Socket): string | undefined {
+  const trusts: TrustFunction = app.get(TRUST_FUNCTION);
+  return trusts(remoteAddress, 0) ? undefined : addressKey(remoteAddress);
+}
+
+function addressKey(address: string | undefined): string {
+  return ipKeyGenerator(parseAddress(address) ?? 'unknown', IPV6_SUBNET);
+}
+
+/** Returns an IP address without brackets, port and zone, or undefined if the text is not an address. */
+export function parseAddress(text = ''): string | undefined {
+  const [, bracketed, v4] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
+  const address = (bracketed ?? v4 ?? text).replace(/%.*$/s, '');
+  return isIP(address) === 0 ? undefined : address;
 }

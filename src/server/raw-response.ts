@@ -1,10 +1,17 @@
 /** @module Sends error responses without Express, to requests that Node's HTTP parser rejects. */
-import { type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ServiceError, serviceError } from '../errors.ts';
-import type { Connections, Exchange } from './connections.ts';
 import { errorBody, MAX_DISCARD_MS } from './error-handler.ts';
 import { baseHeaders } from './request-log.ts';
+
+/** A request and its response. */
+export interface Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** Resolves when the response is closed. A promise, because Node.js warns about more than 10 listeners. */
+  readonly closed: Promise<void>;
+}
 
 /** Error of Node's HTTP parser. */
 interface ClientError extends NodeJS.ErrnoException {
@@ -25,8 +32,10 @@ const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LA
 /**
  * Creates the listener for `clientError`. When the responses to earlier requests have been sent, the listener sends an
  * error response and closes the connection.
+ *
+ * @param exchangesOn returns the requests in progress on a connection, in order
  */
-export function createMalformedHandler(connections: Connections): Listener {
+export function createMalformedHandler(exchangesOn: (socket: Socket) => readonly Exchange[]): Listener {
   const rejected = new WeakSet<Socket>();
   return (error, socket) => {
     if (error.code === 'ECONNRESET') return void socket.destroy();
@@ -34,7 +43,7 @@ export function createMalformedHandler(connections: Connections): Listener {
     rejected.add(socket);
     // Let the handlers of a request in the same packet start first: they set headers that the response needs.
     setImmediate(() => {
-      const exchanges = connections.exchangesOn(socket);
+      const exchanges = exchangesOn(socket);
       const last = exchanges.at(-1);
       const broken = last?.req.complete ? undefined : last;
       const earlier = broken ? exchanges.at(-2) : last;

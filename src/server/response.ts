@@ -8,10 +8,9 @@ import type { Response } from 'express';
 import type { Note } from '../conversion/plan/types.ts';
 import type { ConversionResult } from '../conversion/types.ts';
 import { ClientDisconnectedError } from '../errors.ts';
-import { MAX_NAME_UNITS } from '../filename.ts';
 import type { DiskAccount, PendingResponse } from '../files/disk-space.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
-import { truncate } from '../text.ts';
+import { MAX_NAME_UNITS, truncate } from '../text.ts';
 import { setLogFields } from './request-log.ts';
 
 /** Maximum size of a result that is read at once and sent together with the headers, in bytes. */

@@ -3,22 +3,27 @@
  * arrive.
  */
 import type { IncomingMessage } from 'node:http';
-import busboy from 'busboy';
-import type { TextField } from '../conversion/form-options.ts';
-import { ClientDisconnectedError, serviceError, serviceErrorFrom } from '../errors.ts';
+import { join } from 'node:path';
+import type { Config } from '../config.ts';
+import { type FileType, storeInput } from '../conversion/input/store.ts';
+import type { TextField } from '../conversion/options.ts';
+import { INPUT_FILE } from '../conversion/plan/types.ts';
+import { ClientDisconnectedError, ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
+import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';
+import type { InputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
-import {
-  createFileCollector,
-  type FileCollectorOptions,
-  type ReceivedFile,
-  type RejectedFile,
-} from './file-collector.ts';
-import { parseParameters } from './multipart/headers.ts';
-import { MultipartNormalizer } from './multipart/normalizer.ts';
+import { MAX_FIELDS, openParser } from './multipart/normalizer.ts';
 
 /** Limits and field names of an upload. */
-export interface UploadOptions extends FileCollectorOptions {
+export interface UploadOptions {
+  readonly config: Config;
+  readonly maxFiles: number;
+  readonly accepts: readonly InputType[];
+  /** Whether ZIP archives are unpacked, so that their files count as files of the request. */
+  readonly acceptsArchives: boolean;
+  /** Returns how messages refer to the file at `position` (from 1), which the client calls `name`. */
+  readonly label: (position: number, name: string | undefined) => string;
   /** Required name of file parts. */
   readonly fileField: string;
   /** Other accepted names of file parts. */
@@ -27,6 +32,21 @@ export interface UploadOptions extends FileCollectorOptions {
   readonly rateWindowMs?: number;
   /** Returns whether to skip an invalid file, by the text fields in front of it. */
   readonly skipInvalid: (fields: readonly TextField[]) => boolean;
+}
+
+/** A file that was stored in the workspace. */
+export interface ReceivedFile {
+  /** The file name that the client sent: any text. */
+  readonly name: string | undefined;
+  readonly label: string;
+  readonly type: InputType;
+  readonly folder: string;
+}
+
+/** An invalid file that was skipped. */
+export interface RejectedFile {
+  readonly name: string | undefined;
+  readonly error: ServiceError;
 }
 
 /** The content of a multipart body. */
@@ -43,16 +63,6 @@ export interface Upload {
 export const MIN_BYTES_PER_SECOND = 1024;
 /** Time over which the rate of an upload is averaged, in milliseconds. */
 const RATE_WINDOW_MS = 10_000;
-
-/** Maximum size of a text field, in bytes. All known fields are shorter. */
-const MAX_FIELD_BYTES = 1024;
-/** Maximum number of text fields. */
-export const MAX_FIELDS = 100;
-/**
- * Valid boundary: 1 to 70 printable ASCII characters, with no blank at the end. RFC 2046, section 5.1.1 allows fewer
- * kinds of characters.
- */
-const BOUNDARY = /^[ -~]{0,69}[!-~]$/;
 
 /**
  * Receives the multipart body of a request, and stores its files in the workspace.
@@ -150,24 +160,6 @@ export function expectedBytes(req: IncomingMessage, { maxFiles, config }: Upload
   return Math.min(Number.isFinite(announced) ? announced : limit, limit);
 }
 
-function openParser(req: IncomingMessage): { normalizer: MultipartNormalizer; parser: busboy.Busboy } {
-  const encoding = req.headers['content-encoding'];
-  if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
-  const type = parseParameters(req.headers['content-type'] ?? '');
-  const boundary = type?.parameters.get('boundary') ?? '';
-  if (type?.value !== 'multipart/form-data' || !BOUNDARY.test(boundary)) throw serviceError('NOT_MULTIPART');
-  const quoted = boundary.replace(/["\\]/g, '\\$&');
-  return {
-    normalizer: new MultipartNormalizer(boundary),
-    // Every part is a file or a text field, so the limits on these are limits on all parts.
-    parser: busboy({
-      headers: { 'content-type': `multipart/form-data; boundary="${quoted}"` },
-      defParamCharset: 'utf8',
-      limits: { fields: MAX_FIELDS, fieldSize: MAX_FIELD_BYTES },
-    }),
-  };
-}
-
 function validatePart(field: string | undefined, rules: UploadOptions, parts: number): Error | undefined {
   const { fileField, maxFiles } = rules;
   if (!isFileField(field, rules)) {
@@ -185,4 +177,125 @@ function isFileField(
   { fileField, fileFieldAliases }: UploadOptions,
 ): field is string {
   return field !== undefined && (field === fileField || fileFieldAliases.includes(field));
+}
+
+/** Stores the files of one request. */
+interface FileCollector {
+  /** All files in the order of the request. */
+  readonly files: readonly (ReceivedFile | RejectedFile)[];
+  /**
+   * Stores one file, or all files of an archive.
+   *
+   * @param skipInvalid whether to record an invalid file in `files` instead of throwing its error
+   * @throws {ServiceError} for an invalid file, or for a request or archive that exceeds a limit
+   */
+  add(name: string | undefined, bytes: AsyncIterable<Buffer>, skipInvalid: boolean): Promise<void>;
+}
+
+/** Bytes that an archive may have in addition to the content of its files. */
+const ARCHIVE_OVERHEAD = 1024 * 1024;
+
+/** Lower bound of the limit on an archive's entries, including folders and skipped entries. */
+const MIN_ENTRY_LIMIT = 1000;
+/** Entries per file: the image, its folder, and a resource fork of macOS. */
+const ENTRIES_PER_FILE = 3;
+
+/** Codes of errors that concern one file only. The request can continue without the file. */
+const PER_FILE_ERRORS = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
+
+/** Allowed types of a file, and the maximum size of each. */
+interface Allowance {
+  readonly types: readonly FileType[];
+  /**
+   * Returns the maximum size in bytes. The type is undefined until it has been detected.
+   *
+   * @throws {ServiceError} BAD_ARCHIVE for a type that is not allowed here
+   */
+  readonly maxBytes: (type: FileType | undefined) => number;
+}
+
+/**
+ * Creates a collector that stores the files of a request in the workspace and enforces the limits.
+ *
+ * @param signal aborts when the request has failed
+ */
+function createFileCollector(workspace: Workspace, rules: UploadOptions, signal: AbortSignal): FileCollector {
+  const { maxFiles, accepts, acceptsArchives } = rules;
+  const maxFileBytes = rules.config.MAX_FILE_BYTES;
+  const files: (ReceivedFile | RejectedFile)[] = [];
+  let folders = 0;
+  /** Bytes that the remaining archives of the request may have. */
+  let archiveBytes = maxFiles * maxFileBytes + ARCHIVE_OVERHEAD;
+
+  const requestAllowance: Allowance = {
+    types: acceptsArchives ? [...accepts, 'zip'] : accepts,
+    maxBytes: (type) => (type === 'zip' ? archiveBytes : maxFileBytes),
+  };
+  const archiveAllowance = (archive: string): Allowance => ({
+    types: [...accepts, 'zip', 'archive'],
+    maxBytes(type) {
+      if (type === 'zip' || type === 'archive')
+        throw serviceError('BAD_ARCHIVE', archive, 'contains another archive');
+      return maxFileBytes;
+    },
+  });
+
+  /**
+   * Stores one file. An image is added to `files`.
+   *
+   * @returns undefined if the file was skipped
+   */
+  async function storeFile(
+    name: string | undefined,
+    bytes: AsyncIterable<Buffer>,
+    skipInvalid: boolean,
+    allowance: Allowance,
+  ): Promise<{ type: FileType; folder: string; label: string } | undefined> {
+    if (files.length >= maxFiles) throw serviceError('TOO_MANY_FILES', maxFiles);
+    const label = rules.label(files.length + 1, name);
+    folders += 1;
+    const folder = await workspace.folder(String(folders));
+    try {
+      const type = await store(bytes, folder, label, allowance);
+      if (type !== 'zip' && type !== 'archive') files.push({ name, label, type, folder });
+      return { type, folder, label };
+    } catch (error) {
+      if (!skipInvalid || !(error instanceof ServiceError) || !PER_FILE_ERRORS.includes(error.code))
+        throw error;
+      files.push({ name, error });
+      await workspace.discard(folder);
+      return undefined;
+    }
+  }
+
+  async function store(
+    bytes: AsyncIterable<Buffer>,
+    folder: string,
+    label: string,
+    { types, maxBytes }: Allowance,
+  ): Promise<FileType> {
+    const options = { label, types, maxBytes, signal, disk: workspace.disk };
+    const { type, length } = await storeInput(bytes, join(folder, INPUT_FILE), options);
+    if (type === 'zip') archiveBytes -= length;
+    return type;
+  }
+
+  async function unpack(folder: string, label: string, skipInvalid: boolean): Promise<void> {
+    const before = files.length;
+    const maxEntries = Math.max(MIN_ENTRY_LIMIT, maxFiles * ENTRIES_PER_FILE);
+    for await (const { name, read } of unzip(join(folder, INPUT_FILE), label, maxEntries)) {
+      signal.throwIfAborted();
+      await storeFile(name, read(), skipInvalid, archiveAllowance(label));
+    }
+    if (files.length === before) throw serviceError('BAD_ARCHIVE', label, 'contains no files');
+    await workspace.discard(folder);
+  }
+
+  return {
+    files,
+    async add(name, bytes, skipInvalid) {
+      const stored = await storeFile(name, bytes, skipInvalid, requestAllowance);
+      if (stored?.type === 'zip') await unpack(stored.folder, stored.label, skipInvalid);
+    },
+  };
 }

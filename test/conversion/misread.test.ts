@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import type { ExpectedResult } from '../../scripts/fixtures/edge-case.ts';
 import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
-import { MISREAD_KINDS } from '../../src/conversion/plan/misread.ts';
+import { MISREAD_KINDS } from '../../src/conversion/plan/decoders.ts';
 import { INPUT_FILE } from '../../src/conversion/plan/types.ts';
 import { detectFileType } from '../../src/regress/backends/local-backend.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';

@@ -1,6 +1,6 @@
 /** @module Shell scripts that stand in for ImageMagick. */
 import { loadConfig } from '../../src/config.ts';
-import { listLength } from '../../src/process/environment.ts';
+import { listLength } from '../../src/process/runner.ts';
 import { writeScript } from './util.ts';
 
 /** Line that `-list resource` prints for the limit that the default of MAX_FRAMES requests. */

@@ -1,5 +1,5 @@
 /** @module Launchers for tests of the process layer. */
-import { createLaunchers, type Launchers } from '../../src/process/launcher/pool.ts';
+import { createLaunchers, type Launchers } from '../../src/process/launcher/launcher.ts';
 import { makeTempDir } from './hooks.ts';
 
 let current: Launchers | undefined;

@@ -1,6 +1,6 @@
 /** @module Process that runs one program through a launcher, for a test that kills this process meanwhile. */
 
-import { createLaunchers } from '../../src/process/launcher/pool.ts';
+import { createLaunchers } from '../../src/process/launcher/launcher.ts';
 import type { Isolation } from '../../src/process/launcher/shell.ts';
 import { createRunner } from '../../src/process/runner.ts';
 

@@ -8,7 +8,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CommandError } from '../../src/process/command.ts';
-import { createLaunchers, type Launchers } from '../../src/process/launcher/pool.ts';
+import { createLaunchers, type Launchers } from '../../src/process/launcher/launcher.ts';
 import { createRunner } from '../../src/process/runner.ts';
 
 /** User to run as: RLIMIT_NPROC counts the processes of one user and does not apply to root. */

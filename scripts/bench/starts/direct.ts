@@ -1,11 +1,10 @@
 /**
  * @module Alternative to launchers for the comparison: the server itself starts every program with execa. Replaces
- * `src/process/launcher/pool.ts`, so it has the same exports.
+ * `src/process/launcher/launcher.ts`, so it has the same exports.
  */
 import { execa } from 'execa';
-import type { LaunchedProcess } from '../../../src/process/launcher/launcher.ts';
-import type { Launchers } from '../../../src/process/launcher/pool.ts';
-import { programScript, quote, type SpawnOptions } from '../../../src/process/launcher/script.ts';
+import type { LaunchedProcess, Launchers } from '../../../src/process/launcher/launcher.ts';
+import { programScript, quote, type SpawnOptions } from '../../../src/process/launcher/shell.ts';
 
 /** Returns launchers that start each program with execa. */
 export function createLaunchers(): Launchers {

@@ -10,7 +10,7 @@ import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
-import { createLaunchers, type Launchers } from '../../../src/process/launcher/pool.ts';
+import { createLaunchers, type Launchers } from '../../../src/process/launcher/launcher.ts';
 import * as direct from './direct.ts';
 
 const MIB = 1024 ** 2;

@@ -3,7 +3,7 @@ import { registerHooks } from 'node:module';
 
 registerHooks({
   resolve: (specifier, context, next) =>
-    specifier.endsWith('/launcher/pool.ts')
+    specifier.endsWith('/launcher/launcher.ts')
       ? { url: new URL('./direct.ts', import.meta.url).href, shortCircuit: true }
       : next(specifier, context),
 });

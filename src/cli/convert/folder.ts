@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import type { Dirent } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { DETECTION_BYTES, detectType } from '../../conversion/input/detect.ts';
+import { DETECTION_BYTES, detectType } from '../../conversion/input/store.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
 import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
 import type { Input } from './input.ts';

@@ -1,6 +1,6 @@
 /** @module Names that count as the same result. */
 import { join } from 'node:path';
-import { baseNameOf } from '../../filename.ts';
+import { baseNameOf } from '../../text.ts';
 
 /**
  * Returns a key that is equal for two inputs if their results have the same name, also on a file system that ignores

@@ -2,8 +2,8 @@
 import { stat } from 'node:fs/promises';
 import { basename, extname, join, resolve } from 'node:path';
 import { DEFAULT_FORMAT } from '../../conversion/options.ts';
-import { baseNameOf, createUniqueNamer } from '../../filename.ts';
 import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
+import { baseNameOf, createUniqueNamer } from '../../text.ts';
 import { CliError } from '../context.ts';
 import { type FileError, fileError } from './file-errors.ts';
 import { type Input, type InputFile, STDIN } from './input.ts';

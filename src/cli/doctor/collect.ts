@@ -11,7 +11,7 @@ import { type ConversionEngine, createConversionEngine } from '../../conversion/
 import { optionalTools, selectExtras } from '../../conversion/extras.ts';
 import { StartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
-import { createLaunchers } from '../../process/launcher/pool.ts';
+import { createLaunchers } from '../../process/launcher/launcher.ts';
 import { isPolicyEnforced } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findToolchain, type Toolchain } from '../../process/toolchain.ts';

@@ -1,5 +1,5 @@
 /** @module Reads the size of an SVG from its root element, and finds unsupported features. */
-import { skipXmlPreamble } from '../input/detect.ts';
+import { skipXmlPreamble } from '../input/store.ts';
 import { COLOUR_FUNCTIONS } from '../input/svg/css.ts';
 import type { ImageInfo, Size } from '../plan/image-info.ts';
 import type { WindowReader } from './window-reader.ts';

@@ -1,7 +1,10 @@
-/** @module Conversion to sRGB. An image that loses its profile must be sRGB, or its colours change. Pure. */
+/**
+ * @module Converts colours and transparency to what the result can hold. An image that loses its profile must be sRGB, or
+ * its colours change. Pure.
+ */
 import { OUTPUTS } from '../../formats.ts';
 import type { Page } from './image-info.ts';
-import { isPassthrough, selectedPages } from './selection.ts';
+import { isPassthrough, keepsAllFrames, selectedPages } from './size.ts';
 import type { PlanContext } from './types.ts';
 
 /** Converts CMYK before the resize, which would mix inks. */
@@ -74,4 +77,65 @@ function convertsToSrgb({ image, options }: PlanContext): boolean {
   const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;
   const holds = format.profile && !lab && !externalProfile && !isHdr && (!cmyk || format.cmyk);
   return options.stripMetadata || !holds;
+}
+
+/** Format of a line that ends in `true` or `false`. */
+const OPAQUE = 'opaque: %[opaque]\\n';
+/** Format of a line that ends in a number. */
+const HALF_TRANSPARENT = 'half transparent: %[max]\\n';
+
+/** Replaces transparency by the background colour, and prints whether there was any. */
+export function flatten(job: PlanContext): string[] {
+  const { format, background = '#ffffff' } = job.options;
+  if (OUTPUTS[format].alpha !== 'none') return [];
+  return [...printOpaque(job), '-background', background, '-alpha', 'remove', '-alpha', 'off'];
+}
+
+/** Prints whether each frame is opaque. For a list, ImageMagick would print it of the first frame only. */
+function printOpaque(job: PlanContext): string[] {
+  const print = ['-print', OPAQUE];
+  const count = framesOf(job);
+  if (count === 1) return print;
+  return Array.from({ length: count }, (_, at) => [
+    '(',
+    '-clone',
+    String(at),
+    ...print,
+    '+delete',
+    ')',
+  ]).flat();
+}
+
+/** Number of frames that are measured together. Their copies are in memory, and bubblewrap accepts 9000 arguments. */
+const FRAMES_PER_MEASUREMENT = 8;
+
+/**
+ * Prints the maximum of 4a(1 − a) for outputs with binary transparency. It exceeds 0 if any alpha is neither 0 nor 1.
+ * Runs before the resize, which makes edges partially transparent. A GIF and a JPEG have no partial transparency.
+ */
+export function printHalfTransparent(job: PlanContext): string[] {
+  const { image, options } = job;
+  if (OUTPUTS[options.format].alpha !== 'binary' || ['gif', 'jpg'].includes(image.type)) return [];
+  // ImageMagick 6 extracts the values of an alpha channel that is off. `set` makes such a channel opaque.
+  const extract = ['-alpha', 'set', '-alpha', 'extract', '-function', 'Polynomial', '-4,4,0'];
+  const count = framesOf(job);
+  if (count === 1) return ['(', '+clone', ...extract, '-print', HALF_TRANSPARENT, '+delete', ')'];
+  const measure = [...extract, '-evaluate-sequence', 'Max', '-print', HALF_TRANSPARENT, '+delete'];
+  return Array.from({ length: Math.ceil(count / FRAMES_PER_MEASUREMENT) }, (_, group) => {
+    const first = group * FRAMES_PER_MEASUREMENT;
+    const last = Math.min(first + FRAMES_PER_MEASUREMENT, count) - 1;
+    return ['(', '-clone', `${first}-${last}`, ...measure, ')'];
+  }).flat();
+}
+
+/** Returns the number of frames or pages that are converted. */
+function framesOf(job: PlanContext): number {
+  const frames = keepsAllFrames(job) ? (job.image.animation?.delaysMs.length ?? 1) : 1;
+  return Math.max(frames, selectedPages(job).length);
+}
+
+/** Makes each pixel opaque or transparent for outputs with binary transparency. */
+export function binaryAlpha(job: PlanContext): string[] {
+  if (OUTPUTS[job.options.format].alpha !== 'binary' || isPassthrough(job)) return [];
+  return ['-channel', 'A', '-threshold', '50%', '+channel'];
 }

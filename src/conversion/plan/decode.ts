@@ -1,10 +1,9 @@
 /** @module Arguments that decode an image: which frames or pages to read, and corrections of decoder errors. Pure. */
 import { INPUTS } from '../../formats.ts';
 import { pageToSrgb } from './colour.ts';
-import type { Area, FrameDisposal, Orientation, Page } from './image-info.ts';
-import { MAGICK_FEATURES } from './magick-features.ts';
-import { isPassthrough, keepsAllFrames, selectedPages } from './selection.ts';
-import { INPUT_FILE, type PlanContext } from './types.ts';
+import type { Area, FrameDisposal, Orientation, Page, Size } from './image-info.ts';
+import { isPassthrough, keepsAllFrames, selectedPages } from './size.ts';
+import { INPUT_FILE, MAGICK_FEATURES, type PlanContext } from './types.ts';
 
 /** Reads the input. Always names the coder, so that ImageMagick never detects the type itself. */
 export function decode(job: PlanContext): string[] {
@@ -156,6 +155,36 @@ export function repairColours({ image, rasterized }: PlanContext): string[] {
   if (image.premultiplied) return [...gamma, ...DIVIDE_BY_ALPHA];
   if (gamma.length > 0) return gamma;
   return image.opaque ? ['-alpha', 'off'] : [];
+}
+
+/**
+ * Replaces the missing part of a truncated PNG, which was filled with zeros, by what browsers show: transparent rows, or
+ * in an interlaced image, the nearest pixels.
+ */
+export function hideMissingPart({ image }: PlanContext): string[] {
+  const { width = 0, height = 0, shownPart } = image;
+  if (!shownPart || shownPart.rows >= height) return [];
+  const { rows, step } = shownPart;
+  if (step) return repeatPixels({ width, height }, rows, step);
+  return [
+    ...['-crop', `${width}x${rows}+0+0`, '+repage', '-alpha', 'set'],
+    ...['-background', 'none', '-compose', 'Copy', '-extent', `${width}x${height}`, '-compose', 'Over'],
+  ];
+}
+
+/** Enlarges each known pixel to a square, and lays the whole rows over that. */
+function repeatPixels({ width, height }: Size, rows: number, step: number): string[] {
+  const [across, down] = [Math.ceil(width / step), Math.ceil(height / step)];
+  // Sampling is exact if the sides are multiples of the step. From 0 %, rounding errors would lead to the pixels before.
+  const known = ['-extent', `${across * step}x${down * step}`, '-define', 'sample:offset=1'];
+  const enlarged = ['-sample', `${across}x${down}!`, '-sample', `${across * step}x${down * step}!`];
+  const whole = ['(', '-clone', '0', '-crop', `${width}x${rows}+0+0`, '+repage', ')'];
+  return [
+    ...['(', '+clone', ...known, ...enlarged, '-crop', `${width}x${height}+0+0`, '+repage', ')'],
+    ...(rows > 0 ? whole : []),
+    ...['-delete', '0'],
+    ...(rows > 0 ? ['-compose', 'Copy', '-composite', '-compose', 'Over'] : []),
+  ];
 }
 
 /** ImageMagick's names of the EXIF orientations. */

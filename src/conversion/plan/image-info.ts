@@ -143,7 +143,7 @@ export interface Page {
   readonly misread?: readonly MisreadKind[];
 }
 
-/** Kinds of files that ImageMagick misreads. `misread.ts` describes each. */
+/** Kinds of files that ImageMagick misreads. `decoders.ts` describes each. */
 export type MisreadKind =
   | 'old-jpeg'
   | 'ycbcr-subsampled'

@@ -3,17 +3,25 @@
  * known before these run. Pure.
  */
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
-import { convertsColour } from './colour.ts';
-import { EXTERNAL_ENCODERS, type ExternalEncoder, LOSSLESS_EFFORT } from './encode.ts';
-import { externalDecoder, planDecoding } from './external-decoders.ts';
+import {
+  binaryAlpha,
+  cmykToSrgb,
+  convertsColour,
+  flatten,
+  printHalfTransparent,
+  rgbToSrgb,
+} from './colour.ts';
+import { coalesceFrames, decode, hideMissingPart, orient, repairColours } from './decode.ts';
+import { externalDecoder, misreadLabel, planDecoding } from './decoders.ts';
+import { ENCODERS, EXTERNAL_ENCODERS, type ExternalEncoder, LOSSLESS_EFFORT } from './encode.ts';
 import type { ImageInfo } from './image-info.ts';
-import { MAGICK_FEATURES } from './magick-features.ts';
-import { misreadLabel } from './misread.ts';
 import { measure, needsOwnSize, renderPdf, renderPng } from './rasterize.ts';
-import { keepsAllFrames, selectedPages } from './selection.ts';
-import { encodeArguments, frameArguments, magickArguments } from './stages.ts';
+import { crop, pad, resize, shrinkOnLoad } from './resize.ts';
+import { keepsAllFrames, selectedPages } from './size.ts';
 import {
   type ConvertOptions,
+  KEPT_FILE,
+  MAGICK_FEATURES,
   type Note,
   OUTPUT_STEM,
   type Plan,
@@ -111,8 +119,11 @@ function encodeWith({ tool, args }: ExternalEncoder, job: PlanContext): Step {
   return { tool, args: [...args(job), TO_ENCODE, job.output] };
 }
 
+/** Writes each frame to a numbered PNG file, for img2webp to assemble. */
 function writeFrames(job: PlanContext): Step {
-  return { tool: 'magick', args: frameArguments(job) };
+  const stages = STAGES.filter((stage) => !ENCODING.includes(stage)).flatMap((stage) => stage(job));
+  const args = [...stages, '-depth', '8', '-define', 'png:compression-level=1', 'png:frame-%05d.png'];
+  return { tool: 'magick', args };
 }
 
 function assembleWebp({ image, options, output }: PlanContext): Step {
@@ -125,6 +136,75 @@ function assembleWebp({ image, options, output }: PlanContext): Step {
     `frame-${String(at).padStart(5, '0')}.png`,
   ]);
   return { tool: 'img2webp', args: ['-loop', String(loopCount), ...frames, '-o', output] };
+}
+
+/** Stages in the order in which ImageMagick runs them. Each is a pure function from a job to arguments. */
+const STAGES: readonly ((job: PlanContext) => readonly string[])[] = [
+  setMagickLimits,
+  shrinkOnLoad,
+  ignoreBmpSize,
+  decode,
+  coalesceFrames,
+  repairColours,
+  hideMissingPart,
+  orient,
+  printHalfTransparent,
+  cmykToSrgb,
+  resize,
+  crop,
+  rgbToSrgb,
+  flatten,
+  pad,
+  binaryAlpha,
+  stripMetadata,
+  keep,
+  encode,
+];
+const ENCODING: readonly ((job: PlanContext) => readonly string[])[] = [keep, encode];
+
+/** Returns all arguments of the command that converts the image. */
+function magickArguments(job: PlanContext): string[] {
+  return STAGES.flatMap((stage) => stage(job));
+}
+
+/** Returns the arguments that encode the stored image again; see {@link KEPT_FILE}. */
+function encodeArguments(job: PlanContext): string[] {
+  return [...setMagickLimits(job), `MIFF:${KEPT_FILE}`, ...stripMetadata(job), ...encode(job)];
+}
+
+/**
+ * Limits the threads to processors that no other conversion uses. Every job sets the limit, because a warm worker keeps
+ * that of its last job. Selects 16-bit colour transforms, which are four times as fast on ImageMagick 7.
+ */
+function setMagickLimits({ tools: { threads = 1 } }: PlanContext): string[] {
+  return ['-limit', 'thread', String(threads), '-define', 'profile:highres-transform=false'];
+}
+
+/** Ignores the file size that a BMP states: it can be 0, or smaller than the file. */
+function ignoreBmpSize({ image }: PlanContext): string[] {
+  return image.type === 'bmp' ? ['-define', 'bmp:ignore-filesize=true'] : [];
+}
+
+/** Removes all metadata, or only the dates of the working file, which ImageMagick would add to it. */
+function stripMetadata({ options }: PlanContext): string[] {
+  return options.stripMetadata ? ['-strip'] : WORKING_FILE_DATES.flatMap((name) => ['+set', name]);
+}
+
+const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
+
+/**
+ * Stores the image if `maxBytes` can require ImageMagick to encode it again. MIFF holds frames and CMYK and is not
+ * compressed: 6 megapixels take 0.05 s to write and 0.03 s to read; an uncompressed PNG takes 0.35 s and 0.1 s.
+ */
+function keep({ options }: PlanContext): string[] {
+  return options.maxBytes && !EXTERNAL_ENCODERS[options.format]
+    ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`]
+    : [];
+}
+
+function encode(job: PlanContext): string[] {
+  const { options, output } = job;
+  return [...ENCODERS[options.format](job), `${OUTPUTS[options.format].coder}:${output}`];
 }
 
 const NOTE_RULES: readonly { readonly note: Note; readonly applies: (job: PlanContext) => boolean }[] = [

@@ -1,8 +1,15 @@
 /** @module Commands of librsvg, which renders an SVG at the size of the result. Pure. */
-import { cropOffset, padOffset } from './fit.ts';
+
 import type { ImageInfo, Size } from './image-info.ts';
-import { MAX_PAGE_POINTS, pageScale } from './pdf-page.ts';
-import { drawingBox, drawnSides, fittings } from './size.ts';
+import {
+  cropOffset,
+  drawingBox,
+  drawnSides,
+  fittings,
+  MAX_PAGE_POINTS,
+  padOffset,
+  pageScale,
+} from './size.ts';
 import { type ConvertOptions, INPUT_FILE, type PlanContext, type Step } from './types.ts';
 
 /** Plans to render an SVG to PNG. ImageMagick adds the borders of `contain`. */

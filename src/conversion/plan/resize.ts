@@ -9,9 +9,16 @@
  */
 
 import { OUTPUTS } from '../../formats.ts';
-import { boxGeometry, cropOffset, type Fitting, gravityName, type Offset, padOffset } from './fit.ts';
 import type { Size } from './image-info.ts';
-import { trustedFitting } from './size.ts';
+import {
+  boxGeometry,
+  cropOffset,
+  type Fitting,
+  gravityName,
+  type Offset,
+  padOffset,
+  trustedFitting,
+} from './size.ts';
 import type { PlanContext } from './types.ts';
 
 /**

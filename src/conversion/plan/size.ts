@@ -1,9 +1,30 @@
-/** @module Sizes of an image at the stages of a conversion. Pure. */
-import type { InputType } from '../../formats.ts';
-import { type Fitting, fitInto } from './fit.ts';
-import type { ImageInfo, Size } from './image-info.ts';
-import { keepsAllFrames, selectedPages } from './selection.ts';
-import type { ConvertOptions, PlanContext } from './types.ts';
+/**
+ * @module Sizes of the frames and pages to convert, at each stage of a conversion. The rounding is that of sharp:
+ * ResolveShrink, CalculateCrop and CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
+ */
+import { type InputType, OUTPUTS } from '../../formats.ts';
+import type { ImageInfo, Page, Size } from './image-info.ts';
+import type { ConvertOptions, Fit, PlanContext, Position } from './types.ts';
+
+type ImageAndOptions = Pick<PlanContext, 'image' | 'options'>;
+
+/** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
+export function keepsAllFrames({ image, options: { format, frames } }: ImageAndOptions): boolean {
+  if (!image.animation || frames === 'first') return false;
+  return OUTPUTS[format].animation || (OUTPUTS[format].pages && frames === 'all');
+}
+
+/** Returns the pages of a TIFF to convert. */
+export function selectedPages({ image: { pages = [] }, options }: ImageAndOptions): readonly Page[] {
+  return OUTPUTS[options.format].pages && options.pages !== 'first' ? pages : pages.slice(0, 1);
+}
+
+/** Returns whether a GIF stays a GIF of the same size, so that its pixels are not changed. */
+export function isPassthrough(job: PlanContext): boolean {
+  const { image, options } = job;
+  const isUnresized = !options.width && !options.height;
+  return isUnresized && image.type === 'gif' && options.format === 'gif' && keepsAllFrames(job);
+}
 
 /** Size in pixels at which an SVG is rendered for an icon: that of the icon's largest image. */
 const ICON_SIDE = 256;
@@ -63,13 +84,13 @@ function wholeNumber(side: number): number | undefined {
 }
 
 /** Fits each selected frame or page whose size the header states. */
-export function fittings(job: Pick<PlanContext, 'image' | 'options'>): Fitting[] {
+export function fittings(job: ImageAndOptions): Fitting[] {
   const box = job.image.type === 'svg' ? drawingBox(job.options) : job.options;
   return orientedSizes(job).map((size) => fitInto(size, box));
 }
 
 /** Returns the largest size in pixels of each selected frame or page, from the resize on. */
-export function sizesToMake(job: Pick<PlanContext, 'image' | 'options'>): Size[] {
+export function sizesToMake(job: ImageAndOptions): Size[] {
   const { image, options } = job;
   if (image.type !== 'svg')
     return fittings(job).map(({ resized, result }) => ({
@@ -81,7 +102,7 @@ export function sizesToMake(job: Pick<PlanContext, 'image' | 'options'>): Size[]
 }
 
 /** Returns the sizes of the selected frames or pages after they are rotated upright. */
-function orientedSizes(job: Pick<PlanContext, 'image' | 'options'>): Size[] {
+function orientedSizes(job: ImageAndOptions): Size[] {
   const { image } = job;
   const pages = selectedPages(job);
   if (pages.length > 0) return pages.flatMap(orientedSize);
@@ -109,4 +130,119 @@ function orientedSize({
 }: Pick<ImageInfo, 'width' | 'height' | 'orientation'>): Size[] {
   if (!width || !height) return [];
   return [orientation < 5 ? { width, height } : { width: height, height: width }];
+}
+
+/** Maximum width and height of a page in points that all viewers can open (ISO 32000-1, annex C.2). */
+export const MAX_PAGE_POINTS = 14_400;
+
+/** Returns points per pixel: 1, or less if the largest page would exceed the maximum. The number of pixels stays. */
+export function pageScale(job: ImageAndOptions): number {
+  const sides = fittings(job).flatMap(({ result }) => [result.width, result.height]);
+  return Math.min(1, MAX_PAGE_POINTS / Math.max(1, ...sides));
+}
+
+/** Options that determine the size of a result. */
+type Box = Pick<ConvertOptions, 'width' | 'height' | 'fit' | 'enlarge' | 'position'>;
+
+/** Sizes of an image during a conversion. */
+export interface Fitting {
+  /** Size to resize the image to, before it is cropped or padded. */
+  readonly resized: Size;
+  /** Size of the result: smaller than `resized` if `cover` crops, larger if `contain` pads. */
+  readonly result: Size;
+  /** Scale from the image to `resized`. If the sides differ, the larger scale. */
+  readonly scale: number;
+}
+
+/** Distance in pixels from the top left corner. */
+export interface Offset {
+  readonly x: number;
+  readonly y: number;
+}
+
+interface FitRule {
+  /** Returns the scale of a side, from the scale that fits this side and the one that fits the other. */
+  readonly scale: (own: number, other: number) => number;
+  /** Flag of an ImageMagick geometry with the same meaning. */
+  readonly flag: '' | '^' | '!';
+  /** Returns the side of the result, from the side of the resized image and that of the box. */
+  readonly side: (resized: number, box: number) => number;
+}
+
+const keep = (resized: number): number => resized;
+
+const FIT_RULES: Readonly<Record<Fit, FitRule>> = {
+  inside: { scale: Math.min, flag: '', side: keep },
+  cover: { scale: Math.max, flag: '^', side: Math.min },
+  contain: { scale: Math.min, flag: '', side: Math.max },
+  fill: { scale: (own) => own, flag: '!', side: keep },
+};
+
+/** Share of the cropped or added pixels to the left of the image, and share above it. */
+const ANCHORS: Readonly<Record<Position, Offset>> = {
+  center: { x: 0.5, y: 0.5 },
+  top: { x: 0.5, y: 0 },
+  'right top': { x: 1, y: 0 },
+  right: { x: 1, y: 0.5 },
+  'right bottom': { x: 1, y: 1 },
+  bottom: { x: 0.5, y: 1 },
+  'left bottom': { x: 0, y: 1 },
+  left: { x: 0, y: 0.5 },
+  'left top': { x: 0, y: 0 },
+};
+
+/** Fits an image of this size into a box. Without `enlarge`, no side grows. */
+function fitInto({ width, height }: Size, box: Box): Fitting {
+  const { scale, side } = FIT_RULES[box.fit ?? 'inside'];
+  const [x, y] = sideScales({ width, height }, box);
+  const maxScale = box.enlarge ? Number.POSITIVE_INFINITY : 1;
+  const [across, down] = [Math.min(maxScale, scale(x, y)), Math.min(maxScale, scale(y, x))];
+  const resized = { width: scaleSide(width, across), height: scaleSide(height, down) };
+  const result = {
+    width: side(resized.width, box.width ?? resized.width),
+    height: side(resized.height, box.height ?? resized.height),
+  };
+  return { resized, result, scale: Math.max(across, down) };
+}
+
+/** Returns the scales that make each side as long as the box. If only one side is given, both scales are equal. */
+function sideScales({ width, height }: Size, box: Box): [x: number, y: number] {
+  const x = box.width ? box.width / width : undefined;
+  const y = box.height ? box.height / height : undefined;
+  return [x ?? y ?? 1, y ?? x ?? 1];
+}
+
+/** Scales a side. Rounds a half up, like sharp and ImageMagick (ParseMetaGeometry), and leaves at least one pixel. */
+function scaleSide(side: number, scale: number): number {
+  return Math.max(1, Math.floor(side * scale + 0.5));
+}
+
+/** Formats the box as an ImageMagick geometry, for images whose size is not known. */
+export function boxGeometry({ width, height, fit = 'inside', enlarge }: Box): string {
+  return `${width ?? ''}x${height ?? ''}${FIT_RULES[fit].flag}${enlarge ? '' : '>'}`;
+}
+
+/** Returns the corner of the result in the resized image, for `cover`. Rounds up. */
+export function cropOffset({ resized, result }: Fitting, { position = 'center' }: Box): Offset {
+  const { x, y } = ANCHORS[position];
+  return {
+    x: Math.ceil((resized.width - result.width) * x),
+    y: Math.ceil((resized.height - result.height) * y),
+  };
+}
+
+/** Returns the corner of the resized image in the result, for `contain`. Rounds down. */
+export function padOffset({ resized, result }: Fitting, { position = 'center' }: Box): Offset {
+  const { x, y } = ANCHORS[position];
+  return {
+    x: Math.floor((result.width - resized.width) * x),
+    y: Math.floor((result.height - resized.height) * y),
+  };
+}
+
+/** Returns the ImageMagick gravity for a position. */
+export function gravityName({ position = 'center' }: Box): string {
+  const { x, y } = ANCHORS[position];
+  const name = `${['North', '', 'South'][y * 2]}${['West', '', 'East'][x * 2]}`;
+  return name || 'Center';
 }

@@ -65,7 +65,7 @@ export type Note =
 
 /** Properties of the machine that a plan depends on. */
 export interface ToolContext {
-  /** Major version of ImageMagick. `magick-features.ts` has the differences. */
+  /** Major version of ImageMagick. {@link MAGICK_FEATURES} has the differences. */
   readonly magick: 6 | 7;
   /** Absolute path of a small sRGB profile. */
   readonly srgbProfile: string;
@@ -75,6 +75,22 @@ export interface ToolContext {
 
 /** Command-line tools that convert images. */
 export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc';
+
+/** Features of a major version of ImageMagick that plans depend on. */
+interface MagickFeatures {
+  /** Tool that decodes AVIF and HEIC. ImageMagick 6 loses transparency and profile, and its colours are 18 dB off. */
+  readonly heif: Extract<ToolName, 'magick' | 'heif'>;
+  /** Tool that writes animated WebP. ImageMagick 6 shifts the delays, loses the loop count and appends invalid data. */
+  readonly animatedWebp: Extract<ToolName, 'magick' | 'img2webp'>;
+  /** Whether the blending method of WebP frames is read. ImageMagick 6 blends every frame with those before it. */
+  readonly webpBlending: boolean;
+}
+
+/** The features by major version. */
+export const MAGICK_FEATURES: Readonly<Record<6 | 7, MagickFeatures>> = {
+  6: { heif: 'heif', animatedWebp: 'img2webp', webpBlending: false },
+  7: { heif: 'magick', animatedWebp: 'magick', webpBlending: true },
+};
 
 /** Command of a plan. File names are relative to the job's folder. */
 export interface Step {

@@ -1,40 +1,47 @@
 /**
- * @module A launcher, also called a fork server: a small process that starts other processes for a large one.
+ * @module Launchers, also called fork servers: small processes that start other processes for a large one.
  *
  * To start a program, Node.js forks, and fork(2) copies the page tables of the whole server. That blocks the event loop
  * for 2 to 6 ms in a server of 110 to 170 MiB, and grows with it (`bench/README.md`). A shell of 1 MiB forks in a tenth
- * of that time. So execa starts a shell once (`shell.ts`), and the server writes a line of script to it for each
- * program (`script.ts`). The shell prints a line when the program has ended. The program's standard streams are named
- * pipes (`pipes.ts`), because the shell, not the server, is its parent.
+ * of that time. So execa starts a shell once, and the server writes a line of script to it for each program
+ * (`shell.ts`). The shell prints a line when the program has ended. The program's standard streams are named pipes,
+ * because the shell, not the server, is its parent.
  *
  * A launcher runs one program at a time, and kills the processes that it leaves behind before it runs the next one.
- * When a program must be killed, for example after its time limit, its launcher is killed with it. `pool.ts` keeps as
- * many launchers as programs run at once.
+ * When a program must be killed, for example after its time limit, its launcher is killed with it. A pool keeps as many
+ * launchers as programs run at once.
  */
-
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { openPipes, type Pipes, pipePaths, socketsOf } from './pipes.ts';
-import { type Line, parseLine, prepareScript, type SpawnOptions, spawnScript } from './script.ts';
-import { type Isolation, launcherCommand, type Shell, startShell } from './shell.ts';
+import {
+  type Isolation,
+  type Line,
+  launcherCommand,
+  openPipes,
+  type Pipes,
+  parseLine,
+  pipePaths,
+  prepareScript,
+  type Shell,
+  type SpawnOptions,
+  socketsOf,
+  spawnScript,
+  startShell,
+} from './shell.ts';
 
-/** A running launcher. */
-export interface Launcher {
-  /** False once the launcher has ended or was killed. */
-  readonly alive: boolean;
+/** A pool of launchers. It grows to the largest number of programs that ran at once. */
+export interface Launchers {
   /**
-   * Starts a program. The previous one must have ended.
+   * Starts a program with an idle launcher, or with a new one.
    *
-   * @throws {Error} with the code of open(2) when the server cannot open the pipes
+   * @throws {Error} with the code of errno(3) when the machine has no process or no file descriptor left
    */
-  spawn(file: string, args: readonly string[], options: SpawnOptions): LaunchedProcess;
-  /** Kills the launcher and its program. */
-  kill(): void;
-  /** Resolves when the launcher has ended and its folder is removed. */
-  ended(): Promise<void>;
+  spawn(file: string, args: readonly string[], options: SpawnOptions): Promise<LaunchedProcess>;
+  /** Kills all launchers and their programs, and removes their folders. */
+  close(): Promise<void>;
 }
 
 /** A program that a launcher has started. */
@@ -53,6 +60,96 @@ export interface Exit {
   readonly signal?: NodeJS.Signals;
   /** Set when the launcher ended before the program. */
   readonly error?: LauncherError;
+}
+
+/**
+ * Creates a pool of launchers.
+ *
+ * @param home returns the folder in which the launchers create their pipes
+ */
+export function createLaunchers(home: () => Promise<string>, isolation: Isolation = 'none'): Launchers {
+  const idle: Launcher[] = [];
+  const all = new Set<Launcher>();
+  const starting = new Set<Promise<Launcher>>();
+  let closed = false;
+
+  async function acquire(): Promise<Launcher> {
+    for (let launcher = idle.pop(); launcher; launcher = idle.pop()) {
+      if (launcher.alive) return launcher;
+      release(launcher);
+    }
+    if (closed) throw new Error('the launchers are closed');
+    const started = start().finally(() => starting.delete(started));
+    starting.add(started);
+    return started;
+  }
+
+  async function start(): Promise<Launcher> {
+    const launcher = await startLauncher(await home(), isolation);
+    all.add(launcher);
+    return launcher;
+  }
+
+  function release(launcher: Launcher): void {
+    if (launcher.alive) {
+      idle.push(launcher);
+      return;
+    }
+    all.delete(launcher);
+    launcher.ended().catch(() => {}); // the next start of the service removes the folder
+  }
+
+  async function spawn(
+    file: string,
+    args: readonly string[],
+    options: SpawnOptions,
+  ): Promise<LaunchedProcess> {
+    const launcher = await acquire();
+    try {
+      const launched = launcher.spawn(file, args, options);
+      const exit = launched.exit.then((ended): Exit => {
+        release(launcher);
+        return ended;
+      });
+      return { ...launched, exit };
+    } catch (error) {
+      const folderGone = (error as NodeJS.ErrnoException).code === 'ENOENT';
+      if (folderGone) launcher.kill();
+      // Keep the launcher when file descriptors run out: a new launcher would need more of them.
+      release(launcher);
+      // The folder was removed, for example by a cleanup of the temporary folder. A new launcher creates a new one.
+      if (folderGone) return spawn(file, args, options);
+      throw error;
+    }
+  }
+
+  return {
+    spawn,
+    async close() {
+      closed = true;
+      await Promise.allSettled(starting);
+      const last = [...all];
+      all.clear();
+      for (const launcher of last) launcher.kill();
+      await Promise.all(last.map((launcher) => launcher.ended()));
+    },
+  };
+}
+
+/** A running launcher. */
+interface Launcher {
+  /** False once the launcher has ended or was killed. */
+  readonly alive: boolean;
+  /**
+   * Starts a program. The previous one must have ended.
+   *
+   * @throws {Error} with the code of open(2) when the server cannot open the pipes
+   */
+  spawn(file: string, args: readonly string[], options: SpawnOptions): LaunchedProcess;
+  /** Kills the launcher and its program. */
+  kill(): void;
+  /** Resolves when the launcher has ended and its folder is removed. */
+  ended(): Promise<void>;
 }
 
 /** A launcher could not start, or has ended. `code` is the name of the errno(3), if known. */
@@ -74,7 +171,7 @@ const PIPES_TIMEOUT_MS = 1_000;
  * @param home the folder in which the launcher creates its own folder
  * @throws {LauncherError} if the shell does not start or cannot create the pipes
  */
-export async function startLauncher(home: string, isolation: Isolation): Promise<Launcher> {
+async function startLauncher(home: string, isolation: Isolation): Promise<Launcher> {
   const folder = await mkdtemp(join(home, 'launcher-'));
   const launcher = createLauncher(folder, isolation);
   const error = await launcher.ready;

@@ -3,8 +3,8 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { StartupError } from '../../errors.ts';
-import type { MagickLimits } from '../environment.ts';
-import type { Launchers } from '../launcher/pool.ts';
+import type { Launchers } from '../launcher/launcher.ts';
+import type { MagickLimits } from '../runner.ts';
 import { createRunner } from '../runner.ts';
 import { type Toolchain, VERSION_PROBES } from '../toolchain.ts';
 import { findSandbox, NO_LAYERS, type Sandbox } from './index.ts';

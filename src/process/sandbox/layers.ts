@@ -69,7 +69,7 @@ export function noNewPrivsLayer(setpriv: string): SandboxLayer {
 const SHARED = [
   ...['/usr/lib', '/usr/lib64', '/usr/local/lib', '/etc/ld.so.cache', '/etc/alternatives'],
   ...['/etc/localtime', '/sys/devices/system/cpu/possible'],
-  '/sys/kernel/mm/transparent_hugepage', // glibc reads it to find out whether huge pages are enabled: see environment.ts
+  '/sys/kernel/mm/transparent_hugepage', // glibc reads it to find out whether huge pages are enabled: see runner.ts
 ];
 /** Dynamic loaders of x86-64 and ARM64. Every program that is not statically linked needs its loader. */
 const LOADERS = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1'];

@@ -1,7 +1,7 @@
 /** @module Isolates launchers in namespaces, for sandbox layers that do not isolate processes. */
 
 import type { RunCommand } from '../command.ts';
-import { createLaunchers, type Launchers } from '../launcher/pool.ts';
+import { createLaunchers, type Launchers } from '../launcher/launcher.ts';
 import { type Toolchain, VERSION_PROBES } from '../toolchain.ts';
 
 /**

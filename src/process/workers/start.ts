@@ -6,13 +6,12 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { CommandError } from '../command.ts';
-import type { MagickLimits } from '../environment.ts';
 import { isPolicyEnforced, ONE_PIXEL } from '../policy.ts';
+import type { MagickLimits } from '../runner.ts';
 import { createRunner, type LaunchDeps } from '../runner.ts';
 import type { Magick } from '../toolchain.ts';
 import { createWorkerPool, type FallbackOutcome, type WorkerPool } from './pool.ts';
-import { WORKER_PROTOCOLS } from './protocol.ts';
-import { startWorker, type Worker } from './worker.ts';
+import { startWorker, WORKER_PROTOCOLS, type Worker } from './worker.ts';
 
 /** Time limit of ten years, in s. A worker outlives its jobs, and the service limits the time of each job. */
 export const WORKER_ENVIRONMENT = { MAGICK_TIME_LIMIT: String(10 * 365 * 86_400) };

@@ -1,31 +1,26 @@
 /**
- * @module A worker: an ImageMagick process that starts before there is work for it, and reads its arguments from a
- * pipe. It has its own folder, sees the files of one job at a time, and runs in the same sandbox as a process for one
- * command.
+ * @module A worker: an ImageMagick process that starts before there is work for it. Both versions of ImageMagick can read
+ * their arguments from standard input, so that a process can start before its job is known. A worker has its own folder,
+ * sees the files of one job at a time, and runs in the same sandbox as a process for one command.
  */
 
+import { randomUUID } from 'node:crypto';
 import { linkSync, readdirSync, renameSync, unlinkSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { removeFolder } from '../../files/workspace.ts';
-import {
-  type Command,
-  type CommandError,
-  type FailureReason,
-  MAX_OUTPUT_BYTES,
-  type Output,
-} from '../command.ts';
+import type { Command, CommandError, FailureReason, Output } from '../command.ts';
 import {
   type ChildHandle,
+  collectOutput,
   killOnTimeout,
   type LaunchDeps,
   launch,
   succeeded,
   toCommandError,
+  type Usage,
 } from '../runner.ts';
 import type { Magick } from '../toolchain.ts';
-import { createMarker, WORKER_PROTOCOLS } from './protocol.ts';
-import { measureUsage, type Usage } from './usage.ts';
 
 /** Options of {@link startWorker}. */
 export interface WorkerDeps extends LaunchDeps {
@@ -124,7 +119,7 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
       collectOutputs(folder, command.cwd, names);
       return result;
     },
-    usage: () => measureUsage(child.pid),
+    usage: child.usage,
     get processes() {
       return processes;
     },
@@ -140,7 +135,7 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
   };
   try {
     await execute(handshake(marker), jobDone(), { ...self, timeoutMs: START_TIMEOUT_MS });
-    processes = measureUsage(child.pid).processes;
+    processes = child.usage().processes;
     return worker;
   } catch (error) {
     await worker.end();
@@ -157,18 +152,11 @@ interface OutputReader {
 }
 
 function readOutput(child: ChildHandle, marker: string): OutputReader {
-  let stdout = '';
-  let stderr = '';
+  const [stdout, stderr] = [collectOutput(child.stdout), collectOutput(child.stderr)];
   let tail = '';
   let resolveDone: (done: boolean) => void = () => {};
   child.stdin?.on('error', () => {}); // `child.ended` reports that the process has ended
-  child.stderr.on('data', (chunk: Buffer) => {
-    if (stderr.length < MAX_OUTPUT_BYTES)
-      stderr += chunk.toString('utf8').slice(0, MAX_OUTPUT_BYTES - stderr.length);
-  });
   child.stdout.on('data', (chunk: Buffer) => {
-    if (stdout.length < MAX_OUTPUT_BYTES)
-      stdout += chunk.toString('utf8').slice(0, MAX_OUTPUT_BYTES - stdout.length);
     tail = (tail + chunk.toString('latin1')).slice(-marker.length);
     // Standard error that was printed before the marker has already arrived, and is read in this turn of the event
     // loop.
@@ -181,9 +169,8 @@ function readOutput(child: ChildHandle, marker: string): OutputReader {
       return promise;
     },
     take() {
-      const output = { stdout: stdout.replace(marker, ''), stderr };
-      [stdout, stderr, tail] = ['', '', ''];
-      return output;
+      tail = '';
+      return { stdout: stdout().replace(marker, ''), stderr: stderr() };
     },
   };
 }
@@ -215,4 +202,65 @@ function collectOutputs(from: string, to: string, inputs: readonly string[]): vo
     else if (entry.isFile()) renameSync(path, join(to, entry.name));
     else throw new Error(`the worker created something that is not a file: ${entry.name}`);
   }
+}
+
+/** Arguments and messages of a worker, for one version of ImageMagick. */
+interface WorkerProtocol {
+  /** Arguments that start the worker. */
+  readonly args: readonly string[];
+  /** Whether the process ends after one job. Otherwise it prints the marker before its first job and after each job. */
+  readonly singleUse: boolean;
+  /** Returns the message that the worker receives at its start. */
+  handshake(marker: string): string;
+  /**
+   * Returns the message that runs one job.
+   *
+   * @param args the arguments of the command. The last one is the output.
+   * @throws {Error} for an argument that the protocol cannot encode
+   */
+  encodeJob(args: readonly string[], marker: string): string;
+}
+
+const print = (marker: string): string => `-print '${marker.replace('\n', '\\n')}'\n`;
+
+/** Protocol of each major version of ImageMagick. Version 7 runs one job after another, version 6 ends after the first. */
+export const WORKER_PROTOCOLS: Readonly<Record<6 | 7, WorkerProtocol>> = {
+  // utility.c, ExpandFilenames(): ImageMagick replaces `@-` with the arguments that it reads up to the end of the input.
+  // The option before it must not take a value, or ImageMagick keeps the name.
+  6: {
+    args: ['-respect-parentheses', '@-'],
+    singleUse: true,
+    handshake: () => '',
+    encodeJob: (args) => ['-respect-parentheses', ...args.map(quote)].join('\n'),
+  },
+  7: {
+    args: ['-script', '-'],
+    singleUse: false,
+    // Settings within parentheses do not apply after them.
+    handshake: (marker) => `-respect-parentheses ${print(marker)}`,
+    encodeJob(args, marker) {
+      const quoted = [...args.slice(0, -1), '-write', args.at(-1) as string].map(quote);
+      return `(\n${quoted.join('\n')}\n+delete\n)\n${print(marker)}`;
+    },
+  },
+};
+
+/**
+ * Creates the marker that a worker prints after each job.
+ *
+ * The marker is random, so that neither an image nor a message that quotes one can contain it. It does not protect against
+ * code that an attacker runs in a codec: the process has to know the marker, so that code can find it. Such code can only
+ * make its own job count as done too early, and the service verifies every result.
+ */
+const createMarker = (): string => `imagemill: done ${randomUUID()}\n`;
+
+/**
+ * Quotes an argument. Between single quotes, no character is special in either version, except that in version 6 a
+ * backslash escapes the closing quote.
+ *
+ * @throws {Error} for an argument with a quote, a line feed or a NUL, or with a backslash at its end
+ */
+function quote(word: string): string {
+  if (/['\n\0]|\\$/.test(word)) throw new Error(`argument cannot be encoded: ${word}`);
+  return `'${word}'`;
 }

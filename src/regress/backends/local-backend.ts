@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import { pino } from 'pino';
 import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
-import { DETECTION_BYTES, detectType } from '../../conversion/input/detect.ts';
+import { DETECTION_BYTES, detectType } from '../../conversion/input/store.ts';
 import { INPUT_FILE, type Step } from '../../conversion/plan/types.ts';
 import type { ConversionInput } from '../../conversion/types.ts';
 import { ServiceError, StartupError } from '../../errors.ts';

@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLaunchers } from '../../process/launcher/pool.ts';
+import { createLaunchers } from '../../process/launcher/launcher.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findProgram } from '../../process/toolchain.ts';
 

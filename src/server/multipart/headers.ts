@@ -1,6 +1,5 @@
 /** @module Parses and formats the headers of parts. */
-import { lastComponentOf, MAX_NAME_UNITS } from '../../filename.ts';
-import { truncate } from '../../text.ts';
+import { lastComponentOf, MAX_NAME_UNITS, truncate } from '../../text.ts';
 
 /** The parsed header of a part (RFC 7578, section 4). */
 export interface PartHeader {

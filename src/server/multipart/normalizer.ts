@@ -16,8 +16,44 @@
  *
  * Time is linear in the size of the body. At most one header and one chunk are kept in memory.
  */
+import type { IncomingMessage } from 'node:http';
 import { Transform, type TransformCallback } from 'node:stream';
-import { formatPartHeader, type PartHeader, parsePartHeader } from './headers.ts';
+import busboy from 'busboy';
+import { serviceError } from '../../errors.ts';
+import { formatPartHeader, type PartHeader, parseParameters, parsePartHeader } from './headers.ts';
+
+/** Maximum size of a text field, in bytes. All known fields are shorter. */
+const MAX_FIELD_BYTES = 1024;
+/** Maximum number of text fields. */
+export const MAX_FIELDS = 100;
+/**
+ * Valid boundary: 1 to 70 printable ASCII characters, with no blank at the end. RFC 2046, section 5.1.1 allows fewer
+ * kinds of characters.
+ */
+const BOUNDARY = /^[ -~]{0,69}[!-~]$/;
+
+/**
+ * Opens the parser of a request's body, and the stream that normalizes the body for it.
+ *
+ * @throws {ServiceError} UNSUPPORTED_CONTENT_ENCODING or NOT_MULTIPART, by the headers of the request
+ */
+export function openParser(req: IncomingMessage): { normalizer: MultipartNormalizer; parser: busboy.Busboy } {
+  const encoding = req.headers['content-encoding'];
+  if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
+  const type = parseParameters(req.headers['content-type'] ?? '');
+  const boundary = type?.parameters.get('boundary') ?? '';
+  if (type?.value !== 'multipart/form-data' || !BOUNDARY.test(boundary)) throw serviceError('NOT_MULTIPART');
+  const quoted = boundary.replace(/["\\]/g, '\\$&');
+  return {
+    normalizer: new MultipartNormalizer(boundary),
+    // Every part is a file or a text field, so the limits on these are limits on all parts.
+    parser: busboy({
+      headers: { 'content-type': `multipart/form-data; boundary="${quoted}"` },
+      defParamCharset: 'utf8',
+      limits: { fields: MAX_FIELDS, fieldSize: MAX_FIELD_BYTES },
+    }),
+  };
+}
 
 /** Maximum size of a part's header, in bytes. Node.js has the same default for the header of a request. */
 const MAX_HEADER_BYTES = 16 * 1024;

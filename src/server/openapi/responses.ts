@@ -4,7 +4,8 @@ import { type ErrorCode, type MessageArgs, serviceError } from '../../errors.ts'
 import { INPUTS, OUTPUTS } from '../../formats.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
-import { MAX_FIELDS, MIN_BYTES_PER_SECOND } from '../upload.ts';
+import { MAX_FIELDS } from '../multipart/normalizer.ts';
+import { MIN_BYTES_PER_SECOND } from '../upload.ts';
 import { type ApiContext, EXAMPLE_ID, type Json } from './context.ts';
 import { contextHeaders, type Header, type HeaderName, headers } from './headers.ts';
 import type { Operation } from './operations.ts';

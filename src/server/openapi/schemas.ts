@@ -1,6 +1,6 @@
 /** @module JSON Schemas of requests and responses. The schemas of forms come from the checks of their fields. */
 import { z } from 'zod';
-import { formFields } from '../../conversion/form-options.ts';
+import { formFields } from '../../conversion/options.ts';
 import { formatByteLimit } from '../../errors.ts';
 import { INPUTS } from '../../formats.ts';
 import type { ApiContext, Json } from './context.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { colourOf } from '../../../src/conversion/colour/code-points.ts';
-import { planDecoding } from '../../../src/conversion/plan/external-decoders.ts';
+import { planDecoding } from '../../../src/conversion/plan/decoders.ts';
 import type { ImageInfo, Page } from '../../../src/conversion/plan/image-info.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from '../../../src/conversion/plan/index.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { createConversionEngine } from '../../../src/conversion/engine.ts';
-import type { Launchers } from '../../../src/process/launcher/pool.ts';
+import type { Launchers } from '../../../src/process/launcher/launcher.ts';
 import { createRunner } from '../../../src/process/runner.ts';
 import { isolateLaunchers } from '../../../src/process/sandbox/namespaces.ts';
 import type { Toolchain } from '../../../src/process/toolchain.ts';

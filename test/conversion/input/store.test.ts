@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { DETECTION_BYTES, detectType } from '../../../src/conversion/input/detect.ts';
+import { DETECTION_BYTES, detectType } from '../../../src/conversion/input/store.ts';
 import { INPUT_TYPES } from '../../../src/formats.ts';
 import { fixture } from '../../helpers/client.ts';
 

@@ -1,15 +1,59 @@
-/** @module Repairs received files that ImageMagick or libheif would reject or misread. */
+/**
+ * @module Prepares a received file for the tools: repairs what ImageMagick or libheif would reject or misread, and inspects
+ * the result.
+ */
 
-import { open } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { open, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { serviceErrorFrom } from '../../errors.ts';
 import type { InputType } from '../../formats.ts';
+import { declaredProfile } from '../colour/declared-profile.ts';
+import { inspect } from '../inspect/index.ts';
 import { findLayerCount, MAX_LAYERS } from '../inspect/psd.ts';
-import { WindowReader } from '../inspect/window-reader.ts';
+import { HeaderTooComplexError, WindowReader } from '../inspect/window-reader.ts';
+import type { ImageInfo } from '../plan/image-info.ts';
+import type { ConvertOptions } from '../plan/types.ts';
+import { INPUT_FILE } from '../plan/types.ts';
+import type { ConversionInput } from '../types.ts';
 import { repairGif } from './gif.ts';
 import { keepBestImage } from './ico.ts';
 import { declareAlpha } from './jp2-alpha.ts';
 import { rewriteSvg } from './svg/rewrite.ts';
 import { type RepairContext, unpackSvg } from './svg/unpack.ts';
+import { makeMetadataUpright } from './upright-metadata.ts';
 
+/**
+ * Prepares the file of an input in place, and writes its external profile to the folder of the input.
+ *
+ * @param maxBytes maximum size of the repaired file
+ * @param onGrow called with the number of bytes by which the repair has enlarged the file
+ * @returns the properties of the repaired image
+ * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for it,
+ *   RESOURCE_LIMIT_EXCEEDED if the header takes too many reads
+ */
+export async function prepareInput(
+  { folder, type, label, disk }: ConversionInput,
+  { stripMetadata }: ConvertOptions,
+  maxBytes: number,
+  onGrow: (bytes: number) => void,
+): Promise<ImageInfo> {
+  const path = join(folder, INPUT_FILE);
+  const store = async (bytes: number): Promise<void> => {
+    await disk?.store(bytes);
+    onGrow(bytes);
+  };
+  const repairedType = (await REPAIRS[type]?.(path, { label, store, maxBytes })) ?? type;
+  const image = await inspect(path, repairedType).catch((error) => {
+    throw error instanceof HeaderTooComplexError
+      ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
+      : error;
+  });
+  if (!stripMetadata) await makeMetadataUpright(path, image);
+  return storeExternalProfile(folder, image);
+}
+
+/** Repairs the file at a path in place. Returns the type of the repaired file. */
 type Repair = (path: string, context: RepairContext) => Promise<InputType>;
 
 const REPAIRS: Partial<Record<InputType, Repair>> = {
@@ -23,16 +67,6 @@ const REPAIRS: Partial<Record<InputType, Repair>> = {
   psd: hideLayers,
   svg: repairSvg,
 };
-
-/**
- * Repairs a received file in place.
- *
- * @returns the type of the repaired file
- * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for it
- */
-export async function repairInput(path: string, type: InputType, context: RepairContext): Promise<InputType> {
-  return (await REPAIRS[type]?.(path, context)) ?? type;
-}
 
 /** Unpacks a compressed SVG, and rewrites constructs that librsvg renders wrongly. */
 async function repairSvg(path: string, context: RepairContext): Promise<InputType> {
@@ -97,7 +131,7 @@ async function hideLayers(path: string): Promise<InputType> {
   return 'psd';
 }
 
-/** Reads bytes. Those behind the end of the file are 0. */
+/** Reads bytes of the file at `path`. Bytes beyond the end of the file are 0. */
 async function readBytes(path: string, at: number, length: number): Promise<Buffer> {
   const file = await open(path);
   return (await file.read(Buffer.alloc(length), 0, length, at).finally(() => file.close())).buffer;
@@ -111,4 +145,40 @@ async function overwrite(path: string, at: number, bytes: Buffer): Promise<void>
   } finally {
     await file.close();
   }
+}
+
+/**
+ * Writes the external profile of an image to the folder of its input.
+ *
+ * The name of the file depends on its content, because ImageMagick 7 remembers every profile by its name: a worker
+ * would apply the profile of its first job to all others.
+ *
+ * @returns the image with the name of the file, if there is one
+ */
+export async function storeExternalProfile(folder: string, image: ImageInfo): Promise<ImageInfo> {
+  const profile = await externalProfileOf(folder, image);
+  if (!profile) return image;
+  const profileFile = `${createHash('sha256').update(profile).digest('hex').slice(0, 32)}.icc`;
+  await writeFile(join(folder, profileFile), profile);
+  return { ...image, profileFile };
+}
+
+function externalProfileOf(
+  folder: string,
+  { declaredColour, externalProfile, type }: ImageInfo,
+): Promise<Buffer | undefined> | undefined {
+  if (declaredColour) return declaredProfile(declaredColour);
+  return externalProfile && type === 'webp' ? webpProfile(join(folder, INPUT_FILE)) : undefined;
+}
+
+/** Maximum size of a profile to extract. The largest printer profiles have about 2 MiB. */
+const MAX_PROFILE_BYTES = 4 * 1024 ** 2;
+
+/** Reads the profile of an animated WebP, which ImageMagick ignores (RFC 9649, section 2.7). */
+async function webpProfile(path: string): Promise<Buffer | undefined> {
+  // A profile is the first chunk after VP8X.
+  const head = await readBytes(path, 0, 38);
+  const length = head.readUInt32LE(34);
+  const isProfile = head.toString('latin1', 30, 34) === 'ICCP' && length <= MAX_PROFILE_BYTES;
+  return isProfile ? readBytes(path, 38, length) : undefined;
 }

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { storeExternalProfile } from '../../../src/conversion/input/external-profile.ts';
+import { storeExternalProfile } from '../../../src/conversion/input/prepare.ts';
 import { inspect } from '../../../src/conversion/inspect/index.ts';
 import type { ImageInfo } from '../../../src/conversion/plan/image-info.ts';
 import { edgeCasePath } from '../../helpers/client.ts';
