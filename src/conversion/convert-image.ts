@@ -16,7 +16,7 @@ import { correctPdfTitle } from './output/pdf-title.ts';
 import { collectNotes, isNoFile, keptMetadata, verifyOutput } from './output/result.ts';
 import {
   assertNotRefused,
-  explainUnsupportedJpeg,
+  explainRareEncoding,
   invalidOutputError,
   isProfileError,
   toServiceError,
@@ -166,7 +166,7 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
       return encode(known, options, conversion).catch((error) => {
         // An invalid colour profile is ignored. librsvg uses no profile, and its input is not in the folder any more.
         if (image.type === 'svg' || !isProfileError(error))
-          throw explainUnsupportedJpeg(error, known, conversion.source);
+          throw explainRareEncoding(error, known, conversion.source);
         return encode({ ...known, profile: 'useless' }, options, conversion);
       });
     },

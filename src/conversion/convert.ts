@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { removeFolder } from '../files/workspace.ts';
 import type { ConversionQueue } from '../process/queue.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
+import { isAtLeast } from '../process/toolchain.ts';
 import { createImageConverter, type ImageConverterDeps } from './convert-image.ts';
 import { prepareInput } from './input/prepare.ts';
 import { estimateDiskBytes } from './limits.ts';
@@ -21,6 +22,12 @@ export interface ConvertDeps extends ImageConverterDeps {
   readonly onFinished?: (conversion: ConversionEvent) => void;
 }
 
+/**
+ * Oldest version of ImageMagick that this project has run `-alpha off-if-opaque` with. Early releases of ImageMagick 7 do not
+ * have it.
+ */
+const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
+
 /** Creates the function that converts files. */
 export function createConvert({
   config,
@@ -31,7 +38,12 @@ export function createConvert({
   maxThreads,
   onFinished = () => {},
 }: ConvertDeps): Convert {
-  const tools: ToolContext = { magick: toolchain.magick?.major ?? 7, srgbProfile };
+  const { magick } = toolchain;
+  const tools: ToolContext = {
+    magick: magick?.major ?? 7,
+    dropsOpaqueAlpha: magick !== undefined && isAtLeast(magick.version, DROPS_OPAQUE_ALPHA_SINCE),
+    srgbProfile,
+  };
   const { prepare, convertImage } = createImageConverter({ config, toolchain, run });
 
   /**

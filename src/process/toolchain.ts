@@ -153,6 +153,14 @@ async function findTool(
 
 const major = ({ version }: Tool): number => Number.parseInt(version, 10) || 0;
 
+/** Returns whether a version such as `7.1.1-43` is the other one or a later one. Compares each number in it. */
+export function isAtLeast(version: string, other: string): boolean {
+  const numbersOf = (text: string): number[] => text.split(/\D+/).map(Number);
+  const [have, want] = [numbersOf(version), numbersOf(other)];
+  const at = want.findIndex((number, index) => number !== (have[index] ?? 0));
+  return at === -1 || (have[at] ?? 0) > (want[at] as number);
+}
+
 function candidatesOnPath(names: readonly string[], path: string): string[] {
   const folders = path.split(delimiter).filter((folder) => folder.startsWith('/'));
   return names.flatMap((name) => folders.map((folder) => join(folder, name)));

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { expect } from 'chai';
 import { createRunner } from '../../src/process/runner.ts';
-import { findToolchain, parseFormats } from '../../src/process/toolchain.ts';
+import { findToolchain, isAtLeast, parseFormats } from '../../src/process/toolchain.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
 import { testConfig } from '../helpers/service.ts';
@@ -11,6 +11,15 @@ const run = createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder:
 const MACHINE = testConfig();
 const machinePath = MACHINE.PATH;
 const find = (path: string, more = {}) => findToolchain({ path, ...more }, run);
+
+describe('isAtLeast', () => {
+  it('compares the numbers of a version one by one', () => {
+    for (const later of ['7.1.1-43', '7.1.1-110', '7.1.2-3', '7.2.0-0', '10.0.0-0'])
+      expect(isAtLeast(later, '7.1.1-43'), later).to.equal(true);
+    for (const earlier of ['7.1.1-42', '7.1.0-99', '7.1.1', '6.9.13-50'])
+      expect(isAtLeast(earlier, '7.1.1-43'), earlier).to.equal(false);
+  });
+});
 
 describe('findToolchain', () => {
   it('finds ImageMagick with all supported formats, and librsvg', async () => {

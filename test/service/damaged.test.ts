@@ -49,6 +49,20 @@ async function pngWithProfile(name: string): Promise<Buffer> {
 describe('a file with wrong metadata', () => {
   const { startShared, current } = useOwnServices();
 
+  for (const [compression, name] of [
+    [34712, 'JPEG 2000'],
+    [52546, 'JPEG XL'],
+  ] as const) {
+    it(`returns 400 and names the encoding for a TIFF with ${name} compression`, async () => {
+      await startShared({});
+      const { status, message } = await convert(current().base, pixel({ 259: compression }));
+      expect([status, message]).to.deep.equal([
+        400,
+        `The file uses an unsupported encoding (${name} compression in a TIFF): save it with a common encoding, or in another format.`,
+      ]);
+    });
+  }
+
   for (const [what, file, label] of [
     ['a BigTIFF whose directory is beyond 2^53', () => NOWHERE, 'TIFF'],
     ['an icon whose image has 0 bytes', emptyIcon, 'ICO'],

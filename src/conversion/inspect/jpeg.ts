@@ -53,7 +53,7 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
           height: head.readUInt16BE(5),
           width: head.readUInt16BE(7),
           cmyk: head[9] === 4,
-          ...((UNSUPPORTED_PROCESSES.includes(marker) || head[4] !== 8) && { unsupportedJpegProcess: true }),
+          ...((UNSUPPORTED_PROCESSES.includes(marker) || head[4] !== 8) && { rareEncoding: 'jpeg-process' }),
         };
       }
       if (marker === QUANTIZATION_TABLES) step ??= await readMeanStep(bytes, offset + 4);

@@ -1,5 +1,5 @@
 /** @module Reads the directories of a TIFF or BigTIFF (TIFF 6.0). */
-import type { ImageInfo, MetadataKind, Page, Profile } from '../plan/image-info.ts';
+import type { ImageInfo, MetadataKind, Page, Profile, RareEncoding } from '../plan/image-info.ts';
 import { readProfile } from './icc.ts';
 import { BIG, CLASSIC, createEndianReader, type IfdLayout, isOrientation, readIfd, type Tag } from './ifd.ts';
 import {
@@ -18,6 +18,7 @@ const TAG = {
   newSubfileType: 254,
   width: 256,
   height: 257,
+  compression: 259,
   photometric: 262,
   orientation: 274,
   profile: 34675,
@@ -30,6 +31,14 @@ const METADATA: readonly { readonly tag: number; readonly kind: MetadataKind }[]
 ];
 /** Bits 0 and 2 of NewSubfileType: a reduced-resolution version, or the transparency mask, of another page. */
 const NO_PAGE = 1 | 4;
+/** Compressions that libtiff of Debian 12 and 13 does not decode: those of Aperio and Leadtools, and of DNG 1.7 (tiff.h). */
+const RARE_COMPRESSIONS: Readonly<Record<number, RareEncoding>> = {
+  33003: 'tiff-jpeg-2000',
+  33005: 'tiff-jpeg-2000',
+  34712: 'tiff-jpeg-2000',
+  50002: 'tiff-jpeg-xl',
+  52546: 'tiff-jpeg-xl',
+};
 const LAB: readonly (number | undefined)[] = [PHOTOMETRIC.cieLab, PHOTOMETRIC.iccLab, PHOTOMETRIC.ituLab];
 
 /** Directory layouts by the version in the header. */
@@ -107,7 +116,9 @@ function pageOf(at: number, tags: Tags, encoding: TiffEncoding): Page {
 
 function describeFirstPage(tags: Tags): Omit<ImageInfo, 'type'> {
   const [width, height] = [tags.get(TAG.width)?.value, tags.get(TAG.height)?.value];
+  const rareEncoding = RARE_COMPRESSIONS[tags.get(TAG.compression)?.value ?? 1];
   return {
+    ...(rareEncoding && { rareEncoding }),
     ...(width !== undefined && height !== undefined && { width, height }),
     metadata: METADATA.filter(({ tag }) => tags.has(tag)).map(({ kind }) => kind),
   };

@@ -2,7 +2,7 @@
 import { ClientDisconnectedError, ServiceError, serviceErrorFrom, type TimeLimit } from '../../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import { CommandError } from '../../process/command.ts';
-import type { ImageInfo, UnreadableKind } from '../plan/image-info.ts';
+import type { ImageInfo, RareEncoding, UnreadableKind } from '../plan/image-info.ts';
 import type { ToolName } from '../plan/types.ts';
 
 /** File that an error is about. */
@@ -156,20 +156,17 @@ function isRefused(stderr: string): boolean {
   return messagesIn(stderr).some((message) => REFUSED.test(message));
 }
 
-/** Returns `UNSUPPORTED_ENCODING` instead of `CORRUPT_IMAGE` for a rare kind of JPEG, and other errors unchanged. */
-export function explainUnsupportedJpeg(
-  error: Error,
-  { unsupportedJpegProcess }: ImageInfo,
-  source: ErrorSubject,
-): Error {
-  if (!unsupportedJpegProcess || !(error instanceof ServiceError) || error.code !== 'CORRUPT_IMAGE')
-    return error;
-  return serviceErrorFrom(
-    error,
-    'UNSUPPORTED_ENCODING',
-    source.label,
-    'lossless, hierarchical or 12-bit JPEG',
-  );
+/** Labels of encodings that some versions of the libraries cannot decode. */
+const RARE_ENCODINGS: Readonly<Record<RareEncoding, string>> = {
+  'jpeg-process': 'lossless, hierarchical or 12-bit JPEG',
+  'tiff-jpeg-2000': 'JPEG 2000 compression in a TIFF',
+  'tiff-jpeg-xl': 'JPEG XL compression in a TIFF',
+};
+
+/** Returns `UNSUPPORTED_ENCODING` instead of `CORRUPT_IMAGE` for a rare encoding, and other errors unchanged. */
+export function explainRareEncoding(error: Error, { rareEncoding }: ImageInfo, source: ErrorSubject): Error {
+  if (!rareEncoding || !(error instanceof ServiceError) || error.code !== 'CORRUPT_IMAGE') return error;
+  return serviceErrorFrom(error, 'UNSUPPORTED_ENCODING', source.label, RARE_ENCODINGS[rareEncoding]);
 }
 
 /** Labels of files that are rejected because of their headers. */

@@ -21,8 +21,8 @@ export interface ImageInfo {
   readonly shownPart?: ShownPart;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
-  /** A lossless, hierarchical or 12-bit JPEG. Not every version of libjpeg can decode it. */
-  readonly unsupportedJpegProcess?: boolean;
+  /** A valid encoding that not every version of the libraries can decode. */
+  readonly rareEncoding?: RareEncoding;
   /** The pixels are CIELab. */
   readonly lab?: boolean;
   readonly profile?: Profile;
@@ -198,3 +198,6 @@ export interface FrameDisposal {
   /** Replaces the pixels under the frame, instead of blending with them. */
   readonly noBlend: boolean;
 }
+
+/** An encoding that some versions of the libraries cannot decode. `jpeg-process`: lossless, hierarchical or 12-bit JPEG. */
+export type RareEncoding = 'jpeg-process' | 'tiff-jpeg-2000' | 'tiff-jpeg-xl';

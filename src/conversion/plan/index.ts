@@ -16,7 +16,7 @@ import { externalDecoder, misreadLabel, planDecoding } from './decoders.ts';
 import { ENCODERS, EXTERNAL_ENCODERS, type ExternalEncoder, LOSSLESS_EFFORT } from './encode.ts';
 import type { ImageInfo } from './image-info.ts';
 import { measure, needsOwnSize, renderPdf, renderPng } from './rasterize.ts';
-import { crop, pad, resize, shrinkOnLoad } from './resize.ts';
+import { crop, dropOpaqueAlpha, pad, resize, shrinkOnLoad } from './resize.ts';
 import { keepsAllFrames, selectedPages } from './size.ts';
 import {
   type ConvertOptions,
@@ -150,6 +150,7 @@ const STAGES: readonly ((job: PlanContext) => readonly string[])[] = [
   orient,
   printHalfTransparent,
   cmykToSrgb,
+  dropOpaqueAlpha,
   resize,
   crop,
   rgbToSrgb,

@@ -15,8 +15,10 @@ import {
   cropOffset,
   type Fitting,
   gravityName,
+  keepsAllFrames,
   type Offset,
   padOffset,
+  selectedPages,
   trustedFitting,
 } from './size.ts';
 import type { PlanContext } from './types.ts';
@@ -30,55 +32,82 @@ const FILTER = [
   ...['-define', 'filter:support=2', '-define', 'filter:win-support=2.6'],
 ];
 
-/**
- * Number of pixels per side that libjpeg averages, from which reduction on. It averages within blocks, which is visible
- * at sharp edges.
- */
-const SHRINK_STEPS = {
+/** Scale of libjpeg's decoder. */
+interface DecoderScale {
+  /** The decoder is used from this reduction on. It averages within blocks, which is visible at sharp edges. */
+  readonly from: number;
+  /** Divisor of both sides of the image. libjpeg rounds up the sides of other images. */
+  readonly divisor: number;
+  /** The divisor that `jpeg:size` stands for. libjpeg selects 3/8 for 1/3. */
+  readonly requested: number;
+}
+
+const EIGHTH = { divisor: 8, requested: 8 };
+const QUARTER = { divisor: 4, requested: 4 };
+const THREE_EIGHTHS = { divisor: 8, requested: 3 };
+const HALF = { divisor: 2, requested: 2 };
+
+/** The scales, in order of preference. */
+const DECODER_SCALES: Readonly<Record<'smooth' | 'detailed', readonly DecoderScale[]>> = {
   smooth: [
-    { from: 17, pixels: 8 },
-    { from: 6.6, pixels: 4 },
-    { from: 3.3, pixels: 2 },
+    { from: 17, ...EIGHTH },
+    { from: 6.6, ...QUARTER },
+    { from: 3.3, ...THREE_EIGHTHS },
+    { from: 3.3, ...HALF },
   ],
   detailed: [
-    { from: 24, pixels: 8 },
-    { from: 12, pixels: 4 },
-    { from: 5, pixels: 2 },
+    { from: 24, ...EIGHTH },
+    { from: 12, ...QUARTER },
+    { from: 5, ...HALF },
   ],
-} as const;
+};
 
 /** Makes libjpeg average pixels while it decodes, which takes a fraction of the time. */
 export function shrinkOnLoad(job: PlanContext): string[] {
   const { width = 0, height = 0 } = job.image;
-  const pixels = decoderShrink(job, trustedFitting(job));
-  if (pixels === 1) return [];
-  return ['-define', `jpeg:size=${width / pixels}x${height / pixels}`];
+  const scale = decoderScale(job, trustedFitting(job));
+  if (!scale) return [];
+  const [columns, rows] = [width, height].map((side) => Math.floor(side / scale.requested));
+  return ['-define', `jpeg:size=${columns}x${rows}`];
+}
+
+/**
+ * Drops the alpha channel of a single image if it is opaque, as in many screenshots. Resizing with alpha would take 1.2 times as
+ * long.
+ */
+export function dropOpaqueAlpha(job: PlanContext): string[] {
+  const isSingle = !keepsAllFrames(job) && selectedPages(job).length === 1;
+  const applies = job.tools.dropsOpaqueAlpha && isSingle && isResized(job) && job.image.type !== 'jpg';
+  return applies ? ['-alpha', 'off-if-opaque'] : [];
 }
 
 /** Resizes the image. Without `enlarge`, no side grows. An SVG was rendered at the requested size already. */
 export function resize(job: PlanContext): string[] {
-  const { image, options } = job;
-  if (image.type === 'svg' || (!options.width && !options.height)) return [];
+  if (!isResized(job)) return [];
+  const { options } = job;
   const fitting = trustedFitting(job);
   // A cropped or padded image must have exactly the size that its offset was calculated from. libjpeg rounds the
   // proportions of an image that it averages.
-  const isExact = (options.fit ?? 'inside') !== 'inside' || decoderShrink(job, fitting) > 1;
+  const isExact = (options.fit ?? 'inside') !== 'inside' || decoderScale(job, fitting) !== undefined;
   if (!fitting || !isExact) return [...FILTER, '-resize', boxGeometry(options)];
   const { width, height } = fitting.resized;
   return [...FILTER, '-resize', `${width}x${height}!`];
 }
 
+function isResized({ image, options }: PlanContext): boolean {
+  return image.type !== 'svg' && (options.width !== undefined || options.height !== undefined);
+}
+
 /**
- * Returns the number of pixels per side that libjpeg averages to one: a divisor of both sides. libjpeg rounds up: a
- * quarter of 2725 pixels is 682, for 2728 pixels. In a result of 300 pixels, that would shift the far edge by a third
- * of a pixel (36 dB).
+ * Returns the smallest usable scale of libjpeg's decoder, or undefined for full size. libjpeg rounds up: a quarter of 2725
+ * pixels is 682, for 2728 pixels. In a result of 300 pixels, that would shift the far edge by a third of a pixel (36 dB).
  */
-function decoderShrink({ image }: PlanContext, fitting: Fitting | undefined): 1 | 2 | 4 | 8 {
+function decoderScale({ image }: PlanContext, fitting: Fitting | undefined): DecoderScale | undefined {
   const { type, width = 0, height = 0, detailed } = image;
-  if (type !== 'jpg' || !fitting) return 1;
-  const dividesSides = (pixels: number): boolean => width % pixels === 0 && height % pixels === 0;
-  const steps = SHRINK_STEPS[detailed ? 'detailed' : 'smooth'];
-  return steps.find(({ from, pixels }) => fitting.scale <= 1 / from && dividesSides(pixels))?.pixels ?? 1;
+  if (type !== 'jpg' || !fitting) return undefined;
+  return DECODER_SCALES[detailed ? 'detailed' : 'smooth'].find(
+    ({ from, divisor }) => fitting.scale <= 1 / from && width % divisor === 0 && height % divisor === 0,
+  );
 }
 
 /** Crops the image to the box for `cover`. librsvg has cropped an SVG already. */

@@ -67,6 +67,8 @@ export type Note =
 export interface ToolContext {
   /** Major version of ImageMagick. {@link MAGICK_FEATURES} has the differences. */
   readonly magick: 6 | 7;
+  /** Whether ImageMagick can drop an alpha channel only if it is opaque. Default: false. */
+  readonly dropsOpaqueAlpha?: boolean;
   /** Absolute path of a small sRGB profile. */
   readonly srgbProfile: string;
   /** Maximum number of threads of a tool. Default: 1. The result is the same for every number. */

@@ -225,7 +225,7 @@ describe('inspecting a header', () => {
     expect(await inspect(edgeCasePath('moving.png'), 'png')).to.deep.include({ hasIgnoredFrames: true });
     expect(await inspect(edgeCasePath('moving.avif'), 'avif')).to.deep.include({ hasIgnoredFrames: true });
     expect(await inspect(edgeCasePath('lossless-coding.jpg'), 'jpg')).to.deep.include({
-      unsupportedJpegProcess: true,
+      rareEncoding: 'jpeg-process',
     });
   });
 

@@ -46,10 +46,10 @@ describe('the plan', () => {
     const hint = (width: number, height: number, given: Partial<ConvertOptions>) =>
       /jpeg:size=(\S+)/.exec(lines({ type: 'jpg', width, height }, given)[0] ?? '')?.[1];
 
-    it('decodes at 1/2 from a factor of 3.3, at 1/4 from 6.6, and at 1/8 from 17', () => {
+    it('decodes at 3/8 from a factor of 3.3, at 1/4 from 6.6, and at 1/8 from 17', () => {
       expect(hint(3360, 2080, { width: 1019 })).to.equal(undefined);
-      expect(hint(3360, 2080, { width: 1018 })).to.equal('1680x1040');
-      expect(hint(3360, 2080, { width: 510 })).to.equal('1680x1040');
+      expect(hint(3360, 2080, { width: 1018 })).to.equal('1120x693'); // libjpeg selects 3/8 for 1/3
+      expect(hint(3360, 2080, { width: 510 })).to.equal('1120x693');
       expect(hint(3360, 2080, { width: 509 })).to.equal('840x520');
       expect(hint(3360, 2080, { width: 198 })).to.equal('840x520');
       expect(hint(3360, 2080, { width: 197 })).to.equal('420x260');
@@ -84,6 +84,8 @@ describe('the plan', () => {
     it('uses a divisor of both sides, since libjpeg rounds up and so shifts the image', () => {
       expect(hint(4000, 3000, { width: 200 })).to.equal('500x375');
       expect(hint(4000, 3004, { width: 200 })).to.equal('1000x751');
+      expect(hint(4000, 3000, { width: 1000 })).to.equal('1333x1000');
+      expect(hint(4000, 3004, { width: 1000 })).to.equal('2000x1502');
       expect(hint(4002, 3000, { width: 200 })).to.equal('2001x1500');
       expect(hint(4000, 2999, { width: 200 })).to.equal(undefined);
       expect(hint(2725, 2225, { width: 300 })).to.equal(undefined);
@@ -95,6 +97,24 @@ describe('the plan', () => {
       expect(arguments_(3000, 2000)).to.include(`${FILTER} -resize 300x200! `);
       expect(arguments_(3001, 2000)).to.include(`${FILTER} -resize 300x> `);
       expect(arguments_(2048, 1532)).to.include(`${FILTER} -resize 300x224! `);
+    });
+  });
+
+  describe('for a resize with an ImageMagick that can drop an opaque alpha channel', () => {
+    const drops = (image: ImageInfo, given: Partial<ConvertOptions>): boolean =>
+      plan(image, options(given), { ...SEVEN, dropsOpaqueAlpha: true }).steps.some(({ args }) =>
+        args.join(' ').includes('-alpha off-if-opaque -filter'),
+      );
+
+    it('drops that of a single image before the resize', () => {
+      expect(drops({ type: 'png', width: 300, height: 200 }, { width: 100 })).to.equal(true);
+      expect(drops({ type: 'gif', animation: moving }, { format: 'png', width: 100 })).to.equal(true);
+    });
+
+    it('keeps that of animations, of full-size images and of formats without alpha', () => {
+      expect(drops({ type: 'gif', animation: moving }, { format: 'webp', width: 100 })).to.equal(false);
+      expect(drops({ type: 'png', width: 300, height: 200 }, {})).to.equal(false);
+      expect(drops({ type: 'jpg', width: 300, height: 200 }, { width: 100 })).to.equal(false);
     });
   });
 
@@ -163,7 +183,7 @@ describe('the plan', () => {
       expect(box(jpg, { fit: 'cover' }))
         .to.include('jpeg:size=400x200 ')
         .and.include('-resize 200x100! -crop');
-      expect(box({ ...jpg, height: 480 }, { fit: 'fill' })).to.include('jpeg:size=800x240 ');
+      expect(box({ ...jpg, height: 480 }, { fit: 'fill' })).to.include('jpeg:size=533x160 ');
       expect(box({ ...jpg, type: 'png' }, { fit: 'cover' })).to.include(`${FILTER} -resize 200x100!`);
     });
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { chmod, copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Context } from 'mocha';
@@ -215,8 +215,9 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
         cwd: folder,
         timeoutMs: 4200,
       }).then(({ stdout }) => ({ reason: stdout.trim() }))) as { reason: string };
-      // Soft limit: the time limit, rounded up, plus one second. The hard limit (SIGKILL) is one second later.
-      expect(reason).to.equal('(6, 7)');
+      // Soft limit: the time limit, rounded up, of each processor, plus one second. The hard limit (SIGKILL) is one second later.
+      const seconds = 5 * availableParallelism();
+      expect(reason).to.equal(`(${seconds + 1}, ${seconds + 2})`);
     });
 
     it('limits the size of a file, and writes no core dump', async () => {
