@@ -1,4 +1,4 @@
-/** @module Converts one image when the queue starts it: decode, plan, run the commands, verify the result. */
+/** @module Plans the conversion of one image, and converts it: decode, plan, run the commands, verify the result. */
 
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -56,7 +56,12 @@ export interface ImageConverter {
    *
    * @throws {ServiceError} if the image exceeds a limit, or if it cannot be converted on this machine
    */
-  prepare(image: ImageInfo, source: ConversionInput, options: ConvertOptions, tools: ToolContext): Plan;
+  planConversion(
+    image: ImageInfo,
+    source: ConversionInput,
+    options: ConvertOptions,
+    tools: ToolContext,
+  ): Plan;
   /**
    * Converts an image.
    *
@@ -77,7 +82,12 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
   const { toolchain, config } = deps;
   const runSteps = createStepRunner(deps);
 
-  const prepare: ImageConverter['prepare'] = (image, { type, label, readsMisread }, options, tools) => {
+  const planConversion: ImageConverter['planConversion'] = (
+    image,
+    { type, label, readsMisread },
+    options,
+    tools,
+  ) => {
     checkLimits(image, options, config, label);
     if (image.contradictory)
       throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
@@ -85,14 +95,14 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
     if (misread) throw serviceError('UNSUPPORTED_ENCODING', label, misread);
     if (image.unreadable)
       throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
-    const prepared = plan(image, options, tools);
+    const planned = plan(image, options, tools);
     const needed = [
       ...toolsFor(image.type, options.format, tools.magick),
-      ...prepared.steps.map(({ tool }) => tool),
+      ...planned.steps.map(({ tool }) => tool),
     ];
     if (needed.some((tool) => !toolchain[tool]))
       throw serviceError('CONVERSION_UNSUPPORTED', label, INPUTS[type].label, OUTPUTS[options.format].label);
-    return prepared;
+    return planned;
   };
 
   /** Converts a file that ImageMagick cannot read to PNG, and inspects the PNG. */
@@ -136,7 +146,7 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
     conversion: RunningConversion,
   ): Promise<Omit<ConversionResult, 'queuedMs' | 'convertedMs'>> {
     const { source, tools } = conversion;
-    const prepared = prepare(image, source, options, tools);
+    const planned = planConversion(image, source, options, tools);
     const printed = { stdout: '', stderr: '' };
     const make = async ({ steps, output }: Plan, attempt: ConvertOptions) => {
       const { stdout, stderr } = await runSteps(steps, attempt, conversion);
@@ -150,16 +160,16 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
     const result = await encodeWithin(
       options,
       source.label,
-      () => make(prepared, options),
+      () => make(planned, options),
       (attempt) => make(planAgain(image, attempt, tools), attempt),
     );
     const kept = await keptMetadata(image, result.path, options);
     const lowered = result.quality !== undefined && result.quality < options.quality;
-    return { ...result, notes: collectNotes(prepared.notes, printed, { kept, lowered }) };
+    return { ...result, notes: collectNotes(planned.notes, printed, { kept, lowered }) };
   }
 
   return {
-    prepare,
+    planConversion,
     async convertImage(image, options, conversion) {
       const decoded = await decodeFirst(image, options, conversion);
       const known = await measure(decoded, options, conversion);

@@ -44,7 +44,7 @@ export function createConvert({
     dropsOpaqueAlpha: magick !== undefined && isAtLeast(magick.version, DROPS_OPAQUE_ALPHA_SINCE),
     srgbProfile,
   };
-  const { prepare, convertImage } = createImageConverter({ config, toolchain, run });
+  const { planConversion, convertImage } = createImageConverter({ config, toolchain, run });
 
   /**
    * Prepares an input, waits for a slot of the queue, and converts the input.
@@ -61,10 +61,10 @@ export function createConvert({
     onGrow: (bytes: number) => void,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
     const image = await prepareInput(source, options, config.MAX_FILE_BYTES, onGrow);
-    const prepared = prepare(image, source, options, tools); // rejects an invalid request before it is queued
-    const job = { image, options, tools, output: prepared.output };
+    const planned = planConversion(image, source, options, tools); // rejects an invalid request before it is queued
+    const job = { image, options, tools, output: planned.output };
     const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
-    const bytes = estimateDiskBytes(job, prepared, inputBytes) ?? maxToolFileBytes(config);
+    const bytes = estimateDiskBytes(job, planned, inputBytes) ?? maxToolFileBytes(config);
     return queue.run(
       async (queuedMs, idleSlots) => {
         onStart(queuedMs);
@@ -85,7 +85,7 @@ export function createConvert({
     );
   }
 
-  return async (source, options, signal, group) => {
+  return async function convertFile(source, options, signal, group) {
     let startedAt = 0;
     let queuedMs: number | undefined;
     let inputBytes = statSync(join(source.folder, INPUT_FILE)).size;

@@ -167,6 +167,7 @@ export async function createConversionEngine(
       config,
       toolchain,
       queue,
+      // The pool runs other commands than those of ImageMagick in new processes.
       run: reportFailures(workers?.run ?? run, log, events),
       srgbProfile: `${ASSETS}/srgb.icc`,
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),

@@ -27,7 +27,7 @@ export interface Extras {
 /** No formats in addition to the standard ones. */
 export const NO_EXTRAS: Extras = { inputs: [], outputs: [] };
 
-/** Reads the settings. */
+/** Returns the extra formats that the settings enable. */
 export function selectExtras(config: {
   readonly EXTRA_INPUTS: Extras['inputs'];
   readonly EXTRA_OUTPUTS: Extras['outputs'];
@@ -35,7 +35,7 @@ export function selectExtras(config: {
   return { inputs: config.EXTRA_INPUTS, outputs: config.EXTRA_OUTPUTS };
 }
 
-/** Resolves `all`, whether or not the types work on this machine. */
+/** Replaces `all` by the list of extra types, including types that do not work on this machine. */
 function requestedTypes({ inputs, outputs }: Extras): {
   readonly inputs: readonly ExtraInputType[];
   readonly outputs: readonly ExtraOutputType[];
@@ -61,6 +61,7 @@ const OPTIONAL: readonly OptionalTool[] = ['djxl', 'cjxl', 'avifenc'];
 export function optionalTools(extras: Extras): OptionalTool[] {
   const { inputs, outputs } = requestedTypes(extras);
   const tools = [
+    // The optional tools are the same for both versions of ImageMagick.
     ...inputs.map((type) => externalDecoder(type, 7)),
     ...outputs.map((type) => EXTERNAL_ENCODERS[type]?.tool),
   ];
@@ -70,8 +71,8 @@ export function optionalTools(extras: Extras): OptionalTool[] {
 /**
  * Returns the rights that ImageMagick needs in addition to those of the policy in `assets/`.
  *
- * @param inputs all enabled types
- * @param outputs all enabled types
+ * @param inputs all enabled types that work on this machine
+ * @param outputs all enabled types that work on this machine
  */
 export function grantsFor(
   inputs: readonly InputType[],
@@ -82,12 +83,12 @@ export function grantsFor(
     types.flatMap((type) => (externalDecoder(type, magick) ? [] : (INPUTS[type].coder ?? [])));
   const codersWritten = (types: readonly OutputType[]) =>
     types.flatMap((type) => [OUTPUTS[type].coder, OUTPUTS[type].innerCoder ?? []].flat());
-  const extras = [
+  const extraCoders = [
     ...codersRead(inputs.filter((type) => EXTRA_INPUT_TYPES.some((extra) => extra === type))),
     ...codersWritten(outputs.filter((type) => EXTRA_OUTPUT_TYPES.some((extra) => extra === type))),
   ];
   const [read, written] = [codersRead(inputs), codersWritten(outputs)];
-  return [...new Set(extras)].map((coder) => {
+  return [...new Set(extraCoders)].map((coder) => {
     if (!written.includes(coder)) return { coder, rights: 'read' };
     return { coder, rights: read.includes(coder) ? 'read|write' : 'write' };
   });

@@ -52,7 +52,7 @@ export interface ConversionEvent {
 }
 
 /**
- * Converts one file. Removes the input, also after a failure. Leaves only the result on disk.
+ * Converts one file; `createConvert` implements it. Removes the input, also after a failure. Leaves only the result on disk.
  *
  * @param group files of one group share the queue as one client; see `ConversionQueue.run`
  * @throws {ServiceError} that names the file
