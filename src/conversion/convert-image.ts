@@ -13,7 +13,7 @@ import { inspect } from './inspect/index.ts';
 import { checkLimits } from './limits.ts';
 import { addJxlMetadata } from './output/jxl-metadata.ts';
 import { correctPdfTitle } from './output/pdf-title.ts';
-import { collectNotes, isNoFile, keptMetadata, verifyOutput } from './output/result.ts';
+import { assertAllFramesRead, collectNotes, isNoFile, keptMetadata, verifyOutput } from './output/result.ts';
 import {
   assertNotRefused,
   explainRareEncoding,
@@ -152,6 +152,7 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
       const { stdout, stderr } = await runSteps(steps, attempt, conversion);
       printed.stdout += stdout;
       printed.stderr += stderr;
+      assertAllFramesRead(image, stdout, source);
       const verified = verifyOutput(source, attempt, output);
       if (attempt.format === 'pdf') correctPdfTitle(verified.path);
       if (attempt.format !== 'jxl' || attempt.stripMetadata) return verified;

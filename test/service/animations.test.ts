@@ -36,6 +36,25 @@ describe('animations', () => {
   };
   const DURATION = 12;
 
+  for (const [state, spoil] of [
+    ['damaged', (webp: Buffer, at: number) => Buffer.from(webp).fill(0xff, at + 32, at + 60)],
+    ['incomplete', (webp: Buffer, at: number) => webp.subarray(0, at + 40)],
+  ] as const) {
+    it(`are converted to their first frame when a later frame of a WebP is ${state}`, async () => {
+      const webp = await animated([100, 100, 100]).toBuffer();
+      const file = spoil(webp, webp.indexOf('ANMF', webp.indexOf('ANMF') + 4));
+      for (const fields of [{ format: 'png' }, { format: 'webp', frames: 'first', lossless: 'true' }]) {
+        const { body, notes } = await converted(file, fields);
+        expect(notes).to.equal('first-frame-only');
+        const first = await sharp(webp).png().toBuffer();
+        const [shown, whole] = await Promise.all([decode(body), decode(first)]);
+        expect([shown.width, shown.height]).to.deep.equal([whole.width, whole.height]);
+        expect(difference(shown, whole).psnr, fields.format).to.be.greaterThan(60);
+      }
+      expect((await convert(service.base, file, { format: 'webp' })).status).to.equal(400);
+    });
+  }
+
   for (const [delays, inWebp, inGif] of [
     [
       [33, 33, 34],

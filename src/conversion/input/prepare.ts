@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { open, writeFile } from 'node:fs/promises';
+import { open, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { serviceErrorFrom } from '../../errors.ts';
 import type { InputType } from '../../formats.ts';
@@ -13,6 +13,7 @@ import { inspect } from '../inspect/index.ts';
 import { findLayerCount, MAX_LAYERS } from '../inspect/psd.ts';
 import { HeaderTooComplexError, WindowReader } from '../inspect/window-reader.ts';
 import type { ImageInfo } from '../plan/image-info.ts';
+import { keepsAllFrames } from '../plan/size.ts';
 import type { ConvertOptions } from '../plan/types.ts';
 import { INPUT_FILE } from '../plan/types.ts';
 import type { ConversionInput } from '../types.ts';
@@ -34,7 +35,7 @@ import { makeMetadataUpright } from './upright-metadata.ts';
  */
 export async function prepareInput(
   { folder, type, label, disk }: ConversionInput,
-  { stripMetadata }: ConvertOptions,
+  options: ConvertOptions,
   maxBytes: number,
   onGrow: (bytes: number) => void,
 ): Promise<ImageInfo> {
@@ -49,7 +50,9 @@ export async function prepareInput(
       ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
       : error;
   });
-  if (!stripMetadata) await makeMetadataUpright(path, image);
+  if (image.type === 'webp' && image.animation && !keepsAllFrames({ image, options }))
+    await keepFirstFrame(path);
+  if (!options.stripMetadata) await makeMetadataUpright(path, image);
   return storeExternalProfile(folder, image);
 }
 
@@ -129,6 +132,30 @@ async function hideLayers(path: string): Promise<InputType> {
     await overwrite(path, offset, one);
   }
   return 'psd';
+}
+
+/** Maximum number of chunks before the first frame of a WebP: usually VP8X, ICCP and ANIM. */
+const MAX_CHUNKS_BEFORE_FRAME = 16;
+
+/**
+ * Cuts an animated WebP after its first frame, which is the only one that is converted (RFC 9649, section 2.7). ImageMagick would
+ * decode all frames, and reject the file if a later one is damaged. A file that ends within the first frame is not changed.
+ */
+async function keepFirstFrame(path: string): Promise<void> {
+  const { size } = await stat(path);
+  let offset = 12;
+  for (let chunk = 0; chunk < MAX_CHUNKS_BEFORE_FRAME; chunk += 1) {
+    const head = await readBytes(path, offset, 8);
+    const length = head.readUInt32LE(4);
+    offset += 8 + length + (length % 2);
+    if (offset > size) return;
+    if (head.toString('latin1', 0, 4) === 'ANMF') {
+      const riffLength = Buffer.alloc(4);
+      riffLength.writeUInt32LE(offset - 8);
+      await overwrite(path, 4, riffLength);
+      return truncate(path, offset);
+    }
+  }
 }
 
 /** Reads bytes of the file at `path`. Bytes beyond the end of the file are 0. */

@@ -100,6 +100,21 @@ const HALF_TRANSPARENT = /^half transparent: (?!0(?:\.0*)?$)\d/im;
 const TRUNCATED =
   /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman).*) .* @ warning\/jpeg\.c\//;
 
+/** Line that a plan makes ImageMagick print for an animation: the number of frames that it has read. */
+const FRAMES_READ = /^frames: (\d+)$/m;
+
+/**
+ * Checks that ImageMagick has read all frames of an animation, if it has printed how many.
+ *
+ * @throws {ServiceError} CORRUPT_IMAGE
+ */
+export function assertAllFramesRead({ animation }: ImageInfo, stdout: string, source: OutputContext): void {
+  const read = FRAMES_READ.exec(stdout)?.[1];
+  const expected = animation?.delaysMs.length;
+  if (read !== undefined && Number(read) !== expected)
+    throw invalidOutputError(`${read} of ${expected} frames were read`, source);
+}
+
 /**
  * Collects the notes of a result, from its plan and from the output of the tools that succeeded.
  *

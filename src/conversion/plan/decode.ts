@@ -5,13 +5,18 @@ import type { Area, FrameDisposal, Orientation, Page, Size } from './image-info.
 import { isPassthrough, keepsAllFrames, selectedPages } from './size.ts';
 import { INPUT_FILE, MAGICK_FEATURES, type PlanContext } from './types.ts';
 
+/** Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged frame of a WebP. */
+const FRAMES_READ = 'frames: %n\\n';
+
 /** Reads the input. Always names the coder, so that ImageMagick never detects the type itself. */
 export function decode(job: PlanContext): string[] {
   const { image, rasterized } = job;
   if (rasterized) return decodeRasterized(job, rasterized);
   const pages = selectedPages(job);
   if (pages.length > 0) return decodePages(pages, (page) => [...repairPage(page), ...pageToSrgb(job, page)]);
-  return [`${INPUTS[image.type].coder}:${INPUT_FILE}${keepsAllFrames(job) ? '' : '[0]'}`];
+  const file = `${INPUTS[image.type].coder}:${INPUT_FILE}`;
+  if (!keepsAllFrames(job)) return [`${file}[0]`];
+  return image.type === 'webp' ? [file, '-print', FRAMES_READ] : [file];
 }
 
 /** Reads the frames with their delays, which PNG files do not have. */

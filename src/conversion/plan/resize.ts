@@ -76,7 +76,7 @@ export function shrinkOnLoad(job: PlanContext): string[] {
  * long.
  */
 export function dropOpaqueAlpha(job: PlanContext): string[] {
-  const isSingle = !keepsAllFrames(job) && selectedPages(job).length === 1;
+  const isSingle = !keepsAllFrames(job) && selectedPages(job).length <= 1;
   const applies = job.tools.dropsOpaqueAlpha && isSingle && isResized(job) && job.image.type !== 'jpg';
   return applies ? ['-alpha', 'off-if-opaque'] : [];
 }
