@@ -23,7 +23,7 @@ const SLOWEST = [
   'test/service/early-refusal.test.ts',
   'test/cli/doctor.test.ts',
 ];
-/** One more than the processors of the CI: many tests wait for a deadline, a browser or a tool. */
+/** Twice the processors of the CI: many tests wait for a deadline, a browser or a tool. */
 const JOBS = 4;
 
 const rest = globSync('test/**/*.test.ts').filter((file) => !UNIT_TESTS.includes(file));
