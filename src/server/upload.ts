@@ -1,7 +1,4 @@
-/**
- * @module Receives multipart bodies and stores their files in the workspace. Limits are enforced while the bytes
- * arrive.
- */
+/** @module Receives multipart bodies and stores their files. Limits are enforced while the bytes arrive. */
 import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
