@@ -2,7 +2,7 @@
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
  * -- [--quick] [--crowd] [--only PART] [--out NAME] [--reuse N] [--sharing MODE]`. Alternates between them in one run. Writes `bench/NAME.md` and
  * `bench/NAME.svg`. `npm run bench -- --quality [FOLDER]` compares the quality of thumbnails, and writes
- * `bench/quality.md`.
+ * `bench/quality.md`. `--threads`, `--soak` and `--photos` print other measurements.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, tmpdir } from 'node:os';
@@ -23,6 +23,7 @@ import { type Row, table } from './bench/report.ts';
 import { type Server, startEcho, startService, startSharp } from './bench/servers.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
 import { summary } from './bench/summary.ts';
+import { measureThreads } from './bench/threads.ts';
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -40,6 +41,8 @@ const { values: flags, positionals } = parseArgs({
     out: { type: 'string', default: 'report' },
     /** Runs only this: compares thumbnails of generated images, and of those in the folder that follows. */
     quality: { type: 'boolean', default: false },
+    /** Runs only this: one request at a time, with one thread and with a thread per processor. */
+    threads: { type: 'boolean', default: false },
     /** Runs only this: the given number of conversions of a small photo, while sampling memory. */
     soak: { type: 'string' },
     /** Runs only this: 1000 conversions of the images in the given folder. */
@@ -69,6 +72,7 @@ const outFolder = new URL('../bench', import.meta.url).pathname;
 try {
   if (flags.photos) console.log(await measurePhotos(flags.photos, 1000));
   else if (flags.soak) console.log(await measureMemory(await smallPhoto(), Number(flags.soak)));
+  else if (flags.threads) console.log(await measureThreads(folder, rounds));
   else if (flags.quality) await compareQuality(positionals[0]);
   else await compareAll();
 } finally {
