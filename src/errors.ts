@@ -212,6 +212,28 @@ const ERRORS = {
 
 /** Code of an error in logs and metrics. */
 export type ErrorCode = keyof typeof ERRORS;
+
+/** Errors that concern one file only. A batch with `on_error=skip` continues without the file. */
+const FILE_ERRORS: readonly ErrorCode[] = [
+  'EMPTY_FILE',
+  'CORRUPT_IMAGE',
+  'UNSUPPORTED_ENCODING',
+  'OUTPUT_DIMENSION_TOO_LARGE',
+  'BYTES_UNREACHABLE',
+  'FILE_TOO_LARGE',
+  'TOO_MANY_PIXELS',
+  'INPUT_DIMENSION_TOO_LARGE',
+  'DRAWING_TOO_LARGE',
+  'RESULT_TOO_LARGE',
+  'RESULT_TOO_LARGE_IN_TOTAL',
+  'TOO_MANY_FRAMES',
+  'TOO_MANY_TOTAL_PIXELS',
+  'RESOURCE_LIMIT_EXCEEDED',
+  'CONVERSION_TIMEOUT',
+  'UNSUPPORTED_TYPE',
+  'CONVERSION_UNSUPPORTED',
+];
+
 /** Arguments of an error's message. */
 export type MessageArgs<C extends ErrorCode> = Parameters<(typeof ERRORS)[C]['message']>;
 
@@ -250,6 +272,11 @@ export function serviceErrorFrom<C extends ErrorCode>(
 ): ServiceError {
   const { status, message, retryAfter } = ERRORS[code] as unknown as ErrorDefinition<MessageArgs<C>>;
   return new ServiceError(code, message(...args), status, retryAfter?.(...args), cause);
+}
+
+/** Returns whether an error concerns one file only, see {@link FILE_ERRORS}. */
+export function isFileError(error: unknown): error is ServiceError {
+  return error instanceof ServiceError && FILE_ERRORS.includes(error.code);
 }
 
 /** The client disconnected before the response was complete. */

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { ServiceError } from '../errors.ts';
+import { isFileError, ServiceError } from '../errors.ts';
 import { discardSource } from './convert.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput, ConversionResult, Convert } from './types.ts';
@@ -21,22 +21,12 @@ const MAX_AT_ONCE = 20;
 /** Result of one file of a batch, or the error if it was skipped. */
 export type BatchItemResult = { readonly converted: ConversionResult } | { readonly error: ServiceError };
 
-/** Errors of the service, not of a file. They fail the whole batch, even with `skip`. */
-const SERVICE_ERRORS = [
-  'QUEUE_FULL',
-  'OVERLOADED',
-  'DISK_FULL',
-  'SHUTTING_DOWN',
-  'CONVERTER_UNAVAILABLE',
-  'INTERNAL',
-];
-
 /**
  * Converts all files of a batch. Identical files are converted once and share the result.
  *
  * @returns a result for each file, in the same order
  * @throws {ServiceError} with `fail`, the first error of a file, after all other conversions were aborted; with `skip`,
- *   only errors of the service
+ *   only errors that do not concern a single file
  * @throws {ClientDisconnectedError} if the signal aborts
  */
 export async function convertAll(
@@ -54,7 +44,7 @@ export async function convertAll(
     try {
       return { converted: await convert(file, options, AbortSignal.any([signal, stop.signal]), group) };
     } catch (error) {
-      if (onError === 'skip' && isImageError(error)) return { error };
+      if (onError === 'skip' && isFileError(error)) return { error };
       first ??= error;
       stop.abort();
       return undefined;
@@ -128,8 +118,4 @@ function relabel({ label }: ConversionInput, error: ServiceError, duplicate: Con
     retryAfter,
     cause,
   );
-}
-
-function isImageError(error: unknown): error is ServiceError {
-  return error instanceof ServiceError && !SERVICE_ERRORS.includes(error.code);
 }

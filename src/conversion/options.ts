@@ -256,6 +256,14 @@ export function createParsers(outputs: readonly OutputType[]): {
   };
 }
 
+/**
+ * Returns whether the fields that precede a file ask to skip it if it is invalid. Without the field, or with the field after
+ * the file, an invalid file fails the upload.
+ */
+export function skipsErrors(fields: readonly TextField[]): boolean {
+  return fields.some(([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip');
+}
+
 function check<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): z.output<S> {
   const given = new Map<string, string>();
   for (const [name, value] of fields) {

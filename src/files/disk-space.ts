@@ -29,7 +29,7 @@ export interface DiskAccount {
    */
   store(bytes: number): Promise<void>;
   /** Releases the bytes that the request announced and did not send. */
-  received(): void;
+  releaseUnsent(): void;
   /**
    * Reserves space for a file of at most `bytes`. If there is not enough, waits until earlier reservations have
    * settled, since most files turn out to be much smaller.
@@ -42,7 +42,7 @@ export interface DiskAccount {
   /** Releases the space of a file that was removed. */
   release(bytes: number): void;
   /** Registers the response that the request is sending. It can be cut off when another client needs space. */
-  sending(answer: PendingResponse): void;
+  registerResponse(answer: PendingResponse): void;
   /** Closes the account. All files of the request must have been removed. */
   close(): void;
 }
@@ -182,7 +182,7 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
           account.expected -= more;
           account.stored += more;
         },
-        received() {
+        releaseUnsent() {
           account.expected -= announced;
           announced = 0;
         },
@@ -203,7 +203,7 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
         release(gone) {
           account.stored = Math.max(0, account.stored - gone);
         },
-        sending(answer) {
+        registerResponse(answer) {
           account.answer = answer;
         },
         close,

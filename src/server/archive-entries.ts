@@ -7,7 +7,7 @@ import { deflateFile, type PackedFile, type PackOptions, packData, storeFile } f
 import { errorBody } from './error-handler.ts';
 
 /** The outcome for one file of a batch. */
-export interface Result {
+export interface ArchiveItem {
   /** The file name that the client sent. */
   readonly name: string | undefined;
   readonly outcome: BatchItemResult;
@@ -25,7 +25,7 @@ const ERRORS_NAME = 'errors.json';
  * conversions failed, `errors.json` describes them.
  */
 export async function packResults(
-  results: readonly Result[],
+  results: readonly ArchiveItem[],
   format: OutputType,
   options: PackOptions,
 ): Promise<ArchiveEntry[]> {
@@ -46,7 +46,7 @@ export async function packResults(
 }
 
 /** Returns the content of `errors.json`, or undefined if no conversion failed. */
-function formatErrors(results: readonly Result[]): Buffer | undefined {
+function formatErrors(results: readonly ArchiveItem[]): Buffer | undefined {
   const errors = results.flatMap(({ name, outcome }, index) =>
     'error' in outcome
       ? [{ index, file: name ?? null, ...errorBody(outcome.error.status, outcome.error.message) }]

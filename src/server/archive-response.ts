@@ -5,12 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ZipArchive } from 'archiver';
 import type { Response } from 'express';
-import {
-  type ArchiveEntry,
-  type Result as ArchiveItem,
-  archiveLength,
-  packResults,
-} from './archive-entries.ts';
+import { type ArchiveEntry, type ArchiveItem, archiveLength, packResults } from './archive-entries.ts';
 import type { PackOptions } from './deflate-file.ts';
 import { monitorResponse, type SendOptions, toSendError } from './response.ts';
 
@@ -38,7 +33,7 @@ export async function sendArchive(
     res.setHeader('Content-Disposition', `attachment; filename=${ARCHIVE_NAME}`);
     res.setHeader('Cache-Control', 'no-store');
     const watch = monitorResponse(res, options.stallMs);
-    options.disk.sending(watch);
+    options.disk.registerResponse(watch);
     await send(res, entries, options).finally(watch.end);
   } catch (cause) {
     throw toSendError(cause);

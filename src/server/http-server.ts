@@ -9,7 +9,7 @@ import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
 import { RESPONSE_SENT } from './error-handler.ts';
 import { connectionKey } from './rate-limit.ts';
-import { afterResponse, createMalformedHandler, type Exchange, sendRawError } from './raw-response.ts';
+import { afterResponse, createMalformedHandler, type Exchange, sendRawError } from './raw-error-response.ts';
 
 /** Time after the upload timeout in which the error response can still be sent, in milliseconds. */
 const RESPONSE_GRACE_MS = 5_000;

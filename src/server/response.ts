@@ -43,7 +43,7 @@ export async function sendResult(
   res.setHeader('Content-Disposition', contentDisposition(name, { fallback: asciiFallback(name) }));
   res.setHeader('Cache-Control', 'no-store');
   const watch = monitorResponse(res, stallMs);
-  disk.sending(watch);
+  disk.registerResponse(watch);
   try {
     if (bytes <= INLINE_MAX_BYTES) await finished(res.end(readFileSync(path)));
     else await sendStream(res, path);

@@ -5,7 +5,13 @@ import type { Config } from '../config.ts';
 import { type FileType, storeInput } from '../conversion/input/store.ts';
 import type { TextField } from '../conversion/options.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
-import { ClientDisconnectedError, ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
+import {
+  ClientDisconnectedError,
+  isFileError,
+  type ServiceError,
+  serviceError,
+  serviceErrorFrom,
+} from '../errors.ts';
 import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';
 import type { InputType } from '../formats.ts';
@@ -197,9 +203,6 @@ const MIN_ENTRY_LIMIT = 1000;
 /** Entries per file: the image, its folder, and a resource fork of macOS. */
 const ENTRIES_PER_FILE = 3;
 
-/** Codes of errors that concern one file only. The request can continue without the file. */
-const PER_FILE_ERRORS = ['EMPTY_FILE', 'FILE_TOO_LARGE', 'UNSUPPORTED_TYPE'];
-
 /** Allowed types of a file, and the maximum size of each. */
 interface Allowance {
   readonly types: readonly FileType[];
@@ -257,8 +260,7 @@ function createFileCollector(workspace: Workspace, rules: UploadOptions, signal:
       if (type !== 'zip' && type !== 'archive') files.push({ name, label, type, folder });
       return { type, folder, label };
     } catch (error) {
-      if (!skipInvalid || !(error instanceof ServiceError) || !PER_FILE_ERRORS.includes(error.code))
-        throw error;
+      if (!skipInvalid || !isFileError(error)) throw error;
       files.push({ name, error });
       await workspace.discard(folder);
       return undefined;

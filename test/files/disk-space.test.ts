@@ -17,7 +17,7 @@ function disk(mebibytes: number) {
   /** Opens a request that is sending its response, and that closes when it is cut off. */
   const openAnswer = async (client: string, size: number, bytesPerSecond: number, cut: string[]) => {
     const request = await openStored(client, size);
-    request.sending({
+    request.registerResponse({
       bytesPerSecond: () => bytesPerSecond,
       cutOff() {
         cut.push(`${client} ${bytesPerSecond}`);
@@ -52,7 +52,7 @@ describe('disk space accounting', () => {
     await request.store(10 * MIB);
     expect([space.stored(), space.held()]).to.deep.equal([16 * MIB, 16 * MIB]);
     request.release(6 * MIB);
-    request.received();
+    request.releaseUnsent();
     expect([space.stored(), space.held()]).to.deep.equal([10 * MIB, 10 * MIB]);
     request.close();
     expect(space.held()).to.equal(0);
@@ -62,7 +62,7 @@ describe('disk space accounting', () => {
     const { open, space } = disk(100);
     const request = await open('a', 40);
     await request.store(MIB);
-    request.received();
+    request.releaseUnsent();
     expect(space.held()).to.equal(MIB);
   });
 

@@ -2,7 +2,7 @@
 import type { RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
 import { type BatchItemResult, convertAll } from '../../conversion/batch.ts';
-import type { BatchOptions, Parse, TextField } from '../../conversion/options.ts';
+import { type BatchOptions, type Parse, skipsErrors } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { Convert } from '../../conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../errors.ts';
@@ -84,7 +84,7 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
     acceptsArchives: true,
     label: (position, name) =>
       name ? `File ${position} ("${sanitizeForDisplay(name, 80)}")` : `File ${position}`,
-    skipInvalid: requestsSkip,
+    skipInvalid: skipsErrors,
   };
 
   return formRoute(deps, rules, async (form, res) => {
@@ -121,14 +121,6 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
     const { format } = options;
     await sendArchive(res, results, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk, signal });
   });
-}
-
-/**
- * Returns whether invalid files are skipped. Takes effect only for files sent after the field: until then, the first
- * invalid file fails the request.
- */
-function requestsSkip(fields: readonly TextField[]): boolean {
-  return fields.some(([name, value]) => name === 'on_error' && value.toLowerCase() === 'skip');
 }
 
 function isReceived(file: ReceivedFile | RejectedFile): file is ReceivedFile {
@@ -169,7 +161,7 @@ function formRoute<Options>(
     await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
       const { disk } = workspace;
       const { files, fields } = await receiveUpload(req, workspace, rules, signal);
-      disk.received();
+      disk.releaseUnsent();
       const uploadedMs = performance.now() - started;
       await respond({ files, options: parse(fields), client, disk, signal, uploadedMs }, res);
     });
