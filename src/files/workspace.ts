@@ -60,6 +60,18 @@ async function freeOn(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
+/** Folders to remove when the process exits without closing its workspaces, for example when a stop takes too long. */
+const leftOnExit = new Set<string>();
+process.on('exit', () => {
+  for (const path of leftOnExit) {
+    try {
+      rmSync(path, { recursive: true, force: true, maxRetries: 3 });
+    } catch {
+      // A tool still writes there. The next start removes the folder.
+    }
+  }
+});
+
 /**
  * Creates the workspaces of this process. They are all in one folder in `tempDir`, with a file that identifies the
  * process.
@@ -71,7 +83,9 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
 
   const makeHome = async (): Promise<string> => {
     await mkdir(tempDir, { recursive: true });
-    return makeInstanceFolder(tempDir);
+    const made = await makeInstanceFolder(tempDir);
+    leftOnExit.add(made);
+    return made;
   };
   const forget = (made: Promise<string>): void => {
     if (home === made) home = undefined;
@@ -142,7 +156,9 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
     async close() {
       const path = await home?.catch(() => undefined);
       home = undefined;
-      if (path) await removeFolder(path);
+      if (!path) return;
+      await removeFolder(path);
+      leftOnExit.delete(path);
     },
   };
 }

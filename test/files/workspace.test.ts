@@ -147,6 +147,23 @@ describe('removeFolder', () => {
 });
 
 describe('workspaces after the loss of their folder', () => {
+  it('leave no files when the process exits without closing them', async () => {
+    const tempDir = await makeTempDir('temp');
+    const code = `
+      import { createWorkspaces } from ${JSON.stringify(source('workspace.ts'))};
+      import { writeFileSync } from 'node:fs';
+      const { path } = await createWorkspaces(${JSON.stringify(tempDir)}).open();
+      writeFileSync(path + '/in', 'x');
+      console.log(path);
+      process.exit(3);`;
+    const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
+      encoding: 'utf8',
+    });
+    expect(status).to.equal(3);
+    expect(stdout).to.include(tempDir);
+    expect(await readdir(tempDir)).to.deep.equal([]);
+  });
+
   it('are created in one new folder, even concurrently, and leave no files', async () => {
     const tempDir = await makeTempDir('temp');
     const workspaces = createWorkspaces(tempDir);
