@@ -15,18 +15,21 @@ export function resizeWithLanczos(
 }
 
 /** Resizes each line and transposes the result. A second call restores the orientation. */
-function resizeLines(from: Float64Array, length: number, lines: number, wanted: number): Float64Array {
+function resizeLines(samples: Float64Array, length: number, lines: number, wanted: number): Float64Array {
   const result = new Float64Array(wanted * lines * 4);
   for (let at = 0; at < wanted; at += 1) {
     const { first, weights } = tapsFor(at, length / wanted, length);
     for (let line = 0; line < lines; line += 1) {
-      const start = (line * length + first) * 4;
-      for (let channel = 0; channel < 4; channel += 1) {
-        let sum = 0;
-        for (let tap = 0; tap < weights.length; tap += 1)
-          sum += (weights[tap] as number) * (from[start + tap * 4 + channel] as number);
-        result[(at * lines + line) * 4 + channel] = sum;
+      let [red, green, blue, alpha] = [0, 0, 0, 0];
+      let from = (line * length + first) * 4;
+      for (const weight of weights) {
+        red += weight * (samples[from] as number);
+        green += weight * (samples[from + 1] as number);
+        blue += weight * (samples[from + 2] as number);
+        alpha += weight * (samples[from + 3] as number);
+        from += 4;
       }
+      result.set([red, green, blue, alpha], (at * lines + line) * 4);
     }
   }
   return result;
@@ -35,11 +38,11 @@ function resizeLines(from: Float64Array, length: number, lines: number, wanted: 
 const LOBES = 3;
 
 /** Returns the source pixels that contribute to one pixel of the result, and their weights. */
-function tapsFor(at: number, reduction: number, length: number): { first: number; weights: number[] } {
+function tapsFor(at: number, reduction: number, length: number): { first: number; weights: Float64Array } {
   const centre = (at + 0.5) * reduction - 0.5;
   const first = Math.max(0, Math.ceil(centre - LOBES * reduction));
   const last = Math.min(length - 1, Math.floor(centre + LOBES * reduction));
-  const raw = Array.from({ length: last - first + 1 }, (_, tap) =>
+  const raw = Float64Array.from({ length: last - first + 1 }, (_, tap) =>
     kernel((first + tap - centre) / reduction),
   );
   const sum = raw.reduce((one, other) => one + other);
@@ -56,9 +59,10 @@ function sinc(x: number): number {
 
 /** Premultiplies the colours by alpha. */
 function premultiply(data: Buffer): Float64Array {
-  return new Float64Array(data).map((value, at) =>
-    at % 4 === 3 ? value : (value * alphaAt(data, at)) / 255,
-  );
+  const samples = new Float64Array(data);
+  for (let at = 0; at < samples.length; at += 1)
+    if ((at & 3) !== 3) samples[at] = ((data[at] as number) * alphaAt(data, at)) / 255;
+  return samples;
 }
 
 function unpremultiply(samples: Float64Array): Buffer {

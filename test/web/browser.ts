@@ -16,16 +16,16 @@ const TRACES = new URL('../../traces/', import.meta.url).pathname;
 /** Console messages that do not fail a test: responses with 4xx or 5xx, and requests of the trace recorder. */
 const EXPECTED = /^Failed to load resource|^Connecting to 'blob:/;
 
-/** Shared by the tests of a suite. */
-let browser: Promise<Browser> | undefined;
-
 /**
  * Creates a browser context without stored data for each test. Errors, requests to other hosts and violations of the
  * Content-Security-Policy fail the test. Keeps a trace of failed tests.
+ *
+ * @param showsPdf whether the browser must be able to show a PDF
  */
-export function useBrowser(): {
+export function useBrowser(showsPdf = false): {
   open(service: Pick<OwnService, 'base'>, options?: BrowserContextOptions, query?: string): Promise<Page>;
 } {
+  let browser: Promise<Browser> | undefined;
   let context: BrowserContext | undefined;
   let errors: string[] = [];
   after(async () => {
@@ -45,7 +45,7 @@ export function useBrowser(): {
   return {
     async open({ base }, options = {}, query = '') {
       errors = [];
-      browser ??= chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
+      browser ??= chromium.launch({ executablePath: chromiumPath(showsPdf), args: CHROMIUM_FLAGS });
       context = await (await browser).newContext({
         viewport: { width: 1100, height: 800 },
         reducedMotion: 'reduce',

@@ -1,13 +1,14 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
+import { fixturePath } from '../helpers/client.ts';
 import { decode } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 import { convertAll, made, pick, useBrowser } from './browser.ts';
 
 describe('the comparison dialog', () => {
-  const { open } = useBrowser();
+  const { open } = useBrowser(true);
   let service: OwnService;
   before(async () => {
     service = await startService();
@@ -83,6 +84,24 @@ describe('the comparison dialog', () => {
     const [stage, divider] = [await middle('.stage'), await middle('.divider')];
     expect(divider.x).to.be.closeTo(stage.x, 2);
     expect(divider.y).to.be.closeTo(stage.y, 2);
+  });
+
+  it('shows the pages of a PDF', async () => {
+    const page = await open(service, {}, '?output_format=pdf');
+    await pick(page, [fixturePath('scene.png')]);
+    await convertAll(page);
+    await page.getByRole('button', { name: 'Compare scene.png' }).click();
+    const frame = page.locator('iframe');
+    // Only the disc of the scene is orange.
+    await eventually(async () => {
+      const { data } = await decode(await frame.screenshot());
+      let orange = 0;
+      for (let at = 0; at < data.length; at += 4) {
+        const [red = 0, green = 0, blue = 0] = data.subarray(at, at + 3);
+        if (red > 220 && green > 120 && green < 170 && blue < 60) orange += 1;
+      }
+      return orange > 200;
+    });
   });
 
   it('closes with Escape and restores the focus', async () => {

@@ -230,24 +230,6 @@ describe('converting on the page', () => {
     await row(page, 'scene.png').getByText('Ready').waitFor();
   });
 
-  it('shows the pages of a PDF in the comparison', async () => {
-    const page = await open(service, {}, '?output_format=pdf');
-    await pick(page, [fixturePath('scene.png')]);
-    await convertAll(page);
-    await page.getByRole('button', { name: 'Compare scene.png' }).click();
-    const frame = page.locator('iframe');
-    // Only the disc of the scene is orange.
-    await eventually(async () => {
-      const { data } = await decode(await frame.screenshot());
-      let orange = 0;
-      for (let at = 0; at < data.length; at += 4) {
-        const [red = 0, green = 0, blue = 0] = data.subarray(at, at + 3);
-        if (red > 220 && green > 120 && green < 170 && blue < 60) orange += 1;
-      }
-      return orange > 200;
-    });
-  });
-
   it('sends nothing while a size limit is invalid', async () => {
     const page = await open(service);
     await pick(page, [fixturePath('scene.png')]);
