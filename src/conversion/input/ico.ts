@@ -39,12 +39,16 @@ export async function keepBestImage(path: string): Promise<InputType> {
     if (!best || best.length < PNG.length) return 'ico';
     const { offset } = best;
     const isPng = PNG.equals(await bytes.read(offset, PNG.length));
-    // Some directories state too large a size. Viewers ignore it, because a PNG has an end marker.
-    const length = isPng ? Math.min(best.length, size - offset) : best.length;
-    const fits = offset + length <= size;
-    if (!isPng && (!fits || length < BITMAP_HEADER || length > MAX_BITMAP_BYTES)) return 'ico';
-    const from = { start: offset, end: offset + length - 1, autoClose: false };
-    const image = isPng ? file.createReadStream(from) : [singleIcon(await readWhole(file, offset, length))];
+    // Some directories state too large a size. Viewers ignore it: a PNG has an end marker, and a bitmap states its size.
+    const available = size - offset;
+    const image = isPng
+      ? file.createReadStream({
+          start: offset,
+          end: offset + Math.min(best.length, available) - 1,
+          autoClose: false,
+        })
+      : await readBitmap(file, best, available);
+    if (!image) return 'ico';
     await writeFile(`${path}.best`, image);
     await rename(`${path}.best`, path);
     return isPng ? 'png' : 'ico';
@@ -53,9 +57,52 @@ export async function keepBestImage(path: string): Promise<InputType> {
   }
 }
 
-async function readWhole(file: FileHandle, offset: number, length: number): Promise<Buffer> {
-  const { buffer } = await file.read(Buffer.alloc(length), 0, length, offset);
-  return alphaFromMask(buffer);
+/** Offsets in the header of a bitmap (BITMAPINFOHEADER): bits per pixel, encoding, and number of colours in the palette. */
+const BITS_AT = 14;
+const ENCODING_AT = 16;
+const COLOURS_AT = 32;
+/** Maximum width and height of an image in an icon. */
+const MAX_SIDE = 256;
+
+/**
+ * Reads a bitmap, and returns it as an icon of one image. A mask that the file does not contain completely is replaced by zeros
+ * if the pixels have alpha.
+ *
+ * @param available number of bytes from the start of the bitmap to the end of the file
+ * @returns undefined if the bitmap is damaged or too large
+ */
+async function readBitmap(
+  file: FileHandle,
+  { offset, length: stated }: Entry,
+  available: number,
+): Promise<Buffer | undefined> {
+  const read = async (length: number): Promise<Buffer> =>
+    (await file.read(Buffer.alloc(length), 0, length, offset)).buffer;
+  const header = await read(BITMAP_HEADER);
+  const { pixels, mask } = storedBytes(header);
+  const bits = header.readUInt16LE(BITS_AT);
+  const length = Math.max(pixels + mask, stated <= available ? stated : 0);
+  const needed = bits === 32 ? pixels : length;
+  if (available < needed || length < BITMAP_HEADER || length > MAX_BITMAP_BYTES) return undefined;
+  const bitmap = await read(length);
+  // With more than 8 bits, a bitmap needs no palette. A damaged number of colours would move the pixels.
+  const hasPalette = pixels + mask + 4 * header.readUInt32LE(COLOURS_AT) <= length;
+  if (bits > 8 && pixels > 0 && !hasPalette) bitmap.writeUInt32LE(0, COLOURS_AT);
+  return singleIcon(alphaFromMask(bitmap));
+}
+
+/**
+ * Returns the number of bytes of a bitmap up to the end of its pixels, and of the mask that follows, from its header. Both are 0
+ * if the header states another encoding or an impossible size.
+ */
+function storedBytes(header: Buffer): { readonly pixels: number; readonly mask: number } {
+  const [width, height] = [header.readInt32LE(4), header.readInt32LE(8) / 2];
+  const bits = header.readUInt16LE(BITS_AT);
+  const isPossible = width > 0 && height > 0 && Math.max(width, height) <= MAX_SIDE && bits <= 32;
+  if (!isPossible || header.readUInt32LE(ENCODING_AT) !== 0) return { pixels: 0, mask: 0 };
+  const bytesOf = (bitsPerPixel: number): number => ((width * bitsPerPixel + 31) >> 5) * 4 * height;
+  const colours = bits > 8 ? 0 : Math.min(header.readUInt32LE(COLOURS_AT) || 2 ** bits, 2 ** bits);
+  return { pixels: header.readUInt32LE(0) + 4 * colours + bytesOf(bits), mask: bytesOf(1) };
 }
 
 async function parseEntries(bytes: WindowReader): Promise<Entry[]> {

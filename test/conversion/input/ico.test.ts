@@ -18,6 +18,11 @@ const bitmap = (side: number, bits = 32): Buffer => {
   return made;
 };
 
+const set = (file: Buffer, at: number, value: number): Buffer => {
+  file[at] = value;
+  return file;
+};
+
 describe('an icon', () => {
   it('is replaced by its largest image, as a BMP or PNG', async () => {
     const { type, file } = await kept(await fixture('icons.ico'));
@@ -46,9 +51,30 @@ describe('an icon', () => {
     }
   });
 
+  it('is complete although the directory states another length, the file ends in the mask, or the header states a palette', async () => {
+    const image = bitmap(16);
+    const made = () => ico([{ side: 16, bytes: image }]);
+    const { file: expected } = await kept(made());
+    const damages: Readonly<Record<string, (file: Buffer) => Buffer>> = {
+      'a longer length': (file) => set(file, 6 + 8 + 2, 1),
+      'a shorter length': (file) => set(file, 6 + 8 + 1, 0),
+      'a palette': (file) => set(file, 22 + 35, 3),
+      'a cut mask': (file) => file.subarray(0, file.length - 7),
+    };
+    for (const [what, damage] of Object.entries(damages))
+      expect(await kept(damage(made())), what).to.deep.equal({ type: 'ico', file: expected });
+  });
+
+  it('without alpha is unchanged if the file ends in its mask', async () => {
+    const whole = ico([{ side: 16, bytes: bitmap(16, 24) }]);
+    const cut = whole.subarray(0, 22 + 40 + 16 * 16 * 3 + 5);
+    expect(await kept(cut)).to.deep.equal({ type: 'ico', file: cut });
+  });
+
   it('is unchanged if it is malformed', async () => {
     const whole = ico([{ side: 16, bytes: bitmap(16) }]);
-    for (const length of [0, 5, 6, 21, 22, 40, whole.length - 1]) {
+    const pixels = 22 + 40 + 16 * 16 * 4;
+    for (const length of [0, 5, 6, 21, 22, 40, pixels - 1]) {
       const cut = whole.subarray(0, length);
       expect(await kept(cut)).to.deep.equal({ type: 'ico', file: cut });
     }
