@@ -11,3 +11,4 @@ const server = createServer(async (req, res) => {
 server.listen(0, '127.0.0.1', () => {
   console.log(`listening on ${(server.address() as { port: number }).port}`);
 });
+server.keepAliveTimeout = 65_000; // as imagemill
