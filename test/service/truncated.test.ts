@@ -30,6 +30,8 @@ const PNG_KINDS: Readonly<Record<string, () => Sharp>> = {
 
 const upTo = (file: Buffer, share: number): Buffer => file.subarray(0, Math.floor(file.length * share));
 
+const rowOf = ({ data }: Pixels, y: number): Buffer => data.subarray(y * WIDTH * 4, (y + 1) * WIDTH * 4);
+
 /** Expects the whole rows from the top, and nothing below. Returns the number of rows. */
 function expectRows(shown: Pixels, whole: Pixels): number {
   expect([shown.width, shown.height]).to.deep.equal([whole.width, whole.height]);
@@ -192,12 +194,32 @@ describe('a truncated image', () => {
     }
   });
 
-  it('returns 400 for a GIF that ends in its first row, or in interlaced rows', async () => {
-    const still = await noise().gif().toBuffer();
-    const interlaced = await noise().gif({ progressive: true }).toBuffer();
-    for (const file of [still.subarray(0, 800), upTo(interlaced, 0.9)]) {
-      const { status, message } = await convert(service.base, file);
+  it('returns 400 for a GIF that ends in its first row, interlaced or not', async () => {
+    for (const progressive of [false, true]) {
+      const file = await noise().gif({ progressive }).toBuffer();
+      const { status, message } = await convert(service.base, file.subarray(0, 800));
       expect([status, message]).to.deep.equal([400, 'The file is damaged or not a valid GIF image.']);
+    }
+  });
+
+  it('repeats the rows of an interlaced GIF in place of missing ones, with 2 to 256 colours', async () => {
+    for (const colours of [2, 4, 16, 256]) {
+      const file = await noise().gif({ progressive: true, colours, effort: 1 }).toBuffer();
+      const whole = await decode(file);
+      for (const [share, step] of [
+        [0.2, 8],
+        [0.4, 4],
+        [0.7, 2],
+      ] as const) {
+        const header = file.length - (WIDTH * HEIGHT * Math.log2(colours)) / 8;
+        const shown = await shownOf(file.subarray(0, header + (file.length - header) * share));
+        expect([shown.width, shown.height]).to.deep.equal([WIDTH, HEIGHT]);
+        for (let y = 0; y < HEIGHT; y += 1) {
+          const sources = y % step === 0 ? [y] : [8, 4, 2, 1].map((each) => y - (y % each));
+          const isRepeated = sources.some((source) => rowOf(shown, y).equals(rowOf(whole, source)));
+          expect(isRepeated, `${colours} colours, ${share}, row ${y}`).to.equal(true);
+        }
+      }
     }
   });
 
@@ -233,17 +255,18 @@ describe('a truncated image in a browser', () => {
   const service = useService();
   const browser = useBrowserDecoder();
 
-  for (const [mediaType, make] of [
-    ['image/png', () => noise().png()],
-    ['image/gif', () => noise().gif()],
+  for (const [what, mediaType, share, make] of [
+    ['PNG', 'image/png', 0.7, () => noise().png()],
+    ['GIF', 'image/gif', 0.7, () => noise().gif()],
+    ...[0.4, 0.6, 0.9].map(
+      (share) => ['interlaced GIF', 'image/gif', share, () => noise().gif({ progressive: true })] as const,
+    ),
   ] as const) {
-    it(`shows the same whole rows of a truncated ${mediaType}`, async () => {
-      const file = upTo(await make().toBuffer(), 0.7);
+    it(`shows the same whole rows of ${share * 100}% of a ${what}`, async () => {
+      const file = upTo(await make().toBuffer(), share);
       const { body } = await convert(service.base, file, { format: 'png' });
       const shown = onGrey(await decode(body), 255);
       const expected = await browser.show(file, mediaType);
-      const rowOf = ({ data }: Pixels, y: number): Buffer =>
-        data.subarray(y * WIDTH * 4, (y + 1) * WIDTH * 4);
       const differing = Array.from({ length: HEIGHT }, (_, y) => y).filter((y) =>
         rowOf(shown, y).some((value, at) => Math.abs(value - (rowOf(expected, y)[at] as number)) > 1),
       );

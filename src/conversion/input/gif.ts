@@ -11,17 +11,20 @@ import {
   walkSubBlocks,
 } from '../inspect/gif.ts';
 import { HeaderTooComplexError, WindowReader } from '../inspect/window-reader.ts';
-import { createPixelCounter } from './gif-lzw.ts';
+import { createPixelDecoder, encodePixels } from './gif-lzw.ts';
+import type { RepairContext } from './svg/unpack.ts';
 
 /**
  * Enlarges the canvas to the first frame, and renames what ImageMagick does not know: a loop extension and a disposal
  * method. Reduces the frame in which a truncated file ends to its whole rows.
+ *
+ * @throws {ServiceError} DISK_FULL if the repaired file is larger and the disk has no space for it
  */
-export async function repairGif(path: string): Promise<InputType> {
+export async function repairGif(path: string, context: RepairContext): Promise<InputType> {
   const file = await open(path, 'r+');
   try {
     await enlargeScreen(file);
-    await repairFrames(file);
+    await repairFrames(file, context);
   } catch (error) {
     if (!(error instanceof HeaderTooComplexError)) throw error; // the inspection reports it
   } finally {
@@ -51,7 +54,7 @@ async function enlargeScreen(file: FileHandle): Promise<void> {
 const RESTORE_TO_PREVIOUS = 3;
 
 /** Also removes what follows the last whole frame, except the whole rows of the next frame. */
-async function repairFrames(file: FileHandle): Promise<void> {
+async function repairFrames(file: FileHandle, context: RepairContext): Promise<void> {
   const bytes = new WindowReader(file);
   const { undefinedDisposals, whole, rest } = await readGifFrames(bytes);
   for (const at of undefinedDisposals) {
@@ -60,38 +63,106 @@ async function repairFrames(file: FileHandle): Promise<void> {
     await file.write(flags, 0, 1, at);
   }
   if (!rest) return;
-  const isShown = rest.descriptorAt !== undefined && (await keepWholeRows(file, bytes, rest.descriptorAt));
+  const isShown =
+    rest.descriptorAt !== undefined && (await keepWholeRows(file, bytes, rest.descriptorAt, context));
   if (!isShown && whole > 0) await file.truncate(rest.start);
 }
 
-/** Offset of the height in an image descriptor (GIF89a, section 20). */
+/** Offsets of the height and of the flags in an image descriptor, and one of the flags (GIF89a, section 20). */
 const HEIGHT_AT = 7;
+const FLAGS_AT = 9;
 const INTERLACED = 0x40;
 
+/** Maximum number of pixels of an interlaced frame that is repaired, since its pixels are in memory and encoded at once. */
+const MAX_INTERLACED_PIXELS = 1024 ** 2;
+
 /**
- * Reduces the height of the frame to its whole rows. What is below is transparent then.
+ * Reduces the height of the frame to its whole rows. What is below is transparent then. An interlaced frame is written again
+ * without interlacing.
  *
  * @returns whether there is a whole row
  */
-async function keepWholeRows(file: FileHandle, bytes: WindowReader, descriptorAt: number): Promise<boolean> {
+async function keepWholeRows(
+  file: FileHandle,
+  bytes: WindowReader,
+  descriptorAt: number,
+  context: RepairContext,
+): Promise<boolean> {
   const descriptor = Buffer.from(await bytes.read(descriptorAt, 10));
   const [width, height] = [descriptor.readUInt16LE(5), descriptor.readUInt16LE(7)];
   const lzwAt = lzwOffset(descriptorAt, descriptor);
   const [minCodeBits = 0] = await bytes.read(lzwAt, 1);
-  const count = createPixelCounter(minCodeBits);
+  const isInterlaced = ((descriptor[FLAGS_AT] as number) & INTERLACED) !== 0;
+  const target = isInterlaced ? new Uint8Array(Math.min(width * height, MAX_INTERLACED_PIXELS)) : undefined;
+  const decode = createPixelDecoder(minCodeBits, target);
   let pixels = 0;
   let last = { at: lzwAt + 1, length: 0 };
   await walkSubBlocks(bytes, lzwAt + 1, (at, body) => {
-    pixels = count(body);
+    pixels = decode(body);
     last = { at, length: body.length };
   });
   const rows = width === 0 ? 0 : Math.min(height, Math.floor(pixels / width));
-  const isInterlaced = ((descriptor[9] as number) & INTERLACED) !== 0;
-  if (rows === 0 || (isInterlaced && rows < height)) return false;
+  if (rows === 0) return false;
+  if (target && rows < height) {
+    if (minCodeBits < 2 || minCodeBits > 8 || target.length < width * height) return false;
+    const ordered = orderRows(target, { width, height, rows });
+    if (!(await replaceEnd(file, lzwAt + 1, encodePixels(ordered, minCodeBits), context))) return false;
+    descriptor[FLAGS_AT] = (descriptor[FLAGS_AT] as number) & ~INTERLACED;
+    descriptor.writeUInt16LE(ordered.length / width, HEIGHT_AT);
+    await file.write(descriptor, 0, descriptor.length, descriptorAt);
+    return true;
+  }
   descriptor.writeUInt16LE(rows, HEIGHT_AT);
   await file.write(descriptor, 0, descriptor.length, descriptorAt);
   await file.write(Buffer.from([last.length]), 0, 1, last.at);
   const end = last.at + 1 + last.length;
   if (last.length > 0) await file.write(Buffer.from([0]), 0, 1, end);
   return true;
+}
+
+/** Replaces what follows the offset. Returns whether the new file is within the limit; otherwise it is not changed. */
+async function replaceEnd(
+  file: FileHandle,
+  offset: number,
+  end: Buffer,
+  { maxBytes, store }: RepairContext,
+): Promise<boolean> {
+  const [{ size }, newSize] = [await file.stat(), offset + end.length];
+  if (newSize > maxBytes) return false;
+  await store(Math.max(0, newSize - size));
+  await file.truncate(offset);
+  await file.write(end, 0, end.length, offset);
+  return true;
+}
+
+/** The passes of an interlaced frame: first row, distance of the rows, and number of rows that each stands for (appendix E). */
+const PASSES = [
+  { first: 0, step: 8, shown: 8 },
+  { first: 4, step: 8, shown: 4 },
+  { first: 2, step: 4, shown: 2 },
+  { first: 1, step: 2, shown: 1 },
+] as const;
+
+/**
+ * Puts the rows of an interlaced frame in order. Repeats a row in place of missing rows below it, as browsers do.
+ *
+ * @param rows number of rows that are not missing
+ * @returns the rows down to the last one that is shown
+ */
+function orderRows(
+  pixels: Uint8Array,
+  { width, height, rows }: { readonly width: number; readonly height: number; readonly rows: number },
+): Uint8Array {
+  const ordered = new Uint8Array(width * height);
+  let [stored, end] = [0, 0];
+  for (const { first, step, shown } of PASSES) {
+    for (let y = first; y < height && stored < rows; y += step) {
+      const row = pixels.subarray(stored * width, (stored + 1) * width);
+      const last = Math.min(y + shown, height);
+      for (let at = y; at < last; at += 1) ordered.set(row, at * width);
+      stored += 1;
+      end = Math.max(end, last);
+    }
+  }
+  return ordered.subarray(0, end * width);
 }
