@@ -11,8 +11,8 @@ import {
   walkSubBlocks,
 } from '../inspect/gif.ts';
 import { HeaderTooComplexError, WindowReader } from '../inspect/window-reader.ts';
+import type { RepairContext } from '../types.ts';
 import { createPixelDecoder, encodePixels } from './gif-lzw.ts';
-import type { RepairContext } from './svg/unpack.ts';
 
 /**
  * Enlarges the canvas to the first frame, and renames what ImageMagick does not know: a loop extension and a disposal

@@ -81,7 +81,8 @@ async function readBitmap(
   const header = await read(BITMAP_HEADER);
   const { pixels, mask } = storedBytes(header);
   const bits = header.readUInt16LE(BITS_AT);
-  const length = Math.max(pixels + mask, stated <= available ? stated : 0);
+  const isPossible = stated <= available && stated >= pixels;
+  const length = isPossible ? stated : pixels + mask;
   const needed = bits === 32 ? pixels : length;
   if (available < needed || length < BITMAP_HEADER || length > MAX_BITMAP_BYTES) return undefined;
   const bitmap = await read(length);

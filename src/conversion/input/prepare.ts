@@ -16,12 +16,12 @@ import type { ImageInfo } from '../plan/image-info.ts';
 import { keepsAllFrames } from '../plan/size.ts';
 import type { ConvertOptions } from '../plan/types.ts';
 import { INPUT_FILE } from '../plan/types.ts';
-import type { ConversionInput } from '../types.ts';
+import type { ConversionInput, RepairContext } from '../types.ts';
 import { repairGif } from './gif.ts';
 import { keepBestImage } from './ico.ts';
 import { declareAlpha } from './jp2-alpha.ts';
 import { rewriteSvg } from './svg/rewrite.ts';
-import { type RepairContext, unpackSvg } from './svg/unpack.ts';
+import { unpackSvg } from './svg/unpack.ts';
 import { makeMetadataUpright } from './upright-metadata.ts';
 
 /**

@@ -5,16 +5,7 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { serviceErrorFrom } from '../../../errors.ts';
 import { INPUTS } from '../../../formats.ts';
-
-/** Limits of a repair that makes a file larger. */
-export interface RepairContext {
-  /** Name of the file in error messages. */
-  readonly label: string;
-  /** Maximum size of the repaired file, in bytes. */
-  readonly maxBytes: number;
-  /** Counts bytes that are about to be written in addition to those of the file. */
-  readonly store: (bytes: number) => Promise<void>;
-}
+import type { RepairContext } from '../../types.ts';
 
 const unpack = promisify(gunzip);
 const GZIP = Buffer.from([0x1f, 0x8b]);
