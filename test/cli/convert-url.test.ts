@@ -66,35 +66,37 @@ describe('imagemill convert --url', function () {
     }
   });
 
-  it('waits for the time in Retry-After after 429 and 503, and uses another instance meanwhile', async () => {
-    const result = await fixture('scene.webp');
-    const asked: string[] = [];
-    let busy = 0;
-    const overloaded = await stub(
-      received((_req, res) => {
-        asked.push('overloaded');
-        busy += 1;
-        res.writeHead(busy % 2 === 0 ? 429 : 503, { 'retry-after': '3600' });
-        res.end('{"error":{"code":503,"message":"busy"}}');
-      }),
-    );
-    const free = await stub(
-      received((_req, res) => {
-        asked.push('free');
-        res.end(result);
-      }),
-    );
-    for (let at = 0; at < 10; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
-    const { status, complaints } = await folder.run([
-      ...['photos', '-o', 'out', '--jobs', '2', '--url', overloaded, '--url', free],
-    ]);
-    expect(status).to.equal(0);
-    expect(complaints[0], 'explains the pause').to.equal(
-      `imagemill: ${overloaded}/api/v1 responded with 503. It is busy, and it gets no files for 3600 s.`,
-    );
-    expect(asked.filter((name) => name === 'free')).to.have.length(10);
-    expect(asked.filter((name) => name === 'overloaded').length, 'not asked again').to.be.within(1, 2);
-  });
+  for (const [code, reason] of [
+    [429, 'Its rate limit (RATE_LIMIT_PER_MINUTE) is reached'],
+    [503, 'It is busy'],
+  ] as const) {
+    it(`waits for the time in Retry-After after ${code}, and uses another instance meanwhile`, async () => {
+      const result = await fixture('scene.webp');
+      const asked: string[] = [];
+      const overloaded = await stub(
+        received((_req, res) => {
+          asked.push('overloaded');
+          res.writeHead(code, { 'retry-after': '3600' }).end('{"error":{"code":503,"message":"busy"}}');
+        }),
+      );
+      const free = await stub(
+        received((_req, res) => {
+          asked.push('free');
+          res.end(result);
+        }),
+      );
+      for (let at = 0; at < 10; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
+      const { status, complaints } = await folder.run([
+        ...['photos', '-o', 'out', '--jobs', '2', '--url', overloaded, '--url', free],
+      ]);
+      expect(status).to.equal(0);
+      expect(complaints[0], 'explains the pause').to.equal(
+        `imagemill: ${overloaded}/api/v1 responded with ${code}. ${reason}, and it gets no files for 3600 s.`,
+      );
+      expect(asked.filter((name) => name === 'free')).to.have.length(10);
+      expect(asked.filter((name) => name === 'overloaded').length, 'not asked again').to.be.within(1, 2);
+    });
+  }
 
   it('names the file in each message, and groups failures by HTTP status, also those of a proxy', async () => {
     const answers = new Map([
