@@ -5,6 +5,8 @@ import { type Job, measure, percentile } from './load.ts';
 import { type Server, startService } from './servers.ts';
 
 const THREADS = [1, availableParallelism()] as const;
+/** Limit on an upload, in bytes: more than the PNG of 12 megapixels. */
+const MAX_FILE_BYTES = '100000000';
 
 /**
  * Converts large images one at a time. Two services take turns: `CONCURRENCY` limits the threads of a conversion.
@@ -15,7 +17,9 @@ const THREADS = [1, availableParallelism()] as const;
  */
 export async function measureThreads(folder: string, rounds: number): Promise<string> {
   const jobs = await makeJobs(folder);
-  const servers = await Promise.all(THREADS.map((threads) => startService({ CONCURRENCY: String(threads) })));
+  const servers = await Promise.all(
+    THREADS.map((threads) => startService({ CONCURRENCY: String(threads), MAX_FILE_BYTES })),
+  );
   const rows: string[] = [];
   for (const job of jobs)
     rows.push(`| ${nameOf(job)} | ${(await compare(job, servers, rounds)).join(' | ')} |`);
