@@ -136,6 +136,19 @@ describe('the documents', () => {
   });
 });
 
+describe('the npm scripts', () => {
+  it('name test files that exist, without braces, which mocha ignores with only a warning', () => {
+    const patterns = Object.values(scripts).flatMap(
+      (script) => script.match(/\btest\/[^\s']+\.test\.ts/g) ?? [],
+    );
+    expect(patterns.length).to.be.above(5);
+    const missing = patterns.filter(
+      (pattern) => pattern.includes('{') || globSync(pattern, { cwd: PROJECT }).length === 0,
+    );
+    expect(missing).to.deep.equal([]);
+  });
+});
+
 describe('the README', () => {
   it('has at most 180 lines', () => {
     expect(documentAt('README.md').text.trimEnd().split('\n')).to.have.length.at.most(180);
