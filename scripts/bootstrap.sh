@@ -3,14 +3,17 @@
 # `npm start` and `npm test`. Skips steps that are already done.
 #
 #   sh scripts/bootstrap.sh serve|test|docker
+#   sh scripts/bootstrap.sh build                 only builds
 set -eu
 purpose=${1:-serve}
 cd "$(dirname "$0")/.."
 
 main() {
-  install_tools
-  install_packages
-  check_node
+  if [ "$purpose" != build ]; then
+    install_tools
+    install_packages
+    check_node
+  fi
   build
 }
 
@@ -174,7 +177,7 @@ check_node() {
 }
 
 build() {
-  if [ -e dist/.built ] && [ -z "$(find src assets package-lock.json tsconfig.json tsconfig.build.json vite.config.ts -newer dist/.built | head -n 1)" ]; then
+  if [ -e dist/.built ] && [ -z "$(find src assets package-lock.json tsconfig.json vite.config.ts vite.node.config.ts -newer dist/.built | head -n 1)" ]; then
     return 0
   fi
   say 'building'

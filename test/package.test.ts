@@ -45,6 +45,7 @@ describe('the npm package', () => {
       .to.include('dist/main.js')
       .and.include('dist/web/index.html')
       .and.include('dist/web/docs/index.html')
+      .and.include('dist/licenses.md')
       .and.include('dist/web/licenses.md')
       .and.include('assets/srgb.icc');
     expect(files.filter((path) => /\.test\.|\.tsx?$|\.map$/.test(path))).to.deep.equal([]);

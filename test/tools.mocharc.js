@@ -30,7 +30,6 @@ const rest = globSync('test/**/*.test.ts').filter((file) => !UNIT_TESTS.includes
 
 export default {
   ...base,
-  require: [...base.require, 'test/helpers/bundle.ts'],
   jobs: JOBS,
   spec: [...new Set([...SLOWEST, ...rest.sort()])],
 };

@@ -1,11 +1,11 @@
 /** @module Creates the conversion engine without a server: tools, sandbox, queue, workers and temporary folders. */
 import { availableParallelism } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { StartupError } from '../errors.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
+import { ASSETS_DIR } from '../folders.ts';
 import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
 import { createLaunchers, type Launchers } from '../process/launcher/launcher.ts';
 import { isPolicyEnforced, writePolicy } from '../process/policy.ts';
@@ -28,7 +28,6 @@ export { KILL_REASONS, type KillReason } from '../process/command.ts';
 export type { SandboxLayers } from '../process/sandbox/types.ts';
 export { FALLBACK_OUTCOMES, type FallbackOutcome } from '../process/workers/pool.ts';
 
-const ASSETS = fileURLToPath(new URL('../../assets', import.meta.url));
 /** Maximum number of threads of a tool, as in the policy. Each thread takes up to 72 MiB of address space. */
 const MAX_THREADS = 8;
 /** Folder of ImageMagick's configuration that does not exist, so that no policy applies. */
@@ -131,12 +130,12 @@ export async function createConversionEngine(
       folder,
       launchers,
       log,
-      assets: ASSETS,
+      assets: ASSETS_DIR,
       readable: policies.folders,
     });
     const shared = {
       searchPath: config.PATH,
-      policyFolder: ASSETS,
+      policyFolder: ASSETS_DIR,
       limits,
       confine,
       ...(policies.grantsFolder && { grantsFolder: policies.grantsFolder }),
@@ -169,7 +168,7 @@ export async function createConversionEngine(
       queue,
       // The pool runs other commands than those of ImageMagick in new processes.
       run: reportFailures(workers?.run ?? run, log, events),
-      srgbProfile: `${ASSETS}/srgb.icc`,
+      srgbProfile: `${ASSETS_DIR}/srgb.icc`,
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       onFinished: events.conversion,
     });
@@ -224,9 +223,9 @@ async function writePolicies(
 ): Promise<GrantedPolicies> {
   const coders = magick ? grantsFor(inputs, outputs, magick.major) : [];
   const [grantsFolder, workerGrantsFolder] = [`${root}/policy`, `${root}/worker-policy`];
-  await writePolicy(ASSETS, workerGrantsFolder, { coders, stdin: true });
+  await writePolicy(ASSETS_DIR, workerGrantsFolder, { coders, stdin: true });
   if (coders.length === 0) return { workerGrantsFolder, folders: [workerGrantsFolder] };
-  await writePolicy(ASSETS, grantsFolder, { coders });
+  await writePolicy(ASSETS_DIR, grantsFolder, { coders });
   return { grantsFolder, workerGrantsFolder, folders: [grantsFolder, workerGrantsFolder] };
 }
 
@@ -252,7 +251,7 @@ async function assertPolicyEnforced(
 ): Promise<void> {
   await workspaces.use({}, async ({ path }) => {
     if (magick && !(await isPolicyEnforced(magick, run, path, limits))) {
-      throw new StartupError(`${magick.path} does not obey the policy in ${ASSETS}: not safe to serve.`);
+      throw new StartupError(`${magick.path} does not obey the policy in ${ASSETS_DIR}: not safe to serve.`);
     }
   });
 }

@@ -1,16 +1,14 @@
 /** @module Creates the service from its parts: takes the settings, and returns an app that is ready to listen. */
-import { fileURLToPath } from 'node:url';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
 import { createHealthCheck } from '../conversion/health-check.ts';
+import { WEB_APP_DIR } from '../folders.ts';
 import { createApp } from './app.ts';
 import { createMetrics } from './metrics.ts';
 import type { SharedStore } from './redis-store.ts';
 import { loadWebApp } from './routes/web-app.ts';
-
-const WEB_APP_DIR = fileURLToPath(new URL('../../dist/web', import.meta.url));
 
 /** A running service. The caller listens for connections. */
 export interface Service extends Pick<ConversionEngine, 'toolchain' | 'capabilities' | 'layers' | 'close'> {

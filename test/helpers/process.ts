@@ -3,9 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { eventually } from './util.ts';
 
-/** Path of the program: the bundle of `bundle.ts` if there is one. */
-export const MAIN: string =
-  process.env.IMAGEMILL_MAIN ?? new URL('../../src/main.ts', import.meta.url).pathname;
+/** Path of the program: `dist/main.js` in a run of all tests, otherwise the source. */
+export const MAIN: string = new URL(
+  process.env.IMAGEMILL_MAIN ?? 'src/main.ts',
+  new URL('../../', import.meta.url),
+).pathname;
 
 /** The service as a separate process, as operators run it. */
 export interface ServiceProcess {

@@ -5,12 +5,12 @@
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { optionalTools, selectExtras } from '../../conversion/extras.ts';
 import { StartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
+import { ASSETS_DIR } from '../../folders.ts';
 import { createLaunchers } from '../../process/launcher/launcher.ts';
 import { isPolicyEnforced } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
@@ -55,7 +55,6 @@ function loadValidSettings(env: Environment): Pick<DoctorReport, 'config' | 'set
   }
 }
 
-const ASSETS = fileURLToPath(new URL('../../../assets', import.meta.url));
 /** Policy folder for ImageMagick without a policy. */
 const EMPTY_CONFIG_DIR = '/nonexistent';
 /** Limits for version probes, which need far less. */
@@ -72,7 +71,7 @@ async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain'
     const toolchain = await findToolchain({ path, magickBin, rsvgBin, optional }, probe);
     const { magick } = toolchain;
     const limits = { ...LIMITS, frames: config.MAX_FRAMES };
-    const runWithPolicy = createRunner({ launchers, searchPath: path, policyFolder: ASSETS, limits });
+    const runWithPolicy = createRunner({ launchers, searchPath: path, policyFolder: ASSETS_DIR, limits });
     const folder = join(await workspaces.root(), 'policy');
     await mkdir(folder);
     return {

@@ -2,10 +2,10 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { ConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { createWorkspaces } from '../../files/workspace.ts';
+import { WEB_APP_DIR } from '../../folders.ts';
 import type { OutputType } from '../../formats.ts';
 import { ONE_PIXEL } from '../../process/policy.ts';
 import type { RedisConnection } from '../../redis-client.ts';
@@ -101,11 +101,9 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
 
 const formatMebibytes = (bytes: number): string => `${Math.floor(bytes / 1024 ** 2)} MiB`;
 
-const WEB_APP_INDEX = fileURLToPath(new URL('../../../dist/web/index.html', import.meta.url));
-
 /** Checks whether the web app has been built. */
 export function page(): Check[] {
-  if (existsSync(WEB_APP_INDEX)) return [{ name: 'web page', state: 'ok', found: 'built' }];
+  if (existsSync(join(WEB_APP_DIR, 'index.html'))) return [{ name: 'web page', state: 'ok', found: 'built' }];
   return [{ name: 'web page', state: 'warn', found: 'not built', advice: ['npm run build'] }];
 }
 

@@ -2,6 +2,8 @@
 
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ASSETS_DIR } from '../../folders.ts';
 import type { Recording } from '../recording.ts';
 import { bySeverity, type Finding, isFailure } from '../verdict.ts';
 import { findingCard } from './card.ts';
@@ -9,7 +11,6 @@ import { renderImages } from './images.ts';
 import { html, Markup } from './markup.ts';
 import { overview } from './overview.ts';
 
-const ASSETS_DIR = new URL('../../../assets/', import.meta.url);
 const STYLES = ['style/colours.css', 'style/slider.css', 'report/style.css'];
 
 /**
@@ -69,6 +70,6 @@ ${cards}
 `.text;
 }
 
-const readAsset = (name: string): Promise<string> => readFile(new URL(name, ASSETS_DIR), 'utf8');
+const readAsset = (name: string): Promise<string> => readFile(join(ASSETS_DIR, name), 'utf8');
 
 const digest = (script: string): string => createHash('sha256').update(script).digest('base64');

@@ -1,0 +1,11 @@
+/**
+ * @module Folders of the installed program. The build joins all modules into files of one folder, `dist/`, so only a module in
+ * `src/` itself may refer to files by `import.meta.url`: both folders have the same parent.
+ */
+import { fileURLToPath } from 'node:url';
+
+/** Policies, system call filters, profiles, styles and scripts. */
+export const ASSETS_DIR = fileURLToPath(new URL('../assets', import.meta.url));
+
+/** The built web page. */
+export const WEB_APP_DIR = fileURLToPath(new URL('../dist/web', import.meta.url));
