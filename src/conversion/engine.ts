@@ -77,6 +77,13 @@ const NO_EVENTS: EngineEvents = {
   workerFellBack() {},
 };
 
+/** Options of {@link createConversionEngine}. */
+export interface EngineOptions {
+  readonly events?: EngineEvents;
+  /** Whether ImageMagick processes wait for images. A single image is faster without them. Default: true. */
+  readonly warmWorkers?: boolean;
+}
+
 /**
  * Creates the engine: removes files of dead processes, finds the tools, sets up the sandbox and tests the policy.
  *
@@ -85,7 +92,7 @@ const NO_EVENTS: EngineEvents = {
 export async function createConversionEngine(
   config: Config,
   log: Logger,
-  events: EngineEvents = NO_EVENTS,
+  { events = NO_EVENTS, warmWorkers = true }: EngineOptions = {},
 ): Promise<ConversionEngine> {
   const swept = await removeStaleWorkspaces(config.TEMP_DIR);
   if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
@@ -151,16 +158,18 @@ export async function createConversionEngine(
     const launchOptions = { ...shared, launchers: isolated ?? launchers };
     const run = createRunner(launchOptions);
     await assertPolicyEnforced(workspaces, toolchain, run, limits);
-    const workers = await createWarmWorkerPool({
-      config,
-      magick: toolchain.magick,
-      workspaces,
-      launchOptions,
-      log,
-      workerGrantsFolder: policies.workerGrantsFolder,
-      onStart: events.workerStarted,
-      onFallback: events.workerFellBack,
-    });
+    const workers = warmWorkers
+      ? await createWarmWorkerPool({
+          config,
+          magick: toolchain.magick,
+          workspaces,
+          launchOptions,
+          log,
+          workerGrantsFolder: policies.workerGrantsFolder,
+          onStart: events.workerStarted,
+          onFallback: events.workerFellBack,
+        })
+      : undefined;
     const queue = createQueue({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
     const convert = createConvert({
       config,

@@ -17,21 +17,28 @@ import { MAX_LABEL_LENGTH } from './report.ts';
 /** Client key of all conversions. The process has only one client. */
 const CLIENT = 'command line';
 
+/** Options of {@link createLocalConverter}. */
+export interface LocalConverterOptions {
+  /** Number of concurrent conversions. */
+  readonly jobs: number;
+  /** Whether there is only one image to convert. */
+  readonly isSingle: boolean;
+  readonly signal: AbortSignal;
+}
+
 /**
  * Starts the conversion engine.
  *
- * @param jobs number of concurrent conversions
  * @throws {CliError} with status 2, if this machine cannot convert to the format
  */
 export async function createLocalConverter(
   config: Config,
   options: ConvertOptions,
-  jobs: number,
-  signal: AbortSignal,
+  { jobs, isSingle, signal }: LocalConverterOptions,
 ): Promise<Converter> {
   const { log, warnings } = createWarningCollector();
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
-  const engine = await createConversionEngine(settings, log).catch((error) => {
+  const engine = await createConversionEngine(settings, log, { warmWorkers: !isSingle }).catch((error) => {
     if (!(error instanceof StartupError)) throw error;
     throw new CliError([...warnings, error.message, 'Run "imagemill doctor" to find out why.'].join('\n'), 2);
   });

@@ -3,7 +3,11 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { seeded } from '../../../scripts/stress/random.ts';
-import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
+import {
+  type ConversionEngine,
+  createConversionEngine,
+  type EngineEvents,
+} from '../../../src/conversion/engine.ts';
 import { detectType } from '../../../src/conversion/input/store.ts';
 import { type ConvertOptions, FITS } from '../../../src/conversion/plan/types.ts';
 import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
@@ -36,7 +40,7 @@ describe('conversions by workers', () => {
   /** Number of repeated jobs, by outcome. */
   const fallbacks = { ok: 0, failed: 0 };
   before(async () => {
-    engine = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }), {
+    const events: EngineEvents = {
       conversion() {},
       toolKilled() {},
       workerStarted() {
@@ -45,7 +49,8 @@ describe('conversions by workers', () => {
       workerFellBack(outcome) {
         fallbacks[outcome] += 1;
       },
-    });
+    };
+    engine = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }), { events });
   });
   after(() => engine.close());
 
@@ -113,6 +118,34 @@ describe('worker sharing', () => {
       }
     });
   }
+});
+
+describe('a conversion engine without warm workers', () => {
+  it('starts no worker, and converts an image to the same bytes as one with workers', async () => {
+    const path = join(IMAGES, 'scene.png');
+    const job: Job = { path, options: { format: 'webp', quality: 80, stripMetadata: true } };
+    const outcomes = [true, false].map(async (warmWorkers) => {
+      let started = 0;
+      const events: EngineEvents = {
+        conversion() {},
+        toolKilled() {},
+        workerStarted() {
+          started += 1;
+        },
+        workerFellBack() {},
+      };
+      const engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }), {
+        events,
+        warmWorkers,
+      });
+      const bytes = await result(engine, job, 'one client').finally(() => engine.close());
+      return { bytes, startsWorkers: started > 0 };
+    });
+    const [withWorkers, without] = await Promise.all(outcomes);
+    expect(withWorkers?.startsWorkers).to.equal(true);
+    expect(without).to.deep.equal({ bytes: withWorkers?.bytes, startsWorkers: false });
+    expect(without?.bytes).not.to.match(/^Error/);
+  });
 });
 
 async function filesIn(folder: string): Promise<string[]> {
