@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { expect } from 'chai';
 import { cruise, type IConfiguration, type ICruiseResult, type IForbiddenRuleType } from 'dependency-cruiser';
@@ -71,6 +71,14 @@ describe('the import rules', () => {
     const proven = [...Object.keys(VIOLATIONS), 'no-circles'];
     const others = rules.map(({ name = '' }) => name).filter((name) => !name.startsWith('one-owner-of-'));
     expect(others).to.have.members(proven);
+  });
+
+  it('allow import.meta only in files whose folder the build keeps', async () => {
+    const root = new URL('../src/', import.meta.url);
+    const files = (await readdir(root, { recursive: true })).filter((path) => /^(?!web\/).*\.ts$/.test(path));
+    const texts = await Promise.all(files.map((path) => readFile(new URL(path, root), 'utf8')));
+    const users = files.filter((_, at) => /[^`]import\.meta/.test(texts[at] ?? '')); // not in comments
+    expect(users).to.have.members(['folders.ts', 'main.ts']);
   });
 
   it('accept an import that every layer may make', async () => {

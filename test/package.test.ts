@@ -51,6 +51,20 @@ describe('the npm package', () => {
     expect(files.filter((path) => /\.test\.|\.tsx?$|\.map$/.test(path))).to.deep.equal([]);
   });
 
+  it('contains the licence of each library that is part of the build', async () => {
+    const text = await readFile(join(prefix, 'lib/node_modules/imagemill/dist/licenses.md'), 'utf8');
+    const entries = text.split(/^## (?=\S+ - \d)/m).slice(1);
+    expect(entries.map((entry) => entry.split(' ')[0])).to.include.members([
+      'express',
+      'execa',
+      '@redis/client',
+    ]);
+    const grants =
+      /permission is hereby granted|redistribution and use|apache license|permission to use|blue oak model license/i;
+    const without = entries.filter((entry) => !grants.test(entry)).map((entry) => entry.split('\n')[0]);
+    expect(without).to.deep.equal([]);
+  });
+
   it('installs a program that prints its version', async () => {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
     const { stdout } = await run(program(), ['--version'], { env });

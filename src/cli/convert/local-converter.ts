@@ -21,7 +21,7 @@ const CLIENT = 'command line';
 export interface LocalConverterOptions {
   /** Number of concurrent conversions. */
   readonly jobs: number;
-  /** Whether there is only one image to convert. */
+  /** Whether the output is one file or standard output, so that there is one image to convert. */
   readonly isSingle: boolean;
   readonly signal: AbortSignal;
 }
