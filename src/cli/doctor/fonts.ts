@@ -25,8 +25,13 @@ export const SCRIPTS: readonly Script[] = [
 /** Unassigned, so no font has them. They are rendered as a box with four or six digits. */
 const UNASSIGNED_CODEPOINTS = ['\u0378', '\u{10fffd}'];
 
-/** Side of the square for one letter, in pixels. */
-const CELL = 64;
+/**
+ * Size of the row of one letter, in pixels. Each letter has its own row, and much space beside it: without any font, librsvg
+ * 2.60 moves boxes to the left or right at random.
+ */
+const ROW = { width: 256, height: 64 };
+/** Position of a letter in its row. */
+const [LETTER_X, BASELINE_Y] = [96, 48];
 
 /** Returns the scripts whose letters are rendered as boxes or not at all. */
 export async function missingScripts({ workspaces, convert }: ConversionEngine): Promise<Script[]> {
@@ -41,38 +46,47 @@ export async function missingScripts({ workspaces, convert }: ConversionEngine):
     const source = { folder, type: 'svg', label: 'The drawing' } as const;
     const bmpFile = await readFile((await convert(source, options, new AbortController().signal)).path);
     const boxes = UNASSIGNED_CODEPOINTS.map((_, at) => readOutline(bmpFile, SCRIPTS.length + at));
-    return SCRIPTS.filter((_, at) => ['', ...boxes].includes(readOutline(bmpFile, at)));
+    return SCRIPTS.filter((_, at) => ['', FRAME, ...boxes].includes(readOutline(bmpFile, at)));
   } finally {
     await workspace.remove();
   }
 }
 
 function createSvg(letters: readonly string[]): string {
-  const texts = letters.map((letter, at) => `<text x="${at * CELL + 8}" y="48">${letter}</text>`);
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${letters.length * CELL}" height="${CELL}" font-size="40"
+  const texts = letters.map(
+    (letter, at) => `<text x="${LETTER_X}" y="${at * ROW.height + BASELINE_Y}">${letter}</text>`,
+  );
+  const height = letters.length * ROW.height;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${ROW.width}" height="${height}" font-size="40"
     font-family="sans-serif"><rect width="100%" height="100%" fill="#fff"/>${texts.join('')}</svg>`;
 }
 
-/** Bytes per pixel of a 24-bit BMP, and the offsets of its fields for the pixel data offset and the width. */
+/** Outline of every box that is a frame. Frames are equal, although they may differ in antialiasing. */
+const FRAME = 'frame';
+
+/** Bytes per pixel of a 24-bit BMP, and the offsets of its fields for the pixel data offset and the height. */
 const BYTES_PER_PIXEL = 3;
-const [PIXELS_AT, WIDTH_AT] = [10, 18];
+const [PIXELS_AT, HEIGHT_AT] = [10, 22];
+/** Bytes of a line of pixels: a multiple of four. */
+const STRIDE = (ROW.width * BYTES_PER_PIXEL + 3) & ~3;
 
 /**
- * Returns the outermost pixels in a cell as text, or an empty string for an empty cell. The digits in a box are inside
- * and do not count.
+ * Returns the outermost pixels of a letter as text, or an empty string if there is none, or if it touches the edge of the
+ * image, as no letter of a font does. The digits in a box are inside and do not count.
  */
-function readOutline(bmp: Buffer, cell: number): string {
-  const stride = (bmp.readInt32LE(WIDTH_AT) * BYTES_PER_PIXEL + 3) & ~3;
+function readOutline(bmp: Buffer, letter: number): string {
+  // The lines of a BMP are stored from the bottom to the top.
+  const lastLine = bmp.readInt32LE(HEIGHT_AT) - 1 - letter * ROW.height;
   const inkAt = (x: number, y: number): number =>
-    255 - (bmp[bmp.readUInt32LE(PIXELS_AT) + y * stride + (cell * CELL + x) * BYTES_PER_PIXEL] as number);
-  const all = Array.from({ length: CELL }, (_, at) => at);
-  const rows = all.filter((y) => all.some((x) => inkAt(x, y) > 0));
-  const columns = all.filter((x) => all.some((y) => inkAt(x, y) > 0));
+    255 - (bmp[bmp.readUInt32LE(PIXELS_AT) + (lastLine - y) * STRIDE + x * BYTES_PER_PIXEL] as number);
+  const [allColumns, allRows] = [[...Array(ROW.width).keys()], [...Array(ROW.height).keys()]];
+  const rows = allRows.filter((y) => allColumns.some((x) => inkAt(x, y) > 0));
+  const columns = allColumns.filter((x) => allRows.some((y) => inkAt(x, y) > 0));
   const [top, bottom, left, right] = [rows[0], rows.at(-1), columns[0], columns.at(-1)];
   if (top === undefined || bottom === undefined || left === undefined || right === undefined) return '';
+  if (left === 0 || right === ROW.width - 1) return '';
   const level = columns.flatMap((x) => [inkAt(x, top), inkAt(x, bottom)]);
   const upright = rows.flatMap((y) => [inkAt(left, y), inkAt(right, y)]);
   const edge = [...level, ...upright];
-  // Treat all frames as equal: they may differ in antialiasing.
-  return edge.every((ink) => ink > 0) ? 'frame' : edge.join();
+  return edge.every((ink) => ink > 0) ? FRAME : edge.join();
 }
