@@ -59,7 +59,7 @@ interface EngineStats {
 }
 
 /** Callbacks for events of the engine. */
-export interface EngineEvents {
+interface EngineEvents {
   /** A conversion has finished or failed. */
   conversion(conversion: ConversionEvent): void;
   /** A tool was killed. */
@@ -79,7 +79,7 @@ const NO_EVENTS: EngineEvents = {
 
 /** Options of {@link createConversionEngine}. */
 export interface EngineOptions {
-  readonly events?: EngineEvents;
+  readonly events?: Partial<EngineEvents>;
   /** Whether ImageMagick processes wait for images. A single image is faster without them. Default: true. */
   readonly warmWorkers?: boolean;
 }
@@ -92,8 +92,9 @@ export interface EngineOptions {
 export async function createConversionEngine(
   config: Config,
   log: Logger,
-  { events = NO_EVENTS, warmWorkers = true }: EngineOptions = {},
+  { events: handled = {}, warmWorkers = true }: EngineOptions = {},
 ): Promise<ConversionEngine> {
+  const events = { ...NO_EVENTS, ...handled };
   const swept = await removeStaleWorkspaces(config.TEMP_DIR);
   if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
   const workspaces = createWorkspaces(config.TEMP_DIR);

@@ -2,7 +2,7 @@
 import type { Express } from 'express';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { type ConversionEngine, createConversionEngine, type EngineEvents } from '../conversion/engine.ts';
+import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
 import { createHealthCheck } from '../conversion/health-check.ts';
 import { WEB_APP_DIR } from '../folders.ts';
 import { createApp } from './app.ts';
@@ -53,12 +53,13 @@ export async function createService({
       droppedLogLines: droppedLogLines(),
     }),
   });
-  const events: EngineEvents = {
-    ...metrics,
-    // Do not count the conversions of the health check.
-    conversion: (conversion) => conversion.client !== undefined && metrics.conversion(conversion),
-  };
-  const engine = await createConversionEngine(config, log, { events });
+  const engine = await createConversionEngine(config, log, {
+    events: {
+      ...metrics,
+      // Do not count the conversions of the health check.
+      conversion: (conversion) => conversion.client !== undefined && metrics.conversion(conversion),
+    },
+  });
   const { toolchain, capabilities, layers, convert, workspaces, stats } = engine;
   let sharedStore: SharedStore | undefined;
   const close = async (): Promise<void> => {

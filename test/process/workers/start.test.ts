@@ -3,11 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { seeded } from '../../../scripts/stress/random.ts';
-import {
-  type ConversionEngine,
-  createConversionEngine,
-  type EngineEvents,
-} from '../../../src/conversion/engine.ts';
+import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
 import { detectType } from '../../../src/conversion/input/store.ts';
 import { type ConvertOptions, FITS } from '../../../src/conversion/plan/types.ts';
 import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
@@ -40,17 +36,16 @@ describe('conversions by workers', () => {
   /** Number of repeated jobs, by outcome. */
   const fallbacks = { ok: 0, failed: 0 };
   before(async () => {
-    const events: EngineEvents = {
-      conversion() {},
-      toolKilled() {},
-      workerStarted() {
-        started += 1;
+    engine = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }), {
+      events: {
+        workerStarted() {
+          started += 1;
+        },
+        workerFellBack(outcome) {
+          fallbacks[outcome] += 1;
+        },
       },
-      workerFellBack(outcome) {
-        fallbacks[outcome] += 1;
-      },
-    };
-    engine = await createConversionEngine(testConfig(ALL_EXTRAS), pino({ level: 'silent' }), { events });
+    });
   });
   after(() => engine.close());
 
@@ -126,16 +121,11 @@ describe('a conversion engine without warm workers', () => {
     const job: Job = { path, options: { format: 'webp', quality: 80, stripMetadata: true } };
     const outcomes = [true, false].map(async (warmWorkers) => {
       let started = 0;
-      const events: EngineEvents = {
-        conversion() {},
-        toolKilled() {},
-        workerStarted() {
-          started += 1;
-        },
-        workerFellBack() {},
+      const workerStarted = (): void => {
+        started += 1;
       };
       const engine = await createConversionEngine(testConfig(), pino({ level: 'silent' }), {
-        events,
+        events: { workerStarted },
         warmWorkers,
       });
       const bytes = await result(engine, job, 'one client').finally(() => engine.close());
