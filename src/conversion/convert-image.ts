@@ -13,7 +13,14 @@ import { inspect } from './inspect/index.ts';
 import { checkLimits } from './limits.ts';
 import { addJxlMetadata } from './output/jxl-metadata.ts';
 import { correctPdfTitle } from './output/pdf-title.ts';
-import { assertAllFramesRead, collectNotes, isNoFile, keptMetadata, verifyOutput } from './output/result.ts';
+import {
+  assertAllFramesRead,
+  collectNotes,
+  isNoFile,
+  keptMetadata,
+  type VerifiedOutput,
+  verifyOutput,
+} from './output/result.ts';
 import {
   assertNotRefused,
   explainRareEncoding,
@@ -27,7 +34,7 @@ import type { ImageInfo } from './plan/image-info.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
 import { renderSmaller } from './plan/rasterize.ts';
 import { type ConvertOptions, type Plan, type Step, TO_ENCODE, type ToolContext } from './plan/types.ts';
-import { encodeWithin } from './search-quality.ts';
+import { type EncodedOutput, encodeWithin } from './search-quality.ts';
 import type { ConversionInput, ConversionResult } from './types.ts';
 
 /** What {@link createImageConverter} needs. */
@@ -158,12 +165,14 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
       if (attempt.format !== 'jxl' || attempt.stripMetadata) return verified;
       return addJxlMetadata(verified, join(source.folder, TO_ENCODE));
     };
-    const result = await encodeWithin(
-      options,
-      source.label,
-      () => make(planned, options),
-      (attempt) => make(planAgain(image, attempt, tools), attempt),
-    );
+    const first = (): Promise<VerifiedOutput> => make(planned, options);
+    const again = (attempt: ConvertOptions): Promise<VerifiedOutput> =>
+      make(planAgain(image, attempt, tools), attempt);
+    const { maxBytes } = options;
+    const result: VerifiedOutput & Partial<EncodedOutput> =
+      maxBytes === undefined
+        ? await first()
+        : await encodeWithin(maxBytes, options, source.label, first, again);
     const kept = await keptMetadata(image, result.path, options);
     const lowered = result.quality !== undefined && result.quality < options.quality;
     return { ...result, notes: collectNotes(planned.notes, printed, { kept, lowered }) };

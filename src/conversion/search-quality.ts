@@ -83,24 +83,28 @@ function lower(one: Encoded | undefined, other: Encoded): Encoded {
   return one && one.quality < other.quality ? one : other;
 }
 
+/** A result, and the quality that was used. */
+export interface EncodedOutput extends VerifiedOutput {
+  readonly quality: number;
+}
+
 /**
- * Encodes an image once, or, with `maxBytes`, at several qualities. Keeps the best result that fits, and removes the
- * others.
+ * Encodes an image at several qualities. Keeps the best result that fits, and removes the others.
  *
+ * @param maxBytes maximum size of the result, in bytes
  * @param label name of the file in messages
  * @param first decodes the image and encodes it with these options
  * @param again encodes the same image at another quality
  * @throws {ServiceError} with status 400, if the result is too large at the lowest quality
  */
 export async function encodeWithin(
+  maxBytes: number,
   options: ConvertOptions,
   label: string,
   first: () => Promise<VerifiedOutput>,
   again: (options: ConvertOptions) => Promise<VerifiedOutput>,
-): Promise<VerifiedOutput & { readonly quality?: number }> {
-  const { maxBytes } = options;
-  if (maxBytes === undefined) return first();
-  let best: (VerifiedOutput & { readonly quality: number }) | undefined;
+): Promise<EncodedOutput> {
+  let best: EncodedOutput | undefined;
   const attempts = await searchQuality(options.quality, maxBytes, async (quality) => {
     const result = quality === options.quality ? await first() : await again({ ...options, quality });
     const fits = result.bytes <= maxBytes;

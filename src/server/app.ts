@@ -59,8 +59,8 @@ export interface AppDeps {
   readonly metrics: Pick<Metrics, 'request' | 'render'>;
   /** The web app; undefined if it has not been built. */
   readonly webApp?: WebApp | undefined;
-  /** Whether the process is shutting down and rejects new requests. */
-  readonly draining?: () => boolean;
+  /** Aborted when the process shuts down and rejects new requests. */
+  readonly draining?: AbortSignal | undefined;
   /** Monotonic clock for the rate limit, in milliseconds. */
   readonly now?: () => number;
   /** Rate-limit counters that are shared with other instances. */
@@ -94,12 +94,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(checkHead);
   app.use(serverOptions);
   endpoint(app, 'GET', '/livez', liveRoute);
-  endpoint(
-    app,
-    'GET',
-    '/readyz',
-    readyRoute(deps.isHealthy, deps.draining ?? (() => false), { ...deps.sandboxLayers }),
-  );
+  endpoint(app, 'GET', '/readyz', readyRoute(deps.isHealthy, deps.draining, { ...deps.sandboxLayers }));
   endpoint(app, 'GET', '/metrics', metricsRoute(metrics.render));
   app.use(rejectReserved);
   app.use(API_PREFIX, apiRouter(deps));
@@ -117,7 +112,7 @@ function apiRouter(deps: AppDeps): Router {
   const parse = createParsers(outputs);
 
   const router = express.Router(ROUTING);
-  router.use(rejectWhileDraining(draining ?? (() => false)));
+  router.use(rejectWhileDraining(draining));
   const handlers: Readonly<Record<OperationId, RequestHandler>> = {
     convert: convertRoute({ ...form, parse: parse.convert }),
     convertBatch: batchRoute({ ...form, parse: parse.batch }),
@@ -141,9 +136,9 @@ function apiRouter(deps: AppDeps): Router {
   return router;
 }
 
-function rejectWhileDraining(draining: () => boolean): RequestHandler {
+function rejectWhileDraining(draining: AbortSignal | undefined): RequestHandler {
   return (_req, res, next) => {
-    if (!draining()) return next();
+    if (!draining?.aborted) return next();
     res.setHeader('Connection', 'close');
     next(serviceError('SHUTTING_DOWN'));
   };

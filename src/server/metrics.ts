@@ -14,7 +14,7 @@ import type { FinishedRequest } from './request-log.ts';
 export interface Metrics {
   /** Records a finished request. */
   request(finished: FinishedRequest): void;
-  /** Records a finished conversion, including a rejected one. */
+  /** Records a finished conversion, including a rejected one, but not those of the health check. */
   conversion(conversion: ConversionEvent): void;
   /** Records that a tool was killed. */
   toolKilled(reason: KillReason): void;
@@ -152,7 +152,8 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
       if (outcome === 'RATE_LIMITED') rateLimited.inc();
       if (OVERLOAD_CODES.includes(outcome)) refused.inc({ reason: formatLabel(outcome) });
     },
-    conversion({ input, output, error, queuedMs, ranMs }) {
+    conversion({ client, input, output, error, queuedMs, ranMs }) {
+      if (client === undefined) return; // the health check
       const labels = { input, output, result: formatResult(error) };
       conversions.inc(labels);
       if (ranMs !== undefined) conversionSeconds.observe(labels, ranMs / 1000);

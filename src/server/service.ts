@@ -54,11 +54,7 @@ export async function createService({
     }),
   });
   const engine = await createConversionEngine(config, log, {
-    events: {
-      ...metrics,
-      // Do not count the conversions of the health check.
-      conversion: (conversion) => conversion.client !== undefined && metrics.conversion(conversion),
-    },
+    events: metrics,
   });
   const { toolchain, capabilities, layers, convert, workspaces, stats } = engine;
   let sharedStore: SharedStore | undefined;
@@ -78,7 +74,7 @@ export async function createService({
     }
     const webApp = loadWebApp(WEB_APP_DIR);
     if (!webApp) log.warn('the web page is not built: run npm run build');
-    let draining = false;
+    const draining = new AbortController();
     const app = createApp({
       config,
       version,
@@ -91,13 +87,10 @@ export async function createService({
       sharedStore,
       webApp,
       isHealthy: createHealthCheck(convert, workspaces),
-      draining: () => draining,
+      draining: draining.signal,
       ...(now && { now }),
     });
-    const drain = (): void => {
-      draining = true;
-    };
-    return { app, toolchain, capabilities, layers, drain, close };
+    return { app, toolchain, capabilities, layers, drain: () => draining.abort(), close };
   } catch (error) {
     await close(); // running launchers and workers would keep the process alive
     throw error;

@@ -47,11 +47,11 @@ export function metricsRoute(render: Metrics['render']): RequestHandler {
  */
 export function readyRoute(
   isHealthy: () => Promise<boolean>,
-  draining: () => boolean,
+  draining: AbortSignal | undefined,
   sandbox: Readonly<Record<string, string>>,
 ): RequestHandler {
   return async (_req, res) => {
-    const status = draining() ? 'draining' : (await isHealthy()) ? 'ok' : 'failing';
+    const status = draining?.aborted ? 'draining' : (await isHealthy()) ? 'ok' : 'failing';
     res.setHeader('Cache-Control', 'no-store');
     res.status(status === 'ok' ? 200 : 503).json({ status, sandbox });
   };
