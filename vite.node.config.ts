@@ -11,7 +11,12 @@ export default defineConfig({
     target: 'node22',
     license: { fileName: 'licenses.md' },
     rolldownOptions: {
-      output: { entryFileNames: '[name].js', chunkFileNames: '[name].js' },
+      output: {
+        entryFileNames: '[name].js',
+        chunkFileNames: '[name].js',
+        charset: 'ascii',
+        comments: { jsdoc: false, annotation: false, legal: true },
+      },
       checks: { bundlerTimings: false },
     },
   },

@@ -73,12 +73,20 @@ describe('the import rules', () => {
     expect(others).to.have.members(proven);
   });
 
-  it('allow import.meta only in files whose folder the build keeps', async () => {
+  /** Returns the files of the program, without the web page, whose text matches a pattern. */
+  async function filesWith(pattern: RegExp): Promise<string[]> {
     const root = new URL('../src/', import.meta.url);
     const files = (await readdir(root, { recursive: true })).filter((path) => /^(?!web\/).*\.ts$/.test(path));
     const texts = await Promise.all(files.map((path) => readFile(new URL(path, root), 'utf8')));
-    const users = files.filter((_, at) => /[^`]import\.meta/.test(texts[at] ?? '')); // not in comments
-    expect(users).to.have.members(['folders.ts', 'main.ts']);
+    return files.filter((_, at) => pattern.test(texts[at] ?? ''));
+  }
+
+  it('allow import.meta only in files whose folder the build keeps', async () => {
+    expect(await filesWith(/[^`]import\.meta/)).to.have.members(['folders.ts', 'main.ts']); // not in comments
+  });
+
+  it('allow only types to be imported from node:http, because an import loads HTTP/2 and undici, too', async () => {
+    expect(await filesWith(/import (?!type )[^;]* from '(node:)?http'/)).to.deep.equal([]);
   });
 
   it('accept an import that every layer may make', async () => {

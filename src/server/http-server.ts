@@ -3,13 +3,16 @@
  * receive.
  */
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
 import { RESPONSE_SENT } from './error-handler.ts';
 import { connectionKey } from './rate-limit.ts';
 import { afterResponse, createMalformedHandler, type Exchange, sendRawError } from './raw-error-response.ts';
+
+// An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
+const { createServer } = process.getBuiltinModule('node:http');
 
 /** Time after the upload timeout in which the error response can still be sent, in milliseconds. */
 const RESPONSE_GRACE_MS = 5_000;

@@ -1,9 +1,11 @@
 /** @module Sends error responses without Express, to requests that Node's HTTP parser rejects. */
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ServiceError, serviceError } from '../errors.ts';
 import { errorBody, MAX_DISCARD_MS } from './error-handler.ts';
 import { baseHeaders } from './request-log.ts';
+
+const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
 
 /** A request and its response. */
 export interface Exchange {
