@@ -88,7 +88,8 @@ export function createUniqueNamer(extension: string): (base: string) => string {
   return (base) => {
     for (let count = 1; ; count += 1) {
       const name = `${count === 1 ? base : `${base} (${count})`}.${extension}`;
-      const key = name.toLowerCase().normalize('NFC');
+      // Both, because ς and σ have the same capital letter, and ß and ẞ the same small one.
+      const key = name.toLowerCase().toUpperCase().normalize('NFC');
       if (taken.has(key)) continue;
       taken.add(key);
       return name;

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { asciiFallback } from '../src/server/response.ts';
 import {
   baseNameOf,
+  createUniqueNamer,
   formatBytes,
   lastComponentOf,
   sanitizeForDisplay,
@@ -115,4 +116,18 @@ describe('the name of a converted file', () => {
     expect(asciiFallback('Übergrößen "x" 100%.webp')).to.equal('Ubergro_en _x_ 100_.webp');
     expect(asciiFallback('фото.webp')).to.equal('_.webp');
   });
+});
+
+describe('createUniqueNamer', () => {
+  for (const [first, second] of [
+    ['photo', 'PHOTO'],
+    ['λόγος', 'ΛΌΓΟΣ'],
+    ['straße', 'STRAẞE'],
+    ['café', 'CAFE\u0301'],
+  ] as const) {
+    it(`numbers "${second}" after "${first}", which is the same file where the case of letters does not count`, () => {
+      const uniqueName = createUniqueNamer('png');
+      expect([first, second].map(uniqueName)).to.deep.equal([`${first}.png`, `${second} (2).png`]);
+    });
+  }
 });

@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import { type CliContext, CliError } from './context.ts';
 import type { Flags } from './convert/options.ts';
+import { MIN_NODE, supportsNode } from './node-version.ts';
 import { addRegress } from './regress.ts';
 
 /** Exit status for invalid arguments, as in shells and most programs. */
@@ -63,14 +64,24 @@ const collect = (value: string, earlier: readonly string[] = []): readonly strin
  * @param args command-line arguments, without the paths of Node.js and the program
  * @returns the exit status
  */
-export async function runProgram(args: readonly string[], context: CliContext): Promise<number> {
+export async function runProgram(
+  args: readonly string[],
+  context: CliContext,
+  nodeVersion = process.versions.node,
+): Promise<number> {
   let status = 0;
   const program = new Command('imagemill')
     .description('Converts images with ImageMagick and librsvg, as a service or on the command line.')
     .version(context.version)
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'imagemill: ')) })
-    .addHelpText('after', '\nSettings are environment variables: see docs/configuration.md.');
+    .addHelpText('after', '\nSettings are environment variables: see docs/configuration.md.')
+    // The modules of the commands need features of this version, and would fail with a stack trace.
+    .hook('preAction', () => {
+      if (supportsNode(nodeVersion)) return;
+      const needed = `Node.js ${MIN_NODE} or later is needed, and this is ${nodeVersion}`;
+      throw new CliError(`${needed}: https://nodejs.org`, EXIT_USAGE);
+    });
 
   program
     .command('serve', { isDefault: true })

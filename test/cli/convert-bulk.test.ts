@@ -69,6 +69,19 @@ describe('imagemill convert with many files', function () {
     expect(await folder.files('out')).to.deep.equal(['b.webp']);
   });
 
+  it('converts none of two images with the same result name if one has no extension of an image, but ignores other files', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await folder.put('scene.png', 'photos/a.jpg_original');
+    await folder.put('scene.jpg', 'photos/b.jpg');
+    await writeFile(join(folder.path, 'photos/b.txt'), 'notes');
+    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], { env });
+    expect([status, complaints.at(-1)]).to.deep.equal([
+      1,
+      'imagemill: 2 of 3 files not converted: 2 same result name.',
+    ]);
+    expect(await folder.files('out')).to.deep.equal(['b.webp']);
+  });
+
   it('converts the first of two images in different folders with the same result name', async () => {
     for (const name of ['one/a.jpg', 'two/a.jpg']) await folder.put('scene.jpg', name);
     const { status, complaints } = await folder.run(['one', 'two', '-o', 'out', '--update'], { env });

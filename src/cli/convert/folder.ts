@@ -59,7 +59,7 @@ export async function* imagesIn(folder: string, options: WalkOptions): AsyncGene
     return;
   }
   const relativeDir = relative(options.root, folder);
-  const rivals = findRivals(entries, options.test);
+  const rivals = await findRivals(folder, entries, options.test);
   for (const entry of entries) {
     if (entry.kind === 'folder' || (options.only && !options.only.has(entry.name))) continue;
     const path = join(folder, entry.name);
@@ -116,19 +116,27 @@ const escapeBytes = (latin1: string): string =>
   latin1.replace(/[\x80-\xff]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).toUpperCase()}`);
 
 /** Returns the names of the images whose results would have the same name, with the names of the others. */
-function findRivals(entries: readonly Entry[], { hasExtension }: ImageTest): Map<string, string[]> {
-  const byKey = new Map<string, string[]>();
-  for (const { name, kind } of entries) {
-    if (kind === 'folder' || !hasExtension(name)) continue;
-    const key = resultKey('', name);
-    const group = byKey.get(key);
-    if (group) group.push(name);
-    else byKey.set(key, [name]);
+async function findRivals(
+  folder: string,
+  entries: readonly Entry[],
+  { hasExtension, isImage }: ImageTest,
+): Promise<Map<string, string[]>> {
+  const rivals = new Map<string, string[]>();
+  const files = entries.filter(({ kind }) => kind !== 'folder');
+  for (const group of Map.groupBy(files, ({ name }) => resultKey('', name)).values()) {
+    if (group.length === 1) continue; // so that only few files are read
+    const names: string[] = [];
+    for (const { name, kind, isInvalid } of group) {
+      const isRegular = kind === 'file' && !isInvalid;
+      if (isRegular ? await isImage(join(folder, name)) : hasExtension(name)) names.push(name);
+    }
+    if (names.length === 1) continue;
+    for (const name of names) {
+      const others = names.filter((other) => other !== name);
+      rivals.set(name, others);
+    }
   }
-  const groups = [...byKey.values()].filter((names) => names.length > 1);
-  return new Map(
-    groups.flatMap((names) => names.map((name) => [name, names.filter((other) => other !== name)] as const)),
-  );
+  return rivals;
 }
 
 /** Returns whether a link leads to an image, or why the link is skipped. */

@@ -1,0 +1,35 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import { MIN_NODE, supportsNode } from '../../src/cli/node-version.ts';
+import { runProgram } from '../../src/cli/program.ts';
+
+describe('imagemill on an old version of Node.js', () => {
+  const run = async (...args: string[]) => {
+    const lines: string[] = [];
+    const { error } = console;
+    console.error = (line: string) => void lines.push(line);
+    try {
+      return { status: await runProgram(args, { env: {}, version: '1.0.0' }, '20.19.2'), lines };
+    } finally {
+      console.error = error;
+    }
+  };
+
+  for (const args of [
+    [],
+    ['doctor'],
+    ['convert', 'a.png', '-o', 'b.png'],
+    ['regress', 'compare', 'a', 'b'],
+  ]) {
+    it(`exits with 2 and names the version that it needs: imagemill ${args.join(' ')}`, async () => {
+      const message = 'imagemill: Node.js 22.17 or later is needed, and this is 20.19.2: https://nodejs.org';
+      expect(await run(...args)).to.deep.equal({ status: 2, lines: [message] });
+    });
+  }
+
+  it('compares the numbers of a version, and needs the version of package.json', async () => {
+    expect(JSON.parse(await readFile('package.json', 'utf8')).engines.node).to.equal(`>=${MIN_NODE}`);
+    const supported = ['22.17.0', '22.20.1', '24.0.0', '100.1.0', '18.20.1', '22.2.0', '22.16.9', '9.9.9'];
+    expect(supported.filter(supportsNode)).to.deep.equal(['22.17.0', '22.20.1', '24.0.0', '100.1.0']);
+  });
+});
