@@ -42,6 +42,24 @@ describe('imagemill convert with many files', function () {
       .and.match(/^photos\/empty\.jpg,,failed,,,,,EMPTY_FILE,photos\/empty\.jpg is empty/m);
   });
 
+  it('replaces an earlier report, but no other file, such as an image that a pattern of the shell put behind --report', async () => {
+    for (const name of ['a.jpg', 'b.jpg']) await folder.put('scene.jpg', `photos/${name}`);
+    const report = join(folder.path, 'report.csv');
+    for (const input of ['photos', 'photos/a.jpg']) {
+      const { status } = await folder.run([input, '-o', 'out/', '--force', '--report', report], { env });
+      expect(status).to.equal(0);
+    }
+    expect((await readFile(report, 'utf8')).match(/converted/g)).to.have.length(1);
+
+    const args = ['-o', 'out', '--force', '--report', 'photos/a.jpg', 'photos/b.jpg'];
+    const { status, complaints } = await folder.run(args, { env });
+    expect([status, complaints]).to.deep.equal([
+      2,
+      ['imagemill: --report photos/a.jpg cannot be written: the file exists, and is not a report.'],
+    ]);
+    expect(await readFile(join(folder.path, 'photos/a.jpg'))).to.deep.equal(await fixture('scene.jpg'));
+  });
+
   it('refuses a folder that is its own output, also through a link', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await symlink('photos', join(folder.path, 'alias'));

@@ -1,5 +1,6 @@
 /** @module Writes the file of `--report`: CSV as in RFC 4180, one row per file. */
-import { open } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { CliError } from '../context.ts';
 import { systemReason } from './file-errors.ts';
 
@@ -31,13 +32,16 @@ export interface CsvReport {
   end(): Promise<string | undefined>;
 }
 
+/** Start of every report, also if later versions add columns. */
+const START = COLUMNS.slice(0, 3).join(',');
+
 /**
- * Creates or replaces the file.
+ * Creates the file, or replaces an earlier report. Another file can be an image that the user named by mistake.
  *
- * @throws {CliError} with status 2, if it cannot be written
+ * @throws {CliError} with status 2, if the file cannot be written or is not a report
  */
 export async function createCsvReport(path: string): Promise<CsvReport> {
-  const file = await open(path, 'w').catch((error) => {
+  const file = await openReport(path).catch((error) => {
     throw new CliError(`--report ${path} cannot be written: ${systemReason(error)}.`, 2);
   });
   const stream = file.createWriteStream();
@@ -51,6 +55,28 @@ export async function createCsvReport(path: string): Promise<CsvReport> {
     },
     end: () => Promise.race([problem, new Promise<undefined>((done) => stream.end(() => done(undefined)))]),
   };
+}
+
+/**
+ * Opens the file, and removes the content of an earlier report.
+ *
+ * @throws {Error} if the file is not a report
+ */
+async function openReport(path: string): Promise<FileHandle> {
+  const file = await open(path, constants.O_RDWR | constants.O_CREAT);
+  try {
+    const info = await file.stat();
+    // For a pipe or a terminal, there is nothing to lose.
+    if (info.isFile() && info.size > 0) {
+      const { buffer } = await file.read(Buffer.alloc(START.length), 0, START.length, 0);
+      if (buffer.toString() !== START) throw new Error('the file exists, and is not a report');
+      await file.truncate();
+    }
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 }
 
 function quote(value: ReportRow[keyof ReportRow]): string {
