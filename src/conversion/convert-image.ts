@@ -187,7 +187,7 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
         // An invalid colour profile is ignored. librsvg uses no profile, and its input is not in the folder any more.
         if (image.type === 'svg' || !isProfileError(error))
           throw explainRareEncoding(error, known, conversion.source);
-        return encode({ ...known, profile: 'useless' }, options, conversion);
+        return encode({ ...known, profile: 'unusable' }, options, conversion);
       });
     },
   };

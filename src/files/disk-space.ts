@@ -56,7 +56,7 @@ export interface PendingResponse {
 }
 
 /** Bytes that stay free for the launchers' pipes, the workers' folders and uncounted files. */
-export const RESERVE_BYTES = 8 * 1024 ** 2;
+export const MIN_FREE_BYTES = 8 * 1024 ** 2;
 
 interface Account {
   readonly client: string | undefined;
@@ -93,7 +93,7 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
     const total = left + sum(({ stored }) => stored);
     const clients = new Set([...accounts].flatMap(({ client }) => client ?? [])).size;
     return {
-      space: left - sum(({ expected }) => expected) - RESERVE_BYTES,
+      space: left - sum(({ expected }) => expected) - MIN_FREE_BYTES,
       share: total / (clients + 1),
       total,
     };
@@ -141,7 +141,7 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
   async function cutToShare(account: Account, bytes: number): Promise<number> {
     const left = await free();
     if (left === undefined) return bytes;
-    const most = measure(left).total / 2 - held(account) - RESERVE_BYTES;
+    const most = measure(left).total / 2 - held(account) - MIN_FREE_BYTES;
     return most > 0 ? Math.min(bytes, most) : bytes;
   }
 

@@ -6,6 +6,7 @@
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
 import { WindowReader } from '../inspect/window-reader.ts';
+import { PNG_SIGNATURE } from './png-file.ts';
 
 interface Entry {
   readonly area: number;
@@ -22,8 +23,6 @@ const CURSOR = 2;
 /** Maximum size of a bitmap: four times 256 by 256 pixels of 32 bits with their mask. */
 const MAX_BITMAP_BYTES = 1024 * 1024;
 const MAX_ENTRIES = 1000;
-/** PNG signature. */
-const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 
 /**
  * Rewrites the icon at `path` as its best image.
@@ -36,9 +35,9 @@ export async function keepBestImage(path: string): Promise<InputType> {
     const bytes = new WindowReader(file);
     const best = (await parseEntries(bytes)).reduce<Entry | undefined>(pickBetter, undefined);
     const { size } = await file.stat();
-    if (!best || best.length < PNG.length) return 'ico';
+    if (!best || best.length < PNG_SIGNATURE.length) return 'ico';
     const { offset } = best;
-    const isPng = PNG.equals(await bytes.read(offset, PNG.length));
+    const isPng = PNG_SIGNATURE.equals(await bytes.read(offset, PNG_SIGNATURE.length));
     // Some directories state too large a size. Viewers ignore it: a PNG has an end marker, and a bitmap states its size.
     const available = size - offset;
     const image = isPng
@@ -129,7 +128,7 @@ async function parseEntries(bytes: WindowReader): Promise<Entry[]> {
 /** Reads the bits per pixel from the bitmap header, for writers that leave them out of the directory. */
 function storedBits(header: Buffer): number {
   if (header.length < 16) return 0;
-  return header[0] === PNG[0] ? 32 : header.readUInt16LE(14);
+  return header[0] === PNG_SIGNATURE[0] ? 32 : header.readUInt16LE(14);
 }
 
 function pickBetter(best: Entry | undefined, entry: Entry): Entry {

@@ -57,7 +57,7 @@ function toSrgb(job: PlanContext): string[] {
     ...['-profile', tools.srgbProfile],
   ];
   // ImageMagick's conversion of CIELab and of images with an unusable profile needs no profile.
-  if (lab || profile === 'useless')
+  if (lab || profile === 'unusable')
     return ['+profile', 'icc', ...(cmyk || lab ? ['-colorspace', 'sRGB'] : [])];
   return [
     // An image whose profile could not be read is assumed not to be sRGB.

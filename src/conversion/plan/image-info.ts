@@ -82,7 +82,7 @@ export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-image' | 'psd-mode' | 'psd-layers';
 
 /** Embedded colour profile: none, sRGB under any name, another one, or one that ImageMagick has rejected. */
-export type Profile = 'none' | 'srgb' | 'other' | 'useless';
+export type Profile = 'none' | 'srgb' | 'other' | 'unusable';
 
 /** Colour space declared by numbers instead of a profile. */
 export interface DeclaredColour {
