@@ -22,7 +22,7 @@ import {
   verifyOutput,
 } from './output/result.ts';
 import {
-  assertNotRefused,
+  assertNotDenied,
   explainRareEncoding,
   invalidOutputError,
   isProfileError,
@@ -260,7 +260,7 @@ function createStepRunner({ toolchain, run, config }: ImageConverterDeps): RunSt
         if (again) queue.unshift(again);
       }
     }
-    assertNotRefused(printed.stderr);
+    assertNotDenied(printed.stderr);
     return printed;
   };
 }
