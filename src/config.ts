@@ -70,7 +70,7 @@ const schema = z.object({
 /** The validated, frozen settings. */
 export type Config = Readonly<z.output<typeof schema>>;
 
-/** Reports every invalid setting of an environment. The message has one line per problem. */
+/** An environment has invalid settings. The message has one line per setting. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];

@@ -1,4 +1,4 @@
-/** @module Resources that a conversion takes, known by the header of the image before a tool starts: pixels and disk space. */
+/** @module Checks the pixels of an image, and estimates the disk space of its conversion, before a tool starts. */
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { MAX_DIMENSION, OUTPUTS, type OutputType } from '../formats.ts';
@@ -72,7 +72,7 @@ const MAX_BYTES_PER_PIXEL: Readonly<Record<OutputType, number>> = {
   tiff: 5.1,
   ico: 0, // its images have fixed sizes
 };
-/** Bytes per pixel of an image that is stored to be encoded again: 8 bits for up to five channels (CMYK and alpha). */
+/** Bytes per pixel of an image that is stored to be encoded again: up to five channels (CMYK and alpha) of 8 bits. */
 const KEPT_BYTES_PER_PIXEL = 5;
 /** Outputs that keep 16 bits per channel. */
 const DEEP_OUTPUTS: readonly OutputType[] = ['png', 'jxl', 'tiff'];

@@ -1,3 +1,4 @@
+/** @module Compares two recordings row by row. */
 import { compareFingerprints, comparePixels, metadataReasons } from './compare-images.ts';
 import { decode } from './image/codec.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';

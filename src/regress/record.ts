@@ -1,3 +1,4 @@
+/** @module Converts images in all cases of a matrix, and records the results. */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';

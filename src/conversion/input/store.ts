@@ -64,11 +64,19 @@ export async function storeInput<T extends FileType>(
 
 /** Detects the type from the first bytes as they arrive, and rejects unsupported types. */
 interface TypeDetector<T> {
-  /** @throws {ServiceError} UNSUPPORTED_TYPE as soon as it is certain */
+  /**
+   * Adds bytes.
+   *
+   * @throws {ServiceError} UNSUPPORTED_TYPE as soon as it is certain
+   */
   push(chunk: Buffer): Promise<void>;
   /** The detected type; undefined until enough bytes have arrived. */
   readonly type: T | undefined;
-  /** Returns the type of the complete file. */
+  /**
+   * Returns the type of the complete file.
+   *
+   * @throws {ServiceError} UNSUPPORTED_TYPE
+   */
   end(): Promise<T>;
 }
 

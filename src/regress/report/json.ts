@@ -1,3 +1,4 @@
+/** @module The JSON report. */
 import type { Recording, Row } from '../recording.ts';
 import { bySeverity, type Finding, isFailure } from '../verdict.ts';
 import { summarize } from './summary.ts';

@@ -1,3 +1,4 @@
+/** @module The JUnit XML report. */
 import type { Recording } from '../recording.ts';
 import { type Finding, isFailure } from '../verdict.ts';
 import { formatTools, summarize } from './summary.ts';

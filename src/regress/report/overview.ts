@@ -1,3 +1,4 @@
+/** @module The part of the HTML report that shows totals, tools and filters. */
 import { formatBytes } from '../../text.ts';
 import type { Recording } from '../recording.ts';
 import { type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';

@@ -1,3 +1,4 @@
+/** @module Totals of a comparison, and the report on the terminal. */
 import type { Recording } from '../recording.ts';
 import { bySeverity, type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict } from '../verdict.ts';
 

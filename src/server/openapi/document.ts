@@ -25,8 +25,7 @@ export function createDocument(base: string, service: ApiContext): Json {
       contact: contact(service.config.SUPPORT_EMAIL),
     },
     servers: [{ url: base, description: 'This server.' }],
-    // no authentication
-    security: [],
+    security: [], // no authentication
     tags: [
       { name: 'Conversion', description: 'Convert images. The server stores nothing.' },
       { name: 'Service', description: 'Formats, health and this reference.' },

@@ -1,3 +1,4 @@
+/** @module The curl commands that convert the files of the list. */
 import { computed } from '@preact/signals';
 import { curlFileName, shellWords } from '../../text.ts';
 import { archiveName, chunk } from '../client/archive.ts';
