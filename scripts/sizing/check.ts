@@ -38,7 +38,7 @@ interface Sample {
 type Send = () => Promise<Sample>;
 
 /**
- * Runs the instances, and prints what was measured and what the simulation says for the same arrivals.
+ * Runs the instances, and prints the measurement, and the result of a simulation of the same arrivals.
  *
  * @param seconds duration
  * @param load requests relative to those that the machine can convert

@@ -42,7 +42,7 @@ describe('imagemill convert with many files', function () {
       .and.match(/^photos\/empty\.jpg,,failed,,,,,EMPTY_FILE,photos\/empty\.jpg is empty/m);
   });
 
-  it('refuses a folder that is its own output, also through a link', async () => {
+  it('rejects a folder that is its own output, also through a link', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await symlink('photos', join(folder.path, 'alias'));
     const { status, complaints } = await folder.run(['photos', '-o', 'alias/'], { env });

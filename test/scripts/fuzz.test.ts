@@ -10,7 +10,7 @@ const SCRIPT = new URL('../../scripts/fuzz.ts', import.meta.url).pathname;
 describe('npm run fuzz', function () {
   this.timeout(120_000);
 
-  it('checks so many damaged copies of each type, and counts what became of them', async () => {
+  it('checks the requested number of damaged copies per type, and counts the outcomes', async () => {
     const folder = await makeTempDir('fuzz');
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
     await copyFile(edgeCasePath('rle8.bmp'), join(folder, 'rle8.bmp'));
