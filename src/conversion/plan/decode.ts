@@ -180,7 +180,7 @@ export function hideMissingPart({ image }: PlanContext): string[] {
 /** Enlarges each known pixel to a square, and composites the complete rows over the result. */
 function repeatPixels({ width, height }: Size, rows: number, step: number): string[] {
   const [across, down] = [Math.ceil(width / step), Math.ceil(height / step)];
-  // Sampling is exact if the sides are multiples of the step. With an offset of 0%, rounding errors would select the pixel before.
+  // Sampling is exact if the sides are multiples of the step. An offset of 0% would select the pixel before, by rounding.
   const known = ['-extent', `${across * step}x${down * step}`, '-define', 'sample:offset=1'];
   const enlarged = ['-sample', `${across}x${down}!`, '-sample', `${across * step}x${down * step}!`];
   const whole = ['(', '-clone', '0', '-crop', `${width}x${rows}+0+0`, '+repage', ')'];
