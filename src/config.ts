@@ -6,7 +6,7 @@
 import { isIP } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { z } from 'zod';
-import { EXTRA_INPUT_TYPES, EXTRA_OUTPUT_TYPES } from './formats.ts';
+import { EXTRA_INPUT_TYPES, EXTRA_OUTPUT_TYPES, MAX_DIMENSION } from './formats.ts';
 
 /** Creates a schema for a whole number from `min` to `max`. */
 const integer = (min: number, max: number, fallback: number) => {
@@ -27,8 +27,8 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 /** Maximum delay of a Node.js timer, in milliseconds. A timer with a longer delay fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Upper bound of `MAX_PIXELS`. The policy in assets/ allows at most 16384 pixels per side. */
-const MAX_PIXELS_CEILING = 16_384 ** 2;
+/** Upper bound of `MAX_PIXELS`. */
+const MAX_PIXELS_CEILING = MAX_DIMENSION ** 2;
 
 const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
 const SHARING_MODES = ['client', 'all'] as const;
@@ -70,7 +70,7 @@ const schema = z.object({
 /** The validated, frozen settings. */
 export type Config = Readonly<z.output<typeof schema>>;
 
-/** Reports every invalid setting of an environment. The message has one line per problem. */
+/** An environment has invalid settings. The message has one line per setting. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];

@@ -279,6 +279,11 @@ export function isFileError(error: unknown): error is ServiceError {
   return error instanceof ServiceError && FILE_ERRORS.includes(error.code);
 }
 
+/** Returns whether an error of the file system means a full disk or an exceeded quota (errno(3)). */
+export function isDiskFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
+}
+
 /** The client disconnected before the response was complete. */
 export class ClientDisconnectedError extends Error {
   override readonly name = 'ClientDisconnectedError';

@@ -2,6 +2,9 @@
  * @module The table of formats. Other code does not test for a format by name: it tests for a capability in the table.
  */
 
+/** Maximum width and height in pixels of inputs and results. The policy in `assets/` has the same limit. */
+export const MAX_DIMENSION = 16_384;
+
 /** All input types, in the order of documents and messages. */
 export const INPUT_TYPES = ['png', 'jpg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'] as const;
 /** All output types, in the order of documents and messages. */

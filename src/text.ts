@@ -34,6 +34,11 @@ export function shellWords(words: readonly string[]): string {
   return words.map((word) => (UNQUOTED.test(word) ? word : shellQuote(word))).join(' ');
 }
 
+/** Quotes a file name for `-F field=@NAME` of curl, which would interpret `;`, `,`, `"` or `\`. */
+export function curlFileName(name: string): string {
+  return /[;,"\\]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
+}
+
 /** Formats a count with its noun in the singular or plural. */
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
@@ -54,7 +59,7 @@ export const MAX_NAME_UNITS = 1024;
 /** Maximum length of the base name of a result in bytes of UTF-8. */
 const MAX_BASE_NAME_BYTES = 200;
 /** Base name of the result of a file without a usable name. */
-const FALLBACK_NAME = 'image';
+export const FALLBACK_NAME = 'image';
 
 /** Control characters, and bidirectional controls, which can disguise an extension. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters to remove them

@@ -117,7 +117,7 @@ describe('the documents', () => {
     expect(inEach(current, missing)).to.deep.equal([]);
   });
 
-  it('draw a tree of folders in which all of src/ exists', () => {
+  it('contain a tree of src/ whose paths exist', () => {
     const tree = documentAt('docs/architecture.md').blocks.find(({ text }) => text.startsWith('src/\n'));
     const paths = treePaths(tree?.text ?? '');
 

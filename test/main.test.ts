@@ -146,7 +146,7 @@ describe('the service process', () => {
         const TEMP_DIR = await makeTempDir('disobedient');
         const started = start({ MAGICK_BIN, TEMP_DIR });
         expect(await started.ended()).to.equal(2);
-        expect(started.output()).to.include('does not obey the policy');
+        expect(started.output()).to.include('does not enforce the policy');
         expect(await readdir(TEMP_DIR)).to.deep.equal([]);
       });
     }

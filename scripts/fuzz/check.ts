@@ -11,7 +11,7 @@ import { DECODERS, type Decoder } from '../fidelity/reference.ts';
 import type { Outcome } from './outcome.ts';
 
 const ALLOWED_STATUSES = [400, 413, 415];
-/** Maximum mean absolute error (0 to 255) between pictures that count as the same. */
+/** Maximum mean absolute error (0 to 255) between images that count as the same. */
 const MAX_ERROR = 1;
 const OPTIONS: ConvertOptions = { format: 'png', quality: 80, stripMetadata: true };
 
@@ -20,8 +20,8 @@ export interface Source {
   readonly name: string;
   readonly bytes: Buffer;
   readonly type: InputType;
-  /** The picture that imagemill and all `decoders` show; undefined if they disagree, no decoder reads the file, or imagemill rejects it. */
-  readonly picture?: Pixels | undefined;
+  /** What imagemill and all `decoders` show; undefined if they disagree, or if imagemill or all of them reject the file. */
+  readonly image?: Pixels | undefined;
   /** The decoders that read the file. */
   readonly decoders: readonly Decoder[];
 }
@@ -30,7 +30,7 @@ export interface Source {
 interface Checks {
   /** Returns undefined if the engine does not read the type of the file. */
   loadSource(name: string, bytes: Buffer): Promise<Source | undefined>;
-  /** Converts a damaged copy, and compares the result with the undamaged picture. */
+  /** Converts a damaged copy, and compares the result with the undamaged image. */
   check(source: Source, bytes: Buffer): Promise<Outcome>;
 }
 
@@ -60,19 +60,19 @@ export function createChecks(engine: ConversionEngine): Checks {
       const type = await typeOf(bytes);
       if (!type) return undefined;
       const shown = await convert(type, bytes).catch(() => undefined);
-      const pictures = await Promise.all(DECODERS.map((decoder) => show(decoder, bytes)));
-      const decoders = DECODERS.filter((_, at) => pictures[at]);
-      const agreed = shown && decoders.length > 0 && pictures.every((one) => !one || isSame(one, shown));
-      return { name, bytes, type, decoders, picture: agreed ? shown : undefined };
+      const images = await Promise.all(DECODERS.map((decoder) => show(decoder, bytes)));
+      const decoders = DECODERS.filter((_, at) => images[at]);
+      const agreed = shown && decoders.length > 0 && images.every((one) => !one || isSame(one, shown));
+      return { name, bytes, type, decoders, image: agreed ? shown : undefined };
     },
     check: async (source, bytes) => {
       const type = await typeOf(bytes);
       if (!type) return { kind: 'rejected' };
       const result = await convert(type, bytes).catch((error: Error) => error);
       if (result instanceof Error) return (await checkError(result, source, bytes)) ?? { kind: 'rejected' };
-      const { picture } = source;
-      if (!picture) return { kind: 'converted' };
-      if (isSame(result, picture)) return { kind: 'converted', compared: true };
+      const { image } = source;
+      if (!image) return { kind: 'converted' };
+      if (isSame(result, image)) return { kind: 'converted', compared: true };
       if (!(await isStillShown(source, bytes))) return { kind: 'converted' };
       return { kind: 'converted', compared: true, finding: 'differs from what other decoders show' };
     },
@@ -88,12 +88,12 @@ async function checkError(error: Error, source: Source, bytes: Buffer): Promise<
   return (await isStillShown(source, bytes)) ? { kind: 'lost', finding: error.message } : undefined;
 }
 
-/** Returns whether all decoders that read the undamaged file show the same picture for the damaged one. */
-async function isStillShown({ picture, decoders }: Source, bytes: Buffer): Promise<boolean> {
-  if (!picture) return false;
+/** Returns whether all decoders that read the undamaged file show the same image for the damaged one. */
+async function isStillShown({ image, decoders }: Source, bytes: Buffer): Promise<boolean> {
+  if (!image) return false;
   for (const decoder of decoders) {
     const shown = await show(decoder, bytes);
-    if (!shown || !isSame(shown, picture)) return false;
+    if (!shown || !isSame(shown, image)) return false;
   }
   return true;
 }

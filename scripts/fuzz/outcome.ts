@@ -1,6 +1,6 @@
 /** @module Outcomes of conversions of damaged files, and their counts. */
 
-/** Kinds of outcomes. `lost` is a rejected file whose picture other decoders still show. */
+/** Kinds of outcomes. `lost` is a rejected file whose image other decoders still show. */
 const KINDS = ['converted', 'rejected', 'lost', 'failed'] as const;
 
 /** Outcome of the conversion of a damaged file. */
@@ -8,7 +8,7 @@ export interface Outcome {
   readonly kind: (typeof KINDS)[number];
   /** What is wrong; undefined if nothing is. */
   readonly finding?: string;
-  /** Whether the picture was compared with that of the undamaged file. */
+  /** Whether the image was compared with that of the undamaged file. */
   readonly compared?: boolean;
 }
 

@@ -38,7 +38,7 @@ interface Sample {
 type Send = () => Promise<Sample>;
 
 /**
- * Runs the instances, and prints what was measured and what the simulation says for the same arrivals.
+ * Runs the instances, and prints the measurement, and the result of a simulation of the same arrivals.
  *
  * @param seconds duration
  * @param load requests relative to those that the machine can convert
@@ -204,7 +204,7 @@ async function freePort(): Promise<number> {
 
 function format({ wait: { mean, p50, p95, p99 }, refused, utilization }: SimulationResult): string {
   const ms = [mean, p50, p95, p99].map((value) => value.toFixed(0));
-  return `wait mean ${ms[0]}, median ${ms[1]}, p95 ${ms[2]}, p99 ${ms[3]} ms; refused ${(refused * 100).toFixed(1)}%; utilization ${utilization.toFixed(2)}`;
+  return `wait mean ${ms[0]}, median ${ms[1]}, p95 ${ms[2]}, p99 ${ms[3]} ms; rejected ${(refused * 100).toFixed(1)}%; utilization ${utilization.toFixed(2)}`;
 }
 
 const average = (values: readonly number[]): number =>

@@ -1,6 +1,6 @@
 /**
- * @module Simulates instances behind a proxy: each has processors and a queue, as `src/process/queue.ts` has. Arrivals are a
- * Poisson process, with bursts. The simulation is pure: the same options give the same result.
+ * @module Simulates instances behind a proxy. Each has processors and a queue like that of `src/process/queue.ts`. Arrivals
+ * are a Poisson process, with bursts. The simulation is pure: the same options give the same result.
  */
 import { type Random, seeded } from '../stress/random.ts';
 

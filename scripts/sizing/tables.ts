@@ -76,7 +76,7 @@ export interface SimulationRow {
   readonly result: SimulationResult;
 }
 
-/** Formats the waiting times and refusals: a row per cluster, a column per load. */
+/** Formats the waiting times and the shares of rejected requests: a row per cluster, a column per load. */
 export function simulationTable(rows: readonly SimulationRow[]): string {
   const cells = CLUSTERS.map(([instances, processors]) => {
     const own = rows.filter(
@@ -85,7 +85,7 @@ export function simulationTable(rows: readonly SimulationRow[]): string {
     return [
       `${instances} × ${processors}`,
       ...own.map(({ result: { wait, refused } }) => {
-        const share = refused === 0 ? '' : `; ${(refused * 100).toFixed(refused < 0.01 ? 2 : 0)}% refused`;
+        const share = refused === 0 ? '' : `; ${(refused * 100).toFixed(refused < 0.01 ? 2 : 0)}% rejected`;
         return `${formatMs(wait.p50)}, ${formatMs(wait.p99)}${share}`;
       }),
     ];

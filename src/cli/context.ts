@@ -3,10 +3,11 @@ import { constants } from 'node:os';
 import { type Logger, pino } from 'pino';
 import { type Config, ConfigError, loadConfig } from '../config.ts';
 
-/** Environment and version that every command receives in addition to its arguments. */
+/** What every command receives in addition to its arguments. */
 export interface CliContext {
-  /** Environment variables with the settings. */
+  /** Environment variables, which contain the settings. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Version of this program. */
   readonly version: string;
 }
 

@@ -23,7 +23,7 @@ import type { Recording } from '../regress/recording.ts';
 import { htmlReport } from '../regress/report/html.ts';
 import { jsonReport } from '../regress/report/json.ts';
 import { junitReport } from '../regress/report/junit.ts';
-import { formatSummary, formatTools, summarize } from '../regress/summary.ts';
+import { formatSummary, formatTools, summarize } from '../regress/report/summary.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 
 type Environment = CliContext['env'];

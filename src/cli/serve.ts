@@ -6,8 +6,7 @@ import { type Logger, pino } from 'pino';
 import { StartupError } from '../errors.ts';
 import { createHttpServer, type HttpServer } from '../server/http-server.ts';
 import { createService, type Service } from '../server/service.ts';
-import type { CliContext } from './context.ts';
-import { loadSettings } from './context.ts';
+import { type CliContext, loadSettings } from './context.ts';
 import { createLogStream } from './log-stream.ts';
 
 /** File descriptor of standard output (stdout(3)). */

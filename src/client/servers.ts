@@ -2,6 +2,7 @@
 
 /** First delay after a failed connection, in ms. It doubles with each further failure. */
 const MIN_BACKOFF_MS = 500;
+/** Maximum delay after a failed connection, in ms. */
 const MAX_BACKOFF_MS = 30_000;
 
 /** An instance of the service. */

@@ -11,6 +11,7 @@ const GATEWAY_STATUSES = [502, 504];
 const MAX_BUSY_RESPONSES = 20;
 /** Delay before a repetition if the response has no Retry-After, in s. */
 const DEFAULT_RETRY_S = 5;
+/** Time limit of a request with its response, in ms. */
 const RESPONSE_TIMEOUT_MS = 120_000;
 
 /** A file to convert. */

@@ -21,7 +21,7 @@ export interface Capabilities {
 }
 
 /** Name of each tool in messages, and the Debian package that contains it. */
-const TOOLS: Readonly<Record<ToolName, { readonly label: string; readonly debianPackage: string }>> = {
+export const TOOLS: Readonly<Record<ToolName, { readonly label: string; readonly debianPackage: string }>> = {
   magick: { label: 'ImageMagick 6 or 7', debianPackage: 'imagemagick' },
   rsvg: { label: 'rsvg-convert', debianPackage: 'librsvg2-bin' },
   heif: { label: 'heif-convert', debianPackage: 'libheif-examples' },
@@ -70,7 +70,7 @@ function findMissing(toolchain: Toolchain, input: InputType, output: OutputType)
   const { magick } = toolchain;
   const needed = toolsFor(input, output, magick?.major ?? 7);
   const tool = needed.find((name) => toolchain[name] === undefined);
-  if (tool) return `${TOOLS[tool].label} not found. On Debian: apt install ${TOOLS[tool].debianPackage}`;
+  if (tool) return `${TOOLS[tool].label} not found. ${installAdvice(TOOLS[tool].debianPackage)}`;
   if (!magick || !needed.includes('magick')) return undefined;
   const { coder } = INPUTS[input];
   // External decoders write PNG for ImageMagick.
@@ -81,8 +81,10 @@ function findMissing(toolchain: Toolchain, input: InputType, output: OutputType)
 }
 
 function cannot({ path }: Magick, verb: 'read' | 'write', coder: string): string {
-  return `ImageMagick at ${path} cannot ${verb} ${coder}. On Debian: apt install ${CODER_PACKAGES[coder] ?? 'imagemagick'}`;
+  return `ImageMagick at ${path} cannot ${verb} ${coder}. ${installAdvice(CODER_PACKAGES[coder] ?? TOOLS.magick.debianPackage)}`;
 }
+
+const installAdvice = (debianPackage: string): string => `On Debian: apt install ${debianPackage}`;
 
 function missingTools(toolchain: Toolchain): string[] {
   const needed: ToolName[] = [
@@ -100,7 +102,7 @@ function missingTools(toolchain: Toolchain): string[] {
     .filter((tool) => toolchain[tool] === undefined)
     .map(
       (tool) =>
-        `${TOOLS[tool].label} not found: ${missingFeature[tool]}. On Debian: apt install ${TOOLS[tool].debianPackage}`,
+        `${TOOLS[tool].label} not found: ${missingFeature[tool]}. ${installAdvice(TOOLS[tool].debianPackage)}`,
     );
 }
 

@@ -22,7 +22,7 @@ import {
   verifyOutput,
 } from './output/result.ts';
 import {
-  assertNotRefused,
+  assertNotDenied,
   explainRareEncoding,
   invalidOutputError,
   isProfileError,
@@ -187,7 +187,7 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
         // An invalid colour profile is ignored. librsvg uses no profile, and its input is not in the folder any more.
         if (image.type === 'svg' || !isProfileError(error))
           throw explainRareEncoding(error, known, conversion.source);
-        return encode({ ...known, profile: 'useless' }, options, conversion);
+        return encode({ ...known, profile: 'unusable' }, options, conversion);
       });
     },
   };
@@ -260,7 +260,7 @@ function createStepRunner({ toolchain, run, config }: ImageConverterDeps): RunSt
         if (again) queue.unshift(again);
       }
     }
-    assertNotRefused(printed.stderr);
+    assertNotDenied(printed.stderr);
     return printed;
   };
 }

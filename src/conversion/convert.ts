@@ -23,8 +23,8 @@ export interface ConvertDeps extends ImageConverterDeps {
 }
 
 /**
- * Oldest version of ImageMagick that this project has run `-alpha off-if-opaque` with. Early releases of ImageMagick 7 do not
- * have it.
+ * Oldest version of ImageMagick with which this project has tested `-alpha off-if-opaque`. Early releases of ImageMagick 7 do
+ * not have it.
  */
 const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
 

@@ -8,10 +8,9 @@ import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
 import { ASSETS_DIR } from '../folders.ts';
 import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
 import { createLaunchers, type Launchers } from '../process/launcher/launcher.ts';
-import { isPolicyEnforced, writePolicy } from '../process/policy.ts';
+import { isPolicyEnforced, NO_POLICY_FOLDER, writePolicy } from '../process/policy.ts';
 import { createQueue } from '../process/queue.ts';
-import type { MagickLimits } from '../process/runner.ts';
-import { createRunner } from '../process/runner.ts';
+import { createRunner, type MagickLimits } from '../process/runner.ts';
 import { configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import { isolateLaunchers } from '../process/sandbox/namespaces.ts';
 import type { SandboxLayers } from '../process/sandbox/types.ts';
@@ -30,8 +29,6 @@ export { FALLBACK_OUTCOMES, type FallbackOutcome } from '../process/workers/pool
 
 /** Maximum number of threads of a tool, as in the policy. Each thread takes up to 72 MiB of address space. */
 const MAX_THREADS = 8;
-/** Folder of ImageMagick's configuration that does not exist, so that no policy applies. */
-const EMPTY_CONFIG_DIR = '/nonexistent';
 
 /** Converts images with the tools of this machine. */
 export interface ConversionEngine {
@@ -96,7 +93,7 @@ export async function createConversionEngine(
 ): Promise<ConversionEngine> {
   const events = { ...NO_EVENTS, ...handled };
   const swept = await removeStaleWorkspaces(config.TEMP_DIR);
-  if (swept.length > 0) log.info({ swept }, 'removed the working files of processes that are gone');
+  if (swept.length > 0) log.info({ swept }, 'removed working files of processes that have ended');
   const workspaces = createWorkspaces(config.TEMP_DIR);
   const launchers = createLaunchers(workspaces.root);
   let isolated: Launchers | undefined;
@@ -109,7 +106,7 @@ export async function createConversionEngine(
       throw new StartupError(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
     });
     // The probes read no image. Under the policy, ImageMagick 6 would list no formats.
-    const probe = createRunner({ launchers, searchPath: config.PATH, policyFolder: EMPTY_CONFIG_DIR });
+    const probe = createRunner({ launchers, searchPath: config.PATH, policyFolder: NO_POLICY_FOLDER });
     // If no process can be started, every tool would be reported as missing.
     await probe({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((error) => {
       throw new StartupError(`No program can be started: ${error.cause?.message ?? error.message}`, {
@@ -210,7 +207,7 @@ function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Too
   const wrong = named.filter(({ path, tool }) => path !== undefined && !tool);
   if (wrong.length === 0) return;
   const problems = wrong.map(
-    ({ setting, path, label }) => `${setting}="${path}" does not run, or does not answer as ${label}.`,
+    ({ setting, path, label }) => `${setting}="${path}" does not run, or is not ${label}.`,
   );
   throw new StartupError(problems.join(' '));
 }
@@ -261,7 +258,9 @@ async function assertPolicyEnforced(
 ): Promise<void> {
   await workspaces.use({}, async ({ path }) => {
     if (magick && !(await isPolicyEnforced(magick, run, path, limits))) {
-      throw new StartupError(`${magick.path} does not obey the policy in ${ASSETS_DIR}: not safe to serve.`);
+      throw new StartupError(
+        `${magick.path} does not enforce the policy in ${ASSETS_DIR}, so images cannot be converted safely.`,
+      );
     }
   });
 }

@@ -1,7 +1,7 @@
 /** @module Health check that converts a tiny image. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ErrorCode, ServiceError } from '../errors.ts';
+import { type ErrorCode, isDiskFull, ServiceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
 import { ONE_PIXEL } from '../process/policy.ts';
 import { INPUT_FILE } from './plan/types.ts';
@@ -47,14 +47,10 @@ async function convertOnePixel(convert: Convert, workspaces: Workspaces): Promis
   } catch (error) {
     if (isCode(error, 'QUEUE_FULL') || isCode(error, 'OVERLOADED')) return true; // overloaded, but healthy
     // A disk that only the files of current requests fill is healthy, too.
-    return (isCode(error, 'DISK_FULL') || isFull(error)) && (await workspaces.hasSpace());
+    return (isCode(error, 'DISK_FULL') || isDiskFull(error)) && (await workspaces.hasSpace());
   }
 }
 
 function isCode(error: unknown, code: ErrorCode): boolean {
   return error instanceof ServiceError && error.code === code;
-}
-
-function isFull(error: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 }

@@ -1,17 +1,12 @@
-/** @module Resources that a conversion takes, known by the header of the image before a tool starts: pixels and disk space. */
+/** @module Checks the pixels of an image, and estimates the disk space of its conversion, before a tool starts. */
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
-import { OUTPUTS, type OutputType } from '../formats.ts';
+import { MAX_DIMENSION, OUTPUTS, type OutputType } from '../formats.ts';
 import { planDecoding } from './plan/decoders.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 import type { ImageInfo, Size } from './plan/image-info.ts';
 import { fittings, peakRasterSize, sizesToMake } from './plan/size.ts';
 import type { ConvertOptions, Plan, PlanContext } from './plan/types.ts';
-
-/**
- * Maximum width and height in pixels. The policy in `assets/` has the same limit, and rsvg-convert allows little more.
- */
-export const MAX_DIMENSION = 16_384;
 
 /**
  * Checks the size of an image, and of the result with these options.
@@ -77,7 +72,7 @@ const MAX_BYTES_PER_PIXEL: Readonly<Record<OutputType, number>> = {
   tiff: 5.1,
   ico: 0, // its images have fixed sizes
 };
-/** Bytes per pixel of an image that is stored to be encoded again: 8 bits for up to five channels (CMYK and alpha). */
+/** Bytes per pixel of an image that is stored to be encoded again: up to five channels (CMYK and alpha) of 8 bits. */
 const KEPT_BYTES_PER_PIXEL = 5;
 /** Outputs that keep 16 bits per channel. */
 const DEEP_OUTPUTS: readonly OutputType[] = ['png', 'jxl', 'tiff'];

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { serviceError } from '../errors.ts';
-import { hasBytesLimit, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
+import { hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import type { OnError } from './batch.ts';
 import { colourByName } from './input/svg/css.ts';
@@ -131,14 +131,14 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     .describe(
       `1 gives the smallest file, 100 the best quality. Applies to ${outputs.filter((type) => OUTPUTS[type].quality).join(', ')}.${outputs.includes('jxl') ? ' 100 is lossless for jxl.' : ''}`,
     ),
-  width: integer(1, 16384)
+  width: integer(1, MAX_DIMENSION)
     .optional()
     .meta({
       description:
         'Maximum width in pixels. The image is scaled to fit and keeps its aspect ratio, unless `fit` is set. It is enlarged only with `enlarge`. An SVG is rendered at the requested size.',
       examples: [1200],
     }),
-  height: integer(1, 16384)
+  height: integer(1, MAX_DIMENSION)
     .optional()
     .meta({ description: 'Maximum height in pixels, as for `width`.', examples: [800] }),
   fit: oneOf(...FITS)

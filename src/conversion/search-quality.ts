@@ -1,5 +1,5 @@
 /**
- * @module Keeps a result below `max_bytes`: searches the highest quality at which it has at most so many bytes. The
+ * @module Keeps a result within `max_bytes`: searches the highest quality at which the result has at most that many bytes. The
  * logarithm of the bytes is nearly linear in the quality, so two or three encodes are usually enough.
  */
 import { rm } from 'node:fs/promises';
@@ -13,11 +13,14 @@ export const MIN_QUALITY = 10;
 export const MAX_ENCODES = 6;
 
 /** Share of the maximum bytes from which a result is accepted without a further attempt. */
-const NEAR = 0.96;
-/** Share of the maximum bytes that an attempt aims at, between {@link NEAR} and 1. */
-const AIM = 0.985;
-/** Slope of that line before there are two results: the median of photos as WebP and JPEG. */
-const SLOPE = 0.025;
+const ACCEPTED_SHARE = 0.96;
+/** Share of the maximum bytes that an attempt aims at, between {@link ACCEPTED_SHARE} and 1. */
+const TARGET_SHARE = 0.985;
+/**
+ * Change of the logarithm of the bytes per step of quality, assumed until there are two results: the median of photos as
+ * WebP and JPEG.
+ */
+const DEFAULT_SLOPE = 0.025;
 
 /** Quality and size of a result. */
 export interface Encoded {
@@ -53,7 +56,7 @@ function nextQuality(results: readonly Encoded[], maxBytes: number, minQuality: 
   const over = results.filter((result) => !fits(result)).reduce<Encoded | undefined>(lower, undefined);
   const low = best ? best.quality + 1 : minQuality;
   const high = (over?.quality ?? 0) - 1;
-  if (low > high || (best && best.bytes >= NEAR * maxBytes)) return undefined;
+  if (low > high || (best && best.bytes >= ACCEPTED_SHARE * maxBytes)) return undefined;
   if (!best && results.length === MAX_ENCODES - 1) return minQuality;
   const estimate = interpolate(results, over as Encoded, best, maxBytes);
   // The average with bisection converges even if the relation is far from linear.
@@ -71,8 +74,8 @@ function interpolate(
   const other =
     best ??
     results.filter(({ quality }) => quality > over.quality).reduce(lower, undefined as Encoded | undefined);
-  const slope = other ? Math.log(other.bytes / over.bytes) / (other.quality - over.quality) : SLOPE;
-  return slope > 0 ? over.quality + Math.log((AIM * maxBytes) / over.bytes) / slope : 0;
+  const slope = other ? Math.log(other.bytes / over.bytes) / (other.quality - over.quality) : DEFAULT_SLOPE;
+  return slope > 0 ? over.quality + Math.log((TARGET_SHARE * maxBytes) / over.bytes) / slope : 0;
 }
 
 function higher(one: Encoded | undefined, other: Encoded): Encoded {

@@ -33,7 +33,7 @@ export interface ConversionResult {
   readonly convertedMs: number;
   /** Quality that was used. Only set with `max_bytes`. */
   readonly quality?: number;
-  /** What the result lacks, or what was wrong with the input; each note at most once, in a fixed order. */
+  /** See {@link Note}. Each occurs at most once, in a fixed order. */
   readonly notes: readonly Note[];
 }
 

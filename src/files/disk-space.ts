@@ -42,7 +42,7 @@ export interface DiskAccount {
   /** Releases the space of a file that was removed. */
   release(bytes: number): void;
   /** Registers the response that the request is sending. It can be cut off when another client needs space. */
-  registerResponse(answer: PendingResponse): void;
+  registerResponse(response: PendingResponse): void;
   /** Closes the account. All files of the request must have been removed. */
   close(): void;
 }
@@ -56,7 +56,7 @@ export interface PendingResponse {
 }
 
 /** Bytes that stay free for the launchers' pipes, the workers' folders and uncounted files. */
-export const RESERVE_BYTES = 8 * 1024 ** 2;
+export const MIN_FREE_BYTES = 8 * 1024 ** 2;
 
 interface Account {
   readonly client: string | undefined;
@@ -64,7 +64,7 @@ interface Account {
   stored: number;
   /** Bytes that are announced or reserved, and not on the disk yet. */
   expected: number;
-  answer?: PendingResponse;
+  response?: PendingResponse;
   readonly closed: PromiseWithResolvers<void>;
 }
 
@@ -93,7 +93,7 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
     const total = left + sum(({ stored }) => stored);
     const clients = new Set([...accounts].flatMap(({ client }) => client ?? [])).size;
     return {
-      space: left - sum(({ expected }) => expected) - RESERVE_BYTES,
+      space: left - sum(({ expected }) => expected) - MIN_FREE_BYTES,
       share: total / (clients + 1),
       total,
     };
@@ -101,8 +101,8 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
 
   /** Returns the slowest response among the clients that hold more than their share. */
   function slowestResponse(share: number): Account | undefined {
-    const candidates = [...accounts].filter(({ client, answer }) => answer && heldBy(client) > share);
-    const speed = ({ answer }: Account): number => answer?.bytesPerSecond() ?? 0;
+    const candidates = [...accounts].filter(({ client, response }) => response && heldBy(client) > share);
+    const speed = ({ response }: Account): number => response?.bytesPerSecond() ?? 0;
     return candidates.sort((one, other) => speed(one) - speed(other))[0];
   }
 
@@ -128,21 +128,21 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
       const slowest = inShare ? slowestResponse(share) : undefined;
       const unsettled = awaited.filter((reservation) => reservations.has(reservation));
       if (!slowest && unsettled.length === 0) throw serviceError('DISK_FULL');
-      slowest?.answer?.cutOff();
+      slowest?.response?.cutOff();
       await Promise.race(slowest ? [slowest.closed.promise] : unsettled);
     }
     account.expected += bytes;
   }
 
   /**
-   * Limits an estimate to the rest of the request's share of a single client, which is half of the disk. On a small
-   * disk, the largest possible result may never fit, but the real one nearly always does.
+   * Limits an estimate to what the request has left of half of the disk, the share of a single client. On a small disk,
+   * the largest possible result may never fit, but the real one nearly always does.
    */
-  async function cutToShare(account: Account, bytes: number): Promise<number> {
+  async function limitToShare(account: Account, bytes: number): Promise<number> {
     const left = await free();
     if (left === undefined) return bytes;
-    const most = measure(left).total / 2 - held(account) - RESERVE_BYTES;
-    return most > 0 ? Math.min(bytes, most) : bytes;
+    const rest = measure(left).total / 2 - held(account) - MIN_FREE_BYTES;
+    return rest > 0 ? Math.min(bytes, rest) : bytes;
   }
 
   /** Runs the tasks of one client sequentially, so that each waits for the reservations of earlier tasks. */
@@ -186,9 +186,9 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
           account.expected -= announced;
           announced = 0;
         },
-        reserve(most) {
+        reserve(maxBytes) {
           return inTurn(client, async () => {
-            const reserved = await cutToShare(account, most);
+            const reserved = await limitToShare(account, maxBytes);
             await expect(account, reserved, [...reservations]);
             const { promise, resolve } = Promise.withResolvers<void>();
             reservations.add(promise);
@@ -200,11 +200,11 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
             };
           });
         },
-        release(gone) {
-          account.stored = Math.max(0, account.stored - gone);
+        release(removed) {
+          account.stored = Math.max(0, account.stored - removed);
         },
-        registerResponse(answer) {
-          account.answer = answer;
+        registerResponse(response) {
+          account.response = response;
         },
         close,
       };

@@ -3,7 +3,7 @@
 import { lstatSync, mkdirSync, mkdtempSync, opendirSync, rmSync, statfsSync } from 'node:fs';
 import { chmod, mkdir, opendir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createDiskSpace, type DiskAccount, RESERVE_BYTES as MIN_FREE_BYTES } from './disk-space.ts';
+import { createDiskSpace, type DiskAccount, MIN_FREE_BYTES } from './disk-space.ts';
 import { makeInstanceFolder } from './stale.ts';
 
 /** The folder of one request. */

@@ -1,3 +1,4 @@
+/** @module Compares two recordings row by row. */
 import { compareFingerprints, comparePixels, metadataReasons } from './compare-images.ts';
 import { decode } from './image/codec.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';
@@ -72,7 +73,8 @@ async function compareRows(before: Row, after: Row, context: CompareContext): Pr
 }
 
 /** Reason of a change if the tools now decode a rejected kind of file differently, and possibly correctly. */
-const MISREAD_CHANGED = 'refused as misread, but the tools now show other pixels: are they right?';
+const MISREAD_CHANGED =
+  'rejected, because the tools misread such files. They now show other pixels: check whether these are correct.';
 
 function compareErrors(
   { refused: before, misread: shownBefore }: Row,

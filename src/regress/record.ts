@@ -1,9 +1,10 @@
+/** @module Converts images in all cases of a matrix, and records the results. */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { type InputType, OUTPUTS } from '../formats.ts';
 import type { Attempt, Backend, Image } from './backends/backend.ts';
-import { detectFileType } from './backends/local-backend.ts';
+import { detectImageType } from './backends/local-backend.ts';
 import { decode } from './image/codec.ts';
 import { digestOf, fingerprintsOf } from './image/fingerprint.ts';
 import type { DecodedImage } from './image/image.ts';
@@ -44,7 +45,7 @@ export async function imagesIn(
     const path = join(parentPath, name);
     const subpath = relative(folder, path);
     if (baselinePrefix && subpath.startsWith(baselinePrefix)) continue;
-    const type = await detectFileType(path);
+    const type = await detectImageType(path);
     if (type && types.includes(type)) images.push({ name: subpath.split(sep).join('/'), path });
   }
   return images.sort((a, b) => (a.name < b.name ? -1 : 1));

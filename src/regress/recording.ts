@@ -1,3 +1,4 @@
+/** @module Types of recorded results. */
 import type { OutputType } from '../formats.ts';
 import type { Refusal } from './backends/backend.ts';
 import type { ImageMetadata } from './image/image.ts';

@@ -1,3 +1,4 @@
+/** @module Thresholds above which a difference counts as a change. */
 import { z } from 'zod';
 import type { OutputType } from '../formats.ts';
 

@@ -1,3 +1,4 @@
+/** @module Verdicts on results, with their reasons and their order. */
 import type { Difference } from './image/difference.ts';
 import type { Distance } from './image/fingerprint.ts';
 import type { Row } from './recording.ts';

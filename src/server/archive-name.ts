@@ -1,8 +1,5 @@
 /** @module Derives file names for archives that every operating system can extract. */
-import { baseNameOf } from '../text.ts';
-
-/** Base name when nothing of the client's name is left. */
-const FALLBACK = 'image';
+import { baseNameOf, FALLBACK_NAME } from '../text.ts';
 
 /**
  * Characters that Windows forbids in file names:
@@ -17,6 +14,6 @@ const RESERVED_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²�
 export function archiveBaseName(clientName: string | undefined): string {
   const name = baseNameOf(clientName).replace(FORBIDDEN, '_');
   // Windows drops spaces and dots at the end of a name, and Explorer drops spaces at its start.
-  const trimmed = name.trimStart().replace(/[\s.]+$/u, '') || FALLBACK;
+  const trimmed = name.trimStart().replace(/[\s.]+$/u, '') || FALLBACK_NAME;
   return RESERVED_NAME.test(trimmed) ? `_${trimmed}` : trimmed;
 }

@@ -15,10 +15,13 @@ export const EXPOSED_HEADERS = [
   'X-Request-Id',
 ];
 
+/** Time for which browsers can cache the response to a preflight, in seconds: a day. */
+const PREFLIGHT_TTL_S = 86_400;
+
 /**
  * Creates middleware that lets pages of other sites use the API. With `preflightContinue`, a preflight is counted and
  * answered like any other request.
  */
 export function corsHeaders(origin: '*' | string[]): RequestHandler {
-  return cors({ origin, exposedHeaders: EXPOSED_HEADERS, preflightContinue: true, maxAge: 86400 });
+  return cors({ origin, exposedHeaders: EXPOSED_HEADERS, preflightContinue: true, maxAge: PREFLIGHT_TTL_S });
 }

@@ -6,7 +6,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import type { Logger } from 'pino';
-import { ClientDisconnectedError, ServiceError, serviceError, serviceErrorFrom } from '../errors.ts';
+import {
+  ClientDisconnectedError,
+  isDiskFull,
+  ServiceError,
+  serviceError,
+  serviceErrorFrom,
+} from '../errors.ts';
 import { setLogFields } from './request-log.ts';
 
 /**
@@ -60,8 +66,8 @@ export function errorBody(code: number, message: string): { error: { code: numbe
 /** Converts errors about exhausted disk space or file descriptors to service errors. Unknown errors are undefined. */
 function toServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
-  const { code } = error as { code?: unknown };
-  if (code === 'ENOSPC' || code === 'EDQUOT') return serviceErrorFrom(error, 'DISK_FULL');
+  if (isDiskFull(error)) return serviceErrorFrom(error, 'DISK_FULL');
+  const { code } = error as NodeJS.ErrnoException;
   if (code === 'EMFILE' || code === 'ENFILE') return serviceErrorFrom(error, 'OVERLOADED');
   return undefined;
 }

@@ -1,3 +1,4 @@
+/** @module Formats sizes, file types and notes for the page. */
 import type { Note } from '../conversion/plan/types.ts';
 import { INPUTS } from '../formats.ts';
 

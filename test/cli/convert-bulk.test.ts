@@ -60,7 +60,7 @@ describe('imagemill convert with many files', function () {
     expect(await readFile(join(folder.path, 'photos/a.jpg'))).to.deep.equal(await fixture('scene.jpg'));
   });
 
-  it('refuses a folder that is its own output, also through a link', async () => {
+  it('rejects a folder that is its own output, also through a link', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await symlink('photos', join(folder.path, 'alias'));
     const { status, complaints } = await folder.run(['photos', '-o', 'alias/'], { env });

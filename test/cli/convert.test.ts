@@ -199,7 +199,7 @@ describe('imagemill convert', () => {
     const { status, complaints } = await run(['photo.jpg', '-o', 'photo.webp'], { env });
     expect([status, complaints]).to.deep.equal([
       1,
-      ['imagemill: photo.jpg is too large: at most 1000 bytes allowed. Raise it with MAX_FILE_BYTES.'],
+      ['imagemill: photo.jpg is too large: at most 1000 bytes allowed. Raise the limit with MAX_FILE_BYTES.'],
     ]);
   });
 

@@ -131,9 +131,7 @@ describe('imagemill serve', function () {
         const TEMP_DIR = await makeTempDir('no-tool');
         const service = start({ [setting]: path, TEMP_DIR });
         expect(await service.ended()).to.equal(2);
-        expect(service.output()).to.include(
-          `${setting}=\\"${path}\\" does not run, or does not answer as ${label}.`,
-        );
+        expect(service.output()).to.include(`${setting}=\\"${path}\\" does not run, or is not ${label}.`);
         expect(await readdir(TEMP_DIR)).to.deep.equal([]);
       };
       await Promise.all(['/nonexistent/tool', '/bin/true', '/etc/passwd'].map(ends));

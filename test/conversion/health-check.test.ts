@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { createHealthCheck } from '../../src/conversion/health-check.ts';
 import type { Convert } from '../../src/conversion/types.ts';
 import { serviceError } from '../../src/errors.ts';
-import { RESERVE_BYTES } from '../../src/files/disk-space.ts';
+import { MIN_FREE_BYTES } from '../../src/files/disk-space.ts';
 import { OWNER_FILE } from '../../src/files/stale.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -59,7 +59,7 @@ describe('the health check', () => {
     const { state, works, workspaces } = await setUp(async () => free);
     const upload = await workspaces.open({ client: 'a', bytes: 2 * MIB });
     await upload.disk.store(2 * MIB);
-    free = RESERVE_BYTES - MIB; // too little for the trial
+    free = MIN_FREE_BYTES - MIB; // too little for the trial
     expect(await works()).to.equal(true);
     await upload.remove();
     state.now = 10_000;

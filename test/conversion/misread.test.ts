@@ -7,7 +7,7 @@ import type { ExpectedResult } from '../../scripts/fixtures/edge-case.ts';
 import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
 import { MISREAD_KINDS } from '../../src/conversion/plan/decoders.ts';
 import { INPUT_FILE } from '../../src/conversion/plan/types.ts';
-import { detectFileType } from '../../src/regress/backends/local-backend.ts';
+import { detectImageType } from '../../src/regress/backends/local-backend.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
 import { testConfig } from '../helpers/service.ts';
 
@@ -28,7 +28,7 @@ describe('a kind of file in the table of misread kinds', () => {
     return engine.workspaces.use({}, async (workspace) => {
       const folder = await workspace.folder('file');
       await copyFile(path, join(folder, INPUT_FILE));
-      const type = (await detectFileType(path)) ?? 'tiff';
+      const type = (await detectImageType(path)) ?? 'tiff';
       const source = { folder, type, label: 'The file', readsMisread: true };
       const options = { format: 'png', quality: 80, stripMetadata: true } as const;
       return engine.convert(source, options, new AbortController().signal).then(

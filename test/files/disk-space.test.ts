@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import type { ServiceError } from '../../src/errors.ts';
-import { createDiskSpace, type DiskAccount, RESERVE_BYTES } from '../../src/files/disk-space.ts';
+import { createDiskSpace, type DiskAccount, MIN_FREE_BYTES } from '../../src/files/disk-space.ts';
 
 const MIB = 1024 ** 2;
 
 /** Creates the accounting of a disk of this size plus the reserve. Its free space shrinks as requests store data. */
 function disk(mebibytes: number) {
-  const space = createDiskSpace(async () => mebibytes * MIB + RESERVE_BYTES - space.stored());
+  const space = createDiskSpace(async () => mebibytes * MIB + MIN_FREE_BYTES - space.stored());
   const open = (client: string | undefined, size = 0): Promise<DiskAccount> => space.open(client, size * MIB);
   /** Opens a request that has received `size` MiB. */
   const openStored = async (client: string, size: number): Promise<DiskAccount> => {

@@ -3,7 +3,7 @@ import { createLocalBackend } from '../../src/regress/backends/local-backend.ts'
 import { readBaseline } from '../../src/regress/baseline.ts';
 import { compare } from '../../src/regress/compare.ts';
 import { imagesIn, record } from '../../src/regress/record.ts';
-import { formatSummary, summarize } from '../../src/regress/summary.ts';
+import { formatSummary, summarize } from '../../src/regress/report/summary.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 

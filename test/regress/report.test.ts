@@ -6,7 +6,7 @@ import type { Recording } from '../../src/regress/recording.ts';
 import { htmlReport } from '../../src/regress/report/html.ts';
 import { jsonReport } from '../../src/regress/report/json.ts';
 import { junitReport } from '../../src/regress/report/junit.ts';
-import { formatSummary } from '../../src/regress/summary.ts';
+import { formatSummary } from '../../src/regress/report/summary.ts';
 import type { Finding } from '../../src/regress/verdict.ts';
 import { pipe } from '../helpers/process.ts';
 import { HOSTILE, hostileFindings } from './findings.ts';

@@ -10,7 +10,7 @@ const SCRIPT = new URL('../../scripts/fuzz.ts', import.meta.url).pathname;
 describe('npm run fuzz', function () {
   this.timeout(120_000);
 
-  it('checks so many damaged copies of each type, and counts what became of them', async () => {
+  it('checks the requested number of damaged copies per type, and counts the outcomes', async () => {
     const folder = await makeTempDir('fuzz');
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
     await copyFile(edgeCasePath('rle8.bmp'), join(folder, 'rle8.bmp'));
@@ -33,7 +33,7 @@ describe('npm run fuzz', function () {
       expect(counts(type), stdout).to.have.length(4);
       expect(counts(type).reduce((sum, count) => sum + count, 0)).to.equal(4);
     }
-    expect(stdout).to.match(/^png: .*; from 1 files, 1 with a known picture$/m);
+    expect(stdout).to.match(/^png: .*; from 1 files, 1 with a known image$/m);
     expect(stdout).to.match(/^bmp: .*; from 2 files,/m);
     expect(stdout).to.match(/^ImageMagick \S+: 8 copies, 0 findings, /m);
     expect(status).to.equal(0);

@@ -99,7 +99,7 @@ describe('the simulation of instances that share a machine', function () {
     expect(wait.mean / 1000 / (waiting / perSecond), "Little's law").to.be.within(0.93, 1.07);
   });
 
-  it('refuses what exceeds the processors of the machine, however many instances there are', () => {
+  it('rejects requests beyond the capacity of the processors, for any number of instances', () => {
     const options = { ...BASE_SHARED, instances: 3, concurrency: 1, queueLimit: 20, tries: 3 };
     const arrivals = arrivalsOf(30, 50_000);
     const [two, four] = [2, 4].map((processors) =>

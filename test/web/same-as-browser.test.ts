@@ -82,7 +82,7 @@ describe('the rendering of Chromium', () => {
   }
 
   for (const { names, make } of QUESTIONABLE.filter(({ shows }) => !shows))
-    it(`of the BMP Suite kind ${names} is nothing`, async () => {
+    it(`of the BMP Suite kind ${names} fails`, async () => {
       expect(await shownByChromium(await make()).catch(() => undefined)).to.equal(undefined);
     });
 });

@@ -1,6 +1,6 @@
 /** @module Errors of the `convert` command that concern one file. */
 import { getSystemErrorMap } from 'node:util';
-import { type ErrorCode, ServiceError } from '../../errors.ts';
+import { type ErrorCode, isDiskFull, ServiceError } from '../../errors.ts';
 
 /** Reason why a file was not converted, as reported to the user. */
 export interface FileErrorCode {
@@ -73,14 +73,9 @@ const CLI_MESSAGES: Partial<Record<ErrorCode, string>> = {
 };
 /** Advice for users of this machine, which is added to the message for clients. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
-  FILE_TOO_LARGE: 'Raise it with MAX_FILE_BYTES.',
+  FILE_TOO_LARGE: 'Raise the limit with MAX_FILE_BYTES.',
   CONVERSION_UNSUPPORTED: 'Run "imagemill doctor" to see what is missing.',
 };
-
-/** Returns whether an error means a full disk or an exceeded quota (errno(3)). */
-export function isDiskFull(error: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
-}
 
 /**
  * Converts an error of a conversion to its code and message.

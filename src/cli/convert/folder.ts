@@ -1,9 +1,9 @@
 /** @module Finds the images of a folder and its sub-folders. Only the names of one folder per level are in memory. */
 import { isUtf8 } from 'node:buffer';
 import type { Dirent } from 'node:fs';
-import { open, readdir, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { DETECTION_BYTES, detectType } from '../../conversion/input/store.ts';
+import { detectFileType } from '../../conversion/input/store.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
 import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
 import type { Input } from './input.ts';
@@ -155,14 +155,6 @@ async function followLink(path: string, { hasExtension, isImage }: ImageTest): P
 }
 
 async function hasImageContent(path: string, types: readonly InputType[]): Promise<boolean> {
-  const file = await open(path);
-  try {
-    const head = Buffer.alloc(DETECTION_BYTES);
-    const { bytesRead } = await file.read(head, 0, DETECTION_BYTES, 0);
-    const detected = await detectType(head.subarray(0, bytesRead), bytesRead < DETECTION_BYTES);
-    // A text without an element in its first bytes does not count as SVG, unless it has the extension.
-    return types.some((type) => type === detected);
-  } finally {
-    await file.close();
-  }
+  const detected = await detectFileType(path);
+  return types.some((type) => type === detected);
 }

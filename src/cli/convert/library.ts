@@ -1,8 +1,9 @@
 /** @module An output folder with an index: finds results that are up to date, and records new ones. */
 import { lstat, stat } from 'node:fs/promises';
 import { relative } from 'node:path';
+import { isDiskFull } from '../../errors.ts';
 import type { Conversion, SourceState } from './converter.ts';
-import { fileErrorFrom, isDiskFull, systemReason } from './file-errors.ts';
+import { fileErrorFrom, systemReason } from './file-errors.ts';
 import { realPathOf } from './paths.ts';
 import type { IndexEntry, ResultIndex } from './result-index.ts';
 import type { Job } from './targets.ts';
@@ -55,7 +56,7 @@ export async function createLibrary(output: string, index: ResultIndex, recipe: 
     async write(job, { path, source }, force) {
       const name = nameOf(job);
       const owned = index.owns(name);
-      await recording(job, () => index.start(name));
+      await withIndexErrors(job, () => index.start(name));
       try {
         await writeOutput(path, job.output, force || owned, index.temporary);
       } catch (error) {
@@ -63,7 +64,7 @@ export async function createLibrary(output: string, index: ResultIndex, recipe: 
         if (!owned) await index.remove(name).catch(() => {}); // report the earlier error instead
         throw error;
       }
-      if (source) await recording(job, async () => index.finish(name, await describe(job, source)));
+      if (source) await withIndexErrors(job, async () => index.finish(name, await describe(job, source)));
     },
   };
 }
@@ -85,8 +86,12 @@ export function isResult(
   );
 }
 
-/** @throws {FileError} OUTPUT_FULL, OUTPUT_UNWRITABLE, if the index cannot be written */
-async function recording(job: Job, record: () => Promise<void>): Promise<void> {
+/**
+ * Writes to the index.
+ *
+ * @throws {FileError} OUTPUT_FULL, OUTPUT_UNWRITABLE, if the index cannot be written
+ */
+async function withIndexErrors(job: Job, record: () => Promise<void>): Promise<void> {
   try {
     await record();
   } catch (error) {

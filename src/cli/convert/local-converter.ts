@@ -51,7 +51,8 @@ export async function createLocalConverter(
   }
   return {
     maker: versionsOf(engine),
-    convert: (input, use) => convertOne(engine, input, { options, signal, most: config.MAX_FILE_BYTES }, use),
+    convert: (input, use) =>
+      convertOne(engine, input, { options, signal, maxBytes: config.MAX_FILE_BYTES }, use),
     close: () => engine.close(),
   };
 }
@@ -63,44 +64,47 @@ function versionsOf({ toolchain }: ConversionEngine): string {
   return versions.sort().join(', ');
 }
 
-interface Rules {
+interface ConversionLimits {
   readonly options: ConvertOptions;
   readonly signal: AbortSignal;
   /** Maximum size of a source in bytes. */
-  readonly most: number;
+  readonly maxBytes: number;
 }
 
 async function convertOne(
   engine: ConversionEngine,
   input: string,
-  { options, signal, most }: Rules,
+  { options, signal, maxBytes }: ConversionLimits,
   use: Parameters<Converter['convert']>[1],
 ): Promise<void> {
   const before = await stateOf(input);
   const stream = await openInput(input);
   addAbortSignal(signal, stream); // a read from standard input may block indefinitely
   try {
-    await engine.workspaces.use({ bytes: Math.min(before?.size ?? most, most) }, async (workspace) => {
-      const folder = await workspace.folder('image');
-      const { disk } = workspace;
-      const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
-      const rules = { label, types: engine.capabilities.inputs, maxBytes: () => most, signal, disk };
-      const { type, length } = await readUnchanged(input, before, () =>
-        storeInput(stream, join(folder, INPUT_FILE), rules),
-      );
-      const result = await engine.convert({ folder, disk, type, label, client: CLIENT }, options, signal);
-      signal.throwIfAborted();
-      const { path, bytes, convertedMs, notes, quality } = result;
-      await use({
-        path,
-        source: before,
-        bytesBefore: length,
-        bytesAfter: bytes,
-        ms: Math.round(convertedMs),
-        notes,
-        ...(quality !== undefined && { quality }),
-      });
-    });
+    await engine.workspaces.use(
+      { bytes: Math.min(before?.size ?? maxBytes, maxBytes) },
+      async (workspace) => {
+        const folder = await workspace.folder('image');
+        const { disk } = workspace;
+        const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
+        const rules = { label, types: engine.capabilities.inputs, maxBytes: () => maxBytes, signal, disk };
+        const { type, length } = await readUnchanged(input, before, () =>
+          storeInput(stream, join(folder, INPUT_FILE), rules),
+        );
+        const result = await engine.convert({ folder, disk, type, label, client: CLIENT }, options, signal);
+        signal.throwIfAborted();
+        const { path, bytes, convertedMs, notes, quality } = result;
+        await use({
+          path,
+          source: before,
+          bytesBefore: length,
+          bytesAfter: bytes,
+          ms: Math.round(convertedMs),
+          notes,
+          ...(quality !== undefined && { quality }),
+        });
+      },
+    );
   } finally {
     stream.destroy();
   }

@@ -85,6 +85,6 @@ async function countJobs(options: PassOptions): Promise<void> {
 
 /** Plans the outputs. With `--update` or `--shard`, the name of a result must not depend on the other inputs. */
 function plan({ inputs, target, bulk }: PassOptions, found: AsyncIterable<Input>): AsyncIterable<OutputJob> {
-  const sameNames = bulk.update || bulk.shard ? 'refuse' : 'number';
+  const sameNames = bulk.update || bulk.shard ? 'reject' : 'number';
   return planOutputs(found, { target, inputs, sameNames, shard: bulk.shard });
 }

@@ -74,9 +74,9 @@ export interface PlanOptions {
   readonly inputs: Pick<Inputs, 'includes' | 'isOneFolder'>;
   /**
    * Handling of results with the same name. `number` appends ` (2)` to the second, as in a ZIP archive of the service.
-   * `refuse` converts none of them, for names that must not depend on the order or number of the inputs.
+   * `reject` converts none of them, for names that must not depend on the order or number of the inputs.
    */
-  readonly sameNames: 'number' | 'refuse';
+  readonly sameNames: 'number' | 'reject';
   /** The part of the inputs to convert. */
   readonly shard?: Shard | undefined;
 }
@@ -116,7 +116,7 @@ export async function* planOutputs(
       yield { input: path, output: target.path };
       continue;
     }
-    if (sameNames === 'refuse') {
+    if (sameNames === 'reject') {
       const other = rivalOf(input, sources.get(key));
       const output = join(target.path, relativeDir, `${baseNameOf(name)}.${extension}`);
       if (!sources.has(key)) sources.set(key, path);
@@ -135,7 +135,7 @@ function rivalOf({ path, rivals = [] }: InputFile, earlier: string | undefined):
   return rival === undefined ? earlier : join(path, '..', rival);
 }
 
-/** Refuses a job whose result would replace another input. */
+/** Returns the job, or an error if its result would replace another input. */
 async function protectInputs(job: Job, inputs: Pick<Inputs, 'includes'>): Promise<OutputJob> {
   const { input, output } = job;
   if (resolve(output) === resolve(input) || !(await inputs.includes(output))) return job;

@@ -4,7 +4,8 @@ import { constants, createReadStream } from 'node:fs';
 import { copyFile, link, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { fileError, fileErrorFrom, isDiskFull, systemReason } from './file-errors.ts';
+import { isDiskFull } from '../../errors.ts';
+import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
 import { OWN_PREFIX } from './folder.ts';
 import { STDOUT } from './targets.ts';
 

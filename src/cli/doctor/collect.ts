@@ -12,7 +12,7 @@ import { StartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import { createLaunchers } from '../../process/launcher/launcher.ts';
-import { isPolicyEnforced } from '../../process/policy.ts';
+import { isPolicyEnforced, NO_POLICY_FOLDER } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findToolchain, type Toolchain } from '../../process/toolchain.ts';
 import { CliError, createWarningCollector } from '../context.ts';
@@ -55,8 +55,6 @@ function loadValidSettings(env: Environment): Pick<DoctorReport, 'config' | 'set
   }
 }
 
-/** Policy folder for ImageMagick without a policy. */
-const EMPTY_CONFIG_DIR = '/nonexistent';
 /** Limits for version probes, which need far less. */
 const LIMITS = { pixels: 10_000, memoryBytes: 1024 ** 3 };
 
@@ -66,7 +64,7 @@ async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain'
   const workspaces = await openFirstUsable([config.TEMP_DIR, tmpdir()]);
   const launchers = createLaunchers(workspaces.root);
   try {
-    const probe = createRunner({ launchers, searchPath: path, policyFolder: EMPTY_CONFIG_DIR });
+    const probe = createRunner({ launchers, searchPath: path, policyFolder: NO_POLICY_FOLDER });
     const optional = optionalTools(selectExtras(config));
     const toolchain = await findToolchain({ path, magickBin, rsvgBin, optional }, probe);
     const { magick } = toolchain;

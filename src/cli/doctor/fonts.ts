@@ -26,8 +26,8 @@ export const SCRIPTS: readonly Script[] = [
 const UNASSIGNED_CODEPOINTS = ['\u0378', '\u{10fffd}'];
 
 /**
- * Size of the row of one letter, in pixels. Each letter has its own row, and much space beside it: without any font, librsvg
- * 2.60 moves boxes to the left or right at random.
+ * Size of the row of one letter, in pixels. Each letter has its own row, with empty space on both sides: without any font,
+ * librsvg 2.60 moves boxes to the left or right at random.
  */
 const ROW = { width: 256, height: 64 };
 /** Position of a letter in its row. */
@@ -61,7 +61,7 @@ function createSvg(letters: readonly string[]): string {
     font-family="sans-serif"><rect width="100%" height="100%" fill="#fff"/>${texts.join('')}</svg>`;
 }
 
-/** Outline of every box that is a frame. Frames are equal, although they may differ in antialiasing. */
+/** Outline of every box that is a frame. Frames count as equal, even if their antialiasing differs. */
 const FRAME = 'frame';
 
 /** Bytes per pixel of a 24-bit BMP, and the offsets of its fields for the pixel data offset and the height. */
@@ -71,8 +71,8 @@ const [PIXELS_AT, HEIGHT_AT] = [10, 22];
 const STRIDE = (ROW.width * BYTES_PER_PIXEL + 3) & ~3;
 
 /**
- * Returns the outermost pixels of a letter as text, or an empty string if there is none, or if it touches the edge of the
- * image, as no letter of a font does. The digits in a box are inside and do not count.
+ * Returns the outermost pixels of a letter as text. Returns an empty string if there are none, or if they touch the edge of
+ * the image, which letters of a font never do. The digits in a box are inside it and have no effect.
  */
 function readOutline(bmp: Buffer, letter: number): string {
   // The lines of a BMP are stored from the bottom to the top.

@@ -1,5 +1,5 @@
 /** @module Checks of the tools: presence, formats, policy and sandbox. */
-import { detectCapabilities } from '../../conversion/capabilities.ts';
+import { detectCapabilities, TOOLS } from '../../conversion/capabilities.ts';
 import { enabledTypes, optionalTools, selectExtras } from '../../conversion/extras.ts';
 import { NO_LAYERS } from '../../process/sandbox/index.ts';
 import type { Check } from './check.ts';
@@ -10,7 +10,9 @@ export function imageMagick({ toolchain: { magick }, config: { MAGICK_BIN } }: D
   if (magick) return [{ name: 'ImageMagick', state: 'ok', found: `${magick.version}  ${magick.path}` }];
   if (MAGICK_BIN) return [wrongProgram('ImageMagick', 'MAGICK_BIN', MAGICK_BIN)];
   const found = 'not found: only SVG to PNG and SVG to PDF work';
-  return [{ name: 'ImageMagick', state: 'warn', found, advice: ['apt install imagemagick'] }];
+  return [
+    { name: 'ImageMagick', state: 'warn', found, advice: [`apt install ${TOOLS.magick.debianPackage}`] },
+  ];
 }
 
 /** Reports a setting that names another program. The service does not start with it. */
@@ -19,41 +21,38 @@ function wrongProgram(name: string, setting: string, path: string): Check {
   return { name, state: 'fail', found: `${path} does not run, or is not ${name}`, advice };
 }
 
-/** Effect of each missing tool, and its Debian package. */
-const OTHER_TOOLS = {
-  rsvg: { name: 'rsvg-convert', without: 'no SVG', debianPackage: 'librsvg2-bin', onlyFor6: false },
-  heif: { name: 'heif-convert', without: 'no AVIF', debianPackage: 'libheif-examples', onlyFor6: true },
-  img2webp: { name: 'img2webp', without: 'no animated WebP', debianPackage: 'webp', onlyFor6: true },
+/** Effect of each missing tool. */
+const EFFECTS = {
+  rsvg: 'no SVG',
+  heif: 'no AVIF',
+  img2webp: 'no animated WebP',
+  djxl: 'no JPEG XL to read',
+  cjxl: 'no JPEG XL to write',
+  avifenc: 'no AVIF to write',
 } as const;
 
 /** Checks for the tools other than ImageMagick. */
 export function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): Check[] {
   return (['rsvg', 'heif', 'img2webp'] as const).map((key) => {
-    const { name, without, debianPackage, onlyFor6 } = OTHER_TOOLS[key];
-    const tool = toolchain[key];
-    if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
-    if (onlyFor6 && toolchain.magick?.major !== 6)
+    const name = TOOLS[key].label;
+    if (!toolchain[key] && key !== 'rsvg' && toolchain.magick?.major !== 6)
       return { name, state: 'ok', found: 'not found; only ImageMagick 6 needs it' };
-    if (key === 'rsvg' && RSVG_BIN) return wrongProgram(name, 'RSVG_BIN', RSVG_BIN);
-    return { name, state: 'warn', found: `not found: ${without}`, advice: [`apt install ${debianPackage}`] };
+    if (!toolchain[key] && key === 'rsvg' && RSVG_BIN) return wrongProgram(name, 'RSVG_BIN', RSVG_BIN);
+    return checkTool(key, toolchain);
   });
 }
 
-/** Tools that only the formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS` need. */
-const OPTIONAL = {
-  djxl: { without: 'no JPEG XL to read', debianPackage: 'libjxl-tools' },
-  cjxl: { without: 'no JPEG XL to write', debianPackage: 'libjxl-tools' },
-  avifenc: { without: 'no AVIF to write', debianPackage: 'libavif-bin' },
-} as const;
-
-/** Checks which tools for `EXTRA_INPUTS` and `EXTRA_OUTPUTS` were found. */
+/** Checks for the tools that only the formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS` need. */
 export function optionalPrograms({ toolchain, config }: DoctorReport): Check[] {
-  return optionalTools(selectExtras(config)).map((name) => {
-    const tool = toolchain[name];
-    if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
-    const { without, debianPackage } = OPTIONAL[name];
-    return { name, state: 'warn', found: `none: ${without}`, advice: [`apt install ${debianPackage}`] };
-  });
+  return optionalTools(selectExtras(config)).map((key) => checkTool(key, toolchain));
+}
+
+function checkTool(key: keyof typeof EFFECTS, toolchain: DoctorReport['toolchain']): Check {
+  const { label: name, debianPackage } = TOOLS[key];
+  const tool = toolchain[key];
+  if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
+  const advice = [`apt install ${debianPackage}`];
+  return { name, state: 'warn', found: `not found: ${EFFECTS[key]}`, advice };
 }
 
 /** Checks whether ImageMagick enforces the policy. */

@@ -14,10 +14,10 @@ import { pngChunk } from './png-file.ts';
 const BLOCK_BYTES = 64 * 1024;
 
 /**
- * Replaces the truncated PNG at `path` by a whole one. Everything in front of the image data stays, and the missing rows are
- * filled with zeros. The result says which part is real. Never holds more than a few blocks in memory.
+ * Replaces the truncated PNG at `path` by a complete one. Keeps the chunks before the image data, and fills the missing rows
+ * with zeros. `shownPart` of the result states which rows were in the file. Only a few blocks are in memory at a time.
  *
- * @returns the properties of the whole PNG; undefined if nothing of the image is there, or if what is there is damaged
+ * @returns the properties of the complete PNG; undefined if the file contains no row, or if its image data is damaged
  */
 export async function completePng(
   path: string,
@@ -30,7 +30,7 @@ export async function completePng(
   try {
     const layout = await readPngLayout(new WindowReader(file));
     if (!layout) return undefined;
-    const bytes = await writeWhole(file, layout, output, signal);
+    const bytes = await writeComplete(file, layout, output, signal);
     shownPart = findShownPart(layout, bytes);
   } catch (error) {
     if (isDamage(error)) return undefined;
@@ -43,8 +43,12 @@ export async function completePng(
   return { ...(await inspect(path, 'png')), truncated: true, shownPart };
 }
 
-/** @returns how many bytes of the uncompressed image data were there */
-async function writeWhole(
+/**
+ * Writes the complete PNG.
+ *
+ * @returns the number of bytes of uncompressed image data that the file contains
+ */
+async function writeComplete(
   file: FileHandle,
   layout: PngLayout,
   output: string,
@@ -86,7 +90,7 @@ async function writeWhole(
   return found;
 }
 
-/** Thrown if the checksum of a whole chunk is wrong. */
+/** The checksum of a complete chunk is wrong. */
 class ChecksumError extends Error {
   override readonly name = 'ChecksumError';
 }
@@ -114,15 +118,15 @@ async function* readRange(file: FileHandle, from: number, to: number): AsyncGene
   }
 }
 
-/** Errors of damaged image data, which zlib names `Z_DATA_ERROR` or `Z_NEED_DICT`. */
+/** Returns whether an error means damaged image data: zlib reports it as `Z_DATA_ERROR` or `Z_NEED_DICT`. */
 function isDamage(error: unknown): boolean {
   return error instanceof ChecksumError || String((error as NodeJS.ErrnoException).code).startsWith('Z_');
 }
 
-/** The distance of the pixels that are known after each pass of Adam7 but the last. */
+/** Distance of the known pixels after each pass of Adam7 except the last. */
 const STEPS = [8, 8, 4, 4, 2, 2] as const;
 
-/** Returns the part of the image that so many bytes hold; undefined if they hold no row. */
+/** Returns the part of the image that this number of bytes contains; undefined if they contain no row. */
 function findShownPart({ passes, interlaced }: PngLayout, bytes: number): ShownPart | undefined {
   let left = bytes;
   let pass = 0;
@@ -136,6 +140,6 @@ function findShownPart({ passes, interlaced }: PngLayout, bytes: number): ShownP
   if (!interlaced) return rows === 0 ? undefined : { rows };
   const step = STEPS[pass - 1];
   if (!step) return undefined;
-  // The last pass has every second row. The rows between are whole already.
+  // The last pass has every second row. The rows between them are complete already.
   return pass === STEPS.length ? { rows: 2 * rows + 1, step } : { rows: 0, step };
 }

@@ -1,15 +1,12 @@
 /** @module Decodes or completes an image in this process, within the time limit of its conversion. */
 import { join } from 'node:path';
-import { ClientDisconnectedError, serviceErrorFrom } from '../../errors.ts';
+import { ClientDisconnectedError, isDiskFull, serviceErrorFrom } from '../../errors.ts';
 import { invalidOutputError } from '../output/tool-errors.ts';
 import type { ImageInfo } from '../plan/image-info.ts';
 import { INPUT_FILE } from '../plan/types.ts';
 import type { ConversionInput } from '../types.ts';
 import { decodeBitmap } from './bmp/decode.ts';
 import { completePng } from './complete-png.ts';
-
-/** Error codes of a full disk; see errno(3). */
-const DISK_ERRORS: readonly string[] = ['ENOSPC', 'EDQUOT'];
 
 const DECODERS = { bmp: decodeBitmap, png: completePng } as const;
 
@@ -33,7 +30,7 @@ export async function decodeInProcess(
     if (signal.aborted) throw new ClientDisconnectedError({ cause });
     const limit = { ms: Math.round(timeoutMs / 100) * 100, setting: 'CONVERT_TIMEOUT_MS' } as const;
     if (deadline.aborted) throw serviceErrorFrom(cause, 'CONVERSION_TIMEOUT', source.label, limit);
-    throw DISK_ERRORS.includes(cause.code) ? serviceErrorFrom(cause, 'DISK_FULL') : cause;
+    throw isDiskFull(cause) ? serviceErrorFrom(cause, 'DISK_FULL') : cause;
   });
   return decoded ?? Promise.reject(invalidOutputError('an image without pixels', source));
 }

@@ -5,7 +5,7 @@ import { inflateSync } from 'node:zlib';
 import type { Config } from '../../config.ts';
 import { inspect, OPEN_FLAGS } from '../inspect/index.ts';
 import type { Animation, ImageInfo } from '../plan/image-info.ts';
-import { pngChunk } from './png-file.ts';
+import { PNG_SIGNATURE, pngChunk } from './png-file.ts';
 import { decodeRawProfile, encodeRawProfile } from './raw-profile.ts';
 
 /**
@@ -102,7 +102,6 @@ interface Frames {
   readonly animation: Animation;
 }
 
-const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 /** Chunks that every frame needs: header and colours. */
 const SHARED = ['IHDR', 'PLTE', 'tRNS', 'iCCP', 'sRGB', 'gAMA', 'cHRM', 'cICP', 'sBIT'];
 
@@ -116,7 +115,7 @@ async function splitFrames(folder: string, output: string, maxFrames: number): P
   const finish = async (): Promise<void> => {
     if (data.length === 0) return;
     const name = output.replace('.', `-${String(files.length).padStart(5, '0')}.`);
-    const whole = Buffer.concat([SIGNATURE, ...shared, ...data, pngChunk('IEND', Buffer.alloc(0))]);
+    const whole = Buffer.concat([PNG_SIGNATURE, ...shared, ...data, pngChunk('IEND', Buffer.alloc(0))]);
     // `wx` fails if the decoder has created a link with that name.
     await writeFile(join(folder, name), whole, { flag: 'wx' });
     files.push(name);
@@ -155,7 +154,7 @@ async function readWhole(path: string): Promise<Buffer> {
 async function* pngChunks(path: string): AsyncGenerator<{ name: string; body: Buffer; start: number }> {
   const file = await openOutput(path);
   try {
-    for (let offset = SIGNATURE.length; ; ) {
+    for (let offset = PNG_SIGNATURE.length; ; ) {
       const { buffer: head, bytesRead } = await file.read(Buffer.alloc(8), 0, 8, offset);
       if (bytesRead < 8) return;
       const length = head.readUInt32BE(0);

@@ -1,19 +1,18 @@
-/** @module Counts, decodes and encodes the compressed pixels of a GIF (GIF89a, appendix F). */
+/** @module Counts, decodes and encodes the compressed pixels of a GIF: variable-length LZW codes (GIF89a, appendix F). */
 
 const MAX_CODE_BITS = 12;
 
 /**
- * Creates a function that takes the compressed data piece by piece.
+ * Creates a decoder, which receives the compressed data piece by piece and returns the number of pixels so far.
  *
- * @param minCodeBits the number in front of the data
- * @param target where the decoded pixels are written, as far as there is space. Without it, they are only counted.
- * @returns the number of pixels so far
+ * @param minCodeBits "LZW minimum code size", the byte before the data
+ * @param target receives the decoded pixels, as far as there is space. Without it, they are only counted.
  */
 export function createPixelDecoder(minCodeBits: number, target?: Uint8Array): (piece: Uint8Array) => number {
   const clear = 1 << Math.min(minCodeBits, MAX_CODE_BITS - 1);
   const end = clear + 1;
   const lengths = new Uint16Array(1 << MAX_CODE_BITS).fill(1);
-  /** The sequence of each code, backwards: its last pixel, and the code of the pixels in front of it. Also its first pixel. */
+  /** The pixel sequence of each code: its last pixel, the code of all pixels before it, and its first pixel. */
   const lasts = Uint8Array.from(lengths, (_, code) => code);
   const prefixes = new Uint16Array(lengths.length);
   const firsts = Uint8Array.from(lasts);
@@ -37,7 +36,7 @@ export function createPixelDecoder(minCodeBits: number, target?: Uint8Array): (p
     }
     const isKnown = code < (previous < 0 ? clear : next);
     if (code === end || (!isKnown && (code !== next || previous < 0))) {
-      isOver = true; // the end, or damaged
+      isOver = true; // the end code, or an invalid code
       return;
     }
     if (previous >= 0 && next < lengths.length) {
@@ -73,7 +72,7 @@ export function createPixelDecoder(minCodeBits: number, target?: Uint8Array): (p
 const MAX_BLOCK_BYTES = 255;
 
 /**
- * Encodes pixels as sub-blocks with one code for each pixel. The table starts again before its codes would need another bit.
+ * Encodes pixels as sub-blocks with one code per pixel. A clear code resets the table before its codes would need another bit.
  *
  * @param minCodeBits number of bits of a pixel: at least 2
  * @returns the sub-blocks with their terminator

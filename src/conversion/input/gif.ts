@@ -15,8 +15,8 @@ import type { RepairContext } from '../types.ts';
 import { createPixelDecoder, encodePixels } from './gif-lzw.ts';
 
 /**
- * Enlarges the canvas to the first frame, and renames what ImageMagick does not know: a loop extension and a disposal
- * method. Reduces the frame in which a truncated file ends to its whole rows.
+ * Enlarges the canvas to the first frame, and replaces a loop extension and a disposal method that ImageMagick does not know.
+ * If the file is truncated within a frame, reduces that frame to its complete rows.
  *
  * @throws {ServiceError} DISK_FULL if the repaired file is larger and the disk has no space for it
  */
@@ -33,10 +33,10 @@ export async function repairGif(path: string, context: RepairContext): Promise<I
   return 'gif';
 }
 
-/** Offset of the canvas size, and of the name in an application extension (GIF89a, sections 18 and 26). */
+/** Offset of the canvas size in the file, and of the name in an application extension (GIF89a, sections 18 and 26). */
 const SCREEN_AT = 6;
 const EXTENSION_NAME_AT = 3;
-/** The largest number that a GIF holds. */
+/** Maximum width and height of a GIF: 16 bits. */
 const MAX_GIF_SIDE = 65_535;
 
 async function enlargeScreen(file: FileHandle): Promise<void> {
@@ -50,10 +50,10 @@ async function enlargeScreen(file: FileHandle): Promise<void> {
   if (otherLoopAt !== undefined) await file.write(LOOP, otherLoopAt + EXTENSION_NAME_AT, 'latin1');
 }
 
-/** The method of a graphic control extension that restores what was there before (section 23). */
+/** Disposal method that restores the pixels under a frame (GIF89a, section 23). */
 const RESTORE_TO_PREVIOUS = 3;
 
-/** Also removes what follows the last whole frame, except the whole rows of the next frame. */
+/** Replaces undefined disposal methods. Removes an incomplete last frame, except its complete rows. */
 async function repairFrames(file: FileHandle, context: RepairContext): Promise<void> {
   const bytes = new WindowReader(file);
   const { undefinedDisposals, whole, rest } = await readGifFrames(bytes);
@@ -64,25 +64,25 @@ async function repairFrames(file: FileHandle, context: RepairContext): Promise<v
   }
   if (!rest) return;
   const isShown =
-    rest.descriptorAt !== undefined && (await keepWholeRows(file, bytes, rest.descriptorAt, context));
+    rest.descriptorAt !== undefined && (await keepCompleteRows(file, bytes, rest.descriptorAt, context));
   if (!isShown && whole > 0) await file.truncate(rest.start);
 }
 
-/** Offsets of the height and of the flags in an image descriptor, and one of the flags (GIF89a, section 20). */
+/** Offsets of the height and the flags in an image descriptor, and a bit of the flags (GIF89a, section 20). */
 const HEIGHT_AT = 7;
 const FLAGS_AT = 9;
 const INTERLACED = 0x40;
 
-/** Maximum number of pixels of an interlaced frame that is repaired, since its pixels are in memory and encoded at once. */
+/** Maximum number of pixels of an interlaced frame to repair: they are in memory, and are encoded without yielding. */
 const MAX_INTERLACED_PIXELS = 1024 ** 2;
 
 /**
- * Reduces the height of the frame to its whole rows. What is below is transparent then. An interlaced frame is written again
+ * Reduces the height of a frame to its complete rows. The area below becomes transparent. An interlaced frame is written again
  * without interlacing.
  *
- * @returns whether there is a whole row
+ * @returns whether the frame has a complete row
  */
-async function keepWholeRows(
+async function keepCompleteRows(
   file: FileHandle,
   bytes: WindowReader,
   descriptorAt: number,
@@ -120,7 +120,7 @@ async function keepWholeRows(
   return true;
 }
 
-/** Replaces what follows the offset. Returns whether the new file is within the limit; otherwise it is not changed. */
+/** Replaces the bytes from an offset on. Returns false, and changes nothing, if the file would exceed the limit. */
 async function replaceEnd(
   file: FileHandle,
   offset: number,
@@ -135,7 +135,7 @@ async function replaceEnd(
   return true;
 }
 
-/** The passes of an interlaced frame: first row, distance of the rows, and number of rows that each stands for (appendix E). */
+/** Passes of an interlaced frame: first row, distance of the rows, and number of rows that each fills (GIF89a, appendix E). */
 const PASSES = [
   { first: 0, step: 8, shown: 8 },
   { first: 4, step: 8, shown: 4 },
@@ -144,10 +144,10 @@ const PASSES = [
 ] as const;
 
 /**
- * Puts the rows of an interlaced frame in order. Repeats a row in place of missing rows below it, as browsers do.
+ * Puts the rows of an interlaced frame in order. Fills missing rows with the row above them, as browsers do.
  *
- * @param rows number of rows that are not missing
- * @returns the rows down to the last one that is shown
+ * @param rows number of rows in the file
+ * @returns the rows up to the last filled one
  */
 function orderRows(
   pixels: Uint8Array,

@@ -6,6 +6,7 @@
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
 import { WindowReader } from '../inspect/window-reader.ts';
+import { PNG_SIGNATURE } from './png-file.ts';
 
 interface Entry {
   readonly area: number;
@@ -19,11 +20,9 @@ const ENTRY_BYTES = 16;
 const BITMAP_HEADER = 40;
 /** Type of a cursor in the directory; an icon has 1. */
 const CURSOR = 2;
-/** Maximum size of a bitmap: four times 256 by 256 pixels of 32 bits with their mask. */
+/** Maximum size of a bitmap in bytes: almost four times 256 by 256 pixels of 32 bits with their mask. */
 const MAX_BITMAP_BYTES = 1024 * 1024;
 const MAX_ENTRIES = 1000;
-/** PNG signature. */
-const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 
 /**
  * Rewrites the icon at `path` as its best image.
@@ -36,9 +35,9 @@ export async function keepBestImage(path: string): Promise<InputType> {
     const bytes = new WindowReader(file);
     const best = (await parseEntries(bytes)).reduce<Entry | undefined>(pickBetter, undefined);
     const { size } = await file.stat();
-    if (!best || best.length < PNG.length) return 'ico';
+    if (!best || best.length < PNG_SIGNATURE.length) return 'ico';
     const { offset } = best;
-    const isPng = PNG.equals(await bytes.read(offset, PNG.length));
+    const isPng = PNG_SIGNATURE.equals(await bytes.read(offset, PNG_SIGNATURE.length));
     // Some directories state too large a size. Viewers ignore it: a PNG has an end marker, and a bitmap states its size.
     const available = size - offset;
     const image = isPng
@@ -57,7 +56,7 @@ export async function keepBestImage(path: string): Promise<InputType> {
   }
 }
 
-/** Offsets in the header of a bitmap (BITMAPINFOHEADER): bits per pixel, encoding, and number of colours in the palette. */
+/** Offsets in the header of a bitmap (BITMAPINFOHEADER): bits per pixel, compression, and number of palette colours. */
 const BITS_AT = 14;
 const ENCODING_AT = 16;
 const COLOURS_AT = 32;
@@ -65,8 +64,7 @@ const COLOURS_AT = 32;
 const MAX_SIDE = 256;
 
 /**
- * Reads a bitmap, and returns it as an icon of one image. A mask that the file does not contain completely is replaced by zeros
- * if the pixels have alpha.
+ * Reads a bitmap, and returns it as an icon of one image. If the pixels have alpha, an incomplete mask is filled with zeros.
  *
  * @param available number of bytes from the start of the bitmap to the end of the file
  * @returns undefined if the bitmap is damaged or too large
@@ -93,8 +91,8 @@ async function readBitmap(
 }
 
 /**
- * Returns the number of bytes of a bitmap up to the end of its pixels, and of the mask that follows, from its header. Both are 0
- * if the header states another encoding or an impossible size.
+ * Calculates from a header the number of bytes up to the end of the pixels, and of the mask that follows. Both are 0 if the
+ * bitmap is compressed or has an impossible size.
  */
 function storedBytes(header: Buffer): { readonly pixels: number; readonly mask: number } {
   const [width, height] = [header.readInt32LE(4), header.readInt32LE(8) / 2];
@@ -129,7 +127,7 @@ async function parseEntries(bytes: WindowReader): Promise<Entry[]> {
 /** Reads the bits per pixel from the bitmap header, for writers that leave them out of the directory. */
 function storedBits(header: Buffer): number {
   if (header.length < 16) return 0;
-  return header[0] === PNG[0] ? 32 : header.readUInt16LE(14);
+  return header[0] === PNG_SIGNATURE[0] ? 32 : header.readUInt16LE(14);
 }
 
 function pickBetter(best: Entry | undefined, entry: Entry): Entry {

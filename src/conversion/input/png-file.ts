@@ -5,7 +5,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { crc32, createDeflate, deflateSync } from 'node:zlib';
 
-const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
+/** First bytes of every PNG. */
+export const PNG_SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 /** 8 bits per channel, with alpha. */
 const FORMAT = Buffer.from([8, 6, 0, 0, 0]);
 const PIXEL = 4;
@@ -51,7 +52,7 @@ async function* pngChunks(head: PngHead, data: AsyncIterable<Buffer>): AsyncGene
   const size = Buffer.alloc(8);
   size.writeUInt32BE(head.width, 0);
   size.writeUInt32BE(head.height, 4);
-  yield SIGNATURE;
+  yield PNG_SIGNATURE;
   yield pngChunk('IHDR', Buffer.concat([size, FORMAT]));
   if (head.profile) {
     const name = Buffer.from('profile\0\0', 'latin1');

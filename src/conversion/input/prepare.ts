@@ -14,8 +14,7 @@ import { findLayerCount, MAX_LAYERS } from '../inspect/psd.ts';
 import { HeaderTooComplexError, WindowReader } from '../inspect/window-reader.ts';
 import type { ImageInfo } from '../plan/image-info.ts';
 import { keepsAllFrames } from '../plan/size.ts';
-import type { ConvertOptions } from '../plan/types.ts';
-import { INPUT_FILE } from '../plan/types.ts';
+import { type ConvertOptions, INPUT_FILE } from '../plan/types.ts';
 import type { ConversionInput, RepairContext } from '../types.ts';
 import { repairGif } from './gif.ts';
 import { keepBestImage } from './ico.ts';
@@ -51,7 +50,7 @@ export async function prepareInput(
       : error;
   });
   if (image.type === 'webp' && image.animation && !keepsAllFrames({ image, options }))
-    await keepFirstFrame(path);
+    await cutAfterFirstFrame(path);
   if (!options.stripMetadata) await makeMetadataUpright(path, image);
   return storeExternalProfile(folder, image);
 }
@@ -80,7 +79,7 @@ async function repairSvg(path: string, context: RepairContext): Promise<InputTyp
 
 /** Offset of the four-byte file size in a BMP (BITMAPFILEHEADER). */
 const LENGTH_AT = 2;
-/** Offset of the length of the header that follows, and the length from which on it has endpoints and gammas. */
+/** Offset of the second header, which starts with its length, and the minimum length with endpoints and gammas. */
 const HEADER_AT = 14;
 const V4_HEADER = 108;
 /** Length of the header of OS/2 1.x, and the offset of the number of planes in it and in all others. */
@@ -90,9 +89,9 @@ const PLANES_AT = { core: HEADER_AT + 8, other: HEADER_AT + 12 } as const;
 const CALIBRATION = { at: HEADER_AT + 60, length: 48 } as const;
 
 /**
- * Resets fields of a BMP that viewers ignore. Many files state a wrong size, and ImageMagick 6 rejects one larger than the
- * file. Both versions reject a number of planes that is not 1. Calibrated colours have no effect in browsers, but ImageMagick
- * would copy them to a PNG that keeps metadata, where they have one.
+ * Resets fields of a BMP that viewers ignore. Many files state a wrong size, and ImageMagick 6 rejects a size that is larger
+ * than the file. Both versions reject a number of planes other than 1. Browsers ignore calibrated colours in a BMP, but
+ * ImageMagick would copy them to a PNG that keeps metadata, where browsers apply them.
  */
 async function resetBmpFields(path: string): Promise<InputType> {
   await overwrite(path, LENGTH_AT, Buffer.alloc(4));
@@ -138,10 +137,10 @@ async function hideLayers(path: string): Promise<InputType> {
 const MAX_CHUNKS_BEFORE_FRAME = 16;
 
 /**
- * Cuts an animated WebP after its first frame, which is the only one that is converted (RFC 9649, section 2.7). ImageMagick would
- * decode all frames, and reject the file if a later one is damaged. A file that ends within the first frame is not changed.
+ * Cuts an animated WebP after its first frame, if only that one is converted (RFC 9649, section 2.7). ImageMagick would decode
+ * all frames, and reject the file if a later one is damaged. A file that ends within the first frame is not changed.
  */
-async function keepFirstFrame(path: string): Promise<void> {
+async function cutAfterFirstFrame(path: string): Promise<void> {
   const { size } = await stat(path);
   let offset = 12;
   for (let chunk = 0; chunk < MAX_CHUNKS_BEFORE_FRAME; chunk += 1) {

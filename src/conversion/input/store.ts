@@ -3,6 +3,7 @@
  * never from the name of the file or its declared type.
  */
 import { appendFile, closeSync, openSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { constants, gunzipSync } from 'node:zlib';
 import { fileTypeFromBuffer } from 'file-type';
@@ -63,11 +64,19 @@ export async function storeInput<T extends FileType>(
 
 /** Detects the type from the first bytes as they arrive, and rejects unsupported types. */
 interface TypeDetector<T> {
-  /** @throws {ServiceError} UNSUPPORTED_TYPE as soon as it is certain */
+  /**
+   * Adds bytes.
+   *
+   * @throws {ServiceError} UNSUPPORTED_TYPE as soon as it is certain
+   */
   push(chunk: Buffer): Promise<void>;
   /** The detected type; undefined until enough bytes have arrived. */
   readonly type: T | undefined;
-  /** Returns the type of the complete file. */
+  /**
+   * Returns the type of the complete file.
+   *
+   * @throws {ServiceError} UNSUPPORTED_TYPE
+   */
   end(): Promise<T>;
 }
 
@@ -156,6 +165,21 @@ export async function detectType(head: Uint8Array, complete: boolean): Promise<D
   // To distinguish camera formats, `file-type` reads the first directory, which can be beyond `head`.
   if (found === undefined && isTiff(head)) return 'tiff';
   return detectSvg(head, complete);
+}
+
+/**
+ * Detects the type of a file on disk.
+ *
+ * @param headBytes number of bytes to read. An SVG whose preamble is longer is not detected.
+ */
+export async function detectFileType(path: string, headBytes = DETECTION_BYTES): Promise<DetectedType> {
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0);
+    return await detectType(buffer.subarray(0, bytesRead), bytesRead < headBytes);
+  } finally {
+    await file.close();
+  }
 }
 
 /** Bytes of a gzip file to unpack. They expand to at most 1 MiB. */

@@ -9,7 +9,7 @@ import { crc32 } from 'node:zlib';
 import type { InputType } from '../../formats.ts';
 import type { ImageInfo } from '../plan/image-info.ts';
 
-/** The first of the orientations that exchange width and height (EXIF 2.32, section 4.6.4). */
+/** First of the orientations that swap width and height (EXIF 2.32, section 4.6.4). */
 const QUARTER_TURN = 5;
 
 /**
@@ -100,7 +100,7 @@ interface Directory {
   readonly link: number;
 }
 
-/** Reads the numbers and directories of EXIF in its byte order. What is outside of it is 0. */
+/** Reads the numbers and directories of EXIF in its byte order. Numbers beyond its end are 0. */
 function exifReader(exif: Buffer) {
   const isBig = exif[0] === 0x4d;
   const inside = (at: number, bytes: number): boolean => at + bytes <= exif.length;
@@ -120,7 +120,7 @@ function exifReader(exif: Buffer) {
   return { u32, directory, readValue };
 }
 
-/** Removes the thumbnail, and swaps the width and the height that are stated if the image is turned by a quarter. */
+/** Removes the thumbnail, and swaps the stated width and height if the image is rotated by 90 degrees. */
 function makeExifUpright(body: Buffer, isQuarterTurn: boolean): void {
   const exif = body.toString('latin1', 0, 6) === EXIF_MARKER ? body.subarray(EXIF_MARKER.length) : body;
   const { u32, directory, readValue } = exifReader(exif);

@@ -54,7 +54,7 @@ export async function readGif(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
   return delaysMs.length > 1 ? { ...info, animation: { delaysMs, loopCount } } : info;
 }
 
-/** Extents of the canvas of a GIF and of its first frame, and the offset of a loop extension with the other name. */
+/** Extents of the canvas of a GIF and of its first frame, and the offset of a loop extension with the less common name. */
 export interface GifCanvas {
   readonly screen: { readonly width: number; readonly height: number };
   readonly firstFrame: { readonly right: number; readonly bottom: number };
@@ -96,13 +96,13 @@ export async function readCanvas(bytes: WindowReader): Promise<GifCanvas | undef
 export interface GifFrames {
   /** Offset of the flags of each graphic control extension whose disposal method is {@link UNDEFINED_DISPOSAL}. */
   readonly undefinedDisposals: readonly number[];
-  /** Number of whole frames. */
+  /** Number of complete frames. */
   readonly whole: number;
-  /** What follows the last whole frame, if the file ends in a frame or in front of one. */
+  /** Position after the last complete frame, if the file ends within or before another one. */
   readonly rest?: {
-    /** Offset of its first byte. */
+    /** Offset of the first byte after the last complete frame. */
     readonly start: number;
-    /** Offset of the image descriptor, if the file ends behind it. */
+    /** Offset of the image descriptor of the incomplete frame, if the file contains the descriptor. */
     readonly descriptorAt?: number;
   };
 }
@@ -146,7 +146,7 @@ const IMAGE = 0x2c;
 const EXTENSION = 0x21;
 const DESCRIPTOR_BYTES = 10;
 
-/** Returns the offset of the compressed pixels of a frame, which start with their smallest number of bits. */
+/** Returns the offset of the byte "LZW minimum code size", which precedes the compressed pixels of a frame. */
 export function lzwOffset(descriptorAt: number, descriptor: Buffer): number {
   return descriptorAt + DESCRIPTOR_BYTES + colourTableLength(descriptor[9] as number);
 }
@@ -161,11 +161,11 @@ function colourTableLength(flags: number): number {
 }
 
 /**
- * Walks sub-blocks: a length byte and that many bytes each, terminated by length 0. The last sub-block of a truncated file
- * may be shorter than its length says.
+ * Walks sub-blocks. Each has a length byte and that many bytes. Length 0 terminates them. The last sub-block of a truncated file
+ * may be shorter than its length states.
  *
- * @param visit called with the offset and the content of each, which is valid until it returns
- * @returns the offset behind the terminator; undefined if the file ends in front of it
+ * @param visit called with the offset and the content of each. The content is valid until the call returns.
+ * @returns the offset after the terminator; undefined if the file ends before it
  */
 export async function walkSubBlocks(
   bytes: WindowReader,

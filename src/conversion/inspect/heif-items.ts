@@ -3,7 +3,9 @@
 /** Maximum number of boxes to read from one container. */
 const MAX_BOXES = 1000;
 
+/** A box (ISO/IEC 14496-12, section 4.2). */
 export interface Box {
+  /** Four-character type. */
   readonly name: string;
   /** The payload, including version and flags in a full box. */
   readonly body: Buffer;
@@ -16,6 +18,7 @@ export function findBox(boxes: readonly Box[], name: string, ...deeper: string[]
   return body && next ? findBox(parseBoxes(body), next, ...rest) : body;
 }
 
+/** Parses boxes that follow one another, at most {@link MAX_BOXES}. */
 export function parseBoxes(data: Buffer | undefined): Box[] {
   const boxes: Box[] = [];
   for (let at = 0; data && at + 8 <= data.length && boxes.length < MAX_BOXES; ) {
@@ -33,6 +36,7 @@ export function readNumber(data: Buffer | undefined, at: number, length: number)
   return data && at + length <= data.length ? data.readUIntBE(at, length) : undefined;
 }
 
+/** An item, such as an image or EXIF. */
 export interface Item {
   readonly id: number;
   readonly type: string;
@@ -56,7 +60,7 @@ export interface Reference {
   readonly from: number;
   /** Number of items that the reference declares. */
   readonly count: number;
-  /** Those of them that the file lists. */
+  /** IDs of the items that the file lists. */
   readonly to: readonly number[];
 }
 
@@ -103,7 +107,7 @@ export function parseAssociations(iprp: Buffer | undefined): Map<number, readonl
   return associations;
 }
 
-/** Where the data of an item starts: in the file, or in the box `idat`. */
+/** Position of the data of an item: in the file, or in the box `idat`. */
 export interface Location {
   readonly inBox: boolean;
   readonly offset: number;

@@ -14,13 +14,13 @@ import {
 } from './heif-items.ts';
 import type { WindowReader } from './window-reader.ts';
 
-/** Side of the largest coding block in pixels, which an encoder may fill up to. */
+/** Side of the largest coding block in pixels. Encoders pad an image to whole blocks. */
 const MAX_BLOCK = 64;
 
 /**
  * Checks whether a coded image has another size than its property `ispe` declares, or whether the tiles of a grid do not
- * cover it. Decoders leave the rest of such a grid blank, and allocate more memory than the header lets expect. A field
- * that is missing contradicts nothing.
+ * cover it. Decoders leave the rest of such a grid blank, and allocate more memory than the declared size requires. A missing
+ * field is not a contradiction.
  *
  * @param meta the content of the box `meta`, which must stay valid while the file is read
  */
@@ -40,7 +40,7 @@ export async function hasContradictorySizes(meta: Buffer, bytes: WindowReader): 
     const { declared, hevc } = sizesOf(id);
     const av1 = type === 'av01' ? av1Size(await read(id, AV1_HEADER_BYTES)) : undefined;
     const coded = [...hevc, ...(av1 ? [av1] : [])];
-    if (declared && !coded.every((size) => isFilledUp(size, declared))) return true;
+    if (declared && !coded.every((size) => isPadded(size, declared))) return true;
     if (type !== 'grid') continue;
     const grid = parseGrid(await read(id, GRID_BYTES));
     const tiles = references.find((one) => one.type === 'dimg' && one.from === id);
@@ -78,8 +78,8 @@ function declaredSize({ name, body }: Box): Size | undefined {
   return name === 'ispe' && width && height ? { width, height } : undefined;
 }
 
-/** Checks whether a coded size is the declared one, filled up to whole blocks. */
-function isFilledUp(coded: Size, declared: Size): boolean {
+/** Checks whether a coded size is the declared one, padded to whole blocks. */
+function isPadded(coded: Size, declared: Size): boolean {
   const added = [coded.width - declared.width, coded.height - declared.height];
   return added.every((pixels) => pixels >= 0 && pixels < MAX_BLOCK);
 }

@@ -50,7 +50,7 @@ export async function inspect(path: string, type: InputType): Promise<ImageInfo>
   }
 }
 
-/** Flags for files left by a tool: refuse symbolic links out of the folder, and do not block on pipes. */
+/** Flags for opening a file that a tool has written: do not follow a symbolic link, and do not block on a pipe. */
 export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**

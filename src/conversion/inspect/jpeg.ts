@@ -22,9 +22,10 @@ const MAX_SMOOTH_BITS = 7;
 
 /** Size of the sample of a scan, in bytes, in which {@link hasEmptyAreas} looks for repeated bytes. */
 const SAMPLE_BYTES = 16 * 1024;
-/** Size of a sample of a photo after compression with Deflate, relative to its size: 0.996 or more. Drawings: 0.85 to 0.97. */
+/** Minimum size of a photo's sample after compression with Deflate, relative to the sample. Photos have 0.996 or more, drawings
+ * 0.85 to 0.97 (`bench/README.md`). */
 const MIN_SMOOTH_DENSITY = 0.98;
-/** Minimum number of pixels for which the sample is worth its time, less than a millisecond. */
+/** Minimum number of pixels for taking the sample, which takes less than a millisecond. */
 const MIN_SAMPLED_PIXELS = 500_000;
 
 type PartialInfo = Omit<ImageInfo, 'type'>;
@@ -82,7 +83,7 @@ async function readMeanStep(bytes: WindowReader, start: number): Promise<number 
   return sum / 64;
 }
 
-/** Checks whether the image has sharp edges: everywhere, or between empty areas, as a drawing of lines. */
+/** Checks whether the image has sharp edges: everywhere, or between empty areas, as in a line drawing. */
 async function isDetailed(
   bytes: WindowReader,
   scan: number,
@@ -98,7 +99,7 @@ async function isDetailed(
   );
 }
 
-/** Checks a part of a scan for repeated bytes. The entropy coding of a photo leaves none, but all empty blocks are equal. */
+/** Checks a part of a scan for repeated bytes, which equal empty blocks cause. Entropy-coded photos have none. */
 function hasEmptyAreas(sample: Buffer): boolean {
   return deflateRawSync(sample, { level: 1 }).length < sample.length * MIN_SMOOTH_DENSITY;
 }

@@ -9,21 +9,26 @@ import type { WindowReader } from './window-reader.ts';
 const MAX_BOXES = 1000;
 /** Bytes to read for the headers. Real files have fewer, although a name of an extra channel can have 1 KiB. */
 const HEADER_BYTES = 8 * 1024;
+/** Marker at the start of the codestream. */
 const CODESTREAM = 0x0aff;
+/** Type and body of the first box of a container. */
 const CONTAINER = 'JXL \r\n\x87\n';
 
+/** Encodings of a width or height in pixels. */
 const SIDE: Choices = [
   [9, 1],
   [13, 1],
   [18, 1],
   [30, 1],
 ];
+/** The same for a preview. */
 const PREVIEW_SIDE: Choices = [
   [6, 1],
   [8, 65],
   [10, 321],
   [12, 1345],
 ];
+/** The same for a preview, in units of 8 pixels. */
 const PREVIEW_EIGHTHS: Choices = [
   [0, 16],
   [0, 32],
@@ -32,6 +37,7 @@ const PREVIEW_EIGHTHS: Choices = [
 ];
 /** Aspect ratios for files that do not store the width (table D.2). */
 const RATIOS = [0, 1, 12 / 10, 4 / 3, 3 / 2, 16 / 9, 5 / 4, 2];
+/** Encodings of an enumerated value. */
 const ENUM: Choices = [
   [0, 0],
   [0, 1],

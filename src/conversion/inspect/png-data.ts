@@ -5,29 +5,29 @@ import type { WindowReader } from './window-reader.ts';
 /** Maximum number of chunks to read; later chunks are ignored. */
 export const MAX_CHUNKS = 10_000;
 
-/** A chunk of image data. It may end behind the end of the file. */
+/** A chunk of image data. In a truncated file, it may extend beyond the end. */
 export interface PngDataChunk {
   /** Offset of its content. */
   readonly at: number;
   readonly length: number;
 }
 
-/** Where a PNG stores its image, and how. */
+/** Where and how a PNG stores its image. */
 export interface PngLayout {
-  /** The bytes from the start of the file to the first chunk of image data. */
+  /** Number of bytes before the first chunk of image data. */
   readonly head: number;
   readonly data: readonly PngDataChunk[];
-  /** The whole chunks behind the image data, except IEND. */
+  /** Range of the complete chunks after the image data, without IEND. */
   readonly tail: { readonly from: number; readonly to: number };
   /** The image, or the seven reduced images of an interlaced one, in the order in which they are stored. */
   readonly passes: readonly PngPass[];
   readonly interlaced: boolean;
 }
 
-/** An image that is stored without its filters and compression as rows of the same length. */
+/** Rows of one image, as they are before compression. All have the same length. */
 interface PngPass {
   readonly rows: number;
-  /** With the byte that names the filter. */
+  /** Bytes per row, including the byte that names the filter. */
   readonly rowBytes: number;
 }
 
@@ -46,7 +46,7 @@ const ADAM7 = [
 ] as const;
 const WHOLE = [[0, 0, 1, 1]] as const;
 
-/** Reads where the image data of a PNG is; undefined if it has none. */
+/** Reads the layout of a PNG; undefined if it has no image data. */
 export async function readPngLayout(bytes: WindowReader): Promise<PngLayout | undefined> {
   const header = Buffer.from(await bytes.read(16, 13));
   const samples = SAMPLES[header[9] ?? -1];

@@ -39,7 +39,7 @@ export interface PositionedReader {
 
 /**
  * Reads a file at random offsets through one window of 64 KiB, so that the memory does not depend on the size of the
- * file. Offsets past the end, or past 2⁵³, where Node refuses to read, give no bytes.
+ * file. Reads beyond the end, or beyond 2⁵³, which Node.js rejects, return no bytes.
  */
 export class WindowReader {
   readonly #file: PositionedReader;

@@ -1,4 +1,4 @@
-/** @module Checks what the tools have written and printed: whether the result is valid, and which notes describe it. */
+/** @module Verifies the file that the tools have written, and collects the notes of a result from their output. */
 import {
   closeSync,
   constants,

@@ -15,54 +15,58 @@ interface ErrorSubject {
 /**
  * ImageMagick's message that its policy forbids an operation. The name of a colour profile is too short to imitate it.
  */
-const REFUSED = /^attempt to perform an operation not allowed by the security policy .* @ error\//;
+const DENIED = /^attempt to perform an operation not allowed by the security policy .* @ error\//;
 
 /** Limit that a message reports as exceeded. */
-type Meaning = 'time' | 'disk' | 'pixels' | 'side';
+type Limit = 'time' | 'disk' | 'pixels' | 'side';
 
-interface Sign {
-  readonly sign: RegExp;
-  readonly meaning: Meaning;
+interface MessagePattern {
+  readonly pattern: RegExp;
+  readonly limit: Limit;
 }
 
 /**
  * Messages of ImageMagick by text and source file; the first match counts. Without its `locale.xml`, ImageMagick prints
  * the tag of a reason, such as `TimeLimitExceeded`.
  */
-const MAGICK_SIGNS: readonly Sign[] = [
-  { sign: /^(?:time limit exceeded|TimeLimitExceeded) .* @ (?:error|fatal)\/cache\.c\//, meaning: 'time' },
-  { sign: /^unable to write file .* @ error\/constitute\.c\/WriteImage\//, meaning: 'disk' },
+const MAGICK_PATTERNS: readonly MessagePattern[] = [
+  { pattern: /^(?:time limit exceeded|TimeLimitExceeded) .* @ (?:error|fatal)\/cache\.c\//, limit: 'time' },
+  { pattern: /^unable to write file .* @ error\/constitute\.c\/WriteImage\//, limit: 'disk' },
   {
-    sign: /^unable to open \w+ [`'][^']*': (?:No space left on device|Disk quota exceeded) @ error\/blob\.c\/OpenBlob\//,
-    meaning: 'disk',
+    pattern:
+      /^unable to open \w+ [`'][^']*': (?:No space left on device|Disk quota exceeded) @ error\/blob\.c\/OpenBlob\//,
+    limit: 'disk',
   },
   // A message that names the output is about the limit of its format.
-  { sign: /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) [`']image\./, meaning: 'side' },
-  { sign: /^bad dimension .* @ error\/webp\.c\//, meaning: 'side' },
-  { sign: /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) /, meaning: 'pixels' },
-  { sign: /^(?:list length exceeds limit|ListLengthExceedsLimit) /, meaning: 'pixels' },
+  { pattern: /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) [`']image\./, limit: 'side' },
+  { pattern: /^bad dimension .* @ error\/webp\.c\//, limit: 'side' },
+  { pattern: /^(?:width or height exceeds limit|WidthOrHeightExceedsLimit) /, limit: 'pixels' },
+  { pattern: /^(?:list length exceeds limit|ListLengthExceedsLimit) /, limit: 'pixels' },
   {
-    sign: /^(?:cache resources exhausted|CacheResourcesExhausted) .* @ error\/cache\.c\//,
-    meaning: 'pixels',
+    pattern: /^(?:cache resources exhausted|CacheResourcesExhausted) .* @ error\/cache\.c\//,
+    limit: 'pixels',
   },
-  { sign: /^Maximum supported image dimension is \d+ pixels .* @ error\/jpeg\.c\//, meaning: 'pixels' },
+  { pattern: /^Maximum supported image dimension is \d+ pixels .* @ error\/jpeg\.c\//, limit: 'pixels' },
 ];
 
 /** Messages of rsvg-convert. It quotes names from an SVG only after "Error reading SVG", and without line breaks. */
-const RSVG_SIGNS: readonly Sign[] = [
-  { sign: /^Error rendering SVG stdin: Write Error$/m, meaning: 'disk' },
-  { sign: /^No Memory$/m, meaning: 'pixels' },
-  { sign: /^The resulting image would be larger than \d+ pixels on either dimension\.$/m, meaning: 'pixels' },
+const RSVG_PATTERNS: readonly MessagePattern[] = [
+  { pattern: /^Error rendering SVG stdin: Write Error$/m, limit: 'disk' },
+  { pattern: /^No Memory$/m, limit: 'pixels' },
+  {
+    pattern: /^The resulting image would be larger than \d+ pixels on either dimension\.$/m,
+    limit: 'pixels',
+  },
 ];
 
-/** Functions that interpret the messages of a failed tool. Those of other tools are not distinguished. */
-const MEANINGS: Readonly<Partial<Record<ToolName, (stderr: string) => Meaning | undefined>>> = {
-  magick: (stderr) => meaningOf(MAGICK_SIGNS, trustedMessagesIn(stderr)),
-  rsvg: (stderr) => meaningOf(RSVG_SIGNS, [stderr]),
+/** Functions that find the exceeded limit in the messages of a failed tool. The messages of other tools are not parsed. */
+const EXCEEDED_LIMITS: Readonly<Partial<Record<ToolName, (stderr: string) => Limit | undefined>>> = {
+  magick: (stderr) => limitIn(MAGICK_PATTERNS, trustedMessagesIn(stderr)),
+  rsvg: (stderr) => limitIn(RSVG_PATTERNS, [stderr]),
 };
 
-function meaningOf(signs: readonly Sign[], texts: readonly string[]): Meaning | undefined {
-  return signs.find(({ sign }) => texts.some((text) => sign.test(text)))?.meaning;
+function limitIn(patterns: readonly MessagePattern[], texts: readonly string[]): Limit | undefined {
+  return patterns.find(({ pattern }) => texts.some((text) => pattern.test(text)))?.limit;
 }
 
 /** How a tool exits after exceeding RLIMIT_FSIZE: killed by SIGXFSZ, or ImageMagick with the number of that signal. */
@@ -127,18 +131,18 @@ function explainExit(
   format: OutputType,
   limit: TimeLimit,
 ): Error {
-  const { label, maxDimension: maxSide } = OUTPUTS[format];
-  if (isRefused(error.stderr)) return error;
+  const { label, maxDimension } = OUTPUTS[format];
+  if (isDenied(error.stderr)) return error;
   if (error.signal === KILLED) return serviceErrorFrom(error, 'CONVERTER_UNAVAILABLE');
-  const meaning = MEANINGS[tool]?.(error.stderr);
-  if (meaning === 'time' || error.signal === 'SIGXCPU') {
+  const exceeded = EXCEEDED_LIMITS[tool]?.(error.stderr);
+  if (exceeded === 'time' || error.signal === 'SIGXCPU') {
     return serviceErrorFrom(error, 'CONVERSION_TIMEOUT', source.label, limit);
   }
   if (isFileTooLarge(error)) return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
-  if (meaning === 'disk') return serviceErrorFrom(error, 'DISK_FULL');
-  if (meaning === 'side' && maxSide)
-    return serviceErrorFrom(error, 'OUTPUT_DIMENSION_TOO_LARGE', source.label, label, maxSide);
-  if (meaning === 'side' || meaning === 'pixels')
+  if (exceeded === 'disk') return serviceErrorFrom(error, 'DISK_FULL');
+  if (exceeded === 'side' && maxDimension)
+    return serviceErrorFrom(error, 'OUTPUT_DIMENSION_TOO_LARGE', source.label, label, maxDimension);
+  if (exceeded === 'side' || exceeded === 'pixels')
     return serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', source.label);
   return serviceErrorFrom(error, 'CORRUPT_IMAGE', source.label, INPUTS[source.type].label);
 }
@@ -148,12 +152,12 @@ function explainExit(
  *
  * @throws {Error} if the policy has forbidden an operation
  */
-export function assertNotRefused(stderr: string): void {
-  if (isRefused(stderr)) throw new Error('the policy refused a part of the conversion');
+export function assertNotDenied(stderr: string): void {
+  if (isDenied(stderr)) throw new Error('the policy denied a part of the conversion');
 }
 
-function isRefused(stderr: string): boolean {
-  return messagesIn(stderr).some((message) => REFUSED.test(message));
+function isDenied(stderr: string): boolean {
+  return messagesIn(stderr).some((message) => DENIED.test(message));
 }
 
 /** Labels of encodings that some versions of the libraries cannot decode. */

@@ -1,6 +1,6 @@
 /**
- * @module Converts colours and transparency to what the result can hold. An image that loses its profile must be sRGB, or
- * its colours change. Pure.
+ * @module Converts colours and transparency to those that the result can hold. An image that loses its profile is converted
+ * to sRGB, because its colours would change otherwise. Pure.
  */
 import { OUTPUTS } from '../../formats.ts';
 import type { Page } from './image-info.ts';
@@ -57,7 +57,7 @@ function toSrgb(job: PlanContext): string[] {
     ...['-profile', tools.srgbProfile],
   ];
   // ImageMagick's conversion of CIELab and of images with an unusable profile needs no profile.
-  if (lab || profile === 'useless')
+  if (lab || profile === 'unusable')
     return ['+profile', 'icc', ...(cmyk || lab ? ['-colorspace', 'sRGB'] : [])];
   return [
     // An image whose profile could not be read is assumed not to be sRGB.

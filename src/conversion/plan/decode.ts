@@ -163,8 +163,8 @@ export function repairColours({ image, rasterized }: PlanContext): string[] {
 }
 
 /**
- * Replaces the missing part of a truncated PNG, which was filled with zeros, by what browsers show: transparent rows, or
- * in an interlaced image, the nearest pixels.
+ * Replaces the missing part of a truncated PNG, which was filled with zeros, as browsers do: by transparent rows, or in an
+ * interlaced image, by the nearest pixels.
  */
 export function hideMissingPart({ image }: PlanContext): string[] {
   const { width = 0, height = 0, shownPart } = image;
@@ -177,10 +177,10 @@ export function hideMissingPart({ image }: PlanContext): string[] {
   ];
 }
 
-/** Enlarges each known pixel to a square, and lays the whole rows over that. */
+/** Enlarges each known pixel to a square, and composites the complete rows over the result. */
 function repeatPixels({ width, height }: Size, rows: number, step: number): string[] {
   const [across, down] = [Math.ceil(width / step), Math.ceil(height / step)];
-  // Sampling is exact if the sides are multiples of the step. From 0 %, rounding errors would lead to the pixels before.
+  // Sampling is exact if the sides are multiples of the step. An offset of 0% would select the pixel before, by rounding.
   const known = ['-extent', `${across * step}x${down * step}`, '-define', 'sample:offset=1'];
   const enlarged = ['-sample', `${across}x${down}!`, '-sample', `${across * step}x${down * step}!`];
   const whole = ['(', '-clone', '0', '-crop', `${width}x${rows}+0+0`, '+repage', ')'];

@@ -3,6 +3,8 @@ import type { OutputType } from '../../formats.ts';
 import { fittings, isPassthrough, keepsAllFrames, pageScale, selectedPages } from './size.ts';
 import type { PlanContext, ToolContext, ToolName } from './types.ts';
 
+/** Effort of WebP compression, 0 (fastest) to 6 (smallest). The default of libwebp. */
+export const WEBP_METHOD = 4;
 /** Effort of lossless WebP, 0 to 100. The default of libwebp. */
 export const LOSSLESS_EFFORT = 75;
 
@@ -14,7 +16,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
     // Without `exact`, ImageMagick 7 rounds the colours of a lossless WebP.
     ...[
       '-define',
-      'webp:method=4',
+      `webp:method=${WEBP_METHOD}`,
       '-define',
       `webp:lossless=${lossless}`,
       '-define',

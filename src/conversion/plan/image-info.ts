@@ -17,7 +17,7 @@ export interface ImageInfo {
   readonly decoder?: 'bmp' | 'png';
   /** The file ends before the image does. */
   readonly truncated?: boolean;
-  /** The part of a truncated PNG that is there. */
+  /** The part of a truncated PNG that the file contains. */
   readonly shownPart?: ShownPart;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
@@ -38,7 +38,7 @@ export interface ImageInfo {
   readonly styled?: boolean;
   /** An SVG with features that browsers render and librsvg ignores. */
   readonly hasUnsupportedFeatures?: boolean;
-  /** A JPEG that probably has sharp edges: text, a screenshot, dense foliage, a drawing of lines. */
+  /** A JPEG that probably has sharp edges: text, a screenshot, dense foliage, a line drawing. */
   readonly detailed?: boolean;
   /** A PNG that is compressed too well for a photo: a screenshot or a diagram. */
   readonly flat?: boolean;
@@ -78,11 +78,11 @@ export interface ShownPart {
 /** Orientation of the stored pixels, numbered as in EXIF and TIFF (EXIF 2.32, section 4.6.4). 1 is upright. */
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
-/** Kinds of files that are rejected because of their headers. */
+/** Kinds of files that no version of the tools decodes correctly. They are rejected before a tool starts. */
 export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-image' | 'psd-mode' | 'psd-layers';
 
 /** Embedded colour profile: none, sRGB under any name, another one, or one that ImageMagick has rejected. */
-export type Profile = 'none' | 'srgb' | 'other' | 'useless';
+export type Profile = 'none' | 'srgb' | 'other' | 'unusable';
 
 /** Colour space declared by numbers instead of a profile. */
 export interface DeclaredColour {
@@ -143,7 +143,7 @@ export interface Page {
   readonly misread?: readonly MisreadKind[];
 }
 
-/** Kinds of files that ImageMagick misreads. `decoders.ts` describes each. */
+/** Kinds of files that some versions of ImageMagick decode to a wrong image. `decoders.ts` describes each. */
 export type MisreadKind =
   | 'old-jpeg'
   | 'ycbcr-subsampled'
@@ -199,5 +199,8 @@ export interface FrameDisposal {
   readonly noBlend: boolean;
 }
 
-/** An encoding that some versions of the libraries cannot decode. `jpeg-process`: lossless, hierarchical or 12-bit JPEG. */
+/**
+ * Encodings that some versions of the libraries cannot decode. A file is rejected only if its conversion fails.
+ * `jpeg-process`: lossless, hierarchical or 12-bit JPEG.
+ */
 export type RareEncoding = 'jpeg-process' | 'tiff-jpeg-2000' | 'tiff-jpeg-xl';

@@ -13,7 +13,7 @@ import {
 } from './colour.ts';
 import { coalesceFrames, decode, hideMissingPart, orient, repairColours } from './decode.ts';
 import { externalDecoder, misreadLabel, planDecoding } from './decoders.ts';
-import { ENCODERS, EXTERNAL_ENCODERS, type ExternalEncoder, LOSSLESS_EFFORT } from './encode.ts';
+import { ENCODERS, EXTERNAL_ENCODERS, type ExternalEncoder, LOSSLESS_EFFORT, WEBP_METHOD } from './encode.ts';
 import type { ImageInfo } from './image-info.ts';
 import { measure, needsOwnSize, renderPdf, renderPng } from './rasterize.ts';
 import { crop, dropOpaqueAlpha, pad, resize, shrinkOnLoad } from './resize.ts';
@@ -132,7 +132,7 @@ function assembleWebp({ image, options, output }: PlanContext): Step {
     ? ['-lossless', '-q', String(LOSSLESS_EFFORT)]
     : ['-lossy', '-q', String(options.quality)];
   const frames = delaysMs.flatMap((delay, at) => [
-    ...['-d', String(delay), ...coding, '-m', '4'],
+    ...['-d', String(delay), ...coding, '-m', String(WEBP_METHOD)],
     `frame-${String(at).padStart(5, '0')}.png`,
   ]);
   return { tool: 'img2webp', args: ['-loop', String(loopCount), ...frames, '-o', output] };

@@ -55,7 +55,7 @@ export function renderPdf(job: PlanContext): Step {
   const { options, output } = job;
   const points = ['--dpi-x', '72', '--dpi-y', '72'];
   const paper = options.background ? ['--background-color', options.background] : [];
-  const { rendersTo: draws, ...step } = renderStep(
+  const { rendersTo: _, ...step } = renderStep(
     ['-f', 'pdf', ...points, ...pageArguments(job), ...paper],
     output,
   );

@@ -51,7 +51,7 @@ export type Position = (typeof POSITIONS)[number];
 
 type AllOrFirst = 'all' | 'first';
 
-/** What the result lacks, or what was wrong with the input. Part of the public API. */
+/** Token of `X-Conversion-Notes`: what the result lacks, or what was wrong with the input. Part of the public API. */
 export type Note =
   | 'first-frame-only'
   | 'first-page-only'
@@ -80,7 +80,7 @@ export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp' | 'djxl' | 'cjxl'
 
 /** Features of a major version of ImageMagick that plans depend on. */
 interface MagickFeatures {
-  /** Tool that decodes AVIF and HEIC. ImageMagick 6 loses transparency and profile, and its colours are 18 dB off. */
+  /** Tool that decodes AVIF and HEIC. ImageMagick 6 loses transparency, profile and correct colours (`fixtures/README.md`). */
   readonly heif: Extract<ToolName, 'magick' | 'heif'>;
   /** Tool that writes animated WebP. ImageMagick 6 shifts the delays, loses the loop count and appends invalid data. */
   readonly animatedWebp: Extract<ToolName, 'magick' | 'img2webp'>;

@@ -1,10 +1,10 @@
 /**
  * @module Launchers, also called fork servers: small processes that start other processes for a large one.
  *
- * To start a program, Node.js forks, and fork(2) copies the page tables of the whole server. That blocks the event loop
- * for 2 to 6 ms in a server of 110 to 170 MiB, and grows with it (`bench/README.md`). A shell of 1 MiB forks in a tenth
- * of that time. So execa starts a shell once, and the server writes a line of script to it for each program
- * (`shell.ts`). The shell prints a line when the program has ended. The program's standard streams are named pipes,
+ * To start a program, Node.js forks, and fork(2) copies the page tables of the whole server. In a server of 110 to 170 MiB,
+ * that takes 2 to 4 ms of CPU time, in which the event loop is blocked, and more in a larger one (`bench/README.md`). A shell
+ * of 1 MiB forks in a tenth of that time. So execa starts a shell once, and the server writes a line of script to it for each
+ * program (`shell.ts`). The shell prints a line when the program has ended. The program's standard streams are named pipes,
  * because the shell, not the server, is its parent.
  *
  * A launcher runs one program at a time, and kills the processes that it leaves behind before it runs the next one.

@@ -7,8 +7,7 @@ import type { Config } from '../../config.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { CommandError } from '../command.ts';
 import { isPolicyEnforced, ONE_PIXEL } from '../policy.ts';
-import type { MagickLimits } from '../runner.ts';
-import { createRunner, type LaunchDeps } from '../runner.ts';
+import { createRunner, type LaunchDeps, type MagickLimits } from '../runner.ts';
 import type { Magick } from '../toolchain.ts';
 import { createWorkerPool, type FallbackOutcome, type WorkerPool } from './pool.ts';
 import { startWorker, WORKER_PROTOCOLS, type Worker } from './worker.ts';
@@ -99,7 +98,7 @@ async function selfTest(
 ): Promise<void> {
   const workspace = await workspaces.open();
   try {
-    const [policyFolder, jobFolder] = [await workspace.folder('asked'), await workspace.folder('done')];
+    const [policyFolder, jobFolder] = [await workspace.folder('policy'), await workspace.folder('job')];
     if (!(await isPolicyEnforced(magick, run, policyFolder, launchOptions.limits)))
       throw new Error(`ImageMagick does not enforce the policy in ${workerGrantsFolder}`);
     await writeFile(join(jobFolder, 'in'), ONE_PIXEL);

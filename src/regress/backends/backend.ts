@@ -1,3 +1,4 @@
+/** @module The interface of the backends that convert images for a recording. */
 import type { Case } from '../matrix.ts';
 
 /** An input image. */

@@ -8,7 +8,7 @@ import {
   UnavailableError,
 } from '../../client/service-client.ts';
 import { OUTPUTS } from '../../formats.ts';
-import { shellWords } from '../../text.ts';
+import { curlFileName, shellWords } from '../../text.ts';
 import type { Case } from '../matrix.ts';
 import { type Attempt, type Backend, BackendError, type Image } from './backend.ts';
 
@@ -60,12 +60,7 @@ function toBackendError(error: unknown): never {
 
 /** Formats the curl command that repeats a conversion. */
 function curl(base: string, { name }: Image, { name: caseName, fields, options }: Case): string {
-  const form = [...fields.map(([field, value]) => `${field}=${value}`), `file=@${curlName(name)}`];
+  const form = [...fields.map(([field, value]) => `${field}=${value}`), `file=@${curlFileName(name)}`];
   const output = `${caseName}.${OUTPUTS[options.format].extension}`;
   return shellWords(['curl', ...form.flatMap((part) => ['-F', part]), `${base}/convert`, '-o', output]);
-}
-
-/** Quotes a file name in which curl would interpret `;`, `,`, `"` or `\`. */
-function curlName(name: string): string {
-  return /[;,"\\]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
 }

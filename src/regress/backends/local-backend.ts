@@ -2,12 +2,12 @@
  * @module A backend that uses the tools of this machine as the service does: sandboxed, with warm workers if available.
  */
 
-import { copyFile, open, readFile } from 'node:fs/promises';
+import { copyFile, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pino } from 'pino';
 import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
-import { DETECTION_BYTES, detectType } from '../../conversion/input/store.ts';
+import { DETECTION_BYTES, detectFileType } from '../../conversion/input/store.ts';
 import { INPUT_FILE, type Step } from '../../conversion/plan/types.ts';
 import type { ConversionInput } from '../../conversion/types.ts';
 import { ServiceError, StartupError } from '../../errors.ts';
@@ -58,7 +58,7 @@ async function convertOne(
   testCase: Case,
   signal: AbortSignal,
 ): Promise<Attempt> {
-  const type = await detectFileType(image.path);
+  const type = await detectImageType(image.path);
   const { inputs, outputs } = engine.capabilities;
   if (!type || !inputs.includes(type) || !outputs.includes(testCase.options.format))
     return { refused: { status: 415, message: 'It is not an image of a supported format.' }, commands: [] };
@@ -99,21 +99,10 @@ function toRefusal(error: unknown): Refusal {
   throw error;
 }
 
-/** Detects the type of a file by its content; undefined if it is not a supported image. */
-export async function detectFileType(path: string): Promise<InputType | undefined> {
-  const file = await open(path);
-  try {
-    const { buffer, bytesRead } = await file.read(
-      Buffer.alloc(DETECTION_BYTES * 16),
-      0,
-      DETECTION_BYTES * 16,
-      0,
-    );
-    const type = await detectType(buffer.subarray(0, bytesRead), bytesRead < buffer.length);
-    return ALL_INPUT_TYPES.find((one) => one === type);
-  } finally {
-    await file.close();
-  }
+/** Detects the type of an image by its content, also behind a long preamble; undefined if it is not a supported image. */
+export async function detectImageType(path: string): Promise<InputType | undefined> {
+  const type = await detectFileType(path, DETECTION_BYTES * 16);
+  return ALL_INPUT_TYPES.find((one) => one === type);
 }
 
 /** Formats the commands of a conversion, with file names relative to its folder. */

@@ -1,3 +1,5 @@
+/** @module Types of decoded images. */
+
 /** RGBA pixels, 8 bits per channel, in sRGB. Fully transparent pixels are black. */
 export interface Raster {
   readonly width: number;

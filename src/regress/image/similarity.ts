@@ -1,3 +1,4 @@
+/** @module Structural similarity (SSIM) of two images. */
 import { ssim } from '@blazediff/ssim';
 import type { Raster } from './image.ts';
 

@@ -1,3 +1,4 @@
+/** @module The part of the HTML report that shows one finding. */
 import { INPUT_FILE } from '../../conversion/plan/types.ts';
 import { formatBytes, shellWords } from '../../text.ts';
 import type { Row } from '../recording.ts';

@@ -1,3 +1,5 @@
+/** @module Formats numbers for the HTML report. */
+
 /** Formats a number with fixed decimals, or as ∞. */
 export function formatNumber(value: number, digits: number): string {
   return Number.isFinite(value) ? value.toFixed(digits) : '∞';

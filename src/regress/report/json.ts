@@ -1,6 +1,7 @@
+/** @module The JSON report. */
 import type { Recording, Row } from '../recording.ts';
-import { summarize } from '../summary.ts';
 import { bySeverity, type Finding, isFailure } from '../verdict.ts';
+import { summarize } from './summary.ts';
 
 /** Formats findings as JSON, worst first. */
 export function jsonReport(findings: readonly Finding[], before: Recording, after: Recording): string {

@@ -1,6 +1,7 @@
+/** @module The JUnit XML report. */
 import type { Recording } from '../recording.ts';
-import { formatTools, summarize } from '../summary.ts';
 import { type Finding, isFailure } from '../verdict.ts';
+import { formatTools, summarize } from './summary.ts';
 
 /** Formats findings as JUnit XML for CI systems: one test suite per case, one test per image. */
 export function junitReport(findings: readonly Finding[], before: Recording, after: Recording): string {

@@ -1,3 +1,5 @@
+/** @module HTML in template strings, with escaped values. */
+
 /** Text that is valid HTML and is not escaped again. */
 export class Markup {
   readonly text: string;

@@ -1,9 +1,10 @@
+/** @module The part of the HTML report that shows totals, tools and filters. */
 import { formatBytes } from '../../text.ts';
 import type { Recording } from '../recording.ts';
-import { countVerdicts, summarize } from '../summary.ts';
 import { type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
 import { formatChange } from './format.ts';
 import { html, type Markup } from './markup.ts';
+import { countVerdicts, summarize } from './summary.ts';
 
 /** Kinds of change that are not visible in the image. */
 const INVISIBLE: readonly ReasonKind[] = ['bytes', 'time', 'metadata', 'set'];

@@ -25,7 +25,11 @@ const HEADER_LINE = /^([\w!#$%&'*+.^`|~-]+):(.*)$/su;
 /** Headers that are interpreted. Each may occur only once, so that no other parser can choose a different one. */
 const UNIQUE_HEADERS = ['content-disposition', 'content-type'];
 
-/** Parses the header of a part. @returns undefined if it is malformed or is not the header of a form field */
+/**
+ * Parses the header of a part.
+ *
+ * @returns undefined if it is malformed or is not the header of a form field
+ */
 export function parsePartHeader(block: string): PartHeader | undefined {
   const fields = parseFields(block);
   const disposition = parseParameters(fields?.get('content-disposition') ?? '');
@@ -70,7 +74,9 @@ function filenameIn({ parameters }: ParameterizedValue): string {
 }
 
 /**
- * Decodes the extended form, such as `UTF-8''%e2%82%ac` (RFC 8187, section 3.2). @returns undefined if it is invalid
+ * Decodes the extended form, such as `UTF-8''%e2%82%ac` (RFC 8187, section 3.2).
+ *
+ * @returns undefined if it is invalid
  */
 function decodeExtended(text: string): string | undefined {
   const [, charset, encoded] = /^([^']+)'[^']*'((?:[!-$&-~]|%[\da-f]{2})+)$/iu.exec(text) ?? [];

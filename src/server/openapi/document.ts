@@ -5,7 +5,7 @@ import { errorBody } from '../error-handler.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
 import type { ApiContext, Json } from './context.ts';
 import { type Header, headers } from './headers.ts';
-import { OPENAPI, OPERATIONS, type Operation } from './operations.ts';
+import { OPENAPI_VERSION, OPERATIONS, type Operation } from './operations.ts';
 import { responses } from './responses.ts';
 import { schemas } from './schemas.ts';
 
@@ -16,7 +16,7 @@ import { schemas } from './schemas.ts';
  */
 export function createDocument(base: string, service: ApiContext): Json {
   return {
-    openapi: OPENAPI,
+    openapi: OPENAPI_VERSION,
     info: {
       title: 'imagemill',
       version: service.version,
@@ -25,8 +25,7 @@ export function createDocument(base: string, service: ApiContext): Json {
       contact: contact(service.config.SUPPORT_EMAIL),
     },
     servers: [{ url: base, description: 'This server.' }],
-    // no authentication
-    security: [],
+    security: [], // no authentication
     tags: [
       { name: 'Conversion', description: 'Convert images. The server stores nothing.' },
       { name: 'Service', description: 'Formats, health and this reference.' },

@@ -12,10 +12,10 @@ const NOTES: Readonly<Record<Note, string>> = {
   'alpha-flattened': 'transparency was replaced by the background',
   'colour-converted-to-srgb':
     'colours were converted to sRGB, for example from Display P3, Adobe RGB, CMYK or Lab',
-  'truncated-input': 'the JPEG is truncated or damaged, and only part of it could be decoded',
+  'truncated-input': 'the file is truncated or damaged, and the result shows the part that could be read',
   'quality-lowered': 'the quality is lower than requested, so that the result does not exceed `max_bytes`',
   'partial-alpha-lost': 'pixels that were partly transparent are opaque or fully transparent',
-  'svg-features-ignored': 'the SVG uses features that were not drawn, such as HTML or certain CSS',
+  'svg-features-ignored': 'the SVG uses features that were not rendered, such as HTML or certain CSS',
   'metadata-partly-kept': 'EXIF, IPTC or XMP metadata could not be kept',
 };
 const anyNote = `(?:${Object.keys(NOTES).join('|')})`;

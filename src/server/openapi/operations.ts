@@ -104,13 +104,17 @@ export const OPERATIONS: readonly Operation[] = [
       description: 'The document.',
       headers: ['ContentLength', 'Revalidated'],
       content: ({ version }) =>
-        jsonContent('Reference', { openapi: OPENAPI, info: { title: 'imagemill', version }, paths: {} }),
+        jsonContent('Reference', {
+          openapi: OPENAPI_VERSION,
+          info: { title: 'imagemill', version },
+          paths: {},
+        }),
     },
   },
 ];
 
 /** Version of the OpenAPI specification. */
-export const OPENAPI = '3.1.1';
+export const OPENAPI_VERSION = '3.1.1';
 
 function jsonContent(schema: string, example: Json): Json {
   return { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` }, example } };

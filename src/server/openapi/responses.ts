@@ -1,7 +1,6 @@
 /** @module The responses of each operation, with an example of every error. */
-import { MAX_DIMENSION } from '../../conversion/limits.ts';
 import { type ErrorCode, type MessageArgs, serviceError } from '../../errors.ts';
-import { INPUTS, OUTPUTS } from '../../formats.ts';
+import { INPUTS, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
 import { MAX_FIELDS } from '../multipart/normalizer.ts';

@@ -1,3 +1,4 @@
+/** @module Converts files of the list, one request for each. */
 import { signal } from '@preact/signals';
 import type { Note } from '../../conversion/plan/types.ts';
 import { OUTPUTS } from '../../formats.ts';

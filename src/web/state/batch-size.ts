@@ -1,3 +1,4 @@
+/** @module The maximum number of files per batch request. */
 import { signal } from '@preact/signals';
 import { get } from '../client/api.ts';
 import { queued } from '../client/queue.ts';

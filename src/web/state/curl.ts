@@ -1,5 +1,6 @@
+/** @module The curl commands that convert the files of the list. */
 import { computed } from '@preact/signals';
-import { shellWords } from '../../text.ts';
+import { curlFileName, shellWords } from '../../text.ts';
 import { archiveName, chunk } from '../client/archive.ts';
 import { resultName } from '../client/convert.ts';
 import { maxFiles } from './batch-size.ts';
@@ -14,7 +15,7 @@ export const command = computed(() => {
   const result = resultName(name);
   // curl -OJ does not overwrite files, so a result with the name of the input would fail.
   const output = result === name ? ['-o', result.replace(/(?=\.[^.]*$)/, ' (2)')] : ['-OJ'];
-  return curl(output, 'convert', [`file=@${formName(path || name)}`]);
+  return curl(output, 'convert', [`file=@${curlFileName(path || name)}`]);
 });
 
 /** Formats one curl command per archive. */
@@ -23,7 +24,9 @@ function batchCommand(files: readonly File[]): string {
   return parts
     .map((part, at) => {
       const output = parts.length > 1 ? ['-o', archiveName(at, parts.length)] : ['-OJ'];
-      const fileFields = part.map(({ name, webkitRelativePath: path }) => `files=@${formName(path || name)}`);
+      const fileFields = part.map(
+        ({ name, webkitRelativePath: path }) => `files=@${curlFileName(path || name)}`,
+      );
       return curl(output, 'batch', fileFields);
     })
     .join('\n');
@@ -34,9 +37,4 @@ function curl(output: readonly string[], endpoint: 'convert' | 'batch', parts: r
   const optionFields = [...fields.value].map(([name, value]) => `${name}=${value}`);
   const form = [...optionFields, ...parts].flatMap((part) => ['-F', part]);
   return shellWords(['curl', '-f', ...output, ...form, `${location.origin}/api/v1/${endpoint}`]);
-}
-
-/** Quotes a file name in which curl would interpret `;`, `,`, `"` or `\`. */
-function formName(name: string): string {
-  return /[;,"\\]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
 }

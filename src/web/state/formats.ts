@@ -1,3 +1,4 @@
+/** @module The formats of the server. */
 import { computed, signal } from '@preact/signals';
 import type { OutputType } from '../../formats.ts';
 import { type ApiResponse, get, type ResponseError } from '../client/api.ts';

@@ -1,3 +1,4 @@
+/** @module The files of the list, and their states. */
 import { computed, type Signal, signal } from '@preact/signals';
 import type { Note } from '../../conversion/plan/types.ts';
 import { loadPreview, type PreviewSignal, revokePreview } from '../client/preview.ts';

@@ -1,7 +1,7 @@
 /** @module The conversion options of the page, in its address and in localStorage. */
 import { computed, signal } from '@preact/signals';
 import type { Fit, Position } from '../../conversion/plan/types.ts';
-import { hasBytesLimit, OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
+import { hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 
 /**
  * Conversion options. As a query string with the field names of the API, they are in the page's address and
@@ -25,14 +25,14 @@ export interface Options {
 }
 
 /** Labels of the ways to fit an image into a box. */
-export const FITS: Readonly<Record<Fit, string>> = {
+export const FIT_LABELS: Readonly<Record<Fit, string>> = {
   inside: 'Fit inside',
   cover: 'Fill and crop',
   contain: 'Add borders',
   fill: 'Stretch',
 };
 /** Labels of the positions, row by row. */
-export const POSITIONS: Readonly<Record<Position, string>> = {
+export const POSITION_LABELS: Readonly<Record<Position, string>> = {
   'left top': 'Top left',
   top: 'Top',
   'right top': 'Top right',
@@ -52,8 +52,6 @@ const DEFAULTS: Options = {
   ...{ fit: 'inside', position: 'center', enlarge: false },
   ...{ lossless: false, maxKilobytes: '', keepMetadata: false },
 };
-/** Maximum width and height that the API accepts, in pixels. */
-export const MAX_DIMENSION = 16_384;
 const KILOBYTE = 1024;
 /** Maximum of `max_bytes` that the API accepts, in units of 1024 bytes. */
 export const MAX_KILOBYTES = 2 ** 21;
@@ -102,13 +100,13 @@ function toFields(all: Options): URLSearchParams {
 
 /** Parses a query string. Invalid values count as absent. */
 function parseOptions(query: URLSearchParams): Options {
-  const parseInteger = (name: string, most: number): string => {
+  const parseInteger = (name: string, max: number): string => {
     const value = query.get(name) ?? '';
-    return /^\d{1,10}$/.test(value) && Number(value) >= 1 && Number(value) <= most ? value : '';
+    return /^\d{1,10}$/.test(value) && Number(value) >= 1 && Number(value) <= max ? value : '';
   };
-  const oneOf = <T extends string>(words: Readonly<Record<T, string>>, name: string, usual: T): T => {
+  const oneOf = <T extends string>(labels: Readonly<Record<T, string>>, name: string, fallback: T): T => {
     const value = query.get(name) ?? '';
-    return Object.hasOwn(words, value) ? (value as T) : usual;
+    return Object.hasOwn(labels, value) ? (value as T) : fallback;
   };
   const maxBytes = Number(parseInteger('max_bytes', MAX_KILOBYTES * KILOBYTE));
   return {
@@ -116,8 +114,8 @@ function parseOptions(query: URLSearchParams): Options {
     quality: Number(parseInteger('quality', 100)) || DEFAULTS.quality,
     width: parseInteger('width', MAX_DIMENSION),
     height: parseInteger('height', MAX_DIMENSION),
-    fit: oneOf(FITS, 'fit', DEFAULTS.fit),
-    position: oneOf(POSITIONS, 'position', DEFAULTS.position),
+    fit: oneOf(FIT_LABELS, 'fit', DEFAULTS.fit),
+    position: oneOf(POSITION_LABELS, 'position', DEFAULTS.position),
     enlarge: query.get('enlarge') === 'true',
     lossless: query.get('lossless') === 'true',
     maxKilobytes: maxBytes ? String(Math.max(1, Math.floor(maxBytes / KILOBYTE))) : '',

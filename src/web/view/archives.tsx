@@ -51,7 +51,7 @@ function ArchiveState({ part: { at, name, message, share, url } }: { part: Part 
   return (
     <span class="archive-progress">
       <span class="quiet">{LABELS[at]}</span>
-      <progress {...(at === 'uploading' && { value: share })} aria-label={`Making ${name}`} />
+      <progress {...(at === 'uploading' && { value: share })} aria-label={`Creating ${name}`} />
     </span>
   );
 }

@@ -1,18 +1,17 @@
 import { useSignal } from '@preact/signals';
-import { hasBytesLimit, OUTPUTS } from '../../formats.ts';
+import { hasBytesLimit, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
 import { convert } from '../client/convert.ts';
 import { formats } from '../state/formats.ts';
 import { pending } from '../state/items.ts';
 import {
-  FITS,
+  FIT_LABELS,
   fields,
   hasBox,
   hasPosition,
   isLossless,
-  MAX_DIMENSION,
   MAX_KILOBYTES,
   options,
-  POSITIONS,
+  POSITION_LABELS,
   setOptions,
 } from '../state/options.ts';
 
@@ -88,7 +87,7 @@ export function OptionsForm() {
       <Select
         label="Fit"
         name="fit"
-        words={FITS}
+        labels={FIT_LABELS}
         value={fit}
         // Without a maximum size, the fit has no effect.
         disabled={!hasBox(options.value)}
@@ -123,7 +122,7 @@ function More() {
         <Select
           label="Position"
           name="position"
-          words={POSITIONS}
+          labels={POSITION_LABELS}
           value={position}
           disabled={!hasPosition(options.value)}
           onChange={(value) => setOptions({ position: value })}
@@ -172,13 +171,13 @@ interface SelectProps<T extends string> {
   label: string;
   name: string;
   /** Labels by value, in the order of the list. */
-  words: Readonly<Record<T, string>>;
+  labels: Readonly<Record<T, string>>;
   value: T;
   disabled: boolean;
   onChange: (value: T) => void;
 }
 
-function Select<T extends string>({ label, name, words, value, disabled, onChange }: SelectProps<T>) {
+function Select<T extends string>({ label, name, labels, value, disabled, onChange }: SelectProps<T>) {
   return (
     <label class="field">
       <span class="label">{label}</span>
@@ -188,8 +187,8 @@ function Select<T extends string>({ label, name, words, value, disabled, onChang
         disabled={disabled}
         onChange={({ currentTarget }) => onChange(currentTarget.value as T)}
       >
-        {Object.entries<string>(words).map(([word, text]) => (
-          <option key={word} value={word}>
+        {Object.entries<string>(labels).map(([option, text]) => (
+          <option key={option} value={option}>
             {text}
           </option>
         ))}

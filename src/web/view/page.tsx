@@ -23,7 +23,7 @@ export function Page() {
       <BackoffNotice />
       <main class={items.value.length > 0 ? 'desk' : 'desk empty'}>
         <DropZone />
-        <aside class="side" aria-label="Choices">
+        <aside class="side" aria-label="Options">
           <OptionsForm />
           <Curl />
         </aside>

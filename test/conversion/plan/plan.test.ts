@@ -424,7 +424,7 @@ describe('the plan', () => {
     });
 
     it('drops a profile that is unusable', () => {
-      expect(lines({ type: 'jpg', profile: 'useless' })[0])
+      expect(lines({ type: 'jpg', profile: 'unusable' })[0])
         .to.include(' +profile icc ')
         .and.not.include('-intent');
     });

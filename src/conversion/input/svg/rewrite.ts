@@ -9,14 +9,14 @@ import { applyTransformOrigins } from './transform-origin.ts';
 /** Maximum size of an SVG to rewrite, in bytes. Larger ones are not changed. */
 const MAX_BYTES = 1024 ** 2;
 
-/** Rewriters in order of execution. Each applies to texts that contain one of its signs. */
+/** Rewriters in order of execution. Each applies to texts that contain one of its markers. */
 const REWRITERS: readonly {
-  readonly signs: readonly string[];
+  readonly markers: readonly string[];
   readonly rewrite: (text: string) => string;
 }[] = [
-  { signs: RESOLVED_FUNCTIONS, rewrite: resolveCss },
-  { signs: ['transform-origin'], rewrite: applyTransformOrigins },
-  { signs: ['feDropShadow'], rewrite: expandDropShadows },
+  { markers: RESOLVED_FUNCTIONS, rewrite: resolveCss },
+  { markers: ['transform-origin'], rewrite: applyTransformOrigins },
+  { markers: ['feDropShadow'], rewrite: expandDropShadows },
 ];
 
 /** An SVG with entity declarations is not rewritten, because entities can contain any markup. */
@@ -27,7 +27,7 @@ export async function rewriteSvg(path: string): Promise<void> {
   if ((await stat(path)).size > MAX_BYTES) return;
   const bytes = await readFile(path);
   if (bytes.includes(ENTITIES)) return;
-  const rewriters = REWRITERS.filter(({ signs }) => signs.some((sign) => bytes.includes(sign)));
+  const rewriters = REWRITERS.filter(({ markers }) => markers.some((marker) => bytes.includes(marker)));
   const original = rewriters.length > 0 ? decodeUtf8(bytes) : undefined;
   if (original === undefined) return;
   let text = original;

@@ -1,5 +1,6 @@
-import type { Recording } from './recording.ts';
-import { bySeverity, type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict } from './verdict.ts';
+/** @module Totals of a comparison, and the report on the terminal. */
+import type { Recording } from '../recording.ts';
+import { bySeverity, type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict } from '../verdict.ts';
 
 /** Number of findings per verdict. */
 export type Counts = Readonly<Record<Verdict, number>>;
