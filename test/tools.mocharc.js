@@ -5,6 +5,7 @@ import { UNIT_TESTS } from './unit.mocharc.js';
 
 /** Files that take longest. They start first, so that all jobs end at about the same time. */
 const SLOWEST = [
+  'test/service/extra-outputs.test.ts',
   'test/regress/baseline.test.ts',
   'test/cli/convert.test.ts',
   'test/service/fixtures.test.ts',

@@ -174,7 +174,7 @@ describe('imagemill convert with many files', function () {
       for (let at = 0; at < 50; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
       const complete = await readFile(fixturePath('scene.webp'));
       const slow = await fakeMagick(`sleep 0.2; cp ${fixturePath('scene.webp')} image.webp`);
-      const { status, lines, complaints } = await folder.run(['photos', '-o', 'out', ...options], {
+      const { status, lines, complaints } = await folder.runProcess(['photos', '-o', 'out', ...options], {
         env: { ...env, MAGICK_BIN: slow },
         async meanwhile(pid) {
           const complete = async () =>
@@ -200,13 +200,16 @@ describe('imagemill convert with many files', function () {
     await folder.put('scene.jpg', 'photos/a.jpg');
     const pidFile = join(await makeTempDir('pid'), 'pid');
     const stubborn = await writeScript('magick', `trap '' INT TERM; echo $$ > ${pidFile}; sleep 600`);
-    const { status, lines, complaints } = await folder.run(['photos', '-o', 'out', '--update', '--json'], {
-      env: { ...env, MAGICK_BIN: stubborn },
-      async meanwhile(pid) {
-        await eventually(() => existsSync(pidFile), 60);
-        process.kill(pid, 'SIGINT');
+    const { status, lines, complaints } = await folder.runProcess(
+      ['photos', '-o', 'out', '--update', '--json'],
+      {
+        env: { ...env, MAGICK_BIN: stubborn },
+        async meanwhile(pid) {
+          await eventually(() => existsSync(pidFile), 60);
+          process.kill(pid, 'SIGINT');
+        },
       },
-    });
+    );
     process.kill(-Number(await readFile(pidFile, 'utf8')), 'SIGKILL');
     expect([status, complaints]).to.deep.equal([
       130,

@@ -10,7 +10,7 @@ import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { eventually } from '../helpers/util.ts';
 
-const FILES = 2000;
+const FILES = 800;
 const SHARDS = 4;
 
 describe('imagemill convert --shard', function () {
@@ -55,7 +55,7 @@ describe('imagemill convert --shard', function () {
     const magick = await fakeMagick(`echo >> ${log}; cat ${fixturePath('scene.webp')} in > image.webp`);
     const env = { MAGICK_BIN: magick, SANDBOX: 'off' };
     const run = (number: number, kill?: (pid: number) => Promise<void>): Promise<CommandRun> =>
-      folder.run(
+      folder.runProcess(
         ['photos', '-o', 'out', '--update', '--json', '--jobs', '2', '--shard', `${number}/${SHARDS}`],
         { env, ...(kill && { meanwhile: kill }) },
       );

@@ -28,7 +28,7 @@ describe('imagemill convert with unreadable input', function () {
     await chmod(path, 0);
     closed.push(path);
   };
-  const run = (...args: string[]) => folder.run(args, { env, launcher: UNPRIVILEGED });
+  const run = (...args: string[]) => folder.runProcess(args, { env, launcher: UNPRIVILEGED });
 
   it('reports unreadable folders and files, converts the rest, and exits with 1', async () => {
     for (const name of ['a.jpg', 'b.jpg', 'closed/c.jpg', 'open/d.jpg', 'open/closed/e.jpg'])
@@ -102,7 +102,7 @@ describe('imagemill convert with unreadable input', function () {
       1,
       `imagemill: photos/caf\ufffd.jpg: ${advice}`,
     ]);
-    const argument = await folder.run([], {
+    const argument = await folder.runProcess([], {
       env: { ...env, NAME: 'photos/caf' },
       launcher: ['sh', '-c', 'exec "$@" "$(printf "$NAME\\351.jpg")" -o out/', 'sh'],
     });

@@ -216,7 +216,7 @@ describe('imagemill convert --url', function () {
     const count = 240;
     for (let at = 0; at < count; at += 1) await folder.put('scene.jpg', `photos/${at}.jpg`);
     const written = async () => (await folder.files('out').catch(() => [])).length;
-    const { status, lines, complaints } = await folder.run(
+    const { status, lines, complaints } = await folder.runProcess(
       ['photos', '-o', 'out', '--update', '--json', '--jobs', '4', '--url', `http://127.0.0.1:${nginxPort}`],
       {
         async meanwhile() {

@@ -23,7 +23,7 @@ describe('imagemill convert --watch', function () {
   /** Runs the command, acts once it has converted photos/first.jpg, and ends it with SIGINT. */
   const watching = async (act: () => Promise<void>): Promise<CommandRun> => {
     await folder.put('scene.jpg', 'photos/first.jpg');
-    return folder.run(['photos', '-o', 'out', '--watch', '--json'], {
+    return folder.runProcess(['photos', '-o', 'out', '--watch', '--json'], {
       env,
       async meanwhile(pid) {
         try {
@@ -90,7 +90,7 @@ describe('imagemill convert --watch', function () {
 
   it('starts in an empty folder', async () => {
     await mkdir(join(folder.path, 'photos'));
-    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--watch'], {
+    const { status, complaints } = await folder.runProcess(['photos', '-o', 'out', '--watch'], {
       env,
       async meanwhile(pid) {
         await eventually(async () => (await folder.files('.').catch(() => [])).length === 0, 1);

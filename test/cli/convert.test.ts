@@ -9,6 +9,7 @@ import { type CommandOptions, type CommandRun, MAIN, runCommand } from '../helpe
 import { extraPath } from '../helpers/extra.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { type InProcessOptions, runInProcess } from '../helpers/in-process.ts';
 import { startService } from '../helpers/service.ts';
 import { runOnTerminal } from '../helpers/terminal.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
@@ -23,7 +24,9 @@ describe('imagemill convert', () => {
   const put = async (fixtureName: string, name: string): Promise<void> => {
     await cp(fixturePath(fixtureName), join(folder, name));
   };
-  const run = (args: readonly string[], options: CommandOptions = {}): Promise<CommandRun> =>
+  const run = (args: readonly string[], options: InProcessOptions = {}): Promise<CommandRun> =>
+    runInProcess(['convert', ...args], { cwd: folder, ...options, env: { TEMP_DIR: temp, ...options.env } });
+  const runProcess = (args: readonly string[], options: CommandOptions = {}): Promise<CommandRun> =>
     runCommand(['convert', ...args], { cwd: folder, ...options, env: { TEMP_DIR: temp, ...options.env } });
   const files = async (within = '.'): Promise<string[]> => {
     const entries = await readdir(join(folder, within), { recursive: true, withFileTypes: true });
@@ -53,7 +56,7 @@ describe('imagemill convert', () => {
 
   it('converts to the format of the extension of -o, prints the change in size, and leaves no files in TEMP_DIR', async () => {
     await put('scene.jpg', 'photo.jpg');
-    const { status, lines, complaints } = await run(['photo.jpg', '-o', 'photo.webp']);
+    const { status, lines, complaints } = await runProcess(['photo.jpg', '-o', 'photo.webp']);
     expect([status, complaints]).to.deep.equal([0, []]);
     expect(lines).to.have.length(1);
     expect(lines[0]).to.match(/^photo\.jpg → photo\.webp {2}3\.3 kB → \d+ B \(−\d\d%\)$/);
@@ -177,7 +180,7 @@ describe('imagemill convert', () => {
 
   it('reads standard input and writes standard output', async () => {
     const input = await fixture('scene.png');
-    const { status, stdout, complaints } = await run(['-', '-o', '-', '-f', 'jpg'], { input });
+    const { status, stdout, complaints } = await runProcess(['-', '-o', '-', '-f', 'jpg'], { input });
     expect([status, complaints]).to.deep.equal([0, []]);
     expect((await sharp(stdout).metadata()).format).to.equal('jpeg');
     expect([...stdout.subarray(-2)], 'nothing follows the image').to.deep.equal([0xff, 0xd9]);
@@ -251,7 +254,7 @@ describe('imagemill convert', () => {
       const pidFile = join(await makeTempDir('pid'), 'pid');
       const body = `echo $$ > ${pidFile}; touch image.webp; sleep 60`;
       const env = { MAGICK_BIN: await fakeMagick(body), SANDBOX: 'off' };
-      const ended = await run(['photo.jpg', '-o', 'out/'], {
+      const ended = await runProcess(['photo.jpg', '-o', 'out/'], {
         env,
         async meanwhile(pid) {
           await eventually(() => readFile(pidFile, 'utf8').catch(() => undefined));
@@ -267,7 +270,7 @@ describe('imagemill convert', () => {
   }
 
   it('exits on SIGINT while it waits for standard input', async () => {
-    const { status } = await run(['-', '-o', 'a.webp'], {
+    const { status } = await runProcess(['-', '-o', 'a.webp'], {
       input: 'never',
       async meanwhile(pid) {
         await eventually(async () =>
@@ -291,7 +294,7 @@ describe('imagemill convert', () => {
       .and.match(/a\.jpg → out\/a\.webp/);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequence that clears the line
     expect(shown, 'only the summary stays').to.match(/\r\u001b\[K2 converted: [^\n]+\n$/);
-    const { stdout, complaints } = await run(['a.jpg', '-o', 'c.webp']);
+    const { stdout, complaints } = await runProcess(['a.jpg', '-o', 'c.webp']);
     expect([stdout.includes('█'), complaints]).to.deep.equal([false, []]);
   });
 
@@ -348,7 +351,7 @@ describe('imagemill convert', () => {
 
     it('there are no tools, and names the Debian packages', async () => {
       await put('scene.jpg', 'a.jpg');
-      const { status, complaints } = await run(['a.jpg', '-o', 'b.webp'], { env: { PATH: temp } });
+      const { status, complaints } = await runProcess(['a.jpg', '-o', 'b.webp'], { env: { PATH: temp } });
       expect(status).to.equal(2);
       expect(complaints.join('\n')).to.include('apt install imagemagick').and.include('imagemill doctor');
     });

@@ -8,6 +8,7 @@ import { fixturePath } from '../helpers/client.ts';
 import { type CommandRun, MAIN, runCommand } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { runInProcess } from '../helpers/in-process.ts';
 import { testConfig } from '../helpers/service.ts';
 import { runOnTerminal } from '../helpers/terminal.ts';
 import { writeScript } from '../helpers/util.ts';
@@ -25,7 +26,7 @@ describe('imagemill doctor', () => {
     temp = await makeTempDir('doctor');
   });
   const run = (env: Record<string, string> = {}, ...args: string[]): Promise<CommandRun> =>
-    runCommand(['doctor', ...args], { env: { TEMP_DIR: temp, ...env } });
+    runInProcess(['doctor', ...args], { env: { TEMP_DIR: temp, ...env } });
   const rowsOf = async (env: Record<string, string>) => {
     const { status, lines, complaints } = await run(env, '--json');
     expect(complaints).to.deep.equal([]);
@@ -44,7 +45,7 @@ describe('imagemill doctor', () => {
   });
 
   it('exits with 0 on a complete machine, prints at most 80 columns, and leaves no files', async () => {
-    const { status, lines, complaints } = await run();
+    const { status, lines, complaints } = await runCommand(['doctor'], { env: { TEMP_DIR: temp } });
     expect([status, complaints]).to.deep.equal([0, []]);
     expect(lines.filter((line) => line.length > 80)).to.deep.equal([]);
     const text = lines.join('\n');

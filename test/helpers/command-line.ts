@@ -1,5 +1,6 @@
 /** @module Runs the command line with the settings of the tests. */
 import { execFile } from 'node:child_process';
+import { runInProcess } from './in-process.ts';
 import { MAIN, programEnvironment } from './process.ts';
 import { testConfig } from './service.ts';
 
@@ -10,24 +11,36 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** Runs `imagemill` with arguments and additional environment variables. */
+/** Runs `imagemill` as a process, with arguments and additional environment variables. */
 export const runCli = (args: readonly string[], settings: Readonly<Record<string, string>> = {}) =>
   runNode([MAIN, ...args], settings);
+
+/** Runs `imagemill` in the process of the test, with arguments and additional environment variables. */
+export async function runCliInProcess(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
+  const { status, lines, complaints } = await runInProcess(args, { env: { ...environment(), ...settings } });
+  return { status: Number(status), stdout: lines.join('\n'), stderr: complaints.join('\n') };
+}
 
 /** Runs a file with Node.js: its path and arguments, and additional environment variables. */
 export function runNode(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Ended> {
-  const { PATH, MAGICK_BIN, RSVG_BIN, TEMP_DIR } = testConfig();
-  const environment = { PATH, TEMP_DIR, ...(MAGICK_BIN && { MAGICK_BIN }), ...(RSVG_BIN && { RSVG_BIN }) };
   return new Promise((resolve) => {
     execFile(
       process.execPath,
       args,
-      { env: { ...programEnvironment(), ...environment, ...settings } },
+      { env: { ...programEnvironment(), ...environment(), ...settings } },
       (error, stdout, stderr) =>
         resolve({ status: typeof error?.code === 'number' ? error.code : error ? -1 : 0, stdout, stderr }),
     );
   });
+}
+
+function environment(): Record<string, string> {
+  const { PATH, MAGICK_BIN, RSVG_BIN, TEMP_DIR } = testConfig();
+  return { PATH, TEMP_DIR, ...(MAGICK_BIN && { MAGICK_BIN }), ...(RSVG_BIN && { RSVG_BIN }) };
 }

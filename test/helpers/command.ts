@@ -1,4 +1,4 @@
-/** @module Runs the command line with standard input, and with actions during the run. */
+/** @module Runs the command line as a process, with standard input, and with actions during the run. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { MAIN, programEnvironment } from './process.ts';
@@ -57,4 +57,5 @@ export async function runCommand(
   };
 }
 
-const splitLines = (text: Buffer): string[] => text.toString().split('\n').slice(0, -1);
+/** Splits output into lines, without line ends. */
+export const splitLines = (text: Buffer): string[] => text.toString().split('\n').slice(0, -1);

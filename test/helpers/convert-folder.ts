@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { fixturePath } from './client.ts';
 import { type CommandOptions, type CommandRun, runCommand } from './command.ts';
 import { makeTempDir } from './hooks.ts';
+import { type InProcessOptions, runInProcess } from './in-process.ts';
 
 /** A folder in which the command runs. */
 export interface ConvertFolder {
@@ -12,8 +13,10 @@ export interface ConvertFolder {
   readonly temp: string;
   /** Copies an image of `fixtures/images/`. */
   put(fixtureName: string, name: string): Promise<void>;
-  /** Runs `imagemill convert`. */
-  run(args: readonly string[], options?: CommandOptions): Promise<CommandRun>;
+  /** Runs `imagemill convert` in the process of the test. */
+  run(args: readonly string[], options?: InProcessOptions): Promise<CommandRun>;
+  /** Runs `imagemill convert` as a process. */
+  runProcess(args: readonly string[], options?: CommandOptions): Promise<CommandRun>;
   /** Lists all files below a folder, sorted, without the index. */
   files(within?: string): Promise<string[]>;
 }
@@ -22,6 +25,11 @@ export interface ConvertFolder {
 export async function createConvertFolder(): Promise<ConvertFolder> {
   const path = await makeTempDir('convert');
   const temp = join(await makeTempDir('temp'), 'mill');
+  const withDefaults = <T extends InProcessOptions>(options: T) => ({
+    cwd: path,
+    ...options,
+    env: { TEMP_DIR: temp, ...options.env },
+  });
   return {
     path,
     temp,
@@ -29,8 +37,8 @@ export async function createConvertFolder(): Promise<ConvertFolder> {
       await mkdir(dirname(join(path, name)), { recursive: true });
       await cp(fixturePath(fixtureName), join(path, name));
     },
-    run: (args, options = {}) =>
-      runCommand(['convert', ...args], { cwd: path, ...options, env: { TEMP_DIR: temp, ...options.env } }),
+    run: (args, options = {}) => runInProcess(['convert', ...args], withDefaults(options)),
+    runProcess: (args, options = {}) => runCommand(['convert', ...args], withDefaults(options)),
     async files(within = '.') {
       const folder = join(path, within);
       const entries = await readdir(folder, { recursive: true, withFileTypes: true });

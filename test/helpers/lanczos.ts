@@ -20,16 +20,24 @@ function resizeLines(samples: Float64Array, length: number, lines: number, wante
   for (let at = 0; at < wanted; at += 1) {
     const { first, weights } = tapsFor(at, length / wanted, length);
     for (let line = 0; line < lines; line += 1) {
-      let [red, green, blue, alpha] = [0, 0, 0, 0];
+      let red = 0;
+      let green = 0;
+      let blue = 0;
+      let alpha = 0;
       let from = (line * length + first) * 4;
-      for (const weight of weights) {
+      for (let tap = 0; tap < weights.length; tap += 1) {
+        const weight = weights[tap] as number;
         red += weight * (samples[from] as number);
         green += weight * (samples[from + 1] as number);
         blue += weight * (samples[from + 2] as number);
         alpha += weight * (samples[from + 3] as number);
         from += 4;
       }
-      result.set([red, green, blue, alpha], (at * lines + line) * 4);
+      const to = (at * lines + line) * 4;
+      result[to] = red;
+      result[to + 1] = green;
+      result[to + 2] = blue;
+      result[to + 3] = alpha;
     }
   }
   return result;
@@ -59,19 +67,19 @@ function sinc(x: number): number {
 
 /** Premultiplies the colours by alpha. */
 function premultiply(data: Buffer): Float64Array {
-  const samples = new Float64Array(data);
-  for (let at = 0; at < samples.length; at += 1)
-    if ((at & 3) !== 3) samples[at] = ((data[at] as number) * alphaAt(data, at)) / 255;
+  const samples = new Float64Array(data.length);
+  for (let at = 0; at < samples.length; at += 4) {
+    const alpha = data[at + 3] as number;
+    for (let channel = at; channel < at + 3; channel += 1)
+      samples[channel] = ((data[channel] as number) * alpha) / 255;
+    samples[at + 3] = alpha;
+  }
   return samples;
 }
 
 function unpremultiply(samples: Float64Array): Buffer {
   const colours = samples.map((value, at) =>
-    at % 4 === 3 ? value : (value * 255) / Math.max(1, alphaAt(samples, at)),
+    at % 4 === 3 ? value : (value * 255) / Math.max(1, samples[at | 3] as number),
   );
   return Buffer.from(new Uint8ClampedArray(colours));
-}
-
-function alphaAt(samples: ArrayLike<number>, at: number): number {
-  return samples[at | 3] as number;
 }

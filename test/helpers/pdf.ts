@@ -26,9 +26,7 @@ export interface PdfFacts {
  * @throws {Error} if `qpdf --check` finds a problem
  */
 export async function pdfFacts(file: Uint8Array): Promise<PdfFacts> {
-  const path = join(await makeTempDir('pdf'), 'file.pdf');
-  await writeFile(path, file);
-  await run('qpdf', ['--check', path]);
+  const path = await checked(file);
   const [info, images, fonts] = await Promise.all(
     [
       ['pdfinfo', '-f', '1', '-l', '10000', path],
@@ -37,7 +35,7 @@ export async function pdfFacts(file: Uint8Array): Promise<PdfFacts> {
     ].map(async ([program = '', ...args]) => (await run(program, args)).stdout),
   );
   return {
-    pages: Number(/^Pages:\s+(\d+)/m.exec(info ?? '')?.[1]),
+    pages: pagesIn(info),
     title: /^Title: +(.*)$/m.exec(info ?? '')?.[1],
     points: [...(info ?? '').matchAll(/^Page\s+\d+ size:\s+([\d.]+) x ([\d.]+) pts/gm)].map(
       ([, width, height]) => [Number(width), Number(height)],
@@ -46,6 +44,25 @@ export async function pdfFacts(file: Uint8Array): Promise<PdfFacts> {
     fonts: rows(fonts).map((row) => ({ name: row[0] ?? '', embedded: row.at(-5) === 'yes' })),
   };
 }
+
+/**
+ * Counts the pages of a PDF, with fewer programs than {@link pdfFacts}.
+ *
+ * @throws {Error} if `qpdf --check` finds a problem
+ */
+export async function countPages(file: Uint8Array): Promise<number> {
+  return pagesIn((await run('pdfinfo', [await checked(file)])).stdout);
+}
+
+/** Checks a PDF with qpdf, and returns the path of a copy of it. */
+async function checked(file: Uint8Array): Promise<string> {
+  const path = join(await makeTempDir('pdf'), 'file.pdf');
+  await writeFile(path, file);
+  await run('qpdf', ['--check', path]);
+  return path;
+}
+
+const pagesIn = (info = ''): number => Number(/^Pages:\s+(\d+)/m.exec(info)?.[1]);
 
 /** Returns the width and height in pixels of each embedded image. */
 export async function imageSizes(file: Uint8Array): Promise<number[][]> {

@@ -1,9 +1,11 @@
-"""Decodes the image on stdin. Prints a line of JSON, then the RGBA pixels of the frames.
+"""Decodes images from stdin. A second reference decoder, for images that sharp cannot read or reads differently.
 
-A second reference decoder, for images that sharp cannot read or reads differently.
+Reads for each image a line of JSON with its number of bytes and the frames to decode, then the image. Writes the length
+of an answer in JSON (4 bytes, little-endian), the answer, and the RGBA pixels of the frames.
 """
 import io
 import json
+import struct
 import sys
 
 from PIL import Image, ImageCms, ImageOps, ImageSequence
@@ -36,15 +38,34 @@ def to_eight_bits(image):
     return image
 
 
-source = Image.open(io.BytesIO(sys.stdin.buffer.read()))
-profile = source.info.get("icc_profile")
-all_frames = sys.argv[1:] == ["all"] and getattr(source, "is_animated", False)
-frames = []
-delays = []
-for frame in ImageSequence.Iterator(source) if all_frames else [source]:
-    frame.load()
-    delays.append(frame.info.get("duration", 0))
-    frames.append(to_srgb(to_eight_bits(ImageOps.exif_transpose(frame) or frame), profile).convert("RGBA"))
-print(json.dumps({"width": frames[0].width, "height": frames[0].height, "delays": delays}), flush=True)
-for frame in frames:
-    sys.stdout.buffer.write(frame.tobytes())
+def decode(data, all_frames):
+    """Returns the frames and their delays in ms."""
+    source = Image.open(io.BytesIO(data))
+    profile = source.info.get("icc_profile")
+    animated = all_frames and getattr(source, "is_animated", False)
+    frames = []
+    delays = []
+    for frame in ImageSequence.Iterator(source) if animated else [source]:
+        frame.load()
+        delays.append(frame.info.get("duration", 0))
+        upright = ImageOps.exif_transpose(frame) or frame
+        frames.append(to_srgb(to_eight_bits(upright), profile).convert("RGBA"))
+    return frames, delays
+
+
+def answer(request, data):
+    """Returns the answer to a request, and the pixels."""
+    try:
+        frames, delays = decode(data, request["frames"] == "all")
+    except Exception as error:  # whatever a damaged image provokes
+        return {"error": f"{type(error).__name__}: {error}"}, b""
+    size = {"width": frames[0].width, "height": frames[0].height}
+    return {**size, "delays": delays}, b"".join(frame.tobytes() for frame in frames)
+
+
+while line := sys.stdin.buffer.readline():
+    request = json.loads(line)
+    facts, pixels = answer(request, sys.stdin.buffer.read(request["bytes"]))
+    head = json.dumps(facts).encode()
+    sys.stdout.buffer.write(struct.pack("<I", len(head)) + head + pixels)
+    sys.stdout.buffer.flush()

@@ -13,7 +13,10 @@ export interface ResponseCase {
   readonly type?: string;
   /** What provokes the response; part of the test title. */
   readonly how: string;
-  /** Settings of a separate service. Without them, the case uses the shared service. */
+  /**
+   * Settings of a separate service, which is shared by the cases with the same `how`. Without them, the case uses the
+   * service of all other cases.
+   */
   readonly settings?: () => Promise<Record<string, string>> | Record<string, string>;
   readonly send: (service: OwnService) => Promise<ClientResponse>;
 }
@@ -182,7 +185,7 @@ const formCases = Object.entries(FORMS).flatMap(([operation, { path, part }]): R
     how: 'a tool that has gone',
     settings: async () => ({ MAGICK_BIN: await fakeMagick('exit 1') }),
     async send(service) {
-      await rm(service.service.toolchain.magick?.path as string);
+      await rm(service.service.toolchain.magick?.path as string, { force: true });
       return post(service, { path, part }, ['scene.jpg']);
     },
   },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { fixturePath } from '../helpers/client.ts';
 import { runCommand } from '../helpers/command.ts';
-import { runCli } from '../helpers/command-line.ts';
+import { runCli, runCliInProcess } from '../helpers/command-line.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { otherFilter, patchedMagick, STRIP_ALONE } from '../helpers/patched-magick.ts';
@@ -49,7 +49,7 @@ describe('imagemill regress', () => {
     const recorded = await runCli(['regress', 'record', images, '--matrix', matrix, '--to', baseline]);
     expect(recorded.stdout).to.include('4 images, 12 results, 3 of them errors');
     expect(recorded.status, recorded.stderr).to.equal(0);
-    await runCli([
+    await runCliInProcess([
       'regress',
       'record',
       images,
@@ -69,7 +69,9 @@ describe('imagemill regress', () => {
     of = images,
   ) {
     const json = join(await makeTempDir('found'), 'found.json');
-    const ended = await runCli(
+    // The folder for temporary files comes from the environment of the process.
+    const run = settings.TMPDIR ? runCli : runCliInProcess;
+    const ended = await run(
       ['regress', 'check', of, '--against', against, '--json', json, ...words],
       settings,
     );
@@ -119,7 +121,7 @@ describe('imagemill regress', () => {
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
     const to = join(folder, 'extra.json');
     const env = { EXTRA_OUTPUTS: 'jxl,ico' };
-    await runCli(['regress', 'record', folder, '--to', to, '--fingerprints-only'], env);
+    await runCliInProcess(['regress', 'record', folder, '--to', to, '--fingerprints-only'], env);
     const text = await readFile(to, 'utf8');
     for (const format of ['webp', 'jxl', 'ico']) expect(text).to.include(`"format": "${format}"`);
     expect(text).to.not.include('"format": "avif"');
@@ -127,13 +129,22 @@ describe('imagemill regress', () => {
 
   it('writes a byte-identical baseline of fingerprints when recording twice', async () => {
     const again = join(await makeTempDir('again'), 'fingerprints.json');
-    await runCli(['regress', 'record', images, '--matrix', matrix, '--to', again, '--fingerprints-only']);
+    await runCliInProcess([
+      'regress',
+      'record',
+      images,
+      '--matrix',
+      matrix,
+      '--to',
+      again,
+      '--fingerprints-only',
+    ]);
     expect(await readFile(again, 'utf8')).to.equal(await readFile(fingerprints, 'utf8'));
   });
 
   it('accepts the former name of --fingerprints-only with a warning', async () => {
     const again = join(await makeTempDir('former'), 'fingerprints.json');
-    const { status, stderr } = await runCli([
+    const { status, stderr } = await runCliInProcess([
       ...['regress', 'record', images, '--matrix', matrix, '--to', again, '--figures-only'],
     ]);
     expect(stderr).to.include('imagemill: --figures-only is deprecated: use --fingerprints-only');
@@ -149,7 +160,7 @@ describe('imagemill regress', () => {
     expect(broken.names).to.deep.equal(['p3.jpg webp', 'scene.png webp', 'window.png webp']);
 
     const failing = join(await makeTempDir('failing'), 'baseline');
-    await runCli(['regress', 'record', images, '--matrix', matrix, '--to', failing], { MAGICK_BIN });
+    await runCliInProcess(['regress', 'record', images, '--matrix', matrix, '--to', failing], { MAGICK_BIN });
     const fixed = await runCli(['regress', 'compare', failing, baseline]);
     expect(fixed.status).to.equal(1);
     expect(fixed.stdout).to.match(/3 fixed/);
@@ -164,7 +175,7 @@ describe('imagemill regress', () => {
       'cases: [{ name: webp, format: webp, thresholds: { bytesFloor: 10, psnr: 20, ssim: 0.5, patch: 50 } }]',
     );
     const own = join(await makeTempDir('noise'), 'baseline');
-    await runCli(['regress', 'record', noise, '--matrix', strict, '--to', own]);
+    await runCliInProcess(['regress', 'record', noise, '--matrix', strict, '--to', own]);
     const MAGICK_BIN = await patchedMagick('80) set -- "$@" 97 ;;');
     const { changed } = await check(own, [], { MAGICK_BIN }, noise);
     expect(changed.flatMap(({ reasons }) => reasons.map(({ kind }) => kind))).to.deep.equal(['bytes']);
@@ -233,7 +244,7 @@ describe('imagemill regress', () => {
       const single = join(await makeTempDir('single'), 'matrix.json');
       await writeFile(single, '{"cases":[{"name":"png","format":"png"}]}');
       const to = join(await makeTempDir('waited'), 'baseline');
-      const { stdout } = await runCli([
+      const { stdout } = await runCliInProcess([
         'regress',
         'record',
         images,
@@ -272,7 +283,7 @@ describe('imagemill regress', () => {
       [['check', images, ...against], /PORT="x"/, { PORT: 'x' }],
       [['check', images, ...against], /Nothing can be converted/, { PATH: empty }],
     ] as [string[], RegExp, Record<string, string>?][]) {
-      const { status, stderr } = await runCli(['regress', ...words], settings);
+      const { status, stderr } = await runCliInProcess(['regress', ...words], settings);
       expect(stderr, words.join(' ')).to.match(message);
       expect(status, words.join(' ')).to.equal(2);
     }
@@ -295,10 +306,10 @@ describe('imagemill regress', () => {
 
   it('replaces an existing baseline completely', async () => {
     const to = join(await makeTempDir('older'), 'baseline');
-    await runCli(['regress', 'record', images, '--matrix', matrix, '--to', to]);
+    await runCliInProcess(['regress', 'record', images, '--matrix', matrix, '--to', to]);
     const fewer = await makeTempDir('fewer');
     await copyFile(fixturePath('scene.png'), join(fewer, 'scene.png'));
-    await runCli(['regress', 'record', fewer, '--matrix', matrix, '--to', to]);
+    await runCliInProcess(['regress', 'record', fewer, '--matrix', matrix, '--to', to]);
     expect(await readdir(join(to, 'results'))).to.deep.equal(['scene.png']);
     await rm(to, { recursive: true });
   });
@@ -306,14 +317,14 @@ describe('imagemill regress', () => {
   it('keeps the existing baseline when recording a new one fails', async () => {
     const to = join(await makeTempDir('kept'), 'baseline');
     const words = ['regress', 'record', images, '--matrix', matrix, '--to', to];
-    await runCli(words);
+    await runCliInProcess(words);
     const inside = async () => (await readdir(to, { recursive: true })).sort();
     const found = await inside();
     for (const more of [
       ['--url', 'http://127.0.0.1:1'],
       ['--repeat', '0'],
     ]) {
-      expect((await runCli([...words, ...more])).status).to.equal(2);
+      expect((await runCliInProcess([...words, ...more])).status).to.equal(2);
       expect(await inside(), more.join(' ')).to.deep.equal(found);
     }
   });
@@ -353,8 +364,8 @@ describe('imagemill regress', () => {
     await copyFile(fixturePath('scene.png'), join(among, 'scene.png'));
     const to = join(among, 'baseline');
     const words = ['regress', 'record', among, '--matrix', matrix, '--to', to];
-    await runCli(words);
-    expect((await runCli(words)).stdout).to.include('1 images, 3 results');
+    await runCliInProcess(words);
+    expect((await runCliInProcess(words)).stdout).to.include('1 images, 3 results');
     const { status, findings } = await check(to, [], {}, among);
     expect([status, findings.length]).to.deep.equal([0, 3]);
   });
@@ -362,7 +373,14 @@ describe('imagemill regress', () => {
   it('exits with 2, not 0, when nothing was compared', async () => {
     const nothing = join(await makeTempDir('nothing'), 'matrix.json');
     await writeFile(nothing, JSON.stringify({ ...MATRIX, overrides: [{ skip: true }] }));
-    const { status, stderr } = await runCli(['regress', 'compare', baseline, baseline, '--matrix', nothing]);
+    const { status, stderr } = await runCliInProcess([
+      'regress',
+      'compare',
+      baseline,
+      baseline,
+      '--matrix',
+      nothing,
+    ]);
     expect(stderr)
       .to.match(/\d+ results of the baseline/)
       .and.include('nothing to compare');

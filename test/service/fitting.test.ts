@@ -261,15 +261,21 @@ describe('fit, position and enlarge', () => {
       { fit: 'fill', width: 200, height: 400 },
       { fit: 'inside', width: 400, height: 400 },
     ];
+    /** What sharp makes of the drawing for each request. */
+    let references: readonly (readonly [FitRequest, Pixels])[];
+    before(async () => {
+      const large = await sharp(drawing(SIZES['a viewBox'] as string), { density: 96 * 40 })
+        .png()
+        .toBuffer();
+      references = await Promise.all(
+        REQUESTS.map(async (request) => [request, await bySharp(large, request)] as const),
+      );
+    });
     for (const [what, root] of Object.entries(SIZES)) {
       it(`with ${what} is rendered at the size that the fit needs, even without enlarge`, async () => {
-        const large = await sharp(drawing(SIZES['a viewBox'] as string), { density: 96 * 40 })
-          .png()
-          .toBuffer();
-        for (const request of REQUESTS) {
+        for (const [request, theirs] of references) {
           for (const format of ['png', 'webp', 'pdf'] as const) {
             const ours = await byService(drawing(root), { ...request }, format);
-            const theirs = await bySharp(large, request);
             const name = `${request.fit} in ${format}`;
             expect([ours.width, ours.height], name).to.deep.equal([theirs.width, theirs.height]);
             const limit = format === 'webp' ? 18 : 24;

@@ -10,7 +10,7 @@ import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
 import { type ClientResponse, convert } from '../helpers/client.ts';
 import { readTags, remainingMetadata } from '../helpers/exif.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { pdfFacts } from '../helpers/pdf.ts';
+import { countPages } from '../helpers/pdf.ts';
 import { decode, onGrey, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 import { requires } from '../helpers/skips.ts';
@@ -118,7 +118,7 @@ async function checkImage(
     const { delay, loop } = await sharp(body, { animated: true }).metadata();
     expect({ delays: delay, plays: loop }).to.deep.equal(moving);
   }
-  if (format === 'pdf') expect((await pdfFacts(body)).pages).to.equal(pages);
+  if (format === 'pdf') expect(await countPages(body)).to.equal(pages);
 }
 
 /** Returns the colour that the output format can show: unchanged, with binary alpha, or flattened onto white. */

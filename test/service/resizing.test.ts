@@ -9,8 +9,16 @@ import { useService } from '../helpers/service.ts';
 describe('shrinking to a much smaller size', () => {
   const service = useService();
 
-  /** Draws waves of increasing frequency with a partly transparent disc. */
+  const drawn = new Map<string, Buffer>();
+  /** Returns waves of increasing frequency with a partly transparent disc. Draws each size once. */
   function waves(width: number, height: number): Sharp {
+    const key = `${width} × ${height}`;
+    const data = drawn.get(key) ?? drawWaves(width, height);
+    drawn.set(key, data);
+    return sharp(data, { raw: { width, height, channels: 4 } });
+  }
+
+  function drawWaves(width: number, height: number): Buffer {
     const data = Buffer.alloc(width * height * 4);
     const columns = Float64Array.from({ length: width }, (_, x) => 120 * Math.sin((x * x) / 30_000));
     for (let y = 0; y < height; y += 1) {
@@ -24,7 +32,7 @@ describe('shrinking to a much smaller size', () => {
         data[at + 3] = (x - width / 2) ** 2 + (y - height / 2) ** 2 < (height / 3) ** 2 ? 120 : 255;
       }
     }
-    return sharp(data, { raw: { width, height, channels: 4 } });
+    return data;
   }
 
   /** Width, height and target side: odd sides, halving only, a quarter, an eighth, three eighths; 2725 is from a real photo. */

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { type TiffPage, tiff } from '../../scripts/fixtures/writers.ts';
 import { convert } from '../helpers/client.ts';
-import { pdfFacts } from '../helpers/pdf.ts';
+import { countPages } from '../helpers/pdf.ts';
 import { decode, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -151,7 +151,7 @@ describe('a TIFF with several images', () => {
     it(`makes a PDF of ${pages} ${pages === 1 ? 'page' : 'pages'} from ${what}`, async () => {
       const { status, message, body } = await convert(service.base, file, { format: 'pdf' });
       expect(status, message).to.equal(200);
-      expect((await pdfFacts(body)).pages).to.equal(pages);
+      expect(await countPages(body)).to.equal(pages);
     });
   }
 
