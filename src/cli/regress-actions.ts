@@ -11,6 +11,7 @@ import { createHttpBackend } from '../regress/backends/http-backend.ts';
 import { createLocalBackend } from '../regress/backends/local-backend.ts';
 import {
   BaselineError,
+  checkReplaceable,
   commitBaseline,
   readBaseline,
   stageBaseline,
@@ -65,6 +66,7 @@ export function recordBaseline(
     const { outputs } = enabledTypes(selectExtras(loadSettings(env)));
     const matrix = options.matrix ? await readMatrix(options.matrix) : toMatrix(defaultMatrix(outputs));
     const images = await findImages(folder, to, env);
+    if (fingerprintsOnly) await checkReplaceable(to);
     const staging = fingerprintsOnly ? undefined : await stageBaseline(to);
     let recording: Recording;
     try {

@@ -3,7 +3,7 @@
  * fingerprints.
  */
 
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { ALL_OUTPUT_TYPES } from '../formats.ts';
@@ -14,6 +14,8 @@ import type { Recording, Row } from './recording.ts';
 const BASELINE_FILE = 'baseline.json';
 /** Name prefix of a folder with the results of an unfinished baseline. */
 const STAGING_PREFIX = 'unfinished-';
+/** Start of the JSON file of every version. */
+const FILE_START = '{\n "layout":';
 /** Version of the file format. Increment it when older files become unreadable. */
 const FORMAT_VERSION = 1;
 
@@ -92,6 +94,24 @@ export async function commitBaseline(folder: string, staging: string): Promise<v
   await rm(join(folder, BASELINE_FILE), { force: true });
   await rm(join(folder, RESULTS), { recursive: true, force: true });
   await rename(join(staging, RESULTS), join(folder, RESULTS));
+}
+
+/**
+ * Checks that a new baseline of fingerprints would replace no file, or only an earlier baseline.
+ *
+ * @throws {BaselineError} if the file exists and is not a baseline
+ */
+export async function checkReplaceable(path: string): Promise<void> {
+  const info = await stat(path).catch(() => undefined);
+  if (!info?.isFile() || info.size === 0) return;
+  const file = await open(path);
+  try {
+    const { buffer } = await file.read(Buffer.alloc(FILE_START.length), 0, FILE_START.length, 0);
+    if (buffer.toString() !== FILE_START)
+      throw new BaselineError(`${path} is not a baseline: it was not changed`);
+  } finally {
+    await file.close();
+  }
 }
 
 /**

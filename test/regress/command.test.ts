@@ -142,6 +142,19 @@ describe('imagemill regress', () => {
     expect(await readFile(again, 'utf8')).to.equal(await readFile(fingerprints, 'utf8'));
   });
 
+  it('replaces a baseline of fingerprints, but no other file', async () => {
+    const folder = await makeTempDir('replaced');
+    const [earlier, photo] = [join(folder, 'earlier.json'), join(folder, 'photo.jpg')];
+    await copyFile(fingerprints, earlier);
+    await copyFile(fixturePath('p3.jpg'), photo);
+    const record = (to: string) =>
+      runCliInProcess(['regress', 'record', folder, '--matrix', matrix, '--to', to, '--fingerprints-only']);
+    const { status, stderr } = await record(photo);
+    expect([status, stderr]).to.deep.equal([2, `imagemill: ${photo} is not a baseline: it was not changed`]);
+    expect(await readFile(photo)).to.deep.equal(await readFile(fixturePath('p3.jpg')));
+    expect((await record(earlier)).stdout).to.include('1 images, 3 results');
+  });
+
   it('accepts the former name of --fingerprints-only with a warning', async () => {
     const again = join(await makeTempDir('former'), 'fingerprints.json');
     const { status, stderr } = await runCliInProcess([
