@@ -5,17 +5,17 @@
  * another. Prints a table. Exits with 1 if a response was wrong, files or processes were left behind, or memory grew.
  */
 import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createLaunchers } from '../src/process/launcher/launcher.ts';
+import { NO_POLICY_FOLDER } from '../src/process/policy.ts';
 import { createRunner } from '../src/process/runner.ts';
 import { findToolchain } from '../src/process/toolchain.ts';
 import { add, emptyTally, runClients } from './stress/clients.ts';
 import { FAULTS, type Outcome } from './stress/faults.ts';
 import { seeded } from './stress/random.ts';
 import { badRequests, goodRequests, hostileRequests } from './stress/requests.ts';
-import { filesLeft, memoryOf, processesLeft, startServer, tidyUp } from './stress/server.ts';
+import { filesLeft, memoryOf, processesLeft, scratch, startServer, tidyUp } from './stress/server.ts';
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '600' }, seed: { type: 'string', default: '1' } },
@@ -30,10 +30,10 @@ const MIB = 1024 ** 2;
 const MAX_GROWTH = 40 * MIB;
 
 const search = process.env.PATH ?? '';
-const launchers = createLaunchers(() => mkdtemp(join(tmpdir(), 'imagemill-stress-')));
+const launchers = createLaunchers(() => mkdtemp(join(scratch, 'launcher-')));
 const toolchain = await findToolchain(
   { path: search },
-  createRunner({ launchers, searchPath: search, policyFolder: '/nonexistent' }),
+  createRunner({ launchers, searchPath: search, policyFolder: NO_POLICY_FOLDER }),
 );
 await launchers.close();
 const magick = toolchain.magick?.path ?? '';

@@ -1,5 +1,6 @@
 /** @module Root hooks of mocha, and temporary folders of the tests. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { readdirSync, rmSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,8 +8,11 @@ import { expect } from 'chai';
 import type { Context, Suite } from 'mocha';
 import { unexpectedSkips } from './skips.ts';
 
-/** Folder for all files of the test run, shared by all processes of a parallel run. */
-process.env.IMAGEMILL_SUITE ??= mkdtempSync(join(tmpdir(), 'imagemill-suite-'));
+/**
+ * Folder for all files of the test run, shared by all processes of a parallel run. The first file creates it, so that
+ * scripts can import test helpers without leaving an empty folder.
+ */
+process.env.IMAGEMILL_SUITE ??= join(tmpdir(), `imagemill-suite-${randomBytes(4).toString('hex')}`);
 const suiteFolder = process.env.IMAGEMILL_SUITE;
 
 /** Compiled code, shared by all programs that the tests start. Not used for coverage, which it would make less precise. */
