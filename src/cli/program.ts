@@ -62,6 +62,7 @@ const collect = (value: string, earlier: readonly string[] = []): readonly strin
  * Parses the arguments and runs the command.
  *
  * @param args command-line arguments, without the paths of Node.js and the program
+ * @param nodeVersion version of Node.js, such as `24.21.0`
  * @returns the exit status
  */
 export async function runProgram(
