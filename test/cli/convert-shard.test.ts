@@ -10,7 +10,7 @@ import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { eventually } from '../helpers/util.ts';
 
-const FILES = 800;
+const FILES = 2000;
 const SHARDS = 4;
 
 describe('imagemill convert --shard', function () {
