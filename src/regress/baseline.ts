@@ -3,9 +3,10 @@
  * fingerprints.
  */
 
-import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { isReplaceable } from '../files/replaceable.ts';
 import { ALL_OUTPUT_TYPES } from '../formats.ts';
 import { type MatrixSource, toMatrix } from './matrix.ts';
 import { RESULTS, resultPath } from './record.ts';
@@ -102,16 +103,8 @@ export async function commitBaseline(folder: string, staging: string): Promise<v
  * @throws {BaselineError} if the file exists and is not a baseline
  */
 export async function checkReplaceable(path: string): Promise<void> {
-  const info = await stat(path).catch(() => undefined);
-  if (!info?.isFile() || info.size === 0) return;
-  const file = await open(path);
-  try {
-    const { buffer } = await file.read(Buffer.alloc(FILE_START.length), 0, FILE_START.length, 0);
-    if (buffer.toString() !== FILE_START)
-      throw new BaselineError(`${path} is not a baseline: it was not changed`);
-  } finally {
-    await file.close();
-  }
+  if (!(await isReplaceable(path, FILE_START)))
+    throw new BaselineError(`${path} is not a baseline: it was not changed`);
 }
 
 /**

@@ -1,20 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { MIN_NODE, supportsNode } from '../../src/cli/node-version.ts';
-import { runProgram } from '../../src/cli/program.ts';
+import { runInProcess } from '../helpers/in-process.ts';
 
 describe('imagemill on an old version of Node.js', () => {
-  const run = async (...args: string[]) => {
-    const lines: string[] = [];
-    const { error } = console;
-    console.error = (line: string) => void lines.push(line);
-    try {
-      return { status: await runProgram(args, { env: {}, version: '1.0.0' }, '20.19.2'), lines };
-    } finally {
-      console.error = error;
-    }
-  };
-
   for (const args of [
     [],
     ['doctor'],
@@ -23,7 +12,8 @@ describe('imagemill on an old version of Node.js', () => {
   ]) {
     it(`exits with 2 and names the version that it needs: imagemill ${args.join(' ')}`, async () => {
       const message = 'imagemill: Node.js 22.17 or later is needed, and this is 20.19.2: https://nodejs.org';
-      expect(await run(...args)).to.deep.equal({ status: 2, lines: [message] });
+      const { status, lines, complaints } = await runInProcess(args, { nodeVersion: '20.19.2' });
+      expect({ status, lines, complaints }).to.deep.equal({ status: 2, lines: [], complaints: [message] });
     });
   }
 

@@ -12,6 +12,8 @@ import { programEnvironment } from './process.ts';
 export interface InProcessOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
+  /** Version of Node.js that the command sees; by default, the real one. */
+  readonly nodeVersion?: string;
 }
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -34,7 +36,7 @@ let isRunning = false;
  */
 export async function runInProcess(
   args: readonly string[],
-  { env = {}, cwd = process.cwd() }: InProcessOptions = {},
+  { env = {}, cwd = process.cwd(), nodeVersion }: InProcessOptions = {},
 ): Promise<CommandRun> {
   if (isRunning) throw new Error('only one command can run in the process of the test at a time');
   isRunning = true;
@@ -43,7 +45,7 @@ export async function runInProcess(
   const [stdout, stderr] = [process.stdout, process.stderr].map(capture) as [Captured, Captured];
   try {
     process.chdir(cwd);
-    const status = await runProgram(args, { env: { ...programEnvironment(), ...env }, version });
+    const status = await runProgram(args, { env: { ...programEnvironment(), ...env }, version }, nodeVersion);
     const [output, errors] = [stdout.bytes(), stderr.bytes()];
     return { status, stdout: output, lines: splitLines(output), complaints: splitLines(errors) };
   } finally {

@@ -49,17 +49,12 @@ describe('imagemill regress', () => {
     const recorded = await runCli(['regress', 'record', images, '--matrix', matrix, '--to', baseline]);
     expect(recorded.stdout).to.include('4 images, 12 results, 3 of them errors');
     expect(recorded.status, recorded.stderr).to.equal(0);
-    await runCliInProcess([
-      'regress',
-      'record',
-      images,
-      '--matrix',
-      matrix,
-      '--to',
-      fingerprints,
-      '--fingerprints-only',
-    ]);
+    await record(fingerprints, ['--fingerprints-only']);
   });
+
+  /** Runs `regress record` with the matrix of these tests. */
+  const record = (to: string, more: string[] = [], folder = images) =>
+    runCliInProcess(['regress', 'record', folder, '--matrix', matrix, '--to', to, ...more]);
 
   /** Runs `regress check` and parses its JSON report. */
   async function check(
@@ -129,16 +124,7 @@ describe('imagemill regress', () => {
 
   it('writes a byte-identical baseline of fingerprints when recording twice', async () => {
     const again = join(await makeTempDir('again'), 'fingerprints.json');
-    await runCliInProcess([
-      'regress',
-      'record',
-      images,
-      '--matrix',
-      matrix,
-      '--to',
-      again,
-      '--fingerprints-only',
-    ]);
+    await record(again, ['--fingerprints-only']);
     expect(await readFile(again, 'utf8')).to.equal(await readFile(fingerprints, 'utf8'));
   });
 
@@ -147,19 +133,16 @@ describe('imagemill regress', () => {
     const [earlier, photo] = [join(folder, 'earlier.json'), join(folder, 'photo.jpg')];
     await copyFile(fingerprints, earlier);
     await copyFile(fixturePath('p3.jpg'), photo);
-    const record = (to: string) =>
-      runCliInProcess(['regress', 'record', folder, '--matrix', matrix, '--to', to, '--fingerprints-only']);
-    const { status, stderr } = await record(photo);
+    const { status, stderr } = await record(photo, ['--fingerprints-only'], folder);
     expect([status, stderr]).to.deep.equal([2, `imagemill: ${photo} is not a baseline: it was not changed`]);
     expect(await readFile(photo)).to.deep.equal(await readFile(fixturePath('p3.jpg')));
-    expect((await record(earlier)).stdout).to.include('1 images, 3 results');
+    const { stdout } = await record(earlier, ['--fingerprints-only'], folder);
+    expect(stdout).to.include('1 images, 3 results');
   });
 
   it('accepts the former name of --fingerprints-only with a warning', async () => {
     const again = join(await makeTempDir('former'), 'fingerprints.json');
-    const { status, stderr } = await runCliInProcess([
-      ...['regress', 'record', images, '--matrix', matrix, '--to', again, '--figures-only'],
-    ]);
+    const { status, stderr } = await record(again, ['--figures-only']);
     expect(stderr).to.include('imagemill: --figures-only is deprecated: use --fingerprints-only');
     expect(status).to.equal(0);
     expect(await readFile(again, 'utf8')).to.equal(await readFile(fingerprints, 'utf8'));
@@ -319,10 +302,10 @@ describe('imagemill regress', () => {
 
   it('replaces an existing baseline completely', async () => {
     const to = join(await makeTempDir('older'), 'baseline');
-    await runCliInProcess(['regress', 'record', images, '--matrix', matrix, '--to', to]);
+    await record(to);
     const fewer = await makeTempDir('fewer');
     await copyFile(fixturePath('scene.png'), join(fewer, 'scene.png'));
-    await runCliInProcess(['regress', 'record', fewer, '--matrix', matrix, '--to', to]);
+    await record(to, [], fewer);
     expect(await readdir(join(to, 'results'))).to.deep.equal(['scene.png']);
     await rm(to, { recursive: true });
   });

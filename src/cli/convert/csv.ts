@@ -1,6 +1,6 @@
 /** @module Writes the file of `--report`: CSV as in RFC 4180, one row per file. */
-import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { isReplaceable } from '../../files/replaceable.ts';
 import { CliError } from '../context.ts';
 import { systemReason } from './file-errors.ts';
 
@@ -57,26 +57,10 @@ export async function createCsvReport(path: string): Promise<CsvReport> {
   };
 }
 
-/**
- * Opens the file, and removes the content of an earlier report.
- *
- * @throws {Error} if the file is not a report
- */
+/** @throws {Error} if the file cannot be written or is not a report */
 async function openReport(path: string): Promise<FileHandle> {
-  const file = await open(path, constants.O_RDWR | constants.O_CREAT);
-  try {
-    const info = await file.stat();
-    // For a pipe or a terminal, there is nothing to lose.
-    if (info.isFile() && info.size > 0) {
-      const { buffer } = await file.read(Buffer.alloc(START.length), 0, START.length, 0);
-      if (buffer.toString() !== START) throw new Error('the file exists, and is not a report');
-      await file.truncate();
-    }
-    return file;
-  } catch (error) {
-    await file.close();
-    throw error;
-  }
+  if (await isReplaceable(path, START)) return open(path, 'w');
+  throw new Error('the file exists, and is not a report');
 }
 
 function quote(value: ReportRow[keyof ReportRow]): string {
