@@ -77,6 +77,23 @@ describe('an image with a profile', () => {
     }
   });
 
+  it('of greys keeps its colours if the pixels are RGB', async () => {
+    const image = opened().withIccProfile('p3');
+    for (const file of [
+      await image.clone().jpeg({ quality: 100, chromaSubsampling: '4:4:4' }).toBuffer(),
+      await image.clone().webp({ lossless: true }).toBuffer(),
+      await image.clone().tiff({ compression: 'lzw' }).toBuffer(),
+    ]) {
+      file.write('GRAY', file.indexOf('RGB XYZ '), 'latin1');
+      file.write('kTRC', file.indexOf('rTRC'), 'latin1');
+      const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
+      expect(status, message).to.equal(200);
+      expect(headers.get('x-conversion-notes')).to.equal(null);
+      const stored = await decode(file);
+      expect(difference(await decode(body), stored).mae).to.be.below(MAX_MEAN_ERROR);
+    }
+  });
+
   it('of Display P3 and 16 bits per channel keeps 16 bits as a PNG', async () => {
     const deep = await opened().toColourspace('rgb16').png().toBuffer();
     const { body, headers } = await convert(service.base, pngWith(deep, await wideProfile('Display P3')), {

@@ -21,8 +21,38 @@ const CURVE_TOLERANCE = 0.75 / 255;
 const TABLES = ['A2B0', 'A2B1', 'A2B2'];
 const MAX_TAGS = 100;
 
-/** Classifies the uncompressed profile at `start`. */
-export async function readProfile(bytes: WindowReader, start: number, length: number): Promise<Profile> {
+/** Kinds of pixels that a profile can describe. */
+export type ColourModel = 'grey' | 'rgb' | 'cmyk';
+
+/** Colour spaces of usable profiles (ICC.1, 7.2.6). Many greyscale images have an RGB profile. */
+const COLOUR_SPACES: Readonly<Record<ColourModel, readonly string[]>> = {
+  grey: ['GRAY', 'RGB '],
+  rgb: ['RGB '],
+  cmyk: ['CMYK'],
+};
+
+/**
+ * Checks whether the profile at `start` describes such pixels. ImageMagick would apply a profile of greys, Lab or XYZ
+ * to RGB pixels.
+ *
+ * @param model undefined if the profile can be of any kind
+ */
+export async function isProfileFor(
+  bytes: WindowReader,
+  start: number,
+  model: ColourModel | undefined,
+): Promise<boolean> {
+  return !model || COLOUR_SPACES[model].includes((await bytes.read(start + 16, 4)).toString('latin1'));
+}
+
+/** Classifies the uncompressed profile at `start`. `model` is as in {@link isProfileFor}. */
+export async function readProfile(
+  bytes: WindowReader,
+  start: number,
+  length: number,
+  model?: ColourModel,
+): Promise<Profile> {
+  if (!(await isProfileFor(bytes, start, model))) return 'unusable';
   if (length > MAX_PROFILE_BYTES) return 'other';
   return classifyProfile(await bytes.read(start, Math.max(0, length)));
 }

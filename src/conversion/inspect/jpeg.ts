@@ -2,7 +2,7 @@
 
 import { deflateRawSync } from 'node:zlib';
 import type { ImageInfo, MetadataKind } from '../plan/image-info.ts';
-import { MAX_PROFILE_BYTES, readProfile } from './icc.ts';
+import { type ColourModel, isProfileFor, MAX_PROFILE_BYTES, readProfile } from './icc.ts';
 import { readOrientation } from './ifd.ts';
 import type { WindowReader } from './window-reader.ts';
 
@@ -28,6 +28,12 @@ const MIN_SMOOTH_DENSITY = 0.98;
 /** Minimum number of pixels for taking the sample, which takes less than a millisecond. */
 const MIN_SAMPLED_PIXELS = 500_000;
 
+/** Kinds of pixels by the number of components. */
+const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rgb', 4: 'cmyk' };
+/** Offsets in a segment of the number of this part of the profile, from 1, and of the part. */
+const SEQUENCE_AT = 12;
+const PROFILE_AT = 14;
+
 type PartialInfo = Omit<ImageInfo, 'type'>;
 
 /**
@@ -37,6 +43,8 @@ type PartialInfo = Omit<ImageInfo, 'type'>;
 export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
   let frame: PartialInfo = {};
   let metadataInfo: PartialInfo = { profile: 'none', metadata: [] };
+  let model: ColourModel | undefined;
+  let profileAt: number | undefined;
   let step: number | undefined;
   let offset = 2;
   for (let segment = 0; segment < MAX_SEGMENTS; segment += 1) {
@@ -50,6 +58,7 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
     } else {
       const length = head.readUInt16BE(2);
       if (isFrameHeader(marker)) {
+        model = COLOUR_MODELS[head[9] as number];
         frame = {
           height: head.readUInt16BE(5),
           width: head.readUInt16BE(7),
@@ -59,6 +68,8 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
       }
       if (marker === QUANTIZATION_TABLES) step ??= await readMeanStep(bytes, offset + 4);
       const parsed = await APP_SEGMENTS[marker]?.(bytes, offset + 4, length - 2);
+      const [sequence] = parsed?.profile ? await bytes.read(offset + 4 + SEQUENCE_AT, 1) : [];
+      if (sequence === 1) profileAt ??= offset + 4 + PROFILE_AT;
       if (parsed && !isRepeated(parsed, metadataInfo))
         metadataInfo = {
           ...metadataInfo,
@@ -69,6 +80,9 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
     }
   }
   if (frame.width === undefined) return {};
+  // The number of components is known only now: the frame header follows the profile.
+  if (profileAt !== undefined && !(await isProfileFor(bytes, profileAt, model)))
+    metadataInfo = { ...metadataInfo, profile: 'unusable' };
   const detailed = await isDetailed(bytes, offset, frame, step);
   return { ...frame, ...metadataInfo, ...(detailed && { detailed }) };
 }
@@ -122,10 +136,12 @@ const APP_SEGMENTS: Readonly<
     return name.startsWith('http://ns.adobe.com/xap/1.0/') ? { metadata: ['xmp'] } : undefined;
   },
   226: async (bytes, start, length) => {
-    const head = await bytes.read(start, 14);
+    const head = await bytes.read(start, PROFILE_AT);
     if (!head.toString('latin1').startsWith('ICC_PROFILE\0')) return undefined;
     const whole = head[13] === 1;
-    return { profile: whole ? await readProfile(bytes, start + 14, length - 14) : 'other' };
+    return {
+      profile: whole ? await readProfile(bytes, start + PROFILE_AT, length - PROFILE_AT) : 'other',
+    };
   },
   237: async (bytes, start, length) => {
     const resources = (await bytes.read(start, Math.min(length, MAX_PROFILE_BYTES))).toString('latin1');

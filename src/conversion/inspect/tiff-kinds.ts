@@ -8,6 +8,7 @@ import type { WindowReader } from './window-reader.ts';
 export const PHOTOMETRIC = {
   whiteIsZero: 0,
   blackIsZero: 1,
+  rgb: 2,
   palette: 3,
   mask: 4,
   separated: 5,

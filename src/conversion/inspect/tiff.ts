@@ -1,6 +1,6 @@
 /** @module Reads the directories of a TIFF or BigTIFF (TIFF 6.0). */
 import type { ImageInfo, MetadataKind, Page, Profile, RareEncoding } from '../plan/image-info.ts';
-import { readProfile } from './icc.ts';
+import { type ColourModel, readProfile } from './icc.ts';
 import { BIG, CLASSIC, createEndianReader, type IfdLayout, isOrientation, readIfd, type Tag } from './ifd.ts';
 import {
   COMPRESSION,
@@ -40,6 +40,16 @@ const RARE_COMPRESSIONS: Readonly<Record<number, RareEncoding>> = {
   52546: 'tiff-jpeg-xl',
 };
 const LAB: readonly (number | undefined)[] = [PHOTOMETRIC.cieLab, PHOTOMETRIC.iccLab, PHOTOMETRIC.ituLab];
+
+/** Kinds of pixels by PhotometricInterpretation. Pixels in Lab need no profile. */
+const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = {
+  [PHOTOMETRIC.whiteIsZero]: 'grey',
+  [PHOTOMETRIC.blackIsZero]: 'grey',
+  [PHOTOMETRIC.rgb]: 'rgb',
+  [PHOTOMETRIC.palette]: 'rgb',
+  [PHOTOMETRIC.separated]: 'cmyk',
+  [PHOTOMETRIC.yCbCr]: 'rgb',
+};
 
 /** Directory layouts by the version in the header. */
 const LAYOUTS: Readonly<Record<number, IfdLayout & { readonly firstAt: number }>> = {
@@ -134,5 +144,6 @@ function coloursOf(tags: Tags): { cmyk?: boolean; lab?: boolean } {
 
 async function profileOf(bytes: WindowReader, tags: Tags): Promise<Profile> {
   const tag = tags.get(TAG.profile);
-  return tag ? readProfile(bytes, tag.value, tag.count) : 'none';
+  const model = COLOUR_MODELS[tags.get(TAG.photometric)?.value ?? -1];
+  return tag ? readProfile(bytes, tag.value, tag.count, model) : 'none';
 }

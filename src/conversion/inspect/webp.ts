@@ -78,7 +78,7 @@ const CHUNKS: Readonly<
     metadata: ['exif'],
   }),
   'XMP ': async () => ({ metadata: ['xmp'] }),
-  ICCP: async (bytes, start, length) => ({ profile: await readProfile(bytes, start, length) }),
+  ICCP: async (bytes, start, length) => ({ profile: await readProfile(bytes, start, length, 'rgb') }),
 };
 
 const u24 = (buffer: Buffer, at: number): number => buffer.readUIntLE(at, 3);

@@ -81,7 +81,7 @@ export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 /** Kinds of files that no version of the tools decodes correctly. They are rejected before a tool starts. */
 export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-image' | 'psd-mode' | 'psd-layers';
 
-/** Embedded colour profile: none, sRGB under any name, another one, or one that ImageMagick has rejected. */
+/** Embedded colour profile: none, sRGB under any name, another one, or one for other pixels or that cannot be applied. */
 export type Profile = 'none' | 'srgb' | 'other' | 'unusable';
 
 /** Colour space declared by numbers instead of a profile. */

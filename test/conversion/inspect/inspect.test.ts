@@ -177,7 +177,8 @@ describe('inspecting a header', () => {
     ['srgb-tagged.jpg', 'jpg', 'srgb'],
     ['p3-tagged.jpg', 'jpg', 'other'],
     ['profile-cut.jpg', 'jpg', 'other'],
-    ['profile-garbage.jpg', 'jpg', 'other'],
+    ['profile-garbage.jpg', 'jpg', 'unusable'],
+    ['profile-of-greys.jpg', 'jpg', 'unusable'],
     ['gamma.png', 'png', 'none'],
   ] as const) {
     it(`of ${name} returns the profile ${profile}`, async () => {
@@ -286,7 +287,7 @@ describe('inspecting a header', () => {
     beyond.copy(bytes, end);
     for (let entry = directory + 8; entry < end; entry += 20)
       if (bytes.readUInt16LE(entry) === 34675) beyond.copy(bytes, entry + 12);
-    expect(await headerOf(bytes, 'tiff')).to.deep.include({ width: 33, height: 17, profile: 'other' });
+    expect(await headerOf(bytes, 'tiff')).to.deep.include({ width: 33, height: 17, profile: 'unusable' });
   });
 
   it('of a TIFF ignores an orientation outside 1 to 8', async () => {
