@@ -98,6 +98,7 @@ describe('colours declared by numbers', () => {
   for (const [what, primaries, gamma] of [
     ['that are on one line', [31_270, 32_900, 64_000, 33_000, 32_000, 33_000, 15_000, 33_000], 45_455],
     ['that are no colours', [31_270, 32_900, 640_000, 33_000, 30_000, 60_000, 15_000, 6_000], 45_455],
+    ['with a white that no profile can hold', [51_000, 47_750, ...ADOBE_RGB.slice(2)], 45_455],
     ['with a gamma of 0', ADOBE_RGB, 0],
   ] as const) {
     it(`ignores primaries in a PNG ${what}`, async () => {

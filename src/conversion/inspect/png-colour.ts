@@ -1,6 +1,7 @@
 /** @module Finds the colour space of a PNG from its chunks (W3C PNG, third edition, sections 4.3 and 11.3.2). */
 
 import { BT709_PRIMARIES, colourOf, declared, isSrgbColour, powerCurve } from '../colour/code-points.ts';
+import { rgbToXyzD50 } from '../colour/primaries.ts';
 import type { Chromaticity, ImageInfo, Primaries, Profile } from '../plan/image-info.ts';
 
 /** Parsed colour chunks. */
@@ -88,14 +89,19 @@ const PARSERS: Readonly<Record<string, (body: Buffer) => PngColourChunks>> = {
   mDCV: (body) => ({ mDCV: body.readUInt32BE(16) / 10_000 }),
 };
 
-/** Checks that the primaries are chromaticities, and that their triangle has an area. */
-function isPossible({ red, green, blue, white }: Primaries): boolean {
+/** Checks that the primaries are chromaticities, that their triangle has an area, and that a profile can hold them. */
+function isPossible(primaries: Primaries): boolean {
+  const { red, green, blue, white } = primaries;
   const points = [red, green, blue, white];
   const area = (green[0] - red[0]) * (blue[1] - red[1]) - (blue[0] - red[0]) * (green[1] - red[1]);
   return (
-    points.every(([x, y]) => x >= 0 && y >= 0 && x + y <= 1) && white[1] > 0 && Math.abs(area) > MIN_AREA
+    points.every(([x, y]) => x >= 0 && y >= 0 && x + y <= 1) &&
+    Math.abs(area) > MIN_AREA &&
+    rgbToXyzD50(primaries).every((value) => Math.abs(value) < MAX_XYZ)
   );
 }
 
 /** Smallest area of two triangles of primaries; sRGB has 0.22. */
 const MIN_AREA = 0.01;
+/** Largest value of an s15Fixed16Number (ICC.1:2022, 4.6). Exceeded by a white to which one kind of cone hardly responds. */
+const MAX_XYZ = 32_767;
