@@ -156,6 +156,16 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     expect(difference(await decodeAny(deep.body, 'jxl'), scene()).max).to.equal(0);
   });
 
+  it('show black and white of 16 bits per channel as JPEG XL', async () => {
+    const bars = Buffer.alloc(64 * 48).map((_, at) => (at % 64 < 20 ? 255 : 0));
+    const image = sharp(bars, { raw: { width: 64, height: 48, channels: 1 } });
+    const png = await image.toColourspace('grey16').png().toBuffer();
+    expect(png[24], 'bits').to.equal(16);
+    const { status, message, body } = await convert(own.base, png, { format: 'jxl', quality: '100' });
+    expect(status, message).to.equal(200);
+    expect(difference(await decodeAny(body, 'jxl'), await decode(png)).max).to.equal(0);
+  });
+
   for (const format of ['avif', 'jxl'] as const) {
     it(`show images of 2, 4 and 16 greys or colours in ${format}`, async () => {
       for (const count of [2, 4, 16]) {

@@ -45,7 +45,7 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   // Browsers show 8 bits, which take half of the time of 16.
   avif: () => ['-depth', '8', ...PACKED.quick],
   // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads them unscaled.
-  jxl: (job) => [...depth(job), '-define', `png:bit-depth=${bits(job)}`, ...PACKED.quick],
+  jxl: (job) => [...depth(job), '-set', 'option:png:bit-depth', usedBits(job), ...PACKED.quick],
   tiff: (job) => [
     ...[...depth(job), '-compress', 'Zip'],
     ...['-define', 'tiff:predictor=2', '-define', 'tiff:endian=lsb'],
@@ -59,6 +59,14 @@ function depth(job: PlanContext): string[] {
 }
 
 const bits = ({ image }: PlanContext): string => (image.deep ? '16' : '8');
+
+/**
+ * Returns 8 or 16, or an expression for 8 if the values of a deep image need no more: ImageMagick writes damaged pixels if black
+ * and white get 16 bits. ImageMagick 6 divides the depth by QuantumRange.
+ */
+function usedBits({ image }: PlanContext): string {
+  return image.deep ? '%[fx:depth*(depth<1?QuantumRange:1)>8.5?16:8]' : '8';
+}
 
 /** Widths in pixels of the images in an icon, which Windows recommends. */
 const ICON_SIZES = [256, 48, 32, 16];
