@@ -40,6 +40,9 @@ const RESOLVED = {
   'an origin of a transform in attributes': svg(
     '<rect x="30" y="20" width="60" height="40" fill="teal" transform="rotate(30)" transform-origin="60 40"/>',
   ),
+  'an origin of a transform in attributes with blanks around the equals sign': svg(
+    '<rect x="30" y="20" width="60" height="40" fill="teal" transform = "rotate(30)" transform-origin = "60 40"/>',
+  ),
   'an origin of a transform in a style sheet': svg(
     '<style>rect { transform-origin: center; transform: rotate(30deg) }</style>' +
       '<rect x="30" y="20" width="60" height="40" fill="teal"/>',

@@ -9,6 +9,8 @@ export interface Range {
 /** An attribute. The range covers the value without its quotes. */
 export interface Attribute extends Range {
   readonly name: string;
+  /** Offset of the name. Blanks can surround the `=` after it. */
+  readonly nameAt: number;
   readonly value: string;
 }
 
@@ -69,7 +71,8 @@ function tagAt(text: string, start: number): Tag | undefined {
   const attributes = [...whole.matchAll(ATTRIBUTE)].map((found): Attribute => {
     const value = found[2] ?? found[3] ?? '';
     const end = start + found.index + found[0].length - 1;
-    return { name: found[1] as string, value, start: end - value.length, end };
+    const nameAt = start + found.index + 1; // after the blank
+    return { name: found[1] as string, nameAt, value, start: end - value.length, end };
   });
   return { name, kind, attributes, start, end: start + whole.length };
 }

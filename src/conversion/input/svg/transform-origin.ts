@@ -93,7 +93,7 @@ function elementEdits({ attributes }: Tag, box: Size | undefined, isTransformedB
 const rangeOf = ({ start, end }: { start: number; end: number }) => ({ start, end });
 
 /** The range of the whole attribute `transform-origin="…"`. */
-const removalOf = ({ name, start, end }: Attribute) => ({ start: start - name.length - 2, end: end + 1 });
+const removalOf = ({ nameAt, end }: Attribute) => ({ start: nameAt, end: end + 1 });
 
 function around({ x, y }: Origin, transform: string, unit: '' | 'px'): string {
   return `translate(${x}${unit}, ${y}${unit}) ${transform} translate(${-x}${unit}, ${-y}${unit})`;
