@@ -2,6 +2,7 @@
  * @module Declares the alpha channel of a JPEG 2000. Writers such as Pillow omit the channel definition, and other
  * decoders assume that the last channel is alpha. ImageMagick 7 ignores the channel, or takes it for a colour.
  */
+import { createWriteStream } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import type { InputType } from '../../formats.ts';
@@ -26,14 +27,16 @@ export async function declareAlpha(path: string): Promise<InputType> {
     const layout = await readJp2Layout(new WindowReader(file));
     const insertion = insertionFor(layout);
     if (!insertion) return 'jp2';
-    const named = await open(`${path}.named`, 'wx', 0o600);
     const { start, length } = layout.header ?? { start: 0, length: 0 };
     const before = Buffer.alloc(start + length);
     await file.read(before, 0, before.length, 0);
     if (layout.header) before.writeUInt32BE(length + insertion.length, start);
-    await named.write(Buffer.concat([before, insertion]));
     const rest = file.createReadStream({ start: before.length, autoClose: false });
-    await pipeline(rest, named.createWriteStream());
+    const whole = async function* () {
+      yield Buffer.concat([before, insertion]);
+      yield* rest;
+    };
+    await pipeline(whole, createWriteStream(`${path}.named`, { flags: 'wx', mode: 0o600 }));
     await rename(`${path}.named`, path);
     return 'jp2';
   } finally {
