@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
+import { exchange, parseAnswer } from '../helpers/raw-http.ts';
 import { useOwnServices, useService } from '../helpers/service.ts';
 import { makeZip, readZip } from '../helpers/zip.ts';
 
@@ -72,6 +73,23 @@ describe('a multipart request', () => {
     expect(nameIn(answer)).to.equal('attachment; filename="my photo.webp"');
   });
 
+  for (const charset of ['utf-8', 'us-ascii', 'iso-8859-1', 'utf-16le', 'Shift_JIS', 'windows-1251', 'foo']) {
+    it(`with a field in the charset ${charset} uses its value`, async () => {
+      const value = charset === 'utf-16le' ? 'j\0p\0g\0' : 'jpg';
+      const field = part('form-data; name="format"', value, `text/plain; charset=${charset}`);
+      expect(nameIn(succeeds(await single(field + file() + END)))).to.equal('attachment; filename=a.jpg');
+    });
+  }
+
+  it('with a field in a charset that is neither supported nor a superset of ASCII is rejected', async () => {
+    const field = part('form-data; name="format"', '\0j\0p\0g', 'text/plain; charset=utf-16be');
+    const { status, message } = await single(field + file() + END);
+    expect([status, message]).to.deep.equal([
+      400,
+      'Invalid format "\ufffdj\ufffdp\ufffdg": expected one of webp, png, jpg, gif, bmp, pdf.',
+    ]);
+  });
+
   it('with only an empty file input has no file', async () => {
     const { status, message } = await single(
       part('form-data; name="file"; filename=""', '', 'application/octet-stream') + END,
@@ -125,6 +143,15 @@ describe('a multipart request', () => {
       expect(`${status} ${message}`).to.match(/^400 /).and.match(sentence);
     });
   }
+
+  it('with two Content-Type headers is rejected because proxies may use the other one', async () => {
+    const body = file() + END;
+    const types = [TYPE, 'multipart/form-data; boundary=abc'].map((type) => `Content-Type: ${type}\r\n`);
+    const head = `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${body.length}\r\n`;
+    const { status, rest } = parseAnswer(await exchange(service.base, `${head}${types.join('')}\r\n${body}`));
+    expect(status).to.equal(400);
+    expect(rest).to.match(/boundary/);
+  });
 });
 
 describe('MAX_BATCH_FILES', () => {

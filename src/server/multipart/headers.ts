@@ -89,6 +89,12 @@ function decodeExtended(text: string): string | undefined {
   }
 }
 
+/**
+ * Charsets of text fields that the parser can decode in addition to UTF-8. It drops the text of a field in another one, so
+ * that field is read as UTF-8: the values of all known fields are ASCII, which most charsets contain.
+ */
+const DECODABLE_CHARSET = /^(?:iso-8859-1|utf-16le)$/i;
+
 /** Formats a part's header in the only notation that the parser receives. */
 export function formatPartHeader({ name, isFile, filename, charset }: PartHeader): string {
   const parameters = [
@@ -96,7 +102,7 @@ export function formatPartHeader({ name, isFile, filename, charset }: PartHeader
     ...(filename === '' ? [] : [`filename=${quote(filename)}`]),
   ];
   const text =
-    charset !== undefined && /^[\w.:-]{1,40}$/.test(charset)
+    charset !== undefined && DECODABLE_CHARSET.test(charset)
       ? `text/plain; charset=${charset}`
       : 'text/plain';
   return [

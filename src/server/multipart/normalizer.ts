@@ -4,6 +4,7 @@
  *
  * These rules ensure that the service cannot read a body differently than a proxy or filter in front of it:
  *
+ * - The request has one `Content-Type`.
  * - A boundary at the start of a line is always a delimiter, also in the data of a file. `--`, or blanks and a line
  *   break, must follow it.
  * - A line break is CR LF.
@@ -40,7 +41,9 @@ const BOUNDARY = /^[ -~]{0,69}[!-~]$/;
 export function openParser(req: IncomingMessage): { normalizer: MultipartNormalizer; parser: busboy.Busboy } {
   const encoding = req.headers['content-encoding'];
   if (encoding && encoding.toLowerCase() !== 'identity') throw serviceError('UNSUPPORTED_CONTENT_ENCODING');
-  const type = parseParameters(req.headers['content-type'] ?? '');
+  // Node.js would use the first of several Content-Type headers, and a proxy may use another one.
+  const types = req.headersDistinct['content-type'] ?? [];
+  const type = types.length === 1 ? parseParameters(types[0] as string) : undefined;
   const boundary = type?.parameters.get('boundary') ?? '';
   if (type?.value !== 'multipart/form-data' || !BOUNDARY.test(boundary)) throw serviceError('NOT_MULTIPART');
   const quoted = boundary.replace(/["\\]/g, '\\$&');
