@@ -28,7 +28,7 @@ export interface TimeLimit {
 /** Formats a limit in bytes, and in MiB if that is a whole number. */
 export function formatByteLimit(bytes: number): string {
   const mebibytes = bytes / (1024 * 1024);
-  return Number.isInteger(mebibytes) ? `${mebibytes} MiB (${bytes} bytes)` : `${bytes} bytes`;
+  return Number.isInteger(mebibytes) ? `${mebibytes} MiB (${bytes} bytes)` : plural(bytes, 'byte');
 }
 
 const ERRORS = {
@@ -87,7 +87,7 @@ const ERRORS = {
   BYTES_UNREACHABLE: defineError(
     400,
     (file: string, max: number, smallest: number, quality: number) =>
-      `${file} cannot be reduced to ${max} bytes (max_bytes): the smallest result has ${smallest} bytes, at quality ${quality}. Set a smaller width or height, choose another format, or allow more bytes.`,
+      `${file} cannot be reduced to ${plural(max, 'byte')} (max_bytes): the smallest result has ${smallest} bytes, at quality ${quality}. Set a smaller width or height, choose another format, or allow more bytes.`,
   ),
   NOT_FOUND: defineError(404, () => 'There is nothing at this path.'),
   METHOD_NOT_ALLOWED: defineError(
@@ -100,6 +100,7 @@ const ERRORS = {
     408,
     (bytesPerSecond: number) => `The upload was too slow: less than ${bytesPerSecond} bytes per second.`,
   ),
+  PRECONDITION_FAILED: defineError(412, () => 'The page or file does not meet a condition of the request.'),
   FILE_TOO_LARGE: defineError(
     413,
     (file: string, max: number) => `${file} is too large: at most ${formatByteLimit(max)} allowed.`,
@@ -164,6 +165,7 @@ const ERRORS = {
     415,
     () => 'An encoded request body is not supported: send it without Content-Encoding.',
   ),
+  RANGE_NOT_SATISFIABLE: defineError(416, () => 'The page or file does not have the requested range.'),
   RATE_LIMITED: defineError(
     429,
     (limit: number, wait: number) =>

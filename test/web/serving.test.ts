@@ -45,6 +45,21 @@ describe('serving the page', () => {
     }
   });
 
+  it('returns 412 and 416 for conditions and ranges that a page does not meet', async () => {
+    await startShared({});
+    for (const path of ['/', await asset('js')]) {
+      for (const [name, value, expected] of [
+        ['if-match', '"other"', 412],
+        ['if-unmodified-since', 'Thu, 01 Jan 1970 00:00:00 GMT', 412],
+        ['range', 'bytes=9999999-', 416],
+      ] as const) {
+        const { status, headers, message } = await sendForm(url(path), { headers: { [name]: value } });
+        expect([status, headers.get('content-encoding')], `${path} ${name}`).to.deep.equal([expected, null]);
+        expect(message).to.match(/^The page or file does not /);
+      }
+    }
+  });
+
   it('compresses with the encoding that the client prefers, to the same content', async () => {
     await startShared({});
     const path = await asset('js');

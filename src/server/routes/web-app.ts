@@ -6,6 +6,7 @@ import { readdirSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { RequestHandler } from 'express';
 import expressStaticGzip from 'express-static-gzip';
+import { serviceError } from '../../errors.ts';
 
 /** The built pages. */
 export interface WebApp {
@@ -46,6 +47,12 @@ const contentSecurityPolicy = ({ allows }: Page): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
+/** Errors of requests with a condition or a range, by the status that `serve-static` gives them. */
+const REQUEST_ERRORS = new Map([
+  [412, 'PRECONDITION_FAILED'],
+  [416, 'RANGE_NOT_SATISFIABLE'],
+] as const);
+
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 
 /**
@@ -78,9 +85,10 @@ export function loadWebApp(folder: string): WebApp | undefined {
     paths: files.map((path) => PAGES[path]?.path ?? path),
     handler: (req, res, next) => {
       req.url = FILES.get(req.path) ?? req.url;
-      serve(req, res, (error: unknown) => {
-        res.removeHeader('Content-Encoding'); // it was set for a compressed file that has since been deleted
-        next(error ?? 'route');
+      serve(req, res, (error?: { status?: number }) => {
+        res.removeHeader('Content-Encoding'); // it was set for a compressed file that is not sent
+        const code = REQUEST_ERRORS.get(error?.status as 412 | 416);
+        next(code ? serviceError(code) : (error ?? 'route'));
       });
     },
   };
