@@ -149,6 +149,7 @@ export function disconnectSignal(res: ServerResponse): AbortSignal {
 
 /** Node.js error codes that mean that the client has disconnected. */
 const DISCONNECT_CODES = [
+  'ABORT_ERR', // of the signal that aborts when the client disconnects
   'ERR_STREAM_PREMATURE_CLOSE',
   'ERR_STREAM_UNABLE_TO_PIPE',
   'ERR_STREAM_DESTROYED',

@@ -147,6 +147,20 @@ describe('POST /batch with failures', () => {
     }
   });
 
+  for (const format of ['webp', 'bmp'] as const) {
+    it(`throws ClientDisconnectedError when the client disconnects while ${format} results are packed`, async () => {
+      const path = join(await makeTempDir('packed'), 'image');
+      await copyFile(fixturePath('scene.bmp'), path);
+      const { size: bytes } = await stat(path);
+      const converted = { path, bytes, queuedMs: 0, convertedMs: 0, notes: [] };
+      const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
+      const options = { format, stallMs: 1000, disk, signal: AbortSignal.abort() };
+      const res = new ServerResponse(new IncomingMessage(new Socket())) as unknown as Response;
+      const error = await sendArchive(res, [{ name: 'a', outcome: { converted } }], options).catch((e) => e);
+      expect(error).to.be.instanceOf(ClientDisconnectedError);
+    });
+  }
+
   it('stops unpacking an uploaded archive when the client disconnects', async () => {
     await start({});
     const content = Buffer.concat([photo, Buffer.alloc(9_000_000)]);
