@@ -7,9 +7,16 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
   version: string;
 };
 
+let isReported = false;
 // The reader of standard output may exit early, as head(1) does after ten lines. EPIPE is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
+  if (error.code === 'EPIPE' || isReported) return;
+  isReported = true;
+  process.exitCode ||= 1;
+  console.error(`imagemill: Standard output cannot be written: ${error.message}.`);
 });
+// An error of standard error cannot be reported.
+process.stderr.on('error', () => {});
 
-process.exitCode = await runProgram(process.argv.slice(2), { env: process.env, version });
+const status = await runProgram(process.argv.slice(2), { env: process.env, version });
+process.exitCode = status || process.exitCode;

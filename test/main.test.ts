@@ -151,11 +151,12 @@ describe('the service process', () => {
       });
     }
 
-    it('exits with 2 when TEMP_DIR is not writable', async () => {
-      const started = start({ TEMP_DIR: '/etc/hosts/nowhere' });
-      expect(await started.ended()).to.equal(2);
-      expect(started.output()).to.include('TEMP_DIR /etc/hosts/nowhere cannot be written');
-    });
+    for (const TEMP_DIR of ['/etc/hosts/nowhere', '/proc/nowhere/below'])
+      it(`exits with 2 when TEMP_DIR is ${TEMP_DIR}, which cannot be created`, async () => {
+        const started = start({ TEMP_DIR });
+        expect(await started.ended()).to.equal(2);
+        expect(started.output()).to.include(`TEMP_DIR ${TEMP_DIR} cannot be written`);
+      });
 
     it('exits with 2 and names TEMP_DIR, not missing tools, when no named pipes can be created', async function () {
       const broken = 'mount --bind /bin/false "$(command -v mkfifo)"; exec "$@"';
@@ -169,12 +170,14 @@ describe('the service process', () => {
       expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
 
-    it('exits with 1 and logs EADDRINUSE when the port is in use', async () => {
+    it('exits with 1, so that systemd tries again, and names the port when it is in use', async () => {
       const PORT = new URL(await start({ TEMP_DIR: await makeTempDir('start') }).base()).port;
       const TEMP_DIR = await makeTempDir('start');
       const second = start({ PORT, TEMP_DIR });
       expect(await second.ended()).to.equal(1);
-      expect(second.output()).to.include('EADDRINUSE');
+      expect(second.output())
+        .to.include(`PORT=${PORT}: another program uses this port.`)
+        .and.not.include('stack');
       expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
   });
@@ -194,28 +197,37 @@ describe('the service process', () => {
       expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
 
-    it('rejects new requests on open connections with 503', async () => {
-      const { MAGICK_BIN, started: toolStarted, open } = await gate();
-      const service = start({ MAGICK_BIN, TEMP_DIR: await makeTempDir('late') });
-      const socket = connect(Number(new URL(await service.base()).port), '127.0.0.1');
-      const body = Buffer.concat([
-        Buffer.from('--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n'),
-        await fixture('scene.jpg'),
-        Buffer.from('\r\n--xyz--\r\n'),
-      ]);
-      const head = `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: ${body.length}\r\n\r\n`;
-      socket.write(Buffer.concat([Buffer.from(head), body]));
-      await toolStarted();
-      service.child.kill('SIGTERM');
-      await eventually(() => service.output().includes('"shutting down"'));
-      socket.write('GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n');
-      await open();
-      let answers = '';
-      for await (const data of socket) answers += data.toString('latin1');
-      expect(answers.match(/HTTP\/1\.1 \d+/g)).to.deep.equal(['HTTP/1.1 200', 'HTTP/1.1 503']);
-      expect(answers).to.include('The service is shutting down.');
-      expect(await service.ended()).to.equal(0);
-    });
+    for (const [what, next, statuses] of [
+      ['closes a connection after the response in progress', '', ['HTTP/1.1 200']],
+      [
+        'rejects a new request on an open connection with 503',
+        'GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n',
+        ['HTTP/1.1 200', 'HTTP/1.1 503'],
+      ],
+    ] as const)
+      it(`${what}, and only the last response has Connection: close`, async () => {
+        const { MAGICK_BIN, started: toolStarted, open } = await gate();
+        const service = start({ MAGICK_BIN, TEMP_DIR: await makeTempDir('late') });
+        const socket = connect(Number(new URL(await service.base()).port), '127.0.0.1');
+        const body = Buffer.concat([
+          Buffer.from('--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n'),
+          await fixture('scene.jpg'),
+          Buffer.from('\r\n--xyz--\r\n'),
+        ]);
+        const head = `POST /api/v1/convert HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: ${body.length}\r\n\r\n`;
+        socket.write(Buffer.concat([Buffer.from(head), body]));
+        await toolStarted();
+        service.child.kill('SIGTERM');
+        await eventually(() => service.output().includes('"shutting down"'));
+        socket.write(next);
+        await open();
+        let answers = '';
+        for await (const data of socket) answers += data.toString('latin1');
+        const found = answers.match(/HTTP\/1\.1 \d+|^Connection: close(?=\r$)/gm);
+        expect(found).to.deep.equal([...statuses, 'Connection: close']);
+        if (next) expect(answers).to.include('The service is shutting down.');
+        expect(await service.ended()).to.equal(0);
+      });
 
     it('does not wait for idle connections and incomplete requests', async () => {
       const service = start({ TEMP_DIR: await makeTempDir('idle'), SHUTDOWN_GRACE_MS: '3600000' });

@@ -60,24 +60,24 @@ const SIGNAL_EXIT_BASE = 128;
 
 /** The state of a command that signals abort. */
 export interface SignalAbort {
-  /** Aborts on the first signal, or when the reader of standard output has exited. */
+  /** Aborts on the first signal, or when standard output cannot be written. */
   readonly signal: AbortSignal;
-  /** Returns the exit status after a signal, or 0 if there was none. */
+  /** Returns the exit status after the signal aborted, or 0 if it did not. */
   status(): number;
 }
 
 /** Makes signals abort the command instead of ending the process, so that the command can clean up. */
 export function abortOnSignals(): SignalAbort {
   const stop = new AbortController();
-  let received: NodeJS.Signals | undefined;
-  const end = (name: NodeJS.Signals): void => {
-    received ??= name;
+  let status = 0;
+  const end = (exitStatus: number): void => {
+    status ||= exitStatus;
     stop.abort();
   };
-  for (const name of SIGNALS) process.on(name, end);
-  process.stdout.on('error', () => end('SIGPIPE'));
-  return {
-    signal: stop.signal,
-    status: () => (received === undefined ? 0 : SIGNAL_EXIT_BASE + constants.signals[received]),
-  };
+  const endBySignal = (name: NodeJS.Signals): void => end(SIGNAL_EXIT_BASE + constants.signals[name]);
+  for (const name of SIGNALS) process.on(name, endBySignal);
+  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) =>
+    code === 'EPIPE' ? endBySignal('SIGPIPE') : end(1),
+  );
+  return { signal: stop.signal, status: () => status };
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
+import type { Config } from '../config.ts';
 import { StartupError } from '../errors.ts';
 import { createHttpServer, type HttpServer } from '../server/http-server.ts';
 import { createService, type Service } from '../server/service.ts';
@@ -15,7 +16,7 @@ const STDOUT_FD = 1;
 /**
  * Runs `imagemill serve`: loads the settings, starts the service, listens, and drains on SIGTERM or SIGINT.
  *
- * @returns the exit status: 0 after draining, 1 after an error, 2 if this machine cannot serve
+ * @returns the exit status: 0 after draining, 1 after an error that can be temporary, 2 if this machine cannot serve
  * @throws {CliError} with status 2, for invalid settings
  */
 export async function serve({ env, version }: CliContext): Promise<number> {
@@ -34,8 +35,7 @@ export async function serve({ env, version }: CliContext): Promise<number> {
       droppedLogLines: () => stream.dropped,
     });
     http = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
-    http.server.listen(config.PORT, config.HOST);
-    await once(http.server, 'listening');
+    await listen(http.server, config);
     reportStart(log, version, http.server, service);
     log.info({ signal: await signals.first }, 'shutting down');
     service.drain();
@@ -46,13 +46,39 @@ export async function serve({ env, version }: CliContext): Promise<number> {
     log.info('shutdown complete');
     return 0;
   } catch (error) {
-    if (error instanceof StartupError) log.fatal(error.message);
+    if (error instanceof StartupError || error instanceof ListenError) log.fatal(error.message);
     else log.fatal({ err: error }, 'service failed');
     http?.server.closeAllConnections();
     http?.server.close();
     return error instanceof StartupError ? 2 : 1;
   } finally {
     await service?.close();
+  }
+}
+
+/** Why a server cannot listen, in plain words, by error code (errno(3)). */
+const LISTEN_ERRORS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program uses this port. Stop it, or set PORT to another port',
+  EACCES: 'this user may not use this port. Set PORT to 1024 or above',
+  EADDRNOTAVAIL:
+    'this machine does not have this address. Set HOST to one of its addresses, or to 0.0.0.0 for all',
+  ENOTFOUND: 'this host name has no address. Set HOST to an address of this machine, or to 0.0.0.0 for all',
+};
+
+/** The server cannot listen. Unlike a StartupError, this can be temporary: the program that uses the port may end. */
+class ListenError extends Error {
+  override readonly name = 'ListenError';
+}
+
+/** @throws {ListenError} if the server cannot listen on `HOST` and `PORT` */
+async function listen(server: Server, { HOST, PORT }: Config): Promise<void> {
+  server.listen(PORT, HOST);
+  try {
+    await once(server, 'listening');
+  } catch (cause) {
+    const { code = '', message } = cause as NodeJS.ErrnoException;
+    const address = `HOST=${HOST} PORT=${PORT}`;
+    throw new ListenError(`Cannot listen on ${address}: ${LISTEN_ERRORS[code] ?? message}.`, { cause });
   }
 }
 
@@ -121,6 +147,7 @@ async function drain(
   const closed = once(server, 'close');
   server.close();
   // Clients keep connections open after their last response, or open them before their first request.
+  closeIdle();
   const idle = setInterval(closeIdle, 50);
   const deadline = setTimeout(() => server.closeAllConnections(), graceMs);
   cutOff.then(() => server.closeAllConnections());

@@ -177,6 +177,7 @@ class Connections {
   readonly #regular: ConnectionSlots;
   readonly #reserve = new ConnectionSlots(PROBE_RESERVE);
   readonly #open = new Map<Socket, Connection>();
+  #closing = false;
 
   constructor(limits: ConnectionLimits) {
     this.#regular = new ConnectionSlots(limits);
@@ -205,6 +206,7 @@ class Connections {
     const { promise: closed, resolve } = Promise.withResolvers<void>();
     const exchange = { req, res, closed };
     exchanges.push(exchange);
+    if (this.#closing) closeAfterLast(exchanges);
     connection.unanswered += 1;
     slots.setIdle(socket, false);
     res.once(RESPONSE_SENT, () => {
@@ -223,8 +225,20 @@ class Connections {
     return [...(this.#open.get(socket)?.exchanges ?? [])];
   }
 
-  /** Closes every connection without a request in progress, including those that never sent one. */
+  /**
+   * Closes every connection without a request in progress, including those that never sent one. Every other connection
+   * closes after its last response, from now on.
+   */
   closeIdle(): void {
-    for (const [socket, { exchanges }] of this.#open) if (exchanges.length === 0) socket.destroy();
+    this.#closing = true;
+    for (const [socket, { exchanges }] of this.#open) {
+      if (exchanges.length === 0) socket.destroy();
+      else closeAfterLast(exchanges);
+    }
   }
+}
+
+/** Announces the end of a connection in its last response, and not before: a client that pipelines gets all responses. */
+function closeAfterLast(exchanges: readonly Exchange[]): void {
+  for (const [at, { res }] of exchanges.entries()) res.shouldKeepAlive = at < exchanges.length - 1;
 }
