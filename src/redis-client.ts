@@ -22,3 +22,19 @@ export function createRedisClient(url: string, onError: (error: Error) => void) 
   client.on('error', onError);
   return client;
 }
+
+/**
+ * Rejects if the promise does not settle within `ms` milliseconds. After a delay of the event loop, responses that have
+ * arrived are read first: a busy instance does not take Redis for unavailable.
+ */
+export async function withTimeout<T>(promise: Promise<T>, ms: number): Promise<T> {
+  const { promise: timeout, reject } = Promise.withResolvers<never>();
+  const expire = () => reject(new Error(`timeout of ${ms} ms`));
+  const timer = setTimeout(() => setImmediate(expire), ms);
+  promise.catch(() => {}); // may reject after the timeout
+  try {
+    return await Promise.race([promise, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -5,7 +5,7 @@
 import type { Options, Store } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import { RedisStore } from 'rate-limit-redis';
-import { CONNECT_TIMEOUT_MS, createRedisClient, type RedisConnection } from '../redis-client.ts';
+import { CONNECT_TIMEOUT_MS, createRedisClient, type RedisConnection, withTimeout } from '../redis-client.ts';
 import { WINDOW_MS } from './rate-limit.ts';
 
 /** Rate-limit counters that several instances share. */
@@ -42,7 +42,10 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
   const store = new RedisStore({
     prefix: PREFIX,
     sendCommand: (...args) =>
-      withTimeout(client?.sendCommand(args) ?? Promise.reject(new Error('not connected'))),
+      withTimeout(
+        client?.sendCommand(args) ?? Promise.reject(new Error('not connected')),
+        COMMAND_TIMEOUT_MS,
+      ),
   });
 
   const setShared = (now: boolean, cause?: unknown): void => {
@@ -100,20 +103,4 @@ export async function createSharedStore({ url, log, onShared }: SharedStoreOptio
       destroyClient();
     },
   };
-}
-
-/**
- * Rejects if the promise does not settle within `ms` milliseconds. After a delay of the event loop, responses that have
- * arrived are read first: a busy instance does not take Redis for unavailable.
- */
-async function withTimeout<T>(promise: Promise<T>, ms: number = COMMAND_TIMEOUT_MS): Promise<T> {
-  const { promise: timeout, reject } = Promise.withResolvers<never>();
-  const expire = () => reject(new Error(`no response within ${ms} ms`));
-  const timer = setTimeout(() => setImmediate(expire), ms);
-  promise.catch(() => {}); // may reject after the timeout
-  try {
-    return await Promise.race([promise, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

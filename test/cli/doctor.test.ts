@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { pino } from 'pino';
@@ -102,6 +104,19 @@ describe('imagemill doctor', () => {
     expect([status, row('TEMP_DIR')?.state, row('REDIS_URL')?.state]).to.deep.equal([0, 'warn', 'warn']);
     expect(row('TEMP_DIR')?.advice?.[0]).to.include('a full batch needs 4096000 MiB');
     expect(JSON.stringify(row('REDIS_URL'))).to.not.include('secret');
+  });
+
+  it('warns when Redis accepts the connection and never answers', async () => {
+    const silent = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1');
+    try {
+      await once(silent, 'listening');
+      const { port } = silent.address() as AddressInfo;
+      const { status, row } = await rowsOf({ REDIS_URL: `redis://127.0.0.1:${port}` });
+      expect([status, row('REDIS_URL')?.state]).to.deep.equal([0, 'warn']);
+      expect(row('REDIS_URL')?.found).to.match(/^no response: timeout of 1000 ms;/);
+    } finally {
+      silent.close();
+    }
   });
 
   it('detects by rendering text which scripts have fonts', async () => {

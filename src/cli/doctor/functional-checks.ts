@@ -112,11 +112,11 @@ export async function counters({ config: { REDIS_URL } }: DoctorReport): Promise
   if (REDIS_URL === undefined) return [];
   const name = 'REDIS_URL';
   let client: RedisConnection | undefined;
-  const { createRedisClient } = await import('../../redis-client.ts');
+  const { CONNECT_TIMEOUT_MS, createRedisClient, withTimeout } = await import('../../redis-client.ts');
   try {
     client = createRedisClient(REDIS_URL, () => {});
-    await client.connect();
-    await client.ping();
+    await withTimeout(client.connect(), CONNECT_TIMEOUT_MS);
+    await withTimeout(client.ping(), CONNECT_TIMEOUT_MS);
     return [{ name, state: 'ok', found: 'responds' }];
   } catch (error) {
     const found = `no response: ${(error as Error).message}; each instance counts requests on its own`;
