@@ -80,6 +80,7 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
   let processes = 0;
   const ended = child.ended.then((end) => {
     over = true;
+    output.end();
     return end;
   });
   const stop = (reason: FailureReason): void => {
@@ -89,8 +90,8 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
 
   /** Resolves when a single-use worker, which prints no marker after its job, has exited. */
   const exited = (): Promise<boolean> => ended.then(succeeded);
-  const jobDone = (): Promise<boolean> =>
-    Promise.race([output.done().then(() => !over), ended.then(() => false)]);
+  // Adds nothing to `ended`, which would keep a callback for each job until the worker ends.
+  const jobDone = async (): Promise<boolean> => !over && (await output.done()) && !over;
 
   /** Sends a message, and waits for its completion. */
   async function execute(message: string, done: Promise<boolean>, command: Command): Promise<Output> {
@@ -145,8 +146,10 @@ async function startIn(folder: string, deps: WorkerDeps): Promise<Worker> {
 
 /** Reads the output of a worker. */
 interface OutputReader {
-  /** Resolves to true when the process prints the marker. */
+  /** Resolves to true when the process prints the marker, and to false when {@link end} is called before. */
   done(): Promise<boolean>;
+  /** Must be called when the process has ended. */
+  end(): void;
   /** Returns the output since the last call. */
   take(): Output;
 }
@@ -168,6 +171,7 @@ function readOutput(child: ChildHandle, marker: string): OutputReader {
       resolveDone = resolve;
       return promise;
     },
+    end: () => resolveDone(false),
     take() {
       tail = '';
       return { stdout: stdout().replace(marker, ''), stderr: stderr() };
