@@ -1,8 +1,9 @@
 /** @module Workspaces: one private folder per request, which is removed completely after every outcome. */
 
 import { lstatSync, mkdirSync, mkdtempSync, opendirSync, rmSync, statfsSync } from 'node:fs';
-import { chmod, mkdir, opendir, rm } from 'node:fs/promises';
+import { chmod, opendir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createFolders } from './create-folders.ts';
 import { createDiskSpace, type DiskAccount, MIN_FREE_BYTES } from './disk-space.ts';
 import { makeInstanceFolder } from './stale.ts';
 
@@ -82,7 +83,7 @@ export function createWorkspaces(tempDir: string, free = freeOn): Workspaces {
   let home: Promise<string> | undefined;
 
   const makeHome = async (): Promise<string> => {
-    await mkdir(tempDir, { recursive: true });
+    await createFolders(tempDir);
     const made = await makeInstanceFolder(tempDir);
     leftOnExit.add(made);
     return made;

@@ -1,10 +1,11 @@
 /** @module Writes results atomically. Without `--force`, no existing file is replaced. */
 import { randomUUID } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
-import { copyFile, link, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
+import { copyFile, link, lstat, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isDiskFull } from '../../errors.ts';
+import { createFolders } from '../../files/create-folders.ts';
 import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
 import { OWN_PREFIX } from './folder.ts';
 import { STDOUT } from './targets.ts';
@@ -37,7 +38,7 @@ export async function writeOutput(
   if (target === STDOUT) return pipeline(createReadStream(result), process.stdout, { end: false });
   const folder = dirname(target);
   try {
-    await mkdir(folder, { recursive: true });
+    await createFolders(folder);
     await placeCopy(result, target, replace, temporaryFolder ?? folder).catch((error) => {
       // A folder of the output may be on another disk than the rest.
       if (error.code !== 'EXDEV') throw error;
