@@ -21,6 +21,9 @@ export function sanitizeForDisplay(text: string, maxUnits = 40): string {
   return clean.length > maxUnits ? `${truncate(clean, maxUnits)}…` : clean;
 }
 
+/** Returns whether a path has U+FFFD, which Node.js writes for bytes of a name that are not UTF-8. */
+export const isInvalidName = (path: string): boolean => path.includes('\ufffd');
+
 /** Quotes a word for a POSIX shell. */
 export function shellQuote(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
@@ -90,13 +93,16 @@ export function baseNameOf(clientName: string | undefined): string {
  */
 export function createUniqueNamer(extension: string): (base: string) => string {
   const taken = new Set<string>();
+  /** Number in the last name of each base name that occurred more than once. */
+  const counts = new Map<string, number>();
   return (base) => {
-    for (let count = 1; ; count += 1) {
+    for (let count = (counts.get(base) ?? 0) + 1; ; count += 1) {
       const name = `${count === 1 ? base : `${base} (${count})`}.${extension}`;
       // Both, because ς and σ have the same capital letter, and ß and ẞ the same small one.
       const key = name.toLowerCase().toUpperCase().normalize('NFC');
       if (taken.has(key)) continue;
       taken.add(key);
+      if (count > 1) counts.set(base, count);
       return name;
     }
   };

@@ -130,4 +130,14 @@ describe('createUniqueNamer', () => {
       expect([first, second].map(uniqueName)).to.deep.equal([`${first}.png`, `${second} (2).png`]);
     });
   }
+
+  it('numbers many files of one name one after the other, and omits numbers that are in use', () => {
+    const uniqueName = createUniqueNamer('png');
+    const names = ['photo', 'photo (3)', 'photo', 'photo', 'PHOTO', 'photo'].map(uniqueName);
+    const rest = [' (2)', ' (4)', ' (5)', ' (6)'];
+    expect(names).to.deep.equal([
+      ...['photo.png', 'photo (3).png'],
+      ...rest.map((number, at) => `${at === 2 ? 'PHOTO' : 'photo'}${number}.png`),
+    ]);
+  });
 });

@@ -2,10 +2,11 @@
  * @module The actions of `imagemill regress`. Each returns the exit status: 0, 1 if a result has changed, 128 or more
  * after a signal.
  */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { enabledTypes, selectExtras } from '../conversion/extras.ts';
+import { createFolders } from '../files/create-folders.ts';
 import { type Backend, BackendError, type Image } from '../regress/backends/backend.ts';
 import { createHttpBackend } from '../regress/backends/http-backend.ts';
 import { createLocalBackend } from '../regress/backends/local-backend.ts';
@@ -71,11 +72,11 @@ export function recordBaseline(
     let recording: Recording;
     try {
       recording = await recordImages(images, matrix, options, { env, folder: staging, signal });
+      await writeBaseline(staging ?? to, recording, !fingerprintsOnly);
       if (staging) await commitBaseline(to, staging);
     } finally {
       if (staging) await rm(staging, { recursive: true, force: true });
     }
-    await writeBaseline(to, recording, !fingerprintsOnly);
     const failed = recording.rows.filter(({ refused }) => refused).length;
     const failures = failed > 0 ? `, ${failed} of them errors` : '';
     console.log(
@@ -172,7 +173,7 @@ async function report(
 }
 
 async function write(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
+  await createFolders(dirname(path));
   await writeFile(path, text);
 }
 

@@ -1,5 +1,6 @@
-/** @module Protects files of the user that a command would replace by mistake. */
-import { open, stat } from 'node:fs/promises';
+/** @module Replaces files of the user: only those of the same command, and only by complete ones. */
+import { randomUUID } from 'node:crypto';
+import { open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 
 /**
  * Checks that a command would replace no file, or only a file that the same command has written.
@@ -17,5 +18,24 @@ export async function isReplaceable(path: string, start: string): Promise<boolea
     return buffer.toString('latin1') === start;
   } finally {
     await file.close();
+  }
+}
+
+/**
+ * Writes a text file. If that fails, an older file keeps its content. A pipe or a terminal is written directly.
+ *
+ * @throws {Error} of the file system
+ */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const info = await stat(path).catch(() => undefined);
+  if (info && !info.isFile()) return writeFile(path, text);
+  const target = info ? await realpath(path) : path; // keep a link
+  const temporary = `${target}.${randomUUID()}`;
+  try {
+    await writeFile(temporary, text);
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => {}); // report the earlier error instead
+    throw error;
   }
 }

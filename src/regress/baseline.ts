@@ -3,10 +3,11 @@
  * fingerprints.
  */
 
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { isReplaceable } from '../files/replaceable.ts';
+import { createFolders } from '../files/create-folders.ts';
+import { isReplaceable, replaceFile } from '../files/replaceable.ts';
 import { ALL_OUTPUT_TYPES } from '../formats.ts';
 import { type MatrixSource, toMatrix } from './matrix.ts';
 import { RESULTS, resultPath } from './record.ts';
@@ -80,7 +81,7 @@ const schema = z.object({
  * @throws {BaselineError} if the folder contains other files and no baseline
  */
 export async function stageBaseline(folder: string): Promise<string> {
-  await mkdir(folder, { recursive: true });
+  await createFolders(folder);
   const found = (await readdir(folder)).filter((name) => !name.startsWith(STAGING_PREFIX));
   if (found.length > 0 && !found.includes(BASELINE_FILE)) {
     throw new BaselineError(`${folder} contains files, but no baseline: it was not changed`);
@@ -90,11 +91,12 @@ export async function stageBaseline(folder: string): Promise<string> {
   return staging;
 }
 
-/** Replaces the results of an older baseline by those of a staging folder. */
+/** Replaces an older baseline by the one in a staging folder. Writes nothing, so that a full disk cannot interrupt it. */
 export async function commitBaseline(folder: string, staging: string): Promise<void> {
   await rm(join(folder, BASELINE_FILE), { force: true });
   await rm(join(folder, RESULTS), { recursive: true, force: true });
   await rename(join(staging, RESULTS), join(folder, RESULTS));
+  await rename(join(staging, BASELINE_FILE), join(folder, BASELINE_FILE));
 }
 
 /**
@@ -116,9 +118,10 @@ export async function checkReplaceable(path: string): Promise<void> {
 export async function writeBaseline(path: string, recording: Recording, withFiles: boolean): Promise<void> {
   const { tools, at, matrix } = recording;
   const commands = [...new Set(recording.rows.flatMap((row) => row.commands))];
+  const indexes = new Map(commands.map((command, index) => [command, index]));
   const rows = recording.rows.map((row) => ({
     ...(withFiles ? row : withoutVolatile(row)),
-    commands: row.commands.map((command) => commands.indexOf(command)),
+    commands: row.commands.map((command) => indexes.get(command)),
   }));
   // Write one row per line, so that a diff shows what changed.
   const lines = (items: readonly unknown[]) =>
@@ -129,8 +132,8 @@ export async function writeBaseline(path: string, recording: Recording, withFile
   );
   const text = `${head},\n "commands": ${lines(commands)},\n "rows": ${lines(rows)}\n}\n`;
   const file = withFiles ? join(path, BASELINE_FILE) : path;
-  await mkdir(dirname(file), { recursive: true });
-  await writeFile(file, text);
+  await createFolders(dirname(file));
+  await replaceFile(file, text);
 }
 
 /** Formats that contain their creation time, so that the digest changes with each conversion. */

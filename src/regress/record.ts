@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { type InputType, OUTPUTS } from '../formats.ts';
+import { isInvalidName } from '../text.ts';
 import type { Attempt, Backend, Image } from './backends/backend.ts';
 import { detectImageType } from './backends/local-backend.ts';
 import { decode } from './image/codec.ts';
@@ -31,6 +32,7 @@ export interface RecordOptions {
  *
  * @param types types of images to list
  * @param baseline skipped if it is below the folder
+ * @throws {Error} if a file cannot be read, or its name is not UTF-8
  */
 export async function imagesIn(
   folder: string,
@@ -45,6 +47,8 @@ export async function imagesIn(
     const path = join(parentPath, name);
     const subpath = relative(folder, path);
     if (baselinePrefix && subpath.startsWith(baselinePrefix)) continue;
+    if (isInvalidName(path))
+      throw new Error(`${path}: the name is not valid UTF-8. Rename it, for example with convmv.`);
     const type = await detectImageType(path);
     if (type && types.includes(type)) images.push({ name: subpath.split(sep).join('/'), path });
   }

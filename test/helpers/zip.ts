@@ -107,7 +107,7 @@ export function makeZip(entries: readonly MadeEntry[]): Buffer {
   for (const entry of entries) {
     const { name, content, deflate = false, flags = 0, mode = 0o100644, declaredSize } = entry;
     const { madeBy = 3, extraField = Buffer.alloc(0) } = entry;
-    const data = deflate ? deflateRawSync(content) : content;
+    const data = deflate ? deflateRawSync(content, { level: 1 }) : content;
     const encoded = typeof name === 'string' ? Buffer.from(name) : name;
     const fields = Buffer.alloc(26);
     fields.writeUInt16LE(20, 0);

@@ -1,7 +1,7 @@
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { fixturePath } from '../helpers/client.ts';
 import { runCommand } from '../helpers/command.ts';
@@ -232,7 +232,7 @@ describe('imagemill regress', () => {
       asked += 1;
       req.resume();
       if (asked === 1) return res.writeHead(429, { 'retry-after': '1' }).end('{"error":{"message":"wait"}}');
-      return res.end(png);
+      return res.setHeader('content-type', 'image/png').end(png);
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     try {
@@ -262,10 +262,13 @@ describe('imagemill regress', () => {
     const wrong = join(await makeTempDir('wrong'), 'matrix.yaml');
     await writeFile(wrong, 'cases: [{ name: a, quality: 200 }]');
     const empty = await makeTempDir('empty');
+    const badName = await makeTempDir('bad-name');
+    await writeFile(Buffer.from(`${badName}/caf\xe9.jpg`, 'latin1'), '');
     const against = ['--against', baseline];
     for (const [words, message, settings = {}] of [
       [['check', '/nowhere', ...against], /ENOENT/],
       [['check', empty, ...against], /There are no images in/],
+      [['record', badName, '--to', join(badName, 'baseline')], /caf\ufffd\.jpg: the name is not valid UTF-8/],
       [['check', images, '--against', '/nowhere'], /is not a baseline: ENOENT/],
       [['check', images, '--against', matrix], /is not a baseline: layout/],
       [['check', images, ...against, '--matrix', wrong], /Invalid quality "200"/],
@@ -365,6 +368,27 @@ describe('imagemill regress', () => {
     const { status, findings } = await check(to, [], {}, among);
     expect([status, findings.length]).to.deep.equal([0, 3]);
   });
+
+  for (const [kind, flags, file] of [
+    ['a folder', [], 'baseline.json'],
+    ['a file of fingerprints', ['--fingerprints-only'], ''],
+  ] as const)
+    it(`keeps ${kind} with an older baseline when the new one cannot be written`, async () => {
+      const [folder, to] = [await makeTempDir('images'), join(await makeTempDir('kept'), 'baseline')];
+      await copyFile(fixturePath('scene.gif'), join(folder, 'scene.gif'));
+      const cases = Array.from({ length: 30 }, (_, at) => ({ name: `${at}`, format: 'png', width: at + 1 }));
+      const many = join(folder, 'matrix.json');
+      await writeFile(many, JSON.stringify({ cases }));
+      const args = ['regress', 'record', folder, '--to', to, '--matrix', many, ...flags];
+      await runCliInProcess(args);
+      const names = async () => (await readdir(dirname(to), { recursive: true })).sort();
+      const before = [await names(), await readFile(join(to, file), 'utf8')];
+      // No file may exceed 16 blocks of 512 bytes. The results fit, but the baseline does not.
+      const launcher = ['/bin/sh', '-c', 'ulimit -f 16; exec "$@"', 'sh'];
+      const { status, complaints } = await runCommand(args, { launcher });
+      expect([status, complaints]).to.deep.equal([2, ['imagemill: EFBIG: file too large, write']]);
+      expect([await names(), await readFile(join(to, file), 'utf8')]).to.deep.equal(before);
+    });
 
   it('exits with 2, not 0, when nothing was compared', async () => {
     const nothing = join(await makeTempDir('nothing'), 'matrix.json');

@@ -149,7 +149,7 @@ describe('POST /batch with a ZIP archive', () => {
     expect(await names(await batch([['x.zip', zip]]))).to.deep.equal(['a.webp', 'b.webp', 'c.webp']);
   });
 
-  it('counts the unpacked bytes of all archives of the request together', async () => {
+  it('limits the bytes of all archives of a request together', async () => {
     const padding = { name: '__MACOSX/padding', content: Buffer.alloc(110 * MIB) };
     const zip = makeZip([{ name: 'a.svg', content: SVG }, padding]);
     expect((await names(await batch([['a.zip', zip]]))).length).to.equal(1);

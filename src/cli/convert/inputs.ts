@@ -2,10 +2,11 @@
 import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { InputType } from '../../formats.ts';
+import { isInvalidName } from '../../text.ts';
 import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
 import { createImageTest, type ImageTest, imagesIn } from './folder.ts';
 import { type Input, type InputError, STDIN } from './input.ts';
-import { isInside, isInvalidName, realPathOf } from './paths.ts';
+import { isInside, realPathOf } from './paths.ts';
 import { imagesMatching, isPattern, type PatternOptions } from './pattern.ts';
 
 /** Returns whether an argument can match several files. */

@@ -14,6 +14,3 @@ export async function realPathOf(path: string): Promise<string> {
 export function isInside(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder === '/' ? folder : `${folder}/`);
 }
-
-/** Returns whether a path has U+FFFD, which Node.js writes for bytes of a name that are not UTF-8. */
-export const isInvalidName = (path: string): boolean => path.includes('\ufffd');
