@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { linkSync } from 'node:fs';
-import { appendFile, mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { createLibrary } from '../../src/cli/convert/library.ts';
+import { openResultIndex } from '../../src/cli/convert/result-index.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { MAIN } from '../helpers/command.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
@@ -82,6 +84,26 @@ describe('imagemill convert --update', function () {
     expect(await readFile(join(folder.path, 'out/a.webp'), 'utf8')).to.equal('precious');
     expect((await update(['--force'])).status).to.equal(0);
     expect((await sharp(join(folder.path, 'out/a.webp')).metadata()).format).to.equal('webp');
+  });
+
+  it('keeps the record of a result that another command with the same output folder wrote meanwhile', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    const [input, output] = [join(folder.path, 'photos/a.jpg'), join(folder.path, 'out')];
+    const job = { input, output: join(output, 'a.webp') };
+    const open = async () => createLibrary(output, await openResultIndex(output, undefined), 'recipe');
+    const [first, second] = [await open(), await open()];
+    const source = await stat(input);
+    const result = {
+      path: fixturePath('scene.webp'),
+      source,
+      bytesBefore: 1,
+      bytesAfter: 1,
+      ms: 1,
+      notes: [],
+    };
+    await first.write(job, result, false);
+    const error = await second.write(job, result, false).catch(({ code }) => code);
+    expect([error, await (await open()).isUpToDate(job)]).to.deep.equal(['OUTPUT_EXISTS', true]);
   });
 
   it('converts a file again if its result was truncated or changed after it was written', async () => {
@@ -202,6 +224,14 @@ describe('imagemill convert --delete', function () {
       ...['2025/c.webp', '2025/foreign.webp', 'a.webp', 'd.webp'],
     ]);
     expect(await readdir(join(folder.path, 'out'))).to.not.include('2024');
+  });
+
+  it('deletes the result of a deleted link to a file, although the file still exists', async () => {
+    await symlink('a.jpg', join(folder.path, 'photos/link.jpg'));
+    await run(['photos']);
+    await rm(join(folder.path, 'photos/link.jpg'));
+    const { lines } = await run(['photos'], ['--delete', '--yes']);
+    expect(lines).to.deep.equal(['out/link.webp deleted', 'none converted, 3 up to date, 1 deleted']);
   });
 
   it('keeps a result that was changed after it was written', async () => {

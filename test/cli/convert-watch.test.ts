@@ -102,6 +102,32 @@ describe('imagemill convert --watch', function () {
     expect([status, complaints]).to.deep.equal([143, []]);
   });
 
+  it('finds files in a folder that was removed and created again, at once and in its sub-folders', async () => {
+    const { path } = folder;
+    const watcher = createWatcher({
+      inputs: { isOutput: async () => false, test: createImageTest(INPUT_TYPES) },
+      notice: () => {},
+    });
+    await mkdir(join(path, 'photos/may'), { recursive: true });
+    for (const each of ['', 'photos', 'photos/may']) watcher.addFolder(join(path, each), path);
+    await rm(join(path, 'photos'), { recursive: true });
+    await mkdir(join(path, 'photos/may'), { recursive: true });
+    const found: string[] = [];
+    const wait = async (name: string): Promise<void> => {
+      while (!found.includes(join(path, name)))
+        for await (const input of (await watcher.changes(AbortSignal.timeout(20_000))) ?? [])
+          found.push(input.path);
+    };
+    try {
+      await folder.put('scene.jpg', 'photos/first.jpg');
+      await wait('photos/first.jpg');
+      await folder.put('scene.jpg', 'photos/may/second.jpg');
+      await wait('photos/may/second.jpg');
+    } finally {
+      watcher.close();
+    }
+  });
+
   it('searches everything from time to time, for changes that the system does not report', async () => {
     const watcher = createWatcher({
       inputs: { isOutput: async () => false, test: createImageTest(INPUT_TYPES) },

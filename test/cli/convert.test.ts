@@ -196,6 +196,27 @@ describe('imagemill convert', () => {
     expect(stderr).to.equal('');
   });
 
+  it('ends with one message when standard output cannot be written, and leaves no partial files', async () => {
+    for (const name of ['a.png', 'b.png', 'c.png']) await put('scene.png', name);
+    const launcher = ['/bin/sh', '-c', 'exec "$@" >/dev/full', 'sh'];
+    const { status, complaints } = await runProcess(['.', '-o', 'out/'], { launcher });
+    expect([status, complaints[0]]).to.deep.equal([
+      1,
+      'imagemill: Standard output cannot be written: ENOSPC: no space left on device, write.',
+    ]);
+    expect((await files('out')).filter((name) => name.startsWith('.'))).to.deep.equal([]);
+    await nothingInTemp();
+  });
+
+  it('converts everything when standard error cannot be written', async () => {
+    await put('scene.png', 'a.png');
+    await put('scene.png', 'z.png');
+    await writeFile(join(folder, 'bad.png'), 'no image');
+    const launcher = ['/bin/sh', '-c', 'exec "$@" 2>/dev/full', 'sh'];
+    const { status } = await runProcess(['.', '-o', 'out/', '--jobs', '1'], { launcher });
+    expect([status, await files('out')]).to.deep.equal([1, ['a.webp', 'z.webp']]);
+  });
+
   it('enforces the limits of the service, and names the setting that raises them', async () => {
     await put('scene.jpg', 'photo.jpg');
     const env = { MAX_FILE_BYTES: '1000' };

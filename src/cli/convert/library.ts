@@ -1,6 +1,6 @@
 /** @module An output folder with an index: finds results that are up to date, and records new ones. */
 import { lstat, stat } from 'node:fs/promises';
-import { relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { isDiskFull } from '../../errors.ts';
 import type { Conversion, SourceState } from './converter.ts';
 import { fileErrorFrom, systemReason } from './file-errors.ts';
@@ -40,7 +40,9 @@ export async function createLibrary(output: string, index: ResultIndex, recipe: 
 
   const describe = async (job: Job, source: SourceState): Promise<IndexEntry> => {
     const { size: bytes, mtimeMs: made } = await stat(job.output);
-    const path = relative(realOutput, await realPathOf(job.input));
+    // A link is a source of its own: the file that it leads to can be elsewhere, and can outlive it.
+    const real = join(await realPathOf(dirname(job.input)), basename(job.input));
+    const path = relative(realOutput, real);
     return { source: path, size: source.size, mtime: source.mtimeMs, recipe, bytes, made };
   };
   return {
@@ -61,7 +63,7 @@ export async function createLibrary(output: string, index: ResultIndex, recipe: 
         await writeOutput(path, job.output, force || owned, index.temporary);
       } catch (error) {
         // Another program can have written the file meanwhile.
-        if (!owned) await index.remove(name).catch(() => {}); // report the earlier error instead
+        if (!owned) await index.withdraw(name).catch(() => {}); // report the earlier error instead
         throw error;
       }
       if (source) await withIndexErrors(job, async () => index.finish(name, await describe(job, source)));

@@ -5,8 +5,9 @@
  * result into place, and another line afterwards. A process that is killed in between leaves a result that the index
  * knows but does not claim. Each shard has its own file, and every run reads all files.
  */
-import { appendFile, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { appendFile, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createFolders } from '../../files/create-folders.ts';
 import { OWN_PREFIX } from './folder.ts';
 import type { Shard } from './shard.ts';
 
@@ -26,9 +27,9 @@ export interface IndexEntry {
   readonly made: number;
 }
 
-/** Record of a result that can be incomplete, or of a removed entry. */
+/** Record of a result that can be incomplete, of a removed entry, or of a start that wrote nothing. */
 interface Mark {
-  readonly state: 'started' | 'removed';
+  readonly state: 'started' | 'removed' | 'withdrawn';
   /** Time of the mark, in ms since the epoch. */
   readonly made: number;
 }
@@ -48,6 +49,8 @@ export interface ResultIndex {
   owns(result: string): boolean;
   /** Records that a result is about to be moved into place. */
   start(result: string): Promise<void>;
+  /** Takes back the last {@link start} of a result that was not written. Keeps what another command has recorded. */
+  withdraw(result: string): Promise<void>;
   /** Records that a result is in place. */
   finish(result: string, entry: IndexEntry): Promise<void>;
   /** Removes an entry. */
@@ -75,7 +78,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   const path = join(folder, name);
   const temporary = join(folder, `incomplete${label}`);
   await rm(temporary, { recursive: true, force: true }); // files of a killed run of this shard
-  await mkdir(temporary, { recursive: true });
+  await createFolders(temporary);
 
   const makers = new Map<string, string>();
   const own = new Map<string, IndexEntry | Mark>();
@@ -99,15 +102,16 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
     // The line break comes first, in case a crash or a full disk has truncated the previous line.
     appendFile(path, `\n${JSON.stringify(line)}`);
   const record = async (result: string, value: IndexEntry | Mark): Promise<void> => {
-    await append({ result, ...value });
-    own.set(result, value);
+    const line = { result, ...value };
+    await append(line);
+    addLine(line, own, makers);
   };
   const find = (result: string): IndexEntry | Mark | undefined => {
     const [mine, other] = [own.get(result), others.get(result)];
     return other && (!mine || other.made > mine.made) ? other : mine;
   };
   const isEntry = (value: IndexEntry | Mark | undefined): value is IndexEntry =>
-    value !== undefined && !('state' in value);
+    value !== undefined && stateOf(value) === undefined;
 
   return {
     temporary,
@@ -117,9 +121,10 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
     },
     owns(result) {
       const value = find(result);
-      return value !== undefined && !('state' in value && value.state === 'removed');
+      return value !== undefined && stateOf(value) !== 'removed';
     },
     start: (result) => record(result, { state: 'started', made: Date.now() }),
+    withdraw: (result) => record(result, { state: 'withdrawn', made: Date.now() }),
     finish: (result, entry) => record(result, entry),
     remove: (result) => record(result, { state: 'removed', made: Date.now() }),
     *entries() {
@@ -137,15 +142,30 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   };
 }
 
+/** For each mark of a start, the record before it. Another command can have written either line. */
+const beforeStart = new WeakMap<object, IndexEntry | Mark>();
+
 /** Adds the record of a line. In one file, later lines supersede earlier ones. */
 function addLine(line: Line, records: Map<string, IndexEntry | Mark>, makers: Map<string, string>): void {
   if ('tools' in line) {
     makers.set(line.tools, line.maker);
   } else {
     const { result, ...record } = line;
-    records.set(result, record);
+    const current = records.get(result);
+    const state = stateOf(record);
+    if (state === 'started' && current) beforeStart.set(record, current);
+    if (state !== 'withdrawn') records.set(result, record);
+    else if (current && stateOf(current) === 'started') {
+      const before = beforeStart.get(current);
+      if (before) records.set(result, before);
+      else records.delete(result);
+    }
   }
 }
+
+/** Returns the state of a mark; undefined for the record of a complete result. */
+const stateOf = (record: IndexEntry | Mark): Mark['state'] | undefined =>
+  'state' in record ? record.state : undefined;
 
 /** Yields the complete lines of a file; none if the file does not exist. */
 async function* readLines(path: string): AsyncGenerator<Line> {
@@ -177,7 +197,7 @@ function* linesOf(
 ): Generator<string> {
   for (const [tools, maker] of makers) yield `${JSON.stringify({ tools, maker })}\n`;
   for (const [result, record] of own) {
-    const isNeeded = !('state' in record) || record.state === 'started' || others.has(result);
+    const isNeeded = stateOf(record) !== 'removed' || others.has(result);
     if (isNeeded) yield `${JSON.stringify({ result, ...record })}\n`;
   }
 }

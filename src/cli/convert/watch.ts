@@ -1,12 +1,13 @@
 /** @module Watches folders for new and changed files (`--watch`). */
 import { type FSWatcher, watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { imagesIn } from './folder.ts';
 import type { Input } from './input.ts';
 import type { Inputs } from './inputs.ts';
 import { filesBeingWritten } from './open-files.ts';
+import { isInside } from './paths.ts';
 
 /** Time for which size and time of change must stay the same until a file counts as complete, in ms. */
 const SETTLE_MS = 2000;
@@ -61,14 +62,26 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
   const changed = (path: string, root: string): void => {
     pending.set(path, pending.get(path) ?? { root, state: '', since: performance.now() });
   };
+  /** Stops watching a folder and its sub-folders. */
   const removeFolder = (folder: string): void => {
-    watchers.get(folder)?.close();
-    watchers.delete(folder);
+    for (const [path, watcher] of watchers) {
+      if (!isInside(resolve(path), resolve(folder))) continue;
+      watcher.close();
+      watchers.delete(path);
+    }
   };
   const addFolder = (folder: string, root: string): void => {
     if (watchers.has(folder)) return;
+    const absolute = resolve(folder);
     try {
-      const watcher = watch(folder, (_event, name) => name !== null && changed(join(folder, name), root));
+      const watcher = watch(absolute, (event, name) => {
+        if (name === null) return;
+        changed(join(folder, name), root);
+        if (event !== 'rename' || name !== basename(absolute)) return;
+        // The folder was deleted or moved, and another folder can have its path. (Or it has a new file of its own name.)
+        removeFolder(folder);
+        changed(folder, root);
+      });
       watcher.on('error', () => removeFolder(folder));
       watchers.set(folder, watcher);
     } catch {
@@ -149,7 +162,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
       }
     },
     close() {
-      for (const folder of watchers.keys()) removeFolder(folder);
+      for (const watcher of watchers.values()) watcher.close();
     },
   };
 }
