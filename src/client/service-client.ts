@@ -1,7 +1,7 @@
 /** @module Sends files to running instances, and retries requests that an instance cannot accept at the moment. */
-import { openAsBlob } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createServers, type Server, type Servers } from './servers.ts';
+import { streamFile, TruncatedFileError } from './streamed-file.ts';
 
 /** Statuses of an instance that cannot accept a request at the moment. */
 const BUSY_STATUSES = [429, 503];
@@ -9,6 +9,8 @@ const BUSY_STATUSES = [429, 503];
 const GATEWAY_STATUSES = [502, 504];
 /** Maximum number of responses 429 or 503 per file and instance. */
 const MAX_BUSY_RESPONSES = 20;
+/** Media types of results. A proxy can respond with 200 and a page, for example to log in. */
+const RESULT_TYPE = /^(?:image\/|application\/pdf)/;
 /** Delay before a repetition if the response has no Retry-After, in s. */
 const DEFAULT_RETRY_S = 5;
 /** Time limit of a request with its response, in ms. */
@@ -49,10 +51,16 @@ export interface Busy {
   readonly waitS: number;
 }
 
+/** An instance: its base URL and its version. */
+interface Instance {
+  readonly base: string;
+  readonly version: string;
+}
+
 /** Sends files to instances. */
 export interface ServiceClient {
-  /** Base URL and version of each instance that responded at the start. */
-  readonly instances: readonly { readonly base: string; readonly version: string }[];
+  /** The instances that responded at the start. */
+  readonly instances: readonly Instance[];
   /**
    * Converts a file.
    *
@@ -89,12 +97,12 @@ export async function createServiceClient(
   onBusy: (busy: Busy) => void = () => {},
 ): Promise<ServiceClient> {
   const bases = urls.map((url) => `${url.replace(/\/+$/, '').replace(/\/api\/v1$/, '')}/api/v1`);
-  const answers = await Promise.allSettled(
-    bases.map(async (base) => ({ base, version: await fetchVersion(base) })),
-  );
+  const answers = await Promise.allSettled(bases.map(findInstance));
   const instances = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
   if (instances.length === 0) throw (answers[0] as PromiseRejectedResult).reason;
-  const servers = createServers(bases);
+  const servers = createServers(
+    answers.map((answer, at) => (answer.status === 'fulfilled' ? answer.value.base : (bases[at] as string))),
+  );
   return {
     instances,
     convert: (request, receive, signal) =>
@@ -105,18 +113,23 @@ export async function createServiceClient(
         maxBusy: MAX_BUSY_RESPONSES * bases.length,
       }),
     isAlive: () =>
-      Promise.any(bases.map(fetchVersion)).then(
+      Promise.any(bases.map(findInstance)).then(
         () => true,
         () => false,
       ),
   };
 }
 
-async function fetchVersion(base: string): Promise<string> {
+/**
+ * Finds an instance, for example behind a redirect from http to https. `fetch` would follow it for files, too, but with GET.
+ *
+ * @throws {UnavailableError} if no instance responds
+ */
+async function findInstance(base: string): Promise<Instance> {
   try {
     const response = await fetch(`${base}/health`, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) });
     const { version } = (await response.json()) as { version?: string };
-    if (response.ok && version) return version;
+    if (response.ok && version) return { base: response.url.replace(/\/health$/, ''), version };
     throw new Error(`status ${response.status}`);
   } catch (cause) {
     throw new UnavailableError(`no imagemill server responds at ${base}: ${reasonOf(cause)}`, { cause });
@@ -190,19 +203,20 @@ async function send<T>(
   receive: (response: Response) => Promise<T>,
   cancel: AbortSignal,
 ): Promise<Outcome<T>> {
-  const form = new FormData();
-  for (const [field, value] of fields) form.append(field, value);
-  form.append('file', await openAsBlob(path), name);
   const limit = limitTime(cancel, RESPONSE_TIMEOUT_MS);
   const { signal } = limit;
   const release = server.acquire();
   try {
+    const form = new FormData();
+    for (const [field, value] of fields) form.append(field, value);
+    form.append('file', await streamFile(path, name, limit.abort));
     const response = await fetch(`${server.base}/convert`, { method: 'POST', body: form, signal });
     const { ok, status, headers } = response;
     if (GATEWAY_STATUSES.includes(status)) return { failure: new Error(`status ${status}`) };
-    if (!ok) {
+    if (!ok || !RESULT_TYPE.test(headers.get('content-type') ?? '')) {
       const message = parseErrorMessage(await response.text(), status);
-      return { status, message, retryAfter: Number(headers.get('retry-after')) || undefined };
+      const seconds = Number(headers.get('retry-after'));
+      return { status, message, retryAfter: seconds > 0 ? seconds : undefined };
     }
     return { received: await receive(response), ...parseResultHeaders(headers) };
   } catch (error) {
@@ -215,20 +229,29 @@ async function send<T>(
   }
 }
 
+/** See {@link limitTime}. */
+interface TimeLimit {
+  readonly signal: AbortSignal;
+  abort(reason: unknown): void;
+  clear(): void;
+}
+
 /**
- * Creates a signal that aborts after a time, or with another signal. `AbortSignal.timeout` would keep a timer for each
+ * Creates a signal that aborts after a time, with another signal, or by `abort`. `AbortSignal.timeout` would keep a timer for each
  * request until its time is over, also after the response.
  */
-function limitTime(cancel: AbortSignal, ms: number): { readonly signal: AbortSignal; clear(): void } {
+function limitTime(cancel: AbortSignal, ms: number): TimeLimit {
   const controller = new AbortController();
-  const abort = (): void => controller.abort(cancel.reason);
-  const timer = setTimeout(() => controller.abort(new Error(`no response in ${ms / 1000} s`)), ms);
-  cancel.addEventListener('abort', abort, { once: true });
+  const abort = (reason: unknown): void => controller.abort(reason);
+  const cancelled = (): void => abort(cancel.reason);
+  const timer = setTimeout(() => abort(new Error(`no response in ${ms / 1000} s`)), ms);
+  cancel.addEventListener('abort', cancelled, { once: true });
   return {
     signal: controller.signal,
+    abort,
     clear() {
       clearTimeout(timer);
-      cancel.removeEventListener('abort', abort);
+      cancel.removeEventListener('abort', cancelled);
     },
   };
 }
@@ -242,8 +265,7 @@ function parseResultHeaders(headers: Headers): Omit<Received<never>, 'received'>
 
 /** Returns whether an error concerns this machine's files and not the connection. `fetch` wraps errors of sockets. */
 function isLocal(error: unknown): boolean {
-  const { syscall, cause } = error as NodeJS.ErrnoException & { cause?: Error };
-  return syscall !== undefined || cause?.name === 'NotReadableError';
+  return error instanceof TruncatedFileError || (error as NodeJS.ErrnoException).syscall !== undefined;
 }
 
 function reasonOf(error: unknown): string {

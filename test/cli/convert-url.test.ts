@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { truncateSync } from 'node:fs';
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -27,6 +28,7 @@ describe('imagemill convert --url', function () {
   async function stub(answer: RequestListener): Promise<string> {
     const server = createServer((req, res) => {
       if (req.url?.endsWith('/health')) return res.end('{"version":"1.2.3"}');
+      res.setHeader('content-type', 'image/webp');
       return answer(req, res);
     });
     server.listen(0, '127.0.0.1');
@@ -137,6 +139,19 @@ describe('imagemill convert --url', function () {
     );
   });
 
+  it('writes no page of a proxy as a result', async () => {
+    const url = await stub(
+      received((_req, res) => res.setHeader('content-type', 'text/html').end('<html>Log in</html>')),
+    );
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--url', url]);
+    expect([status, complaints]).to.deep.equal([
+      1,
+      ['imagemill: photos/a.jpg: The server responded with status 200, and without a message of imagemill.'],
+    ]);
+    expect(await folder.files('.')).to.deep.equal(['photos/a.jpg']);
+  });
+
   it('sends as many concurrent requests as --jobs allows, over connections that stay open', async () => {
     const result = await fixture('scene.webp');
     const ports = new Set<number | undefined>();
@@ -190,6 +205,52 @@ describe('imagemill convert --url', function () {
     ]);
     expect(await folder.files('out')).to.deep.equal([]);
   });
+
+  it('sends files to the address to which /health is redirected, as from http to https', async () => {
+    const result = await fixture('scene.webp');
+    const methods: (string | undefined)[] = [];
+    const target = await stub(
+      received((req, res) => {
+        methods.push(req.method);
+        res.end(result);
+      }),
+    );
+    const old = createServer((req, res) => void res.writeHead(301, { location: target + req.url }).end());
+    old.listen(0, '127.0.0.1');
+    await once(old, 'listening');
+    closing.push(() => old.close());
+    const url = `http://127.0.0.1:${(old.address() as AddressInfo).port}`;
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    const { status } = await folder.run(['photos', '-o', 'out', '--url', url]);
+    expect([status, methods]).to.deep.equal([0, ['POST']]);
+  });
+
+  for (const [how, bytes] of [
+    ['longer', 21_000_000],
+    ['shorter', 10],
+  ] as const) {
+    it(`reports a source that becomes ${how} while it is sent, and converts the others`, async () => {
+      const result = await fixture('scene.webp');
+      const changing = join(folder.path, 'photos/changing.jpg');
+      const url = await stub((req, res) => {
+        // The request has arrived with its first bytes: the client reads the rest of the file from now on.
+        truncateSync(changing, bytes);
+        received((_req, answer) => answer.setHeader('content-type', 'image/webp').end(result))(req, res);
+      });
+      await folder.put('scene.jpg', 'photos/same.jpg');
+      await writeFile(changing, Buffer.alloc(20_000_000, await fixture('scene.jpg')));
+      const options = ['--update', '--jobs', '1', '--url', url];
+      const { status, complaints } = await folder.runProcess(['photos', '-o', 'out', ...options]);
+      expect([status, complaints]).to.deep.equal([
+        1,
+        [
+          'imagemill: photos/changing.jpg changed while it was read. Convert it again when it is complete.',
+          'imagemill: 1 of 2 files not converted: 1 changed while read.',
+        ],
+      ]);
+      expect(await folder.files('out')).to.deep.equal(['same.webp']);
+    });
+  }
 
   it('loses nothing and writes nothing twice while two of three instances behind nginx restart one after the other', async () => {
     const [nginxPort = 0, ...ports] = await freePorts(4);
