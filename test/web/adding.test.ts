@@ -84,13 +84,46 @@ describe('adding files to the page', () => {
     await page.locator('.left-out').getByText('1 skipped').waitFor();
   });
 
+  it('adds the other images of a dropped folder if a file or a sub-folder in it cannot be read', async () => {
+    const folder = join(await makeTempDir('unreadable'), 'album');
+    await mkdir(join(folder, 'locked'), { recursive: true });
+    for (const name of ['gone.png', 'one.png', 'locked/two.png'])
+      await writeFile(join(folder, name), await fixture('scene.png'));
+    const page = await open(service);
+    // Makes two entries fail as if they had been deleted, or belonged to another user.
+    await page.evaluate(() => {
+      const { webkitGetAsEntry } = DataTransferItem.prototype;
+      const withFailures = (entry: FileSystemEntry | null): FileSystemEntry | null => {
+        const fail = (_found: unknown, failed?: (error: DOMException) => void) =>
+          failed?.(new DOMException());
+        if (entry?.name === 'gone.png') Object.assign(entry, { file: fail });
+        if (!entry?.isDirectory) return entry;
+        const reader = (entry as FileSystemDirectoryEntry).createReader();
+        const readEntries = reader.readEntries.bind(reader);
+        reader.readEntries = (found, failed) =>
+          readEntries(
+            (entries) => found(entries.map((each) => withFailures(each) as FileSystemEntry)),
+            failed,
+          );
+        if (entry.name === 'locked') Object.assign(reader, { readEntries: fail });
+        return Object.assign(entry, { createReader: () => reader });
+      };
+      DataTransferItem.prototype.webkitGetAsEntry = function () {
+        return withFailures(webkitGetAsEntry.call(this));
+      };
+    });
+    await drop(page, [folder]);
+    expect(await listed(page, 1)).to.deep.equal(['one.png']);
+    await page.locator('.left-out').getByText('2 skipped: not readable').waitFor();
+  });
+
   it('adds nothing from a folder without images, states so, and clears the message with the next file', async () => {
     const folder = await makeTempDir('none');
     for (const name of ['a.txt', 'b.txt']) await writeFile(join(folder, name), 'text');
     const page = await open(service);
     await page.getByLabel('Choose a folder').setInputFiles(folder);
     const said = page.locator('.left-out');
-    await said.getByText('2 skipped: not images of a supported type.').waitFor();
+    await said.getByText('2 skipped: not readable, or not images of a supported type.').waitFor();
     await pick(page, [fixturePath('scene.png')]);
     await said.waitFor({ state: 'detached' });
   });

@@ -9,7 +9,8 @@ export const dragged = signal(false);
 /** Number of files that were skipped in the last added folders. */
 export const skipped = signal(0);
 /** Formats the number of skipped files. */
-export const skippedMessage = (): string => `${skipped.value} skipped: not images of a supported type.`;
+export const skippedMessage = (): string =>
+  `${skipped.value} skipped: not readable, or not images of a supported type.`;
 
 /** Listens for files that are dropped or pasted anywhere on the page. */
 export function listenForFiles(): void {
@@ -33,9 +34,12 @@ export function listenForFiles(): void {
   });
 }
 
-/** Adds files and the images in folders. Skips other files in folders and announces their number. */
-export function addFiles(files: readonly File[], inFolders: readonly File[] = []): void {
-  const images = inFolders.filter(looksLikeImage);
+/** A file in a folder; undefined if it cannot be read, for example because it was deleted meanwhile. */
+type FolderFile = File | undefined;
+
+/** Adds files and the images in folders. Skips everything else in folders and announces its number. */
+export function addFiles(files: readonly File[], inFolders: readonly FolderFile[] = []): void {
+  const images = inFolders.filter((file) => file !== undefined).filter(looksLikeImage);
   const added = [...files, ...images];
   if (added.length > 0) add(added);
   skipped.value = inFolders.length - images.length;
@@ -54,29 +58,33 @@ function looksLikeImage({ name, type }: File): boolean {
 async function addDropped(dropped: readonly DataTransferItem[]): Promise<void> {
   const entries = dropped.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
   const files = entries.flatMap(({ entry, file }) => (file && !entry?.isDirectory ? file : []));
-  const inFolders: File[] = [];
+  const inFolders: FolderFile[] = [];
   for (const { entry } of entries) {
     if (entry?.isDirectory) inFolders.push(...(await collectFiles(entry as FileSystemDirectoryEntry)));
   }
   addFiles(files, inFolders);
 }
 
-async function collectFiles(folder: FileSystemDirectoryEntry): Promise<File[]> {
+async function collectFiles(folder: FileSystemDirectoryEntry): Promise<FolderFile[]> {
   const reader = folder.createReader();
-  const files: File[] = [];
+  const files: FolderFile[] = [];
   // readEntries returns a batch at a time, and an empty one at the end.
   for (;;) {
-    const batch = await new Promise<FileSystemEntry[]>((resolve, reject) =>
-      reader.readEntries(resolve, reject),
+    const batch = await new Promise<FileSystemEntry[] | undefined>((resolve) =>
+      reader.readEntries(resolve, () => resolve(undefined)),
     );
+    if (!batch) return [...files, undefined];
     if (batch.length === 0) return files;
     for (const entry of batch) files.push(...(await readEntry(entry)));
   }
 }
 
-function readEntry(entry: FileSystemEntry): Promise<File[]> {
+function readEntry(entry: FileSystemEntry): Promise<FolderFile[]> {
   if (entry.isDirectory) return collectFiles(entry as FileSystemDirectoryEntry);
-  return new Promise((resolve, reject) =>
-    (entry as FileSystemFileEntry).file((file) => resolve([file]), reject),
+  return new Promise((resolve) =>
+    (entry as FileSystemFileEntry).file(
+      (file) => resolve([file]),
+      () => resolve([undefined]),
+    ),
   );
 }
