@@ -50,6 +50,12 @@ describe('the image', function () {
     expect(await docker('run', '--rm', ...asRoot, '/', '-xdev', '-perm', '/6000', '-type', 'f')).to.equal('');
   });
 
+  it('contains the active files of fontconfig, and not the templates, which fontconfig would parse at each start', async () => {
+    const files = (await sh('find /etc/fonts/conf.d -name "*.conf" -size +0 -type f')).split('\n');
+    expect(files).to.include('/etc/fonts/conf.d/60-latin.conf').and.to.have.length.above(25);
+    expect(await sh('ls -d /usr/share/fontconfig 2>/dev/null; find /etc/fonts -type l')).to.equal('');
+  });
+
   it('contains only the npm packages that are not part of the build: PDFium, and sharp with its dependencies', async () => {
     const packages = (await sh('cd node_modules && ls -dA [!@]* @*/*')).split('\n');
     expect(packages.filter((name) => !name.startsWith('@img/'))).to.have.members([
