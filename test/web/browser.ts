@@ -11,14 +11,15 @@ import {
 import { CHROMIUM_FLAGS, chromiumPath } from '../helpers/chromium.ts';
 import type { OwnService } from '../helpers/service.ts';
 
-const TRACES = new URL('../../traces/', import.meta.url).pathname;
+/** Folder for the traces of failed tests. Without TRACES=on there are none: recording takes a fifth of the processor time. */
+const TRACES = process.env.TRACES === 'on' && new URL('../../traces/', import.meta.url).pathname;
 
 /** Console messages that do not fail a test: responses with 4xx or 5xx, and requests of the trace recorder. */
 const EXPECTED = /^Failed to load resource|^Connecting to 'blob:/;
 
 /**
  * Creates a browser context without stored data for each test. Errors, requests to other hosts and violations of the
- * Content-Security-Policy fail the test. Keeps a trace of failed tests.
+ * Content-Security-Policy fail the test. With TRACES=on, keeps a trace of failed tests.
  *
  * @param showsPdf whether the browser must be able to show a PDF
  */
@@ -35,9 +36,10 @@ export function useBrowser(showsPdf = false): {
   afterEach(async function () {
     if (!context) return;
     const failed = this.currentTest?.state === 'failed' || errors.length > 0;
-    await context.tracing.stop(
-      failed ? { path: `${TRACES}${fileName(this.currentTest?.fullTitle())}.zip` } : {},
-    );
+    if (TRACES) {
+      const path = `${TRACES}${fileName(this.currentTest?.fullTitle())}.zip`;
+      await context.tracing.stop(failed ? { path } : {});
+    }
     await context.close();
     context = undefined;
     expect(errors, 'errors of the page').to.deep.equal([]);
@@ -51,7 +53,7 @@ export function useBrowser(showsPdf = false): {
         reducedMotion: 'reduce',
         ...options,
       });
-      await context.tracing.start({ snapshots: true });
+      if (TRACES) await context.tracing.start({ snapshots: true });
       const page = await context.newPage();
       page.setDefaultTimeout(15_000);
       page.on('pageerror', (error) => errors.push(String(error)));
