@@ -1,6 +1,6 @@
 /** @module Workspaces: one private folder per request, which is removed completely after every outcome. */
 
-import { lstatSync, mkdirSync, mkdtempSync, opendirSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, opendirSync, rmSync, statfsSync } from 'node:fs';
 import { chmod, opendir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createFolders } from './create-folders.ts';
@@ -66,7 +66,8 @@ const leftOnExit = new Set<string>();
 process.on('exit', () => {
   for (const path of leftOnExit) {
     try {
-      rmSync(path, { recursive: true, force: true, maxRetries: 3 });
+      for (let attempt = 0; attempt < 3 && existsSync(path); attempt += 1)
+        rmSync(path, { recursive: true, force: true, maxRetries: 3 });
     } catch {
       // A tool still writes there. The next start removes the folder.
     }
@@ -180,7 +181,8 @@ export async function removeFolder(path: string): Promise<number> {
   const { names, bytes } = measure(path);
   try {
     if (names <= MAX_SYNC_NAMES && bytes <= MAX_SYNC_BYTES) rmSync(path, { recursive: true, force: true });
-    else await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    // rmSync of Node.js 24 stops without an error at an entry that something else removes meanwhile.
+    if (existsSync(path)) await rm(path, { recursive: true, force: true, maxRetries: 3 });
   } catch {
     // The folder has changed during the removal, or a tool has removed the permissions of a folder in it.
     await restoreRights(path);

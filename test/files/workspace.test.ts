@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmod, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rm, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { OWNER_FILE } from '../../src/files/stale.ts';
@@ -73,6 +73,19 @@ describe('workspace', () => {
     await Promise.all(Array.from({ length: 200 }, (_, at) => writeFile(join(folder, `${at}`), '')));
     await Promise.all([heavy.remove(), crowded.remove()]);
     expect(await readdir(await workspaces.root())).to.deep.equal([OWNER_FILE]);
+    await workspaces.close();
+  });
+
+  it('is removed completely when something else removes its files at the same time', async () => {
+    const workspaces = createWorkspaces(await makeTempDir('temp'));
+    for (let round = 0; round < 5; round += 1) {
+      const workspace = await workspaces.open();
+      const folder = await workspace.folder('1');
+      const files = Array.from({ length: 60 }, (_, at) => join(folder, `${at}`));
+      await Promise.all(files.map((file) => writeFile(file, '')));
+      await Promise.allSettled([...files.map((file) => unlink(file)), workspace.remove()]);
+      expect(await readdir(await workspaces.root())).to.deep.equal([OWNER_FILE]);
+    }
     await workspaces.close();
   });
 

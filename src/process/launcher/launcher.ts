@@ -69,6 +69,7 @@ export interface Exit {
  */
 export function createLaunchers(home: () => Promise<string>, isolation: Isolation = 'none'): Launchers {
   const idle: Launcher[] = [];
+  /** Launchers whose folders are not removed yet. */
   const all = new Set<Launcher>();
   const starting = new Set<Promise<Launcher>>();
   let closed = false;
@@ -95,8 +96,8 @@ export function createLaunchers(home: () => Promise<string>, isolation: Isolatio
       idle.push(launcher);
       return;
     }
-    all.delete(launcher);
-    launcher.ended().catch(() => {}); // the next start of the service removes the folder
+    const forget = (): void => void all.delete(launcher);
+    launcher.ended().then(forget, forget); // if its folder remains, the next start of the service removes it
   }
 
   async function spawn(
@@ -130,7 +131,7 @@ export function createLaunchers(home: () => Promise<string>, isolation: Isolatio
       await Promise.allSettled(starting);
       const last = [...all];
       all.clear();
-      for (const launcher of last) launcher.kill();
+      for (const launcher of last) if (launcher.alive) launcher.kill();
       await Promise.all(last.map((launcher) => launcher.ended()));
     },
   };

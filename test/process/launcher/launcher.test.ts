@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { readdir, readFile, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -88,6 +88,12 @@ describe('launchers', () => {
     await rm(home, { recursive: true });
     home = await makeTempDir('launchers-anew');
     expect((await run('/bin/echo', { args: ['on'] })).stdout).to.equal('on\n');
+  });
+
+  it('remove the folder of a launcher that was killed before close() resolves', async () => {
+    await failure(run('/bin/sleep', { args: ['60'], timeoutMs: 1 }));
+    await launchers.close();
+    expect(readdirSync(home)).to.deep.equal([]);
   });
 
   it('replace a launcher that was killed, kill its program, and report EAGAIN for it', async () => {
