@@ -34,6 +34,10 @@ const RESOLVED = {
       '<rect x="60" width="30" height="80" style="fill: hwb(200 10% 20%)"/>' +
       '<rect x="90" width="30" height="80" fill="color(display-p3 0.2 0.8 0.4)"/>',
   ),
+  'a custom property beside one of 65,000 words': svg(
+    `<style>:root { --long: ${'1 '.repeat(65_000)} }</style><style>:root { --c: teal } rect { fill: var(--c) }</style>` +
+      '<rect width="120" height="80"/>',
+  ),
   'mixed colours in a CDATA section': svg(
     '<style><![CDATA[ rect { fill: color-mix(in srgb, red, blue 30%) } ]]></style><rect width="120" height="80"/>',
   ),
@@ -71,6 +75,12 @@ const UNRESOLVED = {
   ),
   'a calculation behind 64 KiB': svg(
     `${'<g/>'.repeat(20_000)}<rect width="9" height="9" style="stroke-width: calc(1px + 2px)"/>`,
+  ),
+  'a colour in 600 parentheses': svg(
+    `<rect width="9" height="9" fill="lab(${'('.repeat(600)}1${')'.repeat(600)} 1 1)"/>`,
+  ),
+  'a custom property in a style sheet of 300 KiB': svg(
+    `<style>:root { --c: red } rect { fill: var(--c) } ${'a{b:c}'.repeat(50 * 1024)}</style><rect width="9" height="9"/>`,
   ),
   'custom properties that grow without bound': svg(
     `<style>:root { --a0: red; ${Array.from({ length: 30 }, (_, at) => `--a${at + 1}: var(--a${at}) var(--a${at})`).join(';')} }</style>` +

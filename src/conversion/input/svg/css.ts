@@ -4,7 +4,7 @@
 
 import { color, SyntaxFlag, serializeRGB } from '@csstools/css-color-parser';
 import { parseComponentValue } from '@csstools/css-parser-algorithms';
-import { type CSSToken, stringify, TokenType, tokenize } from '@csstools/css-tokenizer';
+import { type CSSToken, TokenType, tokenize } from '@csstools/css-tokenizer';
 import { applyEdits, type Edit } from './markup.ts';
 
 /** A declaration and its position in the style sheet or attribute. */
@@ -30,6 +30,32 @@ const OPENING: readonly string[] = [
 ];
 const CLOSING: readonly string[] = [TokenType.CloseParen, TokenType.CloseSquare, TokenType.CloseCurly];
 
+/** CSS that can still be parsed for one SVG. The parser blocks the event loop for about 1 µs per character. */
+export interface CssBudget {
+  /** 0 after a text exceeded the budget, so that no later text is parsed without that one. */
+  characters: number;
+}
+
+/** Maximum number of characters to parse. Each round of replacement counts. */
+const MAX_CHARACTERS = 256 * 1024;
+/** Number of characters that take as long as converting a colour. */
+const COLOUR_CHARACTERS = 50;
+/** Maximum number of functions and parentheses in a colour. Its parser calls itself for each. */
+const MAX_NESTED = 32;
+
+/** Creates the budget for one SVG. */
+export const createCssBudget = (): CssBudget => ({ characters: MAX_CHARACTERS });
+
+/** Returns the tokens of a text, or none if it exceeds the budget. */
+function tokensOf(css: string, budget: CssBudget): CSSToken[] {
+  const fits = css.length <= budget.characters;
+  budget.characters = fits ? budget.characters - css.length : 0;
+  return fits ? tokenize({ css }) : [];
+}
+
+/** Joins tokens. `stringify` of the library takes each token as an argument, and a call can have about 100,000. */
+const textOf = (tokens: readonly CSSToken[]): string => tokens.map(([, text]) => text).join('');
+
 const startOf = (token: CSSToken | undefined): number => token?.[2] ?? 0;
 const endOf = (token: CSSToken | undefined): number => (token?.[3] ?? -1) + 1;
 
@@ -45,9 +71,9 @@ function closingOf(tokens: readonly CSSToken[], from: number): number {
   return tokens.length - 1;
 }
 
-/** Parses the rules of a style sheet. */
-export function parseRules(css: string): Rule[] {
-  const tokens = tokenize({ css });
+/** Parses the rules of a style sheet. Returns none if it exceeds the budget. */
+export function parseRules(css: string, budget: CssBudget): Rule[] {
+  const tokens = tokensOf(css, budget);
   const rules: Rule[] = [];
   let start = 0;
   for (let at = 0; at < tokens.length; at += 1) {
@@ -58,7 +84,7 @@ export function parseRules(css: string): Rule[] {
     const prelude = tokens.slice(start, at).filter(([kind]) => kind !== TokenType.Comment);
     if (!prelude.some(([kind]) => kind === TokenType.AtKeyword))
       rules.push({
-        selector: stringify(...prelude).trim(),
+        selector: textOf(prelude).trim(),
         declarations: declarationsIn(tokens.slice(at + 1, end)),
       });
     at = end;
@@ -67,9 +93,9 @@ export function parseRules(css: string): Rule[] {
   return rules;
 }
 
-/** Parses the declarations of a style attribute. */
-export function parseDeclarations(css: string): Declaration[] {
-  return declarationsIn(tokenize({ css }));
+/** Parses the declarations of a style attribute. Returns none if it exceeds the budget. */
+export function parseDeclarations(css: string, budget: CssBudget): Declaration[] {
+  return declarationsIn(tokensOf(css, budget));
 }
 
 function declarationsIn(tokens: readonly CSSToken[]): Declaration[] {
@@ -86,7 +112,7 @@ function declarationsIn(tokens: readonly CSSToken[]): Declaration[] {
     const value = trim(part.slice(colon + 1));
     if (part[0]?.[0] === TokenType.Ident && colon > 0 && value.length > 0) {
       const range = { start: startOf(part[0]), end: endOf(part.at(-1)) };
-      declarations.push({ name: part[0][1], value: stringify(...value), ...range });
+      declarations.push({ name: part[0][1], value: textOf(value), ...range });
     }
     at = end;
   }
@@ -106,27 +132,33 @@ export type Variables = ReadonlyMap<string, string | undefined>;
 const MAX_DEPTH = 10;
 
 /**
- * Replaces `var()` and colour functions. Functions that cannot be resolved are not changed.
+ * Replaces `var()` and colour functions. Functions that cannot be resolved, or exceed the budget, are not changed.
  *
  * @param maxLength maximum length of the text while it is resolved, in characters
  */
-export function resolveValues(css: string, variables: Variables, maxLength: number): string {
+export function resolveValues(
+  css: string,
+  variables: Variables,
+  maxLength: number,
+  budget: CssBudget,
+): string {
   let resolved = css;
   for (let depth = 0; depth < MAX_DEPTH && resolved.includes('var('); depth += 1) {
-    const next = replaceFunctions(resolved, ['var'], (tokens) => variableOf(tokens, variables));
+    const next = replaceFunctions(resolved, ['var'], budget, (tokens) => variableOf(tokens, variables));
     if (next === resolved || next.length > maxLength) break;
     resolved = next;
   }
-  return replaceFunctions(resolved, COLOUR_FUNCTIONS, colourOf);
+  return replaceFunctions(resolved, COLOUR_FUNCTIONS, budget, (tokens) => colourOf(tokens, budget));
 }
 
 /** Replaces the outermost calls of functions with these names. */
 function replaceFunctions(
   css: string,
   names: readonly string[],
+  budget: CssBudget,
   replacementOf: (call: readonly CSSToken[]) => string | undefined,
 ): string {
-  const tokens = tokenize({ css });
+  const tokens = tokensOf(css, budget);
   const edits: Edit[] = [];
   for (let at = 0; at < tokens.length; at += 1) {
     const token = tokens[at] as CSSToken;
@@ -145,7 +177,7 @@ function variableOf(call: readonly CSSToken[], variables: Variables): string | u
   const name = content[0]?.[1] ?? '';
   if (variables.has(name)) return variables.get(name);
   const comma = content.findIndex(([type]) => type === TokenType.Comma);
-  return comma < 0 ? undefined : stringify(...trim(content.slice(comma + 1)));
+  return comma < 0 ? undefined : textOf(trim(content.slice(comma + 1)));
 }
 
 /** Returns a named CSS colour as `#rrggbb`; undefined for other words, and for transparent and system colours. */
@@ -163,7 +195,10 @@ export function colourByName(name: string): string | undefined {
 /** Colour functions that not every version of librsvg supports (CSS Color 4 and 5). */
 export const COLOUR_FUNCTIONS = ['oklch', 'oklab', 'lch', 'lab', 'hwb', 'color', 'color-mix'];
 
-function colourOf(call: readonly CSSToken[]): string | undefined {
+function colourOf(call: readonly CSSToken[], budget: CssBudget): string | undefined {
+  if (call.filter(([type]) => OPENING.includes(type)).length > MAX_NESTED) return undefined;
+  if (budget.characters < COLOUR_CHARACTERS) return undefined;
+  budget.characters -= COLOUR_CHARACTERS;
   const component = parseComponentValue([...call]);
   const parsed = component && color(component);
   return parsed ? serializeRGB(parsed, false).toString() : undefined; // clipped, as in browsers

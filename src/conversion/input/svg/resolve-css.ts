@@ -2,6 +2,8 @@
 
 import {
   COLOUR_FUNCTIONS,
+  type CssBudget,
+  createCssBudget,
   parseDeclarations,
   parseRules,
   type Rule,
@@ -24,15 +26,19 @@ const ROOT_SELECTORS = [':root', 'svg', '*'];
  */
 export function resolveCss(text: string): string {
   const markup = scanMarkup(text);
-  const variables = collectVariables(text, markup);
-  let budget = MAX_GROWTH;
+  const budget = createCssBudget();
+  const variables = collectVariables(text, markup, budget);
+  /** Resolved values, since many elements have the same colour. */
+  const known = new Map<string, string>();
+  let maxGrowth = MAX_GROWTH;
   const replace = ({ start, end }: Range, isAllowed: (value: string) => boolean): Edit[] => {
     const value = text.slice(start, end);
     if (!RESOLVED_FUNCTIONS.some((name) => value.includes(name))) return [];
-    const resolved = resolveValues(value, variables, value.length + budget);
+    const resolved = known.get(value) ?? resolveValues(value, variables, value.length + maxGrowth, budget);
+    known.set(value, resolved);
     const growth = resolved.length - value.length;
-    if (resolved === value || growth > budget || !isAllowed(resolved)) return [];
-    budget -= growth;
+    if (resolved === value || growth > maxGrowth || !isAllowed(resolved)) return [];
+    maxGrowth -= growth;
     return [{ start, end, text: resolved }];
   };
   const attributes = markup.tags.flatMap((tag) => tag.attributes);
@@ -42,13 +48,16 @@ export function resolveCss(text: string): string {
   ]);
 }
 
-function collectVariables(text: string, { tags, styleSheets }: Markup): Variables {
-  const rules: Rule[] = styleSheets.flatMap(({ start, end }) => parseRules(text.slice(start, end)));
+function collectVariables(text: string, { tags, styleSheets }: Markup, budget: CssBudget): Variables {
+  const rules: Rule[] = styleSheets.flatMap(({ start, end }) => parseRules(text.slice(start, end), budget));
   const styled = tags.flatMap(({ attributes }, at) =>
     attributes
       .filter(({ name, value }) => name === 'style' && value.includes('--'))
       .map(
-        ({ value }): Rule => ({ selector: at === 0 ? ':root' : '', declarations: parseDeclarations(value) }),
+        ({ value }): Rule => ({
+          selector: at === 0 ? ':root' : '',
+          declarations: parseDeclarations(value, budget),
+        }),
       ),
   );
   const variables = new Map<string, string | undefined>();

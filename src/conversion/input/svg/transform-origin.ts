@@ -1,6 +1,6 @@
 /** @module Replaces `transform-origin`, which librsvg ignores, by translations (CSS Transforms 1, section 4). */
 
-import { type Declaration, parseDeclarations, parseRules } from './css.ts';
+import { type CssBudget, createCssBudget, type Declaration, parseDeclarations, parseRules } from './css.ts';
 import { type Attribute, applyEdits, type Edit, scanMarkup, type Tag } from './markup.ts';
 
 interface Size {
@@ -16,20 +16,21 @@ interface Origin {
 
 /**
  * Rewrites the transforms of elements and rules that also have an origin. Does not rewrite origins that depend on the
- * bounding box of an element, or that another rule than the transform sets.
+ * bounding box of an element, or that another rule than the transform sets. Does not change an SVG with too much CSS.
  */
 export function applyTransformOrigins(text: string): string {
   const { tags, styleSheets } = scanMarkup(text);
   const box = viewBoxOf(tags);
+  const budget = createCssBudget();
   const sheetEdits = styleSheets.flatMap((sheet) => {
-    const rules = parseRules(text.slice(sheet.start, sheet.end));
+    const rules = parseRules(text.slice(sheet.start, sheet.end), budget);
     return rules.flatMap(({ declarations }) => moveEdits(blockEdits(declarations, box), sheet.start));
   });
   const isTransformedBySheet = styleSheets.some(({ start, end }) =>
     text.slice(start, end).includes('transform'),
   );
-  const tagEdits = tags.flatMap((tag) => elementEdits(tag, box, isTransformedBySheet));
-  return applyEdits(text, [...sheetEdits, ...tagEdits]);
+  const tagEdits = tags.flatMap((tag) => elementEdits(tag, box, isTransformedBySheet, budget));
+  return budget.characters === 0 ? text : applyEdits(text, [...sheetEdits, ...tagEdits]);
 }
 
 /** Returns the size that percentages refer to, if the document has a single `svg` element. */
@@ -65,9 +66,14 @@ function blockEdits(declarations: readonly Declaration[], box: Size | undefined)
 }
 
 /** Edits an element whose origin is an attribute, or whose transform is one. */
-function elementEdits({ attributes }: Tag, box: Size | undefined, isTransformedBySheet: boolean): Edit[] {
+function elementEdits(
+  { attributes }: Tag,
+  box: Size | undefined,
+  isTransformedBySheet: boolean,
+  budget: CssBudget,
+): Edit[] {
   const style = find(attributes, 'style');
-  const declarations = style ? parseDeclarations(style.value) : [];
+  const declarations = style ? parseDeclarations(style.value, budget) : [];
   const inStyle = find(declarations, 'transform-origin');
   const attribute = find(attributes, 'transform-origin');
   const value = inStyle?.value ?? attribute?.value;
