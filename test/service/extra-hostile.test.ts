@@ -122,6 +122,23 @@ async function lyingJp2(): Promise<Buffer> {
   return file;
 }
 
+/** Creates a JPEG 2000 of 600 kB with 39 000 profiles, each of which takes three reads. */
+function complexJp2(): Buffer {
+  const box = (name: string, body: Buffer): Buffer => {
+    const head = Buffer.alloc(8);
+    head.writeUInt32BE(8 + body.length);
+    head.write(name, 4, 'latin1');
+    return Buffer.concat([head, body]);
+  };
+  const profile = box('colr', Buffer.from([2, 0, 0, 0, 0, 0, 0]));
+  const header = box('jp2h', Buffer.concat(Array(200).fill(profile)));
+  const start = [
+    box('jP  ', Buffer.from('\r\n\x87\n', 'latin1')),
+    box('ftyp', Buffer.from('jp2 \0\0\0\0jp2 ')),
+  ];
+  return Buffer.concat([...start, ...Array(195).fill(header)]);
+}
+
 function hugePsd(): Buffer {
   const file = psd(scene(), {});
   file.writeUInt32BE(16_000, 14);
@@ -150,6 +167,7 @@ describe('hostile files of the formats of EXTRA_INPUTS', () => {
     ['a HEIC grid of 200 megapixels', async () => withSize(await extra('grid.heic'), 20_000, 10_000)],
     ['a JPEG XL of 268 megapixels without a frame', hugeJxl],
     ['a JPEG 2000 whose codestream is larger than its boxes state', lyingJp2],
+    ['a JPEG 2000 with 39 000 colour profiles', complexJp2],
     ['a PSD of 256 megapixels', hugePsd],
   ];
   for (const [what, file] of tooLarge) {

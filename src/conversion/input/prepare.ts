@@ -43,8 +43,9 @@ export async function prepareInput(
     await disk?.store(bytes);
     onGrow(bytes);
   };
-  const repairedType = (await REPAIRS[type]?.(path, { label, store, maxBytes })) ?? type;
-  const image = await inspect(path, repairedType).catch((error) => {
+  const repairAndInspect = async (): Promise<ImageInfo> =>
+    inspect(path, (await REPAIRS[type]?.(path, { label, store, maxBytes })) ?? type);
+  const image = await repairAndInspect().catch((error) => {
     throw error instanceof HeaderTooComplexError
       ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
       : error;
