@@ -273,11 +273,13 @@ function reasonOf(error: unknown): string {
   return cause?.message || message;
 }
 
-/** Returns the message of imagemill, or one for the response of a proxy. */
+/** Returns the message of imagemill, or one for the response of a proxy, which can be any text or JSON. */
 function parseErrorMessage(text: string, status: number): string {
   try {
-    return (JSON.parse(text) as { error: { message: string } }).error.message;
+    const { message } = (JSON.parse(text) as { error: { message: unknown } }).error;
+    if (typeof message === 'string') return message;
   } catch {
-    return `The server responded with status ${status}, and without a message of imagemill.`;
+    // The response is not JSON, or has no error.
   }
+  return `The server responded with status ${status}, and without a message of imagemill.`;
 }

@@ -106,6 +106,7 @@ describe('imagemill convert --url', function () {
       ['b.jpg', [500, '{"error":{"code":500,"message":"An internal error occurred."}}']],
       ['c.jpg', [413, '<html>413 Request Entity Too Large</html>']],
       ['d.jpg', [413, '']],
+      ['e.jpg', [403, '{"error":"Forbidden"}']],
     ] as const);
     const url = await stub((req, res) => {
       const chunks: Buffer[] = [];
@@ -127,13 +128,19 @@ describe('imagemill convert --url', function () {
         'imagemill: photos/b.jpg: An internal error occurred.',
         `imagemill: photos/c.jpg: ${proxy}`,
         `imagemill: photos/d.jpg: ${proxy}`,
-        'imagemill: 4 of 4 files not converted: 2 HTTP 413, 1 HTTP 415, 1 HTTP 500.',
+        `imagemill: photos/e.jpg: ${proxy.replace('413', '403')}`,
+        'imagemill: 5 of 5 files not converted: 2 HTTP 413, 1 HTTP 415, 1 HTTP 500, 1 HTTP 403.',
       ],
     ]);
     const { lines } = await folder.run([...args, '--json', '--report', 'report.csv']);
     const objects = lines.map((line) => JSON.parse(line));
     expect(objects[2].error).to.deep.equal({ code: 'HTTP_413', message: `photos/c.jpg: ${proxy}` });
-    expect(objects.at(-1).summary.failed).to.deep.equal({ HTTP_415: 1, HTTP_500: 1, HTTP_413: 2 });
+    expect(objects.at(-1).summary.failed).to.deep.equal({
+      HTTP_415: 1,
+      HTTP_500: 1,
+      HTTP_413: 2,
+      HTTP_403: 1,
+    });
     expect(await readFile(join(folder.path, 'report.csv'), 'utf8')).to.include(
       `photos/c.jpg,,failed,,,,,HTTP_413,"photos/c.jpg: ${proxy}"`,
     );

@@ -262,6 +262,17 @@ describe('many files on the page', () => {
     }
   });
 
+  it('shows the status if a proxy rejects a file with JSON of its own', async () => {
+    await start({});
+    const page = await open(current());
+    await pick(page, await icons(1));
+    await page.route('**/api/v1/convert', (route) =>
+      route.fulfill({ status: 400, json: { error: 'Forbidden' } }),
+    );
+    await convertAll(page);
+    await row(page, '0.jpg').getByText('The server responded with status 400.').waitFor();
+  });
+
   it('does not retry a conversion that exceeded its time limit', async () => {
     await start({ MAGICK_BIN: await fakeMagick('sleep 60'), CONVERT_TIMEOUT_MS: '500' });
     const page = await open(current());

@@ -85,10 +85,12 @@ function request(
 
 /** Parses an error response. Responses of a reverse proxy can have any body. */
 async function toResponseError(status: number, body: Blob, retryAfter: number): Promise<ResponseError> {
+  let message: unknown;
   try {
-    const { error } = JSON.parse(await body.text()) as { error: { message: string } };
-    return new ResponseError(status, error.message, retryAfter);
+    ({ message } = (JSON.parse(await body.text()) as { error: { message: unknown } }).error);
   } catch {
-    return new ResponseError(status, `The server responded with status ${status}.`, retryAfter);
+    // The response is not JSON, or has no error.
   }
+  const text = typeof message === 'string' ? message : `The server responded with status ${status}.`;
+  return new ResponseError(status, text, retryAfter);
 }

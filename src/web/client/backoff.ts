@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 import { ConnectionError, isAlive, ResponseError } from './api.ts';
 
 /**
- * Why requests wait: the rate limit is reached (`limit`), or the server is busy or cannot be reached (`away`).
+ * Why requests wait: the rate limit is reached (`limit`), the server is busy (`busy`) or cannot be reached (`away`).
  * `seconds` is the remaining time as an integer.
  */
 export type Backoff = { readonly why: 'limit' | 'busy'; readonly seconds: number } | { readonly why: 'away' };
