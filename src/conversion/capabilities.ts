@@ -1,8 +1,8 @@
 /** @module Determines which conversions work with the tools that were found, and what is missing for the others. */
-import { INPUT_TYPES, INPUTS, type InputType, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../formats.ts';
+import { INPUT_TYPES, type InputType, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../formats.ts';
 import type { Magick, Toolchain } from '../process/toolchain.ts';
 import { type Extras, enabledTypes, NO_EXTRAS } from './extras.ts';
-import { externalDecoder } from './plan/decoders.ts';
+import { magickDecoder } from './plan/decoders.ts';
 import { toolsFor } from './plan/index.ts';
 import type { ToolName } from './plan/types.ts';
 
@@ -72,9 +72,7 @@ function findMissing(toolchain: Toolchain, input: InputType, output: OutputType)
   const tool = needed.find((name) => toolchain[name] === undefined);
   if (tool) return `${TOOLS[tool].label} not found. ${installAdvice(TOOLS[tool].debianPackage)}`;
   if (!magick || !needed.includes('magick')) return undefined;
-  const { coder } = INPUTS[input];
-  // External decoders write PNG for ImageMagick.
-  const read = coder === undefined || externalDecoder(input, magick.major) ? 'PNG' : coder;
+  const read = magickDecoder(input, magick.major) ?? 'PNG'; // which the other programs write for ImageMagick
   if (!magick.reads.has(read)) return cannot(magick, 'read', read);
   const written = OUTPUTS[output].coder;
   return magick.writes.has(written) ? undefined : cannot(magick, 'write', written);
@@ -108,7 +106,7 @@ function missingTools(toolchain: Toolchain): string[] {
 
 function missingCoders({ magick }: Toolchain): string[] {
   if (!magick) return [];
-  const inputs = INPUT_TYPES.map((type) => INPUTS[type].coder).filter((coder) => coder !== undefined);
+  const inputs = INPUT_TYPES.flatMap((type) => magickDecoder(type, magick.major) ?? []);
   const outputs = OUTPUT_TYPES.map((type) => OUTPUTS[type].coder);
   return [
     ...inputs.filter((coder) => !magick.reads.has(coder)).map((coder) => cannot(magick, 'read', coder)),

@@ -5,7 +5,6 @@ import {
   type ExtraInputType,
   type ExtraOutputType,
   INPUT_TYPES,
-  INPUTS,
   type InputType,
   OUTPUT_TYPES,
   OUTPUTS,
@@ -13,7 +12,7 @@ import {
 } from '../formats.ts';
 import type { Grant } from '../process/policy.ts';
 import type { OptionalTool } from '../process/toolchain.ts';
-import { externalDecoder } from './plan/decoders.ts';
+import { externalDecoder, magickDecoder } from './plan/decoders.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 
 /** Formats that the operator enables. */
@@ -80,7 +79,7 @@ export function grantsFor(
   magick: 6 | 7,
 ): Grant[] {
   const codersRead = (types: readonly InputType[]) =>
-    types.flatMap((type) => (externalDecoder(type, magick) ? [] : (INPUTS[type].coder ?? [])));
+    types.flatMap((type) => magickDecoder(type, magick) ?? []);
   const codersWritten = (types: readonly OutputType[]) =>
     types.flatMap((type) => [OUTPUTS[type].coder, OUTPUTS[type].innerCoder ?? []].flat());
   const extraCoders = [

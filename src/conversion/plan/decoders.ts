@@ -2,7 +2,7 @@
  * @module Which program decodes an input correctly: ImageMagick, an external program that writes a PNG, or none, so that the
  * input is rejected. Pure.
  */
-import type { InputType } from '../../formats.ts';
+import { INPUTS, type InputType } from '../../formats.ts';
 import { jxlThreads } from './encode.ts';
 import type { ImageInfo, MisreadKind } from './image-info.ts';
 import { selectedPages } from './size.ts';
@@ -22,6 +22,11 @@ export function externalDecoder(type: InputType, magick: 6 | 7): ToolName | unde
   if (type === 'jxl') return 'djxl';
   if (type === 'avif' || type === 'heic') return MAGICK_FEATURES[magick].heif === 'heif' ? 'heif' : undefined;
   return undefined;
+}
+
+/** Returns the coder with which ImageMagick reads files of this type; undefined if another program decodes them. */
+export function magickDecoder(type: InputType, magick: 6 | 7): string | undefined {
+  return externalDecoder(type, magick) ? undefined : INPUTS[type].coder;
 }
 
 /** Plans the command that decodes the image to PNG; undefined if ImageMagick reads it itself. */

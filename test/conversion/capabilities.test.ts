@@ -1,0 +1,30 @@
+import { expect } from 'chai';
+import { detectCapabilities } from '../../src/conversion/capabilities.ts';
+import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, INPUTS, OUTPUTS } from '../../src/formats.ts';
+import type { Toolchain } from '../../src/process/toolchain.ts';
+
+const TOOL = { path: '/usr/bin/tool', version: '1' };
+const WRITES = new Set(ALL_OUTPUT_TYPES.map((type) => OUTPUTS[type].coder));
+
+/** Returns a toolchain whose ImageMagick reads all formats except AVIF. */
+function withoutAvif(major: 6 | 7): Toolchain {
+  const reads = new Set(ALL_INPUT_TYPES.flatMap((type) => INPUTS[type].coder ?? []));
+  reads.delete('AVIF');
+  const magick = { path: '/usr/bin/magick', version: `${major}.1`, major, reads, writes: WRITES };
+  return { magick, rsvg: TOOL, heif: TOOL, img2webp: TOOL };
+}
+
+describe('the detected capabilities', () => {
+  it('have no problem with ImageMagick 6 without AVIF, which heif-convert reads', () => {
+    const { problems, supports } = detectCapabilities(withoutAvif(6));
+    expect([supports('avif', 'png'), problems]).to.deep.equal([true, []]);
+  });
+
+  it('have a problem with ImageMagick 7 without AVIF', () => {
+    const { problems, supports } = detectCapabilities(withoutAvif(7));
+    expect(supports('avif', 'png')).to.equal(false);
+    expect(problems).to.deep.equal([
+      'ImageMagick at /usr/bin/magick cannot read AVIF. On Debian: apt install libheif-plugin-dav1d',
+    ]);
+  });
+});
