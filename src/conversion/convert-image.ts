@@ -120,7 +120,11 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
   ): Promise<ImageInfo> {
     const { source, signal, deadline } = conversion;
     if (image.decoder)
-      return decodeInProcess(image.decoder, image, source, signal, deadline - performance.now());
+      return decodeInProcess(image.decoder, image, source, {
+        signal,
+        deadline,
+        limit: conversionLimit(config),
+      });
     const decoding = planDecoding(image, conversion.tools);
     if (!decoding) return image;
     await runSteps([decoding.step], options, conversion);
@@ -193,6 +197,12 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
   };
 }
 
+/** Returns the time limit of a conversion. */
+const conversionLimit = ({ CONVERT_TIMEOUT_MS: ms }: Config): TimeLimit => ({
+  ms,
+  setting: 'CONVERT_TIMEOUT_MS',
+});
+
 /** Maximum time for rendering an SVG, in milliseconds. An SVG can take any time; real ones take far less than this. */
 const SVG_TIMEOUT_MS = 15_000;
 /** Maximum memory for rendering an SVG, in bytes. 50 megapixels take a fifth of it. */
@@ -214,9 +224,7 @@ type RunSteps = (
 function createStepRunner({ toolchain, run, config }: ImageConverterDeps): RunSteps {
   const timeoutMs = config.CONVERT_TIMEOUT_MS;
   const timeLimit = ({ tool }: Step): TimeLimit =>
-    tool === 'rsvg' && timeoutMs > SVG_TIMEOUT_MS
-      ? { ms: SVG_TIMEOUT_MS }
-      : { ms: timeoutMs, setting: 'CONVERT_TIMEOUT_MS' };
+    tool === 'rsvg' && timeoutMs > SVG_TIMEOUT_MS ? { ms: SVG_TIMEOUT_MS } : conversionLimit(config);
 
   async function runStep(
     step: Step,

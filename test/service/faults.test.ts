@@ -3,6 +3,7 @@ import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { bmp } from '../../scripts/fixtures/bmp-writer.ts';
 import { convert, edgeCase, fixture, fixturePath, sendForm } from '../helpers/client.ts';
 import { fakeMagick, NOT_ALLOWED, printMessage } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
@@ -58,6 +59,19 @@ describe('POST /convert with failures', () => {
       const pid = Number(await readFile(pidFile, 'utf8'));
       await eventually(() => !isRunning(pid));
       expect(await openRequests()).to.deep.equal([]);
+    });
+
+    it('returns 413 with the limit of the setting if decoding in the service takes too long', async () => {
+      await start({ CONVERT_TIMEOUT_MS: '40' });
+      const row = [...Array(27).fill([255, 1]).flat(), 0, 0]; // 27 runs of 255 pixels, and the end of the row
+      const pixels = Buffer.concat(Array(6000).fill(Buffer.from(row)));
+      const palette = Array.from({ length: 256 }, (_, at) => [at, at, at]);
+      const file = bmp({ width: 27 * 255, height: 6000, bits: 8, compression: 1, palette, pixels });
+      const { status, message } = await convert(current().base, file);
+      expect([status, message]).to.deep.equal([
+        413,
+        'The file took longer to convert than the limit of 0.04 seconds (CONVERT_TIMEOUT_MS).',
+      ]);
     });
 
     it('returns 503 without details of the machine while the tool is missing, and converts once it is back', async () => {
