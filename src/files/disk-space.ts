@@ -113,7 +113,7 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
    * @param awaited reservations to wait for when there is not enough space
    * @throws {ServiceError} DISK_FULL as {@link DiskAccount.reserve} does
    */
-  async function expect(
+  async function addExpected(
     account: Account,
     bytes: number,
     awaited: readonly Promise<void>[] = [],
@@ -169,7 +169,7 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
       };
       accounts.add(account);
       try {
-        await expect(account, bytes);
+        await addExpected(account, bytes);
       } catch (error) {
         close();
         throw error;
@@ -177,7 +177,7 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
       announced = bytes;
       return {
         async store(more) {
-          if (more > announced) await expect(account, more - announced);
+          if (more > announced) await addExpected(account, more - announced);
           announced = Math.max(0, announced - more);
           account.expected -= more;
           account.stored += more;
@@ -189,7 +189,7 @@ export function createDiskSpace(free: () => Promise<number | undefined>): DiskSp
         reserve(maxBytes) {
           return inTurn(client, async () => {
             const reserved = await limitToShare(account, maxBytes);
-            await expect(account, reserved, [...reservations]);
+            await addExpected(account, reserved, [...reservations]);
             const { promise, resolve } = Promise.withResolvers<void>();
             reservations.add(promise);
             return (stored) => {

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { createParsers, formFields } from '../conversion/options.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { ServiceError } from '../errors.ts';
-import { ALL_OUTPUT_TYPES, OUTPUT_TYPES, type OutputType } from '../formats.ts';
+import { ALL_OUTPUT_TYPES, type OutputType } from '../formats.ts';
 import { defaultThresholds, type Thresholds, thresholdFields } from './thresholds.ts';
 
 /** One conversion that is applied to every image. */
@@ -82,9 +82,6 @@ export const defaultMatrix = (outputs: readonly OutputType[]): MatrixSource => (
     { name: 'jpg-kept', format: 'jpg', strip_metadata: false },
   ],
 });
-
-/** Matrix for the default output formats. */
-export const DEFAULT_MATRIX = defaultMatrix(OUTPUT_TYPES);
 
 /**
  * Validates a matrix.

@@ -45,15 +45,16 @@ export type ReasonKind =
 export type Verdict = 'broken' | 'changed' | 'fixed' | 'unmatched' | 'similar' | 'same' | 'identical';
 
 /** All verdicts, worst first. `imagemill regress check` exits with status 1 if any verdict has `fails`. */
-export const VERDICTS: Readonly<Record<Verdict, { readonly fails: boolean; readonly means: string }>> = {
-  broken: { fails: true, means: 'worked before; now fails or cannot be decoded' },
-  changed: { fails: true, means: 'exceeds a threshold' },
-  fixed: { fails: true, means: 'failed before; works now' },
-  unmatched: { fails: true, means: 'missing on one side, or from a different input image' },
-  similar: { fails: false, means: 'different pixels, within the thresholds' },
-  same: { fails: false, means: 'different bytes, same pixels' },
-  identical: { fails: false, means: 'same bytes, or same error' },
-};
+export const VERDICTS: Readonly<Record<Verdict, { readonly fails: boolean; readonly description: string }>> =
+  {
+    broken: { fails: true, description: 'worked before; now fails or cannot be decoded' },
+    changed: { fails: true, description: 'exceeds a threshold' },
+    fixed: { fails: true, description: 'failed before; works now' },
+    unmatched: { fails: true, description: 'missing on one side, or from a different input image' },
+    similar: { fails: false, description: 'different pixels, within the thresholds' },
+    same: { fails: false, description: 'different bytes, same pixels' },
+    identical: { fails: false, description: 'same bytes, or same error' },
+  };
 
 /** Names of all verdicts, worst first. */
 export const VERDICT_NAMES = Object.keys(VERDICTS) as Verdict[];

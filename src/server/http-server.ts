@@ -9,7 +9,12 @@ import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
 import { RESPONSE_SENT } from './error-handler.ts';
 import { connectionKey } from './rate-limit.ts';
-import { afterResponse, createMalformedHandler, type Exchange, sendRawError } from './raw-error-response.ts';
+import {
+  afterResponse,
+  createClientErrorHandler,
+  type Exchange,
+  sendRawError,
+} from './raw-error-response.ts';
 
 // An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
 const { createServer } = process.getBuiltinModule('node:http');
@@ -56,7 +61,7 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
     const rejectRequest = () => sendRawError(socket, serviceError('METHOD_UNKNOWN', String(req.method)));
     afterResponse(exchangesOn(socket).at(-1), rejectRequest);
   });
-  server.on('clientError', createMalformedHandler(exchangesOn));
+  server.on('clientError', createClientErrorHandler(exchangesOn));
   return { server, closeIdle: () => connections.closeIdle() };
 }
 

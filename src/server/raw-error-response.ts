@@ -37,7 +37,7 @@ const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LA
  *
  * @param exchangesOn returns the requests in progress on a connection, in order
  */
-export function createMalformedHandler(exchangesOn: (socket: Socket) => readonly Exchange[]): Listener {
+export function createClientErrorHandler(exchangesOn: (socket: Socket) => readonly Exchange[]): Listener {
   const rejected = new WeakSet<Socket>();
   return (error, socket) => {
     if (error.code === 'ECONNRESET') return void socket.destroy();

@@ -88,7 +88,7 @@ const NOTES_HEADER = 'X-Conversion-Notes';
 /** Header with the quality that a result was encoded with. Absent unless `max_bytes` limited the result. */
 const QUALITY_HEADER = 'X-Conversion-Quality';
 /** Maximum number of file indexes per token. Some clients cannot read a longer header. */
-const MAX_FILE_NUMBERS = 100;
+const MAX_FILE_INDEXES = 100;
 
 /** Sets `X-Conversion-Notes` for one file. */
 export function setNotes(res: Response, notes: readonly Note[]): void {
@@ -127,7 +127,7 @@ function setBatchHeader(
     for (const token of tokens) indexesByToken.set(token, [...(indexesByToken.get(token) ?? []), index]);
   }
   const items = [...indexesByToken].map(([token, files]) =>
-    files.length > MAX_FILE_NUMBERS ? token : `${token};files="${files.join(' ')}"`,
+    files.length > MAX_FILE_INDEXES ? token : `${token};files="${files.join(' ')}"`,
   );
   if (items.length > 0) res.setHeader(name, items.join(', '));
 }

@@ -2,7 +2,7 @@
 import { detectCapabilities } from '../../conversion/capabilities.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
-import { conversion, counters, fonts, page, workingFiles } from './functional-checks.ts';
+import { conversion, fonts, redis, webPage, workingFiles } from './functional-checks.ts';
 import { confinement, formats, imageMagick, optionalPrograms, otherTools, policy } from './tool-checks.ts';
 
 /** All checks in the order of the table. A check may return no row. */
@@ -18,8 +18,8 @@ export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check
   conversion,
   fonts,
   workingFiles,
-  page,
-  counters,
+  webPage,
+  redis,
   remarks,
 ];
 

@@ -101,14 +101,14 @@ export async function workingFiles({ config }: DoctorReport): Promise<Check[]> {
 
 const formatMebibytes = (bytes: number): string => `${Math.floor(bytes / 1024 ** 2)} MiB`;
 
-/** Checks whether the web app has been built. */
-export function page(): Check[] {
+/** Checks whether the web page has been built. */
+export function webPage(): Check[] {
   if (existsSync(join(WEB_APP_DIR, 'index.html'))) return [{ name: 'web page', state: 'ok', found: 'built' }];
   return [{ name: 'web page', state: 'warn', found: 'not built', advice: ['npm run build'] }];
 }
 
 /** Checks whether the server at REDIS_URL responds. */
-export async function counters({ config: { REDIS_URL } }: DoctorReport): Promise<Check[]> {
+export async function redis({ config: { REDIS_URL } }: DoctorReport): Promise<Check[]> {
   if (REDIS_URL === undefined) return [];
   const name = 'REDIS_URL';
   let client: RedisConnection | undefined;

@@ -9,7 +9,7 @@ import { crc32, createDeflate, deflateSync } from 'node:zlib';
 export const PNG_SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 /** 8 bits per channel, with alpha. */
 const FORMAT = Buffer.from([8, 6, 0, 0, 0]);
-const PIXEL = 4;
+const PIXEL_BYTES = 4;
 
 /** Properties of a PNG to write. */
 export interface PngHead {
@@ -31,7 +31,7 @@ export async function writePng(
   blocks: AsyncIterable<Buffer>,
   signal: AbortSignal,
 ): Promise<void> {
-  const scanlines = Readable.from(withFilters(blocks, head.width * PIXEL), { objectMode: false });
+  const scanlines = Readable.from(withFilters(blocks, head.width * PIXEL_BYTES), { objectMode: false });
   const file = createWriteStream(path, { flags: 'wx' });
   await pipeline(scanlines, createDeflate({ level: 1 }), (data) => pngChunks(head, data), file, { signal });
 }

@@ -22,8 +22,10 @@ const MAX_SMOOTH_BITS = 7;
 
 /** Size of the sample of a scan, in bytes, in which {@link hasEmptyAreas} looks for repeated bytes. */
 const SAMPLE_BYTES = 16 * 1024;
-/** Minimum size of a photo's sample after compression with Deflate, relative to the sample. Photos have 0.996 or more, drawings
- * 0.85 to 0.97 (`bench/README.md`). */
+/**
+ * Minimum size of a photo's sample after compression with Deflate, relative to the sample. Photos have 0.996 or more, drawings
+ * 0.85 to 0.97 (`bench/README.md`).
+ */
 const MIN_SMOOTH_DENSITY = 0.98;
 /** Minimum number of pixels for taking the sample, which takes less than a millisecond. */
 const MIN_SAMPLED_PIXELS = 500_000;

@@ -27,7 +27,7 @@ const PREDICTED: readonly number[] = [
 ];
 
 /** Values of SampleFormat. */
-const SAMPLES = { signed: 2, float: 3 } as const;
+const SAMPLE_FORMATS = { signed: 2, float: 3 } as const;
 const PLANAR = 2;
 /** Value of InkSet for CMYK. */
 const CMYK_INKS = 1;
@@ -88,13 +88,13 @@ export async function readEncoding(
   const photometric = value(TAG.photometric);
   const samples = value(TAG.samplesPerPixel) ?? 1;
   const isYCbCr = photometric === PHOTOMETRIC.yCbCr;
-  const depths = (await list(TAG.bitsPerSample, MAX_EXTRA_SAMPLES)) ?? [];
+  const depths = (await list(TAG.bitsPerSample, MAX_SAMPLES)) ?? [];
   const [bits = 1] = depths;
   const [sampleFormat = 1] = (await list(TAG.sampleFormat, 1)) ?? [];
   const [horizontal = 2, vertical = 2] = (isYCbCr && (await list(TAG.yCbCrSubsampling, 2))) || [];
   const coefficients = isYCbCr ? await readFractions(bytes, read, tags.get(TAG.yCbCrCoefficients)) : [];
-  const declared = (await list(TAG.extraSamples, MAX_EXTRA_SAMPLES)) ?? [];
-  const extra = Math.max(0, Math.min(samples, MAX_EXTRA_SAMPLES) - colourSamples(photometric));
+  const declared = (await list(TAG.extraSamples, MAX_SAMPLES)) ?? [];
+  const extra = Math.max(0, Math.min(samples, MAX_SAMPLES) - colourSamples(photometric));
   return {
     ...{ photometric, samples, bits, sampleFormat },
     uneven: depths.some((one) => one !== bits),
@@ -110,7 +110,7 @@ export async function readEncoding(
 }
 
 /** Maximum number of samples to read. Later ones have no effect. */
-const MAX_EXTRA_SAMPLES = 16;
+const MAX_SAMPLES = 16;
 
 function colourSamples(photometric: number | undefined): number {
   if (photometric === PHOTOMETRIC.separated) return 4;
@@ -137,12 +137,12 @@ const RULES: Readonly<Record<MisreadKind, (encoding: TiffEncoding) => boolean>> 
   'ycbcr-matrix': (encoding) => encoding.hasOwnMatrix && !isJpeg(encoding),
   'stray-predictor': ({ predictor, compression }) => predictor > 1 && !PREDICTED.includes(compression),
   'signed-samples': ({ sampleFormat, photometric, bits }) =>
-    sampleFormat === SAMPLES.signed && !(photometric === PHOTOMETRIC.blackIsZero && bits === 16),
-  'samples-24': ({ bits, sampleFormat }) => bits === 24 && sampleFormat !== SAMPLES.float,
-  'samples-64': ({ bits, sampleFormat }) => bits === 64 && sampleFormat !== SAMPLES.float,
+    sampleFormat === SAMPLE_FORMATS.signed && !(photometric === PHOTOMETRIC.blackIsZero && bits === 16),
+  'samples-24': ({ bits, sampleFormat }) => bits === 24 && sampleFormat !== SAMPLE_FORMATS.float,
+  'samples-64': ({ bits, sampleFormat }) => bits === 64 && sampleFormat !== SAMPLE_FORMATS.float,
   'uneven-samples': ({ uneven }) => uneven,
   'white-half-float': ({ photometric, sampleFormat, bits }) =>
-    photometric === PHOTOMETRIC.whiteIsZero && sampleFormat === SAMPLES.float && bits === 16,
+    photometric === PHOTOMETRIC.whiteIsZero && sampleFormat === SAMPLE_FORMATS.float && bits === 16,
   'planar-grey-alpha': ({ planar, photometric, extraSamples }) =>
     planar && GREYS.includes(photometric) && extraSamples.length > 0,
   'planar-alpha-first': ({ planar, extraSamples }) =>
@@ -153,7 +153,7 @@ const RULES: Readonly<Record<MisreadKind, (encoding: TiffEncoding) => boolean>> 
   'other-inks': ({ photometric, inkSet, samples }) =>
     photometric === PHOTOMETRIC.separated && (inkSet !== CMYK_INKS || samples < 4),
   'float-lab': ({ photometric, sampleFormat }) =>
-    photometric === PHOTOMETRIC.cieLab && sampleFormat === SAMPLES.float,
+    photometric === PHOTOMETRIC.cieLab && sampleFormat === SAMPLE_FORMATS.float,
   'lightness-only': ({ photometric, samples }) => photometric === PHOTOMETRIC.cieLab && samples < 3,
   'icc-lab': ({ photometric }) => photometric === PHOTOMETRIC.iccLab || photometric === PHOTOMETRIC.ituLab,
   'sensor-mosaic': ({ photometric }) => photometric === PHOTOMETRIC.cfa,
@@ -169,7 +169,7 @@ export function misreadKindsOf(encoding: TiffEncoding): MisreadKind[] {
 /** Returns whether greys are decoded as their negative: for some depths, ImageMagick ignores that white is 0. */
 export function isInverted({ photometric, bits, sampleFormat, extraSamples }: TiffEncoding): boolean {
   if (photometric !== PHOTOMETRIC.whiteIsZero) return false;
-  return ![1, 8, 16].includes(bits) || sampleFormat === SAMPLES.float || extraSamples.length > 0;
+  return ![1, 8, 16].includes(bits) || sampleFormat === SAMPLE_FORMATS.float || extraSamples.length > 0;
 }
 
 /** Returns whether the page has extra samples and none is alpha. ImageMagick 6 would use the first one as alpha. */

@@ -44,7 +44,7 @@ const SMALL_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16
 <filter id="f"><feGaussianBlur stdDeviation="1"/></filter>
 <rect width="9" height="9" filter="url(#f)"/><text y="12">a</text></svg>`;
 
-/** Returns the trial of each tool. The trials use the formats and operations that load libraries or start threads. */
+/** Functions that create the trial of each tool. The trials use the formats and operations that load libraries or start threads. */
 const TRIALS: { readonly [Name in keyof Toolchain]-?: (tool: NonNullable<Toolchain[Name]>) => Trial } = {
   magick: magickTrial,
   rsvg: () => ({

@@ -100,7 +100,7 @@ function filters(findings: readonly Finding[]): Markup {
   return html`<search class="filters" aria-label="Filters">
 <div class="chips">${shown.map(
     (verdict) =>
-      html`<button type="button" class="chip ${verdict}" data-verdict="${verdict}" aria-pressed="${String(!failing || VERDICTS[verdict].fails)}" title="${VERDICTS[verdict].means}">${verdict} <b>${counts[verdict]}</b></button>`,
+      html`<button type="button" class="chip ${verdict}" data-verdict="${verdict}" aria-pressed="${String(!failing || VERDICTS[verdict].fails)}" title="${VERDICTS[verdict].description}">${verdict} <b>${counts[verdict]}</b></button>`,
   )}</div>
 ${choice(
   'case',

@@ -61,7 +61,8 @@ export function formatSummary(findings: readonly Finding[], before: Recording, a
   const more = failures.length - lines.length;
   const { total, counts } = summarize(findings);
   const countLines = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0).map(
-    (verdict) => `  ${String(counts[verdict]).padStart(6)} ${verdict.padEnd(10)} ${VERDICTS[verdict].means}`,
+    (verdict) =>
+      `  ${String(counts[verdict]).padStart(6)} ${verdict.padEnd(10)} ${VERDICTS[verdict].description}`,
   );
   return [
     ...lines,

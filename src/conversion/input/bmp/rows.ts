@@ -6,7 +6,7 @@ import { type Dib, type Masks, strideOf } from '../../inspect/dib.ts';
 /** Bytes per read. Decoding them takes about 1 ms. */
 const BLOCK_BYTES = 128 * 1024;
 /** Bytes of a decoded pixel. */
-export const PIXEL = 4;
+export const PIXEL_BYTES = 4;
 
 /** Completeness of the pixel data. */
 export interface Truncation {
@@ -42,9 +42,9 @@ export async function* decodeRows(
       icon && !hasOwnAlpha
         ? await readExactly(file, pixelsAt + height * stride + row * maskStride, rows * maskStride)
         : undefined;
-    const block = Buffer.alloc(rows * width * PIXEL);
+    const block = Buffer.alloc(rows * width * PIXEL_BYTES);
     for (let at = 0; at < rows; at += 1) {
-      const to = block.subarray(at * width * PIXEL, (at + 1) * width * PIXEL);
+      const to = block.subarray(at * width * PIXEL_BYTES, (at + 1) * width * PIXEL_BYTES);
       const from = stored.bytes.subarray(at * stride, (at + 1) * stride);
       // The padding of the last row can be missing.
       if (at * stride + Math.ceil((width * dib.bits) / 8) > stored.length) truncation.cut = true;
@@ -60,13 +60,13 @@ export async function* decodeRows(
 
 /** Makes pixels transparent that the file does not contain. */
 function clearBeyond(row: Buffer, pixels: number): void {
-  if (pixels * PIXEL < row.length) row.fill(0, pixels * PIXEL);
+  if (pixels * PIXEL_BYTES < row.length) row.fill(0, pixels * PIXEL_BYTES);
 }
 
 /** Makes pixels transparent whose bit of the mask is set. */
 function applyMask(row: Buffer, mask: Buffer): void {
-  for (let x = 0; x * PIXEL < row.length; x += 1) {
-    if (((mask[x >> 3] as number) >> (7 - (x & 7))) & 1) row[x * PIXEL + 3] = 0;
+  for (let x = 0; x * PIXEL_BYTES < row.length; x += 1) {
+    if (((mask[x >> 3] as number) >> (7 - (x & 7))) & 1) row[x * PIXEL_BYTES + 3] = 0;
   }
 }
 
@@ -104,7 +104,7 @@ function rowDecoder({ bits, palette, masks }: Dib, hasAlpha: boolean): DecodeRow
 }
 
 function decodeBgr(from: Buffer, to: Buffer): void {
-  for (let source = 0, at = 0; at < to.length; at += PIXEL, source += 3) {
+  for (let source = 0, at = 0; at < to.length; at += PIXEL_BYTES, source += 3) {
     to[at] = from[source + 2] as number;
     to[at + 1] = from[source + 1] as number;
     to[at + 2] = from[source] as number;
@@ -119,7 +119,7 @@ function indexedDecoder(bits: number, palette: Buffer): DecodeRow {
   const perByte = 8 / bits;
   const last = 2 ** bits - 1;
   return (from, to) => {
-    for (let x = 0, at = 0; at < to.length; at += PIXEL, x += 1) {
+    for (let x = 0, at = 0; at < to.length; at += PIXEL_BYTES, x += 1) {
       const shift = 8 - bits - (x % perByte) * bits;
       const index = (((from[Math.floor(x / perByte)] as number) >> shift) & last) * 3;
       to[at] = colours[index] as number;
@@ -134,7 +134,7 @@ function maskedDecoder(step: 2 | 4, { red, green, blue, alpha }: Masks): DecodeR
   const channels = [red, green, blue, alpha].map(channelOf);
   const [r, g, b, a] = channels as [Channel, Channel, Channel, Channel];
   return (from, to) => {
-    for (let source = 0, at = 0; at < to.length; at += PIXEL, source += step) {
+    for (let source = 0, at = 0; at < to.length; at += PIXEL_BYTES, source += step) {
       const pixel = step === 2 ? from.readUInt16LE(source) : from.readUInt32LE(source);
       to[at] = r.values[(pixel >>> r.shift) & r.last] as number;
       to[at + 1] = g.values[(pixel >>> g.shift) & g.last] as number;

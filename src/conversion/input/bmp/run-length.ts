@@ -2,7 +2,7 @@
 
 import type { FileHandle } from 'node:fs/promises';
 import type { Dib } from '../../inspect/dib.ts';
-import { PIXEL, type Truncation } from './rows.ts';
+import { PIXEL_BYTES, type Truncation } from './rows.ts';
 
 /** Bytes per read. Decoding them takes about 1 ms. */
 const READ_BYTES = 32 * 1024;
@@ -150,7 +150,7 @@ class Canvas {
 
   constructor({ width, height }: Dib) {
     this.#width = width;
-    this.#rowBytes = width * PIXEL;
+    this.#rowBytes = width * PIXEL_BYTES;
     this.#rowsLeft = height;
     this.#skipped = Buffer.alloc(this.#rowBytes, Buffer.of(0, 0, 0, 255));
     this.#row = Buffer.from(this.#skipped);
@@ -163,14 +163,14 @@ class Canvas {
   /** Fills this number of pixels with the colours, which repeat. */
   fill(count: number, colours: Buffer): void {
     const end = Math.min(this.#x + count, this.#width);
-    if (this.#x < end) this.#row.fill(colours, this.#x * PIXEL, end * PIXEL);
+    if (this.#x < end) this.#row.fill(colours, this.#x * PIXEL_BYTES, end * PIXEL_BYTES);
     this.#x += count;
   }
 
   /** Makes the remaining pixels transparent. */
   cut(): void {
     this.#skipped = Buffer.alloc(this.#rowBytes);
-    if (this.#x < this.#width) this.#row.fill(0, this.#x * PIXEL);
+    if (this.#x < this.#width) this.#row.fill(0, this.#x * PIXEL_BYTES);
   }
 
   /** Moves the position forward. */
