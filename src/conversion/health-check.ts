@@ -47,7 +47,8 @@ async function convertOnePixel(convert: Convert, workspaces: Workspaces): Promis
   } catch (error) {
     if (isCode(error, 'QUEUE_FULL') || isCode(error, 'OVERLOADED')) return true; // overloaded, but healthy
     // A disk that only the files of current requests fill is healthy, too.
-    return (isCode(error, 'DISK_FULL') || isDiskFull(error)) && (await workspaces.hasSpace());
+    if (!isCode(error, 'DISK_FULL') && !isDiskFull(error)) return false;
+    return workspaces.hasSpace().catch(() => false); // a rejection in the background would end the process
   }
 }
 

@@ -47,7 +47,11 @@ export interface Workspaces {
   root(): Promise<string>;
   /** Returns the bytes that running requests have stored or can still store. */
   reserved(): number;
-  /** Returns whether there is space for requests, or will be after the running ones. */
+  /**
+   * Returns whether there is space for requests, or will be after the running ones.
+   *
+   * @throws {Error} with the code of the failed system call, if the folder of this process was removed and cannot be created
+   */
   hasSpace(): Promise<boolean>;
   /** Returns the free bytes of the disk, or `undefined` if they are unknown. */
   free(): Promise<number | undefined>;

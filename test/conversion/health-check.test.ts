@@ -81,6 +81,14 @@ describe('the health check', () => {
     await eventually(async () => (await works()) === false);
   });
 
+  it('reports failure if the disk is so full that the folder of the process cannot be created again', async () => {
+    const full = Object.assign(new Error('no space'), { code: 'ENOSPC' });
+    const { workspaces } = await setUp();
+    const hasSpace = (): Promise<boolean> => Promise.reject(full);
+    const works = createHealthCheck(() => Promise.reject(full), { ...workspaces, hasSpace });
+    expect(await works()).to.equal(false);
+  });
+
   for (const code of ['QUEUE_FULL', 'OVERLOADED'] as const) {
     it(`reports success after ${code}, because an overloaded service is healthy`, async () => {
       const { state, works } = await setUp();
