@@ -15,6 +15,8 @@ import { decodeRawProfile, encodeRawProfile } from './raw-profile.ts';
  * @param output name of the PNG in `folder`
  * @param config frames beyond its limits are counted, but not written
  * @param keepsMetadata whether the result keeps the metadata of the image
+ * @throws {Error} with the code of the failed system call, if the program has written no PNG, or a link with its name or the name
+ *   of a frame
  */
 export async function readDecoded(
   image: ImageInfo,

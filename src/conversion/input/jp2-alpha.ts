@@ -20,6 +20,7 @@ const CMYK = 12;
  * Inserts a channel definition box into the file at `path` if it is missing.
  *
  * @returns always `jp2`
+ * @throws {HeaderTooComplexError} if the file takes too many reads
  */
 export async function declareAlpha(path: string): Promise<InputType> {
   const file = await open(path);

@@ -34,6 +34,7 @@ export interface StoreOptions<T extends FileType> {
  *
  * @throws {ServiceError} EMPTY_FILE; FILE_TOO_LARGE or UNSUPPORTED_TYPE as soon as it is certain; DISK_FULL if the disk
  *   has no space for bytes beyond those that the request announced
+ * @throws the signal's reason if it aborts
  */
 export async function storeInput<T extends FileType>(
   bytes: AsyncIterable<Buffer>,

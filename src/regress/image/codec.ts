@@ -1,6 +1,6 @@
 /**
- * @module Decodes results with libraries that are independent of the tools under test, and encodes images for the
- * report.
+ * @module Decodes results with libraries that are independent of the tools under test (JPEG XL with djxl, which is not), and
+ * encodes images for the report.
  */
 
 import { createHash } from 'node:crypto';
