@@ -153,6 +153,10 @@ export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
     Buffer.from(
       `<svg xmlns="http://www.w3.org/2000/svg" ${'width = '.repeat(4_000)} style="${'width:'.repeat(4_000)}" viewBox="${'1 '.repeat(8_000)}"/>`,
     ),
+  'an SVG with a long name in an incomplete tag': () =>
+    Buffer.from(`<svg><!-- var( --><${'a'.repeat(40_000)}<`),
+  'an SVG with style elements that do not end': () =>
+    Buffer.from(`<svg><!-- var( -->${'<style>'.repeat(10_000)}`),
   'blanks in front of an SVG': () => Buffer.concat([Buffer.alloc(9 * MIB, ' '), Buffer.from('<svg/>')]),
 };
 

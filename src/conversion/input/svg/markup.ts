@@ -36,7 +36,8 @@ const OPAQUE = [
   ['<?', '?>'],
   ['<!', '>'],
 ] as const;
-const TAG = /<(\/?)(?:[\w.-]+:)?([\w.-]+)(?:[^<>"']|"[^"<]*"|'[^'<]*')*>/y;
+/** A tag. The lookahead keeps the name whole, so that the time is linear also for an incomplete tag. */
+const TAG = /<(\/?)(?:[\w.-]+:)?([\w.-]+)(?![\w.-])(?:[^<>"']|"[^"<]*"|'[^'<]*')*>/y;
 const ATTRIBUTE = /\s([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
 
 /** Scans the text up to its end, or up to the first part that is not well formed. */
@@ -55,9 +56,13 @@ export function scanMarkup(text: string): Markup {
     const tag = tagAt(text, at);
     if (!tag) break;
     tags.push(tag);
-    const closing = tag.name === 'style' && tag.kind === 'open' ? text.indexOf('</', tag.end) : -1;
-    if (closing >= 0) styleSheets.push(contentIn(text, { start: tag.end, end: closing }));
-    at = text.indexOf('<', closing >= 0 ? closing : tag.end);
+    let { end } = tag;
+    if (tag.name === 'style' && tag.kind === 'open') {
+      end = text.indexOf('</', tag.end);
+      if (end < 0) break;
+      styleSheets.push(contentIn(text, { start: tag.end, end }));
+    }
+    at = text.indexOf('<', end);
   }
   return { tags, styleSheets };
 }
