@@ -98,7 +98,7 @@ const TRANSPARENT = /^opaque: false/im;
 const HALF_TRANSPARENT = /^half transparent: (?!0(?:\.0*)?$)\d/im;
 /** ImageMagick's warnings about a JPEG that ends early. */
 const TRUNCATED =
-  /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman).*) .* @ warning\/jpeg\.c\//;
+  /^(?:Premature end of JPEG file|Corrupt JPEG data: (?:premature|bad Huffman)) .* @ warning\/jpeg\.c\//;
 
 /** Line that a plan makes ImageMagick print for an animation: the number of frames that it has read. */
 const FRAMES_READ = /^frames: (\d+)$/m;
