@@ -9,9 +9,7 @@ import { inspect } from '../inspect/index.ts';
 import { type PngDataChunk, type PngLayout, readPngLayout } from '../inspect/png-data.ts';
 import { WindowReader } from '../inspect/window-reader.ts';
 import type { ImageInfo, ShownPart } from '../plan/image-info.ts';
-import { pngChunk } from './png-file.ts';
-
-const BLOCK_BYTES = 64 * 1024;
+import { BLOCK_BYTES, pngChunk, readRange } from './png-file.ts';
 
 /**
  * Replaces the truncated PNG at `path` by a complete one. Keeps the chunks before the image data, and fills the missing rows
@@ -106,16 +104,6 @@ async function* readChunk(file: FileHandle, { at, length }: PngDataChunk): Async
   }
   const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, at + length);
   if (found === length && bytesRead === 4 && buffer.readUInt32BE(0) !== checksum) throw new ChecksumError();
-}
-
-async function* readRange(file: FileHandle, from: number, to: number): AsyncGenerator<Buffer> {
-  for (let at = from; at < to; ) {
-    const wanted = Math.min(BLOCK_BYTES, to - at);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(wanted), 0, wanted, at);
-    if (bytesRead === 0) return;
-    yield buffer.subarray(0, bytesRead);
-    at += bytesRead;
-  }
 }
 
 /** Returns whether an error means damaged image data: zlib reports it as `Z_DATA_ERROR` or `Z_NEED_DICT`. */

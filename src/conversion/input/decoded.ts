@@ -1,11 +1,13 @@
 /** @module Reads the PNG that an external program has decoded an input to. Splits an animated PNG into frames. */
+import { createWriteStream } from 'node:fs';
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { inflateSync } from 'node:zlib';
 import type { Config } from '../../config.ts';
 import { inspect, OPEN_FLAGS } from '../inspect/index.ts';
 import type { Animation, ImageInfo } from '../plan/image-info.ts';
-import { PNG_SIGNATURE, pngChunk } from './png-file.ts';
+import { PNG_SIGNATURE, pngChunk, readRange } from './png-file.ts';
 import { decodeRawProfile, encodeRawProfile } from './raw-profile.ts';
 
 /**
@@ -61,20 +63,40 @@ async function copyExifToText(path: string): Promise<void> {
     const tiff = name === 'eXIf' ? body : fromDjxl;
     if (!tiff) continue;
     const exif = Buffer.concat([Buffer.from('Exif\0\0', 'latin1'), tiff]);
-    const png = await readWhole(path);
     const textChunk = pngChunk(
       'tEXt',
       Buffer.from(`${EXIF_TEXT}\0${encodeRawProfile('exif', exif)}`, 'latin1'),
     );
-    // Writing to `path` would follow a link. Renaming replaces it.
-    const copy = `${path}.exif`;
-    const rest = fromDjxl
-      ? [png.subarray(HEADER_END, start), png.subarray(start + 12 + body.length)]
-      : [png.subarray(HEADER_END)];
-    await writeFile(copy, Buffer.concat([png.subarray(0, HEADER_END), textChunk, ...rest]), { flag: 'wx' });
-    await rename(copy, path);
+    await insertChunk(path, textChunk, fromDjxl && { start, end: start + 12 + body.length });
     return;
   }
+}
+
+/**
+ * Inserts a chunk after the header of the PNG at `path`. Only a block of the file is in memory, since it can have 200 MB.
+ *
+ * @param removed range of a chunk to leave out
+ */
+async function insertChunk(
+  path: string,
+  chunk: Buffer,
+  { start, end }: { readonly start: number; readonly end: number } = { start: HEADER_END, end: HEADER_END },
+): Promise<void> {
+  const file = await openOutput(path);
+  // Writing to `path` would follow a link. Renaming replaces it.
+  const copy = `${path}.exif`;
+  const parts = async function* () {
+    yield* readRange(file, 0, HEADER_END);
+    yield chunk;
+    yield* readRange(file, HEADER_END, start);
+    yield* readRange(file, end, Number.POSITIVE_INFINITY);
+  };
+  try {
+    await pipeline(parts, createWriteStream(copy, { flags: 'wx' }));
+  } finally {
+    await file.close();
+  }
+  await rename(copy, path);
 }
 
 /** Maximum size of EXIF as text, in bytes. */
@@ -147,11 +169,6 @@ function delayOf(control: Buffer): number {
 
 /** Opens a file that another program has written. Rejects links, and does not wait for a pipe. */
 const openOutput = (path: string): Promise<FileHandle> => open(path, OPEN_FLAGS);
-
-async function readWhole(path: string): Promise<Buffer> {
-  const file = await openOutput(path);
-  return file.readFile().finally(() => file.close());
-}
 
 async function* pngChunks(path: string): AsyncGenerator<{ name: string; body: Buffer; start: number }> {
   const file = await openOutput(path);

@@ -1,6 +1,10 @@
-/** @module Writes a PNG of rows of red, green, blue and alpha (W3C PNG, third edition, sections 5 and 11). */
+/**
+ * @module Writes a PNG of rows of red, green, blue and alpha (W3C PNG, third edition, sections 5 and 11), and parts of other PNG
+ * files.
+ */
 
 import { createWriteStream } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { crc32, createDeflate, deflateSync } from 'node:zlib';
@@ -60,6 +64,20 @@ async function* pngChunks(head: PngHead, data: AsyncIterable<Buffer>): AsyncGene
   }
   for await (const piece of data) yield pngChunk('IDAT', piece);
   yield pngChunk('IEND', Buffer.alloc(0));
+}
+
+/** Bytes of a file to read at once. */
+export const BLOCK_BYTES = 64 * 1024;
+
+/** Yields the bytes of a range in blocks. Ends early if the file does. */
+export async function* readRange(file: FileHandle, from: number, to: number): AsyncGenerator<Buffer> {
+  for (let at = from; at < to; ) {
+    const wanted = Math.min(BLOCK_BYTES, to - at);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(wanted), 0, wanted, at);
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+    at += bytesRead;
+  }
 }
 
 /** Encodes a chunk with its length and checksum. */
