@@ -81,7 +81,7 @@ describe('adding files to the page', () => {
     await drop(page, [folder]);
     expect((await listed(page, 2)).sort()).to.deep.equal(['one.png', 'two.tiff']);
     await page.getByRole('status').filter({ hasText: '1 skipped' }).waitFor({ state: 'attached' });
-    await page.locator('.left-out').getByText('1 skipped').waitFor();
+    await page.locator('.skipped').getByText('1 skipped').waitFor();
   });
 
   it('adds the other images of a dropped folder if a file or a sub-folder in it cannot be read', async () => {
@@ -114,7 +114,7 @@ describe('adding files to the page', () => {
     });
     await drop(page, [folder]);
     expect(await listed(page, 1)).to.deep.equal(['one.png']);
-    await page.locator('.left-out').getByText('2 skipped: not readable').waitFor();
+    await page.locator('.skipped').getByText('2 skipped: not readable').waitFor();
   });
 
   it('adds nothing from a folder without images, states so, and clears the message with the next file', async () => {
@@ -122,7 +122,7 @@ describe('adding files to the page', () => {
     for (const name of ['a.txt', 'b.txt']) await writeFile(join(folder, name), 'text');
     const page = await open(service);
     await page.getByLabel('Choose a folder').setInputFiles(folder);
-    const said = page.locator('.left-out');
+    const said = page.locator('.skipped');
     await said.getByText('2 skipped: not readable, or not images of a supported type.').waitFor();
     await pick(page, [fixturePath('scene.png')]);
     await said.waitFor({ state: 'detached' });
@@ -174,6 +174,6 @@ describe('adding files to the page', () => {
     await row(page, 'scene.tiff').locator('.thumbnail', { hasText: 'TIFF' }).waitFor();
     await row(page, 'scene.tiff').getByText('120 × 80').waitFor();
     await row(page, 'lying.tiff').getByText('80 × 120').waitFor();
-    expect(await row(page, 'cut off.tiff').locator('.file-facts').textContent()).to.equal('TIFF · 20 B');
+    expect(await row(page, 'cut off.tiff').locator('.file-properties').textContent()).to.equal('TIFF · 20 B');
   });
 });

@@ -9,15 +9,15 @@ export function DropZone() {
   return (
     <section class={dragged.value ? 'drop over' : 'drop'} aria-label="Add files">
       {items.value.length === 0 && <Millstone turning={dragged.value} />}
-      <div class="drop-words">
+      <div class="drop-text">
         <h2>{dragged.value ? 'Drop to add files' : 'Drop images here'}</h2>
         <p>
           or paste one, or choose them.
           {items.value.length === 0 && <span class="kinds"> {formatInputs()}</span>}
         </p>
-        {skipped.value > 0 && <p class="left-out">{skippedMessage()}</p>}
+        {skipped.value > 0 && <p class="skipped">{skippedMessage()}</p>}
       </div>
-      <div class="drop-picks">
+      <div class="drop-pickers">
         <Picker label="Choose files" icon="add" onFiles={(files) => addFiles(files)} />
         <Picker label="Choose a folder" icon="folder" folder onFiles={(files) => addFiles([], files)} />
       </div>
@@ -37,7 +37,7 @@ function Picker({ label, icon, folder = false, onFiles }: PickerProps) {
   return (
     <label class={folder ? 'button plain picker' : 'button picker'}>
       <input
-        class="unseen"
+        class="visually-hidden"
         type="file"
         multiple
         accept={folder ? '' : accepted.value}

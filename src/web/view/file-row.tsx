@@ -16,11 +16,11 @@ export function FileRow({ item }: { item: Item }) {
   return (
     <li ref={row} class={`file ${value.at}`} tabIndex={-1}>
       <Thumbnail src={preview.value?.thumbnail ?? result?.preview.value?.thumbnail} kind={typeLabel(file)} />
-      <div class="file-words">
+      <div class="file-text">
         <p class="file-name" title={file.name}>
           {file.name}
         </p>
-        <p class="file-facts number">
+        <p class="file-properties number">
           {typeLabel(file)} · {formatSize(file.size)}
           {preview.value && ` · ${pixels(preview.value)}`}
         </p>
@@ -100,7 +100,7 @@ function ResultSizes({ file, result: { blob, name, preview } }: { file: File; re
   return (
     <>
       <p class="number outcome">
-        <span class="unseen">{name}: </span>
+        <span class="visually-hidden">{name}: </span>
         <span class="quiet">{formatSize(file.size)}</span> <Icon name="arrow" />{' '}
         <strong>{formatSize(blob.size)}</strong>
       </p>

@@ -21,7 +21,7 @@ export function Page() {
         <h1>Convert images</h1>
       </header>
       <BackoffNotice />
-      <main class={items.value.length > 0 ? 'desk' : 'desk empty'}>
+      <main class={items.value.length > 0 ? 'layout' : 'layout empty'}>
         <DropZone />
         <aside class="side" aria-label="Options">
           <OptionsForm />
@@ -44,7 +44,7 @@ export function Page() {
         <a href="/docs">API reference</a>
       </footer>
       {compared.value && <Compare key={compared.value.id} item={compared.value} />}
-      <p class="unseen" role="status">
+      <p class="visually-hidden" role="status">
         {announcement} <Progress />
       </p>
     </>
