@@ -38,6 +38,10 @@ const RESOLVED = {
     `<style>:root { --long: ${'1 '.repeat(65_000)} }</style><style>:root { --c: teal } rect { fill: var(--c) }</style>` +
       '<rect width="120" height="80"/>',
   ),
+  'a custom property beside an embedded font of 512 KiB': svg(
+    `<style>@font-face { font-family: x; src: url("data:font/woff2;base64,${'QUJD'.repeat(2 ** 17)}") }` +
+      ':root { --c: teal } rect { fill: var(--c) }</style><rect width="120" height="80"/>',
+  ),
   'mixed colours in a CDATA section': svg(
     '<style><![CDATA[ rect { fill: color-mix(in srgb, red, blue 30%) } ]]></style><rect width="120" height="80"/>',
   ),

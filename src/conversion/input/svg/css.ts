@@ -30,27 +30,30 @@ const OPENING: readonly string[] = [
 ];
 const CLOSING: readonly string[] = [TokenType.CloseParen, TokenType.CloseSquare, TokenType.CloseCurly];
 
-/** CSS that can still be parsed for one SVG. The parser blocks the event loop for about 1 µs per character. */
+/** CSS that can still be parsed for one SVG. The parser blocks the event loop for up to 1 µs per token. */
 export interface CssBudget {
   /** 0 after a text exceeded the budget, so that no later text is parsed without that one. */
-  characters: number;
+  tokens: number;
 }
 
-/** Maximum number of characters to parse. Each round of replacement counts. */
-const MAX_CHARACTERS = 256 * 1024;
-/** Number of characters that take as long as converting a colour. */
-const COLOUR_CHARACTERS = 50;
+/** Maximum number of tokens to parse. Each round of replacement counts. */
+const MAX_TOKENS = 256 * 1024;
+/** Number of characters of a long token that take as long as a token. An embedded font is one token. */
+const CHARACTERS_PER_TOKEN = 16;
+/** Number of tokens that take as long as converting a colour. */
+const COLOUR_TOKENS = 50;
 /** Maximum number of functions and parentheses in a colour. Its parser calls itself for each. */
 const MAX_NESTED = 32;
 
 /** Creates the budget for one SVG. */
-export const createCssBudget = (): CssBudget => ({ characters: MAX_CHARACTERS });
+export const createCssBudget = (): CssBudget => ({ tokens: MAX_TOKENS });
 
 /** Returns the tokens of a text, or none if it exceeds the budget. */
 function tokensOf(css: string, budget: CssBudget): CSSToken[] {
-  const fits = css.length <= budget.characters;
-  budget.characters = fits ? budget.characters - css.length : 0;
-  return fits ? tokenize({ css }) : [];
+  const left = budget.tokens - css.length / CHARACTERS_PER_TOKEN;
+  const tokens = left > 0 ? tokenize({ css }) : [];
+  budget.tokens = Math.max(0, left - tokens.length);
+  return budget.tokens > 0 ? tokens : [];
 }
 
 /** Joins tokens. `stringify` of the library takes each token as an argument, and a call can have about 100,000. */
@@ -197,8 +200,8 @@ export const COLOUR_FUNCTIONS = ['oklch', 'oklab', 'lch', 'lab', 'hwb', 'color',
 
 function colourOf(call: readonly CSSToken[], budget: CssBudget): string | undefined {
   if (call.filter(([type]) => OPENING.includes(type)).length > MAX_NESTED) return undefined;
-  if (budget.characters < COLOUR_CHARACTERS) return undefined;
-  budget.characters -= COLOUR_CHARACTERS;
+  if (budget.tokens < COLOUR_TOKENS) return undefined;
+  budget.tokens -= COLOUR_TOKENS;
   const component = parseComponentValue([...call]);
   const parsed = component && color(component);
   return parsed ? serializeRGB(parsed, false).toString() : undefined; // clipped, as in browsers

@@ -30,7 +30,7 @@ export function applyTransformOrigins(text: string): string {
     text.slice(start, end).includes('transform'),
   );
   const tagEdits = tags.flatMap((tag) => elementEdits(tag, box, isTransformedBySheet, budget));
-  return budget.characters === 0 ? text : applyEdits(text, [...sheetEdits, ...tagEdits]);
+  return budget.tokens === 0 ? text : applyEdits(text, [...sheetEdits, ...tagEdits]);
 }
 
 /** Returns the size that percentages refer to, if the document has a single `svg` element. */
