@@ -182,20 +182,21 @@ describe('the service process', () => {
     });
   });
 
-  describe('on SIGTERM', () => {
-    it('finishes requests in progress, exits with 0 and leaves no files', async () => {
-      const { MAGICK_BIN, started: toolStarted, open } = await gate();
-      const TEMP_DIR = await makeTempDir('term');
-      const service = start({ MAGICK_BIN, TEMP_DIR });
-      const answer = convert(await service.base(), await fixture('scene.jpg'));
-      await toolStarted();
-      service.child.kill('SIGTERM');
-      await eventually(() => service.output().includes('"shutting down"'));
-      await open();
-      expect((await answer).status).to.equal(200);
-      expect(await service.ended()).to.equal(0);
-      expect(await readdir(TEMP_DIR)).to.deep.equal([]);
-    });
+  describe('on a signal that ends it', () => {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+      it(`finishes requests in progress, exits with 0 and leaves no files on ${signal}`, async () => {
+        const { MAGICK_BIN, started: toolStarted, open } = await gate();
+        const TEMP_DIR = await makeTempDir('term');
+        const service = start({ MAGICK_BIN, TEMP_DIR });
+        const answer = convert(await service.base(), await fixture('scene.jpg'));
+        await toolStarted();
+        service.child.kill(signal);
+        await eventually(() => service.output().includes('"shutting down"'));
+        await open();
+        expect((await answer).status).to.equal(200);
+        expect(await service.ended()).to.equal(0);
+        expect(await readdir(TEMP_DIR)).to.deep.equal([]);
+      });
 
     for (const [what, next, statuses] of [
       ['closes a connection after the response in progress', '', ['HTTP/1.1 200']],

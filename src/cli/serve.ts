@@ -14,7 +14,8 @@ import { createLogStream } from './log-stream.ts';
 const STDOUT_FD = 1;
 
 /**
- * Runs `imagemill serve`: loads the settings, starts the service, listens, and drains on SIGTERM or SIGINT.
+ * Runs `imagemill serve`: loads the settings, starts the service, listens, and drains on a signal of
+ * {@link DRAIN_SIGNALS}.
  *
  * @returns the exit status: 0 after draining, 1 after an error that can be temporary, 2 if this machine cannot serve
  * @throws {CliError} with status 2, for invalid settings
@@ -113,6 +114,9 @@ function reportStart(
  */
 const SECOND_SIGNAL_MS = 1_000;
 
+/** Signals that start the shutdown. SIGHUP is sent when the terminal is closed. */
+const DRAIN_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
 interface Signals {
   readonly first: Promise<NodeJS.Signals>;
   /** At least {@link SECOND_SIGNAL_MS} after the first. */
@@ -120,7 +124,7 @@ interface Signals {
 }
 
 /**
- * Listens for SIGTERM and SIGINT. The listeners are never removed: without a listener, a signal would kill the process
+ * Listens for {@link DRAIN_SIGNALS}. The listeners are never removed: without a listener, a signal would kill the process
  * and its tools before it has drained.
  */
 function listenForSignals(): Signals {
@@ -131,7 +135,7 @@ function listenForSignals(): Signals {
     firstAt ??= performance.now();
     if (performance.now() - firstAt >= SECOND_SIGNAL_MS) second.resolve(signal);
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, receive);
+  for (const signal of DRAIN_SIGNALS) process.on(signal, receive);
   return { first: first.promise, second: second.promise };
 }
 

@@ -267,6 +267,7 @@ describe('imagemill convert', () => {
   });
 
   for (const [signal, status] of [
+    ['SIGHUP', 129],
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const) {
