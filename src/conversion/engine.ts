@@ -1,8 +1,10 @@
 /** @module Creates the conversion engine without a server: tools, sandbox, queue, workers and temporary folders. */
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { StartupError } from '../errors.ts';
+import { maxOpenFiles } from '../files/open-file-limit.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
 import { ASSETS_DIR } from '../folders.ts';
@@ -12,6 +14,7 @@ import { isPolicyEnforced, NO_POLICY_FOLDER, writePolicy } from '../process/poli
 import { createQueue } from '../process/queue.ts';
 import { createRunner, type MagickLimits } from '../process/runner.ts';
 import { configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
+import { TOOL_OPEN_FILES } from '../process/sandbox/layers.ts';
 import { isolateLaunchers } from '../process/sandbox/namespaces.ts';
 import type { SandboxLayers } from '../process/sandbox/types.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
@@ -91,6 +94,7 @@ export async function createConversionEngine(
   log: Logger,
   { events: handled = {}, warmWorkers = true }: EngineOptions = {},
 ): Promise<ConversionEngine> {
+  assertSystem();
   const events = { ...NO_EVENTS, ...handled };
   const swept = await removeStaleWorkspaces(config.TEMP_DIR);
   if (swept.length > 0) log.info({ swept }, 'removed working files of processes that have ended');
@@ -192,6 +196,21 @@ export async function createConversionEngine(
     await cleanUp();
     throw error;
   }
+}
+
+/**
+ * Checks what every program needs that this process starts. Otherwise, each tool would be reported as missing.
+ *
+ * @throws {StartupError} if this process can open too few files, or cannot see its processes
+ */
+export function assertSystem(): void {
+  const files = maxOpenFiles();
+  if (files < TOOL_OPEN_FILES)
+    throw new StartupError(
+      `This process can open only ${files} files: raise the limit to at least ${TOOL_OPEN_FILES} (ulimit -n).`,
+    );
+  if (process.platform === 'linux' && !existsSync('/proc/self'))
+    throw new StartupError('/proc is missing: mount it (mount -t proc proc /proc).');
 }
 
 /**

@@ -2,11 +2,11 @@
  * @module Creates the HTTP server: connection limits, timeouts, and handling of requests that Express does not
  * receive.
  */
-import { readFileSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
+import { maxOpenFiles } from '../files/open-file-limit.ts';
 import { RESPONSE_SENT } from './error-handler.ts';
 import { connectionKey } from './rate-limit.ts';
 import {
@@ -73,15 +73,6 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
 function connectionLimits(): ConnectionLimits {
   const max = Math.floor(maxOpenFiles() / 3);
   return { max, maxPerClient: Math.min(Math.ceil(max / 4), 1000) };
-}
-
-/** Reads RLIMIT_NOFILE from proc(5). Without /proc, returns a common value. */
-function maxOpenFiles(): number {
-  try {
-    return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 10_240);
-  } catch {
-    return 10_240;
-  }
 }
 
 /**

@@ -146,6 +146,32 @@ describe('imagemill serve', function () {
     });
   }
 
+  for (const [what, launcher, message] of [
+    ['this process can open too few files', ['sh', '-c', 'ulimit -n 63; exec "$@"', 'sh'], 'only 63 files'],
+    [
+      '/proc is not mounted',
+      ['unshare', '--user', '--map-root-user', '--mount'].concat([
+        'sh',
+        '-ec',
+        'mount -t tmpfs none /proc; exec "$@"',
+        'sh',
+      ]),
+      '/proc is missing',
+    ],
+  ] as const)
+    it(`exits with 2 and says in one line that ${what}, as do the other commands`, async function () {
+      requires(this, 'mounts', spawnSync(launcher[0], [...launcher.slice(1), 'true']).status === 0);
+      const TEMP_DIR = await makeTempDir('system');
+      for (const args of [['serve'], ['doctor'], ['convert', 'a.png', '-o', 'b.png']]) {
+        const run = await runCommand(args, { env: { TEMP_DIR, PORT: '0' }, launcher });
+        expect(run.status, args[0]).to.equal(2);
+        const lines = [...run.lines, ...run.complaints].filter((line) => !line.includes('imagemill doctor'));
+        expect(lines, args[0]).to.have.lengthOf(1);
+        expect(lines[0]).to.include(message);
+      }
+      expect(await readdir(TEMP_DIR)).to.deep.equal([]);
+    });
+
   it('aborts requests in progress on a second SIGTERM, and leaves no files', async () => {
     const folder = await makeTempDir('second');
     const MAGICK_BIN = await fakeMagick(`echo $$ > ${folder}/pid; sleep 600`);

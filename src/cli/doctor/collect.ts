@@ -6,7 +6,7 @@ import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
-import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
+import { assertSystem, type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { optionalTools, selectExtras } from '../../conversion/extras.ts';
 import { StartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
@@ -33,10 +33,19 @@ export interface DoctorReport {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Collects the report. The caller must close its engine. */
+/**
+ * Collects the report. The caller must close its engine.
+ *
+ * @throws {CliError} with status 2, if no check can start a program
+ */
 export async function collectReport(env: Environment): Promise<DoctorReport> {
   const { config, settingProblems } = loadValidSettings(env);
   const { log, warnings } = createWarningCollector();
+  try {
+    assertSystem();
+  } catch (error) {
+    throw new CliError((error as Error).message, 2);
+  }
   const tools = await findTools(config);
   const engine = await createConversionEngine(config, log).catch((error: Error) => error);
   if (engine instanceof Error && !(engine instanceof StartupError)) throw engine;

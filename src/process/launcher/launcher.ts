@@ -229,11 +229,9 @@ function createLauncher(
   async function prepare(): Promise<LauncherError | undefined> {
     const status = await sendScript(prepareScript(paths));
     if (status?.status === 0) return undefined;
-    const cause = status ? undefined : ((await ended) ?? LAUNCHER_EXITED);
-    return new LauncherError(
-      `launcher did not start: /bin/sh is missing, or mkfifo fails in ${folder}`,
-      cause,
-    );
+    if (status) return new LauncherError(`mkfifo fails in ${folder}`);
+    const cause = (await ended) ?? LAUNCHER_EXITED;
+    return new LauncherError(`/bin/sh does not start: ${cause.message}`, cause);
   }
 
   return {

@@ -29,6 +29,9 @@ export function composeLayers(layers: readonly SandboxLayer[]): Confine {
   };
 }
 
+/** Maximum number of files that a tool can have open. The limit of this process must not be lower (setrlimit(2)). */
+export const TOOL_OPEN_FILES = 64;
+
 /** Sets resource limits with the `ulimit` of the shell. prlimit(1) would be one more program to start. */
 export function rlimitLayer({ memoryBytes, fileBytes }: ResourceLimits): SandboxLayer {
   return {
@@ -43,7 +46,7 @@ export function rlimitLayer({ memoryBytes, fileBytes }: ResourceLimits): Sandbox
           `-St ${cpuSeconds + 1}`,
           `-Ht ${cpuSeconds + 2}`,
           `-f ${Math.ceil(fileBytes / 512)}`,
-          '-n 64',
+          `-n ${TOOL_OPEN_FILES}`,
           '-c 0',
         ],
       };
