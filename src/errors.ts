@@ -297,4 +297,14 @@ export class ClientDisconnectedError extends Error {
 /** The service cannot start on this machine. The message states the cause. */
 export class StartupError extends Error {
   override readonly name = 'StartupError';
+  /** Whether a later start can succeed without a change of the settings or the tools. */
+  readonly isTemporary: boolean;
+  constructor(message: string, { isTemporary = false, ...options }: StartupErrorOptions = {}) {
+    super(message, options);
+    this.isTemporary = isTemporary;
+  }
+}
+
+interface StartupErrorOptions extends ErrorOptions {
+  readonly isTemporary?: boolean;
 }

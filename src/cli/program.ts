@@ -14,8 +14,8 @@ Examples:
   $ PORT=8080 MAX_FILE_BYTES=52428800 imagemill serve
 
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, when all requests are finished;
-1 if it cannot listen on HOST and PORT, or after an unexpected error; 2 if this
-machine or these settings cannot serve.`;
+1 if it cannot listen on HOST and PORT, if the disk of TEMP_DIR is full, or after
+an unexpected error; 2 if this machine or these settings cannot serve.`;
 
 const CONVERT_HELP = `
 Examples:

@@ -47,11 +47,11 @@ export async function serve({ env, version }: CliContext): Promise<number> {
     log.info('shutdown complete');
     return 0;
   } catch (error) {
-    if (error instanceof StartupError || error instanceof ListenError) log.fatal(error.message);
+    if (error instanceof StartupError) log.fatal(error.message);
     else log.fatal({ err: error }, 'service failed');
     http?.server.closeAllConnections();
     http?.server.close();
-    return error instanceof StartupError ? 2 : 1;
+    return error instanceof StartupError && !error.isTemporary ? 2 : 1;
   } finally {
     await service?.close();
   }
@@ -66,12 +66,7 @@ const LISTEN_ERRORS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'this host name has no address. Set HOST to an address of this machine, or to 0.0.0.0 for all',
 };
 
-/** The server cannot listen. Unlike a StartupError, this can be temporary: the program that uses the port may end. */
-class ListenError extends Error {
-  override readonly name = 'ListenError';
-}
-
-/** @throws {ListenError} if the server cannot listen on `HOST` and `PORT` */
+/** @throws {StartupError} if the server cannot listen on `HOST` and `PORT`. The program that uses the port may end. */
 async function listen(server: Server, { HOST, PORT }: Config): Promise<void> {
   server.listen(PORT, HOST);
   try {
@@ -79,7 +74,8 @@ async function listen(server: Server, { HOST, PORT }: Config): Promise<void> {
   } catch (cause) {
     const { code = '', message } = cause as NodeJS.ErrnoException;
     const address = `HOST=${HOST} PORT=${PORT}`;
-    throw new ListenError(`Cannot listen on ${address}: ${LISTEN_ERRORS[code] ?? message}.`, { cause });
+    const problem = `Cannot listen on ${address}: ${LISTEN_ERRORS[code] ?? message}.`;
+    throw new StartupError(problem, { cause, isTemporary: true });
   }
 }
 

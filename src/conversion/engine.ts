@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { StartupError } from '../errors.ts';
+import { isDiskFull, ServiceError, StartupError } from '../errors.ts';
 import { maxOpenFiles } from '../files/open-file-limit.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
@@ -107,6 +107,7 @@ export async function createConversionEngine(
   };
   try {
     const folder = await workspaces.root().catch((cause: Error) => {
+      if (isDiskFull(cause)) throw cause;
       throw new StartupError(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
     });
     // The probes read no image. Under the policy, ImageMagick 6 would list no formats.
@@ -194,8 +195,15 @@ export async function createConversionEngine(
     return { toolchain, capabilities, convert, workspaces, layers, stats, close };
   } catch (error) {
     await cleanUp();
-    throw error;
+    throw toStartupError(error, config);
   }
+}
+
+/** Converts an error of a full disk. Returns other errors as they are. */
+function toStartupError(error: unknown, { TEMP_DIR }: Config): unknown {
+  if (!isDiskFull(error) && !(error instanceof ServiceError && error.code === 'DISK_FULL')) return error;
+  const problem = `TEMP_DIR ${TEMP_DIR} cannot be written: the disk is full.`;
+  return new StartupError(problem, { cause: error, isTemporary: true });
 }
 
 /**

@@ -172,6 +172,29 @@ describe('imagemill serve', function () {
       expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
 
+  it('is reported in one line, with exit status 1 of serve, when the disk of TEMP_DIR is full', async function () {
+    const folder = await makeTempDir('no-space');
+    for (const free of [0, 4, 16]) {
+      const fill = `mount -t tmpfs -o size=64k tmpfs "$0"; head -c ${(64 - free) * 1024} /dev/zero >"$0/filler"`;
+      const launcher = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-ec', `${fill}; exec "$@"`];
+      launcher.push(folder);
+      requires(this, 'mounts', spawnSync('unshare', [...launcher.slice(1), 'true']).status === 0);
+      for (const [args, status] of [
+        [['serve'], 1], // a later start can succeed
+        [['convert', 'a.png', '-o', 'b.png'], 2],
+        [['doctor'], 2],
+      ] as const) {
+        const run = await runCommand(args, { env: { TEMP_DIR: folder, PORT: '0' }, launcher });
+        const output = [...run.lines, ...run.complaints].join(' ').replace(/\s+/g, ' ');
+        expect(run.status, `${args[0]}: ${output}`).to.equal(status);
+        expect(output).to.match(
+          /TEMP_DIR \S+ cannot be written: the disk is full|TEMP_DIR +\S+, 0 MiB free|is not writable/,
+        );
+        expect(output, 'a stack').to.not.match(/ at \w+ \(|"stack"/);
+      }
+    }
+  });
+
   it('aborts requests in progress on a second SIGTERM, and leaves no files', async () => {
     const folder = await makeTempDir('second');
     const MAGICK_BIN = await fakeMagick(`echo $$ > ${folder}/pid; sleep 600`);

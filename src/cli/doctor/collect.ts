@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { assertSystem, type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { optionalTools, selectExtras } from '../../conversion/extras.ts';
-import { StartupError } from '../../errors.ts';
+import { isDiskFull, StartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import { createLaunchers } from '../../process/launcher/launcher.ts';
@@ -36,17 +36,17 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Collects the report. The caller must close its engine.
  *
- * @throws {CliError} with status 2, if no check can start a program
+ * @throws {CliError} with status 2, if no program can be started or no file can be written
  */
 export async function collectReport(env: Environment): Promise<DoctorReport> {
   const { config, settingProblems } = loadValidSettings(env);
   const { log, warnings } = createWarningCollector();
-  try {
-    assertSystem();
-  } catch (error) {
-    throw new CliError((error as Error).message, 2);
-  }
-  const tools = await findTools(config);
+  const tools = await findTools(config).catch((error) => {
+    if (error instanceof StartupError) throw new CliError(error.message, 2);
+    if (isDiskFull(error))
+      throw new CliError(`TEMP_DIR ${config.TEMP_DIR} cannot be written: the disk is full.`, 2);
+    throw error;
+  });
   const engine = await createConversionEngine(config, log).catch((error: Error) => error);
   if (engine instanceof Error && !(engine instanceof StartupError)) throw engine;
   return { config, settingProblems, ...tools, engine, warnings: [...warnings] };
@@ -69,6 +69,7 @@ const LIMITS = { pixels: 10_000, memoryBytes: 1024 ** 3 };
 
 /** Finds the tools. Starting a program needs a folder, so falls back to the system's if TEMP_DIR is unusable. */
 async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain' | 'policyHolds'>> {
+  assertSystem();
   const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
   const workspaces = await openFirstUsable([config.TEMP_DIR, tmpdir()]);
   const launchers = createLaunchers(workspaces.root);
