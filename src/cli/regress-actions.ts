@@ -2,11 +2,12 @@
  * @module The actions of `imagemill regress`. Each returns the exit status: 0, 1 if a result has changed, 128 or more
  * after a signal.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { enabledTypes, selectExtras } from '../conversion/extras.ts';
 import { createFolders } from '../files/create-folders.ts';
+import { isReplaceable, replaceFile } from '../files/replaceable.ts';
 import { type Backend, BackendError, type Image } from '../regress/backends/backend.ts';
 import { createHttpBackend } from '../regress/backends/http-backend.ts';
 import { createLocalBackend } from '../regress/backends/local-backend.ts';
@@ -43,6 +44,22 @@ export interface ReportFiles {
   readonly junit?: string;
   readonly json?: string;
 }
+
+/** The report of each option, and the text with which every such report starts. */
+const REPORTS = [
+  {
+    option: 'report',
+    start:
+      '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy"',
+    format: htmlReport,
+  },
+  {
+    option: 'junit',
+    start: '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="imagemill regress:',
+    format: junitReport,
+  },
+  { option: 'json', start: '{\n  "summary": {\n    "total":', format: jsonReport },
+] as const;
 
 /** Exit status if the command cannot run, as in shells and most programs. */
 const EXIT_CANNOT_RUN = 2;
@@ -97,6 +114,7 @@ export function checkImages(
   env: Environment,
 ): Promise<number> {
   return orCliError(async (signal) => {
+    await checkReports(options);
     const before = await readBaseline(options.against);
     const matrix = options.matrix ? await readMatrix(options.matrix) : before.matrix;
     const images = await findImages(folder, options.against, env);
@@ -117,6 +135,7 @@ export function checkImages(
  */
 export function compareBaselines(one: string, other: string, options: ReportFiles): Promise<number> {
   return orCliError(async (signal) => {
+    await checkReports(options);
     const [before, after] = [await readBaseline(one), await readBaseline(other)];
     const matrix = options.matrix ? await readMatrix(options.matrix) : before.matrix;
     return report(before, after, matrix, options, signal);
@@ -165,16 +184,35 @@ async function report(
   if (skipped > 0) console.error(`imagemill: the matrix skips ${skipped} results of the baseline`);
   if (findings.length === 0)
     throw new CliError('There is nothing to compare: the matrix matches no image.', EXIT_CANNOT_RUN);
-  if (files.report) await write(files.report, await htmlReport(findings, before, after));
-  if (files.junit) await write(files.junit, junitReport(findings, before, after));
-  if (files.json) await write(files.json, jsonReport(findings, before, after));
+  for (const { option, format } of REPORTS) {
+    const path = files[option];
+    if (path) await write(path, await format(findings, before, after));
+  }
   console.log(formatSummary(findings, before, after));
   return summarize(findings).failures > 0 ? 1 : 0;
 }
 
+/**
+ * Checks that the reports would replace no file, or only earlier reports. Another file can be an image that the user named
+ * by mistake.
+ *
+ * @throws {CliError} with status 2
+ */
+async function checkReports(files: ReportFiles): Promise<void> {
+  for (const { option, start } of REPORTS) {
+    const path = files[option];
+    if (path && !(await isReplaceable(path, start)))
+      throw new CliError(`--${option} ${path}: the file exists, and is not a report.`, EXIT_CANNOT_RUN);
+  }
+}
+
 async function write(path: string, text: string): Promise<void> {
-  await createFolders(dirname(path));
-  await writeFile(path, text);
+  try {
+    await createFolders(dirname(path));
+    await replaceFile(path, text);
+  } catch (error) {
+    throw new CliError(`${path} cannot be written: ${(error as Error).message}`, EXIT_CANNOT_RUN);
+  }
 }
 
 /** Returns a function that prints the progress, if standard error is a terminal. */

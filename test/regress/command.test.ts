@@ -140,6 +140,34 @@ describe('imagemill regress', () => {
     expect(stdout).to.include('1 images, 3 results');
   });
 
+  it('replaces earlier reports, but no other file', async () => {
+    const folder = await makeTempDir('reports');
+    const compareTo = (option: string, path: string) =>
+      runCliInProcess(['regress', 'compare', baseline, baseline, option, path]);
+    for (const option of ['--report', '--junit', '--json']) {
+      const report = join(folder, 'new', `report${option}`);
+      expect((await compareTo(option, report)).status, option).to.equal(0);
+      const written = await readFile(report);
+      expect((await compareTo(option, report)).status, `${option} again`).to.equal(0);
+      expect(await readFile(report)).to.deep.equal(written);
+
+      const picture = join(folder, 'drawing.svg');
+      const drawing = '<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>';
+      await writeFile(picture, drawing);
+      const { status, stderr } = await compareTo(option, picture);
+      expect([status, stderr]).to.deep.equal([
+        2,
+        `imagemill: ${option} ${picture}: the file exists, and is not a report.`,
+      ]);
+      expect(await readFile(picture, 'utf8')).to.equal(drawing);
+    }
+    const { status, stderr } = await compareTo('--json', '/dev/full');
+    expect([status, stderr.startsWith('imagemill: /dev/full cannot be written: ENOSPC')]).to.deep.equal([
+      2,
+      true,
+    ]);
+  });
+
   it('accepts the former name of --fingerprints-only with a warning', async () => {
     const again = join(await makeTempDir('former'), 'fingerprints.json');
     const { status, stderr } = await record(again, ['--figures-only']);
