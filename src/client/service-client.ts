@@ -13,6 +13,8 @@ const MAX_BUSY_RESPONSES = 20;
 const RESULT_TYPE = /^(?:image\/|application\/pdf)/;
 /** Delay before a repetition if the response has no Retry-After, in s. */
 const DEFAULT_RETRY_S = 5;
+/** Characters that a header of a part must not contain. FormData escapes only line breaks. */
+const CONTROL_CHARACTERS = /\p{Cc}/gu;
 /** Time limit of a request with its response, in ms. */
 const RESPONSE_TIMEOUT_MS = 120_000;
 
@@ -209,7 +211,7 @@ async function send<T>(
   try {
     const form = new FormData();
     for (const [field, value] of fields) form.append(field, value);
-    form.append('file', await streamFile(path, name, limit.abort));
+    form.append('file', await streamFile(path, name.replace(CONTROL_CHARACTERS, '_'), limit.abort));
     const response = await fetch(`${server.base}/convert`, { method: 'POST', body: form, signal });
     const { ok, status, headers } = response;
     if (GATEWAY_STATUSES.includes(status)) return { failure: new Error(`status ${status}`) };
