@@ -76,6 +76,17 @@ describe('kept metadata of an image that is rotated upright', () => {
     }
   }
 
+  it('of a JPEG with fill bytes before the metadata has no rotated thumbnail', async () => {
+    const source = await withEverything('jpg');
+    const [start, fill] = [source.subarray(0, 2), Buffer.alloc(3, 0xff)];
+    const filled = Buffer.concat([start, fill, source.subarray(2)]);
+    const { body } = await convert(service.base, filled, { format: 'jpg', strip_metadata: 'false' });
+    const after = await tagsOf(body);
+    expect(after).to.include({ 'IFD0:Artist': 'A', 'IFD0:ImageWidth': 80, 'IFD0:ImageHeight': 120 });
+    expect(after['XMP-tiff:Orientation'] ?? 1).to.equal(1);
+    expect(after).to.not.have.property('IFD1:ThumbnailLength');
+  });
+
   it('of an image that is upright keeps its thumbnail', async () => {
     const folder = await makeTempDir('upright');
     await opened().jpeg().toFile(join(folder, 'a.jpg'));

@@ -56,10 +56,14 @@ const PARTS: Partial<Record<InputType, (file: Buffer) => Part[]>> = {
   tiff: (file) => [{ kind: 'xmp', start: 0, end: file.length }],
 };
 
-/** Finds APP1 segments (ITU-T T.81, B.1.1.4). */
+/** Finds APP1 segments (ITU-T T.81, B.1.1.4). Skips fill bytes before a marker (B.1.1.2). */
 function jpegParts(file: Buffer): Part[] {
   const parts: Part[] = [];
   for (let at = 2; at + 4 <= file.length && file[at] === 0xff && file[at + 1] !== 0xda; ) {
+    if (file[at + 1] === 0xff) {
+      at += 1;
+      continue;
+    }
     const end = at + 2 + file.readUInt16BE(at + 2);
     const kind = file.toString('latin1', at + 4, at + 8) === 'Exif' ? 'exif' : 'xmp';
     if (file[at + 1] === 0xe1 && end <= file.length) parts.push({ kind, start: at + 4, end });
