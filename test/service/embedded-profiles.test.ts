@@ -3,7 +3,7 @@ import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { jpegOf, opened } from '../../scripts/fixtures/edge-case.ts';
-import { profileSegment, withChunk, withSegment } from '../../scripts/fixtures/writers.ts';
+import { profileSegment, withChunk, withoutChunk, withSegment } from '../../scripts/fixtures/writers.ts';
 import { powerCurve } from '../../src/conversion/colour/code-points.ts';
 import { declaredProfile } from '../../src/conversion/colour/declared-profile.ts';
 import { parametricCurve, writeProfile } from '../../src/conversion/colour/icc-writer.ts';
@@ -59,6 +59,7 @@ describe('an image with a profile of wide colours', () => {
 
 describe('an image with a profile', () => {
   const service = useService();
+  const browser = useBrowserDecoder();
 
   it('of greys in linear light is converted by it', async () => {
     const [stored, expected] = [112, 177]; // IEC 61966-2-1: 1.055 × (112 / 255)^(1 / 2.4) − 0.055
@@ -91,6 +92,45 @@ describe('an image with a profile', () => {
       expect(headers.get('x-conversion-notes')).to.equal(null);
       const stored = await decode(file);
       expect(difference(await decode(body), stored).mae).to.be.below(MAX_MEAN_ERROR);
+    }
+  });
+
+  it('of another colour space than the pixels of a PNG has no effect', async () => {
+    const lab = await wideProfile('Display P3');
+    lab.write('Lab ', 16, 'latin1');
+    const [colours, palette] = await Promise.all([
+      opened().png().toBuffer(),
+      opened().png({ palette: true }).toBuffer(),
+    ]);
+    const greys = await opened().removeAlpha().toColourspace('b-w').png().toBuffer();
+    for (const file of [
+      ...[greyProfile(), lab].flatMap((profile) => [pngWith(colours, profile), pngWith(palette, profile)]),
+      ...[await wideProfile('Display P3'), lab].map((profile) => pngWith(greys, profile)),
+    ]) {
+      const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
+      expect(status, message).to.equal(200);
+      expect(headers.get('x-conversion-notes')).to.equal(null);
+      expect(difference(await decode(body), await decode(withoutChunk(file, 'iCCP'))).max).to.be.at.most(1);
+    }
+  });
+
+  it('that states more bytes than it has is ignored, as in Chromium', async () => {
+    const profile = await declaredProfile({ primaries: WIDE['Adobe RGB'], transfer: powerCurve(1.4) });
+    profile.writeUInt32BE(profile.length + 4, 0);
+    const [jpeg, png, plainWebp] = [await jpegOf(opened()), await opened().png().toBuffer(), opened().webp()];
+    const webp = await plainWebp.withIccProfile('p3').toBuffer();
+    const stated = webp.indexOf('ICCP') + 8;
+    webp.writeUInt32BE(webp.readUInt32BE(stated) + 4, stated);
+    for (const [file, mediaType] of [
+      [jpegWith(jpeg, profile), 'image/jpeg'],
+      [pngWith(png, profile), 'image/png'],
+      [webp, 'image/webp'],
+    ] as const) {
+      const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
+      expect(status, message).to.equal(200);
+      expect(headers.get('x-conversion-notes'), mediaType).to.equal(null);
+      const { mae } = difference(await decode(body), await browser.show(file, mediaType));
+      expect(mae, mediaType).to.be.below(MAX_MEAN_ERROR);
     }
   });
 

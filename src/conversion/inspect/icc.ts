@@ -1,6 +1,6 @@
 /** @module Classifies embedded colour profiles: sRGB or other (ICC.1:2022). */
 
-import { inflateSync } from 'node:zlib';
+import { constants, inflateSync } from 'node:zlib';
 import type { Profile } from '../plan/image-info.ts';
 import type { WindowReader } from './window-reader.ts';
 
@@ -52,9 +52,16 @@ export async function readProfile(
   length: number,
   model?: ColourModel,
 ): Promise<Profile> {
-  if (!(await isProfileFor(bytes, start, model))) return 'unusable';
+  if (!(await isProfileFor(bytes, start, model)) || (await isIncomplete(bytes, start, length)))
+    return 'unusable';
   if (length > MAX_PROFILE_BYTES) return 'other';
   return classifyProfile(await bytes.read(start, Math.max(0, length)));
+}
+
+/** Checks whether a profile states more bytes than it has. Browsers ignore such a profile, but ImageMagick applies it. */
+async function isIncomplete(bytes: WindowReader, start: number, length: number): Promise<boolean> {
+  const stated = await bytes.read(start, 4);
+  return stated.length === 4 && stated.readUInt32BE() > length;
 }
 
 /** Checks whether a profile equals sRGB, so that no conversion is needed. Invalid profiles are `other`. */
@@ -66,10 +73,23 @@ export function classifyProfile(profile: Buffer): Profile {
   }
 }
 
-/** Classifies a profile that PNG has compressed, as {@link classifyProfile} does. */
-export function classifyDeflatedProfile(compressed: Buffer): Profile {
+/** Compressed bytes that contain the header of a profile. */
+const DEFLATED_HEADER_BYTES = 1024;
+
+/**
+ * Classifies a profile that PNG has compressed, as {@link classifyProfile} does. libpng ignores a profile of another colour
+ * space, and one that states more bytes than it has.
+ *
+ * @param colourSpace colour space of the pixels
+ */
+export function classifyDeflatedProfile(compressed: Buffer, colourSpace: 'GRAY' | 'RGB '): Profile {
   try {
-    return classifyProfile(inflateSync(compressed, { maxOutputLength: MAX_PROFILE_BYTES }));
+    const start = inflateSync(compressed.subarray(0, DEFLATED_HEADER_BYTES), {
+      finishFlush: constants.Z_SYNC_FLUSH,
+    });
+    if (start.toString('latin1', 16, 20) !== colourSpace) return 'unusable';
+    const profile = inflateSync(compressed, { maxOutputLength: MAX_PROFILE_BYTES });
+    return profile.readUInt32BE() > profile.length ? 'unusable' : classifyProfile(profile);
   } catch {
     return 'other';
   }

@@ -7,6 +7,10 @@ import { MAX_CHUNKS } from './png-data.ts';
 import type { WindowReader } from './window-reader.ts';
 
 const COLOUR_TYPE = { grey: 0, palette: 3 } as const;
+/** Offset of the colour type in the file. */
+const COLOUR_TYPE_AT = 25;
+/** Bit of the colour types that have colours, not greys. */
+const COLOUR_BIT = 2;
 
 /** Maximum bits per pixel of flat images: a compressed screenshot has 1 to 3, a photo 8 and more. */
 const MAX_FLAT_BITS_PER_PIXEL = 4;
@@ -77,9 +81,11 @@ const CHUNKS: Readonly<
     metadata: ['exif'],
   }),
   async iCCP(bytes, start, length) {
+    const [colourType = 0] = await bytes.read(COLOUR_TYPE_AT, 1);
+    const colourSpace = colourType & COLOUR_BIT ? 'RGB ' : 'GRAY';
     const chunk = await bytes.read(start, Math.min(length, MAX_PROFILE_BYTES));
     const name = chunk.indexOf(0);
-    return { profile: name < 0 ? 'other' : classifyDeflatedProfile(chunk.subarray(name + 2)) };
+    return { profile: name < 0 ? 'other' : classifyDeflatedProfile(chunk.subarray(name + 2), colourSpace) };
   },
   // An animated PNG: decoders show its first frame or its default image.
   async acTL(bytes, start) {

@@ -176,7 +176,7 @@ describe('inspecting a header', () => {
   for (const [name, type, profile] of [
     ['srgb-tagged.jpg', 'jpg', 'srgb'],
     ['p3-tagged.jpg', 'jpg', 'other'],
-    ['profile-cut.jpg', 'jpg', 'other'],
+    ['profile-cut.jpg', 'jpg', 'unusable'],
     ['profile-garbage.jpg', 'jpg', 'unusable'],
     ['profile-of-greys.jpg', 'jpg', 'unusable'],
     ['gamma.png', 'png', 'none'],
