@@ -166,7 +166,7 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     expect(difference(await decodeAny(body, 'jxl'), await decode(png)).max).to.equal(0);
   });
 
-  for (const format of ['avif', 'jxl'] as const) {
+  for (const format of ['avif', 'jxl', 'tiff'] as const) {
     it(`show images of 2, 4 and 16 greys or colours in ${format}`, async () => {
       for (const count of [2, 4, 16]) {
         for (const hasColour of [false, true]) {
