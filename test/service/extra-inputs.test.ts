@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
 import { withRotation } from '../../scripts/fixtures/boxes.ts';
@@ -6,7 +7,7 @@ import { scene, square } from '../../scripts/fixtures/scene.ts';
 import { cur, iconBitmap } from '../../scripts/fixtures/writers.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
-import { decodeByPillow } from '../helpers/pillow.ts';
+import { decodeByPillow, PYTHON } from '../helpers/pillow.ts';
 import { decode, difference, type Pixels } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
@@ -161,6 +162,26 @@ describe('the inputs that EXTRA_INPUTS enables', () => {
       expect(difference(shown, await picture()).psnr, 'PSNR in dB').to.be.at.least(least);
     });
   }
+
+  it('show the whole image of a JPEG 2000 that does not start at the origin of its grid', async () => {
+    const png = await sharp(await fixture('scene.png'))
+      .removeAlpha()
+      .png()
+      .toBuffer();
+    for (const options of [
+      'offset=(8, 5), tile_size=(160, 160)',
+      'offset=(40, 3), tile_size=(64, 64), tile_offset=(24, 0)',
+    ]) {
+      const script = [
+        'import io, sys; from PIL import Image; file = io.BytesIO()',
+        `Image.open(io.BytesIO(sys.stdin.buffer.read())).save(file, 'JPEG2000', ${options})`,
+        'sys.stdout.buffer.write(file.getvalue())',
+      ].join('\n');
+      const file = execFileSync(PYTHON, ['-c', script], { input: png });
+      const shown = await decode((await toPng(file)).body);
+      expect(difference(shown, await decode(png)).max, options).to.equal(0);
+    }
+  });
 
   it('convert a CMYK PSD with its profile', async () => {
     const photo = await fixture('p3.jpg');

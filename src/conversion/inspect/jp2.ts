@@ -115,12 +115,16 @@ async function readHeaderBox(
 async function readSiz(
   bytes: WindowReader,
   codestream: number,
-): Promise<{ size: { width: number; height: number }; components: number; deep: boolean } | undefined> {
+): Promise<
+  { size: Pick<ImageInfo, 'width' | 'height' | 'gridArea'>; components: number; deep: boolean } | undefined
+> {
   const siz = await bytes.read(codestream, 43);
   if (siz.length < 43 || !isCodestream(siz.subarray(0, 4))) return undefined;
   const at = (offset: number) => siz.readUInt32BE(offset);
+  const [x, y] = [at(16), at(20)];
+  const [width, height] = [Math.max(0, at(8) - x), Math.max(0, at(12) - y)];
   return {
-    size: { width: Math.max(0, at(8) - at(16)), height: Math.max(0, at(12) - at(20)) },
+    size: { width, height, ...((x > 0 || y > 0) && { gridArea: { x, y, width, height } }) },
     components: siz.readUInt16BE(40),
     deep: ((siz[42] as number) & 0x7f) + 1 > 8,
   };

@@ -15,8 +15,14 @@ export function decode(job: PlanContext): string[] {
   const pages = selectedPages(job);
   if (pages.length > 0) return decodePages(pages, (page) => [...repairPage(page), ...pageToSrgb(job, page)]);
   const file = `${INPUTS[image.type].coder}:${INPUT_FILE}`;
+  if (image.gridArea) return decodeArea(file, image.gridArea);
   if (!keepsAllFrames(job)) return [`${file}[0]`];
   return image.type === 'webp' ? [file, '-print', FRAMES_READ] : [file];
+}
+
+/** Reads an area of a JPEG 2000. Without it, ImageMagick reads from the origin of the grid, and cuts the image off. */
+function decodeArea(file: string, { x, y, width, height }: Area): string[] {
+  return ['-extract', `${width}x${height}+${x}+${y}`, file, '+extract'];
 }
 
 /** Reads the frames with their delays, which PNG files do not have. */

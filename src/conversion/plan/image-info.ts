@@ -34,6 +34,8 @@ export interface ImageInfo {
   readonly declaredColour?: DeclaredColour;
   /** Area of the first frame of a WebP, if it does not cover the whole canvas. */
   readonly firstFrame?: Area;
+  /** Area of a JPEG 2000 on its reference grid, if it does not start at the origin of the grid. */
+  readonly gridArea?: Area;
   /** An SVG with a style sheet, which can set another size than the root element. */
   readonly styled?: boolean;
   /** An SVG with features that browsers render and librsvg ignores. */
