@@ -95,6 +95,13 @@ describe('colours declared by numbers', () => {
     expect(difference(shown, wanted).max).to.equal(0);
   });
 
+  it('of a PNG that keeps metadata are those of the source, as Chromium shows them', async () => {
+    const source = await patches();
+    const { body } = await convert(service.base, source, { format: 'png', strip_metadata: 'false' });
+    const [shown, wanted] = [await browser.show(body, 'image/png'), await browser.show(source, 'image/png')];
+    expect(difference(shown, wanted).max).to.equal(0);
+  });
+
   for (const [what, primaries, gamma] of [
     ['that are on one line', [31_270, 32_900, 64_000, 33_000, 32_000, 33_000, 15_000, 33_000], 45_455],
     ['that are no colours', [31_270, 32_900, 640_000, 33_000, 30_000, 60_000, 15_000, 6_000], 45_455],

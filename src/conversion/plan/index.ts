@@ -186,10 +186,14 @@ function ignoreBmpSize({ image }: PlanContext): string[] {
   return image.type === 'bmp' ? ['-define', 'bmp:ignore-filesize=true'] : [];
 }
 
-/** Removes all metadata, or only the dates of the working file, which ImageMagick would add to it. */
+/** Removes all metadata, or only what ImageMagick would add to it. */
 function stripMetadata({ options }: PlanContext): string[] {
-  return options.stripMetadata ? ['-strip'] : WORKING_FILE_DATES.flatMap((name) => ['+set', name]);
+  if (options.stripMetadata) return ['-strip'];
+  return [...WORKING_FILE_DATES.flatMap((name) => ['+set', name]), ...NO_PNG_GAMMA];
 }
+
+/** Omits the gamma of 2.2 and the primaries that ImageMagick 6 declares in a PNG. Browsers would use them instead of sRGB. */
+const NO_PNG_GAMMA = ['-define', 'png:exclude-chunks=gAMA,cHRM'];
 
 const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
 
