@@ -70,6 +70,8 @@ export interface OutputFormat {
   readonly pages: boolean;
   /** Whether viewers apply an embedded colour profile. */
   readonly profile: boolean;
+  /** Whether a file can store only greys, so that viewers apply a colour profile of greys. */
+  readonly greys: boolean;
   /** Whether a file can store CMYK pixels. */
   readonly cmyk: boolean;
   /** Maximum width and height in pixels that the header can express, if that is less than the service allows. */
@@ -112,6 +114,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     animation: true,
     pages: false,
     profile: true,
+    greys: false,
     cmyk: false,
     // 14 bits per dimension in the frame headers of VP8 and VP8L (RFC 9649).
     maxDimension: 16383,
@@ -129,6 +132,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     animation: false,
     pages: false,
     profile: true,
+    greys: true,
     cmyk: false,
   },
   jpg: {
@@ -144,6 +148,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     animation: false,
     pages: false,
     profile: true,
+    greys: true,
     cmyk: true,
   },
   gif: {
@@ -159,6 +164,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     animation: true,
     pages: false,
     profile: false,
+    greys: false,
     cmyk: false,
   },
   bmp: {
@@ -174,6 +180,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     animation: false,
     pages: false,
     profile: false,
+    greys: false,
     cmyk: false,
   },
   pdf: {
@@ -189,6 +196,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     animation: false,
     pages: true,
     profile: false,
+    greys: false,
     cmyk: false,
   },
   avif: {
@@ -204,6 +212,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     animation: false,
     pages: false,
     profile: true,
+    greys: false,
     cmyk: false,
   },
   jxl: {
@@ -220,6 +229,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     animation: false,
     pages: false,
     profile: true,
+    greys: true,
     cmyk: false,
   },
   tiff: {
@@ -235,6 +245,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     animation: true,
     pages: true,
     profile: true,
+    greys: true,
     cmyk: true,
   },
   ico: {
@@ -251,6 +262,7 @@ export const OUTPUTS: Readonly<Record<OutputType, OutputFormat>> = {
     animation: false,
     pages: false,
     profile: false,
+    greys: false,
     cmyk: false,
   },
 };

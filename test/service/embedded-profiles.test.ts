@@ -3,7 +3,13 @@ import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { jpegOf, opened } from '../../scripts/fixtures/edge-case.ts';
-import { profileSegment, withChunk, withoutChunk, withSegment } from '../../scripts/fixtures/writers.ts';
+import {
+  profileSegment,
+  withChromaticities,
+  withChunk,
+  withoutChunk,
+  withSegment,
+} from '../../scripts/fixtures/writers.ts';
 import { powerCurve } from '../../src/conversion/colour/code-points.ts';
 import { declaredProfile } from '../../src/conversion/colour/declared-profile.ts';
 import { parametricCurve, writeProfile } from '../../src/conversion/colour/icc-writer.ts';
@@ -24,6 +30,9 @@ const WIDE = {
 
 const wideProfile = (name: keyof typeof WIDE): Promise<Buffer> =>
   declaredProfile({ primaries: WIDE[name], transfer: powerCurve(2.2) });
+
+const ADOBE_RGB = [64_000, 33_000, 21_000, 71_000, 15_000, 6_000] as const;
+const mediaTypeOf = (format: string): string => `image/${format === 'jpg' ? 'jpeg' : format}`;
 
 /** A profile of greys in linear light. */
 function greyProfile(): Buffer {
@@ -92,6 +101,31 @@ describe('an image with a profile', () => {
       expect(headers.get('x-conversion-notes')).to.equal(null);
       const stored = await decode(file);
       expect(difference(await decode(body), stored).mae).to.be.below(MAX_MEAN_ERROR);
+    }
+  });
+
+  it('of greys looks the same in every format that keeps metadata', async () => {
+    const greys = opened().removeAlpha().toColourspace('b-w');
+    const [png, jpeg] = [await greys.clone().png().toBuffer(), await greys.clone().jpeg().toBuffer()];
+    const mac = withChromaticities(png, [31_270, 32_900, ...ADOBE_RGB], 55_556);
+    for (const [file, mediaType] of [
+      [pngWith(png, greyProfile()), 'image/png'],
+      [jpegWith(jpeg, greyProfile()), 'image/jpeg'],
+      [mac, 'image/png'],
+    ] as const) {
+      const wanted = await browser.show(file, mediaType);
+      for (const format of ['png', 'webp', 'jpg']) {
+        const fields = { format, quality: '100', strip_metadata: 'false' };
+        const { body } = await convert(service.base, file, fields);
+        const { mae } = difference(await browser.show(body, mediaTypeOf(format)), wanted);
+        expect(mae, format).to.be.below(MAX_MEAN_ERROR);
+        const borders = { width: '120', height: '100', fit: 'contain', background: '#ff8000' };
+        const bordered = await convert(service.base, file, { ...fields, ...borders });
+        const shown = await browser.show(bordered.body, mediaTypeOf(format));
+        const [grey = 0] = pixelAt(wanted, 20, 20);
+        expect(pixelAt(shown, 20, 30)[0], `${format} in borders`).to.be.closeTo(grey, 3);
+        expect(pixelAt(shown, 20, 4)[2], `border of ${format}`).to.be.below(9);
+      }
     }
   });
 

@@ -1,4 +1,4 @@
-/** @module Classifies embedded colour profiles: sRGB or other (ICC.1:2022). */
+/** @module Classifies embedded colour profiles: sRGB, greys or other (ICC.1:2022). */
 
 import { constants, inflateSync } from 'node:zlib';
 import type { Profile } from '../plan/image-info.ts';
@@ -67,6 +67,7 @@ async function isIncomplete(bytes: WindowReader, start: number, length: number):
 /** Checks whether a profile equals sRGB, so that no conversion is needed. Invalid profiles are `other`. */
 export function classifyProfile(profile: Buffer): Profile {
   try {
+    if (profile.toString('latin1', 16, 20) === 'GRAY') return 'grey';
     return isSrgb(profile) ? 'srgb' : 'other';
   } catch {
     return 'other'; // truncated or invalid: the tool reports it

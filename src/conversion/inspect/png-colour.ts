@@ -43,7 +43,8 @@ export function pngColour(
   profile: Profile,
 ): Pick<ImageInfo, 'profile' | 'declaredColour'> {
   const colour = cICP && colourOf({ ...cICP, screen: VIDEO_SCREEN, peak: cLLI || mDCV });
-  if (colour) return isSrgbColour(colour) && profile !== 'other' ? { profile } : declared(colour);
+  if (colour)
+    return isSrgbColour(colour) && profile !== 'other' && profile !== 'grey' ? { profile } : declared(colour);
   if (profile !== 'none' || sRGB || !cHRM || !gAMA) return { profile };
   const isSrgb = isNear(cHRM, BT709_PRIMARIES) && Math.abs(gAMA / SRGB_GAMMA - 1) < GAMMA_TOLERANCE;
   return isSrgb ? { profile } : declared({ primaries: cHRM, transfer: powerCurve(gAMA) });

@@ -60,10 +60,13 @@ export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
       break;
     }
   }
+  const declared = pngColour(colour, info.profile ?? 'none');
+  const isGrey = ((header[9] as number) & COLOUR_BIT) === 0;
   return {
     ...info,
     ...(decoder && { decoder }),
-    ...pngColour(colour, info.profile ?? 'none'),
+    ...declared,
+    ...(declared.declaredColour && isGrey && { profile: 'grey' }),
     flat: offset * 8 < MAX_FLAT_BITS_PER_PIXEL * (info.width ?? 0) * (info.height ?? 0),
   };
 }

@@ -30,7 +30,7 @@ export function convertsColour(job: PlanContext): boolean {
 
 function changesPixels(job: PlanContext): boolean {
   const { cmyk, lab, profile } = job.image;
-  return convertsToSrgb(job) && (profile === 'other' || cmyk === true || lab === true);
+  return convertsToSrgb(job) && (profile === 'other' || profile === 'grey' || cmyk === true || lab === true);
 }
 
 function asPage(job: PlanContext, { cmyk = false, lab = false, profile = 'none' }: Page): PlanContext {
@@ -61,7 +61,7 @@ function toSrgb(job: PlanContext): string[] {
     return ['+profile', 'icc', ...(cmyk || lab ? ['-colorspace', 'sRGB'] : [])];
   return [
     // An image whose profile could not be read is assumed not to be sRGB.
-    ...(profile === 'other' || profile === undefined ? convert : []),
+    ...(profile === 'other' || profile === 'grey' || profile === undefined ? convert : []),
     ...(cmyk ? ['-colorspace', 'sRGB'] : []),
   ];
 }
@@ -72,11 +72,17 @@ function toSrgb(job: PlanContext): string[] {
  * space but a mapping to a standard dynamic range.
  */
 function convertsToSrgb({ image, options }: PlanContext): boolean {
-  const { cmyk, lab, externalProfile, declaredColour } = image;
+  const { cmyk, lab, profile, externalProfile, declaredColour } = image;
   const format = OUTPUTS[options.format];
   const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;
   const holds = format.profile && !lab && !externalProfile && !isHdr && (!cmyk || format.cmyk);
-  return options.stripMetadata || !holds;
+  return options.stripMetadata || !holds || (profile === 'grey' && !holdsGreys({ image, options }));
+}
+
+/** Returns whether the result has only greys, as a profile of greys requires. The profile of declared colours is not of greys. */
+function holdsGreys({ image, options }: Pick<PlanContext, 'image' | 'options'>): boolean {
+  const hasColouredBorders = options.fit === 'contain' && options.background !== undefined;
+  return OUTPUTS[options.format].greys && !image.declaredColour && !hasColouredBorders;
 }
 
 /** Format of a line that ends in `true` or `false`. */

@@ -83,8 +83,11 @@ export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 /** Kinds of files that no version of the tools decodes correctly. They are rejected before a tool starts. */
 export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-image' | 'psd-mode' | 'psd-layers';
 
-/** Embedded colour profile: none, sRGB under any name, another one, or one for other pixels or that cannot be applied. */
-export type Profile = 'none' | 'srgb' | 'other' | 'unusable';
+/**
+ * Embedded colour profile: none, sRGB under any name, another one of colours or of greys, or one for other pixels or that cannot
+ * be applied.
+ */
+export type Profile = 'none' | 'srgb' | 'other' | 'grey' | 'unusable';
 
 /** Colour space declared by numbers instead of a profile. */
 export interface DeclaredColour {
