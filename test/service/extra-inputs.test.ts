@@ -8,7 +8,7 @@ import { cur, iconBitmap } from '../../scripts/fixtures/writers.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { decodeByPillow, PYTHON } from '../helpers/pillow.ts';
-import { decode, difference, type Pixels } from '../helpers/pixels.ts';
+import { decode, difference, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 
 /** Minimum PSNR in dB of a lossless result from a lossy file, and from a lossless file. */
@@ -162,6 +162,22 @@ describe('the inputs that EXTRA_INPUTS enables', () => {
       expect(difference(shown, await picture()).psnr, 'PSNR in dB').to.be.at.least(least);
     });
   }
+
+  it('show no wrong pixels of a JPEG XL with 16 bits for colours and 8 for transparency', async () => {
+    const file = Buffer.from(
+      'AAAADEpYTCANCocKAAAAFGZ0eXBqeGwgAAAAAGp4bCAAAAAJanhsbAoAAABYanhsY/8KQfCjoLgQCAgQAAgBSyg2Vh+8KyiYAiPuvIuM8eLFYPCwAjEG' +
+        '6zDG4N0LMRAAICJfaiacfz8IIA7KZph6oOqHk9BnuD/HJPIf2aBMgoMB',
+      'base64',
+    );
+    const { status, message, body } = await convert(own.base, file, { format: 'png' });
+    if (status === 400) {
+      expect(message).to.contain('fewer bits for transparency'); // djxl 0.7
+    } else {
+      const [red, green, blue, alpha] = pixelAt(await decode(body), 1, 1);
+      expect([red, blue, alpha]).to.deep.equal([78, 39, 255]);
+      expect(green).to.be.within(155, 156);
+    }
+  });
 
   it('show the whole image of a JPEG 2000 that does not start at the origin of its grid', async () => {
     const png = await sharp(await fixture('scene.png'))

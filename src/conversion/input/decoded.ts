@@ -45,6 +45,8 @@ export async function readDecoded(
     ...(profile && (profile !== 'none' || !image.declaredColour) && { profile }),
     ...(deep && { deep }),
     ...(flat && { flat }),
+    // djxl 0.7 writes 16 bits with wrong pixels where 8 were requested.
+    ...(image.unevenDepth && deep && { unreadable: 'uneven-jxl' }),
     ...(image.type !== 'jxl' && image.hasIgnoredFrames && { hasIgnoredFrames: true }),
     decoded: frames?.files ?? [output],
     ...(frames && { animation: frames.animation }),

@@ -176,6 +176,7 @@ export function explainRareEncoding(error: Error, { rareEncoding }: ImageInfo, s
 /** Labels of files that are rejected because of their headers. */
 export const UNREADABLE_KINDS: Readonly<Record<UnreadableKind, string>> = {
   'cmyk-jxl': 'JPEG XL with CMYK colours',
+  'uneven-jxl': 'JPEG XL with fewer bits for transparency than for colours',
   'psd-without-merged-image': 'PSD without a merged image, saved without "Maximize Compatibility"',
   'psd-layers': 'PSD with more than 8000 layers',
   'psd-mode': 'PSD with multichannel colours or 32 bits per channel',

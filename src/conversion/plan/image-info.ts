@@ -81,7 +81,12 @@ export interface ShownPart {
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
 /** Kinds of files that no version of the tools decodes correctly. They are rejected before a tool starts. */
-export type UnreadableKind = 'cmyk-jxl' | 'psd-without-merged-image' | 'psd-mode' | 'psd-layers';
+export type UnreadableKind =
+  | 'cmyk-jxl'
+  | 'uneven-jxl'
+  | 'psd-without-merged-image'
+  | 'psd-mode'
+  | 'psd-layers';
 
 /**
  * Embedded colour profile: none, sRGB under any name, another one of colours or of greys, or one for other pixels or that cannot
