@@ -1,7 +1,7 @@
 /** @module The `convert` command. */
 import { enabledTypes, selectExtras } from '../conversion/extras.ts';
 import { plural } from '../text.ts';
-import { abortOnSignals, type CliContext, CliError, loadSettings, type SignalAbort } from './context.ts';
+import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 import { assertUsable, type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
 import { StopError } from './convert/converter.ts';
 import { createCsvReport } from './convert/csv.ts';
@@ -13,10 +13,8 @@ import { convertInputs } from './convert/passes.ts';
 import { createRemoteConverter } from './convert/remote-converter.ts';
 import { createReport, type Report } from './convert/report.ts';
 import { openLibrary, startOnDemand } from './convert/start.ts';
+import { exitSoonAfter } from './convert/stop.ts';
 import { resolveTarget, STDOUT, type Target } from './convert/targets.ts';
-
-/** Time after a signal at which the process ends, even if something still runs, in ms. */
-const MAX_STOP_MS = 800;
 
 /**
  * Runs `imagemill convert`: finds the inputs, converts them, and writes the results.
@@ -55,11 +53,15 @@ export async function convert(
       ? createRemoteConverter({ urls, fields, tempDir: config.TEMP_DIR, notice: report.notice, signal })
       : createLocalConverter(config, convertOptions, { jobs, isSingle: target.kind !== 'folder', signal }),
   );
-  const explain = (): void => {
-    report.printSummary();
-    explainStop(report, bulk, inputs);
-  };
-  exitSoonAfter(stop, explain);
+  const writing = new Set<Promise<void>>();
+  const explain = exitSoonAfter(stop, {
+    writing,
+    explain() {
+      report.printSummary();
+      explainStop(report, bulk, inputs);
+    },
+    exit: process.exit,
+  });
   try {
     const library = bulk.update
       ? await openLibrary(target.path, { config, bulk, options: convertOptions, version, converter })
@@ -67,7 +69,7 @@ export async function convert(
     if (!library) await converter.start(); // report missing tools before anything else
     // One job more than conversions: one result can be written while `jobs` others are converted.
     const concurrency = urls.length > 0 ? jobs : jobs + 1;
-    const run = { converter: converter.start, library, report, force, concurrency, signal };
+    const run = { converter: converter.start, library, report, force, concurrency, signal, writing };
     await convertInputs({ inputs, target, bulk, run }).catch((error) => {
       if (!(error instanceof StopError)) throw error;
       report.stopped(error.message);
@@ -78,15 +80,6 @@ export async function convert(
     await converter.close();
     if (signal.aborted) explain();
   }
-}
-
-/** Ends the process {@link MAX_STOP_MS} after a signal, even if tools are being started or a connection hangs. */
-function exitSoonAfter({ signal, status }: SignalAbort, explain: () => void): void {
-  const exit = (): void => {
-    explain();
-    process.exit(status());
-  };
-  signal.addEventListener('abort', () => setTimeout(exit, MAX_STOP_MS).unref());
 }
 
 /** Prints how to convert the remaining files after a signal. */

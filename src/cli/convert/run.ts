@@ -1,10 +1,10 @@
 /** @module Converts the jobs of a command, several at a time. */
 import { CliError } from '../context.ts';
-import { type Converter, StopError } from './converter.ts';
+import { type Conversion, type Converter, StopError } from './converter.ts';
 import { FileError, toFileError } from './file-errors.ts';
 import type { Library } from './library.ts';
 import type { Report } from './report.ts';
-import type { Job, OutputJob } from './targets.ts';
+import { type Job, type OutputJob, STDOUT } from './targets.ts';
 import { assertWritable, writeOutput } from './write-output.ts';
 
 /** Options of {@link convertAll}. */
@@ -19,6 +19,8 @@ export interface RunOptions {
   /** Number of jobs at the same time. */
   readonly concurrency: number;
   readonly signal: AbortSignal;
+  /** Receives each result while it is written to a file. */
+  readonly writing: Set<Promise<void>>;
   /** Called for each file that could not be converted. */
   readonly onFailure?: (input: string) => Promise<void>;
 }
@@ -75,14 +77,20 @@ function isFatal(error: unknown): boolean {
 async function convertOne(
   job: Job,
   converter: Converter,
-  { report, library, force, signal }: RunOptions,
+  { report, library, force, signal, writing }: RunOptions,
 ): Promise<void> {
   await assertWritable(job.output, force || (library?.owns(job) ?? false));
-  await converter.convert(job.input, async (conversion) => {
+  const write = async (conversion: Conversion): Promise<void> => {
     signal.throwIfAborted();
     if (library) await library.write(job, conversion, force);
     else await writeOutput(conversion.path, job.output, force);
     const { path: _, source: __, ...done } = conversion;
     report.done(job, done);
+  };
+  await converter.convert(job.input, (conversion) => {
+    const written = write(conversion);
+    if (job.output === STDOUT) return written; // its reader may never read it
+    writing.add(written);
+    return written.finally(() => writing.delete(written));
   });
 }

@@ -1,0 +1,39 @@
+/** @module Ends the `convert` command soon after a signal, even if a tool is being started or a connection hangs. */
+import type { SignalAbort } from '../context.ts';
+
+/** Time after a signal at which the process ends, even if something still runs, in ms. */
+const MAX_STOP_MS = 800;
+
+/** Options of {@link exitSoonAfter}. */
+export interface StopOptions {
+  /** Results that are being written. The process ends after them, so that none is incomplete or not counted. */
+  readonly writing: ReadonlySet<Promise<unknown>>;
+  /** Prints what the command did before the signal. */
+  readonly explain: () => void;
+  /** Ends the process. */
+  readonly exit: (status: number) => void;
+}
+
+/**
+ * Explains and ends the process {@link MAX_STOP_MS} after a signal.
+ *
+ * @returns a function that explains at once, for a command that ends earlier. Only the first call explains.
+ */
+export function exitSoonAfter(
+  { signal, status }: SignalAbort,
+  { writing, explain, exit }: StopOptions,
+): () => void {
+  let isExplained = false;
+  const explainOnce = (): void => {
+    if (isExplained) return;
+    isExplained = true;
+    explain();
+  };
+  const stop = async (): Promise<void> => {
+    await Promise.allSettled(writing);
+    explainOnce();
+    exit(status());
+  };
+  signal.addEventListener('abort', () => setTimeout(stop, MAX_STOP_MS).unref());
+  return explainOnce;
+}

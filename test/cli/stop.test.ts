@@ -1,0 +1,30 @@
+import { mock } from 'node:test';
+import { expect } from 'chai';
+import { exitSoonAfter } from '../../src/cli/convert/stop.ts';
+
+describe('the end of a command after a signal', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+  it('waits for results that are being written, and explains once', async () => {
+    const aborting = new AbortController();
+    const write = Promise.withResolvers<void>();
+    const events: string[] = [];
+    const explain = exitSoonAfter(
+      { signal: aborting.signal, status: () => 130 },
+      {
+        writing: new Set([write.promise.then(() => void events.push('written'))]),
+        explain: () => void events.push('explained'),
+        exit: (status) => void events.push(`exited with ${status}`),
+      },
+    );
+    aborting.abort();
+    mock.timers.tick(1000);
+    await turn();
+    write.resolve();
+    await turn();
+    explain();
+    expect(events).to.deep.equal(['written', 'explained', 'exited with 130']);
+  });
+});
