@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { conversionsWaiting, fixture, fixturePath } from '../helpers/client.ts';
@@ -6,7 +6,7 @@ import { fakeMagick } from '../helpers/fake-magick.ts';
 import { formWith, readBody, sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
-import { eventually, writeScript } from '../helpers/util.ts';
+import { eventually } from '../helpers/util.ts';
 
 describe('a client that fills the queue', function () {
   this.timeout(60_000);
@@ -26,9 +26,10 @@ describe('a client that fills the queue', function () {
   for (const concurrency of [1, 2]) {
     it(`delays another client by at most one running conversion and gets 503 itself, with CONCURRENCY=${concurrency}`, async () => {
       const folder = await makeTempDir('order');
-      const log = join(folder, 'sizes');
-      const wait = `while [ ! -e ${folder}/go ]; do sleep 0.02; done`;
-      const tool = `wc -c < in >> ${log}; ${wait}; cp ${fixturePath('scene.webp')} image.webp`;
+      // Every conversion records the size of its input, and ends when the file `end-<name of the record>` or `end` exists.
+      const wait = `until [ -e ${folder}/end-$id ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
+      const tool = `id="$(date +%s%N)"; wc -c < in > ${folder}/$id; ${wait}; cp ${fixturePath('scene.webp')} image.webp`;
+      const running = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name));
       const queueLimit = 60 - concurrency;
       await start({
         MAGICK_BIN: await fakeMagick(tool),
@@ -50,15 +51,20 @@ describe('a client that fills the queue', function () {
       expect(await Promise.race([modest.then(() => 0), ...batches]), 'a batch that freed a place').to.equal(
         503,
       );
-      await writeScript('go', '', folder);
+      const before = await eventually(async () => {
+        const names = await running();
+        return names.length === concurrency && names;
+      });
+      await writeFile(join(folder, `end-${before[0]}`), '');
+      const next = await eventually(async () => (await running()).find((name) => !before.includes(name)));
+      const size = await eventually(
+        async () => Number(await readFile(join(folder, next), 'utf8')) || undefined,
+      );
+      expect(size, 'size of the next input').to.equal(small.length);
+      await writeFile(join(folder, 'end'), '');
       const { status, response } = await modest;
       await readBody(response);
       expect(status).to.equal(200);
-      const started = (await readFile(log, 'utf8')).trim().split('\n').map(Number);
-      expect(started.indexOf(small.length), 'conversions before it').to.be.within(
-        concurrency,
-        2 * concurrency - 1,
-      );
 
       const sent = await sendFrom('127.0.0.9', `${current().base}/batch`, batchOf(3));
       await readBody(sent.response);
