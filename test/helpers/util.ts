@@ -39,3 +39,18 @@ export async function eventually<T>(
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
+
+/**
+ * Attempts something with a time limit of 500 ms, and with longer ones until `find` returns a value: on a busy machine, a
+ * program may not start before its time limit.
+ */
+export async function atTimeLimit<T>(
+  attempt: (timeoutMs: number) => Promise<void>,
+  find: () => Promise<T | undefined>,
+): Promise<T> {
+  for (let timeoutMs = 500; ; timeoutMs *= 2) {
+    await attempt(timeoutMs);
+    const found = await find();
+    if (found !== undefined) return found;
+  }
+}

@@ -8,7 +8,7 @@ import { failure } from '../helpers/failure.ts';
 import { fakeWorker } from '../helpers/fake-worker.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { launchers } from '../helpers/launchers.ts';
-import { eventually, isRunning, writeScript } from '../helpers/util.ts';
+import { atTimeLimit, eventually, isRunning, writeScript } from '../helpers/util.ts';
 
 const SEARCH = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
 const run = createRunner(SEARCH);
@@ -135,24 +135,26 @@ for (const [mode, perform] of Object.entries(MODES)) {
         'stubborn',
         `trap '' TERM INT HUP\nsh -c 'trap "" TERM INT HUP; sleep 60' &\necho "$$ $!" > ${folder}/pids\nwait\nsleep 60`,
       );
-    const pidsIn = (cwd: string) =>
-      eventually(async () => {
-        const text = await readFile(join(cwd, 'pids'), 'utf8').catch(() => '');
-        return text.endsWith('\n') && text.trim().split(' ').map(Number);
-      });
+    const pidsIn = async (cwd: string): Promise<number[] | undefined> => {
+      const text = await readFile(join(cwd, 'pids'), 'utf8').catch(() => '');
+      return text.endsWith('\n') ? text.trim().split(' ').map(Number) : undefined;
+    };
 
     it('kills a command and its children at the time limit, even if they ignore SIGTERM', async () => {
       const cwd = await makeTempDir('timeout');
-      const error = await failure(perform(await command(await stubborn(cwd), { cwd, timeoutMs: 500 })));
-      expect(error.reason).to.equal('timeout');
-      for (const pid of await pidsIn(cwd)) await eventually(() => !isRunning(pid));
+      const attempt = async (timeoutMs: number): Promise<void> => {
+        const error = await failure(perform(await command(await stubborn(cwd), { cwd, timeoutMs })));
+        expect(error.reason).to.equal('timeout');
+      };
+      for (const pid of await atTimeLimit(attempt, () => pidsIn(cwd)))
+        await eventually(() => !isRunning(pid));
     });
 
     it('kills a command and its children when the client disconnects, even if they ignore SIGTERM', async () => {
       const cwd = await makeTempDir('cancel');
       const client = new AbortController();
       const failing = failure(perform(await command(await stubborn(cwd), { cwd, signal: client.signal })));
-      const pids = await pidsIn(cwd);
+      const pids = await eventually(() => pidsIn(cwd));
       expect(pids.every(isRunning)).to.equal(true);
       client.abort();
       expect((await failing).reason).to.equal('cancelled');

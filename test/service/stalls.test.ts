@@ -36,7 +36,7 @@ describe('the event loop', () => {
   async function longestTurn(): Promise<number> {
     await rm(file, { force: true });
     process.kill(server.pid, 'SIGUSR2');
-    return Number(await eventually(() => readFile(file, 'utf8').catch(() => undefined)));
+    return Number(await eventually(async () => (await readFile(file, 'utf8').catch(() => '')) || undefined));
   }
 
   /** Measures the longest turn during this request, in ms: the minimum of several attempts. */
