@@ -9,7 +9,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 
 const START =
-  'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: 100000\r\n\r\n' +
+  'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\nContent-Length: 5000000\r\n\r\n' +
   '--xyz\r\nContent-Disposition: form-data; name="file"; filename="a.gif"\r\n\r\nGIF89a';
 
 /** Uploads the start of a body, lets `behave` continue, and returns the result or the error. */
@@ -67,7 +67,7 @@ describe('receiveUpload', () => {
   it('does not fail before the timeout when the upload is above the minimum rate', async () => {
     let stream: NodeJS.Timeout | undefined;
     const error = await upload(
-      { rateWindowMs: 400, config: testConfig({ UPLOAD_TIMEOUT_MS: '1000' }) },
+      { rateWindowMs: 900, config: testConfig({ UPLOAD_TIMEOUT_MS: '1000' }) },
       (socket) => {
         stream = setInterval(() => socket.write(Buffer.alloc(1000)), 10);
       },
