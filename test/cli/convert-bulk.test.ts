@@ -179,7 +179,7 @@ describe('imagemill convert with many files', function () {
         async meanwhile(pid) {
           const complete = async () =>
             (await folder.files('out').catch(() => [])).filter((name) => !name.startsWith('.imagemill'));
-          await eventually(async () => (await complete()).length > 2, 60);
+          await eventually(async () => (await complete()).length > 2);
           process.kill(pid, 'SIGINT');
           process.kill(pid, 'SIGINT'); // impatience does no harm
         },
@@ -205,7 +205,7 @@ describe('imagemill convert with many files', function () {
       {
         env: { ...env, MAGICK_BIN: stubborn },
         async meanwhile(pid) {
-          await eventually(() => existsSync(pidFile), 60);
+          await eventually(() => existsSync(pidFile));
           process.kill(pid, 'SIGINT');
         },
       },

@@ -137,7 +137,7 @@ describe('imagemill convert --update', function () {
       const { status } = await folder.runProcess(['photos', '-o', 'out', '--update', '--jobs', '2'], {
         env,
         async meanwhile(pid) {
-          await eventually(async () => (await results()).length > most, 60);
+          await eventually(async () => (await results()).length > most);
           process.kill(pid, 'SIGKILL');
         },
       });

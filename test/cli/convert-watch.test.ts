@@ -36,7 +36,7 @@ describe('imagemill convert --watch', function () {
     });
   };
   const resultOf = (name: string): Promise<Buffer> =>
-    eventually(() => readFile(join(folder.path, 'out', name)).catch(() => undefined), 60);
+    eventually(() => readFile(join(folder.path, 'out', name)).catch(() => undefined));
   const inputsOf = ({ lines }: CommandRun): string[] =>
     lines.slice(0, -1).map((line) => JSON.parse(line).input);
 
@@ -50,7 +50,7 @@ describe('imagemill convert --watch', function () {
       await resultOf('2024/may/fourth.webp');
       const [before, other] = [await resultOf('second.webp'), await fixture('window.png')];
       await writeFile(join(folder.path, 'photos/second.png'), other);
-      await eventually(async () => !(await resultOf('second.webp')).equals(before), 60);
+      await eventually(async () => !(await resultOf('second.webp')).equals(before));
     });
     expect([ended.status, ended.complaints]).to.deep.equal([130, []]);
     expect(inputsOf(ended).sort()).to.deep.equal([

@@ -12,9 +12,7 @@ import { eventually, isRunning } from '../helpers/util.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 
-describe('imagemill serve', function () {
-  this.timeout(90_000); // each test starts the program, some several times
-
+describe('imagemill serve', () => {
   const processes: ServiceProcess[] = [];
   const start: typeof startProcess = (...how) => {
     const started = startProcess(...how);

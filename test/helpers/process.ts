@@ -58,11 +58,7 @@ export function startProcess(
     pid: child.pid as number,
     output: () => output,
     async base() {
-      // The service runs every tool at startup, which takes seconds on a busy machine.
-      const match = await eventually(
-        () => /listening on (http:\/\/[\d.]+:\d+)/.exec(output) ?? undefined,
-        25,
-      );
+      const match = await eventually(() => /listening on (http:\/\/[\d.]+:\d+)/.exec(output) ?? undefined);
       return `${match[1]}/api/v1`;
     },
     async ended() {

@@ -29,7 +29,7 @@ export function isRunning(pid: number): boolean {
  */
 export async function eventually<T>(
   check: () => Promise<T | undefined | false> | T | undefined | false,
-  seconds = 30,
+  seconds = 90,
 ): Promise<T> {
   const deadline = performance.now() + seconds * 1000;
   for (;;) {

@@ -36,8 +36,7 @@ describe('imagemill regress', () => {
   let matrix: string;
   let baseline: string;
   let fingerprints: string;
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     const folder = await makeTempDir('regress');
     [images, matrix] = [join(folder, 'images'), join(folder, 'matrix.json')];
     [baseline, fingerprints] = [join(folder, 'baseline'), join(folder, 'fingerprints.json')];
@@ -110,8 +109,7 @@ describe('imagemill regress', () => {
     });
   }
 
-  it('records the formats of EXTRA_OUTPUTS, and lists them in the baseline', async function () {
-    this.timeout(60_000);
+  it('records the formats of EXTRA_OUTPUTS, and lists them in the baseline', async () => {
     const folder = await makeTempDir('extra');
     await copyFile(fixturePath('scene.png'), join(folder, 'scene.png'));
     const to = join(folder, 'extra.json');

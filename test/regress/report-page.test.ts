@@ -12,8 +12,7 @@ describe('the HTML report of regress in a browser', () => {
   let browser: Browser;
   let page: Page;
   const errors: string[] = [];
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     const { findings, before: one, after } = await hostileFindings();
     const path = join(await makeTempDir('report'), 'report.html');
     await writeFile(path, await htmlReport(findings, one, after));

@@ -26,9 +26,7 @@ function erlangC(servers: number, perSecond: number, serviceMs: number): number 
   return ((last / (sum + last)) * serviceMs) / (servers - load);
 }
 
-describe('the simulation of instances', function () {
-  this.timeout(60_000);
-
+describe('the simulation of instances', () => {
   for (const [processors, perSecond] of [
     [1, 8],
     [2, 16],
@@ -66,8 +64,7 @@ describe('the simulation of instances', function () {
   });
 });
 
-describe('the simulation of instances that share a machine', function () {
-  this.timeout(60_000);
+describe('the simulation of instances that share a machine', () => {
   const BASE_SHARED = { instances: 1, concurrency: 2, processors: 2, queueLimit: 1e9, tries: 1 };
 
   /** A Poisson process of requests that each need 100 ms on average. */

@@ -23,8 +23,7 @@ const UPLOAD = `${unfinished('/api/v1/convert', FORM)}${'x'.repeat(20_000)}`;
 
 const addresses = (count: number): string[] => Array.from({ length: count }, (_, at) => `127.0.1.${at + 1}`);
 
-describe('connection limits', function () {
-  this.timeout(60_000);
+describe('connection limits', () => {
   let server: ServiceProcess;
   let base: string;
   const open: Socket[] = [];
@@ -114,8 +113,7 @@ describe('connection limits', function () {
   });
 });
 
-describe('a rejected request with an unfinished body', function () {
-  this.timeout(40_000);
+describe('a rejected request with an unfinished body', () => {
   const HOW = { '': '', 'Connection: close\r\n': 'with Connection: close ' };
   const SILENT = 'does not arrive';
   const ENDLESS = 'does not end';
@@ -155,8 +153,7 @@ describe('a rejected request with an unfinished body', function () {
   }
 });
 
-describe('a rejected request', function () {
-  this.timeout(20_000);
+describe('a rejected request', () => {
   const { start, current } = useOwnServices();
 
   /** Sends text on a new connection; returns the answer and how long the connection stayed open, in ms. */

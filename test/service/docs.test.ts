@@ -85,8 +85,7 @@ describe('GET /docs', () => {
     expect(Number(await left('/api/v1/openapi.json'))).to.equal(before - 1);
   });
 
-  describe('in a browser', function () {
-    this.timeout(90_000); // browser start on a busy machine
+  describe('in a browser', () => {
     let browser: Browser;
     let page: Page;
     const failures: string[] = [];

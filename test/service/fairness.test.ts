@@ -8,8 +8,7 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
-describe('a client that fills the queue', function () {
-  this.timeout(60_000);
+describe('a client that fills the queue', () => {
   const { start, current } = useOwnServices();
   let photo: Buffer;
   before(async () => {

@@ -42,8 +42,7 @@ interface Sent {
   readonly ended: number;
 }
 
-describe('three instances behind a proxy, with Redis', function () {
-  this.timeout(60_000);
+describe('three instances behind a proxy, with Redis', () => {
   let ports: number[] = [];
   let redis: Daemon;
   let nginx: Daemon;

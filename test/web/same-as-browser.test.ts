@@ -31,8 +31,7 @@ describe('the rendering of Chromium', () => {
   const service = useService();
   let browser: Browser;
   let page: Page;
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
     page = await browser.newPage();
   });
