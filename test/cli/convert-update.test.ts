@@ -130,10 +130,14 @@ describe('imagemill convert --update', function () {
   it('loses no result and records no incomplete one when it is killed repeatedly with SIGKILL', async () => {
     const names = Array.from({ length: 40 }, (_, at) => `photos/${at}.jpg`);
     for (const name of names) await folder.put('scene.jpg', name);
-    const slow = `sleep 0.02; cp ${fixturePath('scene.webp')} image.webp`;
+    const limit = join(await makeTempDir('limit'), 'limit');
+    // The tool waits when there are many results, so that the command cannot end before it is killed.
+    const wait = `until [ "$(ls ${folder.path}/out | wc -l)" -le "$(cat ${limit})" ]; do sleep 0.05; done`;
+    const slow = `${wait}; sleep 0.02; cp ${fixturePath('scene.webp')} image.webp`;
     const env = { MAGICK_BIN: await fakeMagick(slow), SANDBOX: 'off' };
     const results = () => readdir(join(folder.path, 'out')).catch(() => []);
     for (const most of [3, 9, 20]) {
+      await writeFile(limit, String(most + 8));
       const { status } = await folder.runProcess(['photos', '-o', 'out', '--update', '--jobs', '2'], {
         env,
         async meanwhile(pid) {
@@ -143,6 +147,7 @@ describe('imagemill convert --update', function () {
       });
       expect(status).to.equal('SIGKILL');
     }
+    await writeFile(limit, String(names.length));
     const before = (await results()).filter((name) => name.endsWith('.webp'));
     const { status, lines } = await update([], env);
     const { converted, upToDate } = summaryOf(lines);
