@@ -208,9 +208,9 @@ describe('imagemill serve', () => {
       async () => Number(await readFile(join(folder, 'pid'), 'utf8').catch(() => '')) || undefined,
     );
     service.child.kill('SIGTERM');
-    await eventually(() => service.output().includes('"shutting down"'));
     // A signal right after the first one counts as the same signal, as from a terminal.
-    service.child.kill('SIGTERM');
+    service.child.kill('SIGINT');
+    await eventually(() => service.output().includes('"shutting down"'));
     await sendForm(`${await service.base()}/health`).catch(() => {});
     expect(service.output()).to.not.include('second signal');
     await eventually(() => {
