@@ -5,6 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { TruncatedFileError } from '../client/streamed-file.ts';
 import { enabledTypes, selectExtras } from '../conversion/extras.ts';
 import { createFolders } from '../files/create-folders.ts';
 import { isReplaceable, replaceFile } from '../files/replaceable.ts';
@@ -222,7 +223,7 @@ function createProgress(what: string): (done: number, all: number) => void {
 }
 
 /** Errors whose message is sufficient for the user. Other errors are printed with their stack. */
-const EXPECTED_ERRORS = [MatrixError, BaselineError, BackendError];
+const EXPECTED_ERRORS = [MatrixError, BaselineError, BackendError, TruncatedFileError];
 
 /** Runs an action, and converts its errors to CliError with status 2. Status 1 is reserved for changed results. */
 async function orCliError(action: (signal: AbortSignal) => Promise<number>): Promise<number> {

@@ -1,3 +1,4 @@
+import { truncateSync } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -313,6 +314,30 @@ describe('imagemill regress', () => {
       expect(status, words.join(' ')).to.equal(2);
     }
     expect(await readdir(images), 'a folder without a baseline is not changed').to.include.members(IMAGES);
+  });
+
+  it('exits with 2 and names an image that becomes shorter while it is sent to a server', async () => {
+    const folder = await makeTempDir('shrinking');
+    const image = join(folder, 'long.jpg');
+    await writeFile(image, Buffer.alloc(20_000_000, await readFile(fixturePath('scene.jpg'))));
+    const server = createServer((req, res) => {
+      if (req.url?.endsWith('/health')) return res.end('{"version":"1"}');
+      truncateSync(image, 1000); // the client has sent the first bytes, and reads the rest from now on
+      return req.resume();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const to = join(await makeTempDir('of-shrinking'), 'baseline');
+      const words = ['regress', 'record', folder, '--matrix', matrix, '--url', url, '--to', to];
+      const { status, complaints } = await runCommand(words);
+      expect([status, complaints]).to.deep.equal([
+        2,
+        [`imagemill: ${image} became shorter while it was read`],
+      ]);
+    } finally {
+      server.close();
+    }
   });
 
   it('does not make the server load its decoders', async function () {
