@@ -2,7 +2,13 @@
 
 import { BT709_PRIMARIES, colourOf, declared, isSrgbColour, powerCurve } from '../colour/code-points.ts';
 import { rgbToXyzD50 } from '../colour/primaries.ts';
-import type { Chromaticity, ImageInfo, Primaries, Profile } from '../plan/image-info.ts';
+import {
+  type Chromaticity,
+  differsFromSrgb,
+  type ImageInfo,
+  type Primaries,
+  type Profile,
+} from '../plan/image-info.ts';
 
 /** Parsed colour chunks. */
 export interface PngColourChunks {
@@ -43,8 +49,7 @@ export function pngColour(
   profile: Profile,
 ): Pick<ImageInfo, 'profile' | 'declaredColour'> {
   const colour = cICP && colourOf({ ...cICP, screen: VIDEO_SCREEN, peak: cLLI || mDCV });
-  if (colour)
-    return isSrgbColour(colour) && profile !== 'other' && profile !== 'grey' ? { profile } : declared(colour);
+  if (colour) return isSrgbColour(colour) && !differsFromSrgb(profile) ? { profile } : declared(colour);
   if (profile !== 'none' || sRGB || !cHRM || !gAMA) return { profile };
   const isSrgb = isNear(cHRM, BT709_PRIMARIES) && Math.abs(gAMA / SRGB_GAMMA - 1) < GAMMA_TOLERANCE;
   return isSrgb ? { profile } : declared({ primaries: cHRM, transfer: powerCurve(gAMA) });

@@ -3,7 +3,7 @@
  * to sRGB, because its colours would change otherwise. Pure.
  */
 import { OUTPUTS } from '../../formats.ts';
-import type { Page } from './image-info.ts';
+import { differsFromSrgb, type Page } from './image-info.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './size.ts';
 import type { PlanContext } from './types.ts';
 
@@ -30,7 +30,7 @@ export function convertsColour(job: PlanContext): boolean {
 
 function changesPixels(job: PlanContext): boolean {
   const { cmyk, lab, profile } = job.image;
-  return convertsToSrgb(job) && (profile === 'other' || profile === 'grey' || cmyk === true || lab === true);
+  return convertsToSrgb(job) && (differsFromSrgb(profile) || cmyk === true || lab === true);
 }
 
 function asPage(job: PlanContext, { cmyk = false, lab = false, profile = 'none' }: Page): PlanContext {
@@ -61,7 +61,7 @@ function toSrgb(job: PlanContext): string[] {
     return ['+profile', 'icc', ...(cmyk || lab ? ['-colorspace', 'sRGB'] : [])];
   return [
     // An image whose profile could not be read is assumed not to be sRGB.
-    ...(profile === 'other' || profile === 'grey' || profile === undefined ? convert : []),
+    ...(differsFromSrgb(profile) || profile === undefined ? convert : []),
     ...(cmyk ? ['-colorspace', 'sRGB'] : []),
   ];
 }

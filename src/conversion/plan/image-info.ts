@@ -94,6 +94,9 @@ export type UnreadableKind =
  */
 export type Profile = 'none' | 'srgb' | 'other' | 'grey' | 'unusable';
 
+/** Returns whether pixels with this profile differ from those of sRGB. */
+export const differsFromSrgb = (profile?: Profile): boolean => profile === 'other' || profile === 'grey';
+
 /** Colour space declared by numbers instead of a profile. */
 export interface DeclaredColour {
   readonly primaries: Primaries;
