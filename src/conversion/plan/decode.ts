@@ -52,9 +52,6 @@ function decodePages(pages: readonly Page[], repairsFor: (page: Page) => string[
 /** Divides premultiplied colours by alpha. The division turns alpha off, so it is activated again. */
 const DIVIDE_BY_ALPHA = ['-alpha', 'disassociate', '-alpha', 'activate'];
 
-/** Turns a palette into true colour, and changes no pixel. */
-export const EXPAND_PALETTE = ['-evaluate', 'add', '0'];
-
 /**
  * Works around errors of ImageMagick's TIFF decoder: expands palettes to true colour, inverts 2- and 4-bit greys, and
  * undoes the partial orientation of JPEG-compressed pages. Ignores an orientation in XMP.
@@ -62,7 +59,7 @@ export const EXPAND_PALETTE = ['-evaluate', 'add', '0'];
 function repairPage(page: Page): string[] {
   const { inverted, unusedSamples, premultiplied, mirroredFor = UPRIGHT, orientation } = page;
   const repairs = [
-    ...EXPAND_PALETTE,
+    ...['-evaluate', 'add', '0'], // expands palettes
     ...(inverted ? ['-channel', 'RGB', '-negate', '+channel'] : []), // not alpha
     ...(unusedSamples ? ['-alpha', 'off'] : []),
     ...(premultiplied ? DIVIDE_BY_ALPHA : []),

@@ -1,6 +1,5 @@
 /** @module Encoder arguments of each format, chosen to balance quality, size and time. Pure. */
 import type { OutputType } from '../../formats.ts';
-import { EXPAND_PALETTE } from './decode.ts';
 import { fittings, isPassthrough, keepsAllFrames, pageScale, selectedPages } from './size.ts';
 import type { PlanContext, ToolContext, ToolName } from './types.ts';
 
@@ -47,11 +46,10 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   avif: () => ['-depth', '8', ...PACKED.quick],
   // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads them unscaled.
   jxl: (job) => [...depth(job), '-set', 'option:png:bit-depth', usedBits(job), ...PACKED.quick],
-  // A palette of up to 16 colours would get fewer than 8 bits per pixel, for which libtiff has no predictor.
   tiff: (job) => [
-    ...(job.image.paletteKind === 'palette' ? EXPAND_PALETTE : []),
-    ...[...depth(job), '-compress', 'Zip'],
-    ...['-define', 'tiff:predictor=2', '-define', 'tiff:endian=lsb'],
+    ...[...depth(job), '-compress', 'Zip', '-define', 'tiff:endian=lsb'],
+    // libtiff has no predictor for fewer than 8 bits per pixel. Palettes of more colours get smaller without one, too.
+    ...(job.image.paletteKind === 'palette' ? [] : ['-define', 'tiff:predictor=2']),
   ],
   ico: iconSizes,
 };
