@@ -129,6 +129,16 @@ describe('an image with a profile', () => {
     }
   });
 
+  it('of greys is converted if a JPEG shows the colour of the background', async () => {
+    const transparent = opened().toColourspace('b-w').ensureAlpha(0.5);
+    const file = pngWith(await transparent.png().toBuffer(), greyProfile());
+    const shown = async (strip_metadata: string) => {
+      const fields = { format: 'jpg', quality: '100', background: '#ff8000', strip_metadata };
+      return browser.show((await convert(service.base, file, fields)).body, 'image/jpeg');
+    };
+    expect(difference(await shown('false'), await shown('true')).max).to.be.at.most(1);
+  });
+
   it('of another colour space than the pixels of a PNG has no effect', async () => {
     const lab = await wideProfile('Display P3');
     lab.write('Lab ', 16, 'latin1');

@@ -173,7 +173,7 @@ export function explainRareEncoding(error: Error, { rareEncoding }: ImageInfo, s
   return serviceErrorFrom(error, 'UNSUPPORTED_ENCODING', source.label, RARE_ENCODINGS[rareEncoding]);
 }
 
-/** Labels of files that are rejected because of their headers. */
+/** Labels of files that the tools do not decode correctly. */
 export const UNREADABLE_KINDS: Readonly<Record<UnreadableKind, string>> = {
   'cmyk-jxl': 'JPEG XL with CMYK colours',
   'uneven-jxl': 'JPEG XL with fewer bits for transparency than for colours',

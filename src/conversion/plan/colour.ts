@@ -68,7 +68,7 @@ function toSrgb(job: PlanContext): string[] {
 
 /**
  * Returns whether the image is converted to sRGB. Without `stripMetadata`, it keeps its profile and pixels if the
- * format can hold them and the tools find the profile. An HDR image never keeps its profile, which is not a colour
+ * result can hold them and the tools find the profile. An HDR image never keeps its profile, which is not a colour
  * space but a mapping to a standard dynamic range.
  */
 function convertsToSrgb({ image, options }: PlanContext): boolean {
@@ -81,8 +81,9 @@ function convertsToSrgb({ image, options }: PlanContext): boolean {
 
 /** Returns whether the result has only greys, as a profile of greys requires. The profile of declared colours is not of greys. */
 function holdsGreys({ image, options }: Pick<PlanContext, 'image' | 'options'>): boolean {
-  const hasColouredBorders = options.fit === 'contain' && options.background !== undefined;
-  return OUTPUTS[options.format].greys && !image.declaredColour && !hasColouredBorders;
+  const { alpha, greys } = OUTPUTS[options.format];
+  const showsBackground = options.background !== undefined && (options.fit === 'contain' || alpha === 'none');
+  return greys && !image.declaredColour && !showsBackground;
 }
 
 /** Format of a line that ends in `true` or `false`. */

@@ -80,7 +80,10 @@ export interface ShownPart {
 /** Orientation of the stored pixels, numbered as in EXIF and TIFF (EXIF 2.32, section 4.6.4). 1 is upright. */
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
-/** Kinds of files that no version of the tools decodes correctly. They are rejected before a tool starts. */
+/**
+ * Kinds of files that the tools do not decode correctly. They are rejected: before a tool starts if no version decodes them, or
+ * else when its result shows that it did not.
+ */
 export type UnreadableKind =
   | 'cmyk-jxl'
   | 'uneven-jxl'
