@@ -21,8 +21,12 @@ export async function isReplaceable(path: string, start: string): Promise<boolea
   }
 }
 
+/** Errors of creating or renaming the new file that do not prevent writing to the older one. */
+const IRREPLACEABLE = ['EBUSY', 'EACCES', 'EPERM', 'EROFS'];
+
 /**
- * Writes a text file. If that fails, an older file keeps its content. A pipe or a terminal is written directly.
+ * Writes a text file. If that fails, an older file keeps its content, except if it cannot be replaced: a mount point, or a
+ * file in a read-only folder, is written directly, like a pipe or a terminal.
  *
  * @throws {Error} of the file system
  */
@@ -32,10 +36,12 @@ export async function replaceFile(path: string, text: string): Promise<void> {
   const target = info ? await realpath(path) : path; // keep a link
   const temporary = `${target}.${randomUUID()}`;
   try {
-    await writeFile(temporary, text);
+    await writeFile(temporary, text, info && { mode: info.mode });
     await rename(temporary, target);
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => {}); // report the earlier error instead
-    throw error;
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (!info || !IRREPLACEABLE.includes(code)) throw error;
+    await writeFile(target, text);
   }
 }

@@ -5,28 +5,9 @@ import { expect } from 'chai';
 import { OWNER_FILE } from '../../src/files/stale.ts';
 import { createWorkspaces } from '../../src/files/workspace.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { withoutPrivileges } from '../helpers/without-privileges.ts';
 
 const source = (name: string): string => new URL(`../../src/files/${name}`, import.meta.url).href;
-
-/**
- * Runs a module in a process without capabilities, so that file permissions apply even to root.
- *
- * @returns its standard output
- * @throws {Error} with its standard error if it fails
- */
-function withoutPrivileges(code: string): string {
-  const setpriv = ['setpriv', '--bounding-set=-all', '--inh-caps=-all'];
-  const args = [
-    ...(process.getuid?.() === 0 ? setpriv : []),
-    process.execPath,
-    '--input-type=module',
-    '-e',
-    code,
-  ];
-  const { status, stdout, stderr } = spawnSync(args[0] as string, args.slice(1), { encoding: 'utf8' });
-  if (status !== 0) throw new Error(stderr);
-  return stdout;
-}
 
 describe('workspace', () => {
   it('is private to the user, with one folder per request and per file', async () => {
