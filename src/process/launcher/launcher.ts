@@ -132,7 +132,8 @@ export function createLaunchers(home: () => Promise<string>, isolation: Isolatio
       const last = [...all];
       all.clear();
       for (const launcher of last) if (launcher.alive) launcher.kill();
-      await Promise.all(last.map((launcher) => launcher.ended()));
+      // If a folder remains, closing the workspaces removes it, or the next start of the service.
+      await Promise.allSettled(last.map((launcher) => launcher.ended()));
     },
   };
 }
