@@ -4,7 +4,7 @@
 
 import { color, SyntaxFlag, serializeRGB } from '@csstools/css-color-parser';
 import { parseComponentValue } from '@csstools/css-parser-algorithms';
-import { type CSSToken, TokenType, tokenize } from '@csstools/css-tokenizer';
+import { type CSSToken, TokenType, tokenize, tokenizer } from '@csstools/css-tokenizer';
 import { applyEdits, type Edit } from './markup.ts';
 
 /** A declaration and its position in the style sheet or attribute. */
@@ -50,9 +50,12 @@ export const createCssBudget = (): CssBudget => ({ tokens: MAX_TOKENS });
 
 /** Returns the tokens of a text, or none if it exceeds the budget. */
 function tokensOf(css: string, budget: CssBudget): CSSToken[] {
-  const left = budget.tokens - css.length / CHARACTERS_PER_TOKEN;
-  const tokens = left > 0 ? tokenize({ css }) : [];
-  budget.tokens = Math.max(0, left - tokens.length);
+  const reader = tokenizer({ css });
+  const tokens: CSSToken[] = [];
+  budget.tokens -= css.length / CHARACTERS_PER_TOKEN;
+  for (; budget.tokens > 0 && !reader.endOfFile(); budget.tokens -= 1) tokens.push(reader.nextToken());
+  tokens.push(reader.nextToken()); // the end of the text, which has a token of its own
+  budget.tokens = Math.max(0, budget.tokens);
   return budget.tokens > 0 ? tokens : [];
 }
 
