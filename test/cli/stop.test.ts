@@ -27,4 +27,24 @@ describe('the end of a command after a signal', () => {
     explain();
     expect(events).to.deep.equal(['written', 'explained', 'exited with 130']);
   });
+
+  it('does not wait for a result whose disk hangs', async () => {
+    const aborting = new AbortController();
+    const exited: number[] = [];
+    exitSoonAfter(
+      { signal: aborting.signal, status: () => 130 },
+      {
+        writing: new Set([new Promise<void>(() => {})]),
+        explain: () => {},
+        exit: (status) => void exited.push(status),
+      },
+    );
+    aborting.abort();
+    mock.timers.tick(1000);
+    await turn();
+    expect(exited).to.deep.equal([]);
+    mock.timers.tick(60_000);
+    await turn();
+    expect(exited).to.deep.equal([130]);
+  });
 });

@@ -4,6 +4,9 @@ import type { SignalAbort } from '../context.ts';
 /** Time after a signal at which the process ends, even if something still runs, in ms. */
 const MAX_STOP_MS = 800;
 
+/** Further time for results that are being written, in ms. A disk in the network can hang. */
+const MAX_WRITE_MS = 5_000;
+
 /** Options of {@link exitSoonAfter}. */
 export interface StopOptions {
   /** Results that are being written. The process ends after them, so that none is incomplete or not counted. */
@@ -15,7 +18,7 @@ export interface StopOptions {
 }
 
 /**
- * Explains and ends the process {@link MAX_STOP_MS} after a signal.
+ * Explains and ends the process {@link MAX_STOP_MS} after a signal, or up to {@link MAX_WRITE_MS} later.
  *
  * @returns a function that explains at once, for a command that ends earlier. Only the first call explains.
  */
@@ -30,7 +33,9 @@ export function exitSoonAfter(
     explain();
   };
   const stop = async (): Promise<void> => {
-    await Promise.allSettled(writing);
+    const late = Promise.withResolvers<void>();
+    setTimeout(late.resolve, MAX_WRITE_MS);
+    await Promise.race([Promise.allSettled(writing), late.promise]);
     explainOnce();
     exit(status());
   };
