@@ -38,9 +38,10 @@ results have the same name, the second one gets " (2)"; with --update and --shar
 none of them is converted. Without --force, no file is overwritten, except results
 of earlier runs with --update.
 
-Exit status: 0 if all files were converted; 1 if some were not; 2 if no
-conversion was started (wrong arguments or settings, or no tools); 130 or 143
-after Ctrl-C or SIGTERM.`;
+Exit status: 0 if all files were converted; 1 if some were not, or the command
+ended before all were; 2 if no conversion was started (wrong arguments or
+settings, or no tools); 128 and its number after a signal, such as 130 after
+Ctrl-C.`;
 
 const DOCTOR_HELP = `
 Tests everything that the service needs, with the settings of the environment:

@@ -17,7 +17,7 @@ import { useService } from '../helpers/service.ts';
 const MIB = 1024 * 1024;
 const SIZE = 64 * MIB;
 
-describe('an early error response to a 64 MiB upload reaches', () => {
+describe('an early error response to a large upload reaches', () => {
   const service = useService();
   let photo: Buffer;
   before(async () => {
