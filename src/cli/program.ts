@@ -40,7 +40,7 @@ of earlier runs with --update.
 
 Exit status: 0 if all files were converted; 1 if some were not, or the command
 ended before all were; 2 if no conversion was started (wrong arguments or
-settings, or no tools); 128 and its number after a signal, such as 130 after
+settings, or no tools); 128 plus its number after a signal, such as 130 after
 Ctrl-C.`;
 
 const DOCTOR_HELP = `

@@ -14,7 +14,7 @@ Examples:
   $ imagemill regress compare before after --report report.html
 
 Exit status: 0 if nothing changed; 1 if something changed; 2 if the comparison
-was not possible; 128 and its number after a signal, such as 130 after Ctrl-C.`;
+was not possible; 128 plus its number after a signal, such as 130 after Ctrl-C.`;
 
 const loadActions = () => import('./regress-actions.ts');
 
