@@ -293,18 +293,3 @@ export class ClientDisconnectedError extends Error {
     super('the client disconnected', options);
   }
 }
-
-/** The service cannot start on this machine. The message states the cause. */
-export class StartupError extends Error {
-  override readonly name = 'StartupError';
-  /** Whether a later start can succeed without a change of the settings or the tools. */
-  readonly isTemporary: boolean;
-  constructor(message: string, { isTemporary = false, ...options }: StartupErrorOptions = {}) {
-    super(message, options);
-    this.isTemporary = isTemporary;
-  }
-}
-
-interface StartupErrorOptions extends ErrorOptions {
-  readonly isTemporary?: boolean;
-}

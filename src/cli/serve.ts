@@ -4,9 +4,9 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../config.ts';
-import { StartupError } from '../errors.ts';
 import { createHttpServer, type HttpServer } from '../server/http-server.ts';
 import { createService, type Service } from '../server/service.ts';
+import { StartupError } from '../startup-error.ts';
 import { type CliContext, loadSettings } from './context.ts';
 import { createLogStream } from './log-stream.ts';
 

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { isDiskFull, ServiceError, StartupError } from '../errors.ts';
+import { isDiskFull } from '../errors.ts';
 import { maxOpenFiles } from '../files/open-file-limit.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
@@ -20,6 +20,7 @@ import type { SandboxLayers } from '../process/sandbox/types.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
 import type { FallbackOutcome } from '../process/workers/pool.ts';
 import { createWarmWorkerPool } from '../process/workers/start.ts';
+import { StartupError, toStartupError } from '../startup-error.ts';
 import { type Capabilities, detectCapabilities } from './capabilities.ts';
 import { createConvert } from './convert.ts';
 import { grantsFor, optionalTools, selectExtras } from './extras.ts';
@@ -197,13 +198,6 @@ export async function createConversionEngine(
     await cleanUp();
     throw toStartupError(error, config);
   }
-}
-
-/** Converts an error of a full disk. Returns other errors as they are. */
-function toStartupError(error: unknown, { TEMP_DIR }: Config): unknown {
-  if (!isDiskFull(error) && !(error instanceof ServiceError && error.code === 'DISK_FULL')) return error;
-  const problem = `TEMP_DIR ${TEMP_DIR} cannot be written: the disk is full.`;
-  return new StartupError(problem, { cause: error, isTemporary: true });
 }
 
 /**

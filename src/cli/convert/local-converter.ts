@@ -6,7 +6,7 @@ import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { storeInput } from '../../conversion/input/store.ts';
 import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts';
-import { StartupError } from '../../errors.ts';
+import { StartupError } from '../../startup-error.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError, createWarningCollector } from '../context.ts';
 import { type Converter, readUnchanged, stateOf } from './converter.ts';

@@ -8,13 +8,13 @@ import { join } from 'node:path';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { assertSystem, type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { optionalTools, selectExtras } from '../../conversion/extras.ts';
-import { isDiskFull, StartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import { createLaunchers } from '../../process/launcher/launcher.ts';
 import { isPolicyEnforced, NO_POLICY_FOLDER } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findToolchain, type Toolchain } from '../../process/toolchain.ts';
+import { StartupError, toStartupError } from '../../startup-error.ts';
 import { CliError, createWarningCollector } from '../context.ts';
 
 /** Data for the checks. */
@@ -41,11 +41,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export async function collectReport(env: Environment): Promise<DoctorReport> {
   const { config, settingProblems } = loadValidSettings(env);
   const { log, warnings } = createWarningCollector();
-  const tools = await findTools(config).catch((error) => {
-    if (error instanceof StartupError) throw new CliError(error.message, 2);
-    if (isDiskFull(error))
-      throw new CliError(`TEMP_DIR ${config.TEMP_DIR} cannot be written: the disk is full.`, 2);
-    throw error;
+  const tools = await findTools(config).catch((cause) => {
+    const error = toStartupError(cause, config);
+    throw error instanceof StartupError ? new CliError(error.message, 2) : error;
   });
   const engine = await createConversionEngine(config, log).catch((error: Error) => error);
   if (engine instanceof Error && !(engine instanceof StartupError)) throw engine;

@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
-import { StartupError } from '../../errors.ts';
+import { StartupError } from '../../startup-error.ts';
 import type { Launchers } from '../launcher/launcher.ts';
 import { createRunner, type MagickLimits } from '../runner.ts';
 import { type Toolchain, VERSION_PROBES } from '../toolchain.ts';

@@ -10,9 +10,10 @@ import { type ConversionEngine, createConversionEngine } from '../../conversion/
 import { DETECTION_BYTES, detectFileType } from '../../conversion/input/store.ts';
 import { INPUT_FILE, type Step } from '../../conversion/plan/types.ts';
 import type { ConversionInput } from '../../conversion/types.ts';
-import { ServiceError, StartupError } from '../../errors.ts';
+import { ServiceError } from '../../errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import type { Toolchain } from '../../process/toolchain.ts';
+import { StartupError } from '../../startup-error.ts';
 import { shellWords } from '../../text.ts';
 import type { Case } from '../matrix.ts';
 import { type Attempt, type Backend, BackendError, type Image, type Refusal } from './backend.ts';
