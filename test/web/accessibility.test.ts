@@ -56,6 +56,7 @@ describe('accessibility of the page', () => {
       await page.getByRole('dialog').waitFor();
       expect(await faults(page)).to.deep.equal([]);
       await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'hidden' });
       await page.getByRole('radio', { name: 'PDF' }).check();
       await convertAll(page);
       await page.getByRole('button', { name: 'Compare window.png' }).click();
@@ -103,8 +104,9 @@ describe('accessibility of the page', () => {
       }
       expect.fail(`Tab never comes to ${wanted}`);
     };
-    await tabTo(/^Choose files/);
+    // First, because the browser needs time to pass the dialog to the test.
     const chooser = page.waitForEvent('filechooser');
+    await tabTo(/^Choose files/);
     await page.keyboard.press('Enter');
     await (await chooser).setFiles([fixturePath('scene.png'), fixturePath('scene.jpg')]);
     await row(page, 'scene.jpg').waitFor();
@@ -120,6 +122,7 @@ describe('accessibility of the page', () => {
     expect(await name()).to.equal('All files');
     await tabTo(/^Compare scene.png/);
     await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
     await tabTo(/^Position of the divider/);
     await page.keyboard.press('ArrowLeft');
     expect(await page.getByRole('slider').last().inputValue()).to.equal('49');

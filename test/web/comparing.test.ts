@@ -20,11 +20,16 @@ describe('the comparison dialog', () => {
     sharp({ create: { width, height, channels: 4, background: '#0000' } })
       .png()
       .toBuffer();
-  const compare = async (file: Buffer) => {
+  const convertImage = async (file: Buffer) => {
     const page = await open(service, {}, '?output_format=jpg');
     await pick(page, [made('image.png', file)]);
     await convertAll(page);
+    return page;
+  };
+  const compare = async (file: Buffer) => {
+    const page = await convertImage(file);
     await page.getByRole('button', { name: 'Compare image.png' }).click();
+    await page.getByRole('dialog').waitFor();
     return page;
   };
   /** Returns which halves of the image show the original. */
@@ -102,6 +107,15 @@ describe('the comparison dialog', () => {
       }
       return orange > 200;
     });
+  });
+
+  it('opens before the next frame, so that a key pressed at once reaches it', async () => {
+    const page = await convertImage(await clear(40, 30));
+    await page.evaluate(
+      () => void Object.assign(window, { requestAnimationFrame: () => 0, setTimeout: () => 0 }),
+    );
+    await page.getByRole('button', { name: 'Compare image.png' }).click();
+    await page.getByRole('dialog').waitFor();
   });
 
   it('closes with Escape and restores the focus', async () => {

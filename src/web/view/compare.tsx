@@ -10,7 +10,8 @@ export function Compare({ item }: { item: Item }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const { file, state, preview } = item;
   const result = useMemo(() => (state.peek() as Done).result, [state]);
-  useEffect(() => dialog.current?.showModal(), []);
+  // Before the browser paints: a key that is pressed next must reach the dialog.
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog
       ref={dialog}
