@@ -17,6 +17,7 @@ import type { Metrics } from './metrics.ts';
 import { createDocument } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
 import { rateLimiter, trustProxies } from './rate-limit.ts';
+import { useApiHeaders } from './raw-error-response.ts';
 import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
 import { batchRoute, checkFormHead, convertRoute } from './routes/convert.ts';
@@ -86,11 +87,7 @@ export function createApp(deps: AppDeps): Express {
       onFinished: metrics.request,
     }),
   );
-  if (config.CORS_ORIGIN !== false) app.use(API_PREFIX, corsHeaders(config.CORS_ORIGIN));
-  if (config.RATE_LIMIT_PER_MINUTE > 0) {
-    const now = deps.now ?? (() => performance.now());
-    app.use(API_PREFIX, rateLimiter(config.RATE_LIMIT_PER_MINUTE, now, deps.sharedStore?.withFallback));
-  }
+  useApiHeaders(app, API_PREFIX, apiHeaders(deps));
   app.use(checkHead);
   app.use(serverOptions);
   endpoint(app, 'GET', '/livez', liveRoute);
@@ -103,6 +100,15 @@ export function createApp(deps: AppDeps): Express {
   app.use(notFound);
   app.use(errorHandler(log, config.SUPPORT_EMAIL));
   return app;
+}
+
+/** Creates the middleware that sets the headers of every API response. */
+function apiHeaders({ config, now = () => performance.now(), sharedStore }: AppDeps): RequestHandler {
+  const router = express.Router();
+  if (config.CORS_ORIGIN !== false) router.use(corsHeaders(config.CORS_ORIGIN));
+  if (config.RATE_LIMIT_PER_MINUTE > 0)
+    router.use(rateLimiter(config.RATE_LIMIT_PER_MINUTE, now, sharedStore?.withFallback));
+  return router;
 }
 
 function apiRouter(deps: AppDeps): Router {

@@ -13,7 +13,7 @@ import {
   afterResponse,
   createClientErrorHandler,
   type Exchange,
-  sendRawError,
+  rejectRequest,
 } from './raw-error-response.ts';
 
 // An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
@@ -58,10 +58,10 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
   server.on('checkExpectation', onRequest);
   server.on('connect', (req, socket: Socket) => {
     socket.on('error', () => {}); // Node.js has removed its listeners
-    const rejectRequest = () => sendRawError(socket, serviceError('METHOD_UNKNOWN', String(req.method)));
-    afterResponse(exchangesOn(socket).at(-1), rejectRequest);
+    const error = serviceError('METHOD_UNKNOWN', String(req.method));
+    afterResponse(exchangesOn(socket).at(-1), () => rejectRequest(app, socket, error));
   });
-  server.on('clientError', createClientErrorHandler(exchangesOn));
+  server.on('clientError', createClientErrorHandler(app, exchangesOn));
   return { server, closeIdle: () => connections.closeIdle() };
 }
 

@@ -1,11 +1,15 @@
 /** @module Sends error responses without Express, to requests that Node's HTTP parser rejects. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { type ServiceError, serviceError } from '../errors.ts';
+import type { Express, Request, RequestHandler, Response } from 'express';
+import { ServiceError, serviceError } from '../errors.ts';
 import { errorBody, MAX_DISCARD_MS } from './error-handler.ts';
 import { baseHeaders } from './request-log.ts';
 
-const { STATUS_CODES } = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
+const http = process.getBuiltinModule('node:http'); // not imported: see http-server.ts
+
+/** Express setting with the middleware that sets the headers of every API response. */
+const API_HEADERS = 'api headers';
 
 /** A request and its response. */
 export interface Exchange {
@@ -31,16 +35,26 @@ const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LA
   HPE_INVALID_EOF_STATE: 'INCOMPLETE_BODY',
 };
 
+/** Adds middleware that sets the headers of every API response, including those that this module sends. */
+export function useApiHeaders(app: Express, path: string, middleware: RequestHandler): void {
+  app.use(path, middleware);
+  app.set(API_HEADERS, middleware);
+}
+
 /**
  * Creates the listener for `clientError`. When the responses to earlier requests have been sent, the listener sends an
  * error response and closes the connection.
  *
  * @param exchangesOn returns the requests in progress on a connection, in order
  */
-export function createClientErrorHandler(exchangesOn: (socket: Socket) => readonly Exchange[]): Listener {
+export function createClientErrorHandler(
+  app: Express,
+  exchangesOn: (socket: Socket) => readonly Exchange[],
+): Listener {
   const rejected = new WeakSet<Socket>();
   return (error, socket) => {
-    if (error.code === 'ECONNRESET') return void socket.destroy();
+    // Browsers open connections before they have a request. The timeout of one without a request is not an error.
+    if (error.code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
     if (rejected.has(socket)) return;
     rejected.add(socket);
     // Let the handlers of a request in the same packet start first: they set headers that the response needs.
@@ -49,7 +63,7 @@ export function createClientErrorHandler(exchangesOn: (socket: Socket) => readon
       const last = exchanges.at(-1);
       const broken = last?.req.complete ? undefined : last;
       const earlier = broken ? exchanges.at(-2) : last;
-      afterResponse(earlier, () => respond(error, socket, broken?.res));
+      afterResponse(earlier, () => respond(app, toServiceError(error), socket, broken?.res));
     });
   };
 }
@@ -59,9 +73,26 @@ export function createClientErrorHandler(exchangesOn: (socket: Socket) => readon
  *
  * @param res the response to the request with the malformed body, if it is the body that is malformed
  */
-function respond(error: ClientError, socket: Socket, res: ServerResponse | undefined): void {
-  if (socket.writable && !res?.headersSent) sendRawError(socket, toServiceError(error), res?.getHeaders());
+function respond(app: Express, error: ServiceError, socket: Socket, res: ServerResponse | undefined): void {
+  if (!res) rejectRequest(app, socket, error);
+  else if (!res.headersSent) sendRawError(socket, error, res.getHeaders());
   else socket.destroySoon();
+}
+
+/**
+ * Sends an error response to a request that did not reach the app, and closes the connection. The request counts toward
+ * the rate limit of the connection's address: its path and its headers are not known.
+ */
+export function rejectRequest(app: Express, socket: Socket, error: ServiceError): void {
+  const req = Object.assign(new http.IncomingMessage(socket), { url: '/' }) as Request;
+  const res = new http.ServerResponse(req) as Response;
+  const setHeaders: RequestHandler = app.get(API_HEADERS);
+  setHeaders(req, res, (limitError?: unknown) =>
+    sendRawError(socket, limitError instanceof ServiceError ? limitError : error, {
+      ...baseHeaders(),
+      ...res.getHeaders(),
+    }),
+  );
 }
 
 /** Calls `then` when the exchange has ended, or at once if there is none. */
@@ -83,16 +114,13 @@ function unknownMethod({ rawPacket, bytesParsed = 0 }: ClientError): string | un
   return /^([\w!#$%&'*+.^`|~-]{1,32}) \S+ HTTP\/1\.\d\r?\n/.exec(line)?.[1];
 }
 
-/**
- * Writes an error response to a connection, for a request that did not reach the app, and closes the connection.
- *
- * @param headers headers of the response that the app has started, if any
- */
-export function sendRawError(
+/** Writes an error response with the given headers to a connection, and closes the connection. */
+function sendRawError(
   socket: Socket,
   { status, message }: ServiceError,
-  headers: Readonly<Record<string, unknown>> = baseHeaders(),
+  headers: Readonly<Record<string, unknown>>,
 ): void {
+  if (!socket.writable) return void socket.destroySoon();
   const body = JSON.stringify(errorBody(status, message));
   // In lower case, as Node.js stores the headers of a response, so that each replaces a header of the same name.
   const lines = Object.entries({
@@ -102,7 +130,7 @@ export function sendRawError(
     'content-type': 'application/json; charset=utf-8',
     'content-length': Buffer.byteLength(body),
   }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
   // Discard the rest of the request: a client that is still sending reads the response afterwards.
   socket.resume();
   const deadline = setTimeout(() => socket.destroy(), MAX_DISCARD_MS);

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { dial, exchange, parseAnswer, readAll, statuses } from '../helpers/raw-http.ts';
+import { dial, exchange, parseAnswer, type RawAnswer, readAll, statuses } from '../helpers/raw-http.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { eventually, writeScript } from '../helpers/util.ts';
 
@@ -81,15 +81,20 @@ describe('HTTP protocol', () => {
   });
 
   describe('for a request rejected before the app', () => {
-    for (const [status, what, text] of [
+    const REJECTED = [
       [400, 'is no HTTP', 'HELLO\r\n\r\n'],
+      [408, 'does not end', 'GET /api/v1/health HTTP/1.1\r\n'],
       [431, 'has headers without end', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}`],
       [501, 'has an unknown method', `FOO /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`],
       [501, 'has a known method in lower case', `get /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`],
       [501, 'is CONNECT', 'CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n'],
-    ] as const) {
+    ] as const;
+    const QUICK = { UPLOAD_TIMEOUT_MS: '300' };
+    const remaining = ({ headers }: Pick<RawAnswer, 'headers'>) => headers.get('x-ratelimit-remaining');
+
+    for (const [status, what, text] of REJECTED) {
       it(`returns ${status} in the error format with Date when it ${what}`, async () => {
-        await startShared({});
+        await startShared(QUICK);
         const { headers, rest, ...answer } = await send(text);
         expect([answer.status, errorIn(rest).code]).to.deep.equal([status, status]);
         expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
@@ -98,6 +103,50 @@ describe('HTTP protocol', () => {
         expect(Math.abs(Date.parse(headers.get('date') ?? '') - Date.now())).to.be.below(60_000);
       });
     }
+
+    it('counts the request, and sends the rate limit and CORS headers', async () => {
+      await start({ ...QUICK, RATE_LIMIT_PER_MINUTE: '60' });
+      for (const [at, [status, , text]] of REJECTED.entries()) {
+        const answer = await send(text);
+        expect([answer.status, remaining(answer)]).to.deep.equal([status, String(59 - at)]);
+        expect(answer.headers.get('x-ratelimit-limit')).to.equal('60');
+        expect(answer.headers.get('x-ratelimit-reset')).to.match(/^\d{10}$/);
+        expect(answer.headers.get('access-control-allow-origin')).to.equal('*');
+      }
+    });
+
+    it('returns 429 when the rate limit is exceeded', async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '1' });
+      expect((await send('HELLO\r\n\r\n')).status).to.equal(400);
+      const { status, headers, rest } = await send('HELLO\r\n\r\n');
+      const wait = Number(headers.get('retry-after'));
+      expect(wait).to.be.within(1, 60);
+      expect([status, errorIn(rest)]).to.deep.equal([
+        429,
+        { code: 429, message: `Too many requests: at most 1 per minute. Try again in ${wait} seconds.` },
+      ]);
+    });
+
+    it('counts the request for the address of the connection, also if that is a trusted proxy', async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '60', TRUST_PROXY: 'true' });
+      const forwarded = 'X-Forwarded-For: 203.0.113.1\r\n';
+      expect(remaining(await send(`FOO / HTTP/1.1\r\n${HEAD}${forwarded}\r\n`))).to.equal('59');
+      expect(remaining(await send(`GET /api/v1/health HTTP/1.1\r\n${HEAD}${forwarded}\r\n`))).to.equal('59');
+      expect(remaining(await send(`GET /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`))).to.equal('58');
+    });
+
+    it('sends no headers of a rate limit or CORS that is disabled', async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '0', CORS_ORIGIN: 'off' });
+      const { status, headers } = await send('HELLO\r\n\r\n');
+      expect([status, remaining({ headers })]).to.deep.equal([400, null]);
+      expect(headers.has('access-control-allow-origin')).to.equal(false);
+    });
+
+    it('closes a connection that never sent anything without a response, and does not count it', async () => {
+      await start({ ...QUICK, RATE_LIMIT_PER_MINUTE: '60' });
+      expect(await exchange(current().base, '')).to.equal('');
+      expect(remaining(await sendForm(`${current().base}/health`))).to.equal('59');
+    });
 
     it('sends the rate limit and CORS headers if the head was parsed', async () => {
       await start({ RATE_LIMIT_PER_MINUTE: '60' });

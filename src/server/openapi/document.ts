@@ -100,7 +100,7 @@ function introduction(base: string, { config }: ApiContext): string {
     `Other paths return 404: “${serviceError('NOT_FOUND').message}” Invalid HTTP returns 400: “${serviceError('MALFORMED_REQUEST').message}” Paths are case-sensitive and have no trailing slash.`,
     `Each path with GET also supports HEAD. OPTIONS returns 204 and the methods of the path in \`Allow\`: \`${ALLOWED.GET}\` or \`${ALLOWED.POST}\`.`,
     perMinute > 0
-      ? `Each client can send ${perMinute} requests per minute, in a window that starts with its first request. A client is an IPv4 address or an IPv6 /64 network. The headers of every response below \`${base}\` to valid HTTP contain the number of remaining requests.`
+      ? `Each client can send ${perMinute} requests per minute, in a window that starts with its first request. A client is an IPv4 address or an IPv6 /64 network. The headers of every response below \`${base}\` contain the number of remaining requests.`
       : 'This server has no rate limit.',
     `The probes are outside of \`${base}\` and do not count toward the rate limit: \`/livez\` responds while the process runs; \`/readyz\` returns 200 if the service is ready for requests, otherwise 503.`,
   ].join('\n\n');

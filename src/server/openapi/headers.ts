@@ -139,7 +139,7 @@ export function headers(service: ApiContext): Readonly<Record<string, Header>> {
   return { ...HEADERS, ...contextHeaders(service) };
 }
 
-/** Returns the headers that depend on the settings. Every response to a request with a valid head has them. */
+/** Returns the headers that depend on the settings. Every response of the API has them. */
 export function contextHeaders({ config }: ApiContext): Readonly<Record<string, Header>> {
   return { ...rateLimitHeaders(config.RATE_LIMIT_PER_MINUTE), ...crossOriginHeaders(config.CORS_ORIGIN) };
 }

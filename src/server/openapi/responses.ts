@@ -23,24 +23,14 @@ const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
   503: 'The service is overloaded, out of disk space, unable to start its tools, or shutting down.',
 };
 
-/** Statuses that can be sent before the request line and headers have been parsed. */
-const BEFORE_ROUTING: readonly number[] = [408, 431];
-
 /** Returns the responses of an operation by status. */
 export function responses(operation: Operation, service: ApiContext): Record<string, Json> {
-  const { success, method, form } = operation;
+  const { success, method } = operation;
   const context = Object.keys(contextHeaders(service));
   const all = headers(service);
   const refer = (names: readonly string[]): Json =>
     Object.fromEntries(
       names.map((name) => [(all[name] as Header).name, { $ref: `#/components/headers/${name}` }]),
-    );
-  const optionalHeaders = (names: readonly string[]): Json =>
-    Object.fromEntries(
-      names.map((name) => {
-        const { name: header, ...rest } = all[name] as Header;
-        return [header, { ...rest, required: false }];
-      }),
     );
   const special: Readonly<Record<number, HeaderName>> = {
     405: method === 'GET' ? 'Allow' : 'AllowPost',
@@ -53,9 +43,8 @@ export function responses(operation: Operation, service: ApiContext): Record<str
     {
       description: STATUS_DESCRIPTIONS[status],
       headers: {
-        ...refer([...COMMON, 'ContentLength']),
+        ...refer([...COMMON, 'ContentLength', ...context]),
         ...(special[status] && refer([special[status]])),
-        ...(BEFORE_ROUTING.includes(status) ? form && optionalHeaders(context) : refer(context)),
       },
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples } },
     },
