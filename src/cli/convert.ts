@@ -56,9 +56,10 @@ export async function convert(
   const writing = new Set<Promise<void>>();
   const explain = exitSoonAfter(stop, {
     writing,
-    explain() {
-      report.printSummary();
+    async explain() {
+      const ended = report.end();
       explainStop(report, bulk, inputs);
+      await ended;
     },
     exit: process.exit,
   });
@@ -78,7 +79,7 @@ export async function convert(
     return stop.status() || (isComplete ? 0 : 1);
   } finally {
     await converter.close();
-    if (signal.aborted) explain();
+    if (signal.aborted) await explain();
   }
 }
 

@@ -15,7 +15,7 @@ describe('the end of a command after a signal', () => {
       { signal: aborting.signal, status: () => 130 },
       {
         writing: new Set([write.promise.then(() => void events.push('written'))]),
-        explain: () => void events.push('explained'),
+        explain: async () => void events.push('explained'),
         exit: (status) => void events.push(`exited with ${status}`),
       },
     );
@@ -24,8 +24,32 @@ describe('the end of a command after a signal', () => {
     await turn();
     write.resolve();
     await turn();
-    explain();
+    await explain();
     expect(events).to.deep.equal(['written', 'explained', 'exited with 130']);
+  });
+
+  it('waits for the report, but not if its disk hangs', async () => {
+    for (const hangs of [false, true]) {
+      const aborting = new AbortController();
+      const report = Promise.withResolvers<void>();
+      const events: string[] = [];
+      exitSoonAfter(
+        { signal: aborting.signal, status: () => 130 },
+        {
+          writing: new Set(),
+          explain: () => report.promise.then(() => void events.push('report written')),
+          exit: (status) => void events.push(`exited with ${status}`),
+        },
+      );
+      aborting.abort();
+      mock.timers.tick(1000);
+      await turn();
+      expect(events).to.deep.equal([]);
+      if (hangs) mock.timers.tick(60_000);
+      else report.resolve();
+      await turn();
+      expect(events).to.deep.equal([...(hangs ? [] : ['report written']), 'exited with 130']);
+    }
   });
 
   it('does not wait for a result whose disk hangs', async () => {
@@ -35,7 +59,7 @@ describe('the end of a command after a signal', () => {
       { signal: aborting.signal, status: () => 130 },
       {
         writing: new Set([new Promise<void>(() => {})]),
-        explain: () => {},
+        explain: async () => {},
         exit: (status) => void exited.push(status),
       },
     );

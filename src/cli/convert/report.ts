@@ -30,10 +30,8 @@ export interface Report {
   notice(text: string): void;
   /** Prints why the command ends early. */
   stopped(text: string): void;
-  /** Prints the summary, unless it has been printed. */
-  printSummary(): void;
   /**
-   * Prints the summary, and completes the file of `--report`.
+   * Prints the summary, and completes the file of `--report`. Further calls only wait for the first.
    *
    * @returns whether all files were converted
    */
@@ -61,7 +59,7 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
   /** Number of failures by error code. */
   const failures = new Map<string, number>();
   let isComplete = true;
-  let isSummarized = false;
+  let ended: Promise<boolean> | undefined;
   const print = (stream: NodeJS.WriteStream, line: string): void => {
     progress?.clear();
     stream.write(`${line}\n`);
@@ -72,8 +70,6 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
 
   const failed = (): number => [...failures.values()].reduce((sum, count) => sum + count, 0);
   const printSummary = (): void => {
-    if (isSummarized) return;
-    isSummarized = true;
     progress?.end();
     const total = counts.converted + counts.upToDate + failed();
     if (json) printJson({ summary: { ...counts, failed: Object.fromEntries(failures) } });
@@ -83,10 +79,15 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
         printError(`${failed()} of ${total} files not converted: ${formatReasons(failures)}.`);
     }
   };
+  const finish = async (): Promise<boolean> => {
+    printSummary();
+    const problem = await csv?.end();
+    if (problem) printError(problem);
+    return isComplete && failures.size === 0 && !problem;
+  };
 
   return {
     counts,
-    printSummary,
     wantsTotal: progress !== undefined,
     setTotal: (total) => progress?.setTotal(total),
     starts: (input) => progress?.starts(input),
@@ -125,11 +126,9 @@ export function createReport({ json, quiet, csv }: ReportOptions): Report {
       isComplete = false;
       printError(text);
     },
-    async end() {
-      printSummary();
-      const problem = await csv?.end();
-      if (problem) printError(problem);
-      return isComplete && failures.size === 0 && !problem;
+    end() {
+      ended ??= finish();
+      return ended;
     },
   };
 }

@@ -11,8 +11,8 @@ const MAX_WRITE_MS = 5_000;
 export interface StopOptions {
   /** Results that are being written. The process ends after them, so that none is incomplete or not counted. */
   readonly writing: ReadonlySet<Promise<unknown>>;
-  /** Prints what the command did before the signal. */
-  readonly explain: () => void;
+  /** Prints what the command did before the signal, and completes its report. */
+  readonly explain: () => Promise<void>;
   /** Ends the process. */
   readonly exit: (status: number) => void;
 }
@@ -25,18 +25,17 @@ export interface StopOptions {
 export function exitSoonAfter(
   { signal, status }: SignalAbort,
   { writing, explain, exit }: StopOptions,
-): () => void {
-  let isExplained = false;
-  const explainOnce = (): void => {
-    if (isExplained) return;
-    isExplained = true;
-    explain();
+): () => Promise<void> {
+  let explained: Promise<void> | undefined;
+  const explainOnce = (): Promise<void> => {
+    explained ??= explain();
+    return explained;
   };
   const stop = async (): Promise<void> => {
     const late = Promise.withResolvers<void>();
     setTimeout(late.resolve, MAX_WRITE_MS);
     await Promise.race([Promise.allSettled(writing), late.promise]);
-    explainOnce();
+    await Promise.race([explainOnce(), late.promise]);
     exit(status());
   };
   signal.addEventListener('abort', () => setTimeout(stop, MAX_STOP_MS).unref());
