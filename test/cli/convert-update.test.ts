@@ -127,6 +127,33 @@ describe('imagemill convert --update', function () {
     expect(summaryOf((await update()).lines)).to.include({ converted: 0, upToDate: 2 });
   });
 
+  it('ignores lines of the index that it did not write', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await update();
+    const values = [null, 5, 'text', [], {}, { tools: 1 }, { result: 1 }, { result: 'b.webp' }];
+    const noSource = { result: 'b.webp', made: 1 };
+    await appendFile(
+      indexPath(),
+      [...values, noSource].map((value) => `\n${JSON.stringify(value)}`).join(''),
+    );
+    const { status, lines, complaints } = await update(['--delete', '--yes']);
+    expect([status, complaints, summaryOf(lines).upToDate]).to.deep.equal([0, [], 1]);
+  });
+
+  it('deletes no file outside of the output folder, whatever the index contains', async () => {
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    await update();
+    const file = join(folder.path, 'precious');
+    await writeFile(file, 'precious');
+    const { mtimeMs: made, size: bytes } = await stat(file);
+    const gone = { source: '../photos/gone.jpg', size: 1, mtime: 1, recipe: '', bytes, made };
+    for (const result of ['../precious', file])
+      await appendFile(indexPath(), `\n${JSON.stringify({ result, ...gone })}`);
+    const { status, lines } = await update(['--delete', '--yes']);
+    expect([status, summaryOf(lines).deleted]).to.deep.equal([0, 0]);
+    expect(await readFile(file, 'utf8')).to.equal('precious');
+  });
+
   it('loses no result and records no incomplete one when it is killed repeatedly with SIGKILL', async () => {
     const names = Array.from({ length: 40 }, (_, at) => `photos/${at}.jpg`);
     for (const name of names) await folder.put('scene.jpg', name);

@@ -6,9 +6,10 @@
  * knows but does not claim. Each shard has its own file, and every run reads all files.
  */
 import { appendFile, open, readdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { createFolders } from '../../files/create-folders.ts';
 import { OWN_PREFIX } from './folder.ts';
+import { isInside } from './paths.ts';
 import type { Shard } from './shard.ts';
 
 /** Record of a complete result. */
@@ -179,14 +180,27 @@ async function* readLines(path: string): AsyncGenerator<Line> {
   }
 }
 
-/** Parses a line. A truncated line is never valid JSON. */
+/** Parses a line. A truncated line is never valid JSON, and one that was written by hand can be anything. */
 function parseLine(text: string): Line | undefined {
   if (text === '') return undefined;
   try {
-    return JSON.parse(text) as Line;
+    const line: unknown = JSON.parse(text);
+    return isLine(line) ? line : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Returns whether a JSON value is a line. The path of a result must not lead out of the output folder. */
+function isLine(value: unknown): value is Line {
+  const { tools, maker, result, source, state, made } = Object(value);
+  if (typeof tools === 'string') return typeof maker === 'string';
+  return (
+    typeof result === 'string' &&
+    isInside(resolve('/output', result), '/output') &&
+    typeof made === 'number' &&
+    typeof (state ?? source) === 'string'
+  );
 }
 
 /** Yields the lines that are not superseded. */
