@@ -198,6 +198,8 @@ describe('the resources for Kubernetes', () => {
     >;
     expect(Number(env.SHARDS)).to.equal(spec.completions);
     expect(spec.parallelism).to.be.at.most(spec.completions);
+    const [{ action, onPodConditions }] = spec.podFailurePolicy.rules; // the first rule that matches applies
+    expect([action, onPodConditions]).to.deep.equal(['Ignore', [{ type: 'DisruptionTarget' }]]);
     expect(loadConfig(env).CONCURRENCY).to.equal(Number(container.resources.limits.cpu));
     const mounts = container.volumeMounts.map(({ name }: Resource) => name);
     expect(mounts).to.have.members(spec.template.spec.volumes.map(({ name }: Resource) => name));
