@@ -32,7 +32,8 @@ const UNIQUE_HEADERS = ['content-disposition', 'content-type'];
  */
 export function parsePartHeader(block: string): PartHeader | undefined {
   const fields = parseFields(block);
-  const disposition = parseParameters(fields?.get('content-disposition') ?? '');
+  const text = fields?.get('content-disposition') ?? '';
+  const disposition = parseParameters(text) ?? parseWith(text, LENIENT_RULES);
   if (disposition?.value !== 'form-data') return undefined;
   const { parameters } = disposition;
   const type = parseParameters(fields?.get('content-type') ?? '');
@@ -134,6 +135,16 @@ const RFC_RULES: QuotingRules = {
 const BROWSER_RULES: QuotingRules = {
   piece: /((?:[^";]|"[^"]*")*)(?:;|$)/suy,
   quoted: /^"[^"]*"$/su,
+  resolveEscapes: (text) => text,
+};
+
+/**
+ * The form-data package of npm, which axios uses, escapes nothing: `filename="5" disk.png"`. Only a quotation mark before a
+ * semicolon or the end closes the value. These rules are not for a boundary, which a proxy could read differently.
+ */
+const LENIENT_RULES: QuotingRules = {
+  piece: /((?:[^";]|"(?:[^"]|"(?![ \t]*(?:;|$)))*"(?=[ \t]*(?:;|$)))*)(?:;|$)/suy,
+  quoted: /^".*"$/su,
   resolveEscapes: (text) => text,
 };
 

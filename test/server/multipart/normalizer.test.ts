@@ -97,6 +97,14 @@ describe('MultipartNormalizer', () => {
         formData('name="file"; filename="a\\"b\\\\c.jpg"') + END,
         { ...FILE, filename: 'c.jpg' },
       ],
+      ...['5" disk.jpg', '"a" and "b".jpg', 'a"b;c.jpg', 'a.jpg"'].map(
+        (filename) =>
+          [
+            `with quotation marks that are not escaped, as in filename="${filename}"`,
+            `${formData(`name="file"; filename="${filename}"`)}${END}`,
+            { ...FILE, filename },
+          ] as const,
+      ),
       [
         'with a Windows path',
         formData('name="file"; filename="C:\\dir\\a.jpg"') + END,
@@ -240,6 +248,11 @@ describe('MultipartNormalizer', () => {
       ['with two file names in a part', `${formData('name=a; filename=b; filename="c"')}${END}`],
       ['with an unclosed quotation mark', `${formData('name="a')}${END}`],
       ['with text after a quoted value', `${formData('name="a"b')}${END}`],
+      ['with a quotation mark before a semicolon', `${formData('name="file"; filename="a"; b.jpg"')}${END}`],
+      [
+        'with a quotation mark that ends a file name and starts a name',
+        `${formData('name="file"; filename="a"; name="b"c.jpg"')}${END}`,
+      ],
       ['with a bare line feed in a header', `${formData('name=a\n')}${END}`],
       ['with a bare carriage return in a header', `${formData('name=a\rX: y')}${END}`],
       ['with NUL in a header', `${formData('name="a\0"')}${END}`],
