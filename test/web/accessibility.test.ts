@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import axe from 'axe-core';
 import { expect } from 'chai';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import sharp from 'sharp';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
@@ -74,6 +74,60 @@ describe('accessibility of the page', () => {
     };
     expect(await brightness('dark')).to.be.below(60);
     expect(await brightness('light')).to.be.above(200);
+  });
+
+  it('shows the selected format, the progress and a pressed button in forced colours', async () => {
+    const page = await open(service, { forcedColors: 'active' });
+    /** Returns the colour at half the height of an element, `share` of its width from the left. */
+    const colour = async (element: Locator, share: number): Promise<string> => {
+      const image = sharp(await element.screenshot());
+      const { width, height } = await image.metadata();
+      const area = { left: Math.floor(width * share), top: Math.floor(height / 2), width: 1, height: 1 };
+      return (await image.extract(area).raw().toBuffer()).toString('hex');
+    };
+    const segment = (name: string) => page.locator('.segment').filter({ hasText: name });
+    expect(await colour(segment('WebP'), 0.05)).to.not.equal(await colour(segment('PNG'), 0.05));
+
+    await pick(page, [made('scene.png', await fixture('scene.png')), made('bad.png', Buffer.from('text'))]);
+    await convertAll(page);
+    const progress = page.getByRole('progressbar', { name: 'Files converted' }); // 1 of 2
+    expect(await colour(progress, 0.3)).to.not.equal(await colour(progress, 0.7));
+
+    await page.getByRole('button', { name: 'Compare scene.png' }).click();
+    const zoom = page.getByRole('button', { name: 'Zoom to 100%' });
+    const released = await colour(zoom, 0.05);
+    await zoom.click();
+    expect(await colour(zoom, 0.05)).to.not.equal(released);
+  });
+
+  it('does not highlight a disabled button under the pointer', async () => {
+    const page = await open(service);
+    await pick(page, [fixturePath('scene.png')]);
+    const download = page.getByRole('button', { name: 'Download ZIP' });
+    const background = () => download.evaluate((button) => getComputedStyle(button).backgroundColor);
+    const before = await background();
+    await download.hover({ force: true });
+    expect(await download.evaluate((button) => button.matches(':disabled:hover'))).to.equal(true);
+    expect(await background()).to.equal(before);
+  });
+
+  it('keeps all options in reach beside a long list, above the action bar', async () => {
+    const page = await open(service, { viewport: { width: 1100, height: 600 } });
+    const image = await fixture('grey.jpg');
+    await pick(
+      page,
+      Array.from({ length: 30 }, (_, at) => made(`${at}.jpg`, image)),
+    );
+    await page.getByText('More', { exact: true }).click();
+    await page.evaluate(() => scrollTo(0, 800));
+    await page.getByLabel('Max width').hover();
+    await page.mouse.wheel(0, 5000);
+    await page.waitForFunction(() => {
+      const last = document.querySelector('.curl summary') as Element;
+      const { left, bottom } = last.getBoundingClientRect();
+      return last.contains(document.elementFromPoint(left + 5, bottom - 2));
+    });
+    expect(await page.evaluate(() => scrollY)).to.equal(800);
   });
 
   it('fits a screen of 360 pixels without horizontal scrolling', async () => {

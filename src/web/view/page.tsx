@@ -64,7 +64,7 @@ function BackoffNotice() {
   if (!current) return null;
   return (
     <section class="notice" aria-label="Waiting">
-      <strong>{BACKOFF_MESSAGES[current.why]}</strong> The conversion continues{' '}
+      <strong>{BACKOFF_MESSAGES[current.why]}</strong> The page continues{' '}
       {current.why === 'away' ? (
         'when the server is back.'
       ) : (
