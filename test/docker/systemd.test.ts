@@ -1,5 +1,6 @@
 /** @module Tests of the systemd unit with systemd-analyze and with its system call filter. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -125,6 +126,25 @@ describe("systemd's unit", () => {
     expect(readme).to.match(
       /^install -m 640 -g imagemill docker\/systemd\/imagemill\.env \/etc\/imagemill\.env/m,
     );
+  });
+
+  it('has an update that replaces Node.js while the service runs', async () => {
+    const document = await readFile(new URL('../../docs/deployment.md', import.meta.url), 'utf8');
+    const [line = ''] = /^.* node_modules\/node\/bin\/node \/opt\/imagemill\/node\b/m.exec(document) ?? [];
+    const folder = await makeTempDir('update');
+    const words = line
+      .replace('/opt/imagemill', folder)
+      .replace('node_modules/node/bin/node', process.execPath);
+    const [command = '', ...args] = words.split(' ');
+    expect(runTool(command, ...args)).to.deep.equal({ status: 0, text: '' });
+
+    const service = spawn(join(folder, 'node'), ['--eval', 'setInterval(() => {}, 1000)']);
+    try {
+      await once(service, 'spawn');
+      expect(runTool(command, ...args)).to.deep.equal({ status: 0, text: '' });
+    } finally {
+      service.kill('SIGKILL');
+    }
   });
 
   it('allows all layers of the sandbox under the system call filter and without capabilities', async () => {
