@@ -158,7 +158,7 @@ describe('accessibility of the page', () => {
       }
       expect.fail(`Tab never comes to ${wanted}`);
     };
-    // First, because the browser needs time to pass the dialog to the test.
+    // Playwright enables this event in the browser without waiting for it, so enable it well before the key that causes it.
     const chooser = page.waitForEvent('filechooser');
     await tabTo(/^Choose files/);
     await page.keyboard.press('Enter');
