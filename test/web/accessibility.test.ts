@@ -130,6 +130,23 @@ describe('accessibility of the page', () => {
     expect(await page.evaluate(() => scrollY)).to.equal(800);
   });
 
+  it('shows which option is invalid, also in the closed section', async () => {
+    const page = await open(service, { viewport: { width: 1100, height: 600 } });
+    await pick(page, [fixturePath('scene.png')]);
+    const more = page.getByText('More', { exact: true });
+    await more.click();
+    const size = page.getByLabel('Max file size');
+    await size.fill('0.5');
+    await more.click();
+    await page.getByRole('button', { name: 'Convert 1 file' }).click();
+    expect(await size.evaluate((field) => field === document.activeElement)).to.equal(true);
+    const isCovered = await size.evaluate((field) => {
+      const { left, top, bottom } = field.getBoundingClientRect();
+      return document.elementFromPoint(left + 5, (top + bottom) / 2) !== field;
+    });
+    expect(isCovered).to.equal(false);
+  });
+
   it('fits a screen of 360 pixels without horizontal scrolling', async () => {
     const page = await open(service, PHONE);
     const width = () => page.evaluate(() => document.documentElement.scrollWidth);

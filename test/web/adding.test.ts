@@ -1,5 +1,5 @@
 import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
@@ -135,6 +135,22 @@ describe('adding files to the page', () => {
     const page = await open(service);
     await page.getByLabel('Choose a folder').setInputFiles(folder);
     expect(await listed(page, 1)).to.deep.equal(['a.gif']);
+  });
+
+  it('lists the images of a folder in the order of their names, whatever the order on the disk', async () => {
+    const folder = join(await makeTempDir('order'), 'album');
+    await mkdir(join(folder, 'b'), { recursive: true });
+    const sorted = ['1.png', '2.png', '10.png', 'a.png', 'b/1.png', 'c.png'];
+    // tmpfs lists the newest file first; ext4 lists by a hash of the name.
+    for (const name of ['10.png', 'c.png', '1.png', 'b/1.png', 'a.png', '2.png'])
+      await writeFile(join(folder, name), await fixture('scene.png'));
+    const expected = sorted.map((name) => basename(name));
+    const page = await open(service);
+    await page.getByLabel('Choose a folder').setInputFiles(folder);
+    expect(await listed(page, 6)).to.deep.equal(expected);
+    await page.getByRole('button', { name: 'Clear list' }).click();
+    await drop(page, [folder]);
+    expect(await listed(page, 6)).to.deep.equal(expected);
   });
 
   it('adds a pasted image', async () => {

@@ -37,6 +37,16 @@ export function listenForFiles(): void {
 /** A file in a folder; undefined if it cannot be read, for example because it was deleted meanwhile. */
 type FolderFile = File | undefined;
 
+/** Compares names as file managers do. Browsers list the files of a folder in the order of the disk. */
+const { compare: compareNames } = new Intl.Collator(undefined, { numeric: true });
+
+/** Adds the images of a picked folder. */
+export const addFolder = (files: readonly File[]): void =>
+  addFiles(
+    [],
+    files.toSorted((one, other) => compareNames(one.webkitRelativePath, other.webkitRelativePath)),
+  );
+
 /** Adds files and the images in folders. Skips everything else in folders and announces its number. */
 export function addFiles(files: readonly File[], inFolders: readonly FolderFile[] = []): void {
   const images = inFolders.filter((file) => file !== undefined).filter(looksLikeImage);
@@ -67,16 +77,20 @@ async function addDropped(dropped: readonly DataTransferItem[]): Promise<void> {
 
 async function collectFiles(folder: FileSystemDirectoryEntry): Promise<FolderFile[]> {
   const reader = folder.createReader();
+  const entries: FileSystemEntry[] = [];
   const files: FolderFile[] = [];
   // readEntries returns a batch at a time, and an empty one at the end.
   for (;;) {
     const batch = await new Promise<FileSystemEntry[] | undefined>((resolve) =>
       reader.readEntries(resolve, () => resolve(undefined)),
     );
-    if (!batch) return [...files, undefined];
-    if (batch.length === 0) return files;
-    for (const entry of batch) files.push(...(await readEntry(entry)));
+    if (!batch) files.push(undefined);
+    if (!batch?.length) break;
+    entries.push(...batch);
   }
+  entries.sort((one, other) => compareNames(one.name, other.name));
+  for (const entry of entries) files.push(...(await readEntry(entry)));
+  return files;
 }
 
 function readEntry(entry: FileSystemEntry): Promise<FolderFile[]> {

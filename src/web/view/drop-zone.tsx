@@ -1,5 +1,5 @@
 import { INPUTS } from '../../formats.ts';
-import { addFiles, dragged, skipped, skippedMessage } from '../state/add-files.ts';
+import { addFiles, addFolder, dragged, skipped, skippedMessage } from '../state/add-files.ts';
 import { accepted, formats } from '../state/formats.ts';
 import { items } from '../state/items.ts';
 import { Icon, Millstone } from './icons.tsx';
@@ -19,7 +19,7 @@ export function DropZone() {
       </div>
       <div class="drop-pickers">
         <Picker label="Choose files" icon="add" onFiles={(files) => addFiles(files)} />
-        <Picker label="Choose a folder" icon="folder" folder onFiles={(files) => addFiles([], files)} />
+        <Picker label="Choose a folder" icon="folder" folder onFiles={addFolder} />
       </div>
     </section>
   );

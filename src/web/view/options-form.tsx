@@ -224,6 +224,11 @@ function NumberField({ label, name, unit, max, value, disabled = false, onChange
           value={value}
           disabled={disabled}
           onInput={({ currentTarget }) => onChange(currentTarget.value)}
+          onInvalid={({ currentTarget }) => {
+            // The browser cannot show its message at a field that is hidden.
+            const section = currentTarget.closest('details');
+            if (section) section.open = true;
+          }}
         />
         <span aria-hidden="true">{unit}</span>
       </span>
