@@ -235,12 +235,13 @@ describe('many files on the page', () => {
     }
   });
 
-  it('waits while a proxy responds that it cannot reach the server', async () => {
+  it('waits while a proxy that hides /livez responds that it cannot reach the server', async () => {
     await start({});
     const behind = current().server.address() as AddressInfo;
     let away = false;
     const proxy = createServer((req, res) => {
       if (away) return res.writeHead(502).end('<h1>502 Bad Gateway</h1>');
+      if (req.url === '/livez') return res.writeHead(404).end('<h1>404 Not Found</h1>');
       const { method, url: path, headers } = req;
       const onward = request({ port: behind.port, host: '127.0.0.1', method, path, headers }, (answer) => {
         answer.pipe(res.writeHead(answer.statusCode ?? 0, answer.headers));

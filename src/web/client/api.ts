@@ -39,10 +39,13 @@ export const post = (
   onUpload: (share: number) => void,
 ): Promise<ApiResponse> => request('POST', path, signal, body, onUpload);
 
-/** Returns whether the server responds. This request does not count toward the rate limit. */
+/**
+ * Returns whether the server responds. Requests the page, which does not count toward the rate limit. Proxies often hide
+ * `/livez`.
+ */
 export async function isAlive(): Promise<boolean> {
   try {
-    return (await fetch('/livez', { cache: 'no-store' })).ok;
+    return (await fetch('/', { method: 'HEAD', cache: 'no-store' })).ok;
   } catch {
     return false;
   }
