@@ -1,6 +1,7 @@
 /** @module The files of the list, and their states. */
 import { computed, type Signal, signal } from '@preact/signals';
 import type { Note } from '../../conversion/plan/types.ts';
+import { plural } from '../../text.ts';
 import { loadPreview, type PreviewSignal, revokePreview } from '../client/preview.ts';
 import { fields } from './options.ts';
 
@@ -67,7 +68,7 @@ export function add(files: readonly File[]): void {
     return { id: lastId, file, preview: signal(undefined), state: signal({ at: 'ready' }) };
   });
   items.value = [...items.value, ...added];
-  announcement.value = `${added.length} ${added.length === 1 ? 'file' : 'files'} added.`;
+  announcement.value = `${plural(added.length, 'file')} added.`;
   for (const { file, preview } of added) loadPreview(preview, file);
 }
 
@@ -80,7 +81,7 @@ export function remove(removed: readonly Item[]): void {
     forgetResult(state);
   }
   items.value = items.value.filter((item) => !removed.includes(item));
-  announcement.value = `${removed.length} ${removed.length === 1 ? 'file' : 'files'} removed.`;
+  announcement.value = `${plural(removed.length, 'file')} removed.`;
 }
 
 /** Revokes the object URLs of a result to free its memory. */
