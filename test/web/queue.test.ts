@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile, unlink } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
@@ -261,6 +262,24 @@ describe('many files on the page', () => {
     } finally {
       await stopListening(proxy);
     }
+  });
+
+  it('says that a file was deleted after it was added, for a conversion and for an archive', async () => {
+    await start({});
+    const page = await open(current());
+    const folder = await makeTempDir('deleted');
+    const paths = ['gone.png', 'kept.png'].map((name) => join(folder, name)) as [string, string];
+    for (const path of paths) await copyFile(fixturePath('scene.png'), path);
+    await pick(page, paths);
+    await convertAll(page);
+    await unlink(paths[0]);
+    const message = 'gone.png cannot be read. It may have been changed, moved or deleted. Add it again.';
+    await page.getByRole('button', { name: 'Download ZIP' }).click();
+    await page.locator('.archive').getByText(message).waitFor();
+    await page.getByRole('radio', { name: 'GIF' }).check();
+    await convertAll(page);
+    await page.locator('.file').getByText(message).waitFor();
+    await row(page, 'kept.png').getByRole('link', { name: 'Save kept.gif' }).waitFor();
   });
 
   it('shows the status if a proxy rejects a file with JSON of its own', async () => {

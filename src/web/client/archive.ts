@@ -4,7 +4,7 @@ import { computed, signal } from '@preact/signals';
 import { loadMaxFiles } from '../state/batch-size.ts';
 import { announcement, done } from '../state/items.ts';
 import { post } from './api.ts';
-import { createForm } from './convert.ts';
+import { createForm, describeFailure } from './convert.ts';
 import { queued } from './queue.ts';
 
 /** One archive. */
@@ -69,8 +69,8 @@ async function packPart(at: number, signal: AbortSignal): Promise<void> {
     save(url, part.name);
     announcement.value = `${part.name} is ready.`;
   } catch (error) {
+    const message = await describeFailure(error, part.files);
     if (signal.aborted) return;
-    const { message } = error as Error;
     update({ at: 'failed', message });
     announcement.value = `${part.name}: ${message}`;
   }

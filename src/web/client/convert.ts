@@ -4,7 +4,7 @@ import type { Note } from '../../conversion/plan/types.ts';
 import { OUTPUTS } from '../../formats.ts';
 import { announcement, forgetResult, type Item, type Result } from '../state/items.ts';
 import { fields, options } from '../state/options.ts';
-import { type ApiResponse, post } from './api.ts';
+import { type ApiResponse, ConnectionError, post } from './api.ts';
 import { loadPreview } from './preview.ts';
 import { queued } from './queue.ts';
 
@@ -33,14 +33,28 @@ async function convertOne({ file, state }: Item): Promise<void> {
     }, controller.signal);
     state.value = { at: 'done', query, result: toResult(response, name) };
   } catch (error) {
+    const message = await describeFailure(error, [file]);
     if (controller.signal.aborted) {
       state.value = { at: 'ready' };
     } else {
-      const { message } = error as Error;
       state.value = { at: 'failed', query, message };
       announcement.value = `${file.name}: ${message}`;
     }
   }
+}
+
+/** Returns the message of a failed request. Browsers report a file that they cannot read as a lost connection. */
+export async function describeFailure(error: unknown, files: readonly File[]): Promise<string> {
+  if (error instanceof ConnectionError) {
+    for (const file of files) {
+      try {
+        await file.slice(0, 1).arrayBuffer();
+      } catch {
+        return `${file.name} cannot be read. It may have been changed, moved or deleted. Add it again.`;
+      }
+    }
+  }
+  return (error as Error).message;
 }
 
 /** Creates a form with the options before the files, so that the server knows them while it receives the files. */
