@@ -242,6 +242,27 @@ describe('accessibility of the page', () => {
     expect(all).to.deep.equal([]);
   });
 
+  it('hides no focused element behind the action bar at a zoom of 400%', async () => {
+    // WCAG 2.2, 1.4.10: a window of 1280 by 1024 pixels at 400%.
+    const page = await open(service, { viewport: { width: 320, height: 256 } });
+    await pick(page, [fixturePath('scene.png')]);
+    await convertAll(page);
+    await page.evaluate(() => scrollTo(0, 0));
+    const hidden: unknown[] = [];
+    for (let step = 0; step < 20; step += 1) {
+      await page.keyboard.press('Tab');
+      const name = await page.evaluate(() => {
+        const at = document.activeElement as Element;
+        const shown = at.closest('label') ?? at;
+        const { x, y, width, height } = shown.getBoundingClientRect();
+        const top = document.elementFromPoint(x + width / 2, y + height / 2);
+        return at === document.body || shown.contains(top) ? undefined : shown.textContent;
+      });
+      if (name !== undefined) hidden.push(name);
+    }
+    expect(hidden).to.deep.equal([]);
+  });
+
   it('announces changes to screen readers', async () => {
     const page = await open(service);
     const status = page.getByRole('status');
