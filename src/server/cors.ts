@@ -15,6 +15,9 @@ export const EXPOSED_HEADERS = [
   'X-Request-Id',
 ];
 
+/** Methods of the API; OPTIONS needs no permission. */
+const METHODS = ['GET', 'HEAD', 'POST'];
+
 /** Time for which browsers can cache the response to a preflight, in seconds: a day. */
 const PREFLIGHT_TTL_S = 86_400;
 
@@ -23,5 +26,11 @@ const PREFLIGHT_TTL_S = 86_400;
  * answered like any other request.
  */
 export function corsHeaders(origin: '*' | string[]): RequestHandler {
-  return cors({ origin, exposedHeaders: EXPOSED_HEADERS, preflightContinue: true, maxAge: PREFLIGHT_TTL_S });
+  return cors({
+    origin,
+    methods: METHODS,
+    exposedHeaders: EXPOSED_HEADERS,
+    preflightContinue: true,
+    maxAge: PREFLIGHT_TTL_S,
+  });
 }
