@@ -104,13 +104,13 @@ export function findConflict(
   outputs: readonly OutputType[],
 ): Conflict | undefined {
   if (fit && fit !== 'inside' && !(width && height))
-    return { field: 'fit', value: fit, expected: 'both width and height with it' };
+    return { field: 'fit', value: fit, expected: 'width and height, too' };
   if (maxBytes !== undefined && !hasBytesLimit(format)) {
-    const expected = `one of ${outputs.filter(hasBytesLimit).join(', ')} as the format, not ${format}`;
+    const expected = `one of the formats ${outputs.filter(hasBytesLimit).join(', ')}, not ${format}`;
     return { field: 'max_bytes', value: String(maxBytes), expected };
   }
   if (lossless && maxBytes !== undefined)
-    return { field: 'lossless', value: 'true', expected: 'false together with max_bytes' };
+    return { field: 'lossless', value: 'true', expected: 'false if max_bytes is set' };
   return undefined;
 }
 

@@ -335,17 +335,17 @@ describe('imagemill convert', () => {
       [
         'a format cannot be made smaller',
         ['a.jpg', '-o', 'b.png', '--max-bytes', '1000'],
-        'Invalid --max-bytes "1000": expected one of webp, jpg as the format, not png.',
+        'Invalid --max-bytes "1000": expected one of the formats webp, jpg, not png.',
       ],
       [
         'a box has one side only',
         ['a.jpg', '-o', 'b.webp', '--fit', 'cover', '--width', '10'],
-        'Invalid --fit "cover": expected both width and height with it.',
+        'Invalid --fit "cover": expected width and height, too.',
       ],
       [
         '--lossless meets a maximum size',
         ['a.jpg', '-o', 'b.webp', '--lossless', '--max-bytes', '1000'],
-        'Invalid --lossless "true": expected false together with max_bytes.',
+        'Invalid --lossless "true": expected false if max_bytes is set.',
       ],
       ['an option is unknown', ['a.jpg', '-o', 'b.webp', '--rapid'], "unknown option '--rapid'"],
       ['-o is missing', ['a.jpg'], "required option '-o, --output <path>' not specified"],

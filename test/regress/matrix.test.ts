@@ -30,12 +30,12 @@ describe('the matrix of a regression check', () => {
     expect(asked?.options).to.include({ fit: 'cover', position: 'top', enlarge: true, maxBytes: 9000 });
     expect(() => toMatrix({ cases: [{ ...square, format: 'png', max_bytes: 9000 }] })).to.throw(
       MatrixError,
-      'case square: Invalid max_bytes "9000": expected one of webp, jpg, avif, jxl as the format, not png.',
+      'case square: Invalid max_bytes "9000": expected one of the formats webp, jpg, avif, jxl, not png.',
     );
     const { height: _, ...oneSide } = square;
     expect(() => toMatrix({ cases: [oneSide] })).to.throw(
       MatrixError,
-      'case square: Invalid fit "cover": expected both width and height with it.',
+      'case square: Invalid fit "cover": expected width and height, too.',
     );
   });
 

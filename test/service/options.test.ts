@@ -79,7 +79,7 @@ describe('frames, pages, background and notes', () => {
     const { status, message } = await convert(service.base, await fixture('scene.jpg'), fields);
     expect([status, message]).to.deep.equal([
       400,
-      'Invalid lossless "true": expected false together with max_bytes.',
+      'Invalid lossless "true": expected false if max_bytes is set.',
     ]);
   });
 
@@ -107,9 +107,9 @@ describe('frames, pages, background and notes', () => {
     ['background', '#12345678', 'a colour as #rgb, #rrggbb or a name of CSS'],
     ['background', '#ff00ff;', 'a colour as #rgb, #rrggbb or a name of CSS'],
     ['fit', 'crop', 'one of inside, cover, contain, fill'],
-    ['fit', 'cover', 'both width and height with it'],
-    ['fit', 'contain', 'both width and height with it'],
-    ['fit', 'fill', 'both width and height with it'],
+    ['fit', 'cover', 'width and height, too'],
+    ['fit', 'contain', 'width and height, too'],
+    ['fit', 'fill', 'width and height, too'],
     ['position', 'top left', POSITION_NAMES],
     ['position', '5', POSITION_NAMES],
     ['position', 'constructor', POSITION_NAMES],
@@ -142,7 +142,7 @@ describe('frames, pages, background and notes', () => {
         });
         expect([status, message]).to.deep.equal([
           400,
-          `Invalid fit "${fit}": expected both width and height with it.`,
+          `Invalid fit "${fit}": expected width and height, too.`,
         ]);
       }
     });
