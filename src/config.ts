@@ -7,6 +7,7 @@ import { isIP } from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { z } from 'zod';
 import { EXTRA_INPUT_TYPES, EXTRA_OUTPUT_TYPES, MAX_DIMENSION } from './formats.ts';
+import { sanitizeForDisplay } from './text.ts';
 
 /** Creates a schema for a whole number from `min` to `max`. */
 const integer = (min: number, max: number, fallback: number) => {
@@ -32,6 +33,9 @@ const MAX_PIXELS_CEILING = MAX_DIMENSION ** 2;
 
 const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
 const SHARING_MODES = ['client', 'all'] as const;
+
+/** Maximum length of a value in an error message, in UTF-16 code units. */
+const MAX_VALUE_LENGTH = 200;
 
 const REDIS_URL_EXPECTED =
   'expected redis://host:port or, for TLS, rediss://host:port, optionally with /NUMBER for a database other than 0';
@@ -97,8 +101,8 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
 }
 
 /** Returns the value of a setting for an error message. `REDIS_URL` is hidden, because it may contain a password. */
-function redacted(name: string, given: Readonly<Record<string, string | undefined>>): string | undefined {
-  return name === 'REDIS_URL' ? '…' : given[name];
+function redacted(name: string, given: Readonly<Record<string, string | undefined>>): string {
+  return name === 'REDIS_URL' ? '…' : sanitizeForDisplay(given[name] ?? '', MAX_VALUE_LENGTH);
 }
 
 /** Returns whether `@redis/client` can parse the URL. It would throw on connecting if the path is not a number. */
@@ -115,8 +119,8 @@ function isRedisUrl(value: string): boolean {
 
 function isPercentEncoded(text: string): boolean {
   try {
-    decodeURIComponent(text);
-    return true;
+    // The bundler removes a call whose result is not used.
+    return typeof decodeURIComponent(text) === 'string';
   } catch {
     return false;
   }

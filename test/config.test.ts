@@ -46,6 +46,13 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it('reports a value with control characters on one line, and truncates a long one', () => {
+    expect(problemsOf({ PORT: '\n\u001b[31m', QUEUE_LIMIT: 'x'.repeat(9000) })).to.deep.equal([
+      'PORT="\ufffd\ufffd[31m": expected a whole number from 0 to 65535',
+      `QUEUE_LIMIT="${'x'.repeat(200)}…": expected a whole number from 0 to 100000`,
+    ]);
+  });
+
   for (const [value, meaning] of [
     ['true', true],
     ['false', false],

@@ -23,8 +23,11 @@ export async function createFolders(path: string): Promise<void> {
   }
 }
 
-/** @throws the error of `mkdir`, unless the folder exists */
+/** @throws the error of `mkdir`, unless the folder exists. For a link that leads nowhere, its message would be wrong. */
 async function assertFolder(path: string, error: unknown): Promise<void> {
   const info = await stat(path).catch(() => undefined);
-  if (!info?.isDirectory()) throw error;
+  if (info?.isDirectory()) return;
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'EEXIST') (error as Error).message = `${path} is not a folder`;
+  throw error;
 }

@@ -89,12 +89,18 @@ describe('imagemill serve', () => {
   });
 
   it('exits with 2 for a REDIS_URL that the Redis client rejects, as do the other commands', async () => {
-    const REDIS_URL = 'redis://:secret@127.0.0.1:6379/cache';
+    const wrongPath = 'redis://:secret@127.0.0.1:6379/cache';
+    const wrongEncoding = 'redis://:secret%zz@127.0.0.1:6379';
     const TEMP_DIR = await makeTempDir('redis-url');
-    for (const args of [['serve'], ['doctor'], ['convert', 'a.png', '-o', 'b.png']]) {
+    for (const [REDIS_URL, ...args] of [
+      [wrongPath, 'serve'],
+      [wrongEncoding, 'serve'],
+      [wrongPath, 'doctor'],
+      [wrongPath, 'convert', 'a.png', '-o', 'b.png'],
+    ] as const) {
       const { status, stdout, complaints } = await runCommand(args, { env: { REDIS_URL, TEMP_DIR } });
       const output = stdout.toString() + complaints.join('\n');
-      expect(status, args[0]).to.equal(2);
+      expect(status, `${args[0]} ${REDIS_URL}`).to.equal(2);
       expect(output).to.include('REDIS_URL="…": expected redis://host:port').and.not.include('secret');
       expect(output, 'a stack').to.not.match(/^\s+at /m);
     }

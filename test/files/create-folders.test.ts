@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { createFolders } from '../../src/files/create-folders.ts';
@@ -16,15 +16,18 @@ describe('createFolders', () => {
     expect((await readdir(folder, { recursive: true })).sort()).to.deep.equal(['a', 'a/b', 'a/b/c', 'a/b/d']);
   });
 
-  it('throws EEXIST or ENOTDIR when a file has the name of the folder or of a parent', async () => {
-    const file = join(await makeTempDir('file'), 'file');
+  it('throws EEXIST or ENOTDIR when a file has the name of the folder or of a parent, or a link leads nowhere', async () => {
+    const folder = await makeTempDir('file');
+    const [file, link] = [join(folder, 'file'), join(folder, 'link')];
     await writeFile(file, '');
-    for (const [path, expected] of [
-      [file, 'EEXIST'],
-      [join(file, 'below'), 'ENOTDIR'],
+    await symlink('nowhere', link);
+    for (const [path, expected, reason] of [
+      [file, 'EEXIST', `${file} is not a folder`],
+      [link, 'EEXIST', `${link} is not a folder`],
+      [join(file, 'below'), 'ENOTDIR', 'not a directory'],
     ] as const) {
-      const { code } = await createFolders(path).catch((error) => error);
-      expect(code).to.equal(expected);
+      const { code, message } = await createFolders(path).catch((error) => error);
+      expect([code, message.includes(reason)], message).to.deep.equal([expected, true]);
     }
   });
 
