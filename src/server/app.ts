@@ -20,6 +20,7 @@ import { rateLimiter, trustProxies } from './rate-limit.ts';
 import { useApiHeaders } from './raw-error-response.ts';
 import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
+import { parseTarget } from './request-target.ts';
 import { batchRoute, checkFormHead, convertRoute } from './routes/convert.ts';
 import {
   formatsRoute,
@@ -167,9 +168,8 @@ const CHECKS: readonly Check[] = [
       ? undefined
       : serviceError('TRANSFER_CODING');
   },
-  // RFC 9112, section 3.2 allows no fragment. Proxies and this app might disagree about a path that has one.
-  function target({ url }) {
-    return url.includes('#') ? serviceError('MALFORMED_REQUEST') : undefined;
+  function target({ originalUrl }) {
+    return parseTarget(originalUrl) === undefined ? serviceError('MALFORMED_REQUEST') : undefined;
   },
 ];
 
@@ -191,7 +191,7 @@ const rejectReserved: RequestHandler = (req, res, next) => {
 
 /** Answers `OPTIONS *`, which asks about the server and not about a path (RFC 9110, section 9.3.7). */
 const serverOptions: RequestHandler = (req, res, next) => {
-  if (req.method !== 'OPTIONS' || req.url !== '*') return next();
+  if (req.method !== 'OPTIONS' || req.originalUrl !== '*') return next();
   res.setHeader('Allow', 'GET, HEAD, POST, OPTIONS');
   res.status(204).end();
 };

@@ -15,6 +15,7 @@ import {
   type Exchange,
   rejectRequest,
 } from './raw-error-response.ts';
+import { NO_PATH, parseTarget } from './request-target.ts';
 
 // An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
 const { createServer } = process.getBuiltinModule('node:http');
@@ -39,7 +40,9 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
   const exchangesOn = (socket: Socket): readonly Exchange[] => connections.exchangesOn(socket);
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
     connections.begin(req, res);
-    app(req, res);
+    const target = req.url ?? '';
+    // Express keeps an `originalUrl`, so that the app can check the target.
+    app(Object.assign(req, { originalUrl: target, url: parseTarget(target) ?? NO_PATH }), res);
   };
   const server = createServer({
     requestTimeout: uploadTimeoutMs + RESPONSE_GRACE_MS,

@@ -206,9 +206,35 @@ describe('HTTP protocol', () => {
     ]);
   });
 
-  it('returns 400 for a path with a fragment, which proxies may read as another path', async () => {
-    await startShared({});
-    expect((await send(`GET /metrics#x HTTP/1.1\r\n${HEAD}\r\n`)).status).to.equal(400);
+  describe('for the target of a request', () => {
+    for (const target of [
+      '/metrics#x', // proxies may read it as another path
+      'http://x/livez#x',
+      'http://',
+      'http://?x',
+      'http://[::1/livez',
+      'http://a:b:c/livez',
+      'http://x:99999/livez',
+    ])
+      it(`returns 400 for ${target}`, async () => {
+        await startShared({});
+        const { status, headers, rest } = await send(`GET ${target} HTTP/1.1\r\n${HEAD}\r\n`);
+        expect([status, errorIn(rest).message]).to.deep.equal([400, 'The request is not valid HTTP.']);
+        expect(headers.get('x-request-id')).to.match(/^[\w-]{36}$/);
+      });
+
+    for (const [target, status, content] of [
+      ['http://x/livez', 200, '"ok"'],
+      ['HTTPS://x:80/livez?a=b/c', 200, '"ok"'],
+      ['http://x/api/v1/../../livez', 404, '"error"'],
+      ['http://x//livez', 404, '"error"'],
+      ['http://x?a=/livez', 200, '<!doctype html>'],
+    ] as const)
+      it(`returns ${status} for the absolute URL ${target}, with its exact path`, async () => {
+        await startShared({});
+        const { rest, ...answer } = await send(`GET ${target} HTTP/1.1\r\n${HEAD}\r\n`);
+        expect([answer.status, rest.includes(content)]).to.deep.equal([status, true]);
+      });
   });
 
   it('answers OPTIONS * with the methods of the server', async () => {
