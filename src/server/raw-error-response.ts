@@ -35,9 +35,19 @@ const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LA
   HPE_INVALID_EOF_STATE: 'INCOMPLETE_BODY',
 };
 
+/** Resolves for each API response when its headers are set. The rate limit may have to wait for Redis. */
+const headersSet = new WeakMap<ServerResponse, Promise<void>>();
+
 /** Adds middleware that sets the headers of every API response, including those that this module sends. */
 export function useApiHeaders(app: Express, path: string, middleware: RequestHandler): void {
-  app.use(path, middleware);
+  app.use(path, (req, res, next) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    headersSet.set(res, promise);
+    middleware(req, res, (error?: unknown) => {
+      resolve();
+      next(error);
+    });
+  });
   app.set(API_HEADERS, middleware);
 }
 
@@ -73,9 +83,15 @@ export function createClientErrorHandler(
  *
  * @param res the response to the request with the malformed body, if it is the body that is malformed
  */
-function respond(app: Express, error: ServiceError, socket: Socket, res: ServerResponse | undefined): void {
-  if (!res) rejectRequest(app, socket, error);
-  else if (!res.headersSent) sendRawError(socket, error, res.getHeaders());
+async function respond(
+  app: Express,
+  error: ServiceError,
+  socket: Socket,
+  res: ServerResponse | undefined,
+): Promise<void> {
+  if (!res) return rejectRequest(app, socket, error);
+  await headersSet.get(res);
+  if (!res.headersSent) sendRawError(socket, error, res.getHeaders());
   else socket.destroySoon();
 }
 
