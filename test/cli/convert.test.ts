@@ -360,6 +360,11 @@ describe('imagemill convert', () => {
         '-o b.png and --format webp contradict each other.',
       ],
       [
+        '-o is empty, as with a variable of the shell that is not set',
+        ['a.png', 'b.png', '-o', ''],
+        '-o is empty: name a file or a folder, or use - for standard output.',
+      ],
+      [
         '-o is one file for several inputs',
         ['a.jpg', 'b.jpg', '-o', 'c.webp'],
         '-o c.webp is one file, for several inputs: a folder ends with a slash.',

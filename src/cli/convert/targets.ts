@@ -45,6 +45,9 @@ export async function resolveTarget(
   format: OutputType | undefined,
   outputs: readonly OutputType[],
 ): Promise<Target> {
+  // A variable of the shell that is not set would mean the current folder.
+  if (output === '')
+    throw new CliError('-o is empty: name a file or a folder, or use - for standard output.', 2);
   if (output === STDOUT) return { kind: 'stdout', path: output, format: format ?? DEFAULT_FORMAT };
   const info = await stat(output).catch(() => undefined);
   const folder = { kind: 'folder', path: output, format: format ?? DEFAULT_FORMAT } as const;
