@@ -10,8 +10,10 @@ const PALETTE: Gif['palette'] = [
   [240, 220, 40],
 ];
 
+type Disposal = NonNullable<GifFrame['disposal']>;
+
 /** Frames that overlap: the second and the third have these disposal methods. */
-const framesOf = (first: number, second: number): GifFrame[] => [
+const framesOf = (first: Disposal, second: Disposal): GifFrame[] => [
   { x: 0, y: 0, width: WIDTH, height: HEIGHT, colour: 0, disposal: 1 },
   { x: 4, y: 2, width: 16, height: 12, colour: 1, disposal: first },
   { x: 10, y: 8, width: 16, height: 12, colour: 2, disposal: second },
@@ -19,14 +21,14 @@ const framesOf = (first: number, second: number): GifFrame[] => [
 ];
 
 /** Encodes an animation in which two frames have these disposal methods. */
-export const gifWithDisposal = (first: number, second: number): Buffer =>
+export const gifWithDisposal = (first: Disposal, second: Disposal): Buffer =>
   gif({
     ...{ width: WIDTH, height: HEIGHT, palette: PALETTE, repeats: 'NETSCAPE2.0' },
     frames: framesOf(first, second),
   });
 
 /** Returns the frames of {@link gifWithDisposal} as browsers show them, stacked vertically. */
-export function composedFrames(first: number, second: number): Pixels {
+export function composedFrames(first: Disposal, second: Disposal): Pixels {
   const [width, height, frames] = [WIDTH, HEIGHT, framesOf(first, second)];
   const canvas = Buffer.alloc(width * height * 4);
   const shown: Buffer[] = [];

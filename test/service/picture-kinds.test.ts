@@ -113,6 +113,12 @@ describe('the picture', () => {
     }
   }
 
+  it('of a GIF frame without a control extension stays, although an earlier frame is disposed of', async () => {
+    const [file, shown] = [gifWithDisposal(3, 'none'), composedFrames(3, 'none')];
+    expect(difference(await converted(file, 'webp'), shown).max).to.equal(0);
+    expect(difference(await converted(file, 'gif'), shown).max).to.equal(0);
+  });
+
   const inPng = (image: Sharp): Promise<Buffer> => image.png().toBuffer();
   const containers: Readonly<Record<string, (image: Sharp) => Promise<Buffer>>> = {
     PNG: inPng,

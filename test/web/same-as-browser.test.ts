@@ -68,7 +68,7 @@ describe('the rendering of Chromium', () => {
     it(`of the BMP Suite kind ${names} equals the PNG`, async () => check(await make(), 'kind.bmp'));
 
   for (const first of [0, 1, 2, 3]) {
-    for (const second of [0, 1, 2, 3]) {
+    for (const second of [0, 1, 2, 3, 'none'] as const) {
       it(`of each frame of a GIF with the disposal methods ${first} and ${second} equals the WebP`, async () => {
         await page.goto(new URL('/livez', service.base).href);
         const file = gifWithDisposal(first, second);

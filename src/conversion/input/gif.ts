@@ -16,7 +16,8 @@ import { createPixelDecoder, encodePixels } from './gif-lzw.ts';
 
 /**
  * Enlarges the canvas to the first frame, and replaces a loop extension and a disposal method that ImageMagick does not know.
- * If the file is truncated within a frame, reduces that frame to its complete rows.
+ * If the file is truncated within a frame, reduces that frame to its complete rows. Completes frames without a graphic control
+ * extension.
  *
  * @throws {ServiceError} DISK_FULL if the repaired file is larger and the disk has no space for it
  */
@@ -53,19 +54,48 @@ async function enlargeScreen(file: FileHandle): Promise<void> {
 /** Disposal method that restores the pixels under a frame (GIF89a, section 23). */
 const RESTORE_TO_PREVIOUS = 3;
 
-/** Replaces undefined disposal methods. Removes an incomplete last frame, except its complete rows. */
+/**
+ * Replaces undefined disposal methods. Removes an incomplete last frame, except its complete rows. Completes frames without a
+ * graphic control extension.
+ */
 async function repairFrames(file: FileHandle, context: RepairContext): Promise<void> {
   const bytes = new WindowReader(file);
-  const { undefinedDisposals, whole, rest } = await readGifFrames(bytes);
+  const { undefinedDisposals, uncontrolled, whole, rest } = await readGifFrames(bytes);
   for (const at of undefinedDisposals) {
     const flags = Buffer.from(await bytes.read(at, 1));
     flags[0] = (flags[0] as number) ^ ((UNDEFINED_DISPOSAL ^ RESTORE_TO_PREVIOUS) << 2);
     await file.write(flags, 0, 1, at);
   }
-  if (!rest) return;
-  const isShown =
-    rest.descriptorAt !== undefined && (await keepCompleteRows(file, bytes, rest.descriptorAt, context));
-  if (!isShown && whole > 0) await file.truncate(rest.start);
+  if (rest) {
+    const isShown =
+      rest.descriptorAt !== undefined && (await keepCompleteRows(file, bytes, rest.descriptorAt, context));
+    if (!isShown && whole > 0) await file.truncate(rest.start);
+  }
+  await insertControls(file, uncontrolled, context);
+}
+
+/** A graphic control extension with the defaults: no transparency, no delay and no disposal (GIF89a, section 23). */
+const DEFAULT_CONTROL = Buffer.from([0x21, 0xf9, 4, 0, 0, 0, 0, 0]);
+
+/**
+ * Inserts a graphic control extension before image descriptors. An extension applies only to the frame after it, but
+ * ImageMagick would apply it to later frames, too.
+ */
+async function insertControls(
+  file: FileHandle,
+  descriptorsAt: readonly number[],
+  context: RepairContext,
+): Promise<void> {
+  const { size } = await file.stat();
+  const starts = descriptorsAt.filter((at) => at < size);
+  const [first] = starts;
+  if (first === undefined) return;
+  const { buffer: end } = await file.read(Buffer.alloc(size - first), 0, size - first, first);
+  const parts = starts.flatMap((at, index) => [
+    DEFAULT_CONTROL,
+    end.subarray(at - first, (starts[index + 1] ?? size) - first),
+  ]);
+  await replaceEnd(file, first, Buffer.concat(parts), context);
 }
 
 /** Offsets of the height and the flags in an image descriptor, and a bit of the flags (GIF89a, section 20). */

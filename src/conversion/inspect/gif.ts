@@ -96,6 +96,8 @@ export async function readCanvas(bytes: WindowReader): Promise<GifCanvas | undef
 export interface GifFrames {
   /** Offset of the flags of each graphic control extension whose disposal method is {@link UNDEFINED_DISPOSAL}. */
   readonly undefinedDisposals: readonly number[];
+  /** Offset of each image descriptor without a graphic control extension, if an earlier frame has one. */
+  readonly uncontrolled: readonly number[];
   /** Number of complete frames. */
   readonly whole: number;
   /** Position after the last complete frame, if the file ends within or before another one. */
@@ -118,6 +120,8 @@ export const UNDEFINED_DISPOSAL = 4;
 export async function readGifFrames(bytes: WindowReader): Promise<GifFrames> {
   const screen = Buffer.from(await bytes.read(0, 13));
   const undefinedDisposals: number[] = [];
+  const uncontrolled: number[] = [];
+  let control: 'none' | 'earlier' | 'own' = 'none';
   let offset = 13 + colourTableLength(screen[10] ?? 0);
   let start = offset;
   let whole = 0;
@@ -126,12 +130,17 @@ export async function readGifFrames(bytes: WindowReader): Promise<GifFrames> {
     const isFrame = block[0] === IMAGE;
     if (block.length === 0 ? offset === start : !isFrame && block[0] !== EXTENSION) break;
     if (block.length < (isFrame ? DESCRIPTOR_BYTES : 3))
-      return { undefinedDisposals, whole, rest: { start } };
-    const disposal = block[1] === 0xf9 ? ((block[3] ?? 0) >> 2) & 7 : 0;
-    if (!isFrame && disposal === UNDEFINED_DISPOSAL) undefinedDisposals.push(offset + 3);
+      return { undefinedDisposals, uncontrolled, whole, rest: { start } };
+    const isControl = !isFrame && block[1] === 0xf9;
+    const disposal = isControl ? ((block[3] ?? 0) >> 2) & 7 : 0;
+    if (disposal === UNDEFINED_DISPOSAL) undefinedDisposals.push(offset + 3);
+    if (isControl) control = 'own';
+    if (isFrame && control === 'earlier') uncontrolled.push(offset);
+    if (isFrame && control === 'own') control = 'earlier';
     const next = await walkSubBlocks(bytes, isFrame ? lzwOffset(offset, block) + 1 : offset + 2);
     if (next === undefined) {
-      return { undefinedDisposals, whole, rest: { start, ...(isFrame && { descriptorAt: offset }) } };
+      const rest = { start, ...(isFrame && { descriptorAt: offset }) };
+      return { undefinedDisposals, uncontrolled, whole, rest };
     }
     offset = next;
     if (isFrame) {
@@ -139,7 +148,7 @@ export async function readGifFrames(bytes: WindowReader): Promise<GifFrames> {
       whole += 1;
     }
   }
-  return { undefinedDisposals, whole };
+  return { undefinedDisposals, uncontrolled, whole };
 }
 
 const IMAGE = 0x2c;
