@@ -166,6 +166,8 @@ export const QUESTIONABLE: readonly BmpKind[] = [
   withMasks('rgba32-81284', 32, [0xff000000, 0xfff000, 0xff0, 0xf], { header: 124 }, FADED),
   withMasks('rgba32abf', 32, RGBA, { compression: 6 }, FADED),
   withMasks('rgba32h56', 32, RGBA, { header: 56 }, FADED),
+  // Not in BMP Suite: Chromium applies the alpha mask although the compression is BI_RGB.
+  withMasks('rgba32rgb', 32, RGBA, { header: 108, compression: 0 }, FADED),
 ];
 
 /** Row of the image at which the kinds are checked: cut files have only the lower half. */

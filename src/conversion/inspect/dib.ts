@@ -46,6 +46,7 @@ const INFO_HEADER = 40;
 /** Lengths of Windows headers that contain masks: three, or four with alpha. */
 const V2_HEADER = 52;
 const V3_HEADER = 56;
+const V4_HEADER = 108;
 const V5_HEADER = 124;
 const MAX_HEADER = 124;
 /** Full length of an OS/2 2.x header. Such headers can be truncated to any length from 16 bytes on. */
@@ -146,14 +147,16 @@ interface MaskContext {
 function masksOf(fields: Buffer, length: number, context: MaskContext): Masks | undefined {
   const { bits, compression, isOs2, icon } = context;
   if (bits !== 16 && bits !== 32) return undefined;
+  const mask = (at: number): number => fields.readUInt32LE(INFO_HEADER + at);
   if (compression === COMPRESSION.rgb) {
     if (bits === 16) return { red: 0x7c00, green: 0x3e0, blue: 0x1f, alpha: 0 };
-    return { red: 0xff0000, green: 0xff00, blue: 0xff, alpha: icon ? 0xff000000 : 0 };
+    // Chromium ignores these masks, except whether one for alpha is present.
+    const hasAlpha = icon || (length >= V4_HEADER && mask(12) !== 0);
+    return { red: 0xff0000, green: 0xff00, blue: 0xff, alpha: hasAlpha ? 0xff000000 : 0 };
   }
   const count = masksFollow(compression, isOs2);
   if (count === 0) return undefined;
   const hasAlpha = length >= V3_HEADER || compression === COMPRESSION.alphaBitFields;
-  const mask = (at: number): number => fields.readUInt32LE(INFO_HEADER + at);
   return { red: mask(0), green: mask(4), blue: mask(8), alpha: hasAlpha ? mask(12) : 0 };
 }
 
