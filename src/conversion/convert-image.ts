@@ -264,7 +264,7 @@ function createStepRunner({ toolchain, run, config }: ImageConverterDeps): RunSt
       if (step.rendersTo) {
         const rendered = await inspectRendered(source, step.rendersTo);
         checkLimits(rendered, options, config, source.label);
-        const again = renderSmaller(step.rendersTo, rendered, options);
+        const again = renderSmaller(step, step.rendersTo, rendered, options);
         if (again) queue.unshift(again);
       }
     }

@@ -66,11 +66,31 @@ const RESOLVED = {
     '<filter id="f" x="-0.5" y="-0.5" width="2" height="2"><feDropShadow in="SourceGraphic" dx="6" dy="4" stdDeviation="1" result="a"><!-- --></feDropShadow>' +
       '<feMerge><feMergeNode in="a"/></feMerge></filter><rect x="30" y="20" width="50" height="30" fill="gold" filter="url(#f)"/>',
   ),
+  'a background of the root element': svg(
+    '<rect width="60" height="40" fill="teal"/>',
+    'style="max-width: 120px; background-color: rgb(255, 220, 180)"',
+  ),
+  'a background of the root element that a later one replaces': svg(
+    '<rect width="60" height="40" fill="teal"/>',
+    'style="background-color: red; background: gold; background-color: light-dark(gold, black)"',
+  ),
+  'a translucent background of the root element': svg(
+    '<rect width="60" height="40" fill="teal"/>',
+    'style="background: hsla(200, 80%, 50%, 0.5) !important"',
+  ),
+  'a transparent background of the root element': svg(
+    '<rect width="60" height="40" fill="teal"/>',
+    'style="background: red; background-color: transparent"',
+  ),
 } as const;
 
 /** SVGs that are rendered differently from browsers, with a note. */
 const UNRESOLVED = {
   'HTML in a foreignObject': svg('<foreignObject width="50" height="50"><p>text</p></foreignObject>'),
+  'a text of a given length': svg('<text y="20" textLength="100">abc</text>'),
+  'a path whose length is a given number': svg(
+    '<path d="M0 9H90" stroke="red" stroke-dasharray="1" pathLength="9"/>',
+  ),
   'a custom property of one class': svg(
     '<style>.a { --c: red } .b { --c: blue }</style><rect class="a" fill="var(--c)" width="9" height="9"/>',
   ),

@@ -1,6 +1,6 @@
 /** @module Reads the size of an SVG from its root element, and finds unsupported features. */
 import { skipXmlPreamble } from '../input/store.ts';
-import { COLOUR_FUNCTIONS } from '../input/svg/css.ts';
+import { COLOUR_FUNCTIONS, toRgb } from '../input/svg/css.ts';
 import type { ImageInfo, Size } from '../plan/image-info.ts';
 import type { WindowReader } from './window-reader.ts';
 
@@ -29,7 +29,8 @@ const STYLE_SHEETS = ['<style', ':style', '<?xml-stylesheet'];
 
 /** Features that browsers render and librsvg ignores. `var()`, colours and origins were resolved as far as possible. */
 const UNSUPPORTED_FEATURES = [
-  ...['<foreignObject', ':foreignObject', '<textPath', ':textPath', '@import', 'calc(', 'transform-origin'],
+  ...['<foreignObject', ':foreignObject', '<textPath', ':textPath', 'textLength=', 'pathLength='],
+  ...['@import', 'calc(', 'transform-origin'],
   ...['circle(', 'ellipse(', 'polygon(', 'inset(', 'path('].flatMap((shape) =>
     [':', ': ', '="'].map((before) => `clip-path${before}${shape}`),
   ),
@@ -52,9 +53,29 @@ export async function readSvg(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
     profile: 'none',
     metadata: [],
     ...sizeOf(root),
+    ...canvasColourOf(root),
     ...((await hasAny(bytes, UNSUPPORTED_FEATURES)) && { hasUnsupportedFeatures: true }),
     ...(STYLE_SHEETS.some((start) => head.includes(start)) && { styled: true }),
   };
+}
+
+/** Maximum length of a colour, and maximum number of backgrounds to read. */
+const MAX_COLOUR_LENGTH = 64;
+const MAX_BACKGROUNDS = 8;
+
+/** Reads the background of the root element's `style`, which browsers paint below the drawing. The last valid one counts. */
+function canvasColourOf(root: string): Pick<ImageInfo, 'canvasColour'> {
+  const declarations = (attribute(root, 'style') ?? '').split(';').map((text) => text.split(':'));
+  const values = declarations
+    .filter(([name = '']) => ['background', 'background-color'].includes(name.trim().toLowerCase()))
+    .map(([, value = '']) => value.replace('!important', '').trim())
+    .filter((value) => value.length <= MAX_COLOUR_LENGTH);
+  for (const value of values.slice(-MAX_BACKGROUNDS).reverse()) {
+    if (value === 'none') return {};
+    const canvasColour = toRgb(value);
+    if (canvasColour) return { canvasColour };
+  }
+  return {};
 }
 
 /** Searches the whole file for any of these texts. */

@@ -38,6 +38,8 @@ export interface ImageInfo {
   readonly gridArea?: Area;
   /** An SVG with a style sheet, which can set another size than the root element. */
   readonly styled?: boolean;
+  /** Colour below the drawing of an SVG, as `rgb()` or `rgba()`. */
+  readonly canvasColour?: string;
   /** An SVG with features that browsers render and librsvg ignores. */
   readonly hasUnsupportedFeatures?: boolean;
   /** A JPEG that probably has sharp edges: text, a screenshot, dense foliage, a line drawing. */

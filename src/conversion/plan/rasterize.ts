@@ -16,8 +16,16 @@ import { type ConvertOptions, INPUT_FILE, type PlanContext, type Step } from './
 export function renderPng(job: PlanContext, output: string): Step {
   const options = drawingBox(job.options);
   const inside = insideBox(job.image, options);
-  return renderStep(['-f', 'png', ...sizeArguments({ ...job, options }, inside)], output);
+  const paper = onColour(job.image.canvasColour);
+  return renderStep(['-f', 'png', ...sizeArguments({ ...job, options }, inside), ...paper], output);
 }
+
+/** Fills the page, because librsvg ignores the background of the root element. */
+function onColour(colour: string | undefined): string[] {
+  return colour ? [BACKGROUND, colour] : [];
+}
+
+const BACKGROUND = '--background-color';
 
 /** Plans to render an SVG to PNG at its intrinsic size. */
 export function measure(output: string): Step {
@@ -33,11 +41,13 @@ export function needsOwnSize({ fit, format }: ConvertOptions): boolean {
  * Plans to render an SVG again that came out larger than requested. librsvg rounds up, which matters if the header does
  * not state the size reliably.
  *
+ * @param step the command that has rendered it
  * @param output name of the rendered PNG
  * @param drawn size of the rendered PNG
  * @returns undefined if the PNG is not too large
  */
 export function renderSmaller(
+  { args }: Step,
   output: string,
   { width: drawnWidth = 0, height: drawnHeight = 0 }: Partial<Size>,
   options: ConvertOptions,
@@ -47,14 +57,18 @@ export function renderSmaller(
     ...(width !== undefined && drawnWidth > width ? ['-w', String(width)] : []),
     ...(height !== undefined && drawnHeight > height ? ['-h', String(height)] : []),
   ];
-  return exceeded.length > 0 ? renderStep(['-f', 'png', ...exceeded], output) : undefined;
+  const [, colour] = args.slice(args.indexOf(BACKGROUND));
+  const paper = args.includes(BACKGROUND) ? onColour(colour) : [];
+  return exceeded.length > 0 ? renderStep(['-f', 'png', ...exceeded, ...paper], output) : undefined;
 }
 
 /** Plans to render an SVG to PDF. No side is rounded. One pixel is one point, unless the page would be too large. */
 export function renderPdf(job: PlanContext): Step {
-  const { options, output } = job;
+  const { image, options, output } = job;
   const points = ['--dpi-x', '72', '--dpi-y', '72'];
-  const paper = options.background ? ['--background-color', options.background] : [];
+  // The borders of `contain` do not have the colour below the drawing.
+  const canvasColour = options.fit === 'contain' ? undefined : image.canvasColour;
+  const paper = onColour(canvasColour ?? options.background);
   const { rendersTo: _, ...step } = renderStep(
     ['-f', 'pdf', ...points, ...pageArguments(job), ...paper],
     output,

@@ -4,7 +4,7 @@ import { planDecoding } from '../../../src/conversion/plan/decoders.ts';
 import type { ImageInfo, Page } from '../../../src/conversion/plan/image-info.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from '../../../src/conversion/plan/index.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
-import type { ConvertOptions, ToolContext } from '../../../src/conversion/plan/types.ts';
+import type { ConvertOptions, Step, ToolContext } from '../../../src/conversion/plan/types.ts';
 
 const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
 const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc' };
@@ -303,13 +303,17 @@ describe('the plan', () => {
     });
 
     it('that was rendered too large is rendered again, by the side that is exceeded', () => {
-      const again = (drawn: { width: number; height: number }) =>
-        renderSmaller('image.png', drawn, options({ format: 'png', width: 500, height: 300 }))?.args.join(
-          ' ',
-        );
+      const box = options({ format: 'png', width: 500, height: 300 });
+      const again = (drawn: { width: number; height: number }, image: Partial<ImageInfo> = {}) => {
+        const [step] = plan({ type: 'svg', ...image }, box, SEVEN).steps;
+        return renderSmaller(step as Step, 'image.png', drawn, box)?.args.join(' ');
+      };
       expect(again({ width: 500, height: 300 })).to.equal(undefined);
       expect(again({ width: 501, height: 282 })).to.equal('-f png -w 500 -o image.png');
       expect(again({ width: 212, height: 301 })).to.equal('-f png -h 300 -o image.png');
+      expect(again({ width: 212, height: 301 }, { canvasColour: 'rgb(1, 2, 3)' })).to.equal(
+        '-f png -h 300 --background-color rgb(1, 2, 3) -o image.png',
+      );
     });
 
     it('to PNG is the unchanged output of librsvg', () => {

@@ -205,7 +205,16 @@ function colourOf(call: readonly CSSToken[], budget: CssBudget): string | undefi
   if (call.filter(([type]) => OPENING.includes(type)).length > MAX_NESTED) return undefined;
   if (budget.tokens < COLOUR_TOKENS) return undefined;
   budget.tokens -= COLOUR_TOKENS;
-  const component = parseComponentValue([...call]);
+  return serialize(call);
+}
+
+/** Returns a CSS colour as `rgb()` or `rgba()`; undefined for anything else. */
+export function toRgb(text: string): string | undefined {
+  return serialize(tokenize({ css: text }));
+}
+
+function serialize(tokens: readonly CSSToken[]): string | undefined {
+  const component = parseComponentValue([...tokens]);
   const parsed = component && color(component);
   return parsed ? serializeRGB(parsed, false).toString() : undefined; // clipped, as in browsers
 }
