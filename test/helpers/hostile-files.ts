@@ -1,4 +1,5 @@
 /** @module Files of at most 10 MiB whose headers or names take as long as possible to parse. */
+import { randomBytes } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';
 import { bmp } from '../../scripts/fixtures/bmp-writer.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
@@ -100,6 +101,60 @@ function iconOf(entries: number): Buffer {
   return Buffer.concat([head, directory, Buffer.alloc(9 * MIB)]);
 }
 
+/** EXIF with orientation 6. */
+const ROTATED = Buffer.from('II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0', 'latin1');
+
+/** Builds EXIF of 65,535 entries, followed by a link to the same entries. */
+function longExif(): Buffer {
+  const entries = Array.from({ length: 65_535 }, (_, tag) => [tag & 255, tag >> 8, ...Array(10).fill(8)]);
+  const [head, link] = [Buffer.from('II*\0\x08\0\0\0\xff\xff', 'latin1'), Buffer.from([8, 0, 0, 0])];
+  return Buffer.concat([head, Buffer.from(entries.flat()), link]);
+}
+
+const rotatedPng = (chunks: Buffer): Buffer => pngWith([pngChunk('eXIf', ROTATED), chunks]);
+
+/** Builds a rotated JPEG of one pixel, with 1000 segments before many more. */
+function rotatedJpeg(count: number): Buffer {
+  const exif = jpegOf(0xe1, Buffer.concat([Buffer.from('Exif\0\0'), ROTATED]), 1);
+  const frame = jpegOf(0xc0, Buffer.from([8, 0, 1, 0, 1, 1, 1, 0x11, 0]), 1);
+  return Buffer.concat([exif, frame.subarray(2), jpegOf(0xe1, Buffer.alloc(0), count).subarray(2)]);
+}
+
+/** Builds a rotated TIFF with this text behind its only directory. */
+function rotatedTiff(text: string): Buffer {
+  const directory = Buffer.concat([ROTATED.subarray(0, 8), Buffer.from([3, 0])]);
+  const size = [0, 1].map((side) => Buffer.from([side, 1, 3, 0, 1, 0, 0, 0, 1, 0, 0, 0]));
+  return Buffer.concat([directory, ...size, ROTATED.subarray(10), Buffer.alloc(9 * MIB, text)]);
+}
+
+/** Encodes a box of ISO/IEC 14496-12. */
+export function isoBox(name: string, ...content: readonly (Buffer | readonly number[])[]): Buffer {
+  const body = Buffer.concat([Buffer.from(name), ...content.map((part) => Buffer.from(part))]);
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(4 + body.length);
+  return Buffer.concat([length, body]);
+}
+
+/** Builds an AVIF of 100 items that each refer 254 times to 1500 sequence parameter sets of HEVC. */
+function avifOfParameterSets(): Buffer {
+  const set = Buffer.from('420101ffffffffffffffffffffffffa480', 'hex'); // 1 × 1 pixels
+  const array = [Buffer.from([33, 0, 100]), repeat(Buffer.concat([Buffer.from([0, set.length]), set]), 100)];
+  const size = isoBox('ispe', [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1]);
+  const sets = isoBox('hvcC', Buffer.alloc(22), [15], repeat(Buffer.concat(array), 15));
+  const ids = Array.from({ length: 100 }, (_, at) => at);
+  const items = ids.map((id) => isoBox('infe', [2, 0, 0, 0, 0, id, 0, 0], Buffer.from('av01\0')));
+  const properties = ids.map((id) => Buffer.concat([Buffer.from([0, id, 255, 1]), Buffer.alloc(254, 2)]));
+  return Buffer.concat([
+    boxes('free', 0),
+    isoBox(
+      'meta',
+      [0, 0, 0, 0],
+      isoBox('iinf', [0, 0, 0, 0, 0, 100], ...items),
+      isoBox('iprp', isoBox('ipco', size, sets), isoBox('ipma', [0, 0, 0, 0, 0, 0, 0, 100], ...properties)),
+    ),
+  ]);
+}
+
 const padded = (start: Buffer | string): Buffer =>
   Buffer.concat([Buffer.from(start as string, 'latin1'), Buffer.alloc(9 * MIB)]);
 
@@ -118,6 +173,11 @@ export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
     runLengthBmp(5000, repeat(Buffer.concat([repeat(Buffer.from([255, 0]), 20), Buffer.alloc(2)]), 5000)),
   'a run-length encoded BMP whose pixels are outside': () =>
     runLengthBmp(100, Buffer.alloc(9 * MIB, Buffer.from([255, 1]))),
+  'a BMP with a profile of 4 MiB that compresses badly': () =>
+    bmp({
+      ...{ width: 1, height: 1, header: 124, bits: 32, compression: 3, pixels: Buffer.alloc(4, 1) },
+      ...{ masks: [0xff0000, 0xff00, 0xff, 0xff000000], profile: randomBytes(4 * MIB) },
+    }),
   'a PNG of 10000 profiles that inflate to 64 KiB': () => iccBomb(65_536),
   'a PNG of 10000 profiles that inflate to a byte more': () => iccBomb(65_537),
   'a PNG of profiles that are slow to inflate': noisyIccBomb,
@@ -126,6 +186,21 @@ export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
   'a PNG of 10000 EXIF chunks': () =>
     pngWith([repeat(pngChunk('eXIf', Buffer.from('II*\0\x08\0\0\0\xff\xff', 'latin1')), 9_990)]),
   'a PNG of 800000 chunks': () => pngWith([repeat(pngChunk('aaAa', Buffer.alloc(0)), 800_000)]),
+  'a rotated PNG of 800000 text chunks': () => rotatedPng(repeat(pngChunk('iTXt', Buffer.alloc(0)), 800_000)),
+  'a rotated PNG of 12 EXIF chunks with 65535 entries': () =>
+    rotatedPng(repeat(pngChunk('eXIf', longExif()), 12)),
+  'a rotated WebP of XMP chunks': () => {
+    const canvas = webpOf('VP8X', Buffer.alloc(10), 1);
+    return Buffer.concat([
+      canvas,
+      webpOf('EXIF', ROTATED, 1).subarray(12),
+      webpOf('XMP ', Buffer.alloc(0), 1_200_000).subarray(12),
+    ]);
+  },
+  'a rotated JPEG of 2000000 empty segments': () => rotatedJpeg(2_000_000),
+  'a rotated TIFF of orientations in XMP': () => rotatedTiff('tiff:Orientation>2'),
+  'a rotated TIFF of an incomplete orientation and blanks': () =>
+    rotatedTiff(`tiff:Orientation${' '.repeat(9 * MIB)}`),
   'a WebP of profiles': () => webpOf('ICCP', Buffer.alloc(500), 19_000),
   'a WebP of EXIF chunks': () =>
     webpOf('EXIF', Buffer.from('Exif\0\0II*\0\x08\0\0\0\xff\xff', 'latin1'), 19_000),
@@ -146,6 +221,7 @@ export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
   'a JPEG of Photoshop segments': () =>
     jpegOf(0xed, Buffer.concat([Buffer.from('Photoshop 3.0\0', 'latin1'), Buffer.alloc(9_000)]), 1_000),
   'an AVIF of empty boxes': () => boxes('free', 1_000_000),
+  'an AVIF of parameter sets of HEVC': avifOfParameterSets,
   'an icon of 65535 images': () => iconOf(65_535),
   'an SVG with a preamble of comments': () => padded(`<!--${'-'.repeat(60_000)}`),
   'an SVG with a preamble of quotation marks': () => padded(`<!DOCTYPE svg [${'"\''.repeat(30_000)}`),

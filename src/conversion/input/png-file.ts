@@ -7,7 +7,8 @@ import { createWriteStream } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { crc32, createDeflate, deflateSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { crc32, createDeflate, deflate } from 'node:zlib';
 
 /** First bytes of every PNG. */
 export const PNG_SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
@@ -60,7 +61,7 @@ async function* pngChunks(head: PngHead, data: AsyncIterable<Buffer>): AsyncGene
   yield pngChunk('IHDR', Buffer.concat([size, FORMAT]));
   if (head.profile) {
     const name = Buffer.from('profile\0\0', 'latin1');
-    yield pngChunk('iCCP', Buffer.concat([name, deflateSync(head.profile, { level: 1 })]));
+    yield pngChunk('iCCP', Buffer.concat([name, await promisify(deflate)(head.profile, { level: 1 })]));
   }
   for await (const piece of data) yield pngChunk('IDAT', piece);
   yield pngChunk('IEND', Buffer.alloc(0));

@@ -7,10 +7,16 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import type { InputType } from '../../formats.ts';
+import { MAX_TAGS } from '../inspect/ifd.ts';
+import { MAX_CHUNKS } from '../inspect/png-data.ts';
 import type { ImageInfo } from '../plan/image-info.ts';
 
 /** First of the orientations that swap width and height (EXIF 2.32, section 4.6.4). */
 const QUARTER_TURN = 5;
+
+/** Maximum number of parts, and of orientations in XMP, to adjust. Real files have a few; changing many takes long. */
+const MAX_PARTS = 100;
+const MAX_ORIENTATIONS = 1000;
 
 /**
  * Removes the EXIF thumbnail, swaps width and height in EXIF, and resets the orientation in XMP, in place, if the image at
@@ -24,7 +30,7 @@ export async function makeMetadataUpright(
   const partsOf = PARTS[type];
   if (!isRotated || !partsOf) return;
   const file = await readFile(path);
-  for (const part of partsOf(file)) {
+  for (const part of partsOf(file).slice(0, MAX_PARTS)) {
     const body = file.subarray(part.start, part.end);
     if (part.kind === 'exif') makeExifUpright(body, orientation >= QUARTER_TURN);
     else resetXmpOrientation(body);
@@ -39,7 +45,7 @@ interface Part {
   readonly end: number;
 }
 
-/** Finds the metadata of a file by its type. */
+/** Finds the metadata of a file by its type, in at most {@link MAX_CHUNKS} segments or chunks. */
 const PARTS: Partial<Record<InputType, (file: Buffer) => Part[]>> = {
   jpg: jpegParts,
   png: (file) =>
@@ -59,11 +65,14 @@ const PARTS: Partial<Record<InputType, (file: Buffer) => Part[]>> = {
 /** Finds APP1 segments (ITU-T T.81, B.1.1.4). Skips fill bytes before a marker (B.1.1.2). */
 function jpegParts(file: Buffer): Part[] {
   const parts: Part[] = [];
+  let segments = 0;
   for (let at = 2; at + 4 <= file.length && file[at] === 0xff && file[at + 1] !== 0xda; ) {
     if (file[at + 1] === 0xff) {
       at += 1;
       continue;
     }
+    if (segments === MAX_CHUNKS) break;
+    segments += 1;
     const end = at + 2 + file.readUInt16BE(at + 2);
     const kind = file.toString('latin1', at + 4, at + 8) === 'Exif' ? 'exif' : 'xmp';
     if (file[at + 1] === 0xe1 && end <= file.length) parts.push({ kind, start: at + 4, end });
@@ -79,7 +88,8 @@ function chunkParts(
   read: (at: number) => { readonly name: string; readonly length: number; readonly next: number },
 ): Part[] {
   const parts: Part[] = [];
-  for (let at = first; at + 8 <= file.length; ) {
+  let at = first;
+  for (let chunk = 0; chunk < MAX_CHUNKS && at + 8 <= file.length; chunk += 1) {
     const { name, length, next } = read(at);
     const kind = kinds[name];
     if (kind && next <= file.length) parts.push({ kind, start: at + 8, end: at + 8 + length });
@@ -114,8 +124,9 @@ function exifReader(exif: Buffer) {
     !inside(at, 4) ? 0 : isBig ? exif.readUInt32BE(at) : exif.readUInt32LE(at);
   const directory = (at: number): Directory => {
     const link = at + 2 + u16(at) * 12;
+    const end = Math.min(link, at + 2 + MAX_TAGS * 12);
     const entries = new Map<number, Buffer>();
-    for (let entry = at + 2; entry < link && inside(entry, 12); entry += 12)
+    for (let entry = at + 2; entry < end && inside(entry, 12); entry += 12)
       entries.set(u16(entry), exif.subarray(entry + 2, entry + 12));
     return { entries, link };
   };
@@ -163,6 +174,10 @@ const XMP_ORIENTATION = /tiff:Orientation(?:\s*=\s*["']|>)\s*([2-8])/g;
 
 function resetXmpOrientation(body: Buffer): void {
   if (!body.includes('tiff:Orientation')) return;
-  for (const match of body.toString('latin1').matchAll(XMP_ORIENTATION))
+  let count = 0;
+  for (const match of body.toString('latin1').matchAll(XMP_ORIENTATION)) {
+    if (count === MAX_ORIENTATIONS) return;
     body.write('1', match.index + match[0].length - 1, 'latin1');
+    count += 1;
+  }
 }

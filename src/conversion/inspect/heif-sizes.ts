@@ -53,7 +53,7 @@ export async function hasContradictorySizes(meta: Buffer, bytes: WindowReader): 
 interface ItemSizes {
   /** Size of the property `ispe`. */
   readonly declared?: Size | undefined;
-  /** Sizes in the configuration of HEVC. */
+  /** Bounds of the sizes in each configuration of HEVC. */
   readonly hevc: readonly Size[];
 }
 
@@ -62,7 +62,7 @@ const NO_SIZES: ItemSizes = { hevc: [] };
 function sizesByItem(iprp: Buffer | undefined): (id: number) => ItemSizes {
   const properties = parseProperties(iprp).map((property) => ({
     declared: declaredSize(property),
-    hevc: property.name === 'hvcC' ? hevcSizes(property.body) : [],
+    hevc: property.name === 'hvcC' ? boundsOf(hevcSizes(property.body)) : [],
   }));
   const sizes = [...parseAssociations(iprp)].map(([id, indexes]) => {
     const own = indexes.flatMap((index) => properties[index - 1] ?? []);
@@ -71,6 +71,20 @@ function sizesByItem(iprp: Buffer | undefined): (id: number) => ItemSizes {
   });
   const byItem = new Map<number, ItemSizes>(sizes);
   return (id) => byItem.get(id) ?? NO_SIZES;
+}
+
+/**
+ * Returns the smallest and the largest sides, which are padded correctly only if all sizes are. Many items can refer to a
+ * configuration with many sizes.
+ */
+function boundsOf(sizes: readonly Size[]): readonly Size[] {
+  if (sizes.length < 2) return sizes;
+  const sidesOf = (side: keyof Size): number[] => sizes.map((size) => size[side]);
+  const bound = (choose: typeof Math.min): Size => ({
+    width: choose(...sidesOf('width')),
+    height: choose(...sidesOf('height')),
+  });
+  return [bound(Math.min), bound(Math.max)];
 }
 
 function declaredSize({ name, body }: Box): Size | undefined {

@@ -4,7 +4,7 @@ import type { Orientation } from '../plan/image-info.ts';
 import type { WindowReader } from './window-reader.ts';
 
 /** Maximum number of tags to read per directory; real files have fewer. */
-const MAX_TAGS = 200;
+export const MAX_TAGS = 200;
 
 /** An entry of a directory. */
 export interface Tag {
