@@ -158,6 +158,11 @@ function avifOfParameterSets(): Buffer {
 const padded = (start: Buffer | string): Buffer =>
   Buffer.concat([Buffer.from(start as string, 'latin1'), Buffer.alloc(9 * MIB)]);
 
+/** Creates an SVG with a mark of each construct that is rewritten. */
+function markedSvg(content: string): Buffer {
+  return Buffer.from(`<svg><!-- var( transform-origin feDropShadow -->${content}</svg>`);
+}
+
 /** Hostile images by description. */
 export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
   'a BMP of unusual bit masks': () =>
@@ -233,6 +238,12 @@ export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
     Buffer.from(`<svg><!-- var( --><${'a'.repeat(40_000)}<`),
   'an SVG with style elements that do not end': () =>
     Buffer.from(`<svg><!-- var( -->${'<style>'.repeat(10_000)}`),
+  'an SVG of 250000 tags': () => markedSvg('<a/>'.repeat(250_000)),
+  'an SVG of 170000 attributes': () => markedSvg(`<a${" b=''".repeat(170_000)}/>`),
+  'an SVG of 20000 elements with origins': () =>
+    markedSvg('<a style="transform-origin:1px 1px;transform:x"/>'.repeat(20_000)),
+  'an SVG of 30000 elements with custom properties': () =>
+    markedSvg('<a style="--x:1;color:var(--x)"/>'.repeat(30_000)),
   'blanks in front of an SVG': () => Buffer.concat([Buffer.alloc(9 * MIB, ' '), Buffer.from('<svg/>')]),
 };
 

@@ -1,5 +1,5 @@
 /** @module Reads headers at random offsets, with limits on memory, time and the number of reads. */
-import { setImmediate } from 'node:timers/promises';
+import { isTurnOver, waitForTurn } from '../turns.ts';
 
 const WINDOW_BYTES = 64 * 1024;
 const NO_BYTES = Buffer.alloc(0);
@@ -8,19 +8,6 @@ const NO_BYTES = Buffer.alloc(0);
 const MAX_READS = 100_000;
 /** Maximum number of windows of 64 KiB: twenty times a file of 10 MiB. */
 const MAX_REFILLS = 3_200;
-/** Time after which the readers together yield to the event loop, in ms. */
-const TURN_MS = 5;
-let turnStarted = 0;
-let nextTurn: Promise<void> | undefined;
-
-/** Waits for the next turn of the event loop, shared by all readers. */
-function waitForTurn(): Promise<void> {
-  nextTurn ??= setImmediate().then(() => {
-    nextTurn = undefined;
-    turnStarted = performance.now();
-  });
-  return nextTurn;
-}
 
 /** A file takes too many reads. Only crafted files do. */
 export class HeaderTooComplexError extends Error {
@@ -61,7 +48,7 @@ export class WindowReader {
   async read(offset: number, length: number): Promise<Buffer> {
     this.#reads += 1;
     if (this.#reads > MAX_READS || this.#refills > MAX_REFILLS) throw new HeaderTooComplexError();
-    if (performance.now() - turnStarted > TURN_MS) await waitForTurn();
+    if (isTurnOver()) await waitForTurn();
     if (!Number.isSafeInteger(offset)) return NO_BYTES;
     if (offset < this.#start || offset + length > this.#start + this.#filled) {
       this.#refills += 1;

@@ -2,7 +2,7 @@
  * @module Replaces `feDropShadow`, which librsvg before 2.55 does not support, by equivalent filters (Filter Effects 1,
  * section 9.12).
  */
-import { type Attribute, applyEdits, type Edit, scanMarkup, type Tag } from './markup.ts';
+import { type Attribute, applyEdits, type Edit, type Markup, type Tag } from './markup.ts';
 
 /** Attributes of the filter region, which all replacement filters get. */
 const REGION = ['x', 'y', 'width', 'height'];
@@ -15,8 +15,7 @@ const MAX_SHADOWS = 500;
 const MAX_CHILDREN = 20;
 
 /** Replaces the drop shadows, unless there are too many. */
-export function expandDropShadows(text: string): string {
-  const { tags } = scanMarkup(text);
+export function expandDropShadows(text: string, { tags }: Markup): string {
   if (tags.filter(({ name }) => name === 'feDropShadow').length > MAX_SHADOWS) return text;
   const edits = tags.flatMap((tag, at): Edit[] => {
     if (tag.name !== 'feDropShadow' || tag.kind === 'close') return [];

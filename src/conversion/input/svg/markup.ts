@@ -1,4 +1,5 @@
 /** @module Finds the tags and style sheets in the text of an SVG, with their positions. */
+import { isTurnOver, waitForTurn } from '../../turns.ts';
 
 /** A part of a text. */
 export interface Range {
@@ -38,14 +39,17 @@ const OPAQUE = [
 ] as const;
 /** A tag. The lookahead keeps the name whole, so that the time is linear also for an incomplete tag. */
 const TAG = /<(\/?)(?:[\w.-]+:)?([\w.-]+)(?![\w.-])(?:[^<>"']|"[^"<]*"|'[^'<]*')*>/y;
+/** Maximum number of attributes of a tag to read. */
+const MAX_ATTRIBUTES = 1000;
 const ATTRIBUTE = /\s([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
 
-/** Scans the text up to its end, or up to the first part that is not well formed. */
-export function scanMarkup(text: string): Markup {
+/** Scans the text up to its end, or up to the first part that is not well formed. Yields to the event loop. */
+export async function scanMarkup(text: string): Promise<Markup> {
   const tags: Tag[] = [];
   const styleSheets: Range[] = [];
   let at = text.indexOf('<');
   while (at >= 0) {
+    if (isTurnOver()) await waitForTurn();
     const opaque = OPAQUE.find(([first]) => text.startsWith(first, at));
     if (opaque) {
       const end = text.indexOf(opaque[1], at);
@@ -73,12 +77,14 @@ function tagAt(text: string, start: number): Tag | undefined {
   if (!match) return undefined;
   const [whole, slash, name = ''] = match;
   const kind = slash ? 'close' : whole.endsWith('/>') ? 'empty' : 'open';
-  const attributes = [...whole.matchAll(ATTRIBUTE)].map((found): Attribute => {
+  const attributes: Attribute[] = [];
+  for (const found of whole.matchAll(ATTRIBUTE)) {
+    if (attributes.length === MAX_ATTRIBUTES) break;
     const value = found[2] ?? found[3] ?? '';
     const end = start + found.index + found[0].length - 1;
     const nameAt = start + found.index + 1; // after the blank
-    return { name: found[1] as string, nameAt, value, start: end - value.length, end };
-  });
+    attributes.push({ name: found[1] as string, nameAt, value, start: end - value.length, end });
+  }
   return { name, kind, attributes, start, end: start + whole.length };
 }
 

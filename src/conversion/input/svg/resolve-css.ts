@@ -1,5 +1,6 @@
 /** @module Resolves `var()` and new colour functions in an SVG. */
 
+import { isTurnOver, waitForTurn } from '../../turns.ts';
 import {
   COLOUR_FUNCTIONS,
   type CssBudget,
@@ -10,7 +11,7 @@ import {
   resolveValues,
   type Variables,
 } from './css.ts';
-import { applyEdits, type Edit, type Markup, type Range, scanMarkup } from './markup.ts';
+import { applyEdits, type Edit, type Markup, type Range } from './markup.ts';
 
 /** Functions that {@link resolveCss} can resolve. */
 export const RESOLVED_FUNCTIONS = ['var', ...COLOUR_FUNCTIONS].map((name) => `${name}(`);
@@ -22,12 +23,11 @@ const ROOT_SELECTORS = [':root', 'svg', '*'];
 
 /**
  * Replaces the functions in attributes and style sheets by their values. Resolves only custom properties that are set
- * once, on the root element. References to other properties are not changed.
+ * once, on the root element. References to other properties are not changed. Yields to the event loop.
  */
-export function resolveCss(text: string): string {
-  const markup = scanMarkup(text);
+export async function resolveCss(text: string, markup: Markup): Promise<string> {
   const budget = createCssBudget();
-  const variables = collectVariables(text, markup, budget);
+  const variables = await collectVariables(text, markup, budget);
   /** Resolved values, since many elements have the same colour. */
   const known = new Map<string, string>();
   let maxGrowth = MAX_GROWTH;
@@ -41,27 +41,37 @@ export function resolveCss(text: string): string {
     maxGrowth -= growth;
     return [{ start, end, text: resolved }];
   };
-  const attributes = markup.tags.flatMap((tag) => tag.attributes);
-  return applyEdits(text, [
-    ...attributes.flatMap((attribute) => replace(attribute, (value) => !/[<&"']/.test(value))),
-    ...markup.styleSheets.flatMap((sheet) => replace(sheet, (value) => !/[<&]/.test(value))),
-  ]);
+  const edits: Edit[] = [];
+  for (const { attributes } of markup.tags) {
+    if (isTurnOver()) await waitForTurn();
+    for (const attribute of attributes) edits.push(...replace(attribute, (value) => !/[<&"']/.test(value)));
+  }
+  for (const sheet of markup.styleSheets) {
+    if (isTurnOver()) await waitForTurn();
+    edits.push(...replace(sheet, (value) => !/[<&]/.test(value)));
+  }
+  return applyEdits(text, edits);
 }
 
-function collectVariables(text: string, { tags, styleSheets }: Markup, budget: CssBudget): Variables {
-  const rules: Rule[] = styleSheets.flatMap(({ start, end }) => parseRules(text.slice(start, end), budget));
-  const styled = tags.flatMap(({ attributes }, at) =>
-    attributes
-      .filter(({ name, value }) => name === 'style' && value.includes('--'))
-      .map(
-        ({ value }): Rule => ({
-          selector: at === 0 ? ':root' : '',
-          declarations: parseDeclarations(value, budget),
-        }),
-      ),
-  );
+async function collectVariables(
+  text: string,
+  { tags, styleSheets }: Markup,
+  budget: CssBudget,
+): Promise<Variables> {
+  const rules: Rule[] = [];
+  for (const { start, end } of styleSheets) {
+    if (isTurnOver()) await waitForTurn();
+    for (const rule of parseRules(text.slice(start, end), budget)) rules.push(rule);
+  }
+  for (const [at, { attributes }] of tags.entries()) {
+    if (isTurnOver()) await waitForTurn();
+    for (const { name, value } of attributes) {
+      if (name !== 'style' || !value.includes('--')) continue;
+      rules.push({ selector: at === 0 ? ':root' : '', declarations: parseDeclarations(value, budget) });
+    }
+  }
   const variables = new Map<string, string | undefined>();
-  for (const { selector, declarations } of [...rules, ...styled]) {
+  for (const { selector, declarations } of rules) {
     const isRoot = ROOT_SELECTORS.includes(selector);
     for (const { name, value } of declarations) {
       if (!name.startsWith('--')) continue;

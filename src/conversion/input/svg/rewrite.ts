@@ -1,8 +1,8 @@
 /** @module Rewrites an SVG so that librsvg renders it like browsers. */
 
 import { readFile, stat, writeFile } from 'node:fs/promises';
-import { setImmediate } from 'node:timers/promises';
 import { expandDropShadows } from './drop-shadow.ts';
+import { type Markup, scanMarkup } from './markup.ts';
 import { RESOLVED_FUNCTIONS, resolveCss } from './resolve-css.ts';
 import { applyTransformOrigins } from './transform-origin.ts';
 
@@ -12,7 +12,7 @@ const MAX_BYTES = 1024 ** 2;
 /** Rewriters in order of execution. Each applies to texts that contain one of its markers. */
 const REWRITERS: readonly {
   readonly markers: readonly string[];
-  readonly rewrite: (text: string) => string;
+  readonly rewrite: (text: string, markup: Markup) => string | Promise<string>;
 }[] = [
   { markers: RESOLVED_FUNCTIONS, rewrite: resolveCss },
   { markers: ['transform-origin'], rewrite: applyTransformOrigins },
@@ -31,9 +31,11 @@ export async function rewriteSvg(path: string): Promise<void> {
   const original = rewriters.length > 0 ? decodeUtf8(bytes) : undefined;
   if (original === undefined) return;
   let text = original;
+  let markup = await scanMarkup(text);
   for (const { rewrite } of rewriters) {
-    text = rewrite(text);
-    await setImmediate(); // yields to other requests
+    const rewritten = await rewrite(text, markup);
+    if (rewritten !== text) markup = await scanMarkup(rewritten);
+    text = rewritten;
   }
   if (text !== original) await writeFile(path, text);
 }

@@ -1,7 +1,8 @@
 /** @module Replaces `transform-origin`, which librsvg ignores, by translations (CSS Transforms 1, section 4). */
 
+import { isTurnOver, waitForTurn } from '../../turns.ts';
 import { type CssBudget, createCssBudget, type Declaration, parseDeclarations, parseRules } from './css.ts';
-import { type Attribute, applyEdits, type Edit, scanMarkup, type Tag } from './markup.ts';
+import { type Attribute, applyEdits, type Edit, type Markup, type Tag } from './markup.ts';
 
 interface Size {
   readonly width: number;
@@ -17,19 +18,25 @@ interface Origin {
 /**
  * Rewrites the transforms of elements and rules that also have an origin. Does not rewrite origins that depend on the
  * bounding box of an element, or that another rule than the transform sets. Does not change an SVG with too much CSS.
+ * Yields to the event loop.
  */
-export function applyTransformOrigins(text: string): string {
-  const { tags, styleSheets } = scanMarkup(text);
+export async function applyTransformOrigins(text: string, { tags, styleSheets }: Markup): Promise<string> {
   const box = viewBoxOf(tags);
   const budget = createCssBudget();
-  const sheetEdits = styleSheets.flatMap((sheet) => {
-    const rules = parseRules(text.slice(sheet.start, sheet.end), budget);
-    return rules.flatMap(({ declarations }) => moveEdits(blockEdits(declarations, box), sheet.start));
-  });
+  const sheetEdits: Edit[] = [];
+  for (const { start, end } of styleSheets) {
+    if (isTurnOver()) await waitForTurn();
+    for (const { declarations } of parseRules(text.slice(start, end), budget))
+      sheetEdits.push(...moveEdits(blockEdits(declarations, box), start));
+  }
   const isTransformedBySheet = styleSheets.some(({ start, end }) =>
     text.slice(start, end).includes('transform'),
   );
-  const tagEdits = tags.flatMap((tag) => elementEdits(tag, box, isTransformedBySheet, budget));
+  const tagEdits: Edit[] = [];
+  for (const tag of tags) {
+    if (isTurnOver()) await waitForTurn();
+    tagEdits.push(...elementEdits(tag, box, isTransformedBySheet, budget));
+  }
   return budget.tokens === 0 ? text : applyEdits(text, [...sheetEdits, ...tagEdits]);
 }
 
