@@ -2,7 +2,7 @@
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { removeFolder } from '../files/workspace.ts';
-import type { ConversionQueue } from '../process/queue.ts';
+import { type ConversionQueue, createQueue } from '../process/queue.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast } from '../process/toolchain.ts';
 import { createImageConverter, type ImageConverterDeps } from './convert-image.ts';
@@ -28,6 +28,12 @@ export interface ConvertDeps extends ImageConverterDeps {
  */
 const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
 
+/**
+ * Maximum number of files that are prepared at once. Preparing an SVG can take 60 MB: its unpacked text, or all of its tags. Files
+ * of clients are prepared in turn, like their conversions.
+ */
+const MAX_PREPARATIONS = 4;
+
 /** Creates the function that converts files. */
 export function createConvert({
   config,
@@ -45,6 +51,7 @@ export function createConvert({
     srgbProfile,
   };
   const { planConversion, convertImage } = createImageConverter({ config, toolchain, run });
+  const preparations = createQueue({ concurrency: MAX_PREPARATIONS, queueLimit: Number.POSITIVE_INFINITY });
 
   /**
    * Prepares an input, waits for a slot of the queue, and converts the input.
@@ -60,29 +67,28 @@ export function createConvert({
     onStart: (queuedMs: number) => void,
     onGrow: (bytes: number) => void,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
-    const image = await prepareInput(source, options, config.MAX_FILE_BYTES, onGrow);
+    const owner = { signal, client: source.client, group };
+    const prepare = () => prepareInput(source, options, config.MAX_FILE_BYTES, onGrow);
+    const image = await preparations.run(prepare, owner);
     const planned = planConversion(image, source, options, tools); // rejects an invalid request before it is queued
     const job = { image, options, tools, output: planned.output };
     const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
     const bytes = estimateDiskBytes(job, planned, inputBytes) ?? maxToolFileBytes(config);
-    return queue.run(
-      async (queuedMs, idleSlots) => {
-        onStart(queuedMs);
-        const deadline = performance.now() + config.CONVERT_TIMEOUT_MS;
-        // Recorded commands must not depend on the load of the machine.
-        const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
-        const conversion = {
-          source,
-          signal,
-          deadline,
-          movedOut: new Map<string, string>(),
-          tools: { ...tools, threads },
-        };
-        const result = await withReservation(source, bytes, () => convertImage(image, options, conversion));
-        return { ...result, queuedMs };
-      },
-      { signal, client: source.client, group },
-    );
+    return queue.run(async (queuedMs, idleSlots) => {
+      onStart(queuedMs);
+      const deadline = performance.now() + config.CONVERT_TIMEOUT_MS;
+      // Recorded commands must not depend on the load of the machine.
+      const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
+      const conversion = {
+        source,
+        signal,
+        deadline,
+        movedOut: new Map<string, string>(),
+        tools: { ...tools, threads },
+      };
+      const result = await withReservation(source, bytes, () => convertImage(image, options, conversion));
+      return { ...result, queuedMs };
+    }, owner);
   }
 
   return async function convertFile(source, options, signal, group) {
