@@ -83,9 +83,8 @@ export async function* readRange(file: FileHandle, from: number, to: number): As
 
 /** Encodes a chunk with its length and checksum. */
 export function pngChunk(name: string, body: Buffer): Buffer {
-  const named = Buffer.concat([Buffer.from(name, 'latin1'), body]);
   const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)];
   length.writeUInt32BE(body.length);
-  checksum.writeUInt32BE(crc32(named));
-  return Buffer.concat([length, named, checksum]);
+  checksum.writeUInt32BE(crc32(body, crc32(name)));
+  return Buffer.concat([length, Buffer.from(name, 'latin1'), body, checksum]);
 }
