@@ -1,10 +1,15 @@
 /** @module Kinds of pictures that public test suites have, generated here: TIFF by libtiff, GIF disposal, and colour profiles. */
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp, { type Sharp, type TiffOptions } from 'sharp';
 import { scene } from '../../scripts/fixtures/scene.ts';
 import { ico, tiff } from '../../scripts/fixtures/writers.ts';
 import { convert } from '../helpers/client.ts';
 import { composedFrames, gifWithDisposal } from '../helpers/gif-disposal.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
 import { decode, difference, type Pixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -54,6 +59,40 @@ function bigEndian(file: Buffer): Buffer {
   }
   return swapped;
 }
+
+/** Properties of a rotation by quarter turns anticlockwise, and of an exchange of top and bottom (0) or left and right (1). */
+interface Rotation {
+  readonly irot: 0 | 1 | 2 | 3;
+  readonly imir: 0 | 1 | undefined;
+}
+
+/** Encodes a transparent picture as an AVIF whose rotation only the colours have, as libavif writes it. */
+async function rotatedAvif({ irot, imir }: Rotation): Promise<Buffer> {
+  const folder = await makeTempDir('rotated');
+  await writeFile(join(folder, 'in.png'), await transparent().png().toBuffer());
+  const args = ['--irot', String(irot), ...(imir === undefined ? [] : ['--imir', String(imir)])];
+  const lossless = ['--min', '0', '--max', '0', '--speed', '8'];
+  await promisify(execFile)('avifenc', [...lossless, ...args, 'in.png', 'out.avif'], { cwd: folder });
+  return readFile(join(folder, 'out.avif'));
+}
+
+/** Swaps the two last properties of the first item of an AVIF. */
+function mirroredFirst(file: Buffer): Buffer {
+  const swapped = Buffer.from(file);
+  const at = swapped.indexOf('ipma') + 12; // after version, flags, the number of items, and the ID of the first
+  const last = at + 2 + (swapped[at + 2] as number);
+  return swapped.fill(Buffer.of(swapped[last] as number, swapped[last - 1] as number), last - 1, last + 1);
+}
+
+const transparent = (): Sharp =>
+  sharp(scene({ transparent: true }).data, { raw: { width, height, channels: 4 } });
+const turned = async (image: Sharp, quarters: number): Promise<Sharp> =>
+  sharp(await image.png().toBuffer()).rotate(((4 - quarters) % 4) * 90);
+const mirrored = async (image: Sharp, axis: 0 | 1 | undefined): Promise<Sharp> => {
+  const copy = sharp(await image.png().toBuffer());
+  return axis === undefined ? copy : axis === 0 ? copy.flip() : copy.flop();
+};
+const shownBy = async (image: Sharp): Promise<Pixels> => decode(await image.png().toBuffer());
 
 describe('the picture', () => {
   const service = useService();
@@ -117,6 +156,23 @@ describe('the picture', () => {
     const [file, shown] = [gifWithDisposal(3, 'none'), composedFrames(3, 'none')];
     expect(difference(await converted(file, 'webp'), shown).max).to.equal(0);
     expect(difference(await converted(file, 'gif'), shown).max).to.equal(0);
+  });
+
+  for (const irot of [0, 1, 2, 3] as const) {
+    for (const imir of [undefined, 0, 1] as const) {
+      it(`of a transparent AVIF with irot ${irot} and imir ${imir} is rotated and then mirrored with its alpha`, async () => {
+        const shown = await shownBy(await mirrored(await turned(transparent(), irot), imir));
+        expect(difference(await converted(await rotatedAvif({ irot, imir }), 'png'), shown).psnr).to.be.above(
+          50,
+        );
+      });
+    }
+  }
+
+  it('of a transparent AVIF that lists imir before irot is mirrored and then rotated', async () => {
+    const file = mirroredFirst(await rotatedAvif({ irot: 1, imir: 0 }));
+    const shown = await shownBy(await turned(await mirrored(transparent(), 0), 1));
+    expect(difference(await converted(file, 'png'), shown).psnr).to.be.above(50);
   });
 
   const inPng = (image: Sharp): Promise<Buffer> => image.png().toBuffer();

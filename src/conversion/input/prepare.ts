@@ -17,6 +17,7 @@ import { keepsAllFrames } from '../plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from '../plan/types.ts';
 import type { ConversionInput, RepairContext } from '../types.ts';
 import { repairGif } from './gif.ts';
+import { rebrandSequence, removeRotation } from './heif.ts';
 import { keepBestImage } from './ico.ts';
 import { declareAlpha } from './jp2-alpha.ts';
 import { rewriteSvg } from './svg/rewrite.ts';
@@ -52,6 +53,7 @@ export async function prepareInput(
   });
   if (image.type === 'webp' && image.animation && !keepsAllFrames({ image, options }))
     await cutAfterFirstFrame(path);
+  if (image.plannedRotation) await removeRotation(path);
   if (!options.stripMetadata) await makeMetadataUpright(path, image);
   return storeExternalProfile(folder, image);
 }
@@ -100,23 +102,6 @@ async function resetBmpFields(path: string): Promise<InputType> {
   await overwrite(path, header === CORE_HEADER ? PLANES_AT.core : PLANES_AT.other, Buffer.from([1, 0]));
   if (header >= V4_HEADER) await overwrite(path, CALIBRATION.at, Buffer.alloc(CALIBRATION.length));
   return 'bmp';
-}
-
-/** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
-const BRAND_AT = 8;
-
-/** Major brands of sequences, and those of still images (ISO/IEC 23008-12, section 10; AVIF, section 6). */
-const STILL_BRANDS = {
-  avif: { sequences: ['avis'], still: 'avif' },
-  heic: { sequences: ['hevc', 'hevx', 'msf1'], still: 'heic' },
-} as const;
-
-/** Marks a sequence as a still image: its primary image is converted, and older libheif reads no sequences. */
-async function rebrandSequence(path: string, type: keyof typeof STILL_BRANDS): Promise<InputType> {
-  const brandName = (await readBytes(path, BRAND_AT, 4)).toString('latin1');
-  const { sequences, still } = STILL_BRANDS[type];
-  if (sequences.some((brand) => brand === brandName)) await overwrite(path, BRAND_AT, Buffer.from(still));
-  return type;
 }
 
 /**

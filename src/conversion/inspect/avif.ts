@@ -11,12 +11,13 @@ import {
   parseReferences,
   readNumber,
 } from './heif-items.ts';
+import { plannedRotation } from './heif-rotation.ts';
 import { hasContradictorySizes } from './heif-sizes.ts';
 import { classifyProfile } from './icc.ts';
 import type { WindowReader } from './window-reader.ts';
 
 /** Bytes to read for the `meta` box, which describes the items: it is near the start and usually has about 1 KiB. */
-const META_BYTES = 64 * 1024;
+export const META_BYTES = 64 * 1024;
 
 /** Item types of images: coded, or derived from other items (ISO/IEC 23008-12). */
 const IMAGE_TYPES = ['av01', 'hvc1', 'hev1', 'jpeg', 'avc1', 'j2k1', 'vvc1', 'unci', 'grid', 'iden', 'iovl'];
@@ -48,6 +49,7 @@ export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
   const iprp = findBox(boxes, 'iprp');
   return {
     ...largestSize(iprp),
+    ...plannedRotation(boxes, primary),
     ...(isDeep(iprp) && { deep: true }),
     ...colourIn(propertiesOfItem(iprp, primary)),
     // The colours are multiplied by the alpha (ISO/IEC 23008-12, 6.10.1.2).

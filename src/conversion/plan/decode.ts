@@ -225,6 +225,7 @@ export function orient(job: PlanContext): string[] {
   const { image, rasterized } = job;
   if (keepsAllFrames(job)) return [];
   if (selectedPages(job).length > 0) return ['+repage']; // decodePages has rotated them
+  if (image.plannedRotation) return [...autoOrient(image.orientation), '+repage'];
   if (rasterized) return [...autoOrient(), '+repage']; // the decoder has rotated it
   if (!INPUTS[image.type].exifOrientation) return ['-auto-orient', '+repage'];
   return [...autoOrient(image.orientation), '+repage'];

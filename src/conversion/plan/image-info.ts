@@ -9,6 +9,8 @@ export interface ImageInfo {
   readonly height?: number;
   /** Undefined means 1, upright. */
   readonly orientation?: Orientation;
+  /** An AVIF or HEIC whose decoder must not rotate it, because it would not rotate the alpha. */
+  readonly plannedRotation?: boolean;
   /** The colours are multiplied by alpha. */
   readonly premultiplied?: boolean;
   /** A BMP whose fourth byte per pixel is not alpha. */
