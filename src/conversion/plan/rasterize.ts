@@ -12,6 +12,9 @@ import {
 } from './size.ts';
 import { type ConvertOptions, INPUT_FILE, type PlanContext, type Step } from './types.ts';
 
+/** Option that fills the page with the colour that follows. */
+const BACKGROUND = '--background-color';
+
 /** Plans to render an SVG to PNG. ImageMagick adds the borders of `contain`. */
 export function renderPng(job: PlanContext, output: string): Step {
   const options = drawingBox(job.options);
@@ -24,8 +27,6 @@ export function renderPng(job: PlanContext, output: string): Step {
 function onColour(colour: string | undefined): string[] {
   return colour ? [BACKGROUND, colour] : [];
 }
-
-const BACKGROUND = '--background-color';
 
 /** Plans to render an SVG to PNG at its intrinsic size. */
 export function measure(output: string): Step {
@@ -57,8 +58,8 @@ export function renderSmaller(
     ...(width !== undefined && drawnWidth > width ? ['-w', String(width)] : []),
     ...(height !== undefined && drawnHeight > height ? ['-h', String(height)] : []),
   ];
-  const [, colour] = args.slice(args.indexOf(BACKGROUND));
-  const paper = args.includes(BACKGROUND) ? onColour(colour) : [];
+  const paperAt = args.indexOf(BACKGROUND);
+  const paper = paperAt < 0 ? [] : args.slice(paperAt, paperAt + 2);
   return exceeded.length > 0 ? renderStep(['-f', 'png', ...exceeded, ...paper], output) : undefined;
 }
 
