@@ -89,7 +89,7 @@ describe('HTTP protocol', () => {
       [501, 'has a known method in lower case', `get /api/v1/health HTTP/1.1\r\n${HEAD}\r\n`],
       [501, 'is CONNECT', 'CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n'],
     ] as const;
-    const QUICK = { UPLOAD_TIMEOUT_MS: '300' };
+    const QUICK = { UPLOAD_TIMEOUT_MS: '1000' };
     const remaining = ({ headers }: Pick<RawAnswer, 'headers'>) => headers.get('x-ratelimit-remaining');
 
     for (const [status, what, text] of REJECTED) {
