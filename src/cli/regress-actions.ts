@@ -9,6 +9,7 @@ import { TruncatedFileError } from '../client/streamed-file.ts';
 import { enabledTypes, selectExtras } from '../conversion/extras.ts';
 import { createFolders } from '../files/create-folders.ts';
 import { isReplaceable, replaceFile } from '../files/replaceable.ts';
+import { systemReason } from '../files/system-reason.ts';
 import { type Backend, BackendError, type Image } from '../regress/backends/backend.ts';
 import { createHttpBackend } from '../regress/backends/http-backend.ts';
 import { createLocalBackend } from '../regress/backends/local-backend.ts';
@@ -145,8 +146,11 @@ export function compareBaselines(one: string, other: string, options: ReportFile
 
 async function findImages(folder: string, baseline: string, env: Environment): Promise<Image[]> {
   const { inputs } = enabledTypes(selectExtras(loadSettings(env)));
-  const images = await imagesIn(folder, inputs, baseline).catch((error: Error) => {
-    throw new CliError(error.message, EXIT_CANNOT_RUN);
+  const images = await imagesIn(folder, inputs, baseline).catch((error: NodeJS.ErrnoException) => {
+    const message = error.code
+      ? `${error.path ?? folder} cannot be read: ${systemReason(error)}`
+      : error.message;
+    throw new CliError(message, EXIT_CANNOT_RUN);
   });
   if (images.length === 0) throw new CliError(`There are no images in ${folder}.`, EXIT_CANNOT_RUN);
   return images;

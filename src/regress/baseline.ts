@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { createFolders } from '../files/create-folders.ts';
 import { isReplaceable, replaceFile } from '../files/replaceable.ts';
+import { systemReason } from '../files/system-reason.ts';
 import { ALL_OUTPUT_TYPES } from '../formats.ts';
 import { type MatrixSource, toMatrix } from './matrix.ts';
 import { RESULTS, resultPath } from './record.ts';
@@ -153,10 +154,11 @@ function withoutVolatile({ result, ...row }: Row): Row {
  */
 export async function readBaseline(path: string): Promise<Recording> {
   const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() ?? false;
+  const text = await readFile(isFolder ? join(path, BASELINE_FILE) : path, 'utf8').catch((cause) => {
+    throw new BaselineError(`${path} is not a baseline: ${systemReason(cause)}`, { cause });
+  });
   try {
-    const read = schema.parse(
-      JSON.parse(await readFile(isFolder ? join(path, BASELINE_FILE) : path, 'utf8')),
-    );
+    const read = schema.parse(JSON.parse(text));
     const rows = read.rows.map((row) => ({
       ...row,
       commands: row.commands.map((index) => read.commands[index] ?? ''),
@@ -174,6 +176,7 @@ export async function readBaseline(path: string): Promise<Recording> {
 }
 
 function formatCause(error: unknown): string {
+  if (error instanceof SyntaxError) return 'it is not JSON';
   if (!(error instanceof z.ZodError)) return (error as Error).message;
   const [{ path, message }] = error.issues as [z.core.$ZodIssue];
   return `${path.join('.')}: ${message}`;

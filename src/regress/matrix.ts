@@ -9,6 +9,7 @@ import { z } from 'zod';
 import { createParsers, formFields } from '../conversion/options.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { ServiceError } from '../errors.ts';
+import { systemReason } from '../files/system-reason.ts';
 import { ALL_OUTPUT_TYPES, type OutputType } from '../formats.ts';
 import { defaultThresholds, type Thresholds, thresholdFields } from './thresholds.ts';
 
@@ -135,8 +136,8 @@ export function toMatrix(source: unknown): Matrix {
  * @throws {MatrixError} if the file cannot be read or is invalid
  */
 export async function readMatrix(path: string): Promise<Matrix> {
-  const text = await readFile(path, 'utf8').catch((error: Error) => {
-    throw new MatrixError(error.message);
+  const text = await readFile(path, 'utf8').catch((error) => {
+    throw new MatrixError(`${path} cannot be read: ${systemReason(error)}`);
   });
   try {
     return toMatrix(parse(text));

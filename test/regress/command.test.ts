@@ -293,10 +293,12 @@ describe('imagemill regress', () => {
     await writeFile(Buffer.from(`${badName}/caf\xe9.jpg`, 'latin1'), '');
     const against = ['--against', baseline];
     for (const [words, message, settings = {}] of [
-      [['check', '/nowhere', ...against], /ENOENT/],
+      [['check', '/nowhere', ...against], /\/nowhere cannot be read: no such file or directory$/],
+      [['check', matrix, ...against], /cannot be read: not a directory$/],
       [['check', empty, ...against], /There are no images in/],
       [['record', badName, '--to', join(badName, 'baseline')], /caf\ufffd\.jpg: the name is not valid UTF-8/],
-      [['check', images, '--against', '/nowhere'], /is not a baseline: ENOENT/],
+      [['check', images, '--against', '/nowhere'], /is not a baseline: no such file or directory$/],
+      [['check', images, '--against', join(images, 'scene.png')], /is not a baseline: it is not JSON$/],
       [['check', images, '--against', matrix], /is not a baseline: layout/],
       [['check', images, ...against, '--matrix', wrong], /Invalid quality "200"/],
       [

@@ -1,7 +1,8 @@
 /** @module Converters of files: the tools of this machine, or servers. */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
+import { systemReason } from '../../files/system-reason.ts';
+import { fileError, fileErrorFrom } from './file-errors.ts';
 import { STDIN } from './input.ts';
 
 /** The result of one conversion. */

@@ -1,8 +1,8 @@
 /** @module Writes the file of `--report`: CSV as in RFC 4180, one row per file. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { isReplaceable } from '../../files/replaceable.ts';
+import { systemReason } from '../../files/system-reason.ts';
 import { CliError } from '../context.ts';
-import { systemReason } from './file-errors.ts';
 
 /** A row of the report. Missing values are empty cells. */
 interface ReportRow {

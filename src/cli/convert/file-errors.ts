@@ -1,5 +1,4 @@
 /** @module Errors of the `convert` command that concern one file. */
-import { getSystemErrorMap } from 'node:util';
 import { type ErrorCode, isDiskFull, ServiceError } from '../../errors.ts';
 
 /** Reason why a file was not converted, as reported to the user. */
@@ -56,12 +55,6 @@ export function fileErrorFrom<C extends LocalCode>(
 ): FileError {
   const format = MESSAGES[code] as (...args: string[]) => string;
   return new FileError(code, format(...args), cause);
-}
-
-/** Returns the system's description of an error, such as "permission denied". */
-export function systemReason(error: unknown): string {
-  const { errno, message } = error as NodeJS.ErrnoException;
-  return getSystemErrorMap().get(errno ?? 0)?.[1] ?? message;
 }
 
 /** Messages that replace those for clients of the service. */

@@ -4,8 +4,9 @@ import type { Dirent } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { detectFileType } from '../../conversion/input/store.ts';
+import { systemReason } from '../../files/system-reason.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
-import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
+import { fileError, fileErrorFrom } from './file-errors.ts';
 import type { Input } from './input.ts';
 import { resultKey } from './result-name.ts';
 

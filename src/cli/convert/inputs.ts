@@ -1,9 +1,10 @@
 /** @module Finds the inputs of the `convert` command: files, folders, patterns and standard input. */
 import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { systemReason } from '../../files/system-reason.ts';
 import type { InputType } from '../../formats.ts';
 import { isInvalidName } from '../../text.ts';
-import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
+import { fileError, fileErrorFrom } from './file-errors.ts';
 import { createImageTest, type ImageTest, imagesIn } from './folder.ts';
 import { type Input, type InputError, STDIN } from './input.ts';
 import { isInside, realPathOf } from './paths.ts';

@@ -2,8 +2,9 @@
 import { lstat, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { isDiskFull } from '../../errors.ts';
+import { systemReason } from '../../files/system-reason.ts';
 import type { Conversion, SourceState } from './converter.ts';
-import { fileErrorFrom, systemReason } from './file-errors.ts';
+import { fileErrorFrom } from './file-errors.ts';
 import { realPathOf } from './paths.ts';
 import type { IndexEntry, ResultIndex } from './result-index.ts';
 import type { Job } from './targets.ts';

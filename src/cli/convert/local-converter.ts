@@ -6,11 +6,12 @@ import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { storeInput } from '../../conversion/input/store.ts';
 import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts';
+import { systemReason } from '../../files/system-reason.ts';
 import { StartupError } from '../../startup-error.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError, createWarningCollector } from '../context.ts';
 import { type Converter, readUnchanged, stateOf } from './converter.ts';
-import { fileErrorFrom, systemReason } from './file-errors.ts';
+import { fileErrorFrom } from './file-errors.ts';
 import { STDIN } from './input.ts';
 import { MAX_LABEL_LENGTH } from './report.ts';
 

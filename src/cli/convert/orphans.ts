@@ -2,7 +2,8 @@
 import { lstat, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { fileErrorFrom, systemReason } from './file-errors.ts';
+import { systemReason } from '../../files/system-reason.ts';
+import { fileErrorFrom } from './file-errors.ts';
 import type { Root } from './inputs.ts';
 import { isResult, type Library } from './library.ts';
 import { isInside, realPathOf } from './paths.ts';

@@ -2,8 +2,9 @@
 import { accessSync, constants, type Dirent } from 'node:fs';
 import { glob, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
+import { systemReason } from '../../files/system-reason.ts';
 import { isInvalidName } from '../../text.ts';
-import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
+import { fileError, fileErrorFrom } from './file-errors.ts';
 import type { ImageTest } from './folder.ts';
 import type { Input } from './input.ts';
 import { isInside } from './paths.ts';

@@ -2,11 +2,11 @@
 import type { Config } from '../../config.ts';
 import { optionalTools, selectExtras } from '../../conversion/extras.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
+import { systemReason } from '../../files/system-reason.ts';
 import { fingerprintTools } from '../../process/toolchain.ts';
 import { CliError } from '../context.ts';
 import type { BulkOptions } from './bulk-options.ts';
 import type { Converter } from './converter.ts';
-import { systemReason } from './file-errors.ts';
 import { createLibrary, type Library } from './library.ts';
 import { hashRecipe } from './recipe.ts';
 import { openResultIndex } from './result-index.ts';

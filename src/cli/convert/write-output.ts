@@ -6,7 +6,8 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isDiskFull } from '../../errors.ts';
 import { createFolders } from '../../files/create-folders.ts';
-import { fileError, fileErrorFrom, systemReason } from './file-errors.ts';
+import { systemReason } from '../../files/system-reason.ts';
+import { fileError, fileErrorFrom } from './file-errors.ts';
 import { OWN_PREFIX } from './folder.ts';
 import { STDOUT } from './targets.ts';
 
