@@ -6,10 +6,9 @@
  * knows but does not claim. Each shard has its own file, and every run reads all files.
  */
 import { appendFile, open, readdir, rename, rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createFolders } from '../../files/create-folders.ts';
 import { OWN_PREFIX } from './folder.ts';
-import { isInside } from './paths.ts';
 import type { Shard } from './shard.ts';
 
 /** Record of a complete result. */
@@ -191,13 +190,16 @@ function parseLine(text: string): Line | undefined {
   }
 }
 
+/** A path that is absolute, or could lead out of a folder. */
+const OUTSIDE = /^\/|(?:^|\/)\.\.(?:\/|$)/;
+
 /** Returns whether a JSON value is a line. The path of a result must not lead out of the output folder. */
 function isLine(value: unknown): value is Line {
   const { tools, maker, result, source, state, made } = Object(value);
   if (typeof tools === 'string') return typeof maker === 'string';
   return (
     typeof result === 'string' &&
-    isInside(resolve('/output', result), '/output') &&
+    !OUTSIDE.test(result) &&
     typeof made === 'number' &&
     typeof (state ?? source) === 'string'
   );
