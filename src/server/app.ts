@@ -20,7 +20,7 @@ import { rateLimiter, trustProxies } from './rate-limit.ts';
 import { useApiHeaders } from './raw-error-response.ts';
 import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
-import { parseTarget } from './request-target.ts';
+import { API_PREFIX, parseTarget } from './request-target.ts';
 import { batchRoute, checkFormHead, convertRoute } from './routes/convert.ts';
 import {
   formatsRoute,
@@ -32,7 +32,6 @@ import {
 } from './routes/status.ts';
 import type { WebApp } from './routes/web-app.ts';
 
-const API_PREFIX = '/api/v1';
 const PROBES = ['/livez', '/readyz', '/metrics'];
 /** The routes that logs and metrics distinguish. */
 const ROUTES = [

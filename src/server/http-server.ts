@@ -15,7 +15,7 @@ import {
   type Exchange,
   rejectRequest,
 } from './raw-error-response.ts';
-import { NO_PATH, parseTarget } from './request-target.ts';
+import { INVALID_PATH, parseTarget } from './request-target.ts';
 
 // An import would also load HTTP/2 and undici, which `node:http` re-exports: 13 MiB (bench/README.md).
 const { createServer } = process.getBuiltinModule('node:http');
@@ -42,7 +42,7 @@ export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpSer
     connections.begin(req, res);
     const target = req.url ?? '';
     // Express keeps an `originalUrl`, so that the app can check the target.
-    app(Object.assign(req, { originalUrl: target, url: parseTarget(target) ?? NO_PATH }), res);
+    app(Object.assign(req, { originalUrl: target, url: parseTarget(target) ?? INVALID_PATH }), res);
   };
   const server = createServer({
     requestTimeout: uploadTimeoutMs + RESPONSE_GRACE_MS,

@@ -1,5 +1,11 @@
 /** @module Parses request targets. Express would use `url.parse`, which is deprecated, and send a page of its own for some. */
 
+/** Path below which all operations of the API are. */
+export const API_PREFIX = '/api/v1';
+
+/** Path for an invalid target. It is below the API, so that the rate limit counts the request. */
+export const INVALID_PATH = `${API_PREFIX}/*`;
+
 /** A target that is an absolute URL (RFC 9112, section 3.2.2): what precedes the path, and the rest. */
 const ABSOLUTE_FORM = /^(https?:\/\/[^/?]*)(.*)$/i;
 
@@ -20,4 +26,4 @@ export function parseTarget(target: string): string | undefined {
 }
 
 /** Path for a target that has none. */
-export const NO_PATH = '/*';
+const NO_PATH = '/*';

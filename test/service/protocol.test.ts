@@ -94,7 +94,7 @@ describe('HTTP protocol', () => {
 
     for (const [status, what, text] of REJECTED) {
       it(`returns ${status} in the error format with Date when it ${what}`, async () => {
-        await startShared(QUICK);
+        await startShared(status === 408 ? QUICK : {});
         const { headers, rest, ...answer } = await send(text);
         expect([answer.status, errorIn(rest).code]).to.deep.equal([status, status]);
         expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
@@ -223,12 +223,21 @@ describe('HTTP protocol', () => {
         expect(headers.get('x-request-id')).to.match(/^[\w-]{36}$/);
       });
 
+    it('counts the request on every path if it is invalid', async () => {
+      await start({ RATE_LIMIT_PER_MINUTE: '60' });
+      for (const [at, target] of ['/livez#x', '/api/v1/health#x', 'http://'].entries()) {
+        const { status, headers } = await send(`GET ${target} HTTP/1.1\r\n${HEAD}\r\n`);
+        expect([status, headers.get('x-ratelimit-remaining')]).to.deep.equal([400, String(59 - at)]);
+      }
+    });
+
     for (const [target, status, content] of [
       ['http://x/livez', 200, '"ok"'],
       ['HTTPS://x:80/livez?a=b/c', 200, '"ok"'],
       ['http://x/api/v1/../../livez', 404, '"error"'],
       ['http://x//livez', 404, '"error"'],
       ['http://x?a=/livez', 200, '<!doctype html>'],
+      ['http://%@x/docs', 200, '<!doctype html>'],
     ] as const)
       it(`returns ${status} for the absolute URL ${target}, with its exact path`, async () => {
         await startShared({});

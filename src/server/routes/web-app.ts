@@ -85,6 +85,7 @@ export function loadWebApp(folder: string): WebApp | undefined {
     paths: files.map((path) => PAGES[path]?.path ?? path),
     handler: (req, res, next) => {
       req.url = FILES.get(req.path) ?? req.url;
+      req.originalUrl = req.url; // serve-static parses this one, with the deprecated url.parse if it is an absolute URL
       serve(req, res, (error?: { status?: number }) => {
         res.removeHeader('Content-Encoding'); // it was set for a compressed file that is not sent
         const code = REQUEST_ERRORS.get(error?.status as 412 | 416);
