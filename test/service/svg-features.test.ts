@@ -78,6 +78,14 @@ const RESOLVED = {
     '<rect width="60" height="40" fill="teal"/>',
     'style="background: hsla(200, 80%, 50%, 0.5) !important"',
   ),
+  'an important background of the root element': svg(
+    '<rect width="60" height="40" fill="teal"/>',
+    'style="background: gold ! important; background: NONE; background-color: red"',
+  ),
+  'a background of the root element that an image replaces': svg(
+    '<rect width="60" height="40" fill="teal"/>',
+    'style="background-color: red; background: url(#none)"',
+  ),
   'a transparent background of the root element': svg(
     '<rect width="60" height="40" fill="teal"/>',
     'style="background: red; background-color: transparent"',

@@ -62,17 +62,22 @@ export async function readSvg(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
 /** Maximum length of a colour, and maximum number of backgrounds to read. */
 const MAX_COLOUR_LENGTH = 64;
 const MAX_BACKGROUNDS = 8;
+const IMPORTANT = /\s*!\s*important$/;
+/** Backgrounds that are no colour, in browsers of today. Others may be unknown, so that an earlier one counts. */
+const NO_COLOUR = /url\(|gradient\(|^(?:none|initial|inherit|unset|revert)/;
 
 /** Reads the background of the root element's `style`, which browsers paint below the drawing. The last valid one counts. */
 function canvasColourOf(root: string): Pick<ImageInfo, 'canvasColour'> {
   const declarations = (attribute(root, 'style') ?? '').split(';').map((text) => text.split(':'));
   const values = declarations
     .filter(([name = '']) => ['background', 'background-color'].includes(name.trim().toLowerCase()))
-    .map(([, value = '']) => value.replace('!important', '').trim())
-    .filter((value) => value.length <= MAX_COLOUR_LENGTH);
-  for (const value of values.slice(-MAX_BACKGROUNDS).reverse()) {
-    if (value === 'none') return {};
-    const canvasColour = toRgb(value);
+    .map(([, value = '']) => value.trim().toLowerCase())
+    .slice(-MAX_BACKGROUNDS)
+    .reverse();
+  const isImportant = (value: string): boolean => value.length <= MAX_COLOUR_LENGTH && IMPORTANT.test(value);
+  for (const value of [...values.filter(isImportant), ...values.filter((value) => !isImportant(value))]) {
+    if (value.length > MAX_COLOUR_LENGTH || NO_COLOUR.test(value)) return {};
+    const canvasColour = toRgb(value.replace(IMPORTANT, ''));
     if (canvasColour) return { canvasColour };
   }
   return {};

@@ -69,7 +69,9 @@ export function renderPdf(job: PlanContext): Step {
   const points = ['--dpi-x', '72', '--dpi-y', '72'];
   // The borders of `contain` do not have the colour below the drawing.
   const canvasColour = options.fit === 'contain' ? undefined : image.canvasColour;
-  const paper = onColour(canvasColour ?? options.background);
+  // librsvg paints one colour. A translucent one does not replace the requested background.
+  const isOpaque = canvasColour?.startsWith('rgb(');
+  const paper = onColour(isOpaque ? canvasColour : (options.background ?? canvasColour));
   const { rendersTo: _, ...step } = renderStep(
     ['-f', 'pdf', ...points, ...pageArguments(job), ...paper],
     output,

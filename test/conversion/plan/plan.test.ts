@@ -502,6 +502,16 @@ describe('the plan', () => {
       }
     });
 
+    it('of an SVG to PDF with a translucent background of its own is the requested one', () => {
+      const paper = (canvasColour: string, background?: string) =>
+        / --background-color (\S+)/.exec(
+          lines({ type: 'svg', canvasColour }, { format: 'pdf', ...(background && { background }) })[0] ?? '',
+        )?.[1];
+      expect(paper('rgb(1,2,3)', '#112233')).to.equal('rgb(1,2,3)');
+      expect(paper('rgba(1,2,3,0.5)', '#112233')).to.equal('#112233');
+      expect(paper('rgba(1,2,3,0.5)')).to.equal('rgba(1,2,3,0.5)');
+    });
+
     it('of an SVG to PDF is kept, unless a background is requested', () => {
       expect(lines({ type: 'svg' }, { format: 'pdf' })[0]).to.not.include('background');
       expect(lines({ type: 'svg' }, { format: 'pdf', background: '#112233' })[0]).to.include(
