@@ -29,8 +29,8 @@ export interface ConvertDeps extends ImageConverterDeps {
 const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
 
 /**
- * Maximum number of files that are prepared at once. Preparing an SVG can take 60 MB: its unpacked text, or all of its tags. Files
- * of clients are prepared in turn, like their conversions.
+ * Maximum number of files that are prepared at once. Preparing one can take 60 MB, for the unpacked text of an SVG, all of its
+ * tags, or a GIF. Files of clients are prepared in turn, like their conversions.
  */
 const MAX_PREPARATIONS = 4;
 
@@ -68,13 +68,19 @@ export function createConvert({
     onGrow: (bytes: number) => void,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
     const owner = { signal, client: source.client, group };
-    const prepare = () => prepareInput(source, options, config.MAX_FILE_BYTES, onGrow);
-    const image = await preparations.run(prepare, owner);
+    const { image, waitedMs } = await preparations.run(
+      async (waitedMs) => ({
+        image: await prepareInput(source, options, config.MAX_FILE_BYTES, onGrow),
+        waitedMs,
+      }),
+      owner,
+    );
     const planned = planConversion(image, source, options, tools); // rejects an invalid request before it is queued
     const job = { image, options, tools, output: planned.output };
     const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
     const bytes = estimateDiskBytes(job, planned, inputBytes) ?? maxToolFileBytes(config);
-    return queue.run(async (queuedMs, idleSlots) => {
+    return queue.run(async (waitedAgainMs, idleSlots) => {
+      const queuedMs = waitedMs + waitedAgainMs;
       onStart(queuedMs);
       const deadline = performance.now() + config.CONVERT_TIMEOUT_MS;
       // Recorded commands must not depend on the load of the machine.

@@ -7,6 +7,7 @@ import { pino } from 'pino';
 import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
 import type { DiskAccount } from '../../src/files/disk-space.ts';
 import { testConfig } from '../helpers/service.ts';
+import { eventually } from '../helpers/util.ts';
 
 const FILES = 30;
 
@@ -42,5 +43,41 @@ describe('the preparation of files', () => {
       });
     await Promise.all(Array.from({ length: FILES }, (_, at) => convert(String(at))));
     expect(most).to.be.within(1, 4);
+  });
+
+  it('starts with a file of another client before more files of the same client', async () => {
+    const packed = gzipSync('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>');
+    const started: string[] = [];
+    const gates: (() => void)[] = [];
+    let queued = 0;
+    const convert = (client: string): Promise<unknown> =>
+      engine.workspaces.use({ client }, async (workspace) => {
+        const disk: DiskAccount = {
+          ...workspace.disk,
+          async store() {
+            started.push(client);
+            await new Promise<void>((resolve) => void gates.push(resolve));
+          },
+        };
+        const folder = await workspace.folder('file');
+        await writeFile(join(folder, 'in'), packed);
+        const source = { folder, disk, type: 'svg', label: 'The file', client } as const;
+        const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+        const result = engine.convert(source, options, new AbortController().signal);
+        queued += 1;
+        return result;
+      });
+    const files = ['a', 'a', 'a', 'a', 'a', 'a'].map(convert);
+    await eventually(() => started.length === 4);
+    files.push(convert('b'));
+    await eventually(() => queued === 7);
+    gates.shift()?.();
+    await eventually(() => started.length === 5);
+    expect(started).to.deep.equal(['a', 'a', 'a', 'a', 'b']);
+    for (let open = 1; open < 7; open += 1) {
+      await eventually(() => gates.length > 0);
+      gates.shift()?.();
+    }
+    await Promise.all(files);
   });
 });

@@ -77,9 +77,12 @@ async function repairFrames(file: FileHandle, context: RepairContext): Promise<v
 /** A graphic control extension with the defaults: no transparency, no delay and no disposal (GIF89a, section 23). */
 const DEFAULT_CONTROL = Buffer.from([0x21, 0xf9, 4, 0, 0, 0, 0, 0]);
 
+/** Maximum number of bytes to move for the extensions: they are in memory. */
+const MAX_MOVED_BYTES = 16 * 1024 ** 2;
+
 /**
  * Inserts a graphic control extension before image descriptors. An extension applies only to the frame after it, but
- * ImageMagick would apply it to later frames, too.
+ * ImageMagick would apply it to later frames, too. Does not change a file that is too large for that.
  */
 async function insertControls(
   file: FileHandle,
@@ -89,7 +92,7 @@ async function insertControls(
   const { size } = await file.stat();
   const starts = descriptorsAt.filter((at) => at < size);
   const [first] = starts;
-  if (first === undefined) return;
+  if (first === undefined || size - first > MAX_MOVED_BYTES) return;
   const { buffer: end } = await file.read(Buffer.alloc(size - first), 0, size - first, first);
   const parts = starts.flatMap((at, index) => [
     DEFAULT_CONTROL,
