@@ -130,7 +130,16 @@ describe('imagemill convert --update', function () {
   it('ignores lines of the index that it did not write', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await update();
-    const values = [null, 5, 'text', [], {}, { tools: 1 }, { result: 1 }, { result: 'b.webp' }];
+    const values = [
+      null,
+      5,
+      'text',
+      [],
+      {},
+      { tools: 1, result: 'b.webp', made: 1, source: 'b' },
+      { result: 1 },
+      { result: 'b.webp' },
+    ];
     const noSource = { result: 'b.webp', made: 1 };
     await appendFile(
       indexPath(),

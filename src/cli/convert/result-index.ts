@@ -196,7 +196,7 @@ const OUTSIDE = /^\/|(?:^|\/)\.\.(?:\/|$)/;
 /** Returns whether a JSON value is a line. The path of a result must not lead out of the output folder. */
 function isLine(value: unknown): value is Line {
   const { tools, maker, result, source, state, made } = Object(value);
-  if (typeof tools === 'string') return typeof maker === 'string';
+  if (tools !== undefined) return typeof tools === 'string' && typeof maker === 'string';
   return (
     typeof result === 'string' &&
     !OUTSIDE.test(result) &&
