@@ -104,7 +104,7 @@ export function findConflict(
   outputs: readonly OutputType[],
 ): Conflict | undefined {
   if (fit && fit !== 'inside' && !(width && height))
-    return { field: 'fit', value: fit, expected: 'width and height, too' };
+    return { field: 'fit', value: fit, expected: 'width and height to be set, too' };
   if (maxBytes !== undefined && !hasBytesLimit(format)) {
     const expected = `one of the formats ${outputs.filter(hasBytesLimit).join(', ')}, not ${format}`;
     return { field: 'max_bytes', value: String(maxBytes), expected };

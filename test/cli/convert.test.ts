@@ -340,7 +340,7 @@ describe('imagemill convert', () => {
       [
         'a box has one side only',
         ['a.jpg', '-o', 'b.webp', '--fit', 'cover', '--width', '10'],
-        'Invalid --fit "cover": expected width and height, too.',
+        'Invalid --fit "cover": expected width and height to be set, too.',
       ],
       [
         '--lossless meets a maximum size',

@@ -35,7 +35,7 @@ describe('the matrix of a regression check', () => {
     const { height: _, ...oneSide } = square;
     expect(() => toMatrix({ cases: [oneSide] })).to.throw(
       MatrixError,
-      'case square: Invalid fit "cover": expected width and height, too.',
+      'case square: Invalid fit "cover": expected width and height to be set, too.',
     );
   });
 

@@ -107,9 +107,9 @@ describe('frames, pages, background and notes', () => {
     ['background', '#12345678', 'a colour as #rgb, #rrggbb or a name of CSS'],
     ['background', '#ff00ff;', 'a colour as #rgb, #rrggbb or a name of CSS'],
     ['fit', 'crop', 'one of inside, cover, contain, fill'],
-    ['fit', 'cover', 'width and height, too'],
-    ['fit', 'contain', 'width and height, too'],
-    ['fit', 'fill', 'width and height, too'],
+    ['fit', 'cover', 'width and height to be set, too'],
+    ['fit', 'contain', 'width and height to be set, too'],
+    ['fit', 'fill', 'width and height to be set, too'],
     ['position', 'top left', POSITION_NAMES],
     ['position', '5', POSITION_NAMES],
     ['position', 'constructor', POSITION_NAMES],
@@ -142,7 +142,7 @@ describe('frames, pages, background and notes', () => {
         });
         expect([status, message]).to.deep.equal([
           400,
-          `Invalid fit "${fit}": expected width and height, too.`,
+          `Invalid fit "${fit}": expected width and height to be set, too.`,
         ]);
       }
     });
