@@ -107,7 +107,7 @@ describe('the service process', () => {
       const refused = start({ MAGICK_BIN, SANDBOX: 'on' });
       expect(await refused.ended()).to.equal(2);
       expect(refused.output()).to.include('SANDBOX=on, but no available sandbox hides files from the tools');
-      const warned = start({ MAGICK_BIN, SANDBOX: 'auto' });
+      const warned = start({ MAGICK_BIN, SANDBOX: 'auto', TEMP_DIR: await makeTempDir('start') });
       await warned.base();
       expect(warned.output())
         .to.include('the tools can read every file that this process can read')
@@ -115,7 +115,7 @@ describe('the service process', () => {
     });
 
     it('logs the sandbox layers', async () => {
-      const started = start({});
+      const started = start({ TEMP_DIR: await makeTempDir('start') });
       await started.base();
       expect(started.output()).to.match(
         /"sandbox":\{"limits":"ulimit","privileges":"(setpriv|bwrap)","files":"\w+","network":"\w+","syscalls":"(allow-list|none)","processes":"(namespace|none)"\}/,
