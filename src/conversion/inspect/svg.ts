@@ -1,6 +1,6 @@
 /** @module Reads the size of an SVG from its root element, and finds unsupported features. */
 import { skipXmlPreamble } from '../input/store.ts';
-import { COLOUR_FUNCTIONS, toRgb } from '../input/svg/css.ts';
+import { COLOUR_FUNCTIONS, parseDeclarations, toRgb } from '../input/svg/css.ts';
 import type { ImageInfo, Size } from '../plan/image-info.ts';
 import type { WindowReader } from './window-reader.ts';
 
@@ -59,6 +59,8 @@ export async function readSvg(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
   };
 }
 
+/** Maximum number of tokens of the root element's `style`, in which real files have few. */
+const MAX_STYLE_TOKENS = 4096;
 /** Maximum length of a colour, and maximum number of backgrounds to read. */
 const MAX_COLOUR_LENGTH = 64;
 const MAX_BACKGROUNDS = 8;
@@ -68,10 +70,9 @@ const NO_COLOUR = /url\(|gradient\(|^(?:none|initial|inherit|unset|revert)/;
 
 /** Reads the background of the root element's `style`, which browsers paint below the drawing. The last valid one counts. */
 function canvasColourOf(root: string): Pick<ImageInfo, 'canvasColour'> {
-  const declarations = (attribute(root, 'style') ?? '').split(';').map((text) => text.split(':'));
-  const values = declarations
-    .filter(([name = '']) => ['background', 'background-color'].includes(name.trim().toLowerCase()))
-    .map(([, value = '']) => value.trim().toLowerCase())
+  const values = parseDeclarations(attribute(root, 'style') ?? '', { tokens: MAX_STYLE_TOKENS })
+    .filter(({ name }) => ['background', 'background-color'].includes(name.toLowerCase()))
+    .map(({ value }) => value.toLowerCase())
     .slice(-MAX_BACKGROUNDS)
     .reverse();
   const isImportant = (value: string): boolean => value.length <= MAX_COLOUR_LENGTH && IMPORTANT.test(value);
