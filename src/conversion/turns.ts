@@ -6,7 +6,7 @@ const TURN_MS = 5;
 let turnStarted = 0;
 let nextTurn: Promise<void> | undefined;
 
-/** Returns whether the work of this turn of the event loop has taken so long that it must wait for the next one. */
+/** Returns whether work must wait for the next turn of the event loop, because the last wait was too long ago. */
 export function isTurnOver(): boolean {
   return performance.now() - turnStarted > TURN_MS;
 }

@@ -3,8 +3,8 @@ import { colourOf, declared, isSrgbColour } from '../colour/code-points.ts';
 import type { ImageInfo, MetadataKind } from '../plan/image-info.ts';
 import {
   type Box,
+  createPropertyFinder,
   findBox,
-  parseAssociations,
   parseBoxes,
   parseItems,
   parseProperties,
@@ -51,7 +51,8 @@ export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'ty
     ...largestSize(iprp),
     ...plannedRotation(boxes, primary),
     ...(isDeep(iprp) && { deep: true }),
-    ...colourIn(propertiesOfItem(iprp, primary)),
+    // If no properties are associated with the primary image, any can be meant.
+    ...colourIn(createPropertyFinder(iprp)(primary) ?? parseProperties(iprp)),
     // The colours are multiplied by the alpha (ISO/IEC 23008-12, 6.10.1.2).
     ...(primary !== undefined && idsOf('prem').has(primary) && { premultiplied: true }),
     metadata: items.flatMap(({ type }) => METADATA[type] ?? []),
@@ -81,13 +82,6 @@ function largestSize(iprp: Buffer | undefined): { width?: number; height?: numbe
 /** Returns whether a channel has more than 8 bits (`pixi`: version and flags, number of channels, bits of each). */
 function isDeep(iprp: Buffer | undefined): boolean {
   return parseProperties(iprp).some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8);
-}
-
-/** Finds the properties of an item, or all properties if no association of the item is found (section 8.11.14). */
-function propertiesOfItem(iprp: Buffer | undefined, id: number | undefined): Box[] {
-  const properties = parseProperties(iprp);
-  const indexes = parseAssociations(iprp).get(id ?? Number.NaN) ?? [];
-  return indexes.length > 0 ? indexes.flatMap((index) => properties[index - 1] ?? []) : properties;
 }
 
 /** Reads the colour space: of an ICC profile, or else of code points (`nclx`). */

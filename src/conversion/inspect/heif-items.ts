@@ -107,6 +107,18 @@ export function parseAssociations(iprp: Buffer | undefined): Map<number, readonl
   return associations;
 }
 
+/** Returns a function that finds the properties of an item, in order; undefined if none are associated with the item. */
+export function createPropertyFinder(
+  iprp: Buffer | undefined,
+): (id: number | undefined) => Box[] | undefined {
+  const properties = parseProperties(iprp);
+  const associations = parseAssociations(iprp);
+  return (id = Number.NaN) => {
+    const indexes = associations.get(id) ?? [];
+    return indexes.length > 0 ? indexes.flatMap((index) => properties[index - 1] ?? []) : undefined;
+  };
+}
+
 /** Position of the data of an item: in the file, or in the box `idat`. */
 export interface Location {
   readonly inBox: boolean;

@@ -1,6 +1,6 @@
 /** @module Reads the rotation and mirroring of an image in AVIF or HEIC (ISO/IEC 23008-12, sections 6.5.10 and 6.5.12). */
 import type { ImageInfo, Orientation } from '../plan/image-info.ts';
-import { type Box, findBox, parseAssociations, parseProperties, parseReferences } from './heif-items.ts';
+import { type Box, createPropertyFinder, findBox, parseReferences } from './heif-items.ts';
 
 /** Names of the properties that rotate and mirror. */
 export const ROTATIONS = ['irot', 'imir'];
@@ -29,16 +29,12 @@ export function plannedRotation(
   boxes: readonly Box[],
   primary: number | undefined,
 ): Pick<ImageInfo, 'orientation' | 'plannedRotation'> {
-  const iprp = findBox(boxes, 'iprp');
-  const properties = parseProperties(iprp);
-  const associations = parseAssociations(iprp);
-  const propertiesOf = (id = Number.NaN): Box[] =>
-    (associations.get(id) ?? []).flatMap((index) => properties[index - 1] ?? []);
-  const orientation = orientationIn(propertiesOf(primary));
+  const propertiesOf = createPropertyFinder(findBox(boxes, 'iprp'));
+  const orientation = orientationIn(propertiesOf(primary) ?? []);
   if (primary === undefined || orientation === undefined || orientation === 1) return {};
   const differs = parseReferences(findBox(boxes, 'iref'))
     .filter(({ type, to }) => type === 'auxl' && to.includes(primary))
-    .map(({ from }) => propertiesOf(from))
+    .map(({ from }) => propertiesOf(from) ?? [])
     .some((own) => own.some(isAlpha) && orientationIn(own) !== orientation);
   return differs ? { orientation, plannedRotation: true } : {};
 }
