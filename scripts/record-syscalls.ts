@@ -6,7 +6,7 @@
  *     sh scripts/debian-13.sh node scripts/record-syscalls.ts
  *
  * Requires strace. FOLDER holds additional images. Prints one line per call: the name, the arguments that a filter can
- * check, and the number of calls. `scripts/seccomp/allow-list.ts` is derived from the output on Debian 12 and 13.
+ * check, and the number of calls. `scripts/make-seccomp.py` is derived from the output on Debian 12 and 13.
  */
 import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';

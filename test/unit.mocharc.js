@@ -11,7 +11,6 @@ export const UNIT_TESTS = globSync([
   'test/conversion/output/tool-errors.test.ts',
   'test/files/{disk-space,sweep}.test.ts',
   'test/process/{command,queue}.test.ts',
-  'test/process/sandbox/seccomp.test.ts',
   'test/regress/{compare,matrix}.test.ts',
   'test/server/{archive-name,deflate-file,openapi,rate-limit,response,upload,web-app}.test.ts',
   'test/server/multipart/*.test.ts',
