@@ -14,7 +14,7 @@ export interface SimulationOptions {
   /** Number of instances that the proxy tries until it passes on a 503. */
   readonly tries: number;
   /** How the proxy selects an instance. */
-  readonly balance: 'random' | 'round-robin' | 'least-connections';
+  readonly balance: 'random' | 'least-connections';
   /** Mean arrivals per second. */
   readonly perSecond: number;
   /** Bursts: after every `everyS` seconds, the rate is `factor` times as high for `lengthS` seconds. */
@@ -54,25 +54,17 @@ interface Instance {
 export function simulate(options: SimulationOptions): SimulationResult {
   const { processors, queueLimit, tries, serviceMs, requests } = options;
   const random = seeded(options.seed);
-  const instances = Array.from(
-    { length: options.instances },
-    (): Instance => ({
-      free: new Array<number>(processors).fill(0),
-      starts: [],
-      head: 0,
-      ends: [],
-    }),
-  );
-  const nextArrival = createArrivals(options, random);
+  const createInstance = (): Instance => ({ free: Array(processors).fill(0), starts: [], head: 0, ends: [] });
+  const instances = Array.from({ length: options.instances }, createInstance);
+  const times = arrivals(options, random);
   const waits: number[] = [];
-  let [refused, worked, now, turn] = [0, 0, 0, 0];
+  let [refused, worked, now] = [0, 0, 0];
 
   for (let request = 0; request < requests; request += 1) {
-    now = nextArrival();
+    now = times.next().value;
     let accepted: Instance | undefined;
     for (let attempt = 0; attempt < Math.min(tries, instances.length) && !accepted; attempt += 1) {
-      const instance = select(instances, options.balance, turn, now, random);
-      turn += 1;
+      const instance = select(instances, options.balance, now, random);
       if (waitingIn(instance, now) < queueLimit || (instance.free[0] as number) <= now) accepted = instance;
     }
     if (!accepted) {
@@ -95,44 +87,32 @@ export function simulate(options: SimulationOptions): SimulationResult {
   };
 }
 
-/** Creates the function that returns the time of the next arrival, in ms. */
-function createArrivals({ perSecond, bursts }: SimulationOptions, random: Random): () => number {
-  const exponential = (meanMs: number): number => -Math.log(1 - random.next()) * meanMs;
-  let now = 0;
-  if (!bursts) {
-    return () => {
-      now += exponential(1000 / perSecond);
-      return now;
-    };
-  }
-  const { factor, everyS, lengthS } = bursts;
+/** Generates the times of arrivals, in ms. */
+function* arrivals({ perSecond, bursts }: SimulationOptions, random: Random): Generator<number, never> {
+  const { factor, everyS, lengthS } = bursts ?? { factor: 1, everyS: Infinity, lengthS: 0 };
   // The mean over bursts and the time between them is `perSecond`.
-  const base = (perSecond * (everyS + lengthS)) / (everyS + factor * lengthS);
-  let isBurst = false;
-  let phaseEnd = everyS * 1000;
-  return () => {
-    for (;;) {
-      const next = now + exponential(1000 / (isBurst ? base * factor : base));
-      if (next <= phaseEnd) {
-        now = next;
-        return now;
-      }
+  const base = bursts ? (perSecond * (everyS + lengthS)) / (everyS + factor * lengthS) : perSecond;
+  let [now, isBurst, phaseEnd] = [0, false, everyS * 1000];
+  for (;;) {
+    const next = now - (Math.log(1 - random.next()) * 1000) / (isBurst ? base * factor : base);
+    if (next <= phaseEnd) {
+      now = next;
+      yield now;
+    } else {
       now = phaseEnd; // the exponential distribution has no memory, so the draw may be repeated from here
       isBurst = !isBurst;
       phaseEnd = now + (isBurst ? lengthS : everyS) * 1000;
     }
-  };
+  }
 }
 
 function select(
   instances: readonly Instance[],
   balance: SimulationOptions['balance'],
-  turn: number,
   now: number,
   random: Random,
 ): Instance {
   if (balance === 'random') return random.pick(instances);
-  if (balance === 'round-robin') return instances[turn % instances.length] as Instance;
   return instances.reduce((best, each) => (inProgress(each, now) < inProgress(best, now) ? each : best));
 }
 
@@ -147,16 +127,12 @@ function inProgress({ ends }: Instance, now: number): number {
   return ends.length;
 }
 
-/** Returns mean and percentiles of waiting times. */
-export function summarizeWaits(waits: readonly number[]): SimulationResult['wait'] {
+/** Returns the mean and the percentiles of waiting times. */
+function summarizeWaits(waits: readonly number[]): SimulationResult['wait'] {
   const sorted = [...waits].sort((a, b) => a - b);
   const mean = sorted.reduce((sum, wait) => sum + wait, 0) / Math.max(1, sorted.length);
-  return { mean, p50: percentile(sorted, 0.5), p95: percentile(sorted, 0.95), p99: percentile(sorted, 0.99) };
-}
-
-/** Returns the value below which `share` (0 to 1) of the sorted values lie; 0 if there are none. */
-function percentile(sorted: readonly number[], share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+  const percentile = (share: number): number => sorted[Math.floor(sorted.length * share)] ?? 0;
+  return { mean, p50: percentile(0.5), p95: percentile(0.95), p99: percentile(0.99) };
 }
 
 /** Adds a value to a binary heap with the least value first. */

@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { parseServiceTimes } from '../../scripts/sizing/service-times.ts';
-import { simulateSharedMachine } from '../../scripts/sizing/shared-machine.ts';
 import { type SimulationOptions, simulate } from '../../scripts/sizing/simulate.ts';
 import { conversionsTable } from '../../scripts/sizing/tables.ts';
-import { seeded } from '../../scripts/stress/random.ts';
 
 /** Service times whose distribution is nearly exponential with a mean of 100 ms. */
 const EXPONENTIAL = Array.from({ length: 10_000 }, (_, at) => -Math.log(1 - (at + 0.5) / 10_000) * 100);
@@ -61,50 +59,6 @@ describe('the simulation of instances', () => {
     const bursty = simulate({ ...options, balance: 'least-connections', bursts });
     expect(bursty.wait.p95).to.be.above(least.wait.p95 * 2);
     expect(bursty.utilization, 'the mean rate is the same').to.be.closeTo(least.utilization, 0.05);
-  });
-});
-
-describe('the simulation of instances that share a machine', () => {
-  const BASE_SHARED = { instances: 1, concurrency: 2, processors: 2, queueLimit: 1e9, tries: 1 };
-
-  /** A Poisson process of requests that each need 100 ms on average. */
-  function arrivalsOf(perSecond: number, count: number) {
-    const random = seeded(1);
-    let atMs = 0;
-    return Array.from({ length: count }, () => {
-      atMs -= (Math.log(1 - random.next()) * 1000) / perSecond;
-      return { atMs, workMs: random.pick(EXPONENTIAL) };
-    });
-  }
-
-  it('has the mean waiting time of Erlang C if each conversion has a processor', () => {
-    const { wait, utilization } = simulateSharedMachine({
-      ...BASE_SHARED,
-      arrivals: arrivalsOf(16, 100_000),
-    });
-    expect(wait.mean / erlangC(2, 16, 100)).to.be.within(0.93, 1.07);
-    expect(utilization).to.be.closeTo(0.8, 0.02);
-  });
-
-  it('has the mean waiting time of one processor if two conversions share it', () => {
-    // Exponential work has no memory, so two conversions at half speed end as often as one at full speed. The number of
-    // requests is that of a queue with one processor (M/M/1). Those beyond the second wait: load³ ÷ (1 − load) on average.
-    const [load, perSecond] = [0.8, 8];
-    const arrivals = arrivalsOf(perSecond, 100_000);
-    const { wait } = simulateSharedMachine({ ...BASE_SHARED, processors: 1, arrivals });
-    const waiting = load ** 3 / (1 - load);
-    expect(wait.mean / 1000 / (waiting / perSecond), "Little's law").to.be.within(0.93, 1.07);
-  });
-
-  it('rejects requests beyond the capacity of the processors, for any number of instances', () => {
-    const options = { ...BASE_SHARED, instances: 3, concurrency: 1, queueLimit: 20, tries: 3 };
-    const arrivals = arrivalsOf(30, 50_000);
-    const [two, four] = [2, 4].map((processors) =>
-      simulateSharedMachine({ ...options, processors, arrivals }),
-    );
-    expect(two?.refused).to.be.closeTo(1 / 3, 0.02);
-    expect(two?.utilization).to.be.above(0.98);
-    expect(four?.refused, 'three conversions at a time').to.be.below(0.03);
   });
 });
 
