@@ -28,6 +28,9 @@ export interface ConvertDeps extends ImageConverterDeps {
  */
 const DROPS_OPAQUE_ALPHA_SINCE = '7.1.1-43';
 
+/** libjxl 0.7 states 8 bits for every alpha channel (https://github.com/libjxl/libjxl/pull/1786). */
+const STATES_DEEP_ALPHA_SINCE = '0.8';
+
 /**
  * Maximum number of files that are prepared at once. Preparing one can take 60 MB, for the unpacked text of an SVG, all of its
  * tags, or a GIF. Files of clients are prepared in turn, like their conversions.
@@ -44,10 +47,11 @@ export function createConvert({
   maxThreads,
   onFinished = () => {},
 }: ConvertDeps): Convert {
-  const { magick } = toolchain;
+  const { magick, cjxl } = toolchain;
   const tools: ToolContext = {
     magick: magick?.major ?? 7,
     dropsOpaqueAlpha: magick !== undefined && isAtLeast(magick.version, DROPS_OPAQUE_ALPHA_SINCE),
+    statesDeepAlpha: cjxl !== undefined && isAtLeast(cjxl.version, STATES_DEEP_ALPHA_SINCE),
     srgbProfile,
   };
   const { planConversion, convertImage } = createImageConverter({ config, toolchain, run });

@@ -23,7 +23,7 @@ import { ALL_EXTRAS, decodeAny, extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { madePhotos } from '../helpers/made-photos.ts';
 import { decodeByPillow } from '../helpers/pillow.ts';
-import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
+import { decode, difference, onGrey, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { pipe } from '../helpers/process.ts';
 import { type OwnService, startService } from '../helpers/service.ts';
 import { type VariedImage, variedImages } from '../helpers/varied-images.ts';
@@ -154,6 +154,30 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
     expect(difference(await decodeAny(body, 'jxl'), scene({ transparent: true })).max).to.equal(0);
     const deep = await convert(own.base, await extra('deep.jxl'), { format: 'jxl', quality: '100' });
     expect(difference(await decodeAny(deep.body, 'jxl'), scene()).max).to.equal(0);
+  });
+
+  it('are JPEG XL that the service reads again, also of 16 bits and transparency', async () => {
+    const { width, height, data } = scene({ transparent: true });
+    for (const space of ['rgb16', 'grey16'] as const) {
+      const samples = Uint16Array.from(data, (value) => value * 257);
+      const image = sharp(samples, { raw: { width, height, channels: 4 } }).toColourspace(space);
+      const png = await image.png().toBuffer();
+      expect(png[24], 'bits').to.equal(16);
+      const { status, message, body } = await convert(own.base, png, { format: 'jxl', quality: '100' });
+      expect(status, message).to.equal(200);
+      const again = await convert(own.base, body, { format: 'png' });
+      expect(again.status, again.message).to.equal(200);
+      expect(difference(await decode(again.body), await decode(png)).max, space).to.be.at.most(2);
+    }
+  });
+
+  it('keep one transparent grey in avif and jxl', async () => {
+    for (const format of ['avif', 'jxl'] as const) {
+      const { body } = await make('../traps/transparent-grey.png', { format });
+      const shown = await decodeAny(body, format);
+      expect(pixelAt(shown, 6, 4)[3], format).to.equal(0);
+      expect(pixelAt(shown, 18, 4)[3], format).to.be.closeTo(255, 4); // libjxl 0.7 compresses alpha lossily
+    }
   });
 
   it('show black and white of 16 bits per channel as JPEG XL', async () => {

@@ -156,6 +156,18 @@ function expected(png: Png, alphaOf: (samples: readonly number[]) => number = ()
   return { width, height, data };
 }
 
+/** Encodes a transparent grey and an opaque one, next to each other. The grey of 16 bits has different bytes. */
+function twoGreys(depth: 8 | 16, grey: number): Buffer {
+  const sample = (value: number): number[] => (depth === 8 ? [value] : [value, value ^ 85]);
+  return Buffer.concat([
+    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
+    chunk('IHDR', Buffer.from([0, 0, 0, 2, 0, 0, 0, 1, depth, COLOUR.grey, 0, 0, 0])),
+    chunk('tRNS', Buffer.from(depth === 8 ? [0, grey] : sample(grey))),
+    chunk('IDAT', deflateSync(Buffer.from([0, ...sample(grey), ...sample((grey + 100) % 256)]))),
+    chunk('IEND', Buffer.alloc(0)),
+  ]);
+}
+
 describe('every kind of PNG in PngSuite', () => {
   const service = useService();
 
@@ -163,6 +175,13 @@ describe('every kind of PNG in PngSuite', () => {
     const { status, message, body } = await convert(service.base, encode(png), { format: 'png' });
     expect(status, message).to.equal(200);
     expect(difference(await decode(body), wanted).max).to.be.at.most(0.01);
+  }
+
+  async function alphasOf(png: Buffer): Promise<readonly (number | undefined)[]> {
+    const { status, message, body } = await convert(service.base, png, { format: 'png' });
+    expect(status, message).to.equal(200);
+    const { data } = await decode(body);
+    return [data[3], data[7]];
   }
 
   for (const type of Object.keys(COLOUR) as (keyof typeof COLOUR)[]) {
@@ -197,6 +216,18 @@ describe('every kind of PNG in PngSuite', () => {
         { ...png, chunks },
         expected(png, ([grey]) => (grey === key ? 0 : 255)),
       );
+    });
+  }
+
+  for (const depth of [8, 16] as const) {
+    it(`each of 256 transparent greys of ${depth} bits is transparent, and another one is opaque`, async function () {
+      this.timeout(60_000);
+      const alphas: Promise<readonly (number | undefined)[]>[] = [];
+      for (let grey = 0; grey < 256; grey += 1) {
+        alphas.push(alphasOf(twoGreys(depth, grey)));
+        if (grey % 64 === 63) await Promise.all(alphas); // the queue is limited
+      }
+      expect(await Promise.all(alphas)).to.deep.equal(Array(256).fill([0, 255]));
     });
   }
 

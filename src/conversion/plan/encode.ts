@@ -63,10 +63,13 @@ const bits = ({ image }: PlanContext): string => (image.deep ? '16' : '8');
 
 /**
  * Returns 8 or 16, or an expression for 8 if the values of a deep image need no more: ImageMagick writes damaged pixels if black
- * and white get 16 bits. ImageMagick 6 divides the depth by QuantumRange.
+ * and white get 16 bits. ImageMagick 6 divides the depth by QuantumRange. Also 8 for transparency of which cjxl would state the
+ * wrong number of bits. Without an alpha channel, the minimum of alpha is a huge number.
  */
-function usedBits({ image }: PlanContext): string {
-  return image.deep ? '%[fx:depth*(depth<1?QuantumRange:1)>8.5?16:8]' : '8';
+function usedBits({ image, tools }: PlanContext): string {
+  if (!image.deep) return '8';
+  const isOpaque = tools.statesDeepAlpha ? '' : '&&minima.a>=1';
+  return `%[fx:depth*(depth<1?QuantumRange:1)>8.5${isOpaque}?16:8]`;
 }
 
 /** Widths in pixels of the images in an icon, which Windows recommends. */
@@ -199,14 +202,20 @@ export const jxlThreads = ({ threads = 1 }: ToolContext): string =>
   `--num_threads=${threads > 1 ? threads : 0}`;
 
 /**
- * PNG compression, chosen by the measurements in bench/README.md. Filter 1 is none; with 5, the encoder selects a
- * filter per row.
+ * ImageMagick 7 stores a transparent grey of a PNG as its luma, rounded down: 191 for 192, so that no pixel is transparent. The
+ * brightness of a grey is exact.
+ */
+const EXACT_GREY = ['-intensity', 'Brightness'] as const;
+
+/**
+ * Arguments for PNG. The compression was chosen by the measurements in bench/README.md. Filter 1 is none; with 5, the encoder
+ * selects a filter per row.
  */
 const PACKED = {
-  photo: ['-define', 'png:compression-level=2', '-define', 'png:compression-filter=5'],
-  flat: ['-define', 'png:compression-level=4', '-define', 'png:compression-filter=1'],
+  photo: [...EXACT_GREY, '-define', 'png:compression-level=2', '-define', 'png:compression-filter=5'],
+  flat: [...EXACT_GREY, '-define', 'png:compression-level=4', '-define', 'png:compression-filter=1'],
   // For an external encoder.
-  quick: ['-define', 'png:compression-level=1', '-define', 'png:compression-filter=1'],
+  quick: [...EXACT_GREY, '-define', 'png:compression-level=1', '-define', 'png:compression-filter=1'],
 } as const;
 
 /** Returns whether neighbouring pixels are often equal, so that filters make a PNG larger. Resizing adds shades. */

@@ -69,6 +69,8 @@ export interface ToolContext {
   readonly magick: 6 | 7;
   /** Whether ImageMagick can drop an alpha channel only if it is opaque. Default: false. */
   readonly dropsOpaqueAlpha?: boolean;
+  /** Whether cjxl states the right number of bits of a 16-bit alpha channel. Default: false. */
+  readonly statesDeepAlpha?: boolean;
   /** Absolute path of a small sRGB profile. */
   readonly srgbProfile: string;
   /** Maximum number of threads of a tool. Default: 1. The result is the same for every number. */

@@ -371,6 +371,14 @@ describe('the plan', () => {
       }
     });
 
+    it('writes a JPEG XL with transparency in 8 bits if cjxl states a wrong number of bits', () => {
+      const convert = (statesDeepAlpha: boolean) =>
+        plan({ type: 'png', deep: true }, options({ format: 'jxl' }), { ...SEVEN, statesDeepAlpha }).steps[0]
+          ?.args;
+      expect(convert(false)?.join(' ')).to.include('&&minima.a>=1?16:8]');
+      expect(convert(true)?.join(' ')).to.include('>8.5?16:8]');
+    });
+
     it('reads the frames of a decoded animation with their delays, each on a canvas that is cleared', () => {
       const picture: ImageInfo = {
         type: 'jxl',
