@@ -1,8 +1,12 @@
-import { readFile, rm } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { box } from '../../scripts/fixtures/boxes.ts';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { sendForm } from '../helpers/client.ts';
+import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, MARKS } from '../helpers/hostile-files.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
@@ -22,6 +26,7 @@ describe('the event loop', () => {
   before(async () => {
     file = join(await makeTempDir('stalls'), 'longest');
     server = startProcess({
+      ...ALL_EXTRAS,
       TEMP_DIR: await makeTempDir('stalls-temp'),
       NODE_OPTIONS: `--import=${PROBE}`,
       LONGEST_TURN_FILE: file,
@@ -100,9 +105,40 @@ describe('the event loop', () => {
     });
   }
 
-  for (const [what, make] of Object.entries({ ...HOSTILE_IMAGES, ...HOSTILE_ARCHIVES })) {
+  /** Builds EXIF of one entry, the orientation, and this number of bytes. */
+  const exif = (bytes: number): Buffer =>
+    Buffer.concat([
+      Buffer.from('II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0', 'latin1'),
+      randomBytes(bytes),
+    ]);
+  const METADATA: Readonly<Record<string, () => Promise<Buffer>>> = {
+    async 'an AVIF with 9 MiB of EXIF'() {
+      const folder = await makeTempDir('stalls-exif');
+      await writeFile(join(folder, 'in.png'), ONE_PIXEL);
+      await writeFile(join(folder, 'exif'), exif(9 * MIB));
+      const args = ['-s', '10', '--exif', 'exif', 'in.png', 'out.avif'];
+      execFileSync('avifenc', args, { cwd: folder, stdio: 'ignore' });
+      return readFile(join(folder, 'out.avif'));
+    },
+    async 'a JPEG XL with 3.9 MiB of EXIF'() {
+      const start = [
+        box('JXL ', Buffer.from('\r\n\x87\n', 'latin1')),
+        box('ftyp', Buffer.from('jxl \0\0\0\0jxl ')),
+      ];
+      const metadata = box('Exif', Buffer.concat([Buffer.alloc(4), exif(3.9 * MIB)]));
+      return Buffer.concat([...start, metadata, box('jxlc', await extra('scene.jxl'))]);
+    },
+    async 'a JPEG 2000 of 900000 boxes'() {
+      const file = await extra('unnamed.jp2');
+      const start = file.indexOf('jp2h') - 4;
+      const boxes = Buffer.alloc(900_000 * 8, box('free', Buffer.alloc(0)));
+      return Buffer.concat([file.subarray(0, start), boxes, file.subarray(start)]);
+    },
+  };
+
+  for (const [what, make] of Object.entries({ ...HOSTILE_IMAGES, ...HOSTILE_ARCHIVES, ...METADATA })) {
     it(`is blocked for less than ${MAX_TURN_MS} ms for ${what}`, async () => {
-      const content = make();
+      const content = await make();
       expect(content.length).to.be.at.most(10 * MIB);
       const fields = [part('name="format"', 'png'), part('name="strip_metadata"', 'no')];
       const request = body([part('name="files"; filename="a"', content), ...fields]);

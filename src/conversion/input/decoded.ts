@@ -3,11 +3,12 @@ import { createWriteStream } from 'node:fs';
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { inflateSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { inflate } from 'node:zlib';
 import type { Config } from '../../config.ts';
 import { inspect, OPEN_FLAGS } from '../inspect/index.ts';
 import type { Animation, ImageInfo } from '../plan/image-info.ts';
-import { PNG_SIGNATURE, pngChunk, readRange } from './png-file.ts';
+import { PNG_SIGNATURE, pngChunk, pngChunkParts, readRange } from './png-file.ts';
 import { decodeRawProfile, encodeRawProfile } from './raw-profile.ts';
 
 /**
@@ -61,15 +62,18 @@ const EXIF_TEXT = 'Raw profile type exif';
  */
 async function copyExifToText(path: string): Promise<void> {
   for await (const { name, body, start } of pngChunks(path)) {
-    const fromDjxl = name === 'zTXt' ? readDjxlExif(body) : undefined;
+    const fromDjxl = name === 'zTXt' ? await readDjxlExif(body) : undefined;
     const tiff = name === 'eXIf' ? body : fromDjxl;
     if (!tiff) continue;
     const exif = Buffer.concat([Buffer.from('Exif\0\0', 'latin1'), tiff]);
-    const textChunk = pngChunk(
-      'tEXt',
-      Buffer.from(`${EXIF_TEXT}\0${encodeRawProfile('exif', exif)}`, 'latin1'),
-    );
-    await insertChunk(path, textChunk, fromDjxl && { start, end: start + 12 + body.length });
+    const keyword = Buffer.from(`${EXIF_TEXT}\0`, 'latin1');
+    const { length, parts } = encodeRawProfile('exif', exif);
+    const text = function* (): Generator<Buffer> {
+      yield keyword;
+      yield* parts;
+    };
+    const chunk = pngChunkParts('tEXt', keyword.length + length, text());
+    await insertChunk(path, chunk, fromDjxl && { start, end: start + 12 + body.length });
     return;
   }
 }
@@ -77,11 +81,12 @@ async function copyExifToText(path: string): Promise<void> {
 /**
  * Inserts a chunk after the header of the PNG at `path`. Only a block of the file is in memory, since it can have 200 MB.
  *
+ * @param chunk parts of the chunk
  * @param removed range of a chunk to leave out
  */
 async function insertChunk(
   path: string,
-  chunk: Buffer,
+  chunk: Iterable<Buffer>,
   { start, end }: { readonly start: number; readonly end: number } = { start: HEADER_END, end: HEADER_END },
 ): Promise<void> {
   const file = await openOutput(path);
@@ -89,7 +94,7 @@ async function insertChunk(
   const copy = `${path}.exif`;
   const parts = async function* () {
     yield* readRange(file, 0, HEADER_END);
-    yield chunk;
+    yield* chunk;
     yield* readRange(file, HEADER_END, start);
     yield* readRange(file, end, Number.POSITIVE_INFINITY);
   };
@@ -109,11 +114,12 @@ const MAX_EXIF_TEXT = 8 * 1024 ** 2;
  *
  * @returns undefined for other text, for EXIF without that offset, and for damaged or too much EXIF
  */
-function readDjxlExif(chunk: Buffer): Buffer | undefined {
+async function readDjxlExif(chunk: Buffer): Promise<Buffer | undefined> {
   if (chunk.toString('latin1', 0, EXIF_TEXT.length) !== EXIF_TEXT) return undefined;
   const compressed = chunk.subarray(EXIF_TEXT.length + 2);
   try {
-    const exif = decodeRawProfile(inflateSync(compressed, { maxOutputLength: MAX_EXIF_TEXT }));
+    const text = await promisify(inflate)(compressed, { maxOutputLength: MAX_EXIF_TEXT });
+    const exif = await decodeRawProfile(text);
     return exif.length > 4 && exif.readUInt32BE(0) === 0 ? exif.subarray(4) : undefined;
   } catch {
     return undefined;

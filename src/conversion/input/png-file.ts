@@ -83,8 +83,20 @@ export async function* readRange(file: FileHandle, from: number, to: number): As
 
 /** Encodes a chunk with its length and checksum. */
 export function pngChunk(name: string, body: Buffer): Buffer {
-  const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)];
-  length.writeUInt32BE(body.length);
-  checksum.writeUInt32BE(crc32(body, crc32(name)));
-  return Buffer.concat([length, Buffer.from(name, 'latin1'), body, checksum]);
+  return Buffer.concat([...pngChunkParts(name, body.length, [body])]);
+}
+
+/** Encodes a chunk whose content has `length` bytes in several parts. */
+export function* pngChunkParts(name: string, length: number, parts: Iterable<Buffer>): Generator<Buffer> {
+  const [head, end] = [Buffer.alloc(8), Buffer.alloc(4)];
+  head.writeUInt32BE(length);
+  head.write(name, 4, 'latin1');
+  yield head;
+  let checksum = crc32(name);
+  for (const part of parts) {
+    checksum = crc32(part, checksum);
+    yield part;
+  }
+  end.writeUInt32BE(checksum);
+  yield end;
 }

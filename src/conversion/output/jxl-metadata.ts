@@ -128,15 +128,15 @@ const inflateText = (data: Buffer): Promise<Buffer> =>
   promisify(inflate)(data, { maxOutputLength: MAX_CHUNK_BYTES }).catch(() => Buffer.alloc(0));
 
 /** Metadata by the keyword of the text. ImageMagick writes hexadecimal digits in "raw profiles". */
-const KEYWORDS: Readonly<Record<string, (text: Buffer) => Metadata>> = {
+const KEYWORDS: Readonly<Record<string, (text: Buffer) => Metadata | Promise<Metadata>>> = {
   'XML:com.adobe.xmp': xmpBox,
-  'Raw profile type xmp': (text) => xmpBox(decodeRawProfile(text)),
-  'Raw profile type exif': (text) => exifBox(decodeRawProfile(text)),
-  'Raw profile type APP1': (text) => exifBox(decodeRawProfile(text)),
+  'Raw profile type xmp': async (text) => xmpBox(await decodeRawProfile(text)),
+  'Raw profile type exif': async (text) => exifBox(await decodeRawProfile(text)),
+  'Raw profile type APP1': async (text) => exifBox(await decodeRawProfile(text)),
 };
 
-function fromText(keyword: string, text: Buffer): Metadata {
-  return Object.hasOwn(KEYWORDS, keyword) ? (KEYWORDS[keyword]?.(text) ?? {}) : {};
+async function fromText(keyword: string, text: Buffer): Promise<Metadata> {
+  return Object.hasOwn(KEYWORDS, keyword) ? ((await KEYWORDS[keyword]?.(text)) ?? {}) : {};
 }
 
 function xmpBox(xmp: Buffer): Metadata {
