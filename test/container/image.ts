@@ -56,6 +56,12 @@ describe('the image', function () {
     expect(await sh('ls -d /usr/share/fontconfig 2>/dev/null; find /etc/fonts -type l')).to.equal('');
   });
 
+  it('contains caches of all fonts that are up to date, so that rsvg-convert reads no fonts and prints nothing', async () => {
+    const text =
+      '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="20"><text y="15">Ж骨</text></svg>';
+    expect(await sh('echo "$1" | rsvg-convert 2>&1 >/dev/null', text)).to.equal('');
+  });
+
   it('contains only the npm packages that are not part of the build: PDFium, and sharp with its dependencies', async () => {
     const packages = (await sh('cd node_modules && ls -dA [!@]* @*/*')).split('\n');
     expect(packages.filter((name) => !name.startsWith('@img/'))).to.have.members([
