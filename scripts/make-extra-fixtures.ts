@@ -79,8 +79,10 @@ jp2('window.j2k', '-i', 'window.png');
 const deepGrey = await plain.clone().greyscale().toColourspace('grey16').raw({ depth: 'ushort' }).toBuffer();
 writeFileSync(at('deep.raw'), deepGrey.swap16());
 jp2('deep.jp2', '-i', 'deep.raw', '-F', '120,80,1,16,u');
-writeFileSync(at('ycc.raw'), subsampled(scene()));
+writeFileSync(at('ycc.raw'), subsampled(scene(), 2));
 jp2('subsampled.jp2', '-i', 'ycc.raw', '-F', '120,80,3,8,u@1x1:2x2:2x2');
+writeFileSync(at('ycc-422.raw'), subsampled(scene(), 1));
+jp2('subsampled-422.j2k', '-i', 'ycc-422.raw', '-F', '120,80,3,8,u@1x1:2x1:2x1');
 rewrite('window.jp2', 'unnamed.jp2', (boxes) => boxes.filter(({ name }) => name !== 'cdef'));
 const profile = (await sharp(at('p3.png')).metadata()).icc as Buffer;
 jp2('p3.jp2', '-i', 'p3.png');
@@ -130,8 +132,8 @@ async function writePalette(): Promise<void> {
   ]);
 }
 
-/** Creates an sYCC image with colour at half the resolution. */
-function subsampled({ width, height, data }: Raster): Buffer {
+/** Creates an sYCC image with colour at half the horizontal resolution, for groups of `rows` rows. */
+function subsampled({ width, height, data }: Raster, rows: 1 | 2): Buffer {
   const planes = [0, 1, 2].map(() => Buffer.alloc(width * height));
   const weights = [
     [0.299, 0.587, 0.114],
@@ -147,16 +149,14 @@ function subsampled({ width, height, data }: Raster): Buffer {
       (planes[plane] as Buffer)[pixel] = Math.max(0, Math.min(255, Math.round(sum + (plane > 0 ? 128 : 0))));
     }
   }
+  const offsets = [0, 1, width, width + 1].slice(0, rows * 2);
   const half = (plane: Buffer): Buffer => {
-    const small = Buffer.alloc((width / 2) * (height / 2));
-    for (let y = 0; y < height / 2; y += 1) {
+    const small = Buffer.alloc((width / 2) * (height / rows));
+    for (let y = 0; y < height / rows; y += 1) {
       for (let x = 0; x < width / 2; x += 1) {
-        const from = y * 2 * width + x * 2;
-        const sum = [0, 1, width, width + 1].reduce(
-          (value, offset) => value + (plane[from + offset] as number),
-          0,
-        );
-        small[y * (width / 2) + x] = Math.round(sum / 4);
+        const from = y * rows * width + x * 2;
+        const sum = offsets.reduce((value, offset) => value + (plane[from + offset] as number), 0);
+        small[y * (width / 2) + x] = Math.round(sum / offsets.length);
       }
     }
     return small;

@@ -8,6 +8,7 @@ import {
   withChromaticities,
   withChunk,
   withoutChunk,
+  withoutPrimaries,
   withSegment,
 } from '../../scripts/fixtures/writers.ts';
 import { powerCurve } from '../../src/conversion/colour/code-points.ts';
@@ -155,6 +156,38 @@ describe('an image with a profile', () => {
       expect(status, message).to.equal(200);
       expect(headers.get('x-conversion-notes')).to.equal(null);
       expect(difference(await decode(body), await decode(withoutChunk(file, 'iCCP'))).max).to.be.at.most(1);
+    }
+  });
+
+  it('whose primaries are the same is ignored in every format, and is not kept', async () => {
+    const steps = Buffer.alloc(32 * 32 * 3);
+    for (const at of steps.keys()) steps[at] = Math.floor((at % 96) / 3) * 8;
+    const image = sharp(steps, { raw: { width: 32, height: 32, channels: 3 } }).withIccProfile('p3');
+    const { icc = Buffer.alloc(0) } = await sharp(await image.clone().png().toBuffer()).metadata();
+    const files = {
+      jpg: withoutPrimaries(
+        await image.clone().jpeg({ quality: 100, chromaSubsampling: '4:4:4' }).toBuffer(),
+      ),
+      png: pngWith(withoutChunk(await image.clone().png().toBuffer(), 'iCCP'), withoutPrimaries(icc)),
+      tiff: withoutPrimaries(await image.clone().tiff({ compression: 'lzw' }).toBuffer()),
+      webp: withoutPrimaries(await image.clone().webp({ lossless: true }).toBuffer()),
+      avif: withoutPrimaries(
+        await image.clone().avif({ quality: 100, chromaSubsampling: '4:4:4' }).toBuffer(),
+      ),
+    };
+    for (const [type, file] of Object.entries(files)) {
+      for (const strip_metadata of ['true', 'false']) {
+        const { status, message, body } = await convert(service.base, file, {
+          format: 'png',
+          strip_metadata,
+        });
+        expect(status, `${type}: ${message}`).to.equal(200);
+        expect((await sharp(body).metadata()).icc, type).to.equal(undefined);
+        const shown = await decode(body);
+        for (const column of [2, 16, 30])
+          for (const value of pixelAt(shown, column, 16).slice(0, 3))
+            expect(value, `${type}, column ${column}`).to.be.closeTo(column * 8, 2);
+      }
     }
   });
 

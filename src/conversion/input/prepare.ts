@@ -19,7 +19,7 @@ import type { ConversionInput, RepairContext } from '../types.ts';
 import { repairGif } from './gif.ts';
 import { rebrandSequence, removeRotation } from './heif.ts';
 import { keepBestImage } from './ico.ts';
-import { declareAlpha } from './jp2-alpha.ts';
+import { repairJp2 } from './jp2.ts';
 import { rewriteSvg } from './svg/rewrite.ts';
 import { unpackSvg } from './svg/unpack.ts';
 import { makeMetadataUpright } from './upright-metadata.ts';
@@ -68,7 +68,7 @@ const REPAIRS: Partial<Record<InputType, Repair>> = {
   avif: (path) => rebrandSequence(path, 'avif'),
   heic: (path) => rebrandSequence(path, 'heic'),
   cur: keepBestImage,
-  jp2: declareAlpha,
+  jp2: repairJp2,
   psd: hideLayers,
   svg: repairSvg,
 };

@@ -42,7 +42,12 @@ export async function isProfileFor(
   start: number,
   model: ColourModel | undefined,
 ): Promise<boolean> {
-  return !model || COLOUR_SPACES[model].includes((await bytes.read(start + 16, 4)).toString('latin1'));
+  return !model || COLOUR_SPACES[model].includes(await readColourSpace(bytes, start));
+}
+
+/** Reads the colour space of the profile at `start`, such as `RGB ` (ICC.1, 7.2.6). */
+export async function readColourSpace(bytes: WindowReader, start: number): Promise<string> {
+  return (await bytes.read(start + 16, 4)).toString('latin1');
 }
 
 /** Classifies the uncompressed profile at `start`. `model` is as in {@link isProfileFor}. */
@@ -64,10 +69,14 @@ async function isIncomplete(bytes: WindowReader, start: number, length: number):
   return stated.length === 4 && stated.readUInt32BE() > length;
 }
 
-/** Checks whether a profile equals sRGB, so that no conversion is needed. Invalid profiles are `other`. */
+/**
+ * Checks whether a profile equals sRGB, so that no conversion is needed. A profile whose primaries are on one line cannot describe
+ * colours: all would become one. Invalid profiles are `other`.
+ */
 export function classifyProfile(profile: Buffer): Profile {
   try {
     if (profile.toString('latin1', 16, 20) === 'GRAY') return 'grey';
+    if (isSingular(profile)) return 'unusable';
     return isSrgb(profile) ? 'srgb' : 'other';
   } catch {
     return 'other'; // truncated or invalid: the tool reports it
@@ -97,18 +106,35 @@ export function classifyDeflatedProfile(compressed: Buffer, colourSpace: 'GRAY' 
 }
 
 function isSrgb(profile: Buffer): boolean {
-  if (profile.toString('latin1', 16, 20) !== 'RGB ' || profile.toString('latin1', 20, 24) !== 'XYZ ')
-    return false;
   const tags = readTagTable(profile);
-  if (TABLES.some((name) => tags.has(name))) return false;
-  const matches = Object.entries(PRIMARIES).every(([name, expected]) => {
-    const at = tags.get(name);
-    return (
-      at !== undefined &&
-      expected.every((value, axis) => Math.abs(fixed(profile, at + 8 + axis * 4) - value) < PRIMARY_TOLERANCE)
-    );
-  });
-  return matches && ['rTRC', 'gTRC', 'bTRC'].every((name) => isSrgbCurve(profile, tags.get(name)));
+  const matches = readPrimaries(profile)?.every((primary, at) =>
+    Object.values(PRIMARIES)[at]?.every(
+      (value, axis) => Math.abs((primary[axis] as number) - value) < PRIMARY_TOLERANCE,
+    ),
+  );
+  return matches === true && ['rTRC', 'gTRC', 'bTRC'].every((name) => isSrgbCurve(profile, tags.get(name)));
+}
+
+/** Minimum determinant of usable primaries. That of sRGB is 0.2, and that of a display with half its saturation is 0.05. */
+const MIN_DETERMINANT = 0.0001;
+
+function isSingular(profile: Buffer): boolean {
+  const [red, green, blue] = readPrimaries(profile) ?? [];
+  if (!red || !green || !blue) return false;
+  const [a = 0, b = 0, c = 0] = red;
+  const minor = (one: number, other: number): number =>
+    (green[one] as number) * (blue[other] as number) - (green[other] as number) * (blue[one] as number);
+  return Math.abs(a * minor(1, 2) - b * minor(0, 2) + c * minor(0, 1)) < MIN_DETERMINANT;
+}
+
+/** Reads X, Y and Z of red, green and blue. Returns undefined for a profile without primaries, or with lookup tables. */
+function readPrimaries(profile: Buffer): number[][] | undefined {
+  if (profile.toString('latin1', 16, 20) !== 'RGB ' || profile.toString('latin1', 20, 24) !== 'XYZ ')
+    return undefined;
+  const tags = readTagTable(profile);
+  const places = Object.keys(PRIMARIES).flatMap((name) => tags.get(name) ?? []);
+  if (places.length < 3 || TABLES.some((name) => tags.has(name))) return undefined;
+  return places.map((at) => [8, 12, 16].map((offset) => fixed(profile, at + offset)));
 }
 
 function readTagTable(profile: Buffer): Map<string, number> {

@@ -177,6 +177,8 @@ export function explainRareEncoding(error: Error, { rareEncoding }: ImageInfo, s
 export const UNREADABLE_KINDS: Readonly<Record<UnreadableKind, string>> = {
   'cmyk-jxl': 'JPEG XL with CMYK colours',
   'uneven-jxl': 'JPEG XL with fewer bits for transparency than for colours',
+  'jp2-colours': 'JPEG 2000 with other colours than greys, RGB, sRGB or sYCC, such as CMYK or CIELab',
+  'jp2-subsampled': 'JPEG 2000 whose samples do not match its size',
   'psd-without-merged-image': 'PSD without a merged image, saved without "Maximize Compatibility"',
   'psd-layers': 'PSD with more than 8000 layers',
   'psd-mode': 'PSD with multichannel colours or 32 bits per channel',

@@ -50,7 +50,8 @@ function toSrgb(job: PlanContext): string[] {
   if (isPassthrough(job)) return [];
   const declared = declaredColour ? ['+profile', 'icc'] : []; // takes precedence over an embedded profile
   const assigned = profileFile ? [...declared, '-profile', `ICC:${profileFile}`] : [];
-  if (!convertsToSrgb(job)) return declaredColour ? assigned : [];
+  if (!convertsToSrgb(job))
+    return declaredColour ? assigned : profile === 'unusable' ? ['+profile', 'icc'] : [];
   const convert = [
     ...['-intent', 'relative', '-black-point-compensation'],
     ...assigned,

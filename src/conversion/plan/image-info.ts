@@ -91,6 +91,8 @@ export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 export type UnreadableKind =
   | 'cmyk-jxl'
   | 'uneven-jxl'
+  | 'jp2-colours'
+  | 'jp2-subsampled'
   | 'psd-without-merged-image'
   | 'psd-mode'
   | 'psd-layers';

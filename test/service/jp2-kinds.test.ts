@@ -1,0 +1,125 @@
+/** @module JPEG 2000 files whose headers ImageMagick misreads. */
+import { execFileSync } from 'node:child_process';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import {
+  codestreamOf,
+  colourBox,
+  JP2_COLOURS,
+  subsampleAll,
+  withColour,
+} from '../../scripts/fixtures/jp2.ts';
+import { scene } from '../../scripts/fixtures/scene.ts';
+import { withoutPrimaries } from '../../scripts/fixtures/writers.ts';
+import { declaredProfile } from '../../src/conversion/colour/declared-profile.ts';
+import { convert } from '../helpers/client.ts';
+import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
+import { decodeByPillow, PYTHON } from '../helpers/pillow.ts';
+import { decode, difference, type Pixels } from '../helpers/pixels.ts';
+import { type OwnService, startService } from '../helpers/service.ts';
+
+/** Primaries and curve (L* of CIELab) of eciRGB v2, a colour space of archives. */
+const ECI_RGB = declaredProfile({
+  primaries: { red: [0.67, 0.33], green: [0.21, 0.71], blue: [0.14, 0.08], white: [0.3457, 0.3585] },
+  transfer: { curve: [3, 100 / 116, 16 / 116, 2700 / 24_389, 0.08] },
+});
+
+const open = ({ width, height, data }: Pixels) => sharp(data, { raw: { width, height, channels: 4 } });
+
+/** Runs a Python program that reads a PNG as `image` and writes a file. */
+function byPillow(png: Buffer, ...lines: readonly string[]): Buffer {
+  const script = [
+    'import io, sys; from PIL import Image; file = io.BytesIO()',
+    'image = Image.open(io.BytesIO(sys.stdin.buffer.read()))',
+    ...lines,
+    'sys.stdout.buffer.write(file.getvalue())',
+  ];
+  return execFileSync(PYTHON, ['-c', script.join('\n')], { input: png });
+}
+
+/** The scene with its transparency, in greys. */
+const greyWindow = (): Promise<Buffer> =>
+  open(scene({ transparent: true }))
+    .greyscale()
+    .toColourspace('b-w')
+    .png()
+    .toBuffer();
+const greyAlpha = async (): Promise<Buffer> =>
+  byPillow(await greyWindow(), "image.convert('LA').save(file, 'JPEG2000')");
+
+describe('a JPEG 2000', () => {
+  let own: OwnService;
+  before(async () => {
+    own = await startService(ALL_EXTRAS);
+  });
+  after(() => own.stop());
+
+  async function expectShown(file: Buffer, wanted: Pixels, minPsnr = 48): Promise<void> {
+    const { status, message, body } = await convert(own.base, file, { format: 'png' });
+    expect(status, message).to.equal(200);
+    const shown = await decode(body);
+    expect([shown.width, shown.height]).to.deep.equal([wanted.width, wanted.height]);
+    expect(difference(shown, wanted).psnr, 'PSNR in dB').to.be.at.least(minPsnr);
+  }
+
+  it('whose components are all subsampled is shown whole, at the size of its components', async () => {
+    for (const name of ['scene.jp2', 'scene.j2k'])
+      await expectShown(subsampleAll(await extra(name)), scene());
+    await expectShown(subsampleAll(await extra('window.jp2')), scene({ transparent: true }));
+    const tiles = byPillow(
+      await open(scene()).removeAlpha().png().toBuffer(),
+      "image.save(file, 'JPEG2000', tile_size=(64, 48), offset=(6, 4))",
+    );
+    await expectShown(subsampleAll(tiles), scene());
+  });
+
+  it('whose colours alone are subsampled is sYCC, also if it is a codestream or its header states another colour space', async () => {
+    const file = await extra('subsampled.jp2');
+    await expectShown(codestreamOf(file), scene(), 27);
+    await expectShown(withColour(file, colourBox(JP2_COLOURS.srgb)), scene(), 27);
+    await expectShown(await extra('subsampled-422.j2k'), scene(), 27);
+  });
+
+  it('with a colour specification that only its vendor knows has the default colours, and keeps its transparency', async () => {
+    const vendor = { name: 'colr', body: Buffer.from(`\x04\0\0${'vendor'.padEnd(16)}`, 'latin1') };
+    await expectShown(withColour(await greyAlpha(), vendor), await decode(await greyWindow()));
+    await expectShown(withColour(await extra('scene.jp2'), vendor), scene());
+    const colours = withColour(await extra('scene.jp2'), colourBox(JP2_COLOURS.grey));
+    await expectShown(colours, scene());
+  });
+
+  it('with a profile by the method of JP2 or of JPX is converted as a PNG with it is', async () => {
+    const profile = await ECI_RGB;
+    const tagged = `image.save(file, 'PNG', icc_profile=bytes.fromhex('${profile.toString('hex')}'))`;
+    const wanted = await decodeByPillow(byPillow(await open(scene()).removeAlpha().png().toBuffer(), tagged));
+    expect(difference(wanted, scene()).mae, 'effect of the profile').to.be.above(4);
+    for (const method of [2, 3] as const)
+      await expectShown(withColour(await extra('scene.jp2'), colourBox({ method, profile })), wanted, 44);
+  });
+
+  it('whose profile has primaries of zero is shown without it', async () => {
+    const profile = withoutPrimaries(await ECI_RGB);
+    await expectShown(withColour(await extra('scene.jp2'), colourBox({ method: 2, profile })), scene());
+  });
+
+  for (const [name, file] of [
+    ['CMYK', async () => withColour(await extra('window.jp2'), colourBox(JP2_COLOURS.cmyk), false)],
+    ['CMYK and alpha', async () => withColour(await extra('window.jp2'), colourBox(JP2_COLOURS.cmyk), true)],
+    ['CIELab', async () => withColour(await extra('scene.jp2'), colourBox(JP2_COLOURS.lab))],
+    ['e-sYCC', async () => withColour(await extra('subsampled.jp2'), colourBox(JP2_COLOURS.esycc))],
+    [
+      'a profile of CMYK',
+      async () => {
+        const profile = Buffer.from(await ECI_RGB);
+        profile.write('CMYK', 16, 'latin1');
+        return withColour(await extra('window.jp2'), colourBox({ method: 2, profile }));
+      },
+    ],
+  ] as const) {
+    it(`with ${name} is rejected with 400 and the reason`, async () => {
+      const { status, message } = await convert(own.base, await file(), { format: 'png' });
+      expect(status).to.equal(400);
+      expect(message).to.match(/JPEG 2000 with other colours than/);
+    });
+  }
+});
