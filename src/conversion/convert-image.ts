@@ -79,7 +79,7 @@ export interface ImageConverter {
     image: ImageInfo,
     options: ConvertOptions,
     conversion: RunningConversion,
-  ): Promise<Omit<ConversionResult, 'queuedMs' | 'convertedMs'>>;
+  ): Promise<Omit<ConversionResult, 'queuedMs' | 'preparedMs' | 'convertedMs'>>;
 }
 
 const CONTRADICTORY = new Error('the parts of the header contradict each other about the size');
@@ -155,7 +155,7 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
     image: ImageInfo,
     options: ConvertOptions,
     conversion: RunningConversion,
-  ): Promise<Omit<ConversionResult, 'queuedMs' | 'convertedMs'>> {
+  ): Promise<Omit<ConversionResult, 'queuedMs' | 'preparedMs' | 'convertedMs'>> {
     const { source, tools } = conversion;
     const planned = planConversion(image, source, options, tools);
     const printed = { stdout: '', stderr: '' };

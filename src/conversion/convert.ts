@@ -2,7 +2,7 @@
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { removeFolder } from '../files/workspace.ts';
-import { type ConversionQueue, createQueue } from '../process/queue.ts';
+import type { ConversionQueue, Job } from '../process/queue.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast } from '../process/toolchain.ts';
 import { createImageConverter, type ImageConverterDeps } from './convert-image.ts';
@@ -35,7 +35,7 @@ const STATES_DEEP_ALPHA_SINCE = '0.8';
  * Maximum number of files that are prepared at once. Preparing one can take 60 MB, for the unpacked text of an SVG, all of its
  * tags, or a GIF. Files of clients are prepared in turn, like their conversions.
  */
-const MAX_PREPARATIONS = 4;
+export const MAX_PREPARATIONS = 4;
 
 /** Creates the function that converts files. */
 export function createConvert({
@@ -55,10 +55,9 @@ export function createConvert({
     srgbProfile,
   };
   const { planConversion, convertImage } = createImageConverter({ config, toolchain, run });
-  const preparations = createQueue({ concurrency: MAX_PREPARATIONS, queueLimit: Number.POSITIVE_INFINITY });
 
   /**
-   * Prepares an input, waits for a slot of the queue, and converts the input.
+   * Waits in the queue, prepares the input, and converts it when a slot is free.
    *
    * @param onStart called when the conversion starts, with its time in the queue in milliseconds
    * @param onGrow called with the number of bytes by which the repair has enlarged the input
@@ -71,34 +70,31 @@ export function createConvert({
     onStart: (queuedMs: number) => void,
     onGrow: (bytes: number) => void,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
-    const owner = { signal, client: source.client, group };
-    const { image, waitedMs } = await preparations.run(
-      async (waitedMs) => ({
-        image: await prepareInput(source, options, config.MAX_FILE_BYTES, onGrow),
-        waitedMs,
-      }),
-      owner,
-    );
-    const planned = planConversion(image, source, options, tools); // rejects an invalid request before it is queued
-    const job = { image, options, tools, output: planned.output };
-    const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
-    const bytes = estimateDiskBytes(job, planned, inputBytes) ?? maxToolFileBytes(config);
-    return queue.run(async (waitedAgainMs, idleSlots) => {
-      const queuedMs = waitedMs + waitedAgainMs;
-      onStart(queuedMs);
-      const deadline = performance.now() + config.CONVERT_TIMEOUT_MS;
-      // Recorded commands must not depend on the load of the machine.
-      const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
-      const conversion = {
-        source,
-        signal,
-        deadline,
-        movedOut: new Map<string, string>(),
-        tools: { ...tools, threads },
+    const prepare = async (): Promise<Job<Omit<ConversionResult, 'convertedMs'>>> => {
+      const started = performance.now();
+      const image = await prepareInput(source, options, config.MAX_FILE_BYTES, onGrow);
+      const planned = planConversion(image, source, options, tools); // rejects an invalid request
+      const job = { image, options, tools, output: planned.output };
+      const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
+      const bytes = estimateDiskBytes(job, planned, inputBytes) ?? maxToolFileBytes(config);
+      const preparedMs = performance.now() - started;
+      return async (queuedMs, idleSlots) => {
+        onStart(queuedMs);
+        const deadline = performance.now() + config.CONVERT_TIMEOUT_MS;
+        // Recorded commands must not depend on the load of the machine.
+        const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
+        const conversion = {
+          source,
+          signal,
+          deadline,
+          movedOut: new Map<string, string>(),
+          tools: { ...tools, threads },
+        };
+        const result = await withReservation(source, bytes, () => convertImage(image, options, conversion));
+        return { ...result, queuedMs, preparedMs };
       };
-      const result = await withReservation(source, bytes, () => convertImage(image, options, conversion));
-      return { ...result, queuedMs };
-    }, owner);
+    };
+    return queue.prepareAndRun(prepare, { signal, client: source.client, group });
   }
 
   return async function convertFile(source, options, signal, group) {

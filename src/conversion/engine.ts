@@ -22,7 +22,7 @@ import type { FallbackOutcome } from '../process/workers/pool.ts';
 import { createWarmWorkerPool } from '../process/workers/start.ts';
 import { StartupError, toStartupError } from '../startup-error.ts';
 import { type Capabilities, detectCapabilities } from './capabilities.ts';
-import { createConvert } from './convert.ts';
+import { createConvert, MAX_PREPARATIONS } from './convert.ts';
 import { grantsFor, optionalTools, selectExtras } from './extras.ts';
 import type { ConversionEvent, Convert } from './types.ts';
 
@@ -33,6 +33,9 @@ export { FALLBACK_OUTCOMES, type FallbackOutcome } from '../process/workers/pool
 
 /** Maximum number of threads of a tool, as in the policy. Each thread takes up to 72 MiB of address space. */
 const MAX_THREADS = 8;
+
+/** Slots in addition to `CONCURRENCY`, so that a client without a running conversion does not wait for long ones of others. */
+const RESERVED_SLOTS = 1;
 
 /** Converts images with the tools of this machine. */
 export interface ConversionEngine {
@@ -49,7 +52,7 @@ export interface ConversionEngine {
 }
 
 interface EngineStats {
-  /** Conversions in the queue. */
+  /** Conversions in the queue, including those whose input is being prepared. */
   readonly waiting: number;
   /** Conversions in progress. */
   readonly running: number;
@@ -174,7 +177,12 @@ export async function createConversionEngine(
           onFallback: events.workerFellBack,
         })
       : undefined;
-    const queue = createQueue({ concurrency: config.CONCURRENCY, queueLimit: config.QUEUE_LIMIT });
+    const queue = createQueue({
+      concurrency: config.CONCURRENCY,
+      queueLimit: config.QUEUE_LIMIT,
+      reservedSlots: RESERVED_SLOTS,
+      maxPreparations: MAX_PREPARATIONS,
+    });
     const convert = createConvert({
       config,
       toolchain,

@@ -29,6 +29,8 @@ export interface ConversionResult {
   readonly bytes: number;
   /** Time in the queue, in milliseconds. */
   readonly queuedMs: number;
+  /** Time of the repair and inspection of the input, in milliseconds. */
+  readonly preparedMs: number;
   /** Time of the conversion, in milliseconds. */
   readonly convertedMs: number;
   /** Quality that was used. Only set with `max_bytes`. */

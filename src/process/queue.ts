@@ -1,27 +1,58 @@
-/** @module Queue of conversions. It limits how many run at once, and shares slots and queue fairly between clients. */
+/**
+ * @module Queue of conversions. It limits how many are prepared and how many run at once, and shares slots and places
+ * fairly between clients.
+ */
 
-import pLimit from 'p-limit';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { ClientDisconnectedError, serviceError } from '../errors.ts';
+import { createUsages, leastServed, type Moment, NEGLIGIBLE_MS, type Usages } from './slot-usage.ts';
+
+/**
+ * A job. Receives the time that it waited for its preparation and for a slot, in ms, and the number of slots that are idle
+ * when it starts.
+ */
+export type Job<T> = (waitedMs: number, idleSlots: number) => Promise<T>;
 
 /** Runs jobs, a limited number at once, and schedules them fairly between clients. */
 export interface ConversionQueue {
   /**
    * Runs `job` when a slot is free.
    *
-   * A free slot goes to the client with the fewest running jobs. Among these clients, it goes to the one that has
-   * waited longest since it was last served. Within a client, the same rule selects a group. Within a group, jobs run
-   * in the order of their arrival.
+   * A free slot goes to the client with the fewest running jobs. Among these clients, it goes to the one that has waited
+   * longest since it arrived or was last served, minus the slot time that it used recently. Within a client, the same
+   * rule selects a group. Within a group, jobs run in the order of their arrival. A reserved slot goes only to clients
+   * without a running job.
    *
    * When the queue is full, a new job replaces the newest waiting job of the client with the most waiting jobs, if the
    * new job's client has fewer. So the queue rejects jobs only of clients that have filled their own share.
    *
-   * @param job receives the time that it waited, in ms, and the number of slots that are idle when it starts
    * @throws {ServiceError} QUEUE_FULL when the queue is full, or when a job of another client replaces this one
    * @throws {ClientDisconnectedError} if the signal aborts before the job starts; the job then never starts
    */
-  run<T>(job: (waitedMs: number, idleSlots: number) => Promise<T>, owner: JobOwner): Promise<T>;
-  /** Returns the numbers of waiting and running jobs. */
+  run<T>(job: Job<T>, owner: JobOwner): Promise<T>;
+  /**
+   * Prepares a job when a place for that is free, and runs it like {@link run}. It counts as waiting from its arrival
+   * until it starts. If it leaves the queue during its preparation, the promise rejects after the preparation.
+   */
+  prepareAndRun<T>(prepare: () => Promise<Job<T>>, owner: JobOwner): Promise<T>;
+  /** Returns the numbers of waiting and running jobs. Jobs that are prepared count as waiting. */
   stats(): { readonly waiting: number; readonly running: number };
+}
+
+/** Options of {@link createQueue}. */
+export interface QueueOptions {
+  /** Maximum number of running jobs, without those in reserved slots. */
+  readonly concurrency: number;
+  /** Maximum number of waiting jobs, of all clients together. */
+  readonly queueLimit: number;
+  /** Number of additional slots for clients without a running job. Default: 0. */
+  readonly reservedSlots?: number;
+  /** Maximum number of running jobs of a client. Default: no limit. */
+  readonly maxPerClient?: number;
+  /** Maximum number of jobs that are prepared at once. Default: no limit. */
+  readonly maxPreparations?: number;
+  /** Returns the current time in ms. Default: `performance.now`. */
+  readonly now?: () => number;
 }
 
 /** Client and request that a job belongs to. */
@@ -35,67 +66,97 @@ interface JobOwner {
 }
 
 interface WaitingJob {
-  /** Logical time of arrival. It increases with each job. */
-  readonly arrival: number;
+  readonly arrival: Moment;
+  readonly client: Client;
   readonly group: object;
-  /** Runs the job. Resolves to the function that settles the promise of the caller. */
-  readonly run: () => Promise<() => void>;
-  /** Rejects the promise of the caller with `QUEUE_FULL`. */
-  readonly reject: () => void;
+  state: 'unprepared' | 'preparing' | 'ready' | 'running';
+  /** Prepares or runs the job. Resolves to the function that settles the promise of the caller, if it is to be settled. */
+  readonly serve: () => Promise<() => void>;
+  /** Rejects the promise of the caller. The job has left the queue. */
+  readonly reject: (error: Error) => void;
 }
 
-/** Slots that a client, or a group, uses. */
-interface Usage {
-  running: number;
-  /** Logical time when a job of it last ended, on the clock of {@link WaitingJob.arrival}. */
-  lastServed: number;
-}
-
-interface Client extends Usage {
+interface Client {
   readonly key: string | undefined;
   /** Waiting jobs, in the order of arrival. */
   readonly waiting: WaitingJob[];
 }
 
-/**
- * Creates a queue.
- *
- * @param limits.concurrency maximum number of running jobs
- * @param limits.queueLimit maximum number of waiting jobs, of all clients together
- */
-export function createQueue(limits: {
-  readonly concurrency: number;
-  readonly queueLimit: number;
-}): ConversionQueue {
-  const limit = pLimit(limits.concurrency);
-  /** Clients with waiting or running jobs. */
-  const clients = new Map<string | undefined, Client>();
-  const groups = new WeakMap<object, Usage>();
-  let clock = 0;
-  let waiting = 0;
-  let running = 0;
+/** Slots of one kind: for preparations, or for running jobs. */
+interface Stage {
+  readonly slots: number;
+  readonly reserved: number;
+  readonly maxPerClient: number;
+  /** Enforces `slots` and `reserved`. */
+  readonly limit: LimitFunction;
+  /** State of the jobs that wait for these slots, and their state afterwards. */
+  readonly serves: WaitingJob['state'];
+  readonly becomes: WaitingJob['state'];
+  active: number;
+  readonly usageOf: Usages;
+}
 
-  /** Returns the client with this key, and adds it if it has no jobs yet. */
+/** Interval for forgetting clients without jobs, in ms. */
+const SWEEP_INTERVAL_MS = 15_000;
+
+/** Creates a queue. */
+export function createQueue({
+  concurrency,
+  queueLimit,
+  reservedSlots = 0,
+  maxPerClient = Number.POSITIVE_INFINITY,
+  maxPreparations = Number.POSITIVE_INFINITY,
+  now = () => performance.now(),
+}: QueueOptions): ConversionQueue {
+  const preparing: Stage = {
+    ...{ serves: 'unprepared', becomes: 'preparing', active: 0, usageOf: createUsages() },
+    ...{ slots: maxPreparations, reserved: 0, maxPerClient: maxPreparations, limit: pLimit(maxPreparations) },
+  };
+  const total = concurrency + reservedSlots;
+  const running: Stage = {
+    ...{ serves: 'ready', becomes: 'running', active: 0, usageOf: createUsages() },
+    ...{ slots: concurrency, reserved: reservedSlots, maxPerClient, limit: pLimit(total) },
+  };
+  /** Clients with jobs, and those that used slots recently. */
+  const clients = new Map<string | undefined, Client>();
+  let order = 0;
+  let waiting = 0;
+  let nextSweep = 0;
+
+  function nextMoment(): Moment {
+    order += 1;
+    return { ms: now(), order };
+  }
+
+  /** Returns the client with this key, and adds it if it is unknown. */
   function getClient(key: string | undefined): Client {
-    const client = clients.get(key) ?? { key, waiting: [], running: 0, lastServed: 0 };
+    const client = clients.get(key) ?? { key, waiting: [] };
     clients.set(key, client);
     return client;
   }
 
-  function forgetIfIdle(client: Client): void {
-    if (client.waiting.length === 0 && client.running === 0) clients.delete(client.key);
+  const isIdle = (client: Client): boolean =>
+    client.waiting.length === 0 &&
+    [preparing, running].every((stage) => stage.usageOf(client, now()).running === 0);
+
+  /** Forgets clients without jobs whose slot time is negligible. */
+  function forgetIdleClients(): void {
+    if (now() < nextSweep) return;
+    nextSweep = now() + SWEEP_INTERVAL_MS;
+    for (const client of clients.values()) {
+      if (isIdle(client) && running.usageOf(client, now()).usedMs < NEGLIGIBLE_MS) clients.delete(client.key);
+    }
   }
 
-  function groupOf({ group }: WaitingJob): Usage {
-    const usage = groups.get(group) ?? { running: 0, lastServed: 0 };
-    groups.set(group, usage);
-    return usage;
-  }
-
-  function leaveQueue(client: Client, job: WaitingJob): void {
-    client.waiting.splice(client.waiting.indexOf(job), 1);
+  function leaveQueue(job: WaitingJob): void {
+    job.client.waiting.splice(job.client.waiting.indexOf(job), 1);
     waiting -= 1;
-    forgetIfIdle(client);
+  }
+
+  /** Returns whether no place is free for a new job of this client. */
+  function isFull(client: Client): boolean {
+    // Waiting jobs fill idle slots at once.
+    return waiting >= queueLimit + Math.max(0, (isIdle(client) ? total : concurrency) - running.active);
   }
 
   /**
@@ -108,99 +169,129 @@ export function createQueue(limits: {
     );
     if (newcomer.waiting.length >= longest.waiting.length) return false;
     const dropped = longest.waiting.at(-1) as WaitingJob;
-    leaveQueue(longest, dropped);
-    dropped.reject();
+    leaveQueue(dropped);
+    dropped.reject(serviceError('QUEUE_FULL'));
     return true;
   }
 
-  /** Runs the next job in a free slot. The queue can be empty, since jobs can leave it while they wait. */
-  async function serveNext(): Promise<void> {
-    const candidates = [...clients.values()].filter((each) => each.waiting.length > 0);
-    const client = leastServed(candidates, (each) => each, firstArrival);
-    if (!client) return;
-    const job = leastServed(client.waiting, groupOf, ({ arrival }) => arrival) as WaitingJob;
-    const usages = [client, groupOf(job)];
-    running += 1;
-    for (const usage of usages) usage.running += 1;
-    leaveQueue(client, job);
-    const settleCaller = await job.run();
-    clock += 1;
-    running -= 1;
-    for (const usage of usages) {
-      usage.running -= 1;
-      usage.lastServed = clock;
+  /** Returns the job that gets the next free slot of a stage, or undefined if no slot is free or no job can have it. */
+  function selectNext(stage: Stage): WaitingJob | undefined {
+    const free = stage.slots - stage.active;
+    if (free + stage.reserved <= 0) return undefined;
+    const ms = now();
+    const candidates = [...clients.values()].filter((client) => {
+      const used = stage.usageOf(client, ms).running;
+      return (free > 0 || used === 0) && used < stage.maxPerClient && client.waiting.some(isServed);
+    });
+    const client = leastServed(
+      candidates,
+      stage.usageOf,
+      (each) => (each.waiting.find(isServed) as WaitingJob).arrival,
+      ms,
+    );
+    const jobs = client?.waiting.filter(isServed) ?? [];
+    return leastServed(
+      jobs,
+      ({ group }) => stage.usageOf(group, ms),
+      ({ arrival }) => arrival,
+      ms,
+    );
+
+    function isServed({ state }: WaitingJob): boolean {
+      return state === stage.serves;
     }
-    forgetIfIdle(client);
+  }
+
+  function fillSlots(): void {
+    for (const stage of [preparing, running]) {
+      for (let job = selectNext(stage); job; job = selectNext(stage)) {
+        job.state = stage.becomes;
+        if (stage === running) leaveQueue(job);
+        stage.active += 1;
+        for (const user of [job.client, job.group]) stage.usageOf(user, now()).running += 1;
+        void stage.limit(serve, stage, job);
+      }
+    }
+  }
+
+  async function serve(stage: Stage, job: WaitingJob): Promise<void> {
+    const settleCaller = await job.serve();
+    const lastServed = nextMoment();
+    stage.active -= 1;
+    for (const user of [job.client, job.group]) {
+      const usage = stage.usageOf(user, now());
+      usage.running -= 1;
+      usage.lastServed = lastServed;
+    }
+    forgetIdleClients();
     // Settle last, so that the slot is free for a caller that immediately adds another job.
     settleCaller();
+    queueMicrotask(fillSlots);
+  }
+
+  function add<T>(
+    prepared: Job<T> | undefined,
+    prepare: () => Promise<Job<T>>,
+    { signal, client: key, group = {} }: JobOwner,
+  ): Promise<T> {
+    if (signal.aborted) return Promise.reject(new ClientDisconnectedError());
+    const client = getClient(key);
+    if (isFull(client) && !freePlace(client)) return Promise.reject(serviceError('QUEUE_FULL'));
+
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    let job = prepared;
+    let waitedMs = 0;
+    let left: Error | undefined;
+    const arrival = nextMoment();
+    let waitsSince = arrival.ms;
+    const entry: WaitingJob = {
+      arrival,
+      client,
+      group,
+      state: prepared ? 'ready' : 'unprepared',
+      async serve() {
+        waitedMs += now() - waitsSince;
+        try {
+          if (job) {
+            signal.removeEventListener('abort', leave);
+            const idleSlots = Math.max(0, concurrency - running.active - waiting);
+            const value = await job(waitedMs, idleSlots);
+            return () => resolve(value);
+          }
+          job = await prepare();
+          if (left) throw left;
+          entry.state = 'ready';
+          waitsSince = now();
+          return () => {};
+        } catch (error) {
+          if (entry.state === 'preparing' && !left) leaveQueue(entry);
+          signal.removeEventListener('abort', leave);
+          return () => reject(left ?? error);
+        }
+      },
+      reject(error) {
+        signal.removeEventListener('abort', leave);
+        // The preparation still uses the files of the caller.
+        if (entry.state === 'preparing') left = error;
+        else reject(error);
+      },
+    };
+    // Free the place in the queue immediately, not when the job would start.
+    const leave = (): void => {
+      if (entry.state === 'running') return;
+      leaveQueue(entry);
+      entry.reject(new ClientDisconnectedError());
+    };
+    signal.addEventListener('abort', leave, { once: true });
+    client.waiting.push(entry);
+    waiting += 1;
+    queueMicrotask(fillSlots);
+    return promise;
   }
 
   return {
-    run<T>(
-      job: (waitedMs: number, idleSlots: number) => Promise<T>,
-      { signal, client: key, group = {} }: JobOwner,
-    ): Promise<T> {
-      if (signal.aborted) return Promise.reject(new ClientDisconnectedError());
-      const client = getClient(key);
-      const isFull = running + waiting >= limits.concurrency + limits.queueLimit;
-      if (isFull && !freePlace(client)) {
-        forgetIfIdle(client);
-        return Promise.reject(serviceError('QUEUE_FULL'));
-      }
-
-      const queuedAt = performance.now();
-      const { promise, resolve, reject } = Promise.withResolvers<T>();
-      clock += 1;
-      const entry: WaitingJob = {
-        group,
-        arrival: clock,
-        run() {
-          signal.removeEventListener('abort', leave);
-          // Waiting jobs fill idle slots at once.
-          const idleSlots = Math.max(0, limits.concurrency - running - waiting);
-          return job(performance.now() - queuedAt, idleSlots).then(
-            (value) => () => resolve(value),
-            (error) => () => reject(error),
-          );
-        },
-        reject() {
-          signal.removeEventListener('abort', leave);
-          reject(serviceError('QUEUE_FULL'));
-        },
-      };
-      // Free the place in the queue immediately, not when the job would start.
-      const leave = (): void => {
-        leaveQueue(client, entry);
-        reject(new ClientDisconnectedError());
-      };
-      signal.addEventListener('abort', leave, { once: true });
-      client.waiting.push(entry);
-      waiting += 1;
-      // A job that left the queue leaves its pending call of serveNext, which serves this job.
-      if (limit.pendingCount < waiting) void limit(serveNext);
-      return promise;
-    },
-    stats: () => ({ waiting, running }),
+    run: (job, owner) => add(job, async () => job, owner),
+    prepareAndRun: (prepare, owner) => add(undefined, prepare, owner),
+    stats: () => ({ waiting, running: running.active }),
   };
-}
-
-function firstArrival({ waiting }: Client): number {
-  return (waiting[0] as WaitingJob).arrival;
-}
-
-/**
- * Returns the candidate with the fewest running jobs. Among equals, returns the one that has waited longest since it
- * arrived or was last served.
- */
-function leastServed<T>(
-  candidates: readonly T[],
-  usageOf: (candidate: T) => Usage,
-  arrivalOf: (candidate: T) => number,
-): T | undefined {
-  const waitingSince = (each: T): number => Math.max(arrivalOf(each), usageOf(each).lastServed);
-  return candidates.reduce<T | undefined>((best, each) => {
-    if (best === undefined) return each;
-    const order = usageOf(each).running - usageOf(best).running || waitingSince(each) - waitingSince(best);
-    return order < 0 ? each : best;
-  }, undefined);
 }

@@ -129,7 +129,10 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
     'rate_limit_shared',
     '1 while the rate limit is shared with other instances, 0 while this instance counts on its own.',
   );
-  const waiting = gauge('conversions_waiting', 'Conversions waiting in the queue.');
+  const waiting = gauge(
+    'conversions_waiting',
+    'Conversions waiting in the queue, including those whose input is being prepared.',
+  );
   const running = gauge('conversions_running', 'Conversions in progress.');
   const workers = gauge(
     'workers',

@@ -36,6 +36,7 @@ interface LogFields {
   files?: number;
   uploadMs?: number;
   queueMs?: number;
+  prepareMs?: number;
   convertMs?: number;
 }
 

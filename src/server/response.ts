@@ -68,15 +68,18 @@ async function sendStream(res: Response, path: string): Promise<void> {
 interface Durations {
   readonly upload: number;
   readonly queue: number;
+  /** Repair and inspection of the input. */
+  readonly prepare: number;
   readonly convert: number;
 }
 
 /** Sets the `Server-Timing` header and the log fields for the durations. */
 export function setServerTiming(res: Response, durations: Durations): void {
-  const { upload, queue, convert } = durations;
+  const { upload, queue, prepare, convert } = durations;
   setLogFields(res, {
     uploadMs: Math.round(upload),
     queueMs: Math.round(queue),
+    prepareMs: Math.round(prepare),
     convertMs: Math.round(convert),
   });
   const entries = Object.entries(durations).map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`);

@@ -45,6 +45,47 @@ describe('the preparation of files', () => {
     expect(most).to.be.within(1, 4);
   });
 
+  it('counts in the queue, and is refused before it starts when the queue is full', async () => {
+    const small = await createConversionEngine(
+      testConfig({ CONCURRENCY: '1', QUEUE_LIMIT: '5' }),
+      pino({ level: 'silent' }),
+    );
+    const packed = gzipSync('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>');
+    let prepared = 0;
+    const gate = Promise.withResolvers<void>();
+    const convert = (): Promise<unknown> =>
+      small.workspaces.use({}, async (workspace) => {
+        const disk: DiskAccount = {
+          ...workspace.disk,
+          async store() {
+            prepared += 1;
+            await gate.promise;
+          },
+        };
+        const folder = await workspace.folder('file');
+        await writeFile(join(folder, 'in'), packed);
+        const source = { folder, disk, type: 'svg', label: 'The file' } as const;
+        const options = { format: 'png', quality: 80, stripMetadata: true } as const;
+        return small.convert(source, options, new AbortController().signal);
+      });
+    try {
+      let refused = 0;
+      const results = Array.from({ length: 10 }, () =>
+        convert().catch((error: { code: string }) => {
+          expect(error.code).to.equal('QUEUE_FULL');
+          refused += 1;
+        }),
+      );
+      await eventually(() => refused === 4 && prepared === 4);
+      expect(small.stats()).to.deep.include({ waiting: 6, running: 0 });
+      gate.resolve();
+      await Promise.all(results);
+      expect(prepared).to.equal(6);
+    } finally {
+      await small.close();
+    }
+  });
+
   it('starts with a file of another client before more files of the same client', async () => {
     const packed = gzipSync('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>');
     const started: string[] = [];

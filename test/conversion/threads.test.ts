@@ -67,7 +67,11 @@ describe('threads of a conversion', () => {
     return createConvert({
       config: testConfig({ CONVERT_TIMEOUT_MS: '60000' }),
       toolchain: engine.toolchain,
-      queue: { run: (job) => job(0, idleSlots), stats: () => ({ waiting: 0, running: 1 }) },
+      queue: {
+        run: (job) => job(0, idleSlots),
+        prepareAndRun: async (prepare) => (await prepare())(0, idleSlots),
+        stats: () => ({ waiting: 0, running: 1 }),
+      },
       run(command) {
         commands.push(command);
         return run(command);

@@ -166,8 +166,9 @@ describe('conversion queue', () => {
 
 describe('conversion queue with several clients', () => {
   /** Fills all slots with jobs that the test ends one at a time. */
-  function stage(concurrency: number, queueLimit = 10_000) {
-    const queue = createQueue({ concurrency, queueLimit });
+  function stage(concurrency: number, queueLimit = 10_000, reservedSlots = 0) {
+    const time = { ms: 0 };
+    const queue = createQueue({ concurrency, queueLimit, reservedSlots, now: () => time.ms });
     const started: string[] = [];
     const ends: (() => void)[] = [];
     const refused: string[] = [];
@@ -182,6 +183,7 @@ describe('conversion queue with several clients', () => {
     };
     return {
       queue,
+      time,
       started,
       refused,
       send,
@@ -267,6 +269,62 @@ describe('conversion queue with several clients', () => {
     expect(refused).to.deep.equal(['c QUEUE_FULL']);
   });
 
+  for (const concurrency of [1, 2, 8]) {
+    it(`starts the job of a client without running jobs at once, although another client holds all ${concurrency} slots`, async () => {
+      const { send, started } = stage(concurrency, 10_000, 1);
+      for (let at = 0; at < 50; at += 1) send('greedy', `greedy.${at}`);
+      await settled();
+      expect(started).to.have.length(concurrency);
+      send('modest', 'modest.0');
+      send('modest', 'modest.1');
+      await settled();
+      expect(started.slice(concurrency)).to.deep.equal(['modest.0']);
+    });
+  }
+
+  it('accepts a job that can start in the reserved slot although the queue is full', async () => {
+    const { send, started, refused, queue } = stage(1, 0, 1);
+    send('greedy', 'greedy.0');
+    await settled();
+    send('greedy', 'greedy.1');
+    send('modest', 'modest.0');
+    await settled();
+    send('third', 'third.0');
+    await settled();
+    expect(started).to.deep.equal(['greedy.0', 'modest.0']);
+    expect(refused).to.deep.equal(['greedy.1 QUEUE_FULL', 'third.0 QUEUE_FULL']);
+    expect(queue.stats()).to.deep.equal({ waiting: 0, running: 2 });
+  });
+
+  it('shares the seconds of a slot, not the jobs, between a client with long jobs and one with short jobs', async () => {
+    const { send, started, endOldest, time } = stage(1);
+    for (let at = 0; at < 20; at += 1) {
+      send('long', 'long');
+      send('short', 'short');
+    }
+    await settled();
+    for (let job = 0; job < 16; job += 1) {
+      time.ms += started.at(-1) === 'long' ? 5000 : 500;
+      await endOldest();
+    }
+    const long = started.filter((name) => name === 'long').length;
+    expect(long).to.be.within(1, 3);
+  });
+
+  it('lets a client whose jobs took long wait for that time at most, although others always have waiting jobs', async () => {
+    const { send, started, endOldest, time } = stage(1);
+    send('long', 'first');
+    await settled();
+    time.ms += 5000;
+    send('long', 'second');
+    for (let at = 0; at < 20; at += 1) {
+      send(`client${at}`, 'short');
+      await endOldest();
+      time.ms += 1000;
+    }
+    expect(started.indexOf('second')).to.be.within(2, 8);
+  });
+
   it('treats all jobs without a client key as one client', async () => {
     const { queue, send, started, endOldest } = stage(1);
     send('client', 'running');
@@ -277,5 +335,67 @@ describe('conversion queue with several clients', () => {
     await endOldest();
     await endOldest();
     expect(started).to.deep.equal(['running', 'trial 1', 'next', 'trial 2']);
+  });
+});
+
+describe('conversion queue with preparations', () => {
+  /** Returns a preparation that ends when `end` is called, and whether it has started. */
+  function openPreparation(log: string[], name: string) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const prepare = async () => {
+      log.push(`prepare ${name}`);
+      await promise;
+      return async () => {
+        log.push(`run ${name}`);
+        return name;
+      };
+    };
+    return { prepare, end: resolve };
+  }
+
+  it('counts jobs that wait for their preparation, and refuses one before it is prepared when the queue is full', async () => {
+    const queue = createQueue({ concurrency: 1, queueLimit: 2, maxPreparations: 1 });
+    const log: string[] = [];
+    const open = ['a', 'b', 'c'].map((name) => openPreparation(log, name));
+    const results = open.map(({ prepare }) => queue.prepareAndRun(prepare, { signal }));
+    const refused = await queue
+      .prepareAndRun(openPreparation(log, 'd').prepare, { signal })
+      .catch((error: ServiceError) => error.code);
+    await settled();
+    expect(refused).to.equal('QUEUE_FULL');
+    expect(queue.stats()).to.deep.equal({ waiting: 3, running: 0 });
+    expect(log).to.deep.equal(['prepare a']);
+    for (const { end } of open) end();
+    expect(await Promise.all(results)).to.deep.equal(['a', 'b', 'c']);
+    expect(queue.stats()).to.deep.equal({ waiting: 0, running: 0 });
+  });
+
+  it('frees the place of a job at once when its client disconnects during the preparation, and rejects after it', async () => {
+    const queue = createQueue({ concurrency: 1, queueLimit: 1, maxPreparations: 1 });
+    const log: string[] = [];
+    const gone = new AbortController();
+    const { prepare, end } = openPreparation(log, 'gone');
+    const result = queue
+      .prepareAndRun(prepare, { signal: gone.signal })
+      .catch((error) => void log.push(error.constructor.name));
+    await settled();
+    gone.abort();
+    await settled();
+    expect(queue.stats()).to.deep.equal({ waiting: 0, running: 0 });
+    expect(log).to.deep.equal(['prepare gone']);
+    end();
+    await result;
+    expect(log).to.deep.equal(['prepare gone', ClientDisconnectedError.name]);
+  });
+
+  it('rejects with the error of a preparation, and prepares the next job', async () => {
+    const queue = createQueue({ concurrency: 1, queueLimit: 5, maxPreparations: 1 });
+    const failing = queue.prepareAndRun(() => Promise.reject(new Error('broken')), { signal });
+    const { prepare, end } = openPreparation([], 'next');
+    end();
+    const next = queue.prepareAndRun(prepare, { signal });
+    expect(await failing.catch((error: Error) => error.message)).to.equal('broken');
+    expect(await next).to.equal('next');
+    expect(queue.stats()).to.deep.equal({ waiting: 0, running: 0 });
   });
 });

@@ -69,7 +69,7 @@ describe('POST /batch', () => {
         'x-content-type-options': 'nosniff',
       });
       expect(headers.get('server-timing')).to.match(
-        /^upload;dur=[\d.]+, queue;dur=[\d.]+, convert;dur=[\d.]+$/,
+        /^upload;dur=[\d.]+, queue;dur=[\d.]+, prepare;dur=[\d.]+, convert;dur=[\d.]+$/,
       );
     });
 

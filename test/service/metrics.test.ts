@@ -207,7 +207,7 @@ describe('the request log', () => {
     });
     expect(line.bytesIn).to.be.within(photo.length, photo.length + 2000);
     expect(line.bytesOut).to.be.within(body.length, body.length + 2000);
-    for (const duration of ['ms', 'uploadMs', 'queueMs', 'convertMs'])
+    for (const duration of ['ms', 'uploadMs', 'queueMs', 'prepareMs', 'convertMs'])
       expect(line[duration], duration).to.be.a('number');
     expect(Number(line.convertMs)).to.be.within(1, Number(line.ms));
   });

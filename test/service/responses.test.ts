@@ -42,7 +42,7 @@ describe('responses', () => {
         'cache-control': 'no-store',
       });
       expect(headers.get('server-timing')).to.match(
-        /^upload;dur=[\d.]+, queue;dur=[\d.]+, convert;dur=[\d.]+$/,
+        /^upload;dur=[\d.]+, queue;dur=[\d.]+, prepare;dur=[\d.]+, convert;dur=[\d.]+$/,
       );
       expect(headers.get('x-request-id')).to.match(/^[\w-]{36}$/);
     });

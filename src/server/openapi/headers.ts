@@ -93,9 +93,9 @@ const HEADERS = {
   ServerTiming: {
     name: 'Server-Timing',
     ...matching(
-      '^upload;dur=\\d+\\.\\d, queue;dur=\\d+\\.\\d, convert;dur=\\d+\\.\\d$',
-      'upload;dur=12.1, queue;dur=0.2, convert;dur=85.4',
-      'Time spent on the upload, in the queue and on the conversion, in milliseconds.',
+      '^upload;dur=\\d+\\.\\d, queue;dur=\\d+\\.\\d, prepare;dur=\\d+\\.\\d, convert;dur=\\d+\\.\\d$',
+      'upload;dur=12.1, queue;dur=0.2, prepare;dur=0.6, convert;dur=85.4',
+      'Time spent on the upload, in the queue, on the inspection and repair of the input, and on the conversion, in milliseconds.',
     ),
   },
   Notes: {

@@ -64,7 +64,8 @@ export function convertRoute(deps: FormRouteDeps<ConvertOptions>): RequestHandle
     const result = await convert({ ...file, disk, client }, options, signal);
 
     if (signal.aborted) throw new ClientDisconnectedError();
-    setServerTiming(res, { upload: uploadedMs, queue: result.queuedMs, convert: result.convertedMs });
+    const { queuedMs, preparedMs, convertedMs } = result;
+    setServerTiming(res, { upload: uploadedMs, queue: queuedMs, prepare: preparedMs, convert: convertedMs });
     setNotes(res, result.notes);
     setQuality(res, result.quality);
     const name = `${baseNameOf(file.name)}.${OUTPUTS[format].extension}`;
@@ -108,7 +109,7 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
 
     const convertedMs = performance.now() - started;
     if (signal.aborted) throw new ClientDisconnectedError();
-    setServerTiming(res, { upload: uploadedMs, queue: queueTime(outcomes), convert: convertedMs });
+    setServerTiming(res, { upload: uploadedMs, ...firstWait(outcomes), convert: convertedMs });
     const converted = results.map(({ outcome }) => ('converted' in outcome ? outcome.converted : undefined));
     setBatchNotes(
       res,
@@ -127,10 +128,14 @@ function isReceived(file: ReceivedFile | RejectedFile): file is ReceivedFile {
   return 'folder' in file;
 }
 
-/** Returns how long the batch was queued, in milliseconds: until its first conversion started. */
-function queueTime(outcomes: readonly BatchItemResult[]): number {
-  const waits = outcomes.flatMap((outcome) => ('converted' in outcome ? outcome.converted.queuedMs : []));
-  return waits.length > 0 ? Math.min(...waits) : 0;
+/** Returns the times in the queue and of the preparation of the file that waited least, in milliseconds. */
+function firstWait(outcomes: readonly BatchItemResult[]): { queue: number; prepare: number } {
+  const waits = outcomes.flatMap((outcome) =>
+    'converted' in outcome
+      ? { queue: outcome.converted.queuedMs, prepare: outcome.converted.preparedMs }
+      : [],
+  );
+  return waits.sort((a, b) => a.queue - b.queue)[0] ?? { queue: 0, prepare: 0 };
 }
 
 /** A form whose files are stored and whose text fields are valid. */
