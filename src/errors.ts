@@ -152,10 +152,10 @@ const ERRORS = {
     (file: string, { ms, setting }: TimeLimit) =>
       `${file} took longer to convert than the limit of ${seconds(ms / 1000)}${setting ? ` (${setting})` : ' for SVGs. This limit is fixed'}.`,
   ),
-  UNSUPPORTED_TYPE: defineError(
-    415,
-    (file: string, supported: string) => `${file} is not an image of a supported format (${supported}).`,
-  ),
+  UNSUPPORTED_TYPE: defineError(415, (file: string, supported: string, disabled?: string) => {
+    const advice = disabled ? `: EXTRA_INPUTS does not enable ${disabled}` : '';
+    return `${file} is not an image of a supported format (${supported})${advice}.`;
+  }),
   CONVERSION_UNSUPPORTED: defineError(
     415,
     (file: string, from: string, to: string) =>

@@ -7,24 +7,34 @@ import { makeTempDir } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
 import { useOwnServices } from '../helpers/service.ts';
 
-const FILES = ['scene.heic', 'scene.jxl', 'scene.jp2', 'scene.j2k', 'scene.psd', 'scene.cur'];
+/** Files, and the labels of their formats in messages. */
+const FILES = [
+  ['scene.heic', 'HEIC'],
+  ['scene.jxl', 'JPEG XL'],
+  ['scene.jp2', 'JPEG 2000'],
+  ['scene.j2k', 'JPEG 2000'],
+  ['scene.psd', 'PSD'],
+  ['scene.cur', 'CUR'],
+] as const;
 
 describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
   const services = useOwnServices();
   const formats = async () =>
     JSON.parse((await sendForm(`${services.current().base}/formats`)).body.toString());
 
-  it('enable no formats by default, so that these are rejected with 415 and 400', async () => {
+  it('enable no formats by default, so that these are rejected with 415, which names the format and EXTRA_INPUTS, and 400', async () => {
     await services.start({});
     const { base } = services.current();
     expect(await formats()).to.deep.equal({
       input: ['png', 'jpg', 'jpeg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'],
       output: [...OUTPUT_TYPES],
     });
-    for (const name of FILES) {
+    for (const [name, label] of FILES) {
       const { status, message } = await convert(base, await extra(name), { format: 'png' });
       expect(status, `${name}: ${message}`).to.equal(415);
-      expect(message).to.include('(PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP)');
+      expect(message).to.equal(
+        `The file is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP): EXTRA_INPUTS does not enable ${label}.`,
+      );
     }
     for (const format of ['avif', 'jxl', 'tiff', 'ico']) {
       const { status, message } = await convert(base, await fixture('scene.png'), { format });
@@ -44,7 +54,7 @@ describe('EXTRA_INPUTS and EXTRA_OUTPUTS', () => {
     expect((await convert(base, await extra('scene.psd'), { format: 'tiff' })).status).to.equal(200);
     const jxl = await convert(base, await extra('scene.jxl'), { format: 'png' });
     expect(jxl.status).to.equal(415);
-    expect(jxl.message).to.include('WebP, PSD, CUR)');
+    expect(jxl.message).to.include('WebP, PSD, CUR): EXTRA_INPUTS does not enable JPEG XL.');
     const ico = await convert(base, await fixture('scene.png'), { format: 'ico' });
     expect(ico.message).to.include('bmp, pdf, tiff');
   });

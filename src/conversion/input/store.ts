@@ -9,7 +9,7 @@ import { constants, gunzipSync } from 'node:zlib';
 import { fileTypeFromBuffer } from 'file-type';
 import { serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
-import { INPUTS, type InputType } from '../../formats.ts';
+import { EXTRA_INPUT_TYPES, INPUTS, type InputType } from '../../formats.ts';
 
 const append = promisify(appendFile);
 
@@ -90,7 +90,14 @@ function createTypeDetector<T extends FileType>(label: string, accepts: readonly
     const detected = await detectType(head, complete);
     if (detected === 'unsure') return;
     type = accepts.find((accepted) => accepted === detected);
-    if (type === undefined) throw serviceError('UNSUPPORTED_TYPE', label, labelsOf(accepts));
+    if (type !== undefined) return;
+    const disabled = EXTRA_INPUT_TYPES.find((extra) => extra === detected);
+    throw serviceError(
+      'UNSUPPORTED_TYPE',
+      label,
+      labelsOf(accepts),
+      ...(disabled ? [INPUTS[disabled].label] : []),
+    );
   };
   return {
     get type() {
