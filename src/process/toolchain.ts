@@ -19,6 +19,8 @@ export interface Magick extends Tool {
   /** Canonical names of the coders that can read, and of those that can write. */
   readonly reads: ReadonlySet<string>;
   readonly writes: ReadonlySet<string>;
+  /** Version of libheif, if ImageMagick reads HEIC. */
+  readonly libheif?: string | undefined;
 }
 
 /** Tools that were found. */
@@ -208,9 +210,15 @@ async function probe(
  * Parses the output of `-list format` into the coders that can read and those that can write. A row looks like
  * `     WEBP* WEBP      rw+   WebP Image Format (libwebp 1.2.4 [020F])`.
  */
-export function parseFormats(list: string): { reads: Set<string>; writes: Set<string> } {
+export function parseFormats(list: string): {
+  readonly reads: Set<string>;
+  readonly writes: Set<string>;
+  readonly libheif: string | undefined;
+} {
   const rows = [...list.matchAll(/^\s*([A-Z0-9-]+)\*?\s+\S+\s+([r-])([w-])[+-]\s/gm)];
   const names = (column: number, flag: string) =>
     new Set(rows.filter((row) => row[column] === flag).map((row) => row[1] as string));
-  return { reads: names(2, 'r'), writes: names(3, 'w') };
+  // The description ends in the version of the library.
+  const libheif = /^\s*HEIC\*?\s.*\((\d[\d.]*)\)$/m.exec(list)?.[1];
+  return { reads: names(2, 'r'), writes: names(3, 'w'), libheif };
 }

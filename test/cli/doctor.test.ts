@@ -46,6 +46,20 @@ describe('imagemill doctor', () => {
     expect((await rowsOf({})).row('djxl')).to.equal(undefined);
   });
 
+  it('warns of a libheif older than 1.18 if EXTRA_INPUTS enables HEIC', async () => {
+    const rowFor = async (libheif: string, inputs: string) => {
+      const formats = `echo "  HEIC*  HEIC  rw+  High Efficiency Image Format (${libheif})"`;
+      const magick = await fakeMagick(':', '7.1.1-43', formats);
+      return (await rowsOf({ MAGICK_BIN: magick, EXTRA_INPUTS: inputs })).row('libheif');
+    };
+    expect(await rowFor('1.17.6', 'heic')).to.include({
+      state: 'warn',
+      found: '1.17.6 is older than 1.18: some HEIC of new phones can fail',
+    });
+    expect(await rowFor('1.23.6', 'all')).to.include({ state: 'ok', found: '1.23.6' });
+    expect(await rowFor('1.17.6', 'jp2')).to.equal(undefined);
+  });
+
   it('exits with 0 on a complete machine, prints at most 80 columns, and leaves no files', async () => {
     const { status, lines, complaints } = await runCommand(['doctor'], { env: { TEMP_DIR: temp } });
     expect([status, complaints]).to.deep.equal([0, []]);

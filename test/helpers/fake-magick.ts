@@ -9,13 +9,15 @@ export const LIST_LIMIT = `List length: ${listLength(loadConfig({}).MAX_FRAMES)}
 /**
  * Writes a script that answers probes as ImageMagick does and runs `body` for conversions. It refuses to run as a
  * worker.
+ *
+ * @param formats shell command that prints more lines of the list of formats
  */
-export function fakeMagick(body: string, version = '7.1.1-43'): Promise<string> {
+export function fakeMagick(body: string, version = '7.1.1-43', formats = ':'): Promise<string> {
   return writeScript(
     'magick',
     `case "$*" in
   -version) echo "Version: ImageMagick ${version} Q16" ;;
-  "-list format") for f in PNG JPEG GIF BMP BMP3 TIFF AVIF ICO WEBP PDF; do echo "  $f  $f  rw+  x"; done ;;
+  "-list format") for f in PNG JPEG GIF BMP BMP3 TIFF AVIF ICO WEBP PDF; do echo "  $f  $f  rw+  x"; done; ${formats} ;;
   xc:red* | "-script -" | *" @-") exit 1 ;;
   "PNG:in PDF:allowed.pdf") ;;
   "-list resource") printf "  Width: 16384P\\n  Disk: 0B\\n  ${LIST_LIMIT}\\n" ;;

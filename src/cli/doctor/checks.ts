@@ -3,7 +3,15 @@ import { detectCapabilities } from '../../conversion/capabilities.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 import { conversion, fonts, redis, webPage, workingFiles } from './functional-checks.ts';
-import { confinement, formats, imageMagick, optionalPrograms, otherTools, policy } from './tool-checks.ts';
+import {
+  confinement,
+  formats,
+  imageMagick,
+  libheif,
+  optionalPrograms,
+  otherTools,
+  policy,
+} from './tool-checks.ts';
 
 /** All checks in the order of the table. A check may return no row. */
 export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check[]>)[] = [
@@ -12,6 +20,7 @@ export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check
   imageMagick,
   otherTools,
   optionalPrograms,
+  libheif,
   policy,
   confinement,
   formats,

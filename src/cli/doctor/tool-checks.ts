@@ -2,6 +2,7 @@
 import { detectCapabilities, TOOLS } from '../../conversion/capabilities.ts';
 import { enabledTypes, optionalTools, selectExtras } from '../../conversion/extras.ts';
 import { NO_LAYERS } from '../../process/sandbox/index.ts';
+import { isAtLeast } from '../../process/toolchain.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 
@@ -45,6 +46,18 @@ export function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): C
 /** Checks for the tools that only the formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS` need. */
 export function optionalPrograms({ toolchain, config }: DoctorReport): Check[] {
   return optionalTools(selectExtras(config)).map((key) => checkTool(key, toolchain));
+}
+
+/** Oldest libheif that accepts references from one auxiliary image to several images. */
+const MIN_LIBHEIF = '1.18';
+
+/** Checks the version of libheif if EXTRA_INPUTS enables HEIC. */
+export function libheif({ toolchain: { magick, heif }, config }: DoctorReport): Check[] {
+  const version = magick?.major === 6 ? heif?.version : magick?.libheif;
+  if (!version || !enabledTypes(selectExtras(config)).inputs.includes('heic')) return [];
+  if (isAtLeast(version, MIN_LIBHEIF)) return [{ name: 'libheif', state: 'ok', found: version }];
+  const found = `${version} is older than ${MIN_LIBHEIF}: some HEIC of new phones can fail`;
+  return [{ name: 'libheif', state: 'warn', found, advice: ['use Debian 13'] }];
 }
 
 function checkTool(key: keyof typeof EFFECTS, toolchain: DoctorReport['toolchain']): Check {
