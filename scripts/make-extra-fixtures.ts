@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { box, boxesOf, withPrimary } from './fixtures/boxes.ts';
+import { phonePhoto } from './fixtures/heif-writer.ts';
 import { psd } from './fixtures/psd.ts';
 import { scene, square } from './fixtures/scene.ts';
 import { cur, iconBitmap, type Raster, withoutChunk } from './fixtures/writers.ts';
@@ -55,6 +56,13 @@ heic('private.heic', join(FIXTURES, 'private.jpg'));
 // Two images with thumbnails; the second image is the primary one.
 heic('primary.heic', '-t', '64', 'window.png', 'scene.png');
 writeFileSync(to('primary.heic'), withPrimary(readFileSync(to('primary.heic'))));
+
+// A photo with everything that phones add, and a tile for one of 48 megapixels, which tests write.
+await open(square(64)).removeAlpha().png().toFile(at('small-tile.png'));
+heic('phone.heic', 'small-tile.png');
+writeFileSync(to('phone.heic'), phonePhoto(readFileSync(to('phone.heic')), 64).file);
+await open(square(1024)).removeAlpha().png().toFile(at('tile.png'));
+heic('tile.heic', 'tile.png');
 
 // JPEG XL.
 const jxl = (name: string, ...args: string[]): void => run('cjxl', ...args, to(name));

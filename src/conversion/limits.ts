@@ -114,7 +114,7 @@ function rasterSize(image: ImageInfo, options: ConvertOptions): Size {
 function decodedPixels(job: PlanContext): number {
   const { image, options } = job;
   const { width, height } = rasterSize(image, options);
-  const frames = image.animation?.delaysMs.length ?? image.images?.count ?? 1;
+  const frames = image.animation?.delaysMs.length ?? 1;
   return width * height * frames || pagePixels(image.pages);
 }
 

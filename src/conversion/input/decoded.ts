@@ -43,7 +43,7 @@ export async function readDecoded(
   return {
     ...rest,
     ...(width !== undefined && height !== undefined && { width, height }),
-    ...(profile && (profile !== 'none' || !image.declaredColour) && { profile }),
+    ...(profile && (profile !== 'none' || !(image.declaredColour || image.profileFile)) && { profile }),
     ...(deep && { deep }),
     ...(flat && { flat }),
     // djxl 0.7 writes 16 bits with wrong pixels where 8 were requested.

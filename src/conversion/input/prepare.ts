@@ -17,7 +17,7 @@ import { keepsAllFrames } from '../plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from '../plan/types.ts';
 import type { ConversionInput, RepairContext } from '../types.ts';
 import { repairGif } from './gif.ts';
-import { rebrandSequence, removeRotation } from './heif.ts';
+import { removeRotation, repairHeif, takeProfile } from './heif.ts';
 import { keepBestImage } from './ico.ts';
 import { repairJp2 } from './jp2.ts';
 import { rewriteSvg } from './svg/rewrite.ts';
@@ -65,8 +65,8 @@ const REPAIRS: Partial<Record<InputType, Repair>> = {
   ico: keepBestImage,
   bmp: resetBmpFields,
   gif: repairGif,
-  avif: (path) => rebrandSequence(path, 'avif'),
-  heic: (path) => rebrandSequence(path, 'heic'),
+  avif: (path) => repairHeif(path, 'avif'),
+  heic: (path) => repairHeif(path, 'heic'),
   cur: keepBestImage,
   jp2: repairJp2,
   psd: hideLayers,
@@ -180,7 +180,8 @@ function externalProfileOf(
   { declaredColour, externalProfile, type }: ImageInfo,
 ): Promise<Buffer | undefined> | undefined {
   if (declaredColour) return declaredProfile(declaredColour);
-  return externalProfile && type === 'webp' ? webpProfile(join(folder, INPUT_FILE)) : undefined;
+  if (!externalProfile) return undefined;
+  return (type === 'webp' ? webpProfile : takeProfile)(join(folder, INPUT_FILE));
 }
 
 /** Maximum size of a profile to extract. The largest printer profiles have about 2 MiB. */

@@ -5,13 +5,15 @@ import {
   type Box,
   createPropertyFinder,
   findBox,
+  isComplete,
   parseBoxes,
   parseItems,
   parseProperties,
   parseReferences,
+  primaryIn,
   readNumber,
 } from './heif-items.ts';
-import { plannedRotation } from './heif-rotation.ts';
+import { isAlpha, plannedRotation } from './heif-rotation.ts';
 import { hasContradictorySizes } from './heif-sizes.ts';
 import { classifyProfile } from './icc.ts';
 import type { WindowReader } from './window-reader.ts';
@@ -19,44 +21,36 @@ import type { WindowReader } from './window-reader.ts';
 /** Bytes to read for the `meta` box, which describes the items: it is near the start and usually has about 1 KiB. */
 export const META_BYTES = 64 * 1024;
 
-/** Item types of images: coded, or derived from other items (ISO/IEC 23008-12). */
-const IMAGE_TYPES = ['av01', 'hvc1', 'hev1', 'jpeg', 'avc1', 'j2k1', 'vvc1', 'unci', 'grid', 'iden', 'iovl'];
-
-/**
- * Reads the number of top-level images of an AVIF or HEIC, the index of the primary one (counted from 1, in the order of
- * the item IDs), the largest size and whether it is true, the colour profile and the metadata (ISO/IEC 14496-12,
- * section 8.11).
- */
+/** Reads the largest size of an AVIF or HEIC and whether it is true, the colours and the metadata (ISO/IEC 14496-12, section 8.11). */
 export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const file = Buffer.from(await bytes.read(0, META_BYTES));
   const top = parseBoxes(file);
   const meta = findBox(top, 'meta')?.subarray(4);
   if (!meta) return {};
   const boxes = parseBoxes(meta);
-  const pitm = findBox(boxes, 'pitm');
   const items = parseItems(findBox(boxes, 'iinf'));
 
-  const primary = readNumber(pitm, 4, pitm?.[0] === 0 ? 2 : 4);
+  const primary = primaryIn(boxes);
   const references = parseReferences(findBox(boxes, 'iref'));
-  const idsOf = (...types: string[]) =>
-    new Set(references.filter(({ type }) => types.includes(type)).map(({ from }) => from));
-  const parts = idsOf('thmb', 'auxl'); // a thumbnail, alpha or depth of another item
-  const shown = items
-    .filter(({ id, type, hidden }) => IMAGE_TYPES.includes(type) && !hidden && !parts.has(id))
-    .map(({ id }) => id)
-    .sort((a, b) => a - b);
-  const at = primary === undefined ? -1 : shown.indexOf(primary);
   const iprp = findBox(boxes, 'iprp');
+  const propertiesOf = createPropertyFinder(iprp);
+  // If no properties are associated with the primary image, any can be meant.
+  const own = propertiesOf(primary) ?? parseProperties(iprp);
+  const alphas = references.flatMap(({ type, from, to }) =>
+    type === 'auxl' && primary !== undefined && to.includes(primary) ? [propertiesOf(from) ?? []] : [],
+  );
+  const lacksAlphaSize = alphas.some((one) => one.some(isAlpha) && !one.some(({ name }) => name === 'ispe'));
+  const [tile] = references.find(({ type, from }) => type === 'dimg' && from === primary)?.to ?? [];
   return {
     ...largestSize(iprp),
     ...plannedRotation(boxes, primary),
     ...(isDeep(iprp) && { deep: true }),
-    // If no properties are associated with the primary image, any can be meant.
-    ...colourIn(createPropertyFinder(iprp)(primary) ?? parseProperties(iprp)),
+    ...colourIn(own),
+    ...limitedGreys(own, propertiesOf(tile) ?? own),
+    ...(lacksAlphaSize && { misread: ['alpha-without-size'] as const }),
     // The colours are multiplied by the alpha (ISO/IEC 23008-12, 6.10.1.2).
-    ...(primary !== undefined && idsOf('prem').has(primary) && { premultiplied: true }),
+    ...(references.some(({ type, from }) => type === 'prem' && from === primary) && { premultiplied: true }),
     metadata: items.flatMap(({ type }) => METADATA[type] ?? []),
-    ...(at >= 0 && { images: { count: shown.length, primary: at + 1 } }),
     ...(framesIn(top) > 1 && { hasIgnoredFrames: true }),
     ...((await hasContradictorySizes(meta, bytes)) && { contradictory: true }),
   };
@@ -84,13 +78,21 @@ function isDeep(iprp: Buffer | undefined): boolean {
   return parseProperties(iprp).some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8);
 }
 
+const colourType = (colr: Buffer): string => colr.toString('latin1', 0, 4);
+
+/** Returns whether the content of a box `colr` is an ICC profile. */
+export const isProfile = (colr: Buffer): boolean => ['prof', 'rICC'].includes(colourType(colr));
+
 /** Reads the colour space: of an ICC profile, or else of code points (`nclx`). */
 function colourIn(properties: readonly Box[]): Pick<ImageInfo, 'profile' | 'declaredColour'> {
   const colours = properties.filter(({ name }) => name === 'colr').map(({ body }) => body);
-  const typeOf = (body: Buffer): string => body.toString('latin1', 0, 4);
-  const profile = colours.find((body) => ['prof', 'rICC'].includes(typeOf(body)));
-  if (profile) return { profile: classifyProfile(profile.subarray(4)) };
-  const points = colours.find((body) => typeOf(body) === 'nclx' && body.length >= 8);
+  const profile = colours.find(isProfile);
+  if (profile)
+    return {
+      profile: classifyProfile(profile.subarray(4)),
+      ...(isComplete(profile) && { externalProfile: true }),
+    };
+  const points = colours.find((body) => colourType(body) === 'nclx' && body.length >= 8);
   const colour =
     points &&
     colourOf({
@@ -99,6 +101,34 @@ function colourIn(properties: readonly Box[]): Pick<ImageInfo, 'profile' | 'decl
       peak: peakIn(properties),
     });
   return colour && !isSrgbColour(colour) ? declared(colour) : { profile: 'none' };
+}
+
+/**
+ * Reads the range of the samples if the image has a single channel of limited range (ITU-T H.273, section 8.3), which libheif
+ * does not expand.
+ *
+ * @param coded properties of the image, or of a tile
+ */
+function limitedGreys(own: readonly Box[], coded: readonly Box[]): Pick<ImageInfo, 'greyRange'> {
+  const points = own.find(({ name, body }) => name === 'colr' && colourType(body) === 'nclx')?.body;
+  const isFullRange = ((points?.[10] ?? 0x80) & 0x80) !== 0;
+  const bits = isFullRange ? undefined : bitsOfGreys(coded);
+  if (bits === undefined) return {};
+  const [scale, white] = [2 ** (bits - 8), 2 ** bits - 1];
+  return { greyRange: [(16 * scale) / white, (235 * scale) / white] };
+}
+
+/** Reads the bits of a single channel from the configuration of its codec; undefined if there are more channels. */
+function bitsOfGreys(properties: readonly Box[]): number | undefined {
+  for (const { name, body } of properties) {
+    // AV1-ISOBMFF, section 2.3.3: bits for more than 8 bits, for 12 bits, and for a single channel.
+    const flags = name === 'av1C' ? (body[2] ?? 0) : 0;
+    if ((flags & 0x10) !== 0) return (flags & 0x40) === 0 ? 8 : (flags & 0x20) === 0 ? 10 : 12;
+    // ISO/IEC 14496-15, section 8.3.3.1: the chroma format, and the bits minus 8.
+    if (name === 'hvcC' && body.length > 17 && ((body[16] as number) & 3) === 0)
+      return 8 + ((body[17] as number) & 7);
+  }
+  return undefined;
 }
 
 /** Reads the largest luminance in cd/m²: of the content (`clli`), or else of the display it was made on (`mdcv`). */

@@ -30,6 +30,11 @@ export function parseBoxes(data: Buffer | undefined): Box[] {
   return boxes;
 }
 
+/** Returns whether the whole content of a box was read. Its length precedes its name. */
+export function isComplete(body: Buffer): boolean {
+  return Buffer.from(body.buffer, body.byteOffset - 8, 4).readUInt32BE() === 8 + body.length;
+}
+
 /** Reads an unsigned integer of up to 6 bytes; undefined beyond the end. A length of 0 bytes stands for 0. */
 export function readNumber(data: Buffer | undefined, at: number, length: number): number | undefined {
   if (length === 0) return 0;
@@ -40,7 +45,8 @@ export function readNumber(data: Buffer | undefined, at: number, length: number)
 export interface Item {
   readonly id: number;
   readonly type: string;
-  readonly hidden: boolean;
+  /** Content of its box, which starts with the version and the flags. */
+  readonly body: Buffer;
 }
 
 /** Parses the item information box. */
@@ -49,8 +55,14 @@ export function parseItems(iinf: Buffer | undefined): Item[] {
     const idLength = body[0] === 2 ? 2 : 4;
     const id = readNumber(body, 4, idLength);
     const type = body.toString('latin1', 6 + idLength, 10 + idLength);
-    return name === 'infe' && id !== undefined ? [{ id, type, hidden: ((body[3] ?? 0) & 1) === 1 }] : [];
+    return name === 'infe' && id !== undefined ? [{ id, type, body }] : [];
   });
+}
+
+/** Reads the ID of the primary item (section 8.11.4). */
+export function primaryIn(boxes: readonly Box[]): number | undefined {
+  const pitm = findBox(boxes, 'pitm');
+  return readNumber(pitm, 4, pitm?.[0] === 0 ? 2 : 4);
 }
 
 /** A reference from an item to others. */
@@ -82,14 +94,24 @@ export function parseProperties(iprp: Buffer | undefined): Box[] {
   return parseBoxes(findBox(parseBoxes(iprp), 'ipco'));
 }
 
-/** Parses the indexes of the properties of each item, counted from 1 (section 8.11.14). The first entry of an item counts. */
-export function parseAssociations(iprp: Buffer | undefined): Map<number, readonly number[]> {
-  const associations = new Map<number, readonly number[]>();
+/** The properties of an item (section 8.11.14). */
+export interface Association {
+  /** Indexes of the properties, counted from 1. */
+  readonly indexes: readonly number[];
+  /** The part of the file with the indexes, of which the highest bits mark essential properties. */
+  readonly entries: Buffer;
+  /** Bytes per index. */
+  readonly indexLength: 1 | 2;
+}
+
+/** Parses the associations of items with properties. The first entry of an item counts. */
+export function parseAssociations(iprp: Buffer | undefined): Map<number, Association> {
+  const associations = new Map<number, Association>();
   const ipma = findBox(parseBoxes(iprp), 'ipma');
   if (!ipma) return associations;
   const idLength = ipma[0] === 0 ? 2 : 4;
   const indexLength = ((ipma[3] ?? 0) & 1) === 1 ? 2 : 1;
-  const mask = indexLength === 2 ? 0x7fff : 0x7f; // the highest bit marks essential properties
+  const mask = indexLength === 2 ? 0x7fff : 0x7f;
   for (let at = 8; at + idLength < ipma.length; ) {
     const id = ipma.readUIntBE(at, idLength);
     const count = readNumber(ipma, at + idLength, 1) ?? 0;
@@ -98,10 +120,11 @@ export function parseAssociations(iprp: Buffer | undefined): Map<number, readonl
       readNumber(ipma, start + n * indexLength, indexLength),
     );
     if (!associations.has(id))
-      associations.set(
-        id,
-        indexes.map((index = 0) => index & mask),
-      );
+      associations.set(id, {
+        indexes: indexes.map((index = 0) => index & mask),
+        entries: ipma.subarray(start, start + count * indexLength),
+        indexLength,
+      });
     at = start + count * indexLength;
   }
   return associations;
@@ -114,7 +137,7 @@ export function createPropertyFinder(
   const properties = parseProperties(iprp);
   const associations = parseAssociations(iprp);
   return (id = Number.NaN) => {
-    const indexes = associations.get(id) ?? [];
+    const indexes = associations.get(id)?.indexes ?? [];
     return indexes.length > 0 ? indexes.flatMap((index) => properties[index - 1] ?? []) : undefined;
   };
 }

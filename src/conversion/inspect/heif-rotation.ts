@@ -39,7 +39,8 @@ export function plannedRotation(
   return differs ? { orientation, plannedRotation: true } : {};
 }
 
-function isAlpha({ name, body }: Box): boolean {
+/** Returns whether a property marks an item as alpha. */
+export function isAlpha({ name, body }: Box): boolean {
   return name === 'auxC' && ALPHA_TYPES.some((type) => body.toString('latin1', 4).startsWith(type));
 }
 

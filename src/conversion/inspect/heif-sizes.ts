@@ -64,7 +64,7 @@ function sizesByItem(iprp: Buffer | undefined): (id: number) => ItemSizes {
     declared: declaredSize(property),
     hevc: property.name === 'hvcC' ? boundsOf(hevcSizes(property.body)) : [],
   }));
-  const sizes = [...parseAssociations(iprp)].map(([id, indexes]) => {
+  const sizes = [...parseAssociations(iprp)].map(([id, { indexes }]) => {
     const own = indexes.flatMap((index) => properties[index - 1] ?? []);
     const { declared } = own.find((property) => property.declared) ?? {};
     return [id, { declared, hevc: own.flatMap(({ hevc }) => hevc) }] as const;

@@ -130,8 +130,10 @@ async function readFractions(bytes: WindowReader, read: ReadNumber, tag: Tag | u
   return [0, 8, 16].map((at) => read.in(raw, at, 4) / read.in(raw, at + 4, 4));
 }
 
+type TiffKind = Exclude<MisreadKind, 'alpha-without-size'>;
+
 /** Conditions for each kind. */
-const RULES: Readonly<Record<MisreadKind, (encoding: TiffEncoding) => boolean>> = {
+const RULES: Readonly<Record<TiffKind, (encoding: TiffEncoding) => boolean>> = {
   'old-jpeg': ({ compression }) => compression === COMPRESSION.oldJpeg,
   'ycbcr-subsampled': (encoding) => encoding.subsampled && !isJpeg(encoding),
   'ycbcr-matrix': (encoding) => encoding.hasOwnMatrix && !isJpeg(encoding),
@@ -163,7 +165,7 @@ const RULES: Readonly<Record<MisreadKind, (encoding: TiffEncoding) => boolean>> 
 
 /** Returns all kinds that apply to a page. */
 export function misreadKindsOf(encoding: TiffEncoding): MisreadKind[] {
-  return (Object.keys(RULES) as MisreadKind[]).filter((kind) => RULES[kind](encoding));
+  return (Object.keys(RULES) as TiffKind[]).filter((kind) => RULES[kind](encoding));
 }
 
 /** Returns whether greys are decoded as their negative: for some depths, ImageMagick ignores that white is 0. */

@@ -50,8 +50,7 @@ function toSrgb(job: PlanContext): string[] {
   if (isPassthrough(job)) return [];
   const declared = declaredColour ? ['+profile', 'icc'] : []; // takes precedence over an embedded profile
   const assigned = profileFile ? [...declared, '-profile', `ICC:${profileFile}`] : [];
-  if (!convertsToSrgb(job))
-    return declaredColour ? assigned : profile === 'unusable' ? ['+profile', 'icc'] : [];
+  if (!convertsToSrgb(job)) return profile === 'unusable' && !declaredColour ? ['+profile', 'icc'] : assigned;
   const convert = [
     ...['-intent', 'relative', '-black-point-compensation'],
     ...assigned,
@@ -73,10 +72,10 @@ function toSrgb(job: PlanContext): string[] {
  * space but a mapping to a standard dynamic range.
  */
 function convertsToSrgb({ image, options }: PlanContext): boolean {
-  const { cmyk, lab, profile, externalProfile, declaredColour } = image;
+  const { cmyk, lab, profile, externalProfile, animation, declaredColour } = image;
   const format = OUTPUTS[options.format];
   const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;
-  const holds = format.profile && !lab && !externalProfile && !isHdr && (!cmyk || format.cmyk);
+  const holds = format.profile && !lab && !(externalProfile && animation) && !isHdr && (!cmyk || format.cmyk);
   return options.stripMetadata || !holds || (profile === 'grey' && !holdsGreys({ image, options }));
 }
 

@@ -160,11 +160,16 @@ function composeFrames(frames: readonly FrameDisposal[]): string[] {
   return [...copies, '-delete', `0-${frames.length - 1}`, '-coalesce', ...drop];
 }
 
-/** Ignores the gamma chunk of a PNG, which would shift the colours, and a fourth byte of a BMP that is not alpha. */
+/**
+ * Ignores the gamma chunk of a PNG, which would shift the colours, and a fourth byte of a BMP that is not alpha. Expands greys of
+ * limited range.
+ */
 export function repairColours({ image, rasterized }: PlanContext): string[] {
   const gamma = image.type === 'png' || rasterized ? ['-set', 'colorspace', 'sRGB'] : [];
-  if (image.premultiplied) return [...gamma, ...DIVIDE_BY_ALPHA];
-  if (gamma.length > 0) return gamma;
+  const range = (image.greyRange ?? []).map((sample) => `${(sample * 100).toFixed(4)}%`).join(',');
+  const repairs = [...gamma, ...(range ? ['-channel', 'RGB', '-level', range, '+channel'] : [])];
+  if (image.premultiplied) return [...repairs, ...DIVIDE_BY_ALPHA];
+  if (repairs.length > 0) return repairs;
   return image.opaque ? ['-alpha', 'off'] : [];
 }
 

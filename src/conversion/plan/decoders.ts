@@ -30,10 +30,7 @@ export function magickDecoder(type: InputType, magick: 6 | 7): string | undefine
 }
 
 /** Plans the command that decodes the image to PNG; undefined if ImageMagick reads it itself. */
-export function planDecoding(
-  { type, images, unevenDepth }: ImageInfo,
-  tools: ToolContext,
-): Decoding | undefined {
+export function planDecoding({ type, unevenDepth }: ImageInfo, tools: ToolContext): Decoding | undefined {
   switch (externalDecoder(type, tools.magick)) {
     case 'djxl':
       return {
@@ -47,12 +44,8 @@ export function planDecoding(
         },
         output: DECODED,
       };
-    case 'heif': {
-      const { count, primary } = images ?? { count: 1, primary: 1 };
-      // heif-convert writes every image of a file, and appends numbers to the name.
-      const output = count > 1 ? DECODED.replace('.', `-${primary}.`) : DECODED;
-      return { step: { tool: 'heif', args: [INPUT_FILE, DECODED] }, output };
-    }
+    case 'heif':
+      return { step: { tool: 'heif', args: [INPUT_FILE, DECODED] }, output: DECODED };
     default:
       return undefined;
   }
@@ -142,11 +135,16 @@ export const MISREAD_KINDS: Readonly<Record<MisreadKind, MisreadRow>> = {
     by: BOTH,
     fixture: 'tiled-cmyk-jpeg.tiff',
   },
+  'alpha-without-size': {
+    label: 'an AVIF whose alpha states no size',
+    by: [6],
+    fixture: 'alpha-without-properties.avif',
+  },
 };
 
-/** Returns the label of the first kind among the pages to convert that this version of ImageMagick misreads. */
+/** Returns the label of the first kind, of the file or a page to convert, that this version of ImageMagick misreads. */
 export function misreadLabel(job: PlanContext): string | undefined {
-  const kinds = selectedPages(job).flatMap(({ misread = [] }) => misread);
+  const kinds = [job.image, ...selectedPages(job)].flatMap(({ misread = [] }) => misread);
   const kind = kinds.find((one) => MISREAD_KINDS[one].by.includes(job.tools.magick));
   return kind && MISREAD_KINDS[kind].label;
 }

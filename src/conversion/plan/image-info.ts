@@ -11,6 +11,8 @@ export interface ImageInfo {
   readonly orientation?: Orientation;
   /** An AVIF or HEIC whose decoder must not rotate it, because it would not rotate the alpha. */
   readonly plannedRotation?: boolean;
+  /** Samples of black and white, from 0 to 1, in an AVIF or HEIC of greys that do not use the full range. */
+  readonly greyRange?: readonly [black: number, white: number];
   /** The colours are multiplied by alpha. */
   readonly premultiplied?: boolean;
   /** A BMP whose fourth byte per pixel is not alpha. */
@@ -28,7 +30,9 @@ export interface ImageInfo {
   /** The pixels are CIELab. */
   readonly lab?: boolean;
   readonly profile?: Profile;
-  /** The tools do not find the profile in the file, so they get it as a file of its own. */
+  /** Reasons why a version of ImageMagick can misread the file. */
+  readonly misread?: readonly MisreadKind[];
+  /** The tools get the profile as a file of its own. */
   readonly externalProfile?: boolean;
   /** Name of the file with the external profile, in the job's folder. */
   readonly profileFile?: string;
@@ -51,8 +55,6 @@ export interface ImageInfo {
   /** Set for a palette or bilevel image, which must be compressed without loss. */
   readonly paletteKind?: PaletteKind;
   readonly metadata?: readonly MetadataKind[];
-  /** Number of images in an AVIF, and number of the primary one, counted from 1. */
-  readonly images?: { readonly count: number; readonly primary: number };
   /** Pages of a TIFF, without reduced-resolution versions. */
   readonly pages?: readonly Page[];
   /** Set if the file has more than one frame. */
@@ -185,7 +187,8 @@ export type MisreadKind =
   | 'lightness-only'
   | 'icc-lab'
   | 'sensor-mosaic'
-  | 'tiled-cmyk-jpeg';
+  | 'tiled-cmyk-jpeg'
+  | 'alpha-without-size';
 
 /** Timing and frames of an animation. */
 export interface Animation {

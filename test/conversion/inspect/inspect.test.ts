@@ -318,48 +318,11 @@ describe('inspecting a header', () => {
     expect(await headerOf(bytes, 'tiff')).to.deep.include({ cmyk: true });
   });
 
-  it('of an AVIF does not count the alpha image as another image', async () => {
+  it('of an AVIF without a profile returns that it has none', async () => {
     for (const name of ['scene.avif', 'window.avif']) {
-      const { images, profile, hasIgnoredFrames } = await inspect(fixturePath(name), 'avif');
-      expect({ images, profile, hasIgnoredFrames }).to.deep.equal({
-        images: { count: 1, primary: 1 },
-        profile: 'none',
-        hasIgnoredFrames: undefined,
-      });
+      const { profile, hasIgnoredFrames } = await inspect(fixturePath(name), 'avif');
+      expect({ profile, hasIgnoredFrames }).to.deep.equal({ profile: 'none', hasIgnoredFrames: undefined });
     }
-  });
-
-  it('of an AVIF with several images returns the index of the primary one', async () => {
-    const box = (name: string, ...body: Buffer[]) => {
-      const content = Buffer.concat(body);
-      const head = Buffer.alloc(8);
-      head.writeUInt32BE(8 + content.length);
-      head.write(name, 4);
-      return Buffer.concat([head, content]);
-    };
-    const item = (id: number, type: string, hidden = 0) =>
-      box('infe', Buffer.from([2, 0, 0, hidden, 0, id, 0, 0]), Buffer.from(`${type}\0`));
-    const items = [
-      item(7, 'av01'),
-      item(1, 'Exif'),
-      item(4, 'grid'),
-      item(5, 'av01', 1),
-      item(6, 'av01'),
-      item(9, 'av01'),
-    ];
-    const meta = box(
-      'meta',
-      Buffer.alloc(4),
-      box('pitm', Buffer.from([0, 0, 0, 0, 0, 7])),
-      box('iinf', Buffer.from([0, 0, 0, 0, 0, items.length]), ...items),
-      box('iref', Buffer.alloc(4), box('thmb', Buffer.from([0, 6, 0, 1, 0, 7]))),
-    );
-    const file = Buffer.concat([box('ftyp', Buffer.from('avif\0\0\0\0')), meta]);
-    // Items 4, 7 and 9 are images. Item 5 is hidden, 6 is a thumbnail, 1 is not an image.
-    expect(await headerOf(file, 'avif')).to.deep.include({
-      images: { count: 3, primary: 2 },
-      metadata: ['exif'],
-    });
   });
 
   it('of an icon without a bitmap returns no size', async () => {

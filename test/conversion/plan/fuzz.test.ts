@@ -70,7 +70,6 @@ const traits = facts({
   flat: fc.boolean(),
   deep: fc.boolean(),
   paletteKind: tones,
-  images: fc.record({ count: fc.integer({ min: 1, max: 9 }), primary: fc.integer({ min: 1, max: 9 }) }),
   pages: fc
     .array(page, { maxLength: 4 })
     .map((pages) => pages.map((traits, index) => ({ index, ...traits }))),

@@ -339,16 +339,14 @@ describe('the plan', () => {
       expect(lines({ type: 'avif' })).to.have.length(1);
     });
 
-    it('on version 6 is decoded by heif-convert, and uses the primary image', () => {
+    it('on version 6 is decoded by heif-convert', () => {
       const one = planDecoding({ type: 'avif' }, SIX);
       expect(one).to.deep.equal({
         step: { tool: 'heif', args: ['in', 'decoded.png'] },
         output: 'decoded.png',
       });
-      const primary = planDecoding({ type: 'avif', images: { count: 5, primary: 2 } }, SIX);
-      expect(primary?.output).to.equal('decoded-2.png');
-      const [convert] = lines({ type: 'avif', decoded: ['decoded-2.png'] }, {}, SIX);
-      expect(convert).to.include(' PNG:decoded-2.png -set colorspace sRGB ');
+      const [convert] = lines({ type: 'avif', decoded: ['decoded.png'] }, {}, SIX);
+      expect(convert).to.include(' PNG:decoded.png -set colorspace sRGB ');
       expect(planDecoding({ type: 'avif' }, SEVEN)).to.equal(undefined);
     });
   });
@@ -459,8 +457,11 @@ describe('the plan', () => {
       expect(lines(picture, { format: 'jpg', stripMetadata: false })[0]).to.not.include('-profile');
     });
 
-    it('passes a profile that the tools do not read, and never keeps it', () => {
-      const apart = { type: 'webp', profile: 'other', externalProfile: true, profileFile: 'a.icc' } as const;
+    it('passes a profile that the tools do not read, and keeps it except in an animation', () => {
+      const still = { type: 'avif', profile: 'other', externalProfile: true, profileFile: 'a.icc' } as const;
+      const apart = { ...still, type: 'webp', animation: { delaysMs: [40, 40], loopCount: 0 } } as const;
+      const kept = lines(still, { stripMetadata: false })[0];
+      expect(kept).to.include(' -profile ICC:a.icc ').and.not.include('srgb.icc');
       for (const stripMetadata of [true, false]) {
         expect(lines(apart, { stripMetadata })[0]).to.include(' -profile ICC:a.icc -profile /srgb.icc ');
       }
