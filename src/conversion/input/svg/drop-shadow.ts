@@ -29,6 +29,20 @@ export function expandDropShadows(text: string, { tags }: Markup): string {
 }
 
 /**
+ * A number, or two of `stdDeviation`. Browsers and librsvg use 2 instead of any other value, such as a percentage. A character
+ * reference can stand for anything.
+ */
+const NUMBER = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i;
+const isNumber = ({ name, value }: Attribute): boolean =>
+  value.includes('&') ||
+  (name === 'stdDeviation'
+    ? value
+        .trim()
+        .split(/\s*,\s*|\s+/)
+        .every((part, at) => at < 2 && NUMBER.test(part))
+    : NUMBER.test(value));
+
+/**
  * Returns the markup of the filters that replace a drop shadow.
  *
  * @param id makes the names of results unique
@@ -44,14 +58,14 @@ function partsOf(text: string, { attributes, start, name }: Tag, id: number): st
     .map((one) => source(one));
   const part = (kind: string, rest: string): string => `<${prefix}${kind}${region}${rest}/>`;
   const [input, shadow, result] = [`shadow-of-${id}`, `shadow-${id}`, source(find('result'))];
-  const blur = source(find('stdDeviation')) || ' stdDeviation="2"';
+  const number = (key: string): string => {
+    const attribute = find(key);
+    return attribute && isNumber(attribute) ? source(attribute) : ` ${key}="2"`;
+  };
   return [
     part('feOffset', `${source(find('in'))} result="${input}"`), // gives the input a name, also if it has none
-    part('feGaussianBlur', ` in="${input}"${blur}`),
-    part(
-      'feOffset',
-      `${source(find('dx')) || ' dx="2"'}${source(find('dy')) || ' dy="2"'} result="${shadow}"`,
-    ),
+    part('feGaussianBlur', ` in="${input}"${number('stdDeviation')}`),
+    part('feOffset', `${number('dx')}${number('dy')} result="${shadow}"`),
     part('feFlood', flood.join('')),
     part('feComposite', ` operator="in" in2="${shadow}"`),
     `<${prefix}feMerge${region}${result}><${prefix}feMergeNode/><${prefix}feMergeNode in="${input}"/></${prefix}feMerge>`,
