@@ -6,11 +6,12 @@ import { defineConfig, type Plugin } from 'vite';
 /** Joins `src/main.ts`, its modules and its libraries into a few files of `dist/`, which load faster (`bench/README.md`). */
 export default defineConfig({
   build: {
-    ssr: 'src/main.ts',
+    ssr: true,
     outDir: 'dist',
     target: 'node22',
     license: { fileName: 'licenses.md' },
     rolldownOptions: {
+      input: ['src/main.ts', 'src/svg-worker.ts'],
       output: {
         entryFileNames: '[name].js',
         chunkFileNames: '[name].js',

@@ -7,5 +7,11 @@ import { fileURLToPath } from 'node:url';
 /** Policies, system call filters, profiles, styles and scripts. */
 export const ASSETS_DIR = fileURLToPath(new URL('../assets', import.meta.url));
 
+/** Program of the thread that rewrites SVGs. */
+export const SVG_WORKER = new URL(
+  import.meta.url.endsWith('.ts') ? 'svg-worker.ts' : 'svg-worker.js',
+  import.meta.url,
+);
+
 /** The built web page. */
 export const WEB_APP_DIR = fileURLToPath(new URL('../dist/web', import.meta.url));

@@ -163,6 +163,14 @@ function markedSvg(content: string): Buffer {
   return Buffer.from(`<svg><!-- var( transform-origin feDropShadow -->${content}</svg>`);
 }
 
+/** Creates an SVG whose custom properties double in length, through thirty levels. */
+export function doublingSvg(): Buffer {
+  const levels = Array.from({ length: 30 }, (_, at) => `--a${at}:var(--a${at + 1})var(--a${at + 1})`);
+  return Buffer.from(
+    `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><style>:root{${levels.join(';')};--a30:red}</style><rect fill="var(--a0)" width="9" height="9"/></svg>`,
+  );
+}
+
 /** Hostile images by description. */
 export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
   'a BMP of unusual bit masks': () =>
@@ -244,6 +252,9 @@ export const HOSTILE_IMAGES: Readonly<Record<string, () => Buffer>> = {
     markedSvg('<a style="transform-origin:1px 1px;transform:x"/>'.repeat(20_000)),
   'an SVG of 30000 elements with custom properties': () =>
     markedSvg('<a style="--x:1;color:var(--x)"/>'.repeat(30_000)),
+  'an SVG of custom properties that refer to each other through thirty levels': doublingSvg,
+  'an SVG of 70000 rules with custom properties': () =>
+    Buffer.from(`<svg><style>${'a{b:var(--c)}'.repeat(70_000)}</style></svg>`),
   'blanks in front of an SVG': () => Buffer.concat([Buffer.alloc(9 * MIB, ' '), Buffer.from('<svg/>')]),
 };
 

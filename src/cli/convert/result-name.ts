@@ -1,6 +1,6 @@
 /** @module Names that count as the same result. */
 import { join } from 'node:path';
-import { baseNameOf, caseKey } from '../../text.ts';
+import { baseNameOf } from '../../text.ts';
 
 /**
  * Returns a key that is equal for two inputs if their results have the same name, also on a file system that ignores
@@ -9,5 +9,5 @@ import { baseNameOf, caseKey } from '../../text.ts';
  * @param relativeDir folders between the argument and the file
  */
 export function resultKey(relativeDir: string, fileName: string): string {
-  return caseKey(join(relativeDir, baseNameOf(fileName)));
+  return join(relativeDir, baseNameOf(fileName)).toLowerCase().normalize('NFC');
 }

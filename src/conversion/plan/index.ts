@@ -8,7 +8,6 @@ import {
   cmykToSrgb,
   convertsColour,
   flatten,
-  greysToColours,
   printHalfTransparent,
   rgbToSrgb,
 } from './colour.ts';
@@ -155,7 +154,6 @@ const STAGES: readonly ((job: PlanContext) => readonly string[])[] = [
   resize,
   crop,
   rgbToSrgb,
-  greysToColours,
   flatten,
   pad,
   binaryAlpha,

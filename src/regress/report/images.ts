@@ -67,10 +67,8 @@ export async function renderImages(
 }
 
 async function load(row: Row | undefined, recording: Recording): Promise<DecodedImage | undefined> {
-  // The file can be missing, or no decoder reads it.
-  const read = async (file: Promise<Buffer>, { format }: Row) => decode(await file, format);
   const file = row && recording.open(row);
-  return file && read(file, row).catch(() => undefined);
+  return file && decode(await file, row.format).catch(() => undefined);
 }
 
 /** Returns the power of two, 1 to 64, by which the largest difference becomes bright. */

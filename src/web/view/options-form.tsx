@@ -10,7 +10,6 @@ import {
   hasPosition,
   isLossless,
   MAX_KILOBYTES,
-  MIN_KILOBYTES,
   options,
   POSITION_LABELS,
   setOptions,
@@ -133,9 +132,7 @@ function More() {
             label="Max file size"
             name="max_kilobytes"
             unit="KB"
-            min={MIN_KILOBYTES}
             max={MAX_KILOBYTES}
-            step="any"
             value={maxKilobytes}
             disabled={isLossless(options.value)}
             onChange={(value) => setOptions({ maxKilobytes: value })}
@@ -204,30 +201,25 @@ interface NumberProps {
   label: string;
   name: string;
   unit: string;
-  /** By default 1. */
-  min?: number;
   max: number;
-  /** By default whole numbers. */
-  step?: 'any';
   value: string;
   disabled?: boolean;
   onChange: (value: string) => void;
 }
 
 /** Input for a limit. The browser validates it and does not submit an invalid form. */
-function NumberField(props: NumberProps) {
-  const { label, name, unit, min = 1, max, step = '1', value, disabled = false, onChange } = props;
+function NumberField({ label, name, unit, max, value, disabled = false, onChange }: NumberProps) {
   return (
     <label class="field">
       <span class="label">{label}</span>
       <span class="with-unit">
         <input
           type="number"
-          inputMode={step === 'any' ? 'decimal' : 'numeric'}
+          inputMode="numeric"
           name={name}
-          min={min}
+          min="1"
           max={max}
-          step={step}
+          step="1"
           placeholder="any"
           value={value}
           disabled={disabled}

@@ -30,23 +30,30 @@ const OPENING: readonly string[] = [
 ];
 const CLOSING: readonly string[] = [TokenType.CloseParen, TokenType.CloseSquare, TokenType.CloseCurly];
 
-/** CSS that can still be parsed for one SVG. The parser blocks the event loop for up to 1 µs per token. */
+/** CSS that can still be parsed for one SVG, by all of its rewriters together. A token takes up to 1 µs. */
 export interface CssBudget {
   /** 0 after a text exceeded the budget, so that no later text is parsed without that one. */
   tokens: number;
 }
 
-/** Maximum number of tokens to parse. Each round of replacement counts. */
+/**
+ * Number of tokens to parse: for each character of an SVG, in addition for any SVG, and at most. Each text is parsed up to four
+ * times, and two to four characters of CSS are a token.
+ */
+const TOKENS_PER_CHARACTER = 4;
+const MIN_TOKENS = 2048;
 const MAX_TOKENS = 256 * 1024;
-/** Number of characters of a long token that take as long as a token. An embedded font is one token. */
+/** Number of characters of a long token, or of replacements, that take as long as a token. An embedded font is one token. */
 const CHARACTERS_PER_TOKEN = 16;
 /** Number of tokens that take as long as converting a colour. */
 const COLOUR_TOKENS = 50;
 /** Maximum number of functions and parentheses in a colour. Its parser calls itself for each. */
 const MAX_NESTED = 32;
 
-/** Creates the budget for one SVG. */
-export const createCssBudget = (): CssBudget => ({ tokens: MAX_TOKENS });
+/** Creates the budget for an SVG of this number of characters. */
+export const createCssBudget = (length: number): CssBudget => ({
+  tokens: Math.min(MAX_TOKENS, MIN_TOKENS + length * TOKENS_PER_CHARACTER),
+});
 
 /** Returns the tokens of a text, or none if it exceeds the budget. */
 function tokensOf(css: string, budget: CssBudget): CSSToken[] {
@@ -134,30 +141,40 @@ function trim(tokens: readonly CSSToken[]): CSSToken[] {
 /** Values of custom properties by name; undefined if elements have different values. */
 export type Variables = ReadonlyMap<string, string | undefined>;
 
-/** Maximum number of rounds of replacement, and so the maximum depth of references between custom properties. */
-const MAX_DEPTH = 10;
+/** Maximum depth of references between custom properties. */
+const MAX_DEPTH = 32;
+/** Maximum number of characters to insert into a text. Properties that refer to each other can grow exponentially. */
+const MAX_INSERTED = 256 * 1024;
 
 /**
- * Replaces `var()` and colour functions. Functions that cannot be resolved, or exceed the budget, are not changed.
- *
- * @param maxLength maximum length of the text while it is resolved, in characters
+ * Creates a function that replaces `var()` and colour functions in a text. Functions that cannot be resolved, or exceed the
+ * budget, are not changed. The references of each custom property are replaced once.
  */
-export function resolveValues(
-  css: string,
-  variables: Variables,
-  maxLength: number,
-  budget: CssBudget,
-): string {
-  let resolved = css;
-  for (let depth = 0; depth < MAX_DEPTH && resolved.includes('var('); depth += 1) {
-    const next = replaceFunctions(resolved, ['var'], budget, (tokens) => variableOf(tokens, variables));
-    if (next === resolved || next.length > maxLength) break;
-    resolved = next;
-  }
-  return replaceFunctions(resolved, COLOUR_FUNCTIONS, budget, (tokens) => colourOf(tokens, budget));
+export function createResolver(variables: Variables, budget: CssBudget): (css: string) => string {
+  const resolved = new Map<string, string | undefined>();
+  const resolvedValue = (name: string, depth: number): string | undefined => {
+    if (!resolved.has(name)) {
+      resolved.set(name, undefined); // for references of the property to itself
+      const value = variables.get(name);
+      resolved.set(name, value && replaceVariables(value, depth));
+    }
+    return resolved.get(name);
+  };
+  const replaceVariables = (css: string, depth: number): string => {
+    if (depth > MAX_DEPTH || !css.includes('var(')) return css;
+    return replaceFunctions(css, ['var'], budget, (call) => {
+      const content = trim(call.slice(1, -1));
+      const name = content[0]?.[1] ?? '';
+      if (variables.has(name)) return resolvedValue(name, depth + 1);
+      const comma = content.findIndex(([type]) => type === TokenType.Comma);
+      return comma < 0 ? undefined : replaceVariables(textOf(trim(content.slice(comma + 1))), depth + 1);
+    });
+  };
+  return (css) =>
+    replaceFunctions(replaceVariables(css, 0), COLOUR_FUNCTIONS, budget, (call) => colourOf(call, budget));
 }
 
-/** Replaces the outermost calls of functions with these names. */
+/** Replaces the outermost calls of functions with these names, in lower case. */
 function replaceFunctions(
   css: string,
   names: readonly string[],
@@ -166,24 +183,19 @@ function replaceFunctions(
 ): string {
   const tokens = tokensOf(css, budget);
   const edits: Edit[] = [];
+  let inserted = 0;
   for (let at = 0; at < tokens.length; at += 1) {
     const token = tokens[at] as CSSToken;
     if (token[0] !== TokenType.Function || !names.includes(token[4].value.toLowerCase())) continue;
     const end = closingOf(tokens, at);
     const text = replacementOf(tokens.slice(at, end + 1));
     if (text !== undefined) edits.push({ start: startOf(token), end: endOf(tokens[end]), text });
+    inserted += text?.length ?? 0;
     at = end;
   }
+  if (inserted > MAX_INSERTED) return css;
+  budget.tokens = Math.max(0, budget.tokens - inserted / CHARACTERS_PER_TOKEN);
   return applyEdits(css, edits);
-}
-
-/** Returns the value of the custom property of a `var()`, or its fallback. */
-function variableOf(call: readonly CSSToken[], variables: Variables): string | undefined {
-  const content = trim(call.slice(1, -1));
-  const name = content[0]?.[1] ?? '';
-  if (variables.has(name)) return variables.get(name);
-  const comma = content.findIndex(([type]) => type === TokenType.Comma);
-  return comma < 0 ? undefined : textOf(trim(content.slice(comma + 1)));
 }
 
 /** Returns a named CSS colour as `#rrggbb`; undefined for other words, and for transparent and system colours. */

@@ -1,5 +1,4 @@
 /** @module Finds the tags and style sheets in the text of an SVG, with their positions. */
-import { isTurnOver, waitForTurn } from '../../turns.ts';
 
 /** A part of a text. */
 export interface Range {
@@ -43,13 +42,12 @@ const TAG = /<(\/?)(?:[\w.-]+:)?([\w.-]+)(?![\w.-])(?:[^<>"']|"[^"<]*"|'[^'<]*')
 const MAX_ATTRIBUTES = 1000;
 const ATTRIBUTE = /\s([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
 
-/** Scans the text up to its end, or up to the first part that is not well formed. Yields to the event loop. */
-export async function scanMarkup(text: string): Promise<Markup> {
+/** Scans the text up to its end, or up to the first part that is not well formed. */
+export function scanMarkup(text: string): Markup {
   const tags: Tag[] = [];
   const styleSheets: Range[] = [];
   let at = text.indexOf('<');
   while (at >= 0) {
-    if (isTurnOver()) await waitForTurn();
     const opaque = OPAQUE.find(([first]) => text.startsWith(first, at));
     if (opaque) {
       const end = text.indexOf(opaque[1], at);

@@ -1,14 +1,12 @@
 /** @module Resolves `var()` and new colour functions in an SVG. */
 
-import { isTurnOver, waitForTurn } from '../../turns.ts';
 import {
   COLOUR_FUNCTIONS,
   type CssBudget,
-  createCssBudget,
+  createResolver,
   parseDeclarations,
   parseRules,
   type Rule,
-  resolveValues,
   type Variables,
 } from './css.ts';
 import { applyEdits, type Edit, type Markup, type Range } from './markup.ts';
@@ -16,25 +14,24 @@ import { applyEdits, type Edit, type Markup, type Range } from './markup.ts';
 /** Functions that {@link resolveCss} can resolve. */
 export const RESOLVED_FUNCTIONS = ['var', ...COLOUR_FUNCTIONS].map((name) => `${name}(`);
 
-/** Maximum growth of the text in characters. Properties that refer to each other can grow exponentially. */
+/** Maximum growth of the text in characters. */
 const MAX_GROWTH = 256 * 1024;
 /** Selectors of the root element, from which all elements inherit. */
 const ROOT_SELECTORS = [':root', 'svg', '*'];
 
 /**
  * Replaces the functions in attributes and style sheets by their values. Resolves only custom properties that are set
- * once, on the root element. References to other properties are not changed. Yields to the event loop.
+ * once, on the root element. References to other properties are not changed.
  */
-export async function resolveCss(text: string, markup: Markup): Promise<string> {
-  const budget = createCssBudget();
-  const variables = await collectVariables(text, markup, budget);
+export function resolveCss(text: string, markup: Markup, budget: CssBudget): string {
+  const resolve = createResolver(collectVariables(text, markup, budget), budget);
   /** Resolved values, since many elements have the same colour. */
   const known = new Map<string, string>();
   let maxGrowth = MAX_GROWTH;
   const replace = ({ start, end }: Range, isAllowed: (value: string) => boolean): Edit[] => {
     const value = text.slice(start, end);
     if (!RESOLVED_FUNCTIONS.some((name) => value.includes(name))) return [];
-    const resolved = known.get(value) ?? resolveValues(value, variables, value.length + maxGrowth, budget);
+    const resolved = known.get(value) ?? resolve(value);
     known.set(value, resolved);
     const growth = resolved.length - value.length;
     if (resolved === value || growth > maxGrowth || !isAllowed(resolved)) return [];
@@ -43,28 +40,20 @@ export async function resolveCss(text: string, markup: Markup): Promise<string> 
   };
   const edits: Edit[] = [];
   for (const { attributes } of markup.tags) {
-    if (isTurnOver()) await waitForTurn();
     for (const attribute of attributes) edits.push(...replace(attribute, (value) => !/[<&"']/.test(value)));
   }
   for (const sheet of markup.styleSheets) {
-    if (isTurnOver()) await waitForTurn();
     edits.push(...replace(sheet, (value) => !/[<&]/.test(value)));
   }
   return applyEdits(text, edits);
 }
 
-async function collectVariables(
-  text: string,
-  { tags, styleSheets }: Markup,
-  budget: CssBudget,
-): Promise<Variables> {
+function collectVariables(text: string, { tags, styleSheets }: Markup, budget: CssBudget): Variables {
   const rules: Rule[] = [];
   for (const { start, end } of styleSheets) {
-    if (isTurnOver()) await waitForTurn();
     for (const rule of parseRules(text.slice(start, end), budget)) rules.push(rule);
   }
   for (const [at, { attributes }] of tags.entries()) {
-    if (isTurnOver()) await waitForTurn();
     for (const { name, value } of attributes) {
       if (name !== 'style' || !value.includes('--')) continue;
       rules.push({ selector: at === 0 ? ':root' : '', declarations: parseDeclarations(value, budget) });

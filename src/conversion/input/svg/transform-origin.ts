@@ -1,139 +1,100 @@
 /** @module Replaces `transform-origin`, which librsvg ignores, by translations (CSS Transforms 1, section 4). */
 
-import { isTurnOver, waitForTurn } from '../../turns.ts';
-import { type CssBudget, createCssBudget, type Declaration, parseDeclarations, parseRules } from './css.ts';
-import { type Attribute, applyEdits, type Edit, type Markup, type Tag } from './markup.ts';
+import { type CssBudget, type Declaration, parseDeclarations, parseRules } from './css.ts';
+import { applyEdits, type Edit, type Markup, type Range, type Tag } from './markup.ts';
 
-interface Size {
-  readonly width: number;
-  readonly height: number;
+/** An attribute or declaration: its whole range, and its text with another value. */
+interface Property extends Range {
+  readonly name: string;
+  readonly value: string;
+  readonly textFor: (value: string) => string;
+  /** Unit of lengths, which attributes do not have. */
+  readonly unit: '' | 'px';
 }
 
-/** An origin in user units. */
-interface Origin {
-  readonly x: number;
-  readonly y: number;
-}
+type Sides = readonly [width: number, height: number];
+
+/** Returns whether an element is a clip path in units of the element that it clips, to which its origin also refers. */
+const isRelative = ({ name, attributes }: Tag): boolean =>
+  name === 'clipPath' && attributes.some(({ value }) => value.trim() === 'objectBoundingBox');
 
 /**
  * Rewrites the transforms of elements and rules that also have an origin. Does not rewrite origins that depend on the
  * bounding box of an element, or that another rule than the transform sets. Does not change an SVG with too much CSS.
- * Yields to the event loop.
  */
-export async function applyTransformOrigins(text: string, { tags, styleSheets }: Markup): Promise<string> {
-  const box = viewBoxOf(tags);
-  const budget = createCssBudget();
-  const sheetEdits: Edit[] = [];
-  for (const { start, end } of styleSheets) {
-    if (isTurnOver()) await waitForTurn();
-    for (const { declarations } of parseRules(text.slice(start, end), budget))
-      sheetEdits.push(...moveEdits(blockEdits(declarations, box), start));
-  }
-  const isTransformedBySheet = styleSheets.some(({ start, end }) =>
-    text.slice(start, end).includes('transform'),
+export function applyTransformOrigins(
+  text: string,
+  { tags, styleSheets }: Markup,
+  budget: CssBudget,
+): string {
+  // Browsers do not transform the pattern of a context with the element that it fills.
+  if (/context-(?:fill|stroke)/.test(text) && tags.some(({ name }) => name === 'pattern')) return text;
+  const sides = viewBoxOf(tags);
+  const sheets = styleSheets.map(({ start, end }) => ({ css: text.slice(start, end), start }));
+  const isTransformed = sheets.some(({ css }) => css.includes('transform'));
+  const rules = sheets.flatMap(({ css, start }) =>
+    parseRules(css, budget).map(({ declarations }) => declarations.map((each) => propertyOf(each, start))),
   );
-  const tagEdits: Edit[] = [];
-  for (const tag of tags) {
-    if (isTurnOver()) await waitForTurn();
-    tagEdits.push(...elementEdits(tag, box, isTransformedBySheet, budget));
-  }
-  return budget.tokens === 0 ? text : applyEdits(text, [...sheetEdits, ...tagEdits]);
+  const elements = tags.filter((tag) => !isRelative(tag)).map((tag) => propertiesOf(tag, text, budget));
+  const edits = [
+    ...(tags.some(isRelative) ? [] : rules).flatMap((properties) => editsFor(properties, sides, true)),
+    ...elements.flatMap((properties) => editsFor(properties, sides, isTransformed)),
+  ];
+  return budget.tokens === 0 ? text : applyEdits(text, edits);
 }
 
 /** Returns the size that percentages refer to, if the document has a single `svg` element. */
-function viewBoxOf(tags: readonly Tag[]): Size | undefined {
-  const roots = tags.filter(({ name, kind }) => name === 'svg' && kind !== 'close');
-  const value =
-    roots.length === 1 ? roots[0]?.attributes.find(({ name }) => name === 'viewBox')?.value : undefined;
-  const [, , width, height] =
-    value
-      ?.trim()
-      .split(/[\s,]+/)
-      .map(Number) ?? [];
-  return width && height ? { width, height } : undefined;
+function viewBoxOf(tags: readonly Tag[]): Sides | undefined {
+  const [root, ...others] = tags.filter(({ name, kind }) => name === 'svg' && kind !== 'close');
+  const box = others.length > 0 ? undefined : root?.attributes.find(({ name }) => name === 'viewBox')?.value;
+  const [, , width, height] = (box?.trim().split(/[\s,]+/) ?? []).map(Number);
+  return width && height ? [width, height] : undefined;
 }
 
-const moveEdits = (edits: readonly Edit[], by: number): Edit[] =>
-  edits.map(({ start, end, text }) => ({ start: start + by, end: end + by, text }));
-
-const find = <T extends { readonly name: string }>(items: readonly T[], name: string): T | undefined =>
-  items.findLast((item) => item.name === name);
-
-/** Edits a block of declarations that has both a transform and its origin. */
-function blockEdits(declarations: readonly Declaration[], box: Size | undefined): Edit[] {
-  const transform = find(declarations, 'transform');
-  const origin = find(declarations, 'transform-origin');
-  if (!transform || !origin || find(declarations, 'transform-box')) return [];
-  const parsed = parseOrigin(origin.value, box);
-  if (!parsed) return [];
-  return [
-    { ...rangeOf(transform), text: `transform: ${around(parsed, transform.value, 'px')}` },
-    { ...rangeOf(origin), text: '' },
-  ];
+function propertyOf({ name, value, start, end }: Declaration, by: number): Property {
+  return { name, value, start: start + by, end: end + by, textFor: (text) => `${name}: ${text}`, unit: 'px' };
 }
 
-/** Edits an element whose origin is an attribute, or whose transform is one. */
-function elementEdits(
-  { attributes }: Tag,
-  box: Size | undefined,
-  isTransformedBySheet: boolean,
-  budget: CssBudget,
-): Edit[] {
-  const style = find(attributes, 'style');
-  const declarations = style ? parseDeclarations(style.value, budget) : [];
-  const inStyle = find(declarations, 'transform-origin');
-  const attribute = find(attributes, 'transform-origin');
-  const value = inStyle?.value ?? attribute?.value;
-  if (value === undefined || attributes.some(({ name }) => name === 'transform-box')) return [];
-  if (find(declarations, 'transform-box')) return [];
-  const origin = parseOrigin(value, box);
-  const styleTransform = find(declarations, 'transform');
-  const transform = find(attributes, 'transform');
-  if (!origin || (!styleTransform && !transform && isTransformedBySheet)) return [];
-  const removed: Edit[] = [
-    ...(inStyle && style ? moveEdits([{ ...rangeOf(inStyle), text: '' }], style.start) : []),
-    ...(attribute ? [{ ...removalOf(attribute), text: '' }] : []),
-  ];
-  if (styleTransform && style) {
-    const text = `transform: ${around(origin, styleTransform.value, 'px')}`;
-    return [...removed, ...moveEdits([{ ...rangeOf(styleTransform), text }], style.start)];
-  }
-  return transform
-    ? [...removed, { ...rangeOf(transform), text: around(origin, transform.value, '') }]
-    : removed;
+/** Returns the attributes of an element, and the declarations of its style, which take precedence. */
+function propertiesOf({ attributes }: Tag, text: string, budget: CssBudget): Property[] {
+  const own = attributes.filter(({ name }) => name.startsWith('transform'));
+  const origins = own.map(({ name, value, nameAt, start, end }): Property => {
+    const [before, quote] = [text.slice(nameAt, start), text[end]];
+    return { name, value, start: nameAt, end: end + 1, textFor: (other) => before + other + quote, unit: '' };
+  });
+  const style = attributes.findLast(({ name }) => name === 'style');
+  const declarations = style?.value.includes('transform') ? parseDeclarations(style.value, budget) : [];
+  return [...origins, ...declarations.map((each) => propertyOf(each, style?.start ?? 0))];
 }
 
-const rangeOf = ({ start, end }: { start: number; end: number }) => ({ start, end });
-
-/** The range of the whole attribute `transform-origin="…"`. */
-const removalOf = ({ nameAt, end }: Attribute) => ({ start: nameAt, end: end + 1 });
-
-function around({ x, y }: Origin, transform: string, unit: '' | 'px'): string {
-  return `translate(${x}${unit}, ${y}${unit}) ${transform} translate(${-x}${unit}, ${-y}${unit})`;
+/** @param isTransformed whether a rule may set the transform, if none of the properties does */
+function editsFor(properties: readonly Property[], sides: Sides | undefined, isTransformed: boolean): Edit[] {
+  const find = (wanted: string) => properties.findLast(({ name }) => name === wanted);
+  const [transform, origin] = [find('transform'), find('transform-origin')];
+  const point = origin && !find('transform-box') && pointOf(origin.value, sides);
+  if (!point || (!transform && isTransformed)) return [];
+  const removed = properties.filter(({ name }) => name === 'transform-origin');
+  const edits = removed.map(({ start, end }) => ({ start, end, text: '' }));
+  if (!transform) return edits;
+  const { start, end, value, textFor, unit } = transform;
+  const by = (sign: number): string => `translate(${point.map((at) => `${sign * at}${unit}`).join(', ')})`;
+  return [...edits, { start, end, text: textFor(`${by(1)} ${value} ${by(-1)}`) }];
 }
 
-/** Fractions of the box by keyword. */
-const KEYWORDS: Readonly<Record<string, { readonly axis?: 'x' | 'y'; readonly part: number }>> = {
-  left: { axis: 'x', part: 0 },
-  right: { axis: 'x', part: 1 },
-  top: { axis: 'y', part: 0 },
-  bottom: { axis: 'y', part: 1 },
-  center: { part: 0.5 },
+/** Positions by keyword, in percent. */
+const KEYWORDS: Readonly<Record<string, string>> = {
+  ...{ left: '0%', top: '0%', center: '50%', right: '100%', bottom: '100%' },
 };
 
-/** Returns undefined for relative values without a box, and for units other than px. */
-function parseOrigin(value: string, box: Size | undefined): Origin | undefined {
+/** Returns an origin in user units; undefined for relative values without a box, and for units other than px. */
+function pointOf(value: string, sides: Sides | undefined): number[] | undefined {
   const words = value.replace('!important', '').trim().toLowerCase().split(/\s+/);
-  const isSwapped = KEYWORDS[words[0] ?? '']?.axis === 'y' || KEYWORDS[words[1] ?? '']?.axis === 'x';
-  const [first = 'center', second = 'center'] = isSwapped ? [words[1], words[0]] : words;
-  const x = lengthOf(first, box?.width);
-  const y = lengthOf(second, box?.height);
-  return x === undefined || y === undefined ? undefined : { x, y };
-}
-
-function lengthOf(word: string, side: number | undefined): number | undefined {
-  const [, number, unit] = /^([+-]?(?:\d+\.?\d*|\.\d+))(px|%)?$/.exec(word) ?? [];
-  if (number !== undefined && unit !== '%') return Number(number);
-  const part = number === undefined ? KEYWORDS[word]?.part : Number(number) / 100;
-  return part === undefined ? undefined : part === 0 ? 0 : side === undefined ? undefined : part * side;
+  const [first = 'center', second = 'center'] = words;
+  const isSwapped = /^(?:top|bottom)$/.test(first) || /^(?:left|right)$/.test(second);
+  const point = (isSwapped ? [second, first] : [first, second]).map((word, axis) => {
+    const [, number, unit] = /^([+-]?(?:\d+\.?\d*|\.\d+))(px|%)?$/.exec(KEYWORDS[word] ?? word) ?? [];
+    const share = unit === '%' && Number(number) !== 0 ? (sides?.[axis] ?? Number.NaN) / 100 : 1;
+    return Number(number) * share;
+  });
+  return point.some(Number.isNaN) ? undefined : point;
 }
