@@ -89,7 +89,7 @@ process.exitCode = problems.length > 0 ? 1 : 0;
 function report(samples: readonly { own: number; tree: number }[], loopDelay: number | undefined): void {
   const total = emptyTally();
   console.log('\nrequests    right   wrong    left  fault and responses');
-  for (const { name, tally, left, notRun } of rows) {
+  for (const { name, tally, left, notRun, figures } of rows) {
     if (notRun) {
       console.log(`${' '.repeat(32)}  ${name}: NOT RUN, ${notRun}`);
       continue;
@@ -102,6 +102,7 @@ function report(samples: readonly { own: number; tree: number }[], loopDelay: nu
     console.log(
       `${cells.join('')}  ${name}: ${answers.map(([answer, count]) => `${answer} ${count}`).join(', ')}`,
     );
+    if (figures) console.log(`${' '.repeat(34)}${figures}`);
     problems.push(
       ...tally.wrong.map((what) => `${name}: ${what}`),
       ...left.map((what) => `${name}: left ${what}`),

@@ -4,6 +4,7 @@ import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import sharp from 'sharp';
+import { doublingSvg } from '../../test/helpers/hostile-files.ts';
 import { type ClientRun, emptyTally, once, runClients, type Tally } from './clients.ts';
 import type { Random } from './random.ts';
 import type { Request } from './requests.ts';
@@ -25,6 +26,8 @@ export interface Outcome {
   /** Why the fault could not run on this machine. */
   readonly notRun?: string;
   readonly tally: Tally;
+  /** Measurements to print. */
+  readonly figures?: string;
   /** Files and processes left after the server exited. */
   readonly left: readonly string[];
 }
@@ -41,6 +44,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'open files run out': filesRunOut,
   'SIGTERM with work in flight': drainOnSigterm,
   'kill -9 and a start over the same folder': killAndRestart,
+  'ten batches of SVGs with doubling custom properties': doublingProperties,
 };
 
 const clientRun = (
@@ -178,6 +182,51 @@ async function killAndRestart(parts: FaultParts): Promise<Outcome> {
   const next = await startServer({ TEMP_DIR: server.tempDir });
   const after = await runClients(clientRun(parts, next), AbortSignal.timeout(parts.seconds * 500));
   return finish(parts, next, mergeTallies(tally, after));
+}
+
+const BATCHES = 10;
+const FILES_PER_BATCH = 20;
+/** Conversions of another client to time, without and with the batches. */
+const TIMED = 20;
+/** Maximum median time of another client's conversion during the batches, relative to the median without them, and added to it. */
+const MAX_SLOWDOWN = 4;
+const MAX_ADDED_MS = 100;
+
+/** Sends {@link BATCHES} batches of SVGs at once. Measures the conversions of a client with another address meanwhile. */
+async function doublingProperties(parts: FaultParts): Promise<Outcome> {
+  const server = await startServer({ TRUST_PROXY: 'loopback' });
+  const tally = emptyTally();
+  const send = async (path: string, address: string, form: FormData): Promise<number> => {
+    const started = performance.now();
+    const headers = { 'x-forwarded-for': address };
+    const answer = await fetch(server.base + path, { method: 'POST', headers, body: form });
+    await answer.arrayBuffer();
+    tally.requests += 1;
+    tally.answers[answer.status] = (tally.answers[answer.status] ?? 0) + 1;
+    if (answer.status !== 200) tally.wrong.push(`${path}: ${answer.status}`);
+    return performance.now() - started;
+  };
+  const median = async (): Promise<number> => {
+    const times: number[] = [];
+    for (let at = 0; at < TIMED; at += 1)
+      times.push(await send('/convert', '10.0.0.2', (parts.good[0] as Request).form()));
+    return times.sort((a, b) => a - b)[TIMED / 2] as number;
+  };
+  await median(); // so that the tools are in the cache
+  const alone = await median();
+  const batches = Array.from({ length: BATCHES }, () => {
+    const form = new FormData();
+    for (let at = 0; at < FILES_PER_BATCH; at += 1)
+      form.append('files', new Blob([new Uint8Array(doublingSvg())]), `${at}.svg`);
+    return send('/batch', '10.0.0.1', form);
+  });
+  const during = await median();
+  const last = Math.max(...(await Promise.all(batches)));
+  if (during > MAX_SLOWDOWN * alone + MAX_ADDED_MS)
+    tally.wrong.push(`another client waited for ${during.toFixed(0)} ms`);
+  const outcome = await finish(parts, server, tally);
+  const figures = `another client's conversion ${alone.toFixed(0)} ms, during the batches ${during.toFixed(0)} ms; last batch ${(last / 1000).toFixed(1)} s`;
+  return { ...outcome, figures };
 }
 
 /** Sends {@link IN_FLIGHT} requests and waits until the server has received all of them and answered none. */
