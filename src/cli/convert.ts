@@ -7,6 +7,7 @@ import { StopError } from './convert/converter.ts';
 import { createCsvReport } from './convert/csv.ts';
 import { STDIN } from './convert/input.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
+import type { Library } from './convert/library.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
 import { assertCompatible, type Flags, parseOptions, toFormFields } from './convert/options.ts';
 import { convertInputs } from './convert/passes.ts';
@@ -63,14 +64,16 @@ export async function convert(
     },
     exit: process.exit,
   });
+  let library: Library | undefined;
   try {
-    const library = bulk.update
+    library = bulk.update
       ? await openLibrary(target.path, { config, bulk, options: convertOptions, version, converter })
       : undefined;
     if (!library) await converter.start(); // report missing tools before anything else
     // One job more than conversions: one result can be written while `jobs` others are converted.
     const concurrency = urls.length > 0 ? jobs : jobs + 1;
-    const run = { converter: converter.start, library, report, force, concurrency, signal, writing };
+    const folder = target.kind === 'folder' ? target.path : undefined;
+    const run = { converter: converter.start, library, folder, report, force, concurrency, signal, writing };
     await convertInputs({ inputs, target, bulk, run }).catch((error) => {
       if (!(error instanceof StopError)) throw error;
       report.stopped(error.message);
@@ -79,6 +82,7 @@ export async function convert(
     return stop.status() || (isComplete ? 0 : 1);
   } finally {
     await converter.close();
+    await library?.index.close().catch(() => {}); // the next run removes it
     if (signal.aborted) await explain();
   }
 }

@@ -35,13 +35,15 @@ async function sweepFolder(path: string, now: number): Promise<boolean> {
 }
 
 /**
- * Identifies a process uniquely, even if its ID is reused: by its ID, its start time (in ticks since boot), and its PID
- * namespace. Without /proc, only the ID is known.
+ * Identifies a process uniquely, even if its ID is reused: by its ID, its start time (in ticks since boot), its PID
+ * namespace, and the start of the machine, because several machines can share a disk. Without /proc, only the ID is known.
  */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly started: string;
   readonly namespace: string;
+  /** Unknown in folders of versions up to 0.2. */
+  readonly boot?: string | undefined;
 }
 
 const UNKNOWN = '0';
@@ -53,7 +55,8 @@ const NAME_OF_0_1 = /^imagemill-(\d+)-(\d+)-(\d+)-/;
 
 /** Returns the identity of a process, by default of this one. */
 export async function currentProcess(pid: number = process.pid): Promise<ProcessIdentity> {
-  return { pid, started: (await startTime(pid)) ?? UNKNOWN, namespace: await ownNamespace() };
+  const [started, namespace, boot] = await Promise.all([startTime(pid), ownNamespace(), bootId()]);
+  return { pid, started: started ?? UNKNOWN, namespace, boot };
 }
 
 /**
@@ -96,17 +99,18 @@ export async function readInstanceFolder(path: string): Promise<InstanceFolder |
 
 async function readOwner(folder: string): Promise<ProcessIdentity | undefined> {
   try {
-    const { pid, started, namespace } = JSON.parse(await readFile(join(folder, OWNER_FILE), 'utf8'));
+    const { pid, started, namespace, boot } = JSON.parse(await readFile(join(folder, OWNER_FILE), 'utf8'));
     const complete = Number.isInteger(pid) && typeof started === 'string' && typeof namespace === 'string';
-    return complete ? { pid, started, namespace } : undefined;
+    return complete ? { pid, started, namespace, boot } : undefined;
   } catch {
     return undefined; // missing or incomplete
   }
 }
 
-/** Returns whether the process is still running, or `undefined` for a process in another PID namespace. */
+/** Returns whether the process is still running, or `undefined` for a process in another PID namespace or on another machine. */
 async function isAlive(owner: ProcessIdentity): Promise<boolean | undefined> {
   if (owner.namespace !== (await ownNamespace())) return undefined;
+  if (owner.boot !== undefined && owner.boot !== (await bootId())) return undefined;
   if (owner.started !== UNKNOWN) return (await startTime(owner.pid)) === owner.started;
   try {
     return process.kill(owner.pid, 0);
@@ -123,6 +127,14 @@ async function startTime(pid: number): Promise<string | undefined> {
   } catch {
     return undefined;
   }
+}
+
+/** Returns a number that changes with each start of the machine. See random(4). */
+async function bootId(): Promise<string> {
+  return readFile('/proc/sys/kernel/random/boot_id', 'latin1').then(
+    (text) => text.trim(),
+    () => UNKNOWN,
+  );
 }
 
 /** Returns the inode number of the PID namespace: the number in `pid:[4026531836]`. */

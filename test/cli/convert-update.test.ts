@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { linkSync } from 'node:fs';
+import { existsSync, linkSync } from 'node:fs';
 import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { createLibrary } from '../../src/cli/convert/library.ts';
 import { openResultIndex } from '../../src/cli/convert/result-index.ts';
+import { currentProcess } from '../../src/files/stale.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { MAIN } from '../helpers/command.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
@@ -72,6 +73,127 @@ describe('imagemill convert --update', function () {
     expect(before, 'probes and a conversion').to.be.above(1);
     const { lines, status } = await update([], { ...env, MAGICK_BIN });
     expect([status, summaryOf(lines).upToDate, await starts()]).to.deep.equal([0, 1, before]);
+  });
+
+  for (const [first, second] of [
+    ['ς', 'σ'],
+    ['straße', 'STRAẞE'],
+  ] as const) {
+    it(`converts neither ${first}.png nor ${second}.png, which have one result where the case of letters does not count`, async () => {
+      await folder.put('scene.png', `photos/${first}.png`);
+      await folder.put('scene.png', `photos/${second}.png`);
+      const { lines, status } = await update();
+      expect([status, summaryOf(lines).failed]).to.deep.equal([1, { SAME_RESULT: 2 }]);
+      expect(lines[0]).to.include('rename one of them');
+    });
+  }
+
+  describe('with links in the output folder', () => {
+    let outside: string;
+    const link = async (name: string, to = outside) => {
+      const path = join(folder.path, 'out', name);
+      await mkdir(join(path, '..'), { recursive: true });
+      await symlink(to, path);
+    };
+    beforeEach(async () => {
+      outside = await makeTempDir('outside');
+      await mkdir(join(outside, 'incomplete'));
+      await writeFile(join(outside, 'incomplete/precious'), '');
+      await writeFile(join(outside, 'a.webp'), 'precious');
+      await folder.put('scene.jpg', 'photos/sub/a.jpg');
+    });
+    afterEach(async () => {
+      expect((await readdir(outside, { recursive: true })).sort()).to.deep.equal([
+        ...['a.webp', 'incomplete', 'incomplete/precious'],
+      ]);
+      expect(await readFile(join(outside, 'a.webp'), 'utf8')).to.equal('precious');
+    });
+
+    it('changes nothing where .imagemill leads', async () => {
+      await link('.imagemill');
+      const { status, complaints } = await update();
+      expect([status, ...complaints]).to.deep.equal([
+        2,
+        'imagemill: out cannot be written: out/.imagemill is a link or a file.',
+      ]);
+    });
+
+    it('appends nothing to the file to which the index leads', async () => {
+      const target = join(outside, 'a.webp');
+      await link('.imagemill/index.jsonl', target);
+      const { status, complaints } = await update();
+      expect([status, ...complaints]).to.deep.equal([
+        2,
+        'imagemill: out cannot be written: too many symbolic links encountered.',
+      ]);
+    });
+
+    for (const args of [[], ['--force']]) {
+      it(`writes no result through a link to another folder, with ${args.join() || 'no option'}`, async () => {
+        await link('sub');
+        const { status, lines } = await update(args);
+        expect(status).to.equal(1);
+        expect(JSON.parse(lines[0] as string).error.message).to.equal(
+          'out/sub/a.webp cannot be written: out/sub is a link that leads out of out.',
+        );
+        const plain = await folder.run(['photos', '-o', 'out', ...args]);
+        expect(plain.complaints.join()).to.include('out/sub is a link that leads out of out');
+      });
+    }
+
+    it('deletes no file through a link that a line of the index names', async () => {
+      await link('linked');
+      const { mtimeMs: made } = await stat(join(outside, 'a.webp'));
+      const entry = { source: '../photos/gone.jpg', size: 1, mtime: 1, recipe: 'x', bytes: 8, made };
+      await mkdir(join(folder.path, 'out/.imagemill'));
+      await writeFile(indexPath(), JSON.stringify({ result: 'linked/a.webp', ...entry }));
+      const { status, lines } = await update(['--delete', '--yes']);
+      expect(status).to.equal(1);
+      expect(lines.join()).to.include(
+        'out/linked/a.webp cannot be deleted: out/linked is a link that leads out of out.',
+      );
+    });
+
+    it('writes through a link to a folder inside, and to an output folder that is a link itself', async () => {
+      await mkdir(join(folder.path, 'real/inside'), { recursive: true });
+      await symlink('real', join(folder.path, 'out'));
+      await symlink('inside', join(folder.path, 'real/sub'));
+      expect((await update()).status).to.equal(0);
+      expect(await folder.files('real')).to.deep.equal(['inside/a.webp', 'sub']);
+    });
+  });
+
+  it('converts each file once or twice, and fails none, in two runs at the same time', async () => {
+    const names = Array.from({ length: 60 }, (_, at) => `${at}.png`);
+    for (const name of names) await folder.put('window.png', `photos/${name}`);
+    const runs = await Promise.all(
+      [0, 1].map(() => folder.runProcess(['photos', '-o', 'out', '--update', '--json'])),
+    );
+    for (const { status, complaints, lines } of runs) {
+      expect([status, ...complaints]).to.deep.equal([0]);
+      const { converted, upToDate, failed } = summaryOf(lines);
+      expect([converted + upToDate, failed]).to.deep.equal([60, {}]);
+    }
+    expect(await folder.files('out')).to.have.length(60);
+    expect(await readdir(join(folder.path, 'out/.imagemill')), 'no unfinished files').to.deep.equal([
+      'index.jsonl',
+    ]);
+    expect(summaryOf((await update()).lines)).to.include({ upToDate: 60 });
+  });
+
+  it('keeps the unfinished files of a run that is in progress, and removes those of one that was killed', async () => {
+    const index = await openResultIndex(join(folder.path, 'out'), undefined);
+    await writeFile(join(index.temporary, 'unfinished'), '');
+    const killed = join(folder.path, 'out/.imagemill/imagemill-instance-killed');
+    await mkdir(killed);
+    await writeFile(
+      join(killed, 'owner.json'),
+      JSON.stringify({ ...(await currentProcess()), started: '1' }),
+    );
+    await folder.put('scene.jpg', 'photos/a.jpg');
+    expect((await update()).status).to.equal(0);
+    expect(await readdir(index.temporary)).to.include('unfinished');
+    expect(existsSync(killed)).to.equal(false);
   });
 
   it('never replaces a file that it did not write, except with --force', async () => {
@@ -193,7 +315,7 @@ describe('imagemill convert --update', function () {
     expect(await folder.files('out')).to.have.length(40);
     for (const name of await folder.files('out'))
       expect((await readFile(join(folder.path, 'out', name))).equals(whole), name).to.equal(true);
-    expect(await readdir(join(folder.path, 'out/.imagemill/incomplete'))).to.deep.equal([]);
+    expect(await readdir(join(folder.path, 'out/.imagemill'))).to.deep.equal(['index.jsonl']);
   });
 
   it('rewrites an index in which most lines are superseded', async () => {

@@ -75,6 +75,14 @@ describe('removeStaleWorkspaces', () => {
     expect(await readdir(tempDir)).to.deep.equal([recent]);
   });
 
+  it('keeps folders of another machine, which shares the disk, for a day after their last change', async () => {
+    const dead = await deadProcess();
+    const elsewhere = await instanceFolder(tempDir, { ...dead, boot: 'another machine' });
+    const here = await instanceFolder(tempDir, dead);
+    expect(await removeStaleWorkspaces(tempDir)).to.deep.equal([here]);
+    expect(await readdir(tempDir)).to.deep.equal([elsewhere]);
+  });
+
   it('keeps a folder that another instance is creating, before and while it writes the owner', async () => {
     const making = ['imagemill-instance-aaaaaa', 'imagemill-instance-bbbbbb'];
     for (const name of making) await mkdir(join(tempDir, name));

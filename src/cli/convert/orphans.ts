@@ -11,6 +11,7 @@ import type { Report } from './report.ts';
 import type { IndexEntry } from './result-index.ts';
 import { resultKey } from './result-name.ts';
 import type { Shard } from './shard.ts';
+import { assertInside } from './write-output.ts';
 
 /** Options of {@link deleteOrphans}. */
 export interface DeleteOptions {
@@ -34,6 +35,7 @@ export async function deleteOrphans(options: DeleteOptions): Promise<void> {
     const output = join(library.output, name);
     const input = relative('.', resolve(await realPathOf(library.output), entry.source));
     try {
+      await assertInside(output, library.output);
       await deleteResult(output, entry, library, report, input);
       await library.index.remove(name);
     } catch (error) {

@@ -3,11 +3,14 @@
  *
  * The index is a file of JSON lines in `.imagemill/` of the output folder. A run appends a line before it moves a
  * result into place, and another line afterwards. A process that is killed in between leaves a result that the index
- * knows but does not claim. Each shard has its own file, and every run reads all files.
+ * knows but does not claim. Each shard has its own file, and every run reads all files. No link in the folder is followed:
+ * it can lead to any file.
  */
-import { appendFile, open, readdir, rename, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { appendFile, lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createFolders } from '../../files/create-folders.ts';
+import { makeInstanceFolder, readInstanceFolder, removeStaleWorkspaces } from '../../files/stale.ts';
 import { OWN_PREFIX } from './folder.ts';
 import type { Shard } from './shard.ts';
 
@@ -43,6 +46,10 @@ type Line =
 export interface ResultIndex {
   /** Folder for incomplete results of this run, on the disk of the output folder. */
   readonly temporary: string;
+  /** Reads what other commands for the same shard have recorded since. */
+  refresh(): Promise<void>;
+  /** Removes {@link temporary}. */
+  close(): Promise<void>;
   /** Returns the entry of a complete result. */
   get(result: string): IndexEntry | undefined;
   /** Returns whether an earlier run wrote this result, or may have written it. */
@@ -76,31 +83,44 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   const label = shard ? `-${shard.number}-of-${shard.count}` : '';
   const name = `index${label}.jsonl`;
   const path = join(folder, name);
-  const temporary = join(folder, `incomplete${label}`);
-  await rm(temporary, { recursive: true, force: true }); // files of a killed run of this shard
-  await createFolders(temporary);
+  await createFolders(output);
+  await makeRealFolder(folder);
+  await rm(join(folder, `incomplete${label}`), { recursive: true, force: true }); // of version 0.2
+  await removeStaleWorkspaces(folder);
+  const temporary = await makeInstanceFolder(folder);
 
   const makers = new Map<string, string>();
   const own = new Map<string, IndexEntry | Mark>();
   const others = new Map<string, IndexEntry | Mark>();
   let lines = 0;
-  for await (const line of readLines(path)) {
-    lines += 1;
-    addLine(line, own, makers);
-  }
+  /** Offset in the own file up to which it was read. */
+  let position = 0;
+  const refresh = async (): Promise<void> => {
+    position = await readLines(path, position, (line) => {
+      lines += 1;
+      addLine(line, own, makers);
+    });
+  };
+  await refresh();
+  let isShared = false;
   for (const file of await readdir(folder)) {
+    const other = join(folder, file);
+    isShared ||= other !== temporary && (await readInstanceFolder(other)) !== undefined;
     if (file === name || !/^index.*\.jsonl$/.test(file)) continue;
     const records = new Map<string, IndexEntry | Mark>();
-    for await (const line of readLines(join(folder, file))) addLine(line, records, makers);
+    await readLines(other, 0, (line) => addLine(line, records, makers));
     for (const [result, record] of records)
       if (!((others.get(result)?.made ?? 0) > record.made)) others.set(result, record);
   }
-  if (lines - own.size > Math.max(MIN_SUPERSEDED, own.size))
+  // Another command can append to the file at any time.
+  if (!isShared && lines - own.size > Math.max(MIN_SUPERSEDED, own.size)) {
     await rewrite(path, join(temporary, name), linesOf(own, others, makers));
+    position = 0;
+  }
 
   const append = (line: Line): Promise<void> =>
     // The line break comes first, in case a crash or a full disk has truncated the previous line.
-    appendFile(path, `\n${JSON.stringify(line)}`);
+    appendFile(path, `\n${JSON.stringify(line)}`, { flag: APPEND });
   const record = async (result: string, value: IndexEntry | Mark): Promise<void> => {
     const line = { result, ...value };
     await append(line);
@@ -115,6 +135,8 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
 
   return {
     temporary,
+    refresh,
+    close: () => rm(temporary, { recursive: true, force: true }),
     get(result) {
       const value = find(result);
       return isEntry(value) ? value : undefined;
@@ -167,16 +189,44 @@ function addLine(line: Line, records: Map<string, IndexEntry | Mark>, makers: Ma
 const stateOf = (record: IndexEntry | Mark): Mark['state'] | undefined =>
   'state' in record ? record.state : undefined;
 
-/** Yields the complete lines of a file; none if the file does not exist. */
-async function* readLines(path: string): AsyncGenerator<Line> {
-  const file = await open(path).catch((error) => {
+/** Flags of open(2) to read and to append. They make it fail with ELOOP for a link. */
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW;
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
+
+/**
+ * Creates a folder, unless it exists.
+ *
+ * @throws {Error} also if it is a link
+ */
+async function makeRealFolder(path: string): Promise<void> {
+  const error = await mkdir(path).catch((reason: NodeJS.ErrnoException) => reason);
+  if (error && (error.code !== 'EEXIST' || !(await lstat(path)).isDirectory()))
+    throw error.code === 'EEXIST' ? new Error(`${path} is a link or a file`) : error;
+}
+
+/**
+ * Reads the complete lines of a file; none if the file does not exist.
+ *
+ * @param start offset of the first line in bytes. If the file is shorter, it was rewritten, and is read from its start.
+ * @returns the offset of the last line, which can be incomplete
+ */
+async function readLines(path: string, start: number, use: (line: Line) => void): Promise<number> {
+  const file = await open(path, READ).catch((error) => {
     if (error.code !== 'ENOENT') throw error;
   });
-  if (!file) return;
-  for await (const text of file.readLines()) {
-    const line = parseLine(text);
-    if (line) yield line;
+  if (!file) return 0;
+  const { size } = await file.stat();
+  if (size === 0) {
+    await file.close();
+    return 0;
   }
+  let last = '';
+  for await (const text of file.readLines({ start: start < size ? start : 0, end: size - 1 })) {
+    const line = parseLine(text);
+    if (line) use(line);
+    last = text;
+  }
+  return size - Buffer.byteLength(last);
 }
 
 /** Parses a line. A truncated line is never valid JSON, and one that was written by hand can be anything. */

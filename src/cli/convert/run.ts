@@ -13,6 +13,8 @@ export interface RunOptions {
   readonly converter: () => Promise<Converter>;
   /** The index of the output folder, with `--update`. */
   readonly library: Library | undefined;
+  /** The output folder, if the output is not one file. */
+  readonly folder: string | undefined;
   readonly report: Report;
   /** Replace existing files. */
   readonly force: boolean;
@@ -49,7 +51,8 @@ export async function convertAll(jobs: AsyncIterable<OutputJob>, options: RunOpt
   if (stopped !== undefined && !options.signal.aborted) throw stopped;
 }
 
-async function processJob(job: OutputJob, options: RunOptions): Promise<void> {
+/** @param isRepeated whether another command wrote the result in the meantime */
+async function processJob(job: OutputJob, options: RunOptions, isRepeated = false): Promise<void> {
   const { report, library, signal } = options;
   if ('notice' in job) return report.notice(job.notice);
   try {
@@ -62,12 +65,19 @@ async function processJob(job: OutputJob, options: RunOptions): Promise<void> {
   } catch (error) {
     if (signal.aborted) return;
     if (isFatal(error)) throw error;
+    if (!isRepeated && library && isExisting(error) && 'output' in job) {
+      await library.index.refresh().catch(() => {}); // report the earlier error instead
+      if (library.owns(job)) return processJob(job, options, true);
+    }
     report.failed(job.input, toFileError(error, job.input));
     await options.onFailure?.(job.input);
     if (error instanceof FileError && error.code === 'OUTPUT_FULL')
       throw new StopError('The disk of the output is full. Free disk space, and run the same command again.');
   }
 }
+
+/** Returns whether the result of a job exists already. */
+const isExisting = (error: unknown): boolean => error instanceof FileError && error.code === 'OUTPUT_EXISTS';
 
 /** Returns whether an error concerns the command and not one file. */
 function isFatal(error: unknown): boolean {
@@ -77,9 +87,9 @@ function isFatal(error: unknown): boolean {
 async function convertOne(
   job: Job,
   converter: Converter,
-  { report, library, force, signal, writing }: RunOptions,
+  { report, library, folder, force, signal, writing }: RunOptions,
 ): Promise<void> {
-  await assertWritable(job.output, force || (library?.owns(job) ?? false));
+  await assertWritable(job.output, force || (library?.owns(job) ?? false), folder);
   const write = async (conversion: Conversion): Promise<void> => {
     signal.throwIfAborted();
     if (library) await library.write(job, conversion, force);

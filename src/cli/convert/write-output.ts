@@ -9,15 +9,33 @@ import { createFolders } from '../../files/create-folders.ts';
 import { systemReason } from '../../files/system-reason.ts';
 import { fileError, fileErrorFrom } from './file-errors.ts';
 import { OWN_PREFIX } from './folder.ts';
+import { isInside, realPathOf } from './paths.ts';
 import { STDOUT } from './targets.ts';
+
+/**
+ * Checks that a link between the output folder and a result does not lead out of the output folder.
+ *
+ * @param output the output folder. It may be a link itself.
+ * @throws {Error} if one does
+ */
+export async function assertInside(result: string, output: string): Promise<void> {
+  const folder = dirname(result);
+  if (!isInside(await realPathOf(folder), await realPathOf(output)))
+    throw new Error(`${folder} is a link that leads out of ${output}`);
+}
 
 /**
  * Checks before the conversion that the result can be written.
  *
+ * @param output the output folder, if the command has one
  * @throws {FileError} OUTPUT_EXISTS, OUTPUT_UNWRITABLE
  */
-export async function assertWritable(target: string, replace: boolean): Promise<void> {
+export async function assertWritable(target: string, replace: boolean, output?: string): Promise<void> {
   if (target === STDOUT) return;
+  if (output !== undefined)
+    await assertInside(target, output).catch((error) => {
+      throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', target, error.message);
+    });
   const info = await lstat(target).catch(() => undefined);
   if (info && !replace) throw fileError('OUTPUT_EXISTS', target);
   if (info && !info.isFile() && !info.isSymbolicLink())
