@@ -35,6 +35,11 @@ const ERRORS = {
   MALFORMED_REQUEST: defineError(400, () => 'The request is not valid HTTP.'),
   HOST_INVALID: defineError(400, () => 'The request must have one valid Host header.'),
   INCOMPLETE_BODY: defineError(400, () => 'The request body is incomplete.'),
+  CHUNKS_TOO_SMALL: defineError(
+    400,
+    (bytes: number) =>
+      `The request body has too many small chunks: their mean size must be at least ${plural(bytes, 'byte')}.`,
+  ),
   NOT_MULTIPART: defineError(400, () => 'The request body must be multipart/form-data with a boundary.'),
   MALFORMED_MULTIPART: defineError(400, () => 'The multipart body is incomplete or malformed.'),
   NO_FILE: defineError(400, (field: string) => `No file was sent: a file part named "${field}" is required.`),

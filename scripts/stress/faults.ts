@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import sharp from 'sharp';
 import { doublingSvg } from '../../test/helpers/hostile-files.ts';
+import { ATTACK_FAULTS } from './attacks.ts';
 import { type ClientRun, emptyTally, once, runClients, type Tally } from './clients.ts';
 import type { Random } from './random.ts';
 import type { Request } from './requests.ts';
@@ -45,6 +46,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'SIGTERM with work in flight': drainOnSigterm,
   'kill -9 and a start over the same folder': killAndRestart,
   'ten batches of SVGs with doubling custom properties': doublingProperties,
+  ...ATTACK_FAULTS,
 };
 
 const clientRun = (

@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
 import { maxOpenFiles } from '../files/open-file-limit.ts';
-import { RESPONSE_SENT } from './error-handler.ts';
+import { type ConnectionLimits, Connections } from './connections.ts';
 import { connectionKey } from './rate-limit.ts';
 import {
   afterResponse,
@@ -22,6 +22,9 @@ const { createServer } = process.getBuiltinModule('node:http');
 
 /** Time after the upload timeout in which the error response can still be sent, in milliseconds. */
 const RESPONSE_GRACE_MS = 5_000;
+
+/** Interval between checks for connections of slow clients, in milliseconds. */
+const CONNECTIONS_CHECK_MS = 1_000;
 
 /** An HTTP server whose connections are tracked. */
 export interface HttpServer {
@@ -38,33 +41,46 @@ export interface HttpServer {
 export function createHttpServer(app: Express, uploadTimeoutMs: number): HttpServer {
   const connections = new Connections(connectionLimits());
   const exchangesOn = (socket: Socket): readonly Exchange[] => connections.exchangesOn(socket);
-  const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
-    connections.begin(req, res);
+  const handle = (req: IncomingMessage, res: ServerResponse): void => {
     const target = req.url ?? '';
     // Express keeps an `originalUrl`, so that the app can check the target.
     app(Object.assign(req, { originalUrl: target, url: parseTarget(target) ?? INVALID_PATH }), res);
   };
+  const onRequest = (req: IncomingMessage, res: ServerResponse): void =>
+    connections.add(req, res, () => handle(req, res));
   const server = createServer({
     requestTimeout: uploadTimeoutMs + RESPONSE_GRACE_MS,
     headersTimeout: Math.min(uploadTimeoutMs, 30_000),
-    connectionsCheckingInterval: 1_000,
+    connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
     keepAliveTimeout: 65_000, // longer than the 60 s for which common proxies reuse a connection
     requireHostHeader: false, // Node.js would send its own error format; see checkHead
   });
-  server.on('connection', (socket) => connections.open(socket, connectionKey(app, socket)));
+  server.on('connection', (socket) =>
+    connections.open(socket, connectionKey(app, socket), (error) =>
+      server.emit('clientError', error, socket),
+    ),
+  );
   server.on('request', onRequest);
-  server.on('checkContinue', (req, res) => {
-    sendContinueWhenRead(req, res);
-    onRequest(req, res);
-  });
+  server.on('checkContinue', (req, res) =>
+    connections.add(req, res, () => {
+      sendContinueWhenRead(req, res);
+      handle(req, res);
+    }),
+  );
   // RFC 9110, section 10.1.1: an expectation that is not 100-continue may be ignored.
   server.on('checkExpectation', onRequest);
   server.on('connect', (req, socket: Socket) => {
     socket.on('error', () => {}); // Node.js has removed its listeners
+    connections.stopReading(socket);
     const error = serviceError('METHOD_UNKNOWN', String(req.method));
     afterResponse(exchangesOn(socket).at(-1), () => rejectRequest(app, socket, error));
   });
-  server.on('clientError', createClientErrorHandler(app, exchangesOn));
+  const onClientError = createClientErrorHandler(app, exchangesOn);
+  server.on('clientError', (error, socket: Socket) => {
+    onClientError(error, socket, connections.stopReading(socket));
+  });
+  const watch = setInterval(() => connections.closeUnread(uploadTimeoutMs), CONNECTIONS_CHECK_MS).unref();
+  server.on('close', () => clearInterval(watch));
   return { server, closeIdle: () => connections.closeIdle() };
 }
 
@@ -91,153 +107,4 @@ function sendContinueWhenRead(req: IncomingMessage, res: ServerResponse): void {
     res.shouldKeepAlive = shouldKeepAlive;
     res.writeContinue();
   });
-}
-
-/** Maximum numbers of open connections. */
-interface ConnectionLimits {
-  readonly max: number;
-  /** Maximum for connections with the same client key. */
-  readonly maxPerClient: number;
-}
-
-/** Slots for probes, in addition to the regular limits. A probe needs its slot for milliseconds. */
-const PROBE_RESERVE: ConnectionLimits = { max: 64, maxPerClient: 4 };
-
-const reserved = new WeakSet<Socket>();
-
-/** Returns whether a connection has a slot for probes only, because all regular slots were taken. */
-export const isProbeOnly = (socket: Socket): boolean => reserved.has(socket);
-
-/** A set of connection slots. When all are taken, an idle connection is closed to free a slot. */
-class ConnectionSlots {
-  readonly #limits: ConnectionLimits;
-  readonly #clients = new Map<Socket, string | undefined>();
-  readonly #ofClient = new Map<string, Set<Socket>>();
-  /** Idle connections, the longest idle first. */
-  readonly #idle = new Set<Socket>();
-
-  constructor(limits: ConnectionLimits) {
-    this.#limits = limits;
-  }
-
-  /**
-   * Assigns a slot to a connection.
-   *
-   * @returns false if no slot is free and none can be freed
-   */
-  take(socket: Socket, client: string | undefined): boolean {
-    const { max, maxPerClient } = this.#limits;
-    const own = client === undefined ? undefined : (this.#ofClient.get(client) ?? new Set());
-    if (own && own.size >= maxPerClient && !this.#closeIdleOf(own)) return false;
-    if (this.#clients.size >= max && !this.#closeIdleOf(this.#idle)) return false;
-    this.#clients.set(socket, client);
-    if (client !== undefined && own) this.#ofClient.set(client, own.add(socket));
-    this.#idle.add(socket);
-    socket.once('close', () => this.#leave(socket));
-    return true;
-  }
-
-  /** Marks a connection as idle or busy. Only idle connections are closed to free a slot. */
-  setIdle(socket: Socket, idle: boolean): void {
-    this.#idle.delete(socket);
-    if (idle && this.#clients.has(socket)) this.#idle.add(socket);
-  }
-
-  #closeIdleOf(sockets: ReadonlySet<Socket>): boolean {
-    for (const socket of sockets) {
-      if (!this.#idle.has(socket)) continue;
-      socket.destroy();
-      this.#leave(socket);
-      return true;
-    }
-    return false;
-  }
-
-  #leave(socket: Socket): void {
-    const client = this.#clients.get(socket);
-    this.#clients.delete(socket);
-    this.#idle.delete(socket);
-    if (client === undefined) return;
-    const own = this.#ofClient.get(client);
-    own?.delete(socket);
-    if (own?.size === 0) this.#ofClient.delete(client);
-  }
-}
-
-interface Connection {
-  readonly slots: ConnectionSlots;
-  /** The requests in progress, in order. There is more than one if the client pipelines. */
-  readonly exchanges: Exchange[];
-  unanswered: number;
-}
-
-/** Tracks open connections and the requests on them, and enforces the limits. */
-class Connections {
-  readonly #regular: ConnectionSlots;
-  readonly #reserve = new ConnectionSlots(PROBE_RESERVE);
-  readonly #open = new Map<Socket, Connection>();
-  #closing = false;
-
-  constructor(limits: ConnectionLimits) {
-    this.#regular = new ConnectionSlots(limits);
-  }
-
-  /**
-   * Assigns a slot to a new connection. When all regular slots are taken, it assigns one for probes only. When those
-   * are taken, too, it closes the connection.
-   *
-   * @param client client key of the address; undefined if the limit per client does not apply
-   */
-  open(socket: Socket, client: string | undefined): void {
-    const slots = [this.#regular, this.#reserve].find((group) => group.take(socket, client));
-    if (!slots) return void socket.destroy();
-    if (slots === this.#reserve) reserved.add(socket);
-    this.#open.set(socket, { slots, exchanges: [], unanswered: 0 });
-    socket.once('close', () => this.#open.delete(socket));
-  }
-
-  /** Counts a request as in progress until its response has been sent. */
-  begin(req: IncomingMessage, res: ServerResponse): void {
-    const { socket } = req;
-    const connection = this.#open.get(socket);
-    if (!connection) return;
-    const { slots, exchanges } = connection;
-    const { promise: closed, resolve } = Promise.withResolvers<void>();
-    const exchange = { req, res, closed };
-    exchanges.push(exchange);
-    if (this.#closing) closeAfterLast(exchanges);
-    connection.unanswered += 1;
-    slots.setIdle(socket, false);
-    res.once(RESPONSE_SENT, () => {
-      connection.unanswered -= 1;
-      if (connection.unanswered === 0) slots.setIdle(socket, true);
-    });
-    res.once('close', () => {
-      exchanges.splice(exchanges.indexOf(exchange), 1);
-      res.emit(RESPONSE_SENT);
-      resolve();
-    });
-  }
-
-  /** Returns the requests in progress on a connection, in order. */
-  exchangesOn(socket: Socket): readonly Exchange[] {
-    return [...(this.#open.get(socket)?.exchanges ?? [])];
-  }
-
-  /**
-   * Closes every connection without a request in progress, including those that never sent one. Every other connection
-   * closes after its last response, from now on.
-   */
-  closeIdle(): void {
-    this.#closing = true;
-    for (const [socket, { exchanges }] of this.#open) {
-      if (exchanges.length === 0) socket.destroy();
-      else closeAfterLast(exchanges);
-    }
-  }
-}
-
-/** Announces the end of a connection in its last response, and not before: a client that pipelines gets all responses. */
-function closeAfterLast(exchanges: readonly Exchange[]): void {
-  for (const [at, { res }] of exchanges.entries()) res.shouldKeepAlive = at < exchanges.length - 1;
 }

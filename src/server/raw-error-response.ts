@@ -17,6 +17,8 @@ export interface Exchange {
   readonly res: ServerResponse;
   /** Resolves when the response is closed. A promise, because Node.js warns about more than 10 listeners. */
   readonly closed: Promise<void>;
+  /** Starts the handlers; undefined if they have started. */
+  start: (() => void) | undefined;
 }
 
 /** Error of Node's HTTP parser. */
@@ -26,7 +28,8 @@ interface ClientError extends NodeJS.ErrnoException {
   readonly bytesParsed?: number;
 }
 
-type Listener = (error: ClientError, socket: Socket) => void;
+/** `receiving` is the request whose body was being received. */
+type Listener = (error: ClientError | ServiceError, socket: Socket, receiving?: IncomingMessage) => void;
 
 /** Service error for each code of Node's parser. Every other code means `MALFORMED_REQUEST`. */
 const PARSER_ERRORS: Readonly<Record<string, 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'INCOMPLETE_BODY'>> = {
@@ -62,7 +65,7 @@ export function createClientErrorHandler(
   exchangesOn: (socket: Socket) => readonly Exchange[],
 ): Listener {
   const rejected = new WeakSet<Socket>();
-  return (error, socket) => {
+  return (error, socket, receiving) => {
     // Browsers open connections before they have a request. The timeout of one without a request is not an error.
     if (error.code === 'ECONNRESET' || socket.bytesRead === 0) return void socket.destroy();
     if (rejected.has(socket)) return;
@@ -70,10 +73,14 @@ export function createClientErrorHandler(
     // Let the handlers of a request in the same packet start first: they set headers that the response needs.
     setImmediate(() => {
       const exchanges = exchangesOn(socket);
-      const last = exchanges.at(-1);
-      const broken = last?.req.complete ? undefined : last;
-      const earlier = broken ? exchanges.at(-2) : last;
-      afterResponse(earlier, () => respond(app, toServiceError(error), socket, broken?.res));
+      const broken = exchanges.find(({ req }) => req === receiving);
+      if (receiving && !broken) return closeGently(socket); // it has a response
+      const earlier = exchanges.at(broken ? -2 : -1);
+      const hasStarted = broken?.start === undefined;
+      if (broken) broken.start = undefined;
+      afterResponse(earlier, () =>
+        respond(app, toServiceError(error), socket, hasStarted ? broken?.res : undefined),
+      );
     });
   };
 }
@@ -92,7 +99,7 @@ async function respond(
   if (!res) return rejectRequest(app, socket, error);
   await headersSet.get(res);
   if (!res.headersSent) sendRawError(socket, error, res.getHeaders());
-  else socket.destroySoon();
+  else closeGently(socket);
 }
 
 /**
@@ -117,7 +124,8 @@ export function afterResponse(exchange: Exchange | undefined, then: () => void):
   else then();
 }
 
-function toServiceError(error: ClientError): ServiceError {
+function toServiceError(error: ClientError | ServiceError): ServiceError {
+  if (error instanceof ServiceError) return error;
   const method = error.code === 'HPE_INVALID_METHOD' && unknownMethod(error);
   if (method) return serviceError('METHOD_UNKNOWN', method);
   return serviceError(PARSER_ERRORS[error.code ?? ''] ?? 'MALFORMED_REQUEST');
@@ -147,8 +155,13 @@ function sendRawError(
     'content-length': Buffer.byteLength(body),
   }).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-  // Discard the rest of the request: a client that is still sending reads the response afterwards.
-  socket.resume();
+  closeGently(socket);
+}
+
+/** Closes a connection after its last response. A client that is still sending reads the response afterwards. */
+export function closeGently(socket: Socket): void {
+  socket.end();
+  socket.resume(); // discards the rest of the request
   const deadline = setTimeout(() => socket.destroy(), MAX_DISCARD_MS);
   socket.once('close', () => clearTimeout(deadline));
 }

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { finished, pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import type { Response } from 'express';
@@ -188,23 +189,29 @@ export interface MonitoredResponse extends PendingResponse {
  */
 export function monitorResponse(res: ServerResponse, windowMs: number): MonitoredResponse {
   const started = performance.now();
-  const sentBefore = sentBytes(res);
+  const sentBefore = sentBytes(res.socket);
   const cutOff = (): void => void res.destroy();
   let sent = sentBefore;
   const timer = setInterval(() => {
     const before = sent;
-    sent = sentBytes(res);
-    if (sent - before < (MIN_RESPONSE_BYTES_PER_SECOND * windowMs) / 1000) cutOff();
+    sent = sentBytes(res.socket);
+    if (isTooSlow(sent - before, windowMs)) cutOff();
   }, windowMs);
   res.setTimeout(windowMs, cutOff);
   return {
     cutOff,
     end: () => clearInterval(timer),
-    bytesPerSecond: () => (sentBytes(res) - sentBefore) / Math.max(1, (performance.now() - started) / 1000),
+    bytesPerSecond: () =>
+      (sentBytes(res.socket) - sentBefore) / Math.max(1, (performance.now() - started) / 1000),
   };
 }
 
+/** Returns whether a client that read this many bytes in `windowMs` milliseconds is slower than the minimum rate. */
+export function isTooSlow(bytes: number, windowMs: number): boolean {
+  return bytes < (MIN_RESPONSE_BYTES_PER_SECOND * windowMs) / 1000;
+}
+
 /** Returns the number of bytes that the kernel has accepted. */
-function sentBytes({ socket }: ServerResponse): number {
+export function sentBytes(socket: Socket | null): number {
   return socket ? socket.bytesWritten - socket.writableLength : 0;
 }

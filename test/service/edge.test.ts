@@ -7,6 +7,7 @@ import { convert, convertRaw, fixture, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { startProcess } from '../helpers/process.ts';
+import { exchange, statuses } from '../helpers/raw-http.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 
@@ -30,6 +31,43 @@ describe('hostile requests', () => {
     await once(socket, 'connect');
     return socket;
   };
+
+  describe('in chunks', () => {
+    const chunked = (text: string, size: number): string =>
+      (text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [])
+        .map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`)
+        .join('');
+    const send = (path: string, chunks: string): Promise<string> => {
+      const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\n`;
+      return exchange(current().base, `${head}Transfer-Encoding: chunked\r\n\r\n${chunks}`);
+    };
+    const next = 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+    const form = () => `${part('name="x"', 'x'.repeat(200_000))}${file()}--xyz--\r\n`;
+    const TOO_SMALL =
+      'The request body has too many small chunks: their mean size must be at least 64 bytes.';
+
+    for (const [what, divide, status] of [
+      ['of one byte', (text: string) => chunked(text, 1), 400],
+      ['of 63 bytes', (text: string) => chunked(text, 63), 400],
+      ['of 64 bytes', (text: string) => chunked(text, 64), 200],
+      [
+        'of 10000 bytes, the first 2000 of them of one byte',
+        (text: string) => chunked(text.slice(0, 2000), 1) + chunked(text.slice(2000), 10_000),
+        200,
+      ],
+    ] as const) {
+      it(`gets ${status} for a body ${what}`, async () => {
+        const answer = await send('/api/v1/convert', `${divide(form())}0\r\n\r\n${next}`);
+        expect(statuses(answer)).to.deep.equal(status === 400 ? [400] : [200, 200]);
+        expect(answer.includes(TOO_SMALL)).to.equal(status === 400);
+      });
+    }
+
+    it('has its connection closed for small chunks when it has been rejected already', async () => {
+      const answer = await send('/nothing', `${chunked(form(), 1)}0\r\n\r\n${next}`);
+      expect(statuses(answer)).to.deep.equal([404]);
+    });
+  });
 
   it('rejects 5000 fields and leaves no file', async () => {
     const parts = Array.from({ length: 5000 }, (_, at) => part(`name="f${at}"`, 'x'));

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -10,6 +11,7 @@ import { ALL_EXTRAS, extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_ARCHIVES, HOSTILE_IMAGES, MARKS } from '../helpers/hostile-files.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
+import { dial } from '../helpers/raw-http.ts';
 import { eventually } from '../helpers/util.ts';
 
 const PROBE = new URL('../helpers/longest-turn.ts', import.meta.url).pathname;
@@ -18,6 +20,11 @@ const PROBE = new URL('../helpers/longest-turn.ts', import.meta.url).pathname;
 const MAX_TURN_MS = 50;
 /** Number of attempts; the best counts, because garbage collection and compilation may fall into any of them. */
 const TRIES = 5;
+
+/** Returns the resident memory of a process, in bytes (proc_pid_status(5)). */
+function residentBytes(pid: number): number {
+  return 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+}
 
 describe('the event loop', () => {
   let server: ServiceProcess;
@@ -102,6 +109,23 @@ describe('the event loop', () => {
   for (const [what, make] of Object.entries(BODIES)) {
     it(`is blocked for less than ${MAX_TURN_MS} ms ${what}`, async () => {
       expect(await longestTurnOf('batch', make())).to.be.below(MAX_TURN_MS);
+    });
+  }
+
+  for (const [what, request] of [
+    ['in HTTP/1.1', 'GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['in HTTP/1.0', 'GET /api/v1/openapi.json HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'],
+  ] as const) {
+    it(`is blocked for less than ${MAX_TURN_MS} ms by 20 connections with 3000 pipelined requests ${what}, which take at most 60 MB`, async () => {
+      const memoryBefore = residentBytes(server.pid);
+      await longestTurn();
+      const sockets = await Promise.all(Array.from({ length: 20 }, () => dial(base)));
+      for (const socket of sockets) socket.pause().write(request.repeat(3000));
+      for (let count = 0; count < 100; count += 1)
+        expect((await fetch(new URL('/livez', base))).status).to.equal(200);
+      expect(await longestTurn()).to.be.below(MAX_TURN_MS);
+      expect(residentBytes(server.pid) - memoryBefore).to.be.below(60e6);
+      for (const socket of sockets) socket.destroy();
     });
   }
 

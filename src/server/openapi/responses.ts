@@ -3,6 +3,7 @@ import { type ErrorCode, type MessageArgs, serviceError } from '../../errors.ts'
 import { INPUTS, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
+import { MIN_MEAN_CHUNK_BYTES } from '../message-framing.ts';
 import { MAX_FIELDS } from '../multipart/normalizer.ts';
 import { MIN_BYTES_PER_SECOND } from '../upload.ts';
 import { type ApiContext, EXAMPLE_ID, type Json } from './context.ts';
@@ -94,6 +95,7 @@ const EXAMPLES: Examples = {
   NOT_MULTIPART: ['uploads', () => []],
   MALFORMED_MULTIPART: ['uploads', () => []],
   INCOMPLETE_BODY: ['uploads', () => []],
+  CHUNKS_TOO_SMALL: ['uploads', () => [MIN_MEAN_CHUNK_BYTES]],
   NO_FILE: ['uploads', ({ part }) => [part]],
   FILE_SENT_AS_TEXT: ['uploads', ({ part }) => [part]],
   EMPTY_FILE: ['uploads', ({ file }) => [file]],
