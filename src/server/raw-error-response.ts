@@ -159,7 +159,7 @@ function sendRawError(
 }
 
 /** Closes a connection after its last response. A client that is still sending reads the response afterwards. */
-export function closeGently(socket: Socket): void {
+function closeGently(socket: Socket): void {
   socket.end();
   socket.resume(); // discards the rest of the request
   const deadline = setTimeout(() => socket.destroy(), MAX_DISCARD_MS);

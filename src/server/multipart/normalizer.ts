@@ -61,6 +61,9 @@ export function openParser(req: IncomingMessage): { normalizer: MultipartNormali
 /** Maximum size of a part's header, in bytes. Node.js has the same default for the header of a request. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
+/** Maximum size of the preamble and the epilogue together, in bytes. Programs send at most a sentence. */
+const MAX_OUTER_BYTES = 64 * 1024;
+
 const END_OF_HEADER = Buffer.from('\r\n\r\n');
 const LINE_BREAK = Buffer.from('\r\n');
 const EMPTY = Buffer.alloc(0);
@@ -83,6 +86,8 @@ export class MultipartNormalizer extends Transform {
   #pendingHeader: PartHeader | undefined;
   /** Bytes to skip before the data of a part. */
   #bytesToSkip = 0;
+  /** Bytes of the preamble and the epilogue. */
+  #outerBytes = 0;
   /** Whether the data belongs to a part. Otherwise it is the preamble. */
   #inPart = false;
 
@@ -93,7 +98,8 @@ export class MultipartNormalizer extends Transform {
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     try {
-      if (this.#reads !== 'epilogue') this.#read(chunk);
+      if (this.#reads === 'epilogue') this.#skipOuter(chunk.length);
+      else this.#read(chunk);
       done();
     } catch (error) {
       done(error as Error);
@@ -169,7 +175,15 @@ export class MultipartNormalizer extends Transform {
     return header;
   }
 
+  /** Counts bytes outside of parts. They are ignored. */
+  #skipOuter(bytes: number): void {
+    this.#outerBytes += bytes;
+    if (this.#outerBytes > MAX_OUTER_BYTES)
+      throw new MalformedMultipartError('preamble or epilogue too long');
+  }
+
   #writeData(data: Buffer): void {
+    if (!this.#inPart) this.#skipOuter(data.length);
     if (!this.#inPart || data.length === 0) return;
     const content = data.subarray(this.#bytesToSkip);
     this.#bytesToSkip = 0;
@@ -195,6 +209,7 @@ export class MultipartNormalizer extends Transform {
   #endBody(): false {
     this.push(Buffer.concat([this.#delimiter, Buffer.from('--'), LINE_BREAK]));
     this.#reads = 'epilogue';
+    this.#skipOuter(this.#held.length);
     this.#held = EMPTY;
     return false;
   }

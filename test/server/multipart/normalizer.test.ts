@@ -301,6 +301,14 @@ describe('MultipartNormalizer', () => {
   );
   const bodies = fc.array(pieces, { maxLength: 40 }).map((list) => `--xyz\r\n${list.join('')}`);
 
+  it('accepts 60 kB before the first and after the last boundary, and rejects more', async () => {
+    const outer = (bytes: number): string => 'x'.repeat(bytes);
+    const form = `\r\n${formData('name="file"')}${END}`;
+    expect(await partsOf(outer(30_000) + form + outer(30_000))).to.deep.equal([FILE]);
+    expect(await partsOf(outer(70_000) + form)).to.equal('malformed');
+    expect(await partsOf(form + outer(70_000))).to.equal('malformed');
+  });
+
   it('returns the same output for every division into chunks', async () => {
     await fc.assert(
       fc.asyncProperty(
