@@ -22,6 +22,7 @@ import { keepBestImage } from './ico.ts';
 import { repairJp2 } from './jp2.ts';
 import { rewriteSvg } from './svg/rewrite.ts';
 import { unpackSvg } from './svg/unpack.ts';
+import { repairTiff } from './tiff.ts';
 import { makeMetadataUpright } from './upright-metadata.ts';
 
 /**
@@ -70,6 +71,7 @@ const REPAIRS: Partial<Record<InputType, Repair>> = {
   cur: keepBestImage,
   jp2: repairJp2,
   psd: hideLayers,
+  tiff: repairTiff,
   svg: repairSvg,
 };
 

@@ -10,6 +10,8 @@ import { fileTypeFromBuffer } from 'file-type';
 import { serviceError } from '../../errors.ts';
 import type { DiskAccount } from '../../files/disk-space.ts';
 import { EXTRA_INPUT_TYPES, INPUTS, type InputType } from '../../formats.ts';
+import { createEndianReader, readIfd, TIFF_LAYOUTS } from '../inspect/ifd.ts';
+import { WindowReader } from '../inspect/window-reader.ts';
 
 const append = promisify(appendFile);
 
@@ -163,6 +165,7 @@ const ARCHIVES = [
  */
 export async function detectType(head: Uint8Array, complete: boolean): Promise<DetectedType> {
   const found = (await fileTypeFromBuffer(head))?.ext;
+  if (found === 'arw' && !(await isCameraRaw(head))) return 'tiff';
   if (found === 'heic' && isAvifToo(head)) return 'avif';
   if (found !== undefined && Object.hasOwn(TYPES_BY_EXTENSION, found))
     return TYPES_BY_EXTENSION[found] as InputType;
@@ -223,6 +226,26 @@ function isZip(head: Uint8Array): boolean {
 function isTiff(head: Uint8Array): boolean {
   const start = Buffer.from(head.subarray(0, 4)).toString('latin1');
   return ['II*\0', 'MM\0*', 'II+\0', 'MM\0+'].includes(start);
+}
+
+const NEW_SUBFILE_TYPE = 254;
+const SUB_DIRECTORIES = 330;
+
+/**
+ * Checks whether the first directory is that of a camera's raw format: a preview, or one with sub-directories. `file-type` takes
+ * every TIFF with PrintIM (0xC4A5) for a raw image of a Sony camera, but cameras of other vendors write it to common TIFFs.
+ */
+async function isCameraRaw(head: Uint8Array): Promise<boolean> {
+  const bytes = new WindowReader({
+    async read(buffer, offset, length, position) {
+      return { bytesRead: Buffer.from(head).copy(buffer, offset, position, position + length) };
+    },
+  });
+  const read = createEndianReader(head[0] === 0x4d);
+  const layout = TIFF_LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
+  if (!layout) return true;
+  const tags = await readIfd(bytes, read, (await read(bytes, layout.firstAt, layout.offset)) ?? 0, layout);
+  return tags.has(SUB_DIRECTORIES) || ((tags.get(NEW_SUBFILE_TYPE)?.value ?? 0) & 1) !== 0;
 }
 
 /**

@@ -52,9 +52,14 @@ export interface IfdLayout {
   readonly offset: 4 | 8;
 }
 /** Layout of TIFF 6.0 and EXIF. */
-export const CLASSIC: IfdLayout = { count: 2, entry: 12, offset: 4 };
+const CLASSIC: IfdLayout = { count: 2, entry: 12, offset: 4 };
 /** Layout of BigTIFF. */
-export const BIG: IfdLayout = { count: 8, entry: 20, offset: 8 };
+const BIG: IfdLayout = { count: 8, entry: 20, offset: 8 };
+/** Layouts of TIFF and BigTIFF by the version in the header, with the position of the offset of the first directory. */
+export const TIFF_LAYOUTS: Readonly<Record<number, IfdLayout & { readonly firstAt: number }>> = {
+  42: { ...CLASSIC, firstAt: 4 },
+  43: { ...BIG, firstAt: 8 },
+};
 
 /** Reads the tags of the directory at `from`, by tag number. */
 export async function readIfd(

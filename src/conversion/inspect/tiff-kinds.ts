@@ -156,6 +156,7 @@ const RULES: Readonly<Record<TiffKind, (encoding: TiffEncoding) => boolean>> = {
     photometric === PHOTOMETRIC.separated && (inkSet !== CMYK_INKS || samples < 4),
   'float-lab': ({ photometric, sampleFormat }) =>
     photometric === PHOTOMETRIC.cieLab && sampleFormat === SAMPLE_FORMATS.float,
+  'jpeg-lab': (encoding) => isJpeg(encoding) && encoding.photometric === PHOTOMETRIC.cieLab,
   'lightness-only': ({ photometric, samples }) => photometric === PHOTOMETRIC.cieLab && samples < 3,
   'icc-lab': ({ photometric }) => photometric === PHOTOMETRIC.iccLab || photometric === PHOTOMETRIC.ituLab,
   'sensor-mosaic': ({ photometric }) => photometric === PHOTOMETRIC.cfa,

@@ -1,7 +1,7 @@
 /** @module Reads the directories of a TIFF or BigTIFF (TIFF 6.0). */
 import type { ImageInfo, MetadataKind, Page, Profile, RareEncoding } from '../plan/image-info.ts';
 import { type ColourModel, readProfile } from './icc.ts';
-import { BIG, CLASSIC, createEndianReader, type IfdLayout, isOrientation, readIfd, type Tag } from './ifd.ts';
+import { createEndianReader, isOrientation, readIfd, type Tag, TIFF_LAYOUTS } from './ifd.ts';
 import {
   COMPRESSION,
   hasUnusedSamples,
@@ -51,20 +51,15 @@ const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = {
   [PHOTOMETRIC.yCbCr]: 'rgb',
 };
 
-/** Directory layouts by the version in the header. */
-const LAYOUTS: Readonly<Record<number, IfdLayout & { readonly firstAt: number }>> = {
-  42: { ...CLASSIC, firstAt: 4 },
-  43: { ...BIG, firstAt: 8 },
-};
 /** Maximum number of pages to read: one more than the largest MAX_FRAMES. */
-const MAX_PAGES = 10_001;
+export const MAX_PAGES = 10_001;
 
 type Tags = ReadonlyMap<number, Tag>;
 
 /** Reads the pages of a TIFF and their properties (TIFF 6.0, sections 2, 8, 16, 22 and 23). */
 export async function readTiff(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
   const read = createEndianReader((await bytes.read(0, 1))[0] === 0x4d);
-  const layout = LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
+  const layout = TIFF_LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
   if (!layout) return {};
   const pages: Page[] = [];
   const visited = new Set<number>();

@@ -109,7 +109,7 @@ export const MISREAD_KINDS: Readonly<Record<MisreadKind, MisreadRow>> = {
   'planar-unused': {
     label: 'extra channels that are not alpha in a planar TIFF',
     by: [7],
-    fixture: 'planar-unused.tiff',
+    fixture: 'planar-unused-channel.tiff',
   },
   'planar-alpha-first': {
     label: 'more channels after alpha in a planar TIFF',
@@ -123,6 +123,7 @@ export const MISREAD_KINDS: Readonly<Record<MisreadKind, MisreadRow>> = {
   },
   'other-inks': { label: 'other inks than CMYK in a TIFF', by: BOTH, fixture: 'other-inks.tiff' },
   'float-lab': { label: 'CIELab colours as floats in a TIFF', by: BOTH, fixture: 'float-lab.tiff' },
+  'jpeg-lab': { label: 'CIELab colours as JPEG in a TIFF', by: BOTH, fixture: 'jpeg-lab.tiff' },
   'lightness-only': {
     label: 'the lightness of CIELab only in a TIFF',
     by: [6],

@@ -184,6 +184,7 @@ export type MisreadKind =
   | 'alpha-not-first'
   | 'other-inks'
   | 'float-lab'
+  | 'jpeg-lab'
   | 'lightness-only'
   | 'icc-lab'
   | 'sensor-mosaic'

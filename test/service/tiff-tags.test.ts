@@ -1,0 +1,96 @@
+/** @module Converts TIFFs with invalid or missing tags, which libtiff ignores and ImageMagick does not. */
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { scene } from '../../scripts/fixtures/scene.ts';
+import { type TiffPage, tiff } from '../../scripts/fixtures/writers.ts';
+import { convert } from '../helpers/client.ts';
+import { countPages } from '../helpers/pdf.ts';
+import { decode, difference, pixelAt } from '../helpers/pixels.ts';
+import { useService } from '../helpers/service.ts';
+
+const [WIDTH, HEIGHT] = [32, 16];
+const COLOURS = [
+  [200, 40, 40],
+  [40, 90, 160],
+] as const;
+
+/** Builds a page of one colour. */
+const page = (colour: readonly number[], tags: TiffPage['tags'] = {}): TiffPage => ({
+  tags: { 256: WIDTH, 257: HEIGHT, 258: [8, 8, 8], 262: 2, 277: 3, 278: HEIGHT, ...tags },
+  strip: Buffer.alloc(WIDTH * HEIGHT * 3, Buffer.from(colour)),
+});
+
+/** Invalid values by the name of the tag. libtiff ignores each of them. */
+const INVALID: Readonly<Record<string, TiffPage['tags']>> = {
+  FillOrder: { 266: 0 },
+  Orientation: { 274: 9 },
+  RowsPerStrip: { 278: 0 },
+  MinSampleValue: { 280: [5, 6] },
+  PlanarConfiguration: { 284: 3 },
+  ResolutionUnit: { 296: 7 },
+  InkNames: { 333: Buffer.from('a') },
+  ExtraSamples: { 338: [9] },
+  SampleFormat: { 339: [9, 9, 9] },
+  SMinSampleValue: { 340: [1, 2] },
+  ExifIFD: { 34665: 0x7fffffff },
+  GPSIFD: { 34853: 0 },
+};
+
+/** Position of the entry of a tag in the first directory of a little-endian BigTIFF. */
+function entryOf(file: Buffer, tag: number): number {
+  const directory = Number(file.readBigUInt64LE(8));
+  const count = Number(file.readBigUInt64LE(directory));
+  const places = Array.from({ length: count }, (_, at) => directory + 8 + at * 20);
+  return places.find((at) => file.readUInt16LE(at) === tag) ?? 0;
+}
+
+describe('a TIFF', () => {
+  const service = useService();
+
+  for (const [name, tags] of Object.entries(INVALID)) {
+    it(`with an invalid ${name} on one of its pages is converted without it`, async () => {
+      const file = tiff([page(COLOURS[0], tags), page(COLOURS[1], tags)]);
+      const { status, message, body } = await convert(service.base, file, { format: 'png' });
+      expect(status, message).to.equal(200);
+      expect(pixelAt(await decode(body), 5, 5)).to.deep.equal([...COLOURS[0], 255]);
+      const pdf = await convert(service.base, file, { format: 'pdf' });
+      expect(pdf.status, pdf.message).to.equal(200);
+    });
+  }
+
+  it('with pages that lack RowsPerStrip keeps all of its pages, in order', async () => {
+    const bare = COLOURS.map((colour) => {
+      const { 278: _, ...tags } = page(colour).tags;
+      return { ...page(colour), tags };
+    });
+    const { status, message, body } = await convert(service.base, tiff(bare), { format: 'pdf' });
+    expect(status, message).to.equal(200);
+    expect(await countPages(body)).to.equal(2);
+    expect(pixelAt(await decode(body, 'pdf'), 5, 5)[0], 'red of the first page').to.be.closeTo(
+      COLOURS[0][0],
+      3,
+    );
+  });
+
+  it('of 64-bit offsets with CMYK and an invalid RowsPerStrip is no negative', async () => {
+    const { width, height, data } = scene();
+    const cmyk = sharp(data, { raw: { width, height, channels: 4 } })
+      .removeAlpha()
+      .toColourspace('cmyk');
+    const file = await cmyk.tiff({ bigtiff: true, compression: 'deflate', predictor: 'none' }).toBuffer();
+    const valid = await convert(service.base, file, { format: 'png' });
+    file.fill(0, entryOf(file, 278) + 12, entryOf(file, 278) + 20);
+    const { status, message, body } = await convert(service.base, file, { format: 'png' });
+    expect(status, message).to.equal(200);
+    expect(difference(await decode(body), await decode(valid.body)).max).to.equal(0);
+    expect(pixelAt(await decode(body), 8, 8)[0], 'red of the red corner').to.be.above(180);
+  });
+
+  it('with PrintIM is rejected as the raw image of a camera only if its first image is a preview', async () => {
+    const printIm = { 50341: Buffer.from('PrintIM\x000300\0\0') };
+    const raw = tiff([page(COLOURS[0], { ...printIm, 254: 1 })]);
+    expect((await convert(service.base, raw, { format: 'png' })).status).to.equal(415);
+    const photo = await convert(service.base, tiff([page(COLOURS[0], printIm)]), { format: 'png' });
+    expect(photo.status, photo.message).to.equal(200);
+  });
+});
