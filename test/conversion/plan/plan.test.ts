@@ -457,6 +457,12 @@ describe('the plan', () => {
       expect(lines(picture, { format: 'jpg', stripMetadata: false })[0]).to.not.include('-profile');
     });
 
+    it('converts a PNG exactly, and photos four times as fast', () => {
+      const transform = (type: 'png' | 'jpg') => lines({ type, profile: 'other' })[0];
+      expect(transform('png')).to.include('profile:highres-transform=true ');
+      expect(transform('jpg')).to.include('profile:highres-transform=false ');
+    });
+
     it('passes a profile that the tools do not read, and keeps it except in an animation', () => {
       const still = { type: 'avif', profile: 'other', externalProfile: true, profileFile: 'a.icc' } as const;
       const apart = { ...still, type: 'webp', animation: { delaysMs: [40, 40], loopCount: 0 } } as const;
