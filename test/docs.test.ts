@@ -4,6 +4,8 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '../src/config.ts';
+import { UNREADABLE_KINDS } from '../src/conversion/output/tool-errors.ts';
+import { MISREAD_KINDS } from '../src/conversion/plan/decoders.ts';
 import { runCli } from './helpers/command-line.ts';
 import { commandsIn, type MarkdownFile, PROJECT, readDocuments, tableRows } from './helpers/markdown.ts';
 
@@ -29,6 +31,21 @@ const commandsOf = ({ blocks }: MarkdownFile): readonly string[] => blocks.flatM
 const codeOf = (document: MarkdownFile): readonly string[] => [...document.spans, ...commandsOf(document)];
 
 describe('the documents', () => {
+  it('name every kind of file that is rejected, and which versions of ImageMagick read it', () => {
+    const text = readFileSync(join(PROJECT, 'docs/formats.md'), 'utf8').replaceAll(/\s+/g, ' ');
+    for (const label of Object.values(UNREADABLE_KINDS)) expect(text).to.include(label);
+    for (const { label, by } of Object.values(MISREAD_KINDS)) {
+      expect(text).to.include(label);
+      const [, ...cells] = /\| ([^|]*) \| (rejected|read) \| (rejected|read) \|/.exec(
+        text.slice(text.indexOf(`| ${label}`)),
+      ) ?? [''];
+      if (!label.endsWith('in a TIFF')) continue;
+      expect(cells.slice(1), label).to.deep.equal(
+        ([6, 7] as const).map((version) => (by.includes(version) ? 'rejected' : 'read')),
+      );
+    }
+  });
+
   it('have no relative link to a file or a heading that does not exist', () => {
     const isDead = (document: MarkdownFile, link: string): boolean => {
       const [file = '', anchor] = link.split('#');
