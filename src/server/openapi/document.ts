@@ -3,11 +3,10 @@ import { serviceError } from '../../errors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
-import type { ApiContext, Json } from './context.ts';
-import { type Header, headers } from './headers.ts';
+import { headers } from './headers.ts';
 import { OPENAPI_VERSION, OPERATIONS, type Operation } from './operations.ts';
 import { responses } from './responses.ts';
-import { schemas } from './schemas.ts';
+import { type ApiContext, type Json, schemas } from './schemas.ts';
 
 /**
  * Creates the OpenAPI document.
@@ -39,10 +38,7 @@ export function createDocument(base: string, service: ApiContext): Json {
     components: {
       parameters: { RequestId: REQUEST_ID },
       headers: Object.fromEntries(
-        Object.entries(headers(service)).map(([key, { name: _, ...header }]: [string, Header]) => [
-          key,
-          header,
-        ]),
+        Object.entries(headers(service)).map(([key, { name: _, ...header }]) => [key, header]),
       ),
       schemas: schemas(service),
     },
@@ -55,14 +51,14 @@ function contact(email: string): Json {
 }
 
 function describe(operation: Operation, service: ApiContext): Json {
-  const { operationId, tag, summary, description, form } = operation;
+  const { operationId, summary, description, form } = operation;
   return {
     operationId,
-    tags: [tag],
+    tags: [form ? 'Conversion' : 'Service'],
     summary,
     description,
     parameters: [{ $ref: '#/components/parameters/RequestId' }],
-    ...(form && { requestBody: REQUEST_BODIES[form] }),
+    ...(form && { requestBody: { required: true, content: { 'multipart/form-data': FORMS[form] } } }),
     responses: responses(operation, service),
   };
 }
@@ -75,17 +71,16 @@ const REQUEST_ID = {
   schema: { type: 'string', pattern: REQUEST_ID_PATTERN.source },
 };
 
-const REQUEST_BODIES: Readonly<Record<'convert' | 'batch', Json>> = {
-  convert: body('ConvertForm', { file: { contentType: 'image/*' } }),
-  batch: body('BatchForm', { files: { contentType: 'image/*, application/zip' } }),
+const FORMS = {
+  convert: {
+    schema: { $ref: '#/components/schemas/ConvertForm' },
+    encoding: { file: { contentType: 'image/*' } },
+  },
+  batch: {
+    schema: { $ref: '#/components/schemas/BatchForm' },
+    encoding: { files: { contentType: 'image/*, application/zip' } },
+  },
 };
-
-function body(schema: string, encoding: Json): Json {
-  return {
-    required: true,
-    content: { 'multipart/form-data': { schema: { $ref: `#/components/schemas/${schema}` }, encoding } },
-  };
-}
 
 /** Returns the description of the document: what applies to all endpoints. */
 function introduction(base: string, { config }: ApiContext): string {

@@ -3,7 +3,10 @@ import type { Note } from '../../conversion/plan/types.ts';
 import { EXPOSED_HEADERS } from '../cors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
-import { type ApiContext, EXAMPLE_ID, type Json } from './context.ts';
+import type { ApiContext, Json } from './schemas.ts';
+
+/** Request ID in examples. */
+export const EXAMPLE_ID = '3f2c1d9e-5b1a-4a59-9d35-0c5f0f6b7a21';
 
 /** Descriptions of the conversion notes. */
 const NOTES: Readonly<Record<Note, string>> = {
@@ -38,97 +41,72 @@ export interface Header {
   readonly example: string | number;
 }
 
-type Rest = Omit<Header, 'name'>;
-const matching = (pattern: string, example: string, description: string): Rest => ({
-  required: true,
-  description,
-  schema: { type: 'string', pattern },
-  example,
-});
-const constant = (value: string, description: string): Rest => ({
-  required: true,
-  description,
-  schema: { type: 'string', const: value },
-  example: value,
-});
-const atLeast = (minimum: number, example: number, description: string): Rest => ({
-  required: true,
-  description,
-  schema: { type: 'integer', minimum },
-  example,
-});
+const header =
+  <V extends string | number>(schemaOf: (value: V) => Json) =>
+  (name: string, value: V, description: string, example: string | number = value): Header => ({
+    name,
+    required: true,
+    description,
+    schema: schemaOf(value),
+    example,
+  });
+const constant = header((value: string) => ({ type: 'string', const: value }));
+const matching = header((pattern: string) => ({ type: 'string', pattern }));
+const atLeast = header((minimum: number) => ({ type: 'integer', minimum }));
+const optional = (sometimes: Header): Header => ({ ...sometimes, required: false });
 
 /** Headers by component name. Some headers have different values in different responses. */
 const HEADERS = {
-  RequestId: {
-    name: 'X-Request-Id',
-    ...matching(
-      REQUEST_ID_PATTERN.source,
-      EXAMPLE_ID,
-      'ID of the request: from the request if it is valid, otherwise generated. Quote it when you report an error.',
-    ),
-  },
-  NoSniff: {
-    name: 'X-Content-Type-Options',
-    ...constant('nosniff', 'Browsers use the declared media type only.'),
-  },
-  ContentLength: { name: 'Content-Length', ...atLeast(0, 48_210, 'Size of the body in bytes.') },
-  NotStored: { name: 'Cache-Control', ...constant('no-store', 'Caches do not store the response.') },
-  Revalidated: {
-    name: 'Cache-Control',
-    ...constant('no-cache', 'Caches revalidate the response before each use.'),
-  },
-  FileName: {
-    name: 'Content-Disposition',
-    ...matching(
-      '^attachment; filename=',
-      'attachment; filename=photo.webp',
-      'The sanitized name of the input, with the extension of the output format (RFC 6266).',
-    ),
-  },
-  ArchiveName: {
-    name: 'Content-Disposition',
-    ...constant('attachment; filename=converted.zip', 'File name of the archive.'),
-  },
-  ServerTiming: {
-    name: 'Server-Timing',
-    ...matching(
-      '^upload;dur=\\d+\\.\\d, queue;dur=\\d+\\.\\d, prepare;dur=\\d+\\.\\d, convert;dur=\\d+\\.\\d$',
-      'upload;dur=12.1, queue;dur=0.2, prepare;dur=0.6, convert;dur=85.4',
-      'Time spent on the upload, in the queue, on the inspection and repair of the input, and on the conversion, in milliseconds.',
-    ),
-  },
-  Notes: {
-    name: 'X-Conversion-Notes',
-    ...matching(`^${anyNote}(?:, ${anyNote})*$`, 'alpha-flattened', notesDescription),
-    required: false,
-  },
-  NotesOfMany: {
-    name: 'X-Conversion-Notes',
-    ...matching(
+  RequestId: matching(
+    'X-Request-Id',
+    REQUEST_ID_PATTERN.source,
+    'ID of the request: from the request if it is valid, otherwise generated. Quote it when you report an error.',
+    EXAMPLE_ID,
+  ),
+  NoSniff: constant('X-Content-Type-Options', 'nosniff', 'Browsers use the declared media type only.'),
+  ContentLength: atLeast('Content-Length', 0, 'Size of the body in bytes.', 48_210),
+  NotStored: constant('Cache-Control', 'no-store', 'Caches do not store the response.'),
+  Revalidated: constant('Cache-Control', 'no-cache', 'Caches revalidate the response before each use.'),
+  FileName: matching(
+    'Content-Disposition',
+    '^attachment; filename=',
+    'The sanitized name of the input, with the extension of the output format (RFC 6266).',
+    'attachment; filename=photo.webp',
+  ),
+  ArchiveName: constant(
+    'Content-Disposition',
+    'attachment; filename=converted.zip',
+    'File name of the archive.',
+  ),
+  ServerTiming: matching(
+    'Server-Timing',
+    '^upload;dur=\\d+\\.\\d, queue;dur=\\d+\\.\\d, prepare;dur=\\d+\\.\\d, convert;dur=\\d+\\.\\d$',
+    'Time spent on the upload, in the queue, on the inspection and repair of the input, and on the conversion, in milliseconds.',
+    'upload;dur=12.1, queue;dur=0.2, prepare;dur=0.6, convert;dur=85.4',
+  ),
+  Notes: optional(
+    matching('X-Conversion-Notes', `^${anyNote}(?:, ${anyNote})*$`, notesDescription, 'alpha-flattened'),
+  ),
+  NotesOfMany: optional(
+    matching(
+      'X-Conversion-Notes',
       `^${anyNote}(?:${indexes})?(?:, ${anyNote}(?:${indexes})?)*$`,
-      'first-frame-only;files="0 3", alpha-flattened;files="1"',
       `${notesDescription} Each token has the indexes of its files, from 0. The indexes are omitted if there are more than 100.`,
+      'first-frame-only;files="0 3", alpha-flattened;files="1"',
     ),
-    required: false,
-  },
-  Quality: {
-    name: 'X-Conversion-Quality',
-    ...atLeast(1, 62, qualityDescription),
-    required: false,
-  },
-  QualityOfMany: {
-    name: 'X-Conversion-Quality',
-    ...matching(
+  ),
+  Quality: optional(atLeast('X-Conversion-Quality', 1, qualityDescription, 62)),
+  QualityOfMany: optional(
+    matching(
+      'X-Conversion-Quality',
       `^\\d+(?:${indexes})?(?:, \\d+(?:${indexes})?)*$`,
-      '80;files="0 3", 62;files="1"',
       `${qualityDescription} Each value has the indexes of its files, from 0, unless there are more than 100.`,
+      '80;files="0 3", 62;files="1"',
     ),
-    required: false,
-  },
-  Allow: { name: 'Allow', ...constant(ALLOWED.GET, 'Methods of this path.') },
-  AllowPost: { name: 'Allow', ...constant(ALLOWED.POST, 'Methods of this path.') },
-  RetryAfter: { name: 'Retry-After', ...atLeast(1, 42, 'Seconds to wait before a retry.') },
+  ),
+  Allow: constant('Allow', ALLOWED.GET, 'Methods of this path.'),
+  AllowPost: constant('Allow', ALLOWED.POST, 'Methods of this path.'),
+  RetryAfter: atLeast('Retry-After', 1, 'Seconds to wait before a retry.', 42),
 } as const satisfies Readonly<Record<string, Header>>;
 
 /** Component name of a response header that does not depend on the settings. */
@@ -141,44 +119,40 @@ export function headers(service: ApiContext): Readonly<Record<string, Header>> {
 
 /** Returns the headers that depend on the settings. Every response of the API has them. */
 export function contextHeaders({ config }: ApiContext): Readonly<Record<string, Header>> {
-  return { ...rateLimitHeaders(config.RATE_LIMIT_PER_MINUTE), ...crossOriginHeaders(config.CORS_ORIGIN) };
-}
-
-function rateLimitHeaders(perMinute: number): Readonly<Record<string, Header>> {
-  if (perMinute === 0) return {};
+  const { RATE_LIMIT_PER_MINUTE: perMinute, CORS_ORIGIN: origin } = config;
+  const limit = 'Maximum number of requests per client and minute.';
+  const window = 'Start of the next window, as a Unix time in seconds.';
+  const allowed = 'Access-Control-Allow-Origin';
   return {
-    RateLimit: {
-      name: 'X-RateLimit-Limit',
-      ...atLeast(1, perMinute, 'Maximum number of requests per client and minute.'),
-    },
-    RateRemaining: {
-      name: 'X-RateLimit-Remaining',
-      ...atLeast(0, perMinute - 1, 'Number of requests left in this window.'),
-    },
-    RateReset: {
-      name: 'X-RateLimit-Reset',
-      ...atLeast(0, 1_795_000_000, 'Start of the next window, as a Unix time in seconds.'),
-    },
-  };
-}
-
-function crossOriginHeaders(origin: ApiContext['config']['CORS_ORIGIN']): Readonly<Record<string, Header>> {
-  if (origin === false) return {};
-  const anyOrigin = constant('*', 'Pages of any origin can read the response.');
-  const listedOrigin = {
-    required: false,
-    description: 'The origin of the request, if its pages can read the response.',
-    schema: { type: 'string', enum: origin },
-    example: origin[0] as string,
-  };
-  return {
-    AllowOrigin: { name: 'Access-Control-Allow-Origin', ...(origin === '*' ? anyOrigin : listedOrigin) },
-    ExposeHeaders: {
-      name: 'Access-Control-Expose-Headers',
-      ...constant(EXPOSED_HEADERS.join(','), 'Headers that scripts of other origins can read.'),
-    },
-    ...(origin !== '*' && {
-      Vary: { name: 'Vary', ...constant('Origin', 'The response depends on the origin of the request.') },
+    ...(perMinute > 0 && {
+      RateLimit: atLeast('X-RateLimit-Limit', 1, limit, perMinute),
+      RateRemaining: atLeast(
+        'X-RateLimit-Remaining',
+        0,
+        'Number of requests left in this window.',
+        perMinute - 1,
+      ),
+      RateReset: atLeast('X-RateLimit-Reset', 0, window, 1_795_000_000),
+    }),
+    ...(origin !== false && {
+      AllowOrigin:
+        origin === '*'
+          ? constant(allowed, '*', 'Pages of any origin can read the response.')
+          : {
+              name: allowed,
+              required: false,
+              description: 'The origin of the request, if its pages can read the response.',
+              schema: { type: 'string', enum: origin },
+              example: origin[0] as string,
+            },
+      ExposeHeaders: constant(
+        'Access-Control-Expose-Headers',
+        EXPOSED_HEADERS.join(','),
+        'Headers that scripts of other origins can read.',
+      ),
+    }),
+    ...(Array.isArray(origin) && {
+      Vary: constant('Vary', 'Origin', 'The response depends on the origin of the request.'),
     }),
   };
 }

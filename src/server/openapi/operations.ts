@@ -1,8 +1,8 @@
 /** @module The endpoints: method, path, description and successful response. The app adds a route for each. */
 import { INPUTS, type InputType, OUTPUTS } from '../../formats.ts';
 import type { Method } from '../endpoint.ts';
-import type { ApiContext, Json } from './context.ts';
 import type { HeaderName } from './headers.ts';
+import type { ApiContext, Json } from './schemas.ts';
 
 /** Name of an operation. */
 export type OperationId = 'convert' | 'convertBatch' | 'listFormats' | 'getHealth' | 'getReference';
@@ -12,7 +12,6 @@ export interface Operation {
   readonly method: Method;
   readonly path: string;
   readonly operationId: OperationId;
-  readonly tag: 'Conversion' | 'Service';
   readonly summary: string;
   readonly description: string;
   /** The form of the request body, if any. */
@@ -30,7 +29,6 @@ export const OPERATIONS: readonly Operation[] = [
     method: 'POST',
     path: '/convert',
     operationId: 'convert',
-    tag: 'Conversion',
     summary: 'Convert one image',
     description:
       'Fields can have any order. Empty fields count as absent, unknown fields are ignored, and a repeated field is an ' +
@@ -47,7 +45,6 @@ export const OPERATIONS: readonly Operation[] = [
     method: 'POST',
     path: '/batch',
     operationId: 'convertBatch',
-    tag: 'Conversion',
     summary: 'Convert several images',
     description:
       'All images have the same options. The archive contains the results in the order of the uploaded files. Each has ' +
@@ -66,7 +63,6 @@ export const OPERATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/formats',
     operationId: 'listFormats',
-    tag: 'Service',
     summary: 'List formats',
     description: 'The formats that the tools on this machine support.',
     success: {
@@ -83,7 +79,6 @@ export const OPERATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/health',
     operationId: 'getHealth',
-    tag: 'Service',
     summary: 'Health',
     description: 'Status, version and current time of the service.',
     success: {
@@ -97,7 +92,6 @@ export const OPERATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/openapi.json',
     operationId: 'getReference',
-    tag: 'Service',
     summary: 'This reference',
     description: 'The API as an OpenAPI 3.1 document, for this machine and its settings.',
     success: {

@@ -6,9 +6,9 @@ import { errorBody } from '../error-handler.ts';
 import { MIN_MEAN_CHUNK_BYTES } from '../message-framing.ts';
 import { MAX_FIELDS } from '../multipart/normalizer.ts';
 import { MIN_BYTES_PER_SECOND } from '../upload.ts';
-import { type ApiContext, EXAMPLE_ID, type Json } from './context.ts';
-import { contextHeaders, type Header, type HeaderName, headers } from './headers.ts';
+import { contextHeaders, EXAMPLE_ID, type Header, type HeaderName, headers } from './headers.ts';
 import type { Operation } from './operations.ts';
+import type { ApiContext, Json } from './schemas.ts';
 
 /** Descriptions of the error statuses. */
 const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
@@ -27,33 +27,31 @@ const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
 /** Returns the responses of an operation by status. */
 export function responses(operation: Operation, service: ApiContext): Record<string, Json> {
   const { success, method } = operation;
-  const context = Object.keys(contextHeaders(service));
   const all = headers(service);
-  const refer = (names: readonly string[]): Json =>
+  const refer = (...names: string[]): Json =>
     Object.fromEntries(
-      names.map((name) => [(all[name] as Header).name, { $ref: `#/components/headers/${name}` }]),
+      [...COMMON, ...names, ...Object.keys(contextHeaders(service))].map((name) => [
+        (all[name] as Header).name,
+        { $ref: `#/components/headers/${name}` },
+      ]),
     );
-  const special: Readonly<Record<number, HeaderName>> = {
-    405: method === 'GET' ? 'Allow' : 'AllowPost',
-    429: 'RetryAfter',
-    503: 'RetryAfter',
+  const special: Readonly<Record<number, readonly HeaderName[]>> = {
+    405: [method === 'GET' ? 'Allow' : 'AllowPost'],
+    429: ['RetryAfter'],
+    503: ['RetryAfter'],
   };
-
-  const errors = [...errorExamples(operation, service)].map(([status, examples]): [string, Json] => [
-    String(status),
+  const errors = [...errorExamples(operation, service)].map(([status, examples]) => [
+    status,
     {
       description: STATUS_DESCRIPTIONS[status],
-      headers: {
-        ...refer([...COMMON, 'ContentLength', ...context]),
-        ...(special[status] && refer([special[status]])),
-      },
+      headers: refer('ContentLength', ...(special[status] ?? [])),
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples } },
     },
   ]);
   return {
     200: {
       description: success.description,
-      headers: refer([...COMMON, ...success.headers, ...context]),
+      headers: refer(...success.headers),
       content: success.content(service),
     },
     ...Object.fromEntries(errors),

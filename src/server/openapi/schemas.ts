@@ -1,72 +1,83 @@
-/** @module JSON Schemas of requests and responses. The schemas of forms come from the checks of their fields. */
+/** @module JSON Schemas of requests and responses, which zod makes. Those of forms come from the checks of their fields. */
 import { z } from 'zod';
+import type { Config } from '../../config.ts';
 import { formFields } from '../../conversion/options.ts';
 import { formatByteLimit } from '../../errors.ts';
-import { INPUTS } from '../../formats.ts';
-import type { ApiContext, Json } from './context.ts';
+import { INPUTS, type InputType, type OutputType } from '../../formats.ts';
 
-const json = (schema: z.ZodType): Json => {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema);
-  return rest;
-};
+/** The service that the reference describes. */
+export interface ApiContext {
+  readonly version: string;
+  /** Formats that this machine can read. */
+  readonly inputs: readonly InputType[];
+  /** Formats that this machine can write. */
+  readonly outputs: readonly OutputType[];
+  readonly config: Config;
+}
+
+/** A part of the document. */
+export type Json = Readonly<Record<string, unknown>>;
 
 /** Returns the schemas that operations refer to. */
-export function schemas(service: ApiContext): Record<string, Json> {
-  const forms = formFields(service.outputs);
-  const { MAX_BATCH_FILES, MAX_FILE_BYTES } = service.config;
-  const labels = service.inputs.map((type) => INPUTS[type].label).join(', ');
-  const type = 'The server detects the type from the content. File name and declared type are ignored.';
+export function schemas({ inputs, outputs, config }: ApiContext): Record<string, Json> {
+  const forms = formFields(outputs);
+  const limit = formatByteLimit(config.MAX_FILE_BYTES);
+  const labels = inputs.map((type) => INPUTS[type].label).join(', ');
+  const detected = 'The server detects the type from the content. File name and declared type are ignored.';
+  const formats = z.object({
+    input: z.array(z.enum(inputs.flatMap((type) => INPUTS[type].names))),
+    output: z.array(z.enum(outputs)),
+  });
   return {
     ConvertForm: formSchema(forms.convert, 'file', {
-      ...binary,
-      description: `The image, at most ${formatByteLimit(MAX_FILE_BYTES)}: ${labels}. ${type}`,
+      ...BINARY,
+      description: `The image, at most ${limit}: ${labels}. ${detected}`,
     }),
     BatchForm: formSchema(forms.batch, 'files', {
       type: 'array',
       minItems: 1,
-      maxItems: MAX_BATCH_FILES,
-      items: binary,
+      maxItems: config.MAX_BATCH_FILES,
+      items: BINARY,
       description:
-        `The images, at most ${MAX_BATCH_FILES}, each at most ${formatByteLimit(MAX_FILE_BYTES)}: ${labels}; or ZIP archives of images. ` +
-        `Files in an archive count like other files. ${type} The field can also be named \`files[]\`.`,
+        `The images, at most ${config.MAX_BATCH_FILES}, each at most ${limit}: ${labels}; or ZIP archives of images. ` +
+        `Files in an archive count like other files. ${detected} The field can also be named \`files[]\`.`,
     }),
-    Formats: json(
-      z
-        .object({
-          input: z.array(z.enum(service.inputs.flatMap((input) => INPUTS[input].names))),
-          output: z.array(z.enum(service.outputs)),
-        })
-        .describe('Formats that this machine can read and write.'),
-    ),
-    Health: json(
-      z.object({
-        status: z.literal('ok'),
-        version: z.string().regex(/^\d+\.\d+\.\d+/),
-        timestamp: z.iso.datetime({ precision: 3 }).describe('Current time of the server, in UTC.'),
-      }),
-    ),
-    Reference: json(
-      z
-        .looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}) })
-        .describe('An [OpenAPI](https://spec.openapis.org/oas/v3.1.1.html) document.'),
-    ),
-    Error: json(
-      z
-        .object({
-          error: z.strictObject({
-            code: z.int().min(400).max(599).describe('The HTTP status.'),
-            message: z.string().min(1).describe('Describes the error and how to fix it.'),
-          }),
-        })
-        .describe('Body of every error response.'),
-    ),
+    Formats: toSchema(formats.describe('Formats that this machine can read and write.')),
+    Health: toSchema(HEALTH),
+    Reference: toSchema(REFERENCE),
+    Error: toSchema(ERROR),
   };
 }
 
-/** OpenAPI 3.1 marks binary data by its media type, OpenAPI 3.0 by `format`, which many tools still require. */
-const binary = { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' } as const;
+const HEALTH = z.object({
+  status: z.literal('ok'),
+  version: z.string().regex(/^\d+\.\d+\.\d+/),
+  timestamp: z.iso.datetime({ precision: 3 }).describe('Current time of the server, in UTC.'),
+});
 
+const REFERENCE = z
+  .looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}) })
+  .describe('An [OpenAPI](https://spec.openapis.org/oas/v3.1.1.html) document.');
+
+const ERROR = z
+  .object({
+    error: z.strictObject({
+      code: z.int().min(400).max(599).describe('The HTTP status.'),
+      message: z.string().min(1).describe('Describes the error and how to fix it.'),
+    }),
+  })
+  .describe('Body of every error response.');
+
+/** OpenAPI 3.1 marks binary data by its media type, OpenAPI 3.0 by `format`, which many tools still require. */
+const BINARY = { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' } as const;
+
+function toSchema(check: z.ZodType): Json {
+  const { $schema: _, ...schema } = z.toJSONSchema(check);
+  return schema;
+}
+
+/** Unlike the schema of an object, that of a form allows unknown fields, and requires no field that has a default. */
 function formSchema(fields: z.ZodObject, part: string, file: Json): Json {
-  const options = Object.entries(fields.shape).map(([name, field]) => [name, json(field as z.ZodType)]);
-  return { type: 'object', required: [part], properties: { [part]: file, ...Object.fromEntries(options) } };
+  const { properties } = z.toJSONSchema(fields);
+  return { type: 'object', required: [part], properties: { [part]: file, ...properties } };
 }
