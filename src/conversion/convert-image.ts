@@ -9,6 +9,7 @@ import type { Output, RunCommand } from '../process/command.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
 import { decodeInProcess } from './input/decode-in-process.ts';
 import { readDecoded } from './input/decoded.ts';
+import { repairAfterError } from './input/repair-after-error.ts';
 import { inspect } from './inspect/index.ts';
 import { checkLimits } from './limits.ts';
 import { addJxlMetadata } from './output/jxl-metadata.ts';
@@ -25,7 +26,6 @@ import {
   assertNotDenied,
   explainRareEncoding,
   invalidOutputError,
-  isProfileError,
   toServiceError,
   UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
@@ -187,11 +187,10 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
     async convertImage(image, options, conversion) {
       const decoded = await decodeFirst(image, options, conversion);
       const known = await measure(decoded, options, conversion);
-      return encode(known, options, conversion).catch((error) => {
-        // An invalid colour profile is ignored. librsvg uses no profile, and its input is not in the folder any more.
-        if (image.type === 'svg' || !isProfileError(error))
-          throw explainRareEncoding(error, known, conversion.source);
-        return encode({ ...known, profile: 'unusable' }, options, conversion);
+      return encode(known, options, conversion).catch(async (error) => {
+        const repaired = await repairAfterError(error, known, conversion.source.folder);
+        if (!repaired) throw explainRareEncoding(error, known, conversion.source);
+        return encode(repaired, options, conversion);
       });
     },
   };

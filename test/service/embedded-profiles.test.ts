@@ -1,14 +1,13 @@
 /** @module Images with an ICC profile that is not sRGB, and JPEGs with an HDR gain map. */
-import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { jpegOf, opened } from '../../scripts/fixtures/edge-case.ts';
 import {
   profileSegment,
   withChromaticities,
-  withChunk,
   withoutChunk,
   withoutPrimaries,
+  withProfileChunk,
   withSegment,
 } from '../../scripts/fixtures/writers.ts';
 import { powerCurve } from '../../src/conversion/colour/code-points.ts';
@@ -42,8 +41,6 @@ function greyProfile(): Buffer {
   return profile;
 }
 
-const pngWith = (png: Buffer, profile: Buffer): Buffer =>
-  withChunk(png, 'iCCP', Buffer.concat([Buffer.from('profile\0\0', 'latin1'), deflateSync(profile)]));
 const jpegWith = (jpeg: Buffer, profile: Buffer): Buffer => withSegment(jpeg, 0xe2, profileSegment(profile));
 
 describe('an image with a profile of wide colours', () => {
@@ -61,7 +58,7 @@ describe('an image with a profile of wide colours', () => {
   for (const name of ['Adobe RGB', 'Display P3'] as const) {
     it(`such as ${name} is converted to what Chromium shows`, async () => {
       const profile = await wideProfile(name);
-      await expectAsInBrowser(pngWith(await opened().png().toBuffer(), profile), 'image/png');
+      await expectAsInBrowser(withProfileChunk(await opened().png().toBuffer(), profile), 'image/png');
       await expectAsInBrowser(jpegWith(await jpegOf(opened()), profile), 'image/jpeg');
     });
   }
@@ -77,7 +74,7 @@ describe('an image with a profile', () => {
     const png = await grey.clone().toColourspace('b-w').png().toBuffer();
     expect(png[25], 'colour type').to.equal(0);
     for (const file of [
-      pngWith(png, greyProfile()),
+      withProfileChunk(png, greyProfile()),
       jpegWith(await grey.clone().toColourspace('b-w').jpeg().toBuffer(), greyProfile()),
     ]) {
       const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
@@ -105,12 +102,43 @@ describe('an image with a profile', () => {
     }
   });
 
+  it('in a PNG has the same effect as in sharp if it is of another kind or has wrong lengths', async () => {
+    const rgb = await opened().png().toBuffer();
+    const grey = await opened().toColourspace('b-w').png().toBuffer();
+    const wide = (await sharp(await opened().withIccProfile('p3').png().toBuffer()).metadata()).icc as Buffer;
+    const { length } = wide;
+    const stating = (bytes: number): Buffer => {
+      const profile = Buffer.from(wide);
+      profile.writeUInt32BE(bytes, 0);
+      return profile;
+    };
+    const files: [string, Buffer][] = [
+      ['a profile of greys', withProfileChunk(rgb, greyProfile())],
+      ['a profile of colours in a greyscale PNG', withProfileChunk(grey, wide)],
+    ];
+    for (const profile of [
+      ...[0, -4, -3, 4].map((more) => stating(length + more)),
+      ...[wide.subarray(0, length - 20), wide.subarray(0, 100), Buffer.concat([wide, Buffer.alloc(7)])],
+    ])
+      files.push([
+        `${profile.length} bytes that state ${profile.readUInt32BE()}`,
+        withProfileChunk(rgb, profile),
+      ]);
+    for (const [what, file] of files) {
+      const isApplied = (await sharp(file).metadata()).icc !== undefined;
+      const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
+      expect(status, message).to.equal(200);
+      expect(headers.get('x-conversion-notes'), what).to.equal(isApplied ? 'colour-converted-to-srgb' : null);
+      expect(difference(await decode(body), await decode(file)).mae, what).to.be.below(MAX_MEAN_ERROR);
+    }
+  });
+
   it('of greys looks the same in every format that keeps metadata', async () => {
     const greys = opened().removeAlpha().toColourspace('b-w');
     const [png, jpeg] = [await greys.clone().png().toBuffer(), await greys.clone().jpeg().toBuffer()];
     const mac = withChromaticities(png, [31_270, 32_900, ...ADOBE_RGB], 55_556);
     for (const [file, mediaType] of [
-      [pngWith(png, greyProfile()), 'image/png'],
+      [withProfileChunk(png, greyProfile()), 'image/png'],
       [jpegWith(jpeg, greyProfile()), 'image/jpeg'],
       [mac, 'image/png'],
     ] as const) {
@@ -132,7 +160,7 @@ describe('an image with a profile', () => {
 
   it('of greys is converted if a JPEG shows the colour of the background', async () => {
     const transparent = opened().toColourspace('b-w').ensureAlpha(0.5);
-    const file = pngWith(await transparent.png().toBuffer(), greyProfile());
+    const file = withProfileChunk(await transparent.png().toBuffer(), greyProfile());
     const shown = async (strip_metadata: string) => {
       const fields = { format: 'jpg', quality: '100', background: '#ff8000', strip_metadata };
       return browser.show((await convert(service.base, file, fields)).body, 'image/jpeg');
@@ -149,8 +177,11 @@ describe('an image with a profile', () => {
     ]);
     const greys = await opened().removeAlpha().toColourspace('b-w').png().toBuffer();
     for (const file of [
-      ...[greyProfile(), lab].flatMap((profile) => [pngWith(colours, profile), pngWith(palette, profile)]),
-      ...[await wideProfile('Display P3'), lab].map((profile) => pngWith(greys, profile)),
+      ...[greyProfile(), lab].flatMap((profile) => [
+        withProfileChunk(colours, profile),
+        withProfileChunk(palette, profile),
+      ]),
+      ...[await wideProfile('Display P3'), lab].map((profile) => withProfileChunk(greys, profile)),
     ]) {
       const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
       expect(status, message).to.equal(200);
@@ -168,7 +199,10 @@ describe('an image with a profile', () => {
       jpg: withoutPrimaries(
         await image.clone().jpeg({ quality: 100, chromaSubsampling: '4:4:4' }).toBuffer(),
       ),
-      png: pngWith(withoutChunk(await image.clone().png().toBuffer(), 'iCCP'), withoutPrimaries(icc)),
+      png: withProfileChunk(
+        withoutChunk(await image.clone().png().toBuffer(), 'iCCP'),
+        withoutPrimaries(icc),
+      ),
       tiff: withoutPrimaries(await image.clone().tiff({ compression: 'lzw' }).toBuffer()),
       webp: withoutPrimaries(await image.clone().webp({ lossless: true }).toBuffer()),
       avif: withoutPrimaries(
@@ -200,7 +234,7 @@ describe('an image with a profile', () => {
     webp.writeUInt32BE(webp.readUInt32BE(stated) + 4, stated);
     for (const [file, mediaType] of [
       [jpegWith(jpeg, profile), 'image/jpeg'],
-      [pngWith(png, profile), 'image/png'],
+      [withProfileChunk(png, profile), 'image/png'],
       [webp, 'image/webp'],
     ] as const) {
       const { status, message, headers, body } = await convert(service.base, file, { format: 'png' });
@@ -213,9 +247,13 @@ describe('an image with a profile', () => {
 
   it('of Display P3 and 16 bits per channel keeps 16 bits as a PNG', async () => {
     const deep = await opened().toColourspace('rgb16').png().toBuffer();
-    const { body, headers } = await convert(service.base, pngWith(deep, await wideProfile('Display P3')), {
-      format: 'png',
-    });
+    const { body, headers } = await convert(
+      service.base,
+      withProfileChunk(deep, await wideProfile('Display P3')),
+      {
+        format: 'png',
+      },
+    );
     expect(headers.get('x-conversion-notes')).to.equal('colour-converted-to-srgb');
     expect((await sharp(body).metadata()).depth).to.equal('ushort');
   });

@@ -88,21 +88,48 @@ const DEFLATED_HEADER_BYTES = 1024;
 
 /**
  * Classifies a profile that PNG has compressed, as {@link classifyProfile} does. libpng ignores a profile of another colour
- * space, and one that states more bytes than it has.
+ * space, and a profile with wrong lengths. A profile above {@link MAX_PROFILE_BYTES} is not checked for these.
  *
  * @param colourSpace colour space of the pixels
  */
 export function classifyDeflatedProfile(compressed: Buffer, colourSpace: 'GRAY' | 'RGB '): Profile {
   try {
-    const start = inflateSync(compressed.subarray(0, DEFLATED_HEADER_BYTES), {
-      finishFlush: constants.Z_SYNC_FLUSH,
-    });
+    const start = inflateStart(compressed.subarray(0, DEFLATED_HEADER_BYTES));
     if (start.toString('latin1', 16, 20) !== colourSpace) return 'unusable';
-    const profile = inflateSync(compressed, { maxOutputLength: MAX_PROFILE_BYTES });
-    return profile.readUInt32BE() > profile.length ? 'unusable' : classifyProfile(profile);
+    if (start.readUInt32BE() > MAX_PROFILE_BYTES) return 'other';
+    const profile = inflateProfile(compressed);
+    return hasRightLengths(profile) ? classifyProfile(profile) : 'unusable';
   } catch {
     return 'other';
   }
+}
+
+/** Decompresses as much as there is. */
+function inflateStart(compressed: Buffer): Buffer {
+  return inflateSync(compressed, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: MAX_PROFILE_BYTES });
+}
+
+/** Decompresses a profile. Ignores a wrong checksum of four bytes at the end, as libpng does. */
+function inflateProfile(compressed: Buffer): Buffer {
+  try {
+    return inflateStart(compressed);
+  } catch {
+    return inflateStart(compressed.subarray(0, -4));
+  }
+}
+
+/**
+ * Checks the length of a profile and the positions of its tags, as libpng does (png_icc_check_length, png_icc_check_header and
+ * png_icc_check_tag_table). From version 4 on, the length is a multiple of 4.
+ */
+function hasRightLengths(profile: Buffer): boolean {
+  const length = profile.readUInt32BE();
+  if (length > profile.length || (length % 4 !== 0 && (profile[8] as number) > 3)) return false;
+  const count = profile.readUInt32BE(128);
+  if (132 + count * 12 > length) return false;
+  return Array.from({ length: count }, (_, at) => 136 + at * 12).every(
+    (at) => profile.readUInt32BE(at) + profile.readUInt32BE(at + 4) <= length,
+  );
 }
 
 function isSrgb(profile: Buffer): boolean {

@@ -15,6 +15,9 @@ const COLOUR_BIT = 2;
 /** Maximum bits per pixel of flat images: a compressed screenshot has 1 to 3, a photo 8 and more. */
 const MAX_FLAT_BITS_PER_PIXEL = 4;
 
+/** Bytes of a chunk with a profile to classify: its name, and data that can be incompressible. */
+const MAX_CHUNK_BYTES = MAX_PROFILE_BYTES + 1024;
+
 /** Chunks of which libpng reads only the first. */
 const UNIQUE_CHUNKS = ['iCCP', 'eXIf', 'acTL'];
 
@@ -86,9 +89,11 @@ const CHUNKS: Readonly<
   async iCCP(bytes, start, length) {
     const [colourType = 0] = await bytes.read(COLOUR_TYPE_AT, 1);
     const colourSpace = colourType & COLOUR_BIT ? 'RGB ' : 'GRAY';
-    const chunk = await bytes.read(start, Math.min(length, MAX_PROFILE_BYTES));
+    const chunk = await bytes.read(start, Math.min(length, MAX_CHUNK_BYTES));
     const name = chunk.indexOf(0);
-    return { profile: name < 0 ? 'other' : classifyDeflatedProfile(chunk.subarray(name + 2), colourSpace) };
+    // The method of compression after the name is always 0.
+    if (name < 0 || chunk[name + 1] !== 0) return { profile: 'unusable' };
+    return { profile: classifyDeflatedProfile(chunk.subarray(name + 2), colourSpace) };
   },
   // An animated PNG: decoders show its first frame or its default image.
   async acTL(bytes, start) {

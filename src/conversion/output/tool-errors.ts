@@ -76,6 +76,8 @@ const isFileTooLarge = ({ signal, exitCode }: CommandError): boolean =>
 const PROFILE_ERROR =
   /^(?:ColorspaceColorProfileMismatch|unable to create color transform|unable to transform colorspace) .* @ (?:warning|error)\/profile\.c\//;
 
+const PALETTE_ERROR = /^invalid colormap index .* @ error\/colormap-private\.h\//i;
+
 /** Tools of libjxl and libavif, which abort without a message when they run out of memory. */
 const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc'];
 const ABORT_SIGNALS: readonly (NodeJS.Signals | undefined)[] = ['SIGABRT', 'SIGILL', 'SIGSEGV'];
@@ -189,6 +191,13 @@ export function isProfileError({ cause }: Error): boolean {
   return cause instanceof CommandError && hasProfileError(cause.stderr);
 }
 
+/** Returns whether a conversion failed because a pixel has an index without a colour. */
+export function isPaletteError({ cause }: Error): boolean {
+  return (
+    cause instanceof CommandError && trustedMessagesIn(cause.stderr).some((one) => PALETTE_ERROR.test(one))
+  );
+}
+
 /** Returns whether ImageMagick reported an error in the colour profile. The image itself can be valid. */
 export function hasProfileError(stderr: string): boolean {
   return trustedMessagesIn(stderr).some((message) => PROFILE_ERROR.test(message));
@@ -208,7 +217,7 @@ export function invalidOutputError(finding: string, source: ErrorSubject): Servi
  * quote names from the input, such as the name of a colour profile. A name can have line breaks, so it can contain a whole
  * message.
  */
-const MESSAGE = /^[\w.-]+: (.+ @ (?:warning|error|fatal)\/\w+\.c\/\w+\/\d+\.)$/;
+const MESSAGE = /^[\w.-]+: (.+ @ (?:warning|error|fatal)\/[\w-]+\.[ch]\/\w+\/\d+\.)$/;
 
 /** Returns the lines that look like messages, without the name of the program. */
 function messagesIn(stderr: string): string[] {
