@@ -9,10 +9,13 @@ import type { Convert } from './types.ts';
 
 /** Time after which a result is out of date, in milliseconds. */
 const CACHE_TTL_MS = 10_000;
+/** Time after which a failure is out of date, in milliseconds. It is short, so that recovery shows at once. */
+const FAILURE_TTL_MS = 1_000;
 
 /**
  * Creates a function that returns whether conversions work. It returns the last result at once. If that is out of date,
- * it starts a check in the background for later calls, so frequent calls cost one conversion in 10 s.
+ * it starts a check in the background for later calls, so frequent calls cost one conversion in 10 s, or in 1 s while
+ * conversions fail.
  *
  * @param now monotonic clock in milliseconds
  */
@@ -23,10 +26,15 @@ export function createHealthCheck(
 ): () => Promise<boolean> {
   let lastResult: Promise<boolean> | undefined;
   let triedAt = 0;
+  let ttlMs = CACHE_TTL_MS;
   return () => {
-    if (lastResult === undefined || now() - triedAt >= CACHE_TTL_MS) {
+    if (lastResult === undefined || now() - triedAt >= ttlMs) {
       const trial = convertOnePixel(convert, workspaces);
       triedAt = now();
+      ttlMs = CACHE_TTL_MS; // one trial at a time, unless it takes longer than that
+      void trial.then((works) => {
+        if (!works) ttlMs = FAILURE_TTL_MS;
+      });
       const before = lastResult;
       lastResult = trial;
       return before ?? trial;

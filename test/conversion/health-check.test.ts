@@ -54,6 +54,17 @@ describe('the health check', () => {
     expect(state.tries).to.equal(3);
   });
 
+  it('tries again one second after a failure, so that recovery shows at once', async () => {
+    const { state, works } = await setUp();
+    state.error = serviceError('CONVERTER_UNAVAILABLE');
+    expect(await works()).to.equal(false);
+    state.error = undefined;
+    state.now = 1_000;
+    await works();
+    expect(await works()).to.equal(true);
+    expect(state.tries).to.equal(2);
+  });
+
   it('reports success while only files of requests fill the disk, and failure when it is full without them', async () => {
     let free = 20 * MIB;
     const { state, works, workspaces } = await setUp(async () => free);
