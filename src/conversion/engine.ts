@@ -28,6 +28,7 @@ import type { ConversionEvent, Convert } from './types.ts';
 
 // Re-exported for the server, which imports nothing from the process layer.
 export { KILL_REASONS, type KillReason } from '../process/command.ts';
+export { type ConversionQueue, createQueue } from '../process/queue.ts';
 export type { SandboxLayers } from '../process/sandbox/types.ts';
 export { FALLBACK_OUTCOMES, type FallbackOutcome } from '../process/workers/pool.ts';
 

@@ -1,5 +1,6 @@
 /** @module Builds the entries of a batch archive: the results, and a list of the failed conversions. */
 import type { BatchItemResult } from '../conversion/batch.ts';
+import { type ConversionQueue, createQueue } from '../conversion/engine.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
 import { createUniqueNamer } from '../text.ts';
 import { archiveBaseName } from './archive-name.ts';
@@ -20,24 +21,57 @@ export interface ArchiveEntry extends PackedFile {
 
 const ERRORS_NAME = 'errors.json';
 
+/** Maximum number of files that are deflated at once. Deflating 150 MB takes seconds of CPU time. */
+const MAX_DEFLATIONS = 2;
+
+/** Creates the queue of the files that are deflated: one at a time for each client. */
+export function createDeflations(): ConversionQueue {
+  return createQueue({
+    concurrency: MAX_DEFLATIONS,
+    queueLimit: Number.POSITIVE_INFINITY, // at most one file of each batch waits
+    maxPerClient: 1,
+  });
+}
+
+/** Options of {@link packResults}. */
+export interface ArchiveOptions extends PackOptions {
+  readonly deflations: ConversionQueue;
+  /** Key of the client. */
+  readonly client: string;
+  /** Maximum time for deflating all files, with the waits for it, in ms. */
+  readonly deflateTimeoutMs: number;
+}
+
 /**
  * Packs the results one after the other. Results of identical files share one file on disk, which is packed once. If
- * conversions failed, `errors.json` describes them.
+ * conversions failed, `errors.json` describes them. Files that cannot be deflated in time are stored uncompressed.
  */
 export async function packResults(
   results: readonly ArchiveItem[],
   format: OutputType,
-  options: PackOptions,
+  options: ArchiveOptions,
 ): Promise<ArchiveEntry[]> {
   const { extension, compressed } = OUTPUTS[format];
-  const pack = compressed ? storeFile : deflateFile;
+  const { deflations, client, signal } = options;
+  const timeout = AbortSignal.timeout(options.deflateTimeoutMs);
+  const inTime = { ...options, signal: AbortSignal.any([signal, timeout]) };
+  const pack = async (path: string, bytes: number): Promise<PackedFile> => {
+    if (compressed || timeout.aborted) return storeFile(path, bytes, options);
+    try {
+      const owner = { signal: inTime.signal, client, group: results };
+      return await deflations.run(() => deflateFile(path, bytes, inTime), owner);
+    } catch (error) {
+      if (!timeout.aborted || signal.aborted) throw error;
+      return storeFile(path, bytes, options);
+    }
+  };
   const uniqueName = createUniqueNamer(extension);
   const packed = new Map<string, PackedFile>();
   const entries: ArchiveEntry[] = [];
   for (const { name, outcome } of results) {
     if ('error' in outcome) continue;
     const { path, bytes } = outcome.converted;
-    const file = packed.get(path) ?? (await pack(path, bytes, options));
+    const file = packed.get(path) ?? (await pack(path, bytes));
     packed.set(path, file);
     entries.push({ ...file, name: uniqueName(archiveBaseName(name)) });
   }

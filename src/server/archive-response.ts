@@ -5,8 +5,13 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ZipArchive } from 'archiver';
 import type { Response } from 'express';
-import { type ArchiveEntry, type ArchiveItem, archiveLength, packResults } from './archive-entries.ts';
-import type { PackOptions } from './deflate-file.ts';
+import {
+  type ArchiveEntry,
+  type ArchiveItem,
+  type ArchiveOptions,
+  archiveLength,
+  packResults,
+} from './archive-entries.ts';
 import { monitorResponse, type SendOptions, toSendError } from './response.ts';
 
 const ARCHIVE_NAME = 'converted.zip';
@@ -23,7 +28,7 @@ const MAX_KNOWN_LENGTH = 0xffff_ffff;
 export async function sendArchive(
   res: Response,
   results: readonly ArchiveItem[],
-  options: SendOptions & PackOptions,
+  options: SendOptions & ArchiveOptions,
 ): Promise<void> {
   try {
     const entries = await packResults(results, options.format, options);
@@ -74,7 +79,10 @@ async function send(
   }
 }
 
-/** The methods of archiver's ZIP engine (compress-commons 7) that add one entry. */
+/**
+ * The methods of archiver's ZIP engine (compress-commons 7.0.1) that add one entry. `package.json` pins archiver, and a test
+ * fails when their code changes.
+ */
 interface ZipEngine {
   _appendStream(
     header: EntryHeader,

@@ -22,12 +22,15 @@ export interface PackedFile {
 
 /** zlib's default. Higher levels take much longer and save next to nothing. */
 const DEFLATE_LEVEL = 6;
+/** zlib's fastest level, for files of more than {@link MAX_SMALL_BYTES}. */
+const FAST_DEFLATE_LEVEL = 1;
+const MAX_SMALL_BYTES = 16 * 1024 ** 2;
 const CHUNK_BYTES = 256 * 1024;
 
 /** Options for packing a file of a request. */
 export interface PackOptions {
   readonly disk: DiskAccount;
-  /** Aborts when the client disconnects. */
+  /** Aborts when the client disconnects, or when the time is over. */
   readonly signal: AbortSignal;
 }
 
@@ -44,7 +47,7 @@ export async function storeFile(
 }
 
 /**
- * Deflates the file at `path` to a new file and removes the original. A file is used because the size must be known
+ * Deflates the file at `path` to a new file and removes the original, unless it throws. A file is used because the size must be known
  * before the first byte is sent, and memory use must not depend on it. If the disk has no space for the new file, the
  * original is stored uncompressed.
  */
@@ -63,12 +66,16 @@ export async function deflateFile(path: string, bytes: number, options: PackOpti
       }
     };
     const source = createReadStream(path, { highWaterMark: CHUNK_BYTES });
-    const deflate = createDeflateRaw({ level: DEFLATE_LEVEL });
+    const deflate = createDeflateRaw({ level: bytes > MAX_SMALL_BYTES ? FAST_DEFLATE_LEVEL : DEFLATE_LEVEL });
     await pipeline(source, computeChecksum, deflate, createWriteStream(target), { signal });
     storedBytes = (await stat(target)).size;
     await rm(path);
     disk.release(bytes);
     return { isDeflated: true, bytes, crc32: checksum, stored: { path: target }, storedBytes };
+  } catch (error) {
+    await rm(target, { force: true });
+    storedBytes = 0;
+    throw error;
   } finally {
     settle(storedBytes);
   }

@@ -1,6 +1,6 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { crc32, inflateRawSync } from 'node:zlib';
+import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 import { expect } from 'chai';
 import { serviceError } from '../../src/errors.ts';
 import { createDiskSpace } from '../../src/files/disk-space.ts';
@@ -63,6 +63,22 @@ describe('deflateFile', () => {
     expect(await readdir(folder)).to.deep.equal(['image.bmp']);
   });
 
+  it('deflates files above 16 MiB with the fastest level, and smaller ones with the default', async () => {
+    const pattern = Buffer.alloc(1024 ** 2, 'an image with details 0123456789 and a few more letters ');
+    for (let at = 0; at < pattern.length; at += 97) pattern[at] = (at * 7919) % 251;
+    const large = Buffer.concat(Array.from({ length: 17 }, () => pattern));
+    for (const [content, level] of [
+      [large.subarray(0, 16 * 1024 ** 2), 6],
+      [large, 1],
+    ] as const) {
+      await writeFile(path, content);
+      const { disk } = await recordSpace();
+      const { signal } = new AbortController();
+      const packed = await deflateFile(path, content.length, { disk, signal });
+      expect(packed.storedBytes).to.equal(deflateRawSync(content, { level }).length);
+    }
+  });
+
   it('throws any other error of the reservation', async () => {
     const { disk } = await recordSpace({ reserve: () => Promise.reject(new Error('broken')) });
     const { signal } = new AbortController();
@@ -70,11 +86,12 @@ describe('deflateFile', () => {
     expect(error).to.have.property('message', 'broken');
   });
 
-  it('rejects and keeps no disk space reserved when the client disconnects', async () => {
+  it('rejects, keeps no disk space reserved and leaves only the original when the client disconnects', async () => {
     const { space, disk } = await recordSpace();
     const signal = AbortSignal.abort();
     const error = await deflateFile(path, CONTENT.length, { disk, signal }).catch((failure) => failure);
     expect(error).to.have.property('name', 'AbortError');
     expect(space).to.deep.equal([`reserve ${CONTENT.length}`, 'keep 0']);
+    expect(await readdir(folder)).to.deep.equal(['image.bmp']);
   });
 });

@@ -10,6 +10,7 @@ import type { ConversionInput } from '../../src/conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
 import { createDiskSpace } from '../../src/files/disk-space.ts';
 import { createQueue } from '../../src/process/queue.ts';
+import { createDeflations } from '../../src/server/archive-entries.ts';
 import { sendArchive } from '../../src/server/archive-response.ts';
 import { conversionsWaiting, fixture, fixturePath, sendForm } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
@@ -137,7 +138,9 @@ describe('POST /batch with failures', () => {
     process.on('unhandledRejection', onRejection);
     try {
       const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
-      const options = { format: 'webp', stallMs: 1000, disk, signal: new AbortController().signal } as const;
+      const deflating = { deflations: createDeflations(), client: 'a', deflateTimeoutMs: 1000 };
+      const { signal } = new AbortController();
+      const options = { format: 'webp', stallMs: 1000, disk, signal, ...deflating } as const;
       const error = await sendArchive(closed as unknown as Response, results, options).catch((e) => e);
       expect(error).to.be.instanceOf(ClientDisconnectedError);
       for (let tick = 0; tick < 5; tick += 1) await new Promise(setImmediate); // Node reports unhandled rejections in these turns
@@ -154,7 +157,8 @@ describe('POST /batch with failures', () => {
       const { size: bytes } = await stat(path);
       const converted = { path, bytes, queuedMs: 0, preparedMs: 0, convertedMs: 0, notes: [] };
       const disk = await createDiskSpace(async () => undefined).open(undefined, 0);
-      const options = { format, stallMs: 1000, disk, signal: AbortSignal.abort() };
+      const deflating = { deflations: createDeflations(), client: 'a', deflateTimeoutMs: 1000 };
+      const options = { format, stallMs: 1000, disk, signal: AbortSignal.abort(), ...deflating };
       const res = new ServerResponse(new IncomingMessage(new Socket())) as unknown as Response;
       const error = await sendArchive(res, [{ name: 'a', outcome: { converted } }], options).catch((e) => e);
       expect(error).to.be.instanceOf(ClientDisconnectedError);

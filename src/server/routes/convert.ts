@@ -10,6 +10,7 @@ import type { DiskAccount } from '../../files/disk-space.ts';
 import type { Workspaces } from '../../files/workspace.ts';
 import { type InputType, OUTPUTS } from '../../formats.ts';
 import { baseNameOf, sanitizeForDisplay } from '../../text.ts';
+import { createDeflations } from '../archive-entries.ts';
 import { sendArchive } from '../archive-response.ts';
 import { clientKey } from '../rate-limit.ts';
 import { setLogFields } from '../request-log.ts';
@@ -87,6 +88,7 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
       name ? `File ${position} ("${sanitizeForDisplay(name, 80)}")` : `File ${position}`,
     skipInvalid: skipsErrors,
   };
+  const deflations = createDeflations();
 
   return formRoute(deps, rules, async (form, res) => {
     const { files, client, disk, signal, uploadedMs } = form;
@@ -120,7 +122,10 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
       converted.map((result) => result?.quality),
     );
     const { format } = options;
-    await sendArchive(res, results, { format, stallMs: config.UPLOAD_TIMEOUT_MS, disk, signal });
+    await sendArchive(res, results, {
+      ...{ format, stallMs: config.UPLOAD_TIMEOUT_MS, disk, signal },
+      ...{ deflations, client, deflateTimeoutMs: config.CONVERT_TIMEOUT_MS },
+    });
   });
 }
 
