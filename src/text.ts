@@ -54,6 +54,12 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(power > 0 && value < 9.95 ? 1 : 0)} ${BYTE_UNITS[power]}`;
 }
 
+/** Formats a limit in bytes, and in MiB if that is a whole number. */
+export function formatByteLimit(bytes: number): string {
+  const mebibytes = bytes / (1024 * 1024);
+  return Number.isInteger(mebibytes) ? `${mebibytes} MiB (${bytes} bytes)` : plural(bytes, 'byte');
+}
+
 /**
  * Maximum length of a file name in UTF-16 code units; the rest is ignored. Normalization sorts combining marks, in time
  * that grows with the square of their number. File systems allow 255 units or bytes.

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { isFileError, ServiceError } from '../errors.ts';
+import { isFileError, relabelFileError, type ServiceError } from '../errors.ts';
 import { discardSource } from './convert.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput, ConversionResult, Convert } from './types.ts';
@@ -52,7 +52,7 @@ export async function convertAll(
   }
 
   const digests = await digestFiles(files);
-  const started = new Map<string, { file: ConversionInput; outcome: Promise<BatchItemResult | undefined> }>();
+  const started = new Map<string, Promise<BatchItemResult | undefined>>();
   async function convertOnce(
     file: ConversionInput,
     digest: string,
@@ -61,12 +61,12 @@ export async function convertAll(
     const duplicate = started.get(digest);
     if (duplicate === undefined) {
       const outcome = convertOne(file);
-      started.set(digest, { file, outcome });
+      started.set(digest, outcome);
       return outcome;
     }
     await discardSource(file, bytes);
-    const outcome = await duplicate.outcome;
-    return outcome && 'error' in outcome ? { error: relabel(file, outcome.error, duplicate.file) } : outcome;
+    const outcome = await duplicate;
+    return outcome && 'error' in outcome ? { error: relabelFileError(outcome.error, file.label) } : outcome;
   }
 
   const outcomes: (BatchItemResult | undefined)[] = [];
@@ -106,16 +106,4 @@ async function hashFile(path: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(path), hash);
   return hash.digest('hex');
-}
-
-/** Returns the error of a duplicate with the label of this file. */
-function relabel({ label }: ConversionInput, error: ServiceError, duplicate: ConversionInput): ServiceError {
-  const { code, status, retryAfter, cause } = error;
-  return new ServiceError(
-    code,
-    error.message.replace(duplicate.label, () => label),
-    status,
-    retryAfter,
-    cause,
-  );
 }

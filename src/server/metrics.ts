@@ -7,6 +7,7 @@ import {
   type KillReason,
 } from '../conversion/engine.ts';
 import type { ConversionEvent } from '../conversion/types.ts';
+import { ERROR_CODES, ERRORS } from '../error-table.ts';
 import { ClientDisconnectedError, ServiceError } from '../errors.ts';
 import type { FinishedRequest } from './request-log.ts';
 
@@ -51,14 +52,7 @@ export interface MetricsDeps {
 }
 
 /** Codes of errors that mean an overloaded or unavailable service. */
-const OVERLOAD_CODES = [
-  'QUEUE_FULL',
-  'OVERLOADED',
-  'DISK_FULL',
-  'SHUTTING_DOWN',
-  'TOO_MANY_CONNECTIONS',
-  'CONVERTER_UNAVAILABLE',
-];
+const OVERLOAD_CODES: readonly string[] = ERROR_CODES.filter((code) => ERRORS[code].status === 503);
 
 /** In seconds: from a small image in a worker (5 ms) to the default of CONVERT_TIMEOUT_MS (30 s). */
 const CONVERSION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
 import { formFields } from '../../conversion/options.ts';
-import { formatByteLimit } from '../../errors.ts';
 import { INPUTS, type InputType, type OutputType } from '../../formats.ts';
+import { formatByteLimit } from '../../text.ts';
 
 /** The service that the reference describes. */
 export interface ApiContext {
