@@ -3,7 +3,7 @@ import sharp, { type FitEnum, type Sharp } from 'sharp';
 import { frame } from '../../scripts/fixtures/scene.ts';
 import { POSITIONS } from '../../src/conversion/plan/types.ts';
 import { OUTPUT_TYPES, OUTPUTS, type OutputType } from '../../src/formats.ts';
-import { convert, fixture } from '../helpers/client.ts';
+import { convert, edgeCase, fixture } from '../helpers/client.ts';
 import { decode, difference, drawPdf, onGrey, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
@@ -165,6 +165,27 @@ describe('fit, position and enlarge', () => {
         }
       });
     }
+
+    it('of contain with a background colour do not change an image of one channel', async () => {
+      const jpeg = await edgeCase('one-channel.jpg');
+      expect((await sharp(jpeg).metadata()).channels).to.equal(1);
+      for (const file of [jpeg, await sharp(jpeg).tiff({ compression: 'lzw' }).toBuffer()]) {
+        for (const format of OUTPUT_TYPES) {
+          const fields = {
+            ...contain,
+            width: '32',
+            height: '32',
+            format,
+            quality: '100',
+            background: '#3080c0',
+          };
+          const pixels = await decode((await convert(service.base, file, fields)).body, format);
+          near(pixelAt(pixels, 8, 16), [100, 100, 100], format);
+          near(pixelAt(pixels, 24, 16), [30, 30, 30], format);
+          near(pixelAt(pixels, 24, 2), [48, 128, 192], format);
+        }
+      }
+    });
 
     it('of contain do not change the transparency of the image', async () => {
       for (const name of ['window.png', 'window.webp', 'window.gif']) {

@@ -56,6 +56,20 @@ describe('frames, pages, background and notes', () => {
     });
   }
 
+  it('background fills transparent areas of a greyscale TIFF with a colour', async () => {
+    for (const format of ['jpg', 'bmp', 'pdf'] as const) {
+      const fields = { format, background: '#3080c0', quality: '100' };
+      const shown = await decode((await converted(await edgeCase('grey-alpha.tiff'), fields)).body, format);
+      for (const [x, colour] of [
+        [8, [100, 100, 100]],
+        [24, [48, 128, 192]],
+      ] as const) {
+        for (const [channel, value] of colour.entries())
+          expect(pixelAt(shown, x, 8)[channel], `${format} at ${x}`).to.be.closeTo(value, 6);
+      }
+    }
+  });
+
   for (const name of ['mauve-ish', 'nocolour', 'transparent', 'currentcolor', 'canvas', 'inherit']) {
     it(`background=${name} is rejected with 400, because it is not a colour`, async () => {
       const { status, message } = await convert(service.base, await fixture('window.png'), {

@@ -81,9 +81,21 @@ function convertsToSrgb({ image, options }: PlanContext): boolean {
 
 /** Returns whether the result has only greys, as a profile of greys requires. The profile of declared colours is not of greys. */
 function holdsGreys({ image, options }: Pick<PlanContext, 'image' | 'options'>): boolean {
-  const { alpha, greys } = OUTPUTS[options.format];
-  const showsBackground = options.background !== undefined && (options.fit === 'contain' || alpha === 'none');
-  return greys && !image.declaredColour && !showsBackground;
+  return OUTPUTS[options.format].greys && !image.declaredColour && !showsBackground(options);
+}
+
+/** Returns whether a given background colour can be visible in the result. */
+function showsBackground({ background, fit, format }: PlanContext['options']): boolean {
+  return background !== undefined && (fit === 'contain' || OUTPUTS[format].alpha === 'none');
+}
+
+/**
+ * Declares greys to be colours if the image gets a background. Otherwise, ImageMagick 6 brightens them beside a coloured border,
+ * and both versions turn a colour behind the image into a grey.
+ */
+export function greysToColours(job: PlanContext): string[] {
+  const staysCmyk = job.image.cmyk && !convertsToSrgb(job);
+  return showsBackground(job.options) && !staysCmyk ? ['-set', 'colorspace', 'sRGB'] : [];
 }
 
 /** Format of a line that ends in `true` or `false`. */

@@ -8,6 +8,7 @@ import {
   cmykToSrgb,
   convertsColour,
   flatten,
+  greysToColours,
   printHalfTransparent,
   rgbToSrgb,
 } from './colour.ts';
@@ -154,6 +155,7 @@ const STAGES: readonly ((job: PlanContext) => readonly string[])[] = [
   resize,
   crop,
   rgbToSrgb,
+  greysToColours,
   flatten,
   pad,
   binaryAlpha,
