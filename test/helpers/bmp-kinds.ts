@@ -41,6 +41,10 @@ const AT = {
 const BLACK = [0, 0, 0] as const;
 const PLAIN: Halves = [RED, BLUE];
 const FADED: Halves = [RED, [...BLUE, 0]];
+const CLEAR: Halves = [
+  [...RED, 0],
+  [...BLUE, 0],
+];
 const [RED_MASK, GREEN_MASK, BLUE_MASK, ALPHA_MASK] = [0xff0000, 0xff00, 0xff, 0xff000000];
 const RGBA = [RED_MASK, GREEN_MASK, BLUE_MASK, ALPHA_MASK];
 const LINKED_PROFILE = 0x4c494e4b;
@@ -166,7 +170,17 @@ export const QUESTIONABLE: readonly BmpKind[] = [
   withMasks('rgba32-81284', 32, [0xff000000, 0xfff000, 0xff0, 0xf], { header: 124 }, FADED),
   withMasks('rgba32abf', 32, RGBA, { compression: 6 }, FADED),
   withMasks('rgba32h56', 32, RGBA, { header: 56 }, FADED),
-  // Not in BMP Suite: Chromium applies the alpha mask although the compression is BI_RGB.
+  // Not in BMP Suite, as all after it.
+  ...([56, 108, 124] as const).map((header) =>
+    withMasks(`alpha of 0 everywhere in a header of ${header} bytes`, 32, RGBA, { header }, CLEAR),
+  ),
+  withMasks('alpha of 0 everywhere that BI_ALPHABITFIELDS declares', 32, RGBA, { compression: 6 }, CLEAR),
+  ...[1, 16, 256, 300, 2 ** 24].map((colours) =>
+    patched(`true colour that states a palette of ${colours} colours`, trueColour(), (file) =>
+      file.writeUInt32LE(colours, AT.colours),
+    ),
+  ),
+  // Chromium applies the alpha mask although the compression is BI_RGB.
   withMasks('rgba32rgb', 32, RGBA, { header: 108, compression: 0 }, FADED),
 ];
 

@@ -13,10 +13,10 @@ const FOLDERS = ['images', 'traps'].map(
   (name) => new URL(`../../fixtures/${name}/`, import.meta.url).pathname,
 );
 /**
- * Files that differ on purpose. Chromium drops the incomplete last row of a BMP, and images whose alpha is 0 everywhere. It shows
- * the incomplete row of a GIF, which `test/service/truncated.test.ts` compares without that row.
+ * Files that differ on purpose. Chromium drops the incomplete last row of a BMP. It shows the incomplete row of a GIF, which
+ * `test/service/truncated.test.ts` compares without that row.
  */
-const DIFFERENT = ['padding-cut.bmp', 'alpha-all-zero.bmp', 'cut-off.gif'];
+const DIFFERENT = ['padding-cut.bmp', 'cut-off.gif'];
 const FILES = FOLDERS.flatMap((folder) =>
   readdirSync(folder)
     .filter((name) => /\.(bmp|ico|gif)$/.test(name) && !DIFFERENT.includes(name))

@@ -28,8 +28,8 @@ export async function readBmp(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
 
 /**
  * Checks for the common kinds, which ImageMagick decodes correctly and fastest. It misreads or rejects some of all
- * others: unusual bit masks, alpha, profiles, run-length encoding with gaps, 2 bits per pixel, and palettes with too few or
- * too many colours.
+ * others: unusual bit masks, alpha, profiles, run-length encoding with gaps, 2 bits per pixel, palettes with too few or too many
+ * colours, and palettes beside true colour.
  */
 function isPlain({ bits, runLength, masks, fullPalette, profile, headerBytes }: Dib): boolean {
   if (runLength || profile || !fullPalette || bits === 2 || bits === 16) return false;

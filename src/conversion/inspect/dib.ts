@@ -24,7 +24,7 @@ export interface Dib {
   readonly profile?: { readonly at: number; readonly length: number };
   /** Length of the header in bytes. */
   readonly headerBytes: number;
-  /** Whether the palette, if there is one, has exactly one colour for every index. */
+  /** Whether the palette, if there is one, has exactly one colour for every index. False for true colour with a palette. */
   readonly fullPalette: boolean;
   /** Whether a 1-bit mask for transparency follows the pixels. */
   readonly icon: boolean;
@@ -99,7 +99,7 @@ export async function readDib(bytes: WindowReader, place: DibPlace): Promise<Dib
     ...(runLength && { runLength }),
     ...(masks && { masks }),
     ...(palette && { palette: palette.colours }),
-    fullPalette: !palette || (palette.colours.length === 3 * 2 ** bits && used <= 2 ** bits),
+    fullPalette: palette ? palette.colours.length === 3 * 2 ** bits && used <= 2 ** bits : used === 0,
     pixelsAt: pixelsAt || paletteAt + (palette?.bytes ?? used * 4),
     ...profileOf(fields, length, at),
   };

@@ -32,7 +32,7 @@ export async function* decodeRows(
   const { width, height, icon, pixelsAt } = dib;
   const stride = strideOf(dib);
   const maskStride = strideOf({ width, bits: 1 });
-  const hasOwnAlpha = dib.masks !== undefined && (await usesAlpha(file, dib));
+  const hasOwnAlpha = await hasAlpha(file, dib);
   const decode = rowDecoder(dib, hasOwnAlpha);
   const perBlock = Math.max(1, Math.floor(BLOCK_BYTES / stride));
   for (let row = 0; row < height; row += perBlock) {
@@ -81,10 +81,15 @@ async function readExactly(
   return { bytes, length: bytesRead };
 }
 
-/** Returns whether the alpha of any pixel is not 0. Otherwise, browsers show the image as opaque. */
-async function usesAlpha(file: FileHandle, dib: Dib): Promise<boolean> {
-  const { masks, bits, height, pixelsAt } = dib;
+/**
+ * Returns whether a pixel can be transparent by its own bits. A BMP that states an alpha mask is transparent where these bits are
+ * 0, even everywhere, as Chromium 156 and image-rs show it. The alpha of an icon counts if it is not 0 everywhere.
+ * Otherwise, the mask after the pixels is the transparency (BMPImageReader::DecodeBMP of Chromium).
+ */
+async function hasAlpha(file: FileHandle, dib: Dib): Promise<boolean> {
+  const { masks, bits, height, pixelsAt, icon } = dib;
   if (!masks || masks.alpha === 0) return false;
+  if (!icon) return true;
   const bytes = strideOf(dib) * height;
   for (let at = 0; at < bytes; at += BLOCK_BYTES) {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(BLOCK_BYTES), 0, BLOCK_BYTES, pixelsAt + at);
@@ -98,8 +103,8 @@ async function usesAlpha(file: FileHandle, dib: Dib): Promise<boolean> {
   return false;
 }
 
-function rowDecoder({ bits, palette, masks }: Dib, hasAlpha: boolean): DecodeRow {
-  if (masks) return maskedDecoder(bits === 16 ? 2 : 4, hasAlpha ? masks : { ...masks, alpha: 0 });
+function rowDecoder({ bits, palette, masks }: Dib, hasOwnAlpha: boolean): DecodeRow {
+  if (masks) return maskedDecoder(bits === 16 ? 2 : 4, hasOwnAlpha ? masks : { ...masks, alpha: 0 });
   return palette ? indexedDecoder(bits, palette) : decodeBgr;
 }
 
