@@ -1,21 +1,25 @@
 /** @module The `convert` command. */
 import { enabledTypes, selectExtras } from '../conversion/extras.ts';
+import { realPathOf } from '../files/paths.ts';
 import { plural } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
-import { assertUsable, type BulkOptions, parseBulkOptions } from './convert/bulk-options.ts';
-import { StopError } from './convert/converter.ts';
-import { createCsvReport } from './convert/csv.ts';
-import { STDIN } from './convert/input.ts';
+import { StopError, startOnDemand } from './convert/converter.ts';
+import { STDIN } from './convert/find-images.ts';
 import { createInputs, type Inputs } from './convert/inputs.ts';
-import type { Library } from './convert/library.ts';
 import { createLocalConverter } from './convert/local-converter.ts';
-import { assertCompatible, type Flags, parseOptions, toFormFields } from './convert/options.ts';
-import { convertInputs } from './convert/passes.ts';
+import {
+  assertCompatible,
+  type BulkOptions,
+  type Flags,
+  parseBulkOptions,
+  parseOptions,
+  toFormFields,
+} from './convert/options.ts';
+import { resolveTarget, STDOUT, type Target } from './convert/output.ts';
 import { createRemoteConverter } from './convert/remote-converter.ts';
-import { createReport, type Report } from './convert/report.ts';
-import { openLibrary, startOnDemand } from './convert/start.ts';
-import { exitSoonAfter } from './convert/stop.ts';
-import { resolveTarget, STDOUT, type Target } from './convert/targets.ts';
+import { createCsvReport, createReport, type Report } from './convert/report.ts';
+import { openResultFolder, type ResultFolder } from './convert/result-folder.ts';
+import { convertInputs, exitSoonAfter } from './convert/run.ts';
 
 /**
  * Runs `imagemill convert`: finds the inputs, converts them, and writes the results.
@@ -64,16 +68,25 @@ export async function convert(
     },
     exit: process.exit,
   });
-  let library: Library | undefined;
+  let resultFolder: ResultFolder | undefined;
   try {
-    library = bulk.update
-      ? await openLibrary(target.path, { config, bulk, options: convertOptions, version, converter })
+    resultFolder = bulk.update
+      ? await openResultFolder(target.path, { config, bulk, options: convertOptions, version, converter })
       : undefined;
-    if (!library) await converter.start(); // report missing tools before anything else
+    if (!resultFolder) await converter.start(); // report missing tools before anything else
     // One job more than conversions: one result can be written while `jobs` others are converted.
     const concurrency = urls.length > 0 ? jobs : jobs + 1;
-    const folder = target.kind === 'folder' ? target.path : undefined;
-    const run = { converter: converter.start, library, folder, report, force, concurrency, signal, writing };
+    const outputFolder = target.kind === 'folder' ? target.path : undefined;
+    const run = {
+      converter: converter.start,
+      resultFolder,
+      outputFolder,
+      report,
+      force,
+      concurrency,
+      signal,
+      writing,
+    };
     await convertInputs({ inputs, target, bulk, run }).catch((error) => {
       if (!(error instanceof StopError)) throw error;
       report.stopped(error.message);
@@ -82,7 +95,7 @@ export async function convert(
     return stop.status() || (isComplete ? 0 : 1);
   } finally {
     await converter.close();
-    await library?.index.close().catch(() => {}); // the next run removes it
+    await resultFolder?.index.close().catch(() => {}); // the next run removes it
     if (signal.aborted) await explain();
   }
 }
@@ -120,4 +133,31 @@ function rejectTerminals(args: readonly string[], toStdout: boolean, json: boole
   if (process.stdout.isTTY)
     throw new CliError('Standard output is a terminal: use -o with a file or folder.', 2);
   if (json) throw new CliError(`--json and -o ${STDOUT} both write to standard output.`, 2);
+}
+
+/**
+ * Checks that the inputs and the output fit the options.
+ *
+ * @throws {CliError} with status 2
+ */
+async function assertUsable(
+  options: BulkOptions,
+  { roots, areFolders }: Pick<Inputs, 'roots' | 'areFolders'>,
+  target: Target,
+): Promise<void> {
+  const { update, delete: deletes, watch } = options;
+  if (update && target.kind !== 'folder')
+    throw new CliError('--update, --delete and --watch need a folder for -o.', 2);
+  if (watch && !areFolders) throw new CliError('--watch needs folders as inputs.', 2);
+  if (deletes && roots.length === 0) throw new CliError('--delete needs a folder among the inputs.', 2);
+  if (target.kind !== 'folder') return;
+  const output = await realPathOf(target.path);
+  const own = roots.find(({ real }) => real === output);
+  if (own) {
+    const why = 'its results would be the sources of the next run';
+    throw new CliError(
+      `${own.path} is also the output folder: ${why}. Choose another -o, or one inside it.`,
+      2,
+    );
+  }
 }

@@ -23,7 +23,7 @@ import {
 } from '../regress/baseline.ts';
 import { compare } from '../regress/compare.ts';
 import { defaultMatrix, type Matrix, MatrixError, readMatrix, toMatrix } from '../regress/matrix.ts';
-import { imagesIn, record } from '../regress/record.ts';
+import { listImages, record } from '../regress/record.ts';
 import type { Recording } from '../regress/recording.ts';
 import { htmlReport } from '../regress/report/html.ts';
 import { jsonReport } from '../regress/report/json.ts';
@@ -146,7 +146,7 @@ export function compareBaselines(one: string, other: string, options: ReportFile
 
 async function findImages(folder: string, baseline: string, env: Environment): Promise<Image[]> {
   const { inputs } = enabledTypes(selectExtras(loadSettings(env)));
-  const images = await imagesIn(folder, inputs, baseline).catch((error: NodeJS.ErrnoException) => {
+  const images = await listImages(folder, inputs, baseline).catch((error: NodeJS.ErrnoException) => {
     const message = error.code
       ? `${error.path ?? folder} cannot be read: ${systemReason(error)}`
       : error.message;

@@ -108,7 +108,7 @@ export async function createServiceClient(
   return {
     instances,
     convert: (request, receive, signal) =>
-      convertOne(servers, request, receive, {
+      sendWithRetries(servers, request, receive, {
         signal,
         maxFailures,
         onBusy,
@@ -145,7 +145,7 @@ interface SendOptions {
   readonly onBusy: (busy: Busy) => void;
 }
 
-async function convertOne<T>(
+async function sendWithRetries<T>(
   servers: Servers,
   request: ConversionRequest,
   receive: (response: Response) => Promise<T>,

@@ -34,7 +34,7 @@ export interface RecordOptions {
  * @param baseline skipped if it is below the folder
  * @throws {Error} if a file cannot be read, or its name is not UTF-8
  */
-export async function imagesIn(
+export async function listImages(
   folder: string,
   types: readonly InputType[],
   baseline?: string,

@@ -4,7 +4,7 @@ import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeF
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { createLibrary } from '../../src/cli/convert/library.ts';
+import { createResultFolder } from '../../src/cli/convert/result-folder.ts';
 import { openResultIndex } from '../../src/cli/convert/result-index.ts';
 import { currentProcess } from '../../src/files/stale.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
@@ -212,7 +212,7 @@ describe('imagemill convert --update', function () {
     await folder.put('scene.jpg', 'photos/a.jpg');
     const [input, output] = [join(folder.path, 'photos/a.jpg'), join(folder.path, 'out')];
     const job = { input, output: join(output, 'a.webp') };
-    const open = async () => createLibrary(output, await openResultIndex(output, undefined), 'recipe');
+    const open = async () => createResultFolder(output, await openResultIndex(output, undefined), 'recipe');
     const [first, second] = [await open(), await open()];
     const source = await stat(input);
     const result = {

@@ -1,7 +1,7 @@
 import { appendFile, mkdir, open, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { createImageTest } from '../../src/cli/convert/folder.ts';
+import { createImageTest } from '../../src/cli/convert/find-images.ts';
 import { createWatcher } from '../../src/cli/convert/watch.ts';
 import { INPUT_TYPES } from '../../src/formats.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';

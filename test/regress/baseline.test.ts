@@ -2,7 +2,7 @@ import { INPUT_TYPES } from '../../src/formats.ts';
 import { createLocalBackend } from '../../src/regress/backends/local-backend.ts';
 import { readBaseline } from '../../src/regress/baseline.ts';
 import { compare } from '../../src/regress/compare.ts';
-import { imagesIn, record } from '../../src/regress/record.ts';
+import { listImages, record } from '../../src/regress/record.ts';
 import { formatSummary, summarize } from '../../src/regress/report/summary.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
@@ -26,7 +26,7 @@ describe('the baseline of the fixtures', () => {
       const before = await readBaseline(`${FIXTURES}/baseline/imagemagick-${major}.json`);
       const { matrix } = before;
       const after = await record({
-        images: await imagesIn(FIXTURES, INPUT_TYPES),
+        images: await listImages(FIXTURES, INPUT_TYPES),
         matrix,
         converter,
         // Results with the bytes of the baseline need not be decoded.

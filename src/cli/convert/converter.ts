@@ -3,7 +3,7 @@ import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { systemReason } from '../../files/system-reason.ts';
 import { fileError, fileErrorFrom } from './file-errors.ts';
-import { STDIN } from './input.ts';
+import { STDIN } from './find-images.ts';
 
 /** The result of one conversion. */
 export interface Conversion {
@@ -23,7 +23,7 @@ export interface Conversion {
 /** Converts files. */
 export interface Converter {
   /** Versions of the tools that determine the results. */
-  readonly maker: string;
+  readonly toolVersions: string;
   /**
    * Converts a file, and calls `use` with the result, which exists until `use` returns.
    *
@@ -81,4 +81,27 @@ export async function readUnchanged<T>(
     await assertUnchanged();
     throw error;
   }
+}
+
+/** A converter that starts on first use. */
+export interface LazyConverter {
+  /** Starts the converter, unless it has started. */
+  start(): Promise<Converter>;
+  /** Ends the converter if it has started. */
+  close(): Promise<void>;
+}
+
+/** Creates a converter that starts on first use. */
+export function startOnDemand(start: () => Promise<Converter>): LazyConverter {
+  let started: Promise<Converter> | undefined;
+  return {
+    start() {
+      started ??= start();
+      return started;
+    },
+    async close() {
+      const converter = await started?.catch(() => undefined); // the caller of `start` has the error
+      await converter?.close();
+    },
+  };
 }

@@ -1,14 +1,22 @@
 /** @module Finds the inputs of the `convert` command: files, folders, patterns and standard input. */
 import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { isInside, realPathOf } from '../../files/paths.ts';
 import { systemReason } from '../../files/system-reason.ts';
 import type { InputType } from '../../formats.ts';
 import { isInvalidName } from '../../text.ts';
 import { fileError, fileErrorFrom } from './file-errors.ts';
-import { createImageTest, type ImageTest, imagesIn } from './folder.ts';
-import { type Input, type InputError, STDIN } from './input.ts';
-import { isInside, realPathOf } from './paths.ts';
-import { imagesMatching, isPattern, type PatternOptions } from './pattern.ts';
+import {
+  createImageTest,
+  type ImageTest,
+  type Input,
+  type InputError,
+  imagesIn,
+  imagesMatching,
+  isPattern,
+  type PatternOptions,
+  STDIN,
+} from './find-images.ts';
 
 /** Returns whether an argument can match several files. */
 export async function matchesMany(arg: string): Promise<boolean> {

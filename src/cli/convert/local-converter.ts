@@ -12,7 +12,7 @@ import { sanitizeForDisplay } from '../../text.ts';
 import { CliError, createWarningCollector } from '../context.ts';
 import { type Converter, readUnchanged, stateOf } from './converter.ts';
 import { fileErrorFrom } from './file-errors.ts';
-import { STDIN } from './input.ts';
+import { STDIN } from './find-images.ts';
 import { MAX_LABEL_LENGTH } from './report.ts';
 
 /** Client key of all conversions. The process has only one client. */
@@ -51,9 +51,9 @@ export async function createLocalConverter(
     );
   }
   return {
-    maker: versionsOf(engine),
+    toolVersions: versionsOf(engine),
     convert: (input, use) =>
-      convertOne(engine, input, { options, signal, maxBytes: config.MAX_FILE_BYTES }, use),
+      convertFile(engine, input, { options, signal, maxBytes: config.MAX_FILE_BYTES }, use),
     close: () => engine.close(),
   };
 }
@@ -72,7 +72,7 @@ interface ConversionLimits {
   readonly maxBytes: number;
 }
 
-async function convertOne(
+async function convertFile(
   engine: ConversionEngine,
   input: string,
   { options, signal, maxBytes }: ConversionLimits,

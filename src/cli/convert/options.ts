@@ -1,4 +1,5 @@
 /** @module Validates the options of the `convert` command. */
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { findConflict, integer, optionFields, outputFormat } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
@@ -107,4 +108,73 @@ export function toFormFields(
     return flags[flag] === undefined ? [] : [[name, String(flags[flag])]];
   });
   return [...given, ['output_format', format], ['strip_metadata', String(!flags.keepMetadata)]];
+}
+
+/** Validated options for many files. */
+export interface BulkOptions {
+  /** Convert only files whose results are out of date, and keep an index of the output folder. */
+  readonly update: boolean;
+  /** Delete results whose source no longer exists. */
+  readonly delete: boolean;
+  /** Delete without confirmation. */
+  readonly yes: boolean;
+  readonly watch: boolean;
+  readonly shard: Shard | undefined;
+  /** URLs of the instances that convert; none for the tools of this machine. */
+  readonly urls: readonly string[];
+}
+
+/**
+ * Validates the options.
+ *
+ * @throws {CliError} with status 2, if they contradict each other
+ */
+export function parseBulkOptions(flags: Flags): BulkOptions {
+  const { delete: deletes = false, watch = false, yes = false, url: urls = [] } = flags;
+  const invalid = urls.find((url) => !/^https?:\/\//.test(url) || !URL.canParse(url));
+  if (invalid !== undefined)
+    throw new CliError(`Invalid --url "${invalid}": expected an address such as http://host:3000.`, 2);
+  if (deletes && !yes && watch)
+    throw new CliError('--delete with --watch requires --yes, because it cannot ask for confirmation.', 2);
+  if (deletes && !yes && !(process.stdin.isTTY && process.stderr.isTTY))
+    throw new CliError(
+      '--delete requires --yes without a terminal, because it cannot ask for confirmation.',
+      2,
+    );
+  const shard = flags.shard === undefined ? undefined : parseShard(flags.shard);
+  return { update: flags.update || deletes || watch, delete: deletes, yes, watch, shard, urls };
+}
+
+/** One of several parts of the inputs. */
+export interface Shard {
+  /** From 1 to {@link count}. */
+  readonly number: number;
+  readonly count: number;
+  /** Returns whether an input belongs to this part. */
+  includes(key: string): boolean;
+}
+
+/** Maximum number of parts. */
+const MAX_SHARDS = 10_000;
+
+/**
+ * Parses the value of `--shard`. Every input belongs to exactly one of the parts, the same one on every machine.
+ *
+ * @throws {CliError} with status 2
+ */
+export function parseShard(text: string): Shard {
+  const [, number = 0, count = 0] = (/^(\d{1,5})\/(\d{1,5})$/.exec(text) ?? []).map(Number);
+  if (count < 1 || count > MAX_SHARDS)
+    throw new CliError(
+      `Invalid --shard "${text}": expected I/N, such as 1/4, with N up to ${MAX_SHARDS}.`,
+      2,
+    );
+  if (number < 1 || number > count)
+    throw new CliError(`--shard ${text} is out of range: the parts are numbered 1 to ${count}.`, 2);
+  return { number, count, includes: (key) => hash(key) % count === number - 1 };
+}
+
+/** Returns 48 bits of the SHA-256 hash, which a number represents exactly. */
+function hash(key: string): number {
+  return createHash('sha256').update(key).digest().readUIntBE(0, 6);
 }

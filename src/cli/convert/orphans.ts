@@ -2,20 +2,20 @@
 import { lstat, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
+import { isInside, realPathOf } from '../../files/paths.ts';
 import { systemReason } from '../../files/system-reason.ts';
 import { fileErrorFrom } from './file-errors.ts';
+import { resultKey } from './find-images.ts';
 import type { Root } from './inputs.ts';
-import { isResult, type Library } from './library.ts';
-import { isInside, realPathOf } from './paths.ts';
+import type { Shard } from './options.ts';
+import { assertInside } from './output.ts';
 import type { Report } from './report.ts';
+import { isResult, type ResultFolder } from './result-folder.ts';
 import type { IndexEntry } from './result-index.ts';
-import { resultKey } from './result-name.ts';
-import type { Shard } from './shard.ts';
-import { assertInside } from './write-output.ts';
 
 /** Options of {@link deleteOrphans}. */
 export interface DeleteOptions {
-  readonly library: Library;
+  readonly resultFolder: ResultFolder;
   /** Folders that were searched. Results of sources elsewhere are kept. */
   readonly roots: readonly Root[];
   readonly shard: Shard | undefined;
@@ -27,17 +27,17 @@ export interface DeleteOptions {
 
 /** Deletes results whose source no longer exists, after confirmation, and the folders that become empty. */
 export async function deleteOrphans(options: DeleteOptions): Promise<void> {
-  const { library, report, confirm, signal } = options;
+  const { resultFolder, report, confirm, signal } = options;
   const orphans = await findOrphans(options);
   if (orphans.length === 0 || signal.aborted || !(await confirm(orphans.length))) return;
   for (const [name, entry] of orphans) {
     if (signal.aborted) return;
-    const output = join(library.output, name);
-    const input = relative('.', resolve(await realPathOf(library.output), entry.source));
+    const output = join(resultFolder.output, name);
+    const input = relative('.', resolve(await realPathOf(resultFolder.output), entry.source));
     try {
-      await assertInside(output, library.output);
-      await deleteResult(output, entry, library, report, input);
-      await library.index.remove(name);
+      await assertInside(output, resultFolder.output);
+      await deleteResult(output, entry, resultFolder, report, input);
+      await resultFolder.index.remove(name);
     } catch (error) {
       report.failed(input, fileErrorFrom(error, 'OUTPUT_UNDELETABLE', output, systemReason(error)));
     }
@@ -45,14 +45,14 @@ export async function deleteOrphans(options: DeleteOptions): Promise<void> {
 }
 
 async function findOrphans({
-  library,
+  resultFolder,
   roots,
   shard,
   signal,
 }: DeleteOptions): Promise<(readonly [string, IndexEntry])[]> {
-  const output = await realPathOf(library.output);
+  const output = await realPathOf(resultFolder.output);
   const orphans: (readonly [string, IndexEntry])[] = [];
-  for (const [name, entry] of library.index.entries()) {
+  for (const [name, entry] of resultFolder.index.entries()) {
     if (signal.aborted) break;
     const source = resolve(output, entry.source);
     const root = roots.find(({ real }) => isInside(source, real));
@@ -68,7 +68,7 @@ async function findOrphans({
 async function deleteResult(
   output: string,
   entry: IndexEntry,
-  library: Library,
+  resultFolder: ResultFolder,
   report: Report,
   input: string,
 ): Promise<void> {
@@ -77,7 +77,7 @@ async function deleteResult(
   if (!isResult(entry, info)) return report.notice(`${output} was changed, and is kept.`);
   await unlink(output);
   report.deleted({ input, output });
-  const top = resolve(library.output);
+  const top = resolve(resultFolder.output);
   for (let folder = dirname(resolve(output)); folder !== top; folder = dirname(folder)) {
     const isEmpty = await rmdir(folder).then(
       () => true,

@@ -1,6 +1,5 @@
 /** @module A progress bar in the last line of a terminal, with the rate and the time left. */
 import { sanitizeForDisplay } from '../../text.ts';
-import { formatDuration } from './format.ts';
 
 /** A progress bar. */
 export interface Progress {
@@ -114,4 +113,13 @@ function createRate(now: () => number) {
       return first && ms >= MIN_RATE_MS ? ((count - first.count) / ms) * 1000 : undefined;
     },
   };
+}
+
+/** Formats a duration as h:mm:ss, or m:ss below an hour. */
+function formatDuration(seconds: number): string {
+  const whole = Math.round(seconds);
+  const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const [hours = 0, ...rest] = parts;
+  const padded = rest.map((part) => String(part).padStart(2, '0'));
+  return hours > 0 ? `${hours}:${padded.join(':')}` : padded.join(':').replace(/^0/, '');
 }

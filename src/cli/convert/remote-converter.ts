@@ -15,7 +15,7 @@ import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 import { type Converter, readUnchanged, StopError, stateOf } from './converter.ts';
 import { FileError } from './file-errors.ts';
-import { STDIN } from './input.ts';
+import { STDIN } from './find-images.ts';
 import { MAX_LABEL_LENGTH } from './report.ts';
 
 /** Maximum number of failed connections per file: about two minutes with the delays between them. */
@@ -47,8 +47,8 @@ export async function createRemoteConverter(options: RemoteOptions): Promise<Con
   const workspaces = createWorkspaces(options.tempDir);
   const versions = new Set(client.instances.map(({ version }) => version));
   return {
-    maker: `imagemill ${[...versions].sort().join(', ')}`,
-    convert: (input, use) => convertOne(client, workspaces, input, options, use),
+    toolVersions: `imagemill ${[...versions].sort().join(', ')}`,
+    convert: (input, use) => sendFile(client, workspaces, input, options, use),
     close: () => workspaces.close(),
   };
 }
@@ -65,7 +65,7 @@ function createBusyNotice(notice: RemoteOptions['notice']): (busy: Busy) => void
   };
 }
 
-async function convertOne(
+async function sendFile(
   client: ServiceClient,
   workspaces: Workspaces,
   input: string,

@@ -11,8 +11,8 @@ import { appendFile, lstat, mkdir, open, readdir, rename, rm } from 'node:fs/pro
 import { join } from 'node:path';
 import { createFolders } from '../../files/create-folders.ts';
 import { makeInstanceFolder, readInstanceFolder, removeStaleWorkspaces } from '../../files/stale.ts';
-import { OWN_PREFIX } from './folder.ts';
-import type { Shard } from './shard.ts';
+import { OWN_PREFIX } from './find-images.ts';
+import type { Shard } from './options.ts';
 
 /** Record of a complete result. */
 export interface IndexEntry {
@@ -22,7 +22,7 @@ export interface IndexEntry {
   readonly size: number;
   /** Time of the source's last change, in ms since the epoch. */
   readonly mtime: number;
-  /** Identifies the options and tools, see `recipe.ts`. */
+  /** Hash of the options and tools, see `hashOptions`. Files of earlier versions have this name of the key. */
   readonly recipe: string;
   /** Size of the result in bytes. */
   readonly bytes: number;
@@ -65,9 +65,9 @@ export interface ResultIndex {
   /** Returns the entries of all complete results. */
   entries(): Iterable<readonly [string, IndexEntry]>;
   /** Returns the versions of the tools with this fingerprint, if an earlier run recorded them. */
-  makerOf(fingerprint: string): string | undefined;
+  toolVersionsOf(fingerprint: string): string | undefined;
   /** Records the versions of the tools with this fingerprint. */
-  setMaker(fingerprint: string, maker: string): Promise<void>;
+  setToolVersions(fingerprint: string, versions: string): Promise<void>;
 }
 
 /** Number of superseded lines from which the file is rewritten, if they are also half of the file. */
@@ -89,7 +89,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   await removeStaleWorkspaces(folder);
   const temporary = await makeInstanceFolder(folder);
 
-  const makers = new Map<string, string>();
+  const toolVersions = new Map<string, string>();
   const own = new Map<string, IndexEntry | Mark>();
   const others = new Map<string, IndexEntry | Mark>();
   let lines = 0;
@@ -98,7 +98,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   const refresh = async (): Promise<void> => {
     position = await readLines(path, position, (line) => {
       lines += 1;
-      addLine(line, own, makers);
+      addLine(line, own, toolVersions);
     });
   };
   await refresh();
@@ -108,13 +108,13 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
     isShared ||= other !== temporary && (await readInstanceFolder(other)) !== undefined;
     if (file === name || !/^index.*\.jsonl$/.test(file)) continue;
     const records = new Map<string, IndexEntry | Mark>();
-    await readLines(other, 0, (line) => addLine(line, records, makers));
+    await readLines(other, 0, (line) => addLine(line, records, toolVersions));
     for (const [result, record] of records)
       if (!((others.get(result)?.made ?? 0) > record.made)) others.set(result, record);
   }
   // Another command can append to the file at any time.
   if (!isShared && lines - own.size > Math.max(MIN_SUPERSEDED, own.size)) {
-    await rewrite(path, join(temporary, name), linesOf(own, others, makers));
+    await rewrite(path, join(temporary, name), linesOf(own, others, toolVersions));
     position = 0;
   }
 
@@ -124,7 +124,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   const record = async (result: string, value: IndexEntry | Mark): Promise<void> => {
     const line = { result, ...value };
     await append(line);
-    addLine(line, own, makers);
+    addLine(line, own, toolVersions);
   };
   const find = (result: string): IndexEntry | Mark | undefined => {
     const [mine, other] = [own.get(result), others.get(result)];
@@ -155,11 +155,11 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
         if (isEntry(value)) yield [result, value];
       }
     },
-    makerOf: (fingerprint) => makers.get(fingerprint),
-    async setMaker(fingerprint, maker) {
-      if (makers.get(fingerprint) === maker) return;
-      makers.set(fingerprint, maker);
-      await append({ tools: fingerprint, maker });
+    toolVersionsOf: (fingerprint) => toolVersions.get(fingerprint),
+    async setToolVersions(fingerprint, versions) {
+      if (toolVersions.get(fingerprint) === versions) return;
+      toolVersions.set(fingerprint, versions);
+      await append({ tools: fingerprint, maker: versions });
     },
   };
 }
@@ -168,9 +168,13 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
 const beforeStart = new WeakMap<object, IndexEntry | Mark>();
 
 /** Adds the record of a line. In one file, later lines supersede earlier ones. */
-function addLine(line: Line, records: Map<string, IndexEntry | Mark>, makers: Map<string, string>): void {
+function addLine(
+  line: Line,
+  records: Map<string, IndexEntry | Mark>,
+  toolVersions: Map<string, string>,
+): void {
   if ('tools' in line) {
-    makers.set(line.tools, line.maker);
+    toolVersions.set(line.tools, line.maker);
   } else {
     const { result, ...record } = line;
     const current = records.get(result);
@@ -259,9 +263,9 @@ function isLine(value: unknown): value is Line {
 function* linesOf(
   own: ReadonlyMap<string, IndexEntry | Mark>,
   others: ReadonlyMap<string, IndexEntry | Mark>,
-  makers: ReadonlyMap<string, string>,
+  toolVersions: ReadonlyMap<string, string>,
 ): Generator<string> {
-  for (const [tools, maker] of makers) yield `${JSON.stringify({ tools, maker })}\n`;
+  for (const [tools, maker] of toolVersions) yield `${JSON.stringify({ tools, maker })}\n`;
   for (const [result, record] of own) {
     const isNeeded = stateOf(record) !== 'removed' || others.has(result);
     if (isNeeded) yield `${JSON.stringify({ result, ...record })}\n`;

@@ -1,20 +1,32 @@
-/** @module Converts the jobs of a command, several at a time. */
-import { CliError } from '../context.ts';
+/** @module Runs the `convert` command: searches the inputs once or repeatedly, converts several at a time, and ends after a signal. */
+import { CliError, type SignalAbort } from '../context.ts';
 import { type Conversion, type Converter, StopError } from './converter.ts';
 import { FileError, toFileError } from './file-errors.ts';
-import type { Library } from './library.ts';
+import type { Input } from './find-images.ts';
+import type { Inputs } from './inputs.ts';
+import type { BulkOptions } from './options.ts';
+import { askToDelete, deleteOrphans } from './orphans.ts';
+import {
+  assertWritable,
+  type Job,
+  type OutputJob,
+  planOutputs,
+  STDOUT,
+  type Target,
+  writeOutput,
+} from './output.ts';
 import type { Report } from './report.ts';
-import { type Job, type OutputJob, STDOUT } from './targets.ts';
-import { assertWritable, writeOutput } from './write-output.ts';
+import type { ResultFolder } from './result-folder.ts';
+import { createWatcher, type Watcher } from './watch.ts';
 
-/** Options of {@link convertAll}. */
-export interface RunOptions {
+/** Options of {@link convertJobs}. */
+interface RunOptions {
   /** Starts the converter when it is first called. */
   readonly converter: () => Promise<Converter>;
   /** The index of the output folder, with `--update`. */
-  readonly library: Library | undefined;
+  readonly resultFolder: ResultFolder | undefined;
   /** The output folder, if the output is not one file. */
-  readonly folder: string | undefined;
+  readonly outputFolder: string | undefined;
   readonly report: Report;
   /** Replace existing files. */
   readonly force: boolean;
@@ -33,7 +45,7 @@ export interface RunOptions {
  * @throws {StopError} if no file can be converted any more
  * @throws {CliError} if the converter cannot start
  */
-export async function convertAll(jobs: AsyncIterable<OutputJob>, options: RunOptions): Promise<void> {
+async function convertJobs(jobs: AsyncIterable<OutputJob>, options: RunOptions): Promise<void> {
   let stopped: unknown;
   const iterator = jobs[Symbol.asyncIterator]();
   const worker = async (): Promise<void> => {
@@ -53,21 +65,21 @@ export async function convertAll(jobs: AsyncIterable<OutputJob>, options: RunOpt
 
 /** @param isRepeated whether another command wrote the result in the meantime */
 async function processJob(job: OutputJob, options: RunOptions, isRepeated = false): Promise<void> {
-  const { report, library, signal } = options;
+  const { report, resultFolder, signal } = options;
   if ('notice' in job) return report.notice(job.notice);
   try {
     if ('error' in job) throw job.error;
-    if (await library?.isUpToDate(job)) return report.upToDate(job);
+    if (await resultFolder?.isUpToDate(job)) return report.upToDate(job);
     const converter = await options.converter();
     if (signal.aborted) return;
     report.starts(job.input);
-    await convertOne(job, converter, options);
+    await convertJob(job, converter, options);
   } catch (error) {
     if (signal.aborted) return;
     if (isFatal(error)) throw error;
-    if (!isRepeated && library && isExisting(error) && 'output' in job) {
-      await library.index.refresh().catch(() => {}); // report the earlier error instead
-      if (library.owns(job)) return processJob(job, options, true);
+    if (!isRepeated && resultFolder && isExisting(error) && 'output' in job) {
+      await resultFolder.index.refresh().catch(() => {}); // report the earlier error instead
+      if (resultFolder.owns(job)) return processJob(job, options, true);
     }
     report.failed(job.input, toFileError(error, job.input));
     await options.onFailure?.(job.input);
@@ -84,15 +96,15 @@ function isFatal(error: unknown): boolean {
   return error instanceof StopError || error instanceof CliError;
 }
 
-async function convertOne(
+async function convertJob(
   job: Job,
   converter: Converter,
-  { report, library, folder, force, signal, writing }: RunOptions,
+  { report, resultFolder, outputFolder, force, signal, writing }: RunOptions,
 ): Promise<void> {
-  await assertWritable(job.output, force || (library?.owns(job) ?? false), folder);
+  await assertWritable(job.output, force || (resultFolder?.owns(job) ?? false), outputFolder);
   const write = async (conversion: Conversion): Promise<void> => {
     signal.throwIfAborted();
-    if (library) await library.write(job, conversion, force);
+    if (resultFolder) await resultFolder.write(job, conversion, force);
     else await writeOutput(conversion.path, job.output, force);
     const { path: _, source: __, ...done } = conversion;
     report.done(job, done);
@@ -103,4 +115,130 @@ async function convertOne(
     writing.add(written);
     return written.finally(() => writing.delete(written));
   });
+}
+
+/** Options of {@link convertInputs}. */
+export interface SearchOptions {
+  readonly inputs: Inputs;
+  readonly target: Target;
+  readonly bulk: BulkOptions;
+  readonly run: RunOptions;
+}
+
+/** Errors after which a search is incomplete, so that missing sources can still exist. */
+const INCOMPLETE = ['UNREADABLE', 'NO_SUCH_FILE', 'NO_IMAGES', 'NAME_NOT_UTF8'];
+
+/**
+ * Converts all inputs, and with `--watch` those that arrive until the signal aborts.
+ *
+ * @throws {StopError} if no file can be converted any more
+ * @throws {CliError} if the converter cannot start
+ */
+export async function convertInputs(options: SearchOptions): Promise<void> {
+  const { inputs, bulk, run } = options;
+  if (!bulk.watch) return searchAll(options, inputs.find());
+  const watcher = createWatcher({ inputs, notice: run.report.notice });
+  try {
+    await convertChanges({ ...options, run: { ...run, onFailure: watcher.failed } }, watcher);
+  } catch (error) {
+    if (!run.signal.aborted) throw error;
+  } finally {
+    watcher.close();
+  }
+}
+
+/** Converts files that arrive, until the signal aborts. */
+async function convertChanges(options: SearchOptions, watcher: Watcher): Promise<void> {
+  const { inputs, run } = options;
+  const search = (): Promise<void> => searchAll(options, watcher.complete(inputs.find(watcher.addFolder)));
+  await search();
+  for (;;) {
+    const changes = await watcher.changes(run.signal);
+    if (changes) await convertJobs(plan(options, changes), run);
+    else await search();
+  }
+}
+
+/** Converts the inputs of a complete search. Afterwards, deletes the results of sources that are gone. */
+async function searchAll(options: SearchOptions, found: AsyncIterable<Input>): Promise<void> {
+  const { inputs, bulk, run } = options;
+  const { report, resultFolder, signal } = run;
+  let isComplete = true;
+  async function* checked(): AsyncGenerator<Input> {
+    for await (const input of found) {
+      if ('error' in input && INCOMPLETE.includes(input.error.code)) isComplete = false;
+      yield input;
+    }
+  }
+  if (report.wantsTotal && !bulk.watch) void countJobs(options).catch(() => {}); // the search itself reports errors
+  await convertJobs(plan(options, checked()), run);
+  if (!bulk.delete || !resultFolder || signal.aborted) return;
+  if (!isComplete) return report.notice('Nothing was deleted, because not all of the input could be read.');
+  await deleteOrphans({
+    resultFolder,
+    roots: inputs.roots,
+    shard: bulk.shard,
+    report,
+    signal,
+    confirm: async (count) => bulk.yes || askToDelete(count, signal),
+  });
+}
+
+/** Counts the files for the progress bar, while others are converted. */
+async function countJobs(options: SearchOptions): Promise<void> {
+  let total = 0;
+  for await (const job of plan(options, options.inputs.find())) {
+    if (!('notice' in job)) total += 1;
+  }
+  options.run.report.setTotal(total);
+}
+
+/** Plans the outputs. With `--update` or `--shard`, the name of a result must not depend on the other inputs. */
+function plan(
+  { inputs, target, bulk }: SearchOptions,
+  found: AsyncIterable<Input>,
+): AsyncIterable<OutputJob> {
+  const sameNames = bulk.update || bulk.shard ? 'reject' : 'number';
+  return planOutputs(found, { target, inputs, sameNames, shard: bulk.shard });
+}
+
+/** Time after a signal at which the process ends, even if something still runs, in ms. */
+const MAX_STOP_MS = 800;
+
+/** Further time for results that are being written, in ms. A disk in the network can hang. */
+const MAX_WRITE_MS = 5_000;
+
+/** Options of {@link exitSoonAfter}. */
+export interface StopOptions {
+  /** Results that are being written. The process ends after them, so that none is incomplete or not counted. */
+  readonly writing: ReadonlySet<Promise<unknown>>;
+  /** Prints what the command did before the signal, and completes its report. */
+  readonly explain: () => Promise<void>;
+  /** Ends the process. */
+  readonly exit: (status: number) => void;
+}
+
+/**
+ * Explains and ends the process {@link MAX_STOP_MS} after a signal, or up to {@link MAX_WRITE_MS} later.
+ *
+ * @returns a function that explains at once, for a command that ends earlier. Only the first call explains.
+ */
+export function exitSoonAfter(
+  { signal, status }: SignalAbort,
+  { writing, explain, exit }: StopOptions,
+): () => Promise<void> {
+  let explained: Promise<void> | undefined;
+  const explainOnce = (): Promise<void> => {
+    explained ??= explain();
+    return explained;
+  };
+  const stop = async (): Promise<void> => {
+    const late = Promise.withResolvers<void>();
+    setTimeout(late.resolve, MAX_WRITE_MS);
+    await Promise.race([Promise.allSettled(writing), late.promise]);
+    await Promise.race([explainOnce(), late.promise]);
+    exit(status());
+  };
+  signal.addEventListener('abort', () => setTimeout(stop, MAX_STOP_MS).unref());
+  return explainOnce;
 }

@@ -28,12 +28,12 @@ export async function createHttpBackend(url: string): Promise<Backend> {
   return {
     tools: { server: base, imagemill: version },
     concurrency: CONCURRENCY,
-    convert: (image, testCase, signal) => convertOne(client, base, image, testCase, signal),
+    convert: (image, testCase, signal) => sendImage(client, base, image, testCase, signal),
     async close() {},
   };
 }
 
-async function convertOne(
+async function sendImage(
   client: ServiceClient,
   base: string,
   image: Image,

@@ -48,12 +48,12 @@ export async function createLocalBackend(config: Config): Promise<Backend> {
   return {
     tools: Object.fromEntries(tools),
     concurrency: config.CONCURRENCY,
-    convert: (image, testCase, signal) => convertOne(engine, image, testCase, signal),
+    convert: (image, testCase, signal) => convertImage(engine, image, testCase, signal),
     close: () => engine.close(),
   };
 }
 
-async function convertOne(
+async function convertImage(
   engine: ConversionEngine,
   image: Image,
   testCase: Case,

@@ -1,17 +1,23 @@
 /** @module An output folder with an index: finds results that are up to date, and records new ones. */
+import { createHash } from 'node:crypto';
 import { lstat, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
+import type { Config } from '../../config.ts';
+import { optionalTools, selectExtras } from '../../conversion/extras.ts';
+import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isDiskFull } from '../../errors.ts';
+import { realPathOf } from '../../files/paths.ts';
 import { systemReason } from '../../files/system-reason.ts';
-import type { Conversion, SourceState } from './converter.ts';
+import { fingerprintTools } from '../../process/toolchain.ts';
+import { CliError } from '../context.ts';
+import type { Conversion, LazyConverter, SourceState } from './converter.ts';
 import { fileErrorFrom } from './file-errors.ts';
-import { realPathOf } from './paths.ts';
-import type { IndexEntry, ResultIndex } from './result-index.ts';
-import type { Job } from './targets.ts';
-import { writeOutput } from './write-output.ts';
+import type { BulkOptions } from './options.ts';
+import { type Job, writeOutput } from './output.ts';
+import { type IndexEntry, openResultIndex, type ResultIndex } from './result-index.ts';
 
 /** An output folder with an index. */
-export interface Library {
+export interface ResultFolder {
   readonly index: ResultIndex;
   /** Path of the output folder, as the user wrote it. */
   readonly output: string;
@@ -31,11 +37,15 @@ export interface Library {
 const TIME_TOLERANCE_MS = 2000;
 
 /**
- * Creates the library of an output folder.
+ * Creates the result folder for an output folder.
  *
- * @param recipe see `recipe.ts`
+ * @param optionsHash see {@link hashOptions}
  */
-export async function createLibrary(output: string, index: ResultIndex, recipe: string): Promise<Library> {
+export async function createResultFolder(
+  output: string,
+  index: ResultIndex,
+  optionsHash: string,
+): Promise<ResultFolder> {
   const realOutput = await realPathOf(output);
   const nameOf = (job: Job): string => relative(output, job.output);
 
@@ -44,7 +54,7 @@ export async function createLibrary(output: string, index: ResultIndex, recipe: 
     // A link is a source of its own: the file that it leads to can be elsewhere, and can outlive it.
     const real = join(await realPathOf(dirname(job.input)), basename(job.input));
     const path = relative(realOutput, real);
-    return { source: path, size: source.size, mtime: source.mtimeMs, recipe, bytes, made };
+    return { source: path, size: source.size, mtime: source.mtimeMs, recipe: optionsHash, bytes, made };
   };
   return {
     index,
@@ -52,7 +62,7 @@ export async function createLibrary(output: string, index: ResultIndex, recipe: 
     owns: (job) => index.owns(nameOf(job)),
     async isUpToDate(job) {
       const entry = index.get(nameOf(job));
-      if (entry?.recipe !== recipe) return false;
+      if (entry?.recipe !== optionsHash) return false;
       const source = await stat(job.input).catch(() => undefined);
       return isSource(entry, source) && isResult(entry, await lstat(job.output).catch(() => undefined));
     },
@@ -101,4 +111,54 @@ async function withIndexErrors(job: Job, record: () => Promise<void>): Promise<v
     if (isDiskFull(error)) throw fileErrorFrom(error, 'OUTPUT_FULL', job.output);
     throw fileErrorFrom(error, 'OUTPUT_UNWRITABLE', job.output, systemReason(error));
   }
+}
+
+/**
+ * Returns a short hash of everything that determines a result besides its source.
+ *
+ * @param toolVersions see `Converter`
+ * @param version version of this program
+ */
+function hashOptions(options: ConvertOptions, toolVersions: string, version: string): string {
+  const sorted = Object.entries(options)
+    .filter(([, value]) => value !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  return createHash('sha256')
+    .update(JSON.stringify([sorted, toolVersions, version]))
+    .digest('hex')
+    .slice(0, 16);
+}
+
+/** Options of {@link openResultFolder}. */
+export interface ResultFolderOptions {
+  readonly config: Config;
+  readonly bulk: BulkOptions;
+  readonly options: ConvertOptions;
+  /** Version of this program. */
+  readonly version: string;
+  readonly converter: LazyConverter;
+}
+
+/**
+ * Opens the index of an output folder. Starts no tool if the index knows the versions of the installed tools.
+ *
+ * @throws {CliError} with status 2, if the folder cannot be written
+ */
+export async function openResultFolder(
+  output: string,
+  { config, bulk, options, version, converter }: ResultFolderOptions,
+): Promise<ResultFolder> {
+  const index = await openResultIndex(output, bulk.shard).catch((error) => {
+    throw new CliError(`${output} cannot be written: ${systemReason(error)}.`, 2);
+  });
+  if (bulk.urls.length > 0) {
+    const { toolVersions } = await converter.start();
+    return createResultFolder(output, index, hashOptions(options, toolVersions, version));
+  }
+  const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
+  const optional = optionalTools(selectExtras(config));
+  const fingerprint = await fingerprintTools({ path, magickBin, rsvgBin, optional });
+  const toolVersions = index.toolVersionsOf(fingerprint) ?? (await converter.start()).toolVersions;
+  await index.setToolVersions(fingerprint, toolVersions);
+  return createResultFolder(output, index, hashOptions(options, toolVersions, version));
 }

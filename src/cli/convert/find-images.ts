@@ -1,14 +1,52 @@
-/** @module Finds the images of a folder and its sub-folders. Only the names of one folder per level are in memory. */
+/** @module Finds the images of a folder and its sub-folders, and those that match a pattern such as `photos/*.jpg`. */
 import { isUtf8 } from 'node:buffer';
-import type { Dirent } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { accessSync, constants, type Dirent } from 'node:fs';
+import { glob, readdir, stat } from 'node:fs/promises';
+import { dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
 import { detectFileType } from '../../conversion/input/store.ts';
+import { isInside } from '../../files/paths.ts';
 import { systemReason } from '../../files/system-reason.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
-import { fileError, fileErrorFrom } from './file-errors.ts';
-import type { Input } from './input.ts';
-import { resultKey } from './result-name.ts';
+import { baseNameOf, isInvalidName } from '../../text.ts';
+import { type FileError, fileError, fileErrorFrom } from './file-errors.ts';
+
+/** Argument for standard input. */
+export const STDIN = '-';
+
+/** An input file. */
+export interface InputFile {
+  /** Path as a user would write it; {@link STDIN} for standard input. */
+  readonly path: string;
+  /** Folders between the argument and the file. They are also created in the output folder. */
+  readonly relativeDir: string;
+  /** Names of the other images of the same folder whose results would have the same name. */
+  readonly rivals?: readonly string[];
+}
+
+/** An argument, or a file in a folder, that cannot be converted. */
+export interface InputError {
+  readonly path: string;
+  readonly error: FileError;
+}
+
+/** A file or folder that is skipped intentionally, with a notice for the user. */
+interface Skipped {
+  readonly path: string;
+  readonly notice: string;
+}
+
+/** A file, an error, or a notice. */
+export type Input = InputFile | InputError | Skipped;
+
+/**
+ * Returns a key that is equal for two inputs if their results have the same name, also on a file system that ignores
+ * case. It is the same on every machine.
+ *
+ * @param relativeDir folders between the argument and the file
+ */
+export function resultKey(relativeDir: string, fileName: string): string {
+  return join(relativeDir, baseNameOf(fileName)).toLowerCase().normalize('NFC');
+}
 
 /** Start of the names of all files that the `convert` command creates beside results. */
 export const OWN_PREFIX = '.imagemill';
@@ -158,4 +196,95 @@ async function followLink(path: string, { hasExtension, isImage }: ImageTest): P
 async function hasImageContent(path: string, types: readonly InputType[]): Promise<boolean> {
   const detected = await detectFileType(path);
   return types.some((type) => type === detected);
+}
+
+const WILDCARD = /[*?[{]/;
+
+/** Returns whether an argument has wildcards. */
+export const isPattern = (arg: string): boolean => WILDCARD.test(arg);
+
+/** Options of {@link imagesMatching}. */
+export interface PatternOptions {
+  readonly test: ImageTest;
+  /** Returns whether a folder holds results, and is skipped. */
+  readonly isOutput: (folder: string) => Promise<boolean>;
+  /** Called with the absolute path of each match, before the first image is yielded. */
+  readonly onMatch: (path: string) => void;
+}
+
+/**
+ * Yields the images that match a pattern, sorted by path, and an error for each folder that cannot be searched.
+ * `relativeDir` is relative to the last folder in front of the first wildcard.
+ */
+export async function* imagesMatching(pattern: string, options: PatternOptions): AsyncGenerator<Input> {
+  const { test, isOutput, onMatch } = options;
+  const root = rootOf(pattern);
+  const { paths, unreadable } = await search(pattern, root);
+  for (const path of paths) onMatch(resolve(path));
+  for (const [folder, error] of unreadable)
+    yield { path: folder, error: fileErrorFrom(error, 'UNREADABLE', folder, systemReason(error)) };
+  for (const path of paths.sort()) {
+    if (await isInOutput(path, root, isOutput)) continue;
+    const info = await stat(path).catch((error: Error) => error);
+    if (info instanceof Error) {
+      if (test.hasExtension(path)) yield { path, error: errorOf(path, info) };
+    } else if (info.isFile() && (await test.isImage(path)))
+      yield { path, relativeDir: relative(root, dirname(path)) };
+  }
+}
+
+/** Returns the last folder in front of the first wildcard. */
+function rootOf(pattern: string): string {
+  const parts = normalize(pattern).split('/');
+  const fixed = parts.slice(0, parts.findIndex(isPattern));
+  return fixed.join('/') || (isAbsolute(pattern) ? '/' : '.');
+}
+
+/** Returns the matches, and the folders that cannot be searched with the reason. `glob` only skips these. */
+async function search(
+  pattern: string,
+  root: string,
+): Promise<{ readonly paths: string[]; readonly unreadable: ReadonlyMap<string, Error> }> {
+  const pathOf = ({ parentPath, name }: Dirent): string => {
+    const path = resolve(parentPath, name);
+    return isAbsolute(pattern) ? path : relative('.', path);
+  };
+  const unreadable = new Map<string, Error>();
+  const exclude = (entry: Dirent): boolean => {
+    const path = pathOf(entry);
+    const error =
+      entry.isDirectory() && isInside(resolve(path), resolve(root)) ? accessError(path) : undefined;
+    if (error) unreadable.set(path, error);
+    return false;
+  };
+  const paths: string[] = [];
+  for await (const entry of glob(pattern, { withFileTypes: true, exclude })) paths.push(pathOf(entry));
+  return { paths, unreadable };
+}
+
+/** Returns why a folder cannot be searched, if so. */
+function accessError(folder: string): Error | undefined {
+  try {
+    accessSync(folder, constants.R_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+/** Returns why a match cannot be read. A name that is not UTF-8 has no path in Node.js. */
+const errorOf = (path: string, error: Error) =>
+  isInvalidName(path)
+    ? fileError('NAME_NOT_UTF8', path)
+    : fileErrorFrom(error, 'UNREADABLE', path, systemReason(error));
+
+/** Returns whether one of the folders between a pattern's root and a match is the folder with the results. */
+async function isInOutput(
+  path: string,
+  root: string,
+  isOutput: (folder: string) => Promise<boolean>,
+): Promise<boolean> {
+  const names = relative(root, dirname(path)).split('/').filter(Boolean);
+  for (const count of names.keys()) if (await isOutput(join(root, ...names.slice(0, count + 1)))) return true;
+  return false;
 }
