@@ -11,13 +11,18 @@ export function truncate(text: string, units: number): string {
   return splitsPair ? cut.slice(0, -1) : cut;
 }
 
+/** Control characters, and bidirectional controls, which can disguise an extension. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters to remove them
+const UNSAFE_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
 /**
- * Makes a client's text safe to repeat in a message: replaces control characters and truncates.
+ * Makes a client's text safe to repeat in a message: replaces control characters and truncates. Keeps joiners, which
+ * Persian words and emoji of families need, and characters that are newer than the Unicode tables of Node.js.
  *
  * @param maxUnits maximum length of the result in UTF-16 code units, without the ellipsis
  */
 export function sanitizeForDisplay(text: string, maxUnits = 40): string {
-  const clean = text.toWellFormed().replace(/\p{C}/gu, '\uFFFD');
+  const clean = text.toWellFormed().replace(UNSAFE_CHARACTERS, '\uFFFD');
   return clean.length > maxUnits ? `${truncate(clean, maxUnits)}…` : clean;
 }
 
@@ -49,8 +54,13 @@ const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 
 /** Formats a number of bytes with two or three significant digits, in units of 1000. */
 export function formatBytes(bytes: number): string {
-  const power = Math.min(BYTE_UNITS.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
-  const value = bytes / 1000 ** power;
+  let value = bytes;
+  let power = 0;
+  // Rounded, because 999.6 kB would be printed as "1000 kB".
+  while (Math.round(value) >= 1000 && power < BYTE_UNITS.length - 1) {
+    value /= 1000;
+    power += 1;
+  }
   return `${value.toFixed(power > 0 && value < 9.95 ? 1 : 0)} ${BYTE_UNITS[power]}`;
 }
 
@@ -69,10 +79,6 @@ export const MAX_NAME_UNITS = 1024;
 const MAX_BASE_NAME_BYTES = 200;
 /** Base name of the result of a file without a usable name. */
 export const FALLBACK_NAME = 'image';
-
-/** Control characters, and bidirectional controls, which can disguise an extension. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters to remove them
-const UNSAFE_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** Returns the part of a path after its last separator, `/` or `\`, truncated to {@link MAX_NAME_UNITS}. */
 export function lastComponentOf(path: string): string {
@@ -94,6 +100,15 @@ export function baseNameOf(clientName: string | undefined): string {
 }
 
 /**
+ * Returns a key that is equal for two names if a file system that ignores case can hold only one of them. It is the same on
+ * every machine.
+ */
+export function caseKey(name: string): string {
+  // ς and σ have the same capital letter, and ß and ẞ the same small one.
+  return name.toLowerCase().toUpperCase().toLowerCase().normalize('NFC');
+}
+
+/**
  * Creates a function that makes names unique: the second file of the same name gets ` (2)`. Ignores case, because many
  * file systems do.
  */
@@ -104,8 +119,7 @@ export function createUniqueNamer(extension: string): (base: string) => string {
   return (base) => {
     for (let count = (counts.get(base) ?? 0) + 1; ; count += 1) {
       const name = `${count === 1 ? base : `${base} (${count})`}.${extension}`;
-      // Both, because ς and σ have the same capital letter, and ß and ẞ the same small one.
-      const key = name.toLowerCase().toUpperCase().normalize('NFC');
+      const key = caseKey(name);
       if (taken.has(key)) continue;
       taken.add(key);
       if (count > 1) counts.set(base, count);

@@ -33,6 +33,15 @@ describe('text of a client in a message', () => {
     );
   });
 
+  it('keeps joiners and characters that Node.js does not know, and replaces controls', () => {
+    const newer = String.fromCodePoint(0x1fbff - 1, 0x1faff); // without a name in Unicode 16
+    for (const name of ['می\u200cخواهم.jpg', '👩\u200d👧.jpg', 'ශ්\u200dරී.png', newer])
+      expect(sanitizeForDisplay(name)).to.equal(name);
+    expect(sanitizeForDisplay('a\u001b[2J\u202egpj.exe\u2028\u0085')).to.equal(
+      'a\ufffd[2J\ufffdgpj.exe\ufffd\ufffd',
+    );
+  });
+
   it('is not truncated if it is short enough', () => {
     expect(truncate('ab\ud83c', 3)).to.equal('ab\ud83c');
     expect(truncate('abc', 2)).to.equal('ab');
@@ -48,6 +57,12 @@ describe('shellWords', () => {
 });
 
 describe('formatBytes', () => {
+  it('never prints a thousand of a unit that has a larger one', () => {
+    expect([999_499, 999_500, 999_600, 999_499_999, 999_999_999].map(formatBytes)).to.deep.equal([
+      ...['999 kB', '1.0 MB', '1.0 MB', '999 MB', '1.0 GB'],
+    ]);
+  });
+
   it('rounds to two or three digits and changes the unit at powers of 1000', () => {
     expect([0, 999, 1000, 9949, 9950, 139_400, 999_499, 1e6, 1.5e9, 2e12].map(formatBytes)).to.deep.equal([
       ...['0 B', '999 B', '1.0 kB', '9.9 kB', '10 kB', '139 kB', '999 kB', '1.0 MB', '1.5 GB', '2.0 TB'],

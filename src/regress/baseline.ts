@@ -11,8 +11,8 @@ import { isReplaceable, replaceFile } from '../files/replaceable.ts';
 import { systemReason } from '../files/system-reason.ts';
 import { ALL_OUTPUT_TYPES } from '../formats.ts';
 import { type MatrixSource, toMatrix } from './matrix.ts';
-import { RESULTS, resultPath } from './record.ts';
-import type { Recording, Row } from './recording.ts';
+import { digest, RESULTS, resultPath } from './record.ts';
+import { AlteredResultError, type Recording, type Result, type Row } from './recording.ts';
 
 const BASELINE_FILE = 'baseline.json';
 /** Name prefix of a folder with the results of an unfinished baseline. */
@@ -168,11 +168,20 @@ export async function readBaseline(path: string): Promise<Recording> {
       at: read.at,
       matrix: toMatrix(read.matrix as MatrixSource),
       rows,
-      open: (row) => (isFolder && row.result ? readFile(resultPath(path, row)) : undefined),
+      open: (row) => (isFolder && row.result ? readResult(resultPath(path, row), row.result) : undefined),
     };
   } catch (cause) {
     throw new BaselineError(`${path} is not a baseline: ${formatCause(cause)}`, { cause });
   }
+}
+
+/** @throws {AlteredResultError} if the file is missing, or has another digest */
+async function readResult(path: string, result: Result): Promise<Buffer> {
+  const bytes = await readFile(path).catch((error) => {
+    if (error.code !== 'ENOENT') throw error;
+  });
+  if (bytes && digest(bytes) === (result.digest ?? digest(bytes))) return bytes;
+  throw new AlteredResultError('the file in the baseline is missing or was altered');
 }
 
 function formatCause(error: unknown): string {

@@ -3,7 +3,14 @@ import { compareFingerprints, comparePixels, metadataReasons } from './compare-i
 import { decode } from './image/codec.ts';
 import type { DecodedImage, ImageMetadata } from './image/image.ts';
 import { fingerprintResult } from './record.ts';
-import { type Recording, type Result, type ResultFingerprint, type Row, rowKey } from './recording.ts';
+import {
+  AlteredResultError,
+  type Recording,
+  type Result,
+  type ResultFingerprint,
+  type Row,
+  rowKey,
+} from './recording.ts';
 import type { Thresholds } from './thresholds.ts';
 import { describeReason, type Finding, isFailure, type Outcome } from './verdict.ts';
 
@@ -48,15 +55,13 @@ function unmatched(before: Row | undefined): Outcome {
 }
 
 async function compareRows(before: Row, after: Row, context: CompareContext): Promise<Outcome> {
-  if (before.input !== after.input || before.format !== after.format) {
-    const difference =
-      before.input === after.input ? 'the case has a different format' : 'the input image is different';
+  const difference = await whyUnmatched(before, after, context);
+  if (difference !== undefined)
     return {
       verdict: 'unmatched',
       reasons: describeReason('set', `${difference}: record a new baseline`),
       remarks: [],
     };
-  }
   if (!before.result || !after.result) return compareErrors(before, after);
   const fileChanges = compareMetadata(before.result, after.result, context.allowed);
   const sameBytes = before.result.digest !== undefined && before.result.digest === after.result.digest;
@@ -70,6 +75,21 @@ async function compareRows(before: Row, after: Row, context: CompareContext): Pr
     reasons,
     remarks: [...outcome.remarks, ...fileChanges.remarks],
   };
+}
+
+/** Returns why two rows cannot be compared; undefined if they can. */
+async function whyUnmatched(before: Row, after: Row, context: CompareContext): Promise<string | undefined> {
+  if (before.input !== after.input) return 'the input image is different';
+  if (before.format !== after.format) return 'the case has a different format';
+  try {
+    // Also if the digests are the same: a file of the baseline can be another one by now.
+    await context.before.open(before);
+    await context.after.open(after);
+  } catch (error) {
+    if (error instanceof AlteredResultError) return error.message;
+    throw error;
+  }
+  return undefined;
 }
 
 /** Reason of a change if the tools now decode a rejected kind of file differently, and possibly correctly. */

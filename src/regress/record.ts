@@ -140,7 +140,9 @@ export function resultPath(folder: string, { image, case: name, format }: Row): 
   return join(folder, RESULTS, image, `${name}.${OUTPUTS[format].extension}`);
 }
 
-const digest = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex').slice(0, 32);
+/** Returns the first 128 bits of the SHA-256 of a file, in hex. */
+export const digest = (bytes: Buffer): string =>
+  createHash('sha256').update(bytes).digest('hex').slice(0, 32);
 
 function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);

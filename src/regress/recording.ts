@@ -12,8 +12,17 @@ export interface Recording {
   readonly at?: string | undefined;
   readonly matrix: Matrix;
   readonly rows: readonly Row[];
-  /** Reads the result file of a row; undefined if it was not kept. */
+  /**
+   * Reads the result file of a row; undefined if it was not kept.
+   *
+   * @throws {AlteredResultError}
+   */
   open(row: Row): Promise<Buffer> | undefined;
+}
+
+/** The result file of a row is not the recorded one any more. */
+export class AlteredResultError extends Error {
+  override readonly name = 'AlteredResultError';
 }
 
 /** Result of one image in one case. */

@@ -50,7 +50,10 @@ export const VERDICTS: Readonly<Record<Verdict, { readonly fails: boolean; reado
     broken: { fails: true, description: 'worked before; now fails or cannot be decoded' },
     changed: { fails: true, description: 'exceeds a threshold' },
     fixed: { fails: true, description: 'failed before; works now' },
-    unmatched: { fails: true, description: 'missing on one side, or from a different input image' },
+    unmatched: {
+      fails: true,
+      description: 'missing on one side, altered in the baseline, or from a different input image',
+    },
     similar: { fails: false, description: 'different pixels, within the thresholds' },
     same: { fails: false, description: 'different bytes, same pixels' },
     identical: { fails: false, description: 'same bytes, or same error' },

@@ -87,6 +87,15 @@ describe('imagemill convert with many files', function () {
     expect(await folder.files('out')).to.deep.equal(['b.webp']);
   });
 
+  it('converts neither of two images whose results a file system that ignores case would not distinguish', async () => {
+    for (const name of ['ς.jpg', 'σ.jpg', 'ß.jpg', 'ẞ.jpg']) await folder.put('scene.jpg', `photos/${name}`);
+    const { status, complaints } = await folder.run(['photos', '-o', 'out', '--update'], { env });
+    expect([status, complaints.at(-1)]).to.deep.equal([
+      1,
+      'imagemill: 4 of 4 files not converted: 4 same result name.',
+    ]);
+  });
+
   it('converts none of two images with the same result name if one has no extension of an image, but ignores other files', async () => {
     await folder.put('scene.jpg', 'photos/a.jpg');
     await folder.put('scene.png', 'photos/a.jpg_original');

@@ -1,5 +1,5 @@
 import { truncateSync } from 'node:fs';
-import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -231,6 +231,19 @@ describe('imagemill regress', () => {
       'p3.jpg unmatched',
       'window.png unmatched',
     ]);
+  });
+
+  it('reports result files of a baseline that are missing or were altered, although its digests are the same', async () => {
+    const altered = join(await makeTempDir('altered'), 'baseline');
+    await cp(baseline, altered, { recursive: true });
+    await copyFile(fixturePath('p3.jpg'), join(altered, 'results/scene.png/png.png'));
+    await rm(join(altered, 'results/window.png/webp.webp'));
+    const report = join(altered, 'report.html');
+    const { status, names, changed } = await check(altered, ['--report', report]);
+    expect(status).to.equal(1);
+    expect(names).to.deep.equal(['scene.png png', 'window.png webp']);
+    expect(new Set(changed.map(({ verdict }) => verdict))).to.deep.equal(new Set(['unmatched']));
+    expect(await readFile(report, 'utf8')).to.include('the file in the baseline is missing or was altered');
   });
 
   it('gets the same results from a server and reports the curl command of each', async () => {

@@ -128,6 +128,20 @@ describe('converting on the page', () => {
     expect(new URL(page.url()).searchParams.has('max_bytes')).to.equal(false);
   });
 
+  it('keeps a maximum size of the address to the byte, also below and between units of 1024 bytes', async () => {
+    for (const [bytes, kilobytes] of [
+      ['1', '0.001'],
+      ['500', '0.4883'],
+      ['200000', '195.3125'],
+    ] as const) {
+      const page = await open(service, {}, `?output_format=jpg&max_bytes=${bytes}`);
+      expect(await page.getByLabel('Max file size').inputValue()).to.equal(kilobytes);
+      await page.getByLabel('Keep metadata').check();
+      expect(new URL(page.url()).searchParams.get('max_bytes')).to.equal(bytes);
+      expect(await page.locator('form:invalid').count()).to.equal(0);
+    }
+  });
+
   it('writes a lossless WebP without quality and maximum size, and the address has the option', async () => {
     const page = await open(service, {}, '?output_format=webp&quality=40&max_bytes=3072');
     await page.getByLabel('Lossless').check();

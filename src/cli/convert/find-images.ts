@@ -7,7 +7,7 @@ import { detectFileType } from '../../conversion/input/store.ts';
 import { isInside } from '../../files/paths.ts';
 import { systemReason } from '../../files/system-reason.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
-import { baseNameOf, isInvalidName } from '../../text.ts';
+import { baseNameOf, caseKey, isInvalidName } from '../../text.ts';
 import { type FileError, fileError, fileErrorFrom } from './file-errors.ts';
 
 /** Argument for standard input. */
@@ -45,7 +45,7 @@ export type Input = InputFile | InputError | Skipped;
  * @param relativeDir folders between the argument and the file
  */
 export function resultKey(relativeDir: string, fileName: string): string {
-  return join(relativeDir, baseNameOf(fileName)).toLowerCase().normalize('NFC');
+  return caseKey(join(relativeDir, baseNameOf(fileName)));
 }
 
 /** Start of the names of all files that the `convert` command creates beside results. */

@@ -67,8 +67,10 @@ export async function renderImages(
 }
 
 async function load(row: Row | undefined, recording: Recording): Promise<DecodedImage | undefined> {
+  // The file can be missing, or no decoder reads it.
+  const read = async (file: Promise<Buffer>, { format }: Row) => decode(await file, format);
   const file = row && recording.open(row);
-  return file && decode(await file, row.format).catch(() => undefined);
+  return file && read(file, row).catch(() => undefined);
 }
 
 /** Returns the power of two, 1 to 64, by which the largest difference becomes bright. */

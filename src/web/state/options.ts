@@ -19,7 +19,7 @@ export interface Options {
   readonly enlarge: boolean;
   /** Has an effect only for formats that can be lossless or lossy. */
   readonly lossless: boolean;
-  /** Maximum size of a result in units of 1024 bytes, as typed; empty for no limit. */
+  /** Maximum size of a result in units of 1024 bytes, as typed, possibly with decimals; empty for no limit. */
   readonly maxKilobytes: string;
   readonly keepMetadata: boolean;
 }
@@ -53,6 +53,10 @@ const DEFAULTS: Options = {
   ...{ lossless: false, maxKilobytes: '', keepMetadata: false },
 };
 const KILOBYTE = 1024;
+/** Decimals with which a number of KB has the precision of a byte. */
+const KILOBYTE_DECIMALS = 4;
+/** Minimum of `max_bytes` that the API accepts, rounded up, in units of 1024 bytes. */
+export const MIN_KILOBYTES = 0.001;
 /** Maximum of `max_bytes` that the API accepts, in units of 1024 bytes. */
 export const MAX_KILOBYTES = 2 ** 21;
 /** Key in localStorage. */
@@ -93,7 +97,7 @@ function toFields(all: Options): URLSearchParams {
     ...(hasPosition(all) && position !== DEFAULTS.position && { position }),
     ...((width !== '' || height !== '') && enlarge && { enlarge: 'true' }),
     ...(lossless && { lossless: 'true' }),
-    ...(limitsBytes && { max_bytes: String(Number(maxKilobytes) * KILOBYTE) }),
+    ...(limitsBytes && { max_bytes: String(Math.round(Number(maxKilobytes) * KILOBYTE)) }),
     ...(keepMetadata && { strip_metadata: 'false' }),
   });
 }
@@ -118,7 +122,7 @@ function parseOptions(query: URLSearchParams): Options {
     position: oneOf(POSITION_LABELS, 'position', DEFAULTS.position),
     enlarge: query.get('enlarge') === 'true',
     lossless: query.get('lossless') === 'true',
-    maxKilobytes: maxBytes ? String(Math.max(1, Math.floor(maxBytes / KILOBYTE))) : '',
+    maxKilobytes: maxBytes ? String(Number((maxBytes / KILOBYTE).toFixed(KILOBYTE_DECIMALS))) : '',
     keepMetadata: query.get('strip_metadata') === 'false',
   };
 }

@@ -10,6 +10,7 @@ import {
   hasPosition,
   isLossless,
   MAX_KILOBYTES,
+  MIN_KILOBYTES,
   options,
   POSITION_LABELS,
   setOptions,
@@ -132,7 +133,9 @@ function More() {
             label="Max file size"
             name="max_kilobytes"
             unit="KB"
+            min={MIN_KILOBYTES}
             max={MAX_KILOBYTES}
+            step="any"
             value={maxKilobytes}
             disabled={isLossless(options.value)}
             onChange={(value) => setOptions({ maxKilobytes: value })}
@@ -201,25 +204,30 @@ interface NumberProps {
   label: string;
   name: string;
   unit: string;
+  /** By default 1. */
+  min?: number;
   max: number;
+  /** By default whole numbers. */
+  step?: 'any';
   value: string;
   disabled?: boolean;
   onChange: (value: string) => void;
 }
 
 /** Input for a limit. The browser validates it and does not submit an invalid form. */
-function NumberField({ label, name, unit, max, value, disabled = false, onChange }: NumberProps) {
+function NumberField(props: NumberProps) {
+  const { label, name, unit, min = 1, max, step = '1', value, disabled = false, onChange } = props;
   return (
     <label class="field">
       <span class="label">{label}</span>
       <span class="with-unit">
         <input
           type="number"
-          inputMode="numeric"
+          inputMode={step === 'any' ? 'decimal' : 'numeric'}
           name={name}
-          min="1"
+          min={min}
           max={max}
-          step="1"
+          step={step}
           placeholder="any"
           value={value}
           disabled={disabled}
