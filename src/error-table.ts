@@ -298,6 +298,7 @@ const ROWS = {
   QUEUE_FULL: unavailable('upload', 'The service is busy: too many conversions are waiting.', 5),
   OVERLOADED: unavailable('upload', 'The service is overloaded.', 5),
   DISK_FULL: unavailable('upload', 'The service has no disk space left for working files.', 30),
+  TEMP_DIR_UNWRITABLE: unavailable('upload', 'The service cannot write working files at the moment.', 30),
   SHUTTING_DOWN: unavailable('endpoint', 'The service is shutting down.', 5),
   TOO_MANY_CONNECTIONS: unavailable(
     'endpoint',

@@ -63,11 +63,13 @@ export function errorBody(code: number, message: string): { error: { code: numbe
   return { error: { code, message } };
 }
 
-/** Converts errors about exhausted disk space or file descriptors to service errors. Unknown errors are undefined. */
+/** Converts errors about the disk or file descriptors to service errors. Unknown errors are undefined. */
 function toServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   if (isDiskFull(error)) return serviceErrorFrom(error, 'DISK_FULL');
   const { code } = error as NodeJS.ErrnoException;
+  // After an error of the disk, Linux makes a file system read-only.
+  if (code === 'EROFS') return serviceErrorFrom(error, 'TEMP_DIR_UNWRITABLE');
   if (code === 'EMFILE' || code === 'ENFILE') return serviceErrorFrom(error, 'OVERLOADED');
   return undefined;
 }

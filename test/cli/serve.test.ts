@@ -198,6 +198,35 @@ describe('imagemill serve', () => {
     }
   });
 
+  it('answers 503 with Retry-After while the disk of TEMP_DIR is read-only, and converts again afterwards', async function () {
+    const folder = await makeTempDir('read-only');
+    const launcher = [
+      'unshare',
+      '--mount',
+      'sh',
+      '-ec',
+      'mount -t tmpfs -o size=64m tmpfs "$0"; exec "$@"',
+      folder,
+    ];
+    requires(this, 'mounts', spawnSync('unshare', [...launcher.slice(1), 'true']).status === 0);
+    const service = start({ TEMP_DIR: folder }, launcher);
+    const base = await service.base();
+    const remount = (mode: string) =>
+      spawnSync('nsenter', ['--mount', `--target=${service.pid}`, 'mount', '-o', `remount,${mode}`, folder])
+        .status;
+    const photo = await fixture('scene.jpg');
+    expect((await convert(base, photo)).status).to.equal(200);
+    expect(remount('ro')).to.equal(0);
+    const answer = await convert(base, photo);
+    expect([answer.status, answer.message]).to.deep.equal([
+      503,
+      'The service cannot write working files at the moment. Try again shortly.',
+    ]);
+    expect(answer.headers.get('retry-after')).to.equal('30');
+    expect(remount('rw')).to.equal(0);
+    expect((await convert(base, photo)).status).to.equal(200);
+  });
+
   it('aborts requests in progress on a second SIGTERM, and leaves no files', async () => {
     const folder = await makeTempDir('second');
     const MAGICK_BIN = await fakeMagick(`echo $$ > ${folder}/pid; sleep 600`);
