@@ -166,7 +166,8 @@ function simplifyReferences(boxes: readonly Box[], primary: number): void {
 /** Returns IDs that differ from each other and from the others, because libheif 1.23 rejects a reference with equal ones. */
 function unusedIds(count: number, others: readonly number[]): number[] {
   const ids = Array.from({ length: count + others.length }, (_, at) => 0xffff - at);
-  return ids.filter((id) => !others.includes(id)).slice(0, count);
+  const used = new Set(others);
+  return ids.filter((id) => !used.has(id)).slice(0, count);
 }
 
 /** Maximum depth of images that are derived from others, such as a rotated grid. */

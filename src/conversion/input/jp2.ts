@@ -79,7 +79,7 @@ const GRID = { size: 8, origin: 16, tile: 24, tileOrigin: 32 } as const;
  */
 function divideSampling({ bytes, factors }: Siz): Siz | undefined {
   const divisors = [0, 1].map((axis) => factors.map((factor) => factor[axis] as number).reduce(gcd, 0));
-  if (factors.length === 0 || divisors.every((one) => one <= 1)) return undefined;
+  if (divisors.includes(0) || divisors.every((one) => one === 1)) return undefined; // 0 is invalid
   const changed = Buffer.from(bytes);
   for (const [axis, divisor] of divisors.entries()) {
     const at = (field: keyof typeof GRID): number => GRID[field] + axis * 4;

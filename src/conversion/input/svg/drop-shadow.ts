@@ -32,7 +32,7 @@ export function expandDropShadows(text: string, { tags }: Markup): string {
  * A number, or two of `stdDeviation`. Browsers and librsvg use 2 instead of any other value, such as a percentage. A character
  * reference can stand for anything.
  */
-const NUMBER = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i;
+const NUMBER = /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i;
 const isNumber = ({ name, value }: Attribute): boolean =>
   value.includes('&') ||
   (name === 'stdDeviation'

@@ -92,7 +92,7 @@ function pointOf(value: string, sides: Sides | undefined): number[] | undefined 
   const [first = 'center', second = 'center'] = words;
   const isSwapped = /^(?:top|bottom)$/.test(first) || /^(?:left|right)$/.test(second);
   const point = (isSwapped ? [second, first] : [first, second]).map((word, axis) => {
-    const [, number, unit] = /^([+-]?(?:\d+\.?\d*|\.\d+))(px|%)?$/.exec(KEYWORDS[word] ?? word) ?? [];
+    const [, number, unit] = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+))(px|%)?$/.exec(KEYWORDS[word] ?? word) ?? [];
     const share = unit === '%' && Number(number) !== 0 ? (sides?.[axis] ?? Number.NaN) / 100 : 1;
     return Number(number) * share;
   });
