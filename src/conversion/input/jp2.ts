@@ -9,6 +9,7 @@ import type { InputType } from '../../formats.ts';
 import {
   JP2_COLOURS,
   type Jp2Layout,
+  MAX_BOXES,
   METHODS,
   readJp2Layout,
   SIZ_COMPONENTS_AT,
@@ -57,12 +58,10 @@ async function replaceStart(
   content: Buffer,
   end: number,
 ): Promise<void> {
-  const before = Buffer.alloc(start);
-  await file.read(before, 0, start, 0);
-  const rest = file.createReadStream({ start: end, autoClose: false });
   const whole = async function* () {
-    yield Buffer.concat([before, content]);
-    yield* rest;
+    if (start > 0) yield* file.createReadStream({ start: 0, end: start - 1, autoClose: false });
+    yield content;
+    yield* file.createReadStream({ start: end, autoClose: false });
   };
   await pipeline(whole, createWriteStream(`${path}.named`, { flags: 'wx', mode: 0o600 }));
   await rename(`${path}.named`, path);
@@ -207,7 +206,7 @@ function channelDefinitions(components: number): Buffer {
 
 function childrenOf(body: Buffer): HeaderBox[] {
   const boxes: HeaderBox[] = [];
-  for (let at = 0; at + 8 <= body.length; ) {
+  for (let at = 0; at + 8 <= body.length && boxes.length < MAX_BOXES; ) {
     const length = body.readUInt32BE(at) || body.length - at;
     if (length < 8) break;
     boxes.push({

@@ -4,7 +4,7 @@ import { readColourSpace, readProfile } from './icc.ts';
 import type { WindowReader } from './window-reader.ts';
 
 /** Maximum number of boxes to read, in the file and in its header. */
-const MAX_BOXES = 200;
+export const MAX_BOXES = 200;
 /** Markers SOC and SIZ, with which every codestream starts. */
 const CODESTREAM_START = 0xff4fff51;
 
