@@ -1,8 +1,8 @@
 /**
- * @module Stress test: load and faults on a real server. `npm run test:stress -- [--seconds 600] [--seed 1]`.
+ * @module Stress test: load and faults on a real server. `npm run test:stress -- [--seconds 600] [--seed 1] [--only TEXT]`.
  *
  * One server handles good, bad and hostile clients for the whole run, while other servers go through one fault after
- * another. Prints a table. Exits with 1 if a response was wrong, files or processes were left behind, or memory grew.
+ * another. With `--only`, runs only the faults whose name contains TEXT, without those clients. Prints a table. Exits with 1 if a response was wrong, files or processes were left behind, or memory grew.
  */
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,13 +15,19 @@ import { add, emptyTally, runClients } from './stress/clients.ts';
 import { FAULTS, type Outcome } from './stress/faults.ts';
 import { seeded } from './stress/random.ts';
 import { badRequests, goodRequests, hostileRequests } from './stress/requests.ts';
-import { filesLeft, memoryOf, processesLeft, scratch, startServer, tidyUp } from './stress/server.ts';
+import { listLeftovers, memoryOf, scratch, startServer, tidyUp } from './stress/server.ts';
 
 const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '600' }, seed: { type: 'string', default: '1' } },
+  options: {
+    seconds: { type: 'string', default: '600' },
+    seed: { type: 'string', default: '1' },
+    only: { type: 'string' },
+  },
 });
 const seconds = Number(values.seconds);
 const seed = Number(values.seed);
+const faults = Object.entries(FAULTS).filter(([name]) => name.includes(values.only ?? ''));
+if (faults.length === 0) throw new Error(`no fault has a name with "${values.only}"`);
 const MIB = 1024 ** 2;
 /**
  * Maximum growth in bytes of the median memory of the server process from the second to the last sixth of the run. The
@@ -51,13 +57,20 @@ try {
   const sampler = setInterval(() => samples.push(memoryOf(server.pid)), 500);
   const stop = new AbortController();
   const baseLoad = runClients(
-    { base: server.base, random: seeded(seed), clients: 4, good, others, excused: [503] },
+    {
+      base: server.base,
+      random: seeded(seed),
+      clients: values.only === undefined ? 4 : 0,
+      good,
+      others,
+      excused: [503],
+    },
     stop.signal,
   );
 
   const started = performance.now();
-  const share = Math.floor(seconds / Object.keys(FAULTS).length);
-  for (const [at, [name, runFault]] of Object.entries(FAULTS).entries()) {
+  const share = Math.floor(seconds / faults.length);
+  for (const [at, [name, runFault]] of faults.entries()) {
     const parts = {
       seconds: Math.max(2, share - 2),
       random: seeded(seed + at + 1),
@@ -74,11 +87,7 @@ try {
   clearInterval(sampler);
   const { code } = await server.end('SIGTERM');
   if (code !== 0) tally.wrong.push(`ended with status ${code}`);
-  const leftovers = [
-    ...filesLeft(server.tempDir),
-    ...processesLeft(server.tempDir).map((pid) => `process ${pid}`),
-  ];
-  rows.unshift({ name: 'no fault, whole run', tally, left: leftovers });
+  rows.unshift({ name: 'no fault, whole run', tally, left: listLeftovers(server) });
 
   report(samples, server.loopDelay());
 } finally {

@@ -1,8 +1,12 @@
 /** @module Attacks of one client on the service, each on a separate server, and their effect on other clients. */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import sharp from 'sharp';
+import { ONE_PIXEL } from '../../src/process/policy.ts';
+import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
+import { emptyTally } from './clients.ts';
 import type { Outcome } from './faults.ts';
-import { filesLeft, memoryOf, processesLeft, type Server, startServer } from './server.ts';
+import { listLeftovers, memoryOf, type Server, startServer } from './server.ts';
 
 /** An attack, and the maximum effect that it may have. */
 interface Attack {
@@ -43,13 +47,117 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   },
 };
 
-/** {@link ATTACKS} as faults of the stress test. */
-export const ATTACK_FAULTS = Object.fromEntries(
-  Object.entries(ATTACKS).map(([name, attack]) => [
-    name,
-    async ({ seconds }: { readonly seconds: number }) => runAttack(attack, await startServer(), seconds),
-  ]),
+/** Slow requests of one client while another converts small images. */
+interface SlowRequests {
+  readonly path: string;
+  readonly requests: number;
+  readonly atOnce: number;
+  readonly form: () => Promise<FormData>;
+  /** Expected statuses of the slow requests. */
+  readonly expected: readonly number[];
+  /** Whether to wait for the responses, beyond the time of the fault. */
+  readonly untilAnswered: boolean;
+}
+
+/** Maximum time in the queue of another client's conversion, in milliseconds. */
+const MAX_QUEUE_MS = 2000;
+const [ATTACKER, OTHER_CLIENT] = ['127.0.0.5', '127.0.0.9'];
+
+const TURBULENCE = '<feTurbulence baseFrequency="0.05" numOctaves="9"/><feGaussianBlur stdDeviation="9"/>';
+const turbulentSvg = Buffer.from(
+  `<svg xmlns="http://www.w3.org/2000/svg" width="7000" height="7000"><filter id="f">${TURBULENCE.repeat(50)}</filter><rect width="7000" height="7000" filter="url(#f)"/></svg>`,
 );
+
+/** Creates a batch of 20 different photos of 1.5 megapixels, to be converted to BMP. */
+async function bmpBatch(): Promise<FormData> {
+  const noise = { type: 'gaussian', mean: 128, sigma: 20 } as const;
+  const create = { width: 1500, height: 1000, channels: 3, background: 'grey', noise } as const;
+  const photo = await sharp({ create }).jpeg().toBuffer();
+  const form = new FormData();
+  form.append('format', 'bmp');
+  for (let at = 0; at < 20; at += 1)
+    form.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`);
+  return form;
+}
+
+/** Slow requests by the name that the report prints. */
+const SLOW_REQUESTS: Readonly<Record<string, SlowRequests>> = {
+  'ten SVGs of 49 megapixels with 50 turbulences and blurs, four at a time': {
+    ...{ path: '/convert', requests: 10, atOnce: 4, form: async () => formWith(turbulentSvg) },
+    ...{ expected: [200, 413, 503], untilAnswered: false },
+  },
+  'four batches of 20 BMP results': {
+    ...{ path: '/batch', requests: 4, atOnce: 4, form: bmpBatch, expected: [200], untilAnswered: true },
+  },
+};
+
+/** {@link ATTACKS} and {@link SLOW_REQUESTS} as faults of the stress test. */
+export const ATTACK_FAULTS = Object.fromEntries([
+  ...Object.entries(ATTACKS).map(([name, attack]) => [name, withServer(runAttack, attack)] as const),
+  ...Object.entries(SLOW_REQUESTS).map(([name, slow]) => [name, withServer(runSlowRequests, slow)] as const),
+]);
+
+function withServer<T>(run: (attack: T, server: Server, seconds: number) => Promise<Outcome>, attack: T) {
+  return async ({ seconds }: { readonly seconds: number }) => run(attack, await startServer(), seconds);
+}
+
+async function runSlowRequests(attack: SlowRequests, server: Server, seconds: number): Promise<Outcome> {
+  const tally = emptyTally();
+  const send = async (
+    address: string,
+    path: string,
+    form: FormData,
+    expected: readonly number[],
+    signal?: AbortSignal,
+  ) => {
+    const began = performance.now();
+    const { status, response } = await sendFrom(address, server.base + path, form, signal);
+    await readBody(response);
+    tally.requests += 1;
+    tally.answers[status] = (tally.answers[status] ?? 0) + 1;
+    if (!expected.includes(status)) tally.wrong.push(`${path} from ${address}: ${status}`);
+    const queueMs = Number(/queue;dur=([\d.]+)/.exec(String(response.headers['server-timing']))?.[1] ?? 0);
+    return { ms: performance.now() - began, queueMs };
+  };
+  const convertPixel = () => send(OTHER_CLIENT, '/convert', formWith(ONE_PIXEL), [200]);
+  for (let count = 0; count < 5; count += 1) await convertPixel(); // so that the tools are in the cache
+
+  const forms = await Promise.all(Array.from({ length: attack.requests }, attack.form));
+  const stop = new AbortController();
+  const began = performance.now();
+  let lastAnswerMs = 0;
+  const attackers = Array.from({ length: attack.atOnce }, async () => {
+    for (let form = forms.pop(); form && !stop.signal.aborted; form = forms.pop()) {
+      try {
+        await send(ATTACKER, attack.path, form, attack.expected, stop.signal);
+        lastAnswerMs = performance.now() - began;
+      } catch (error) {
+        if (!stop.signal.aborted) tally.wrong.push(`${attack.path}: no response (${error})`);
+      }
+    }
+  });
+  let isAnswered = false;
+  const answered = Promise.all(attackers).then(() => {
+    isAnswered = true;
+  });
+  const others: { ms: number; queueMs: number }[] = [];
+  const isOver = () => !attack.untilAnswered && performance.now() - began > seconds * 1000;
+  while (!isAnswered && !isOver()) {
+    others.push(await convertPixel());
+    await pause(50);
+  }
+  stop.abort();
+  await answered;
+  const { code } = await server.end('SIGTERM');
+  if (code !== 0) tally.wrong.push(`ended with status ${code}`);
+  const times = others.map(({ ms }) => ms).sort((a, b) => a - b);
+  const queueMs = Math.max(...others.map((other) => other.queueMs));
+  if (queueMs > MAX_QUEUE_MS)
+    tally.wrong.push(`another client waited for ${queueMs.toFixed(0)} ms in the queue`);
+  const median = times[Math.floor(times.length / 2)] ?? 0;
+  const figures = `${times.length} conversions of another client: median ${median.toFixed(0)} ms, at most ${times.at(-1)?.toFixed(0)} ms, in the queue at most ${queueMs.toFixed(0)} ms; last response of the attack after ${(lastAnswerMs / 1000).toFixed(1)} s`;
+  return { tally, figures, left: listLeftovers(server) };
+}
 
 async function runAttack(attack: Attack, server: Server, seconds: number): Promise<Outcome> {
   const { origin, port } = new URL(server.base);
@@ -83,9 +191,5 @@ async function runAttack(attack: Attack, server: Server, seconds: number): Promi
     'ms at the 99th percentile': Math.round(livezMs),
     'MB of growth': Math.round(growth / MB),
   };
-  const left = [
-    ...filesLeft(server.tempDir),
-    ...processesLeft(server.tempDir).map((pid) => `process ${pid}`),
-  ];
-  return { tally: { requests: durations.length, answers, right: 0, wrong }, left };
+  return { tally: { requests: durations.length, answers, right: 0, wrong }, left: listLeftovers(server) };
 }

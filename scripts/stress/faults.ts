@@ -9,7 +9,7 @@ import { ATTACK_FAULTS } from './attacks.ts';
 import { type ClientRun, emptyTally, once, runClients, type Tally } from './clients.ts';
 import type { Random } from './random.ts';
 import type { Request } from './requests.ts';
-import { filesLeft, processesLeft, type Server, scratch, startServer } from './server.ts';
+import { listLeftovers, processesLeft, type Server, scratch, startServer } from './server.ts';
 
 /** Options of a fault. */
 interface FaultParts {
@@ -274,10 +274,6 @@ async function finish(
   const { code } = await server.end('SIGTERM');
   if (code !== 0) after.wrong.push(`ended with status ${code}`);
   return { tally: mergeTallies(tally, after), left: listLeftovers(server) };
-}
-
-function listLeftovers({ tempDir }: Server): string[] {
-  return [...filesLeft(tempDir), ...processesLeft(tempDir).map((pid) => `process ${pid}`)];
 }
 
 function mergeTallies(one: Tally, other: Tally): Tally {

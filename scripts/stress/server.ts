@@ -103,8 +103,13 @@ async function address(child: ChildProcess, ended: Promise<unknown>): Promise<st
   return promise;
 }
 
+/** Lists the files and processes that a server left behind. */
+export function listLeftovers({ tempDir }: Pick<Server, 'tempDir'>): string[] {
+  return [...filesLeft(tempDir), ...processesLeft(tempDir).map((pid) => `process ${pid}`)];
+}
+
 /** Lists the files below the folder for working files. */
-export function filesLeft(tempDir: string): string[] {
+function filesLeft(tempDir: string): string[] {
   return readdirSync(tempDir, { recursive: true }).map(String);
 }
 
