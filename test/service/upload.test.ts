@@ -93,7 +93,7 @@ describe('the upload', () => {
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'image/webp']);
     });
 
-    for (const [what, content] of [
+    for (const [what, content, reason = ''] of [
       ['text', 'hello, world'],
       ['HTML', '<!DOCTYPE html><html><body><svg></svg></body></html>'],
       ['XML other than SVG', '<?xml version="1.0"?><feed><svg/></feed>'],
@@ -103,12 +103,16 @@ describe('the upload', () => {
       ["ImageMagick's own languages", 'push graphic-context\nviewbox 0 0 1 1\n'],
       ['an executable', '\u007fELF\u0002\u0001\u0001'],
       ['a video', '\u0000\u0000\u0000\u0018ftypmp42\u0000\u0000\u0000\u0000mp42isom'],
-      ['a HEIC photo', '\u0000\u0000\u0000\u0018ftypheic\u0000\u0000\u0000\u0000mif1heic'],
-    ]) {
+      [
+        'a HEIC photo',
+        '\u0000\u0000\u0000\u0018ftypheic\u0000\u0000\u0000\u0000mif1heic',
+        ': EXTRA_INPUTS does not enable HEIC',
+      ],
+    ] as const) {
       it(`of ${what} is rejected, whatever its name`, () =>
         refusedWith(
           415,
-          'The file is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP).',
+          `The file is not an image of a supported format (PNG, JPEG, GIF, BMP, TIFF, SVG, AVIF, ICO, WebP)${reason}.`,
           filePart('name="file"; filename="photo.png"', content, 'image/png'),
           '--xyz--\r\n',
         ));
