@@ -29,7 +29,7 @@ fi
 mkdir -p "$root/checkout"
 # Compile the program for test/process/sandbox/broken-codec.test.ts here: a compiler would double the size of the system.
 if command -v cc >/dev/null; then
-  cc -static -O1 -pthread -o "$root/usr/local/bin/imagemill-broken-codec" test/helpers/broken-codec.c ||
+  cc -O1 -pthread -o "$root/usr/local/bin/imagemill-broken-codec" test/helpers/broken-codec.c ||
     echo 'imagemill: cannot compile test/helpers/broken-codec.c for the chroot' >&2
 fi
 export IMAGEMILL_ROOT="$root"
