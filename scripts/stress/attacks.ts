@@ -16,8 +16,11 @@ interface Attack {
   readonly maxGrowthBytes: number;
 }
 
-/** 99th percentile of the duration of `/livez` for another client, in milliseconds. */
-const MAX_LIVEZ_MS = 50;
+/**
+ * Maximum 99th percentile of the duration of `/livez` for another client, in milliseconds. A blocked event loop takes 20 s. On a
+ * quiet machine, 50 ms are usual with `--only`; the conversions of the other clients make it several times as long.
+ */
+const MAX_LIVEZ_MS = 2000;
 const MB = 1e6;
 
 const open = (port: number, count: number, text: string): Socket[] =>
