@@ -49,10 +49,9 @@ export function readRequests(socket: Socket, options: ReaderOptions): RequestRea
   let isStopped = false;
 
   const passPiece = (): void => {
-    const length = (receiving?.body ?? head).advance(held);
-    const piece = held.subarray(0, length);
+    const { length, bytes } = (receiving?.body ?? head).read(held);
     held = held.subarray(length);
-    parse(piece);
+    parse(bytes);
     if (receiving?.req.complete) receiving = undefined;
   };
   const read = (): void => {

@@ -82,6 +82,8 @@ export class MultipartNormalizer extends Transform {
   #reads: 'data' | 'header' | 'epilogue' = 'data';
   /** Received bytes that are not processed yet. It starts as a line break, which the first delimiter may omit. */
   #held: Buffer = LINE_BREAK;
+  /** Number of held bytes that do not contain the end of a header. */
+  #searched = 0;
   /** Header of the current part that has been parsed and not yet written. */
   #pendingHeader: PartHeader | undefined;
   /** Bytes to skip before the data of a part. */
@@ -146,7 +148,8 @@ export class MultipartNormalizer extends Transform {
   #readHeader(): boolean {
     if (this.#held.length < 2) return false;
     if (this.#held.toString('latin1', 0, 2) === '--') return this.#endBody();
-    const end = this.#held.indexOf(END_OF_HEADER);
+    const end = this.#held.indexOf(END_OF_HEADER, this.#searched);
+    this.#searched = end < 0 ? Math.max(0, this.#held.length + 1 - END_OF_HEADER.length) : 0;
     if ((end < 0 ? this.#held.length : end) > MAX_HEADER_BYTES)
       throw new MalformedMultipartError('header too long');
     if (end < 0) return false;
