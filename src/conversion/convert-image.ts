@@ -35,7 +35,7 @@ import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/in
 import { renderSmaller } from './plan/rasterize.ts';
 import { type ConvertOptions, type Plan, type Step, TO_ENCODE, type ToolContext } from './plan/types.ts';
 import { type EncodedOutput, encodeWithin } from './search-quality.ts';
-import type { ConversionInput, ConversionResult } from './types.ts';
+import type { ConversionInput, ConversionResult, RepairContext } from './types.ts';
 
 /** What {@link createImageConverter} needs. */
 export interface ImageConverterDeps {
@@ -47,6 +47,8 @@ export interface ImageConverterDeps {
 /** A conversion whose commands are running. */
 interface RunningConversion {
   readonly source: ConversionInput;
+  /** Limits of the repairs of the file. */
+  readonly repairs: RepairContext;
   /** The machine, with the number of threads that the conversion may use. */
   readonly tools: ToolContext;
   readonly signal: AbortSignal;
@@ -185,11 +187,12 @@ export function createImageConverter(deps: ImageConverterDeps): ImageConverter {
   return {
     planConversion,
     async convertImage(image, options, conversion) {
+      const { source, repairs } = conversion;
       const decoded = await decodeFirst(image, options, conversion);
       const known = await measure(decoded, options, conversion);
       return encode(known, options, conversion).catch(async (error) => {
-        const repaired = await repairAfterError(error, known, conversion.source.folder);
-        if (!repaired) throw explainRareEncoding(error, known, conversion.source);
+        const repaired = await repairAfterError(error, known, source.folder, repairs);
+        if (!repaired) throw explainRareEncoding(error, known, source);
         return encode(repaired, options, conversion);
       });
     },

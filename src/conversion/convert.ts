@@ -6,10 +6,10 @@ import type { ConversionQueue, Job } from '../process/queue.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast } from '../process/toolchain.ts';
 import { createImageConverter, type ImageConverterDeps } from './convert-image.ts';
-import { prepareInput } from './input/prepare.ts';
+import { createRepairContext, prepareInput } from './input/prepare.ts';
 import { estimateDiskBytes } from './limits.ts';
 import { type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
-import type { ConversionEvent, ConversionInput, ConversionResult, Convert } from './types.ts';
+import type { ConversionEvent, ConversionInput, ConversionResult, Convert, RepairContext } from './types.ts';
 
 /** What {@link createConvert} needs. */
 export interface ConvertDeps extends ImageConverterDeps {
@@ -60,7 +60,7 @@ export function createConvert({
    * Waits in the queue, prepares the input, and converts it when a slot is free.
    *
    * @param onStart called when the conversion starts, with its time in the queue in milliseconds
-   * @param onGrow called with the number of bytes by which the repair has enlarged the input
+   * @param repairs limits of the repairs of the input
    */
   async function convertQueued(
     source: ConversionInput,
@@ -68,11 +68,11 @@ export function createConvert({
     signal: AbortSignal,
     group: object | undefined,
     onStart: (queuedMs: number) => void,
-    onGrow: (bytes: number) => void,
+    repairs: RepairContext,
   ): Promise<Omit<ConversionResult, 'convertedMs'>> {
     const prepare = async (): Promise<Job<Omit<ConversionResult, 'convertedMs'>>> => {
       const started = performance.now();
-      const image = await prepareInput(source, options, config.MAX_FILE_BYTES, onGrow);
+      const image = await prepareInput(source, options, repairs);
       const planned = planConversion(image, source, options, tools); // rejects an invalid request
       const job = { image, options, tools, output: planned.output };
       const inputBytes = statSync(join(source.folder, INPUT_FILE)).size;
@@ -85,6 +85,7 @@ export function createConvert({
         const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
         const conversion = {
           source,
+          repairs,
           signal,
           deadline,
           movedOut: new Map<string, string>(),
@@ -113,10 +114,10 @@ export function createConvert({
         queuedMs = waitedMs;
         startedAt = performance.now();
       };
-      const onGrow = (bytes: number): void => {
+      const repairs = createRepairContext(source, config.MAX_FILE_BYTES, (bytes) => {
         inputBytes += bytes;
-      };
-      const result = await convertQueued(source, options, signal, group, onStart, onGrow);
+      });
+      const result = await convertQueued(source, options, signal, group, onStart, repairs);
       return { ...result, convertedMs: finish() };
     } catch (error) {
       finish(error);

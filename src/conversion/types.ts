@@ -67,7 +67,7 @@ export type Convert = (
   group?: object,
 ) => Promise<ConversionResult>;
 
-/** Limits of a repair that makes a file larger. */
+/** Limits of a repair that makes a file larger or replaces it. */
 export interface RepairContext {
   /** Name of the file in error messages. */
   readonly label: string;
@@ -75,4 +75,6 @@ export interface RepairContext {
   readonly maxBytes: number;
   /** Counts bytes that are about to be written in addition to those of the file. */
   readonly store: (bytes: number) => Promise<void>;
+  /** Counts bytes of a file that was replaced. */
+  readonly release: (bytes: number) => void;
 }

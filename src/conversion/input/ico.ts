@@ -3,10 +3,12 @@
  * image does no harm, and an embedded PNG is converted as a PNG.
  */
 
-import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
 import { WindowReader } from '../inspect/window-reader.ts';
-import { PNG_SIGNATURE } from './png-file.ts';
+import type { RepairContext } from '../types.ts';
+import { PNG_SIGNATURE, readRange } from './png-file.ts';
+import { replaceFile } from './replace-file.ts';
 
 interface Entry {
   readonly area: number;
@@ -28,8 +30,9 @@ const MAX_ENTRIES = 1000;
  * Rewrites the icon at `path` as its best image.
  *
  * @returns the type of the rewritten file; an invalid icon is left unchanged
+ * @throws {ServiceError} DISK_FULL if the disk has no space for the image beside the icon
  */
-export async function keepBestImage(path: string): Promise<InputType> {
+export async function keepBestImage(path: string, context: RepairContext): Promise<InputType> {
   const file = await open(path);
   try {
     const bytes = new WindowReader(file);
@@ -40,17 +43,14 @@ export async function keepBestImage(path: string): Promise<InputType> {
     const isPng = PNG_SIGNATURE.equals(await bytes.read(offset, PNG_SIGNATURE.length));
     // Some directories state too large a size. Viewers ignore it: a PNG has an end marker, and a bitmap states its size.
     const available = size - offset;
-    const image = isPng
-      ? file.createReadStream({
-          start: offset,
-          end: offset + Math.min(best.length, available) - 1,
-          autoClose: false,
-        })
-      : await readBitmap(file, best, available);
-    if (!image) return 'ico';
-    await writeFile(`${path}.best`, image);
-    await rename(`${path}.best`, path);
-    return isPng ? 'png' : 'ico';
+    if (isPng) {
+      const length = Math.min(best.length, available);
+      await replaceFile(path, readRange(file, offset, offset + length), length, context);
+      return 'png';
+    }
+    const bitmap = await readBitmap(file, best, available);
+    if (bitmap) await replaceFile(path, [bitmap], bitmap.length, context);
+    return 'ico';
   } finally {
     await file.close();
   }

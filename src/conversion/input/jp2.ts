@@ -2,9 +2,7 @@
  * @module Rewrites the headers of a JPEG 2000 that ImageMagick misreads: declares alpha and colours that the file leaves out,
  * and divides sampling factors that all components share.
  */
-import { createWriteStream } from 'node:fs';
-import { type FileHandle, open, rename } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import type { InputType } from '../../formats.ts';
 import {
   JP2_COLOURS,
@@ -16,6 +14,9 @@ import {
   type Siz,
 } from '../inspect/jp2.ts';
 import { WindowReader } from '../inspect/window-reader.ts';
+import type { RepairContext } from '../types.ts';
+import { readRange } from './png-file.ts';
+import { replaceFile } from './replace-file.ts';
 
 /** Enumerated colour spaces by number of channels, with or without alpha. */
 const DEFAULT_COLOURS: readonly (number | undefined)[] = [
@@ -32,8 +33,9 @@ const MAX_HEADER_BYTES = 4 * 1024 ** 2;
  *
  * @returns always `jp2`
  * @throws {HeaderTooComplexError} if the file takes too many reads
+ * @throws {ServiceError} DISK_FULL if the disk has no space for the file with another header
  */
-export async function repairJp2(path: string): Promise<InputType> {
+export async function repairJp2(path: string, context: RepairContext): Promise<InputType> {
   const file = await open(path, 'r+');
   try {
     const layout = await readJp2Layout(new WindowReader(file));
@@ -43,7 +45,7 @@ export async function repairJp2(path: string): Promise<InputType> {
     const divided = divideSampling(siz);
     if (divided) await file.write(divided.bytes, 0, divided.bytes.length, codestream);
     const newHeader = await rewriteHeader(file, layout, divided ?? siz);
-    if (newHeader) await replaceStart(file, path, header?.start ?? 0, newHeader, header?.end ?? 0);
+    if (newHeader) await replaceHeader(file, path, header ?? { start: 0, end: 0 }, newHeader, context);
     return 'jp2';
   } finally {
     await file.close();
@@ -51,20 +53,20 @@ export async function repairJp2(path: string): Promise<InputType> {
 }
 
 /** Replaces the bytes between two offsets. */
-async function replaceStart(
+async function replaceHeader(
   file: FileHandle,
   path: string,
-  start: number,
+  { start, end }: { readonly start: number; readonly end: number },
   content: Buffer,
-  end: number,
+  context: RepairContext,
 ): Promise<void> {
-  const whole = async function* () {
-    if (start > 0) yield* file.createReadStream({ start: 0, end: start - 1, autoClose: false });
+  const { size } = await file.stat();
+  const whole = async function* (): AsyncGenerator<Buffer> {
+    yield* readRange(file, 0, start);
     yield content;
-    yield* file.createReadStream({ start: end, autoClose: false });
+    yield* readRange(file, end, size);
   };
-  await pipeline(whole, createWriteStream(`${path}.named`, { flags: 'wx', mode: 0o600 }));
-  await rename(`${path}.named`, path);
+  await replaceFile(path, whole(), start + content.length + size - end, context);
 }
 
 /** Offsets in SIZ of the horizontal values; the vertical ones follow them (ISO/IEC 15444-1, A.5.1). */

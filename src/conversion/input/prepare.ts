@@ -26,27 +26,45 @@ import { repairTiff } from './tiff.ts';
 import { makeMetadataUpright } from './upright-metadata.ts';
 
 /**
- * Prepares the file of an input in place, and writes its external profile to the folder of the input.
+ * Creates the limits of the repairs of an input.
  *
  * @param maxBytes maximum size of the repaired file
- * @param onGrow called with the number of bytes by which the repair has enlarged the file
+ * @param onGrow called with the number of bytes that a repair is about to write, or, negative, that it has removed
+ */
+export function createRepairContext(
+  { label, disk }: ConversionInput,
+  maxBytes: number,
+  onGrow: (bytes: number) => void,
+): RepairContext {
+  return {
+    label,
+    maxBytes,
+    async store(bytes) {
+      await disk?.store(bytes);
+      onGrow(bytes);
+    },
+    release(bytes) {
+      disk?.release(bytes);
+      onGrow(-bytes);
+    },
+  };
+}
+
+/**
+ * Prepares the file of an input in place, and writes its external profile to the folder of the input.
+ *
  * @returns the properties of the repaired image
- * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for it,
+ * @throws {ServiceError} FILE_TOO_LARGE or CORRUPT_IMAGE for a compressed SVG, DISK_FULL if the disk has no space for a repaired file,
  *   RESOURCE_LIMIT_EXCEEDED if the header takes too many reads
  */
 export async function prepareInput(
-  { folder, type, label, disk }: ConversionInput,
+  { folder, type, label }: ConversionInput,
   options: ConvertOptions,
-  maxBytes: number,
-  onGrow: (bytes: number) => void,
+  context: RepairContext,
 ): Promise<ImageInfo> {
   const path = join(folder, INPUT_FILE);
-  const store = async (bytes: number): Promise<void> => {
-    await disk?.store(bytes);
-    onGrow(bytes);
-  };
   const repairAndInspect = async (): Promise<ImageInfo> =>
-    inspect(path, (await REPAIRS[type]?.(path, { label, store, maxBytes })) ?? type);
+    inspect(path, (await REPAIRS[type]?.(path, context)) ?? type);
   const image = await repairAndInspect().catch((error) => {
     throw error instanceof HeaderTooComplexError
       ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
@@ -78,7 +96,7 @@ const REPAIRS: Partial<Record<InputType, Repair>> = {
 /** Unpacks a compressed SVG, and rewrites constructs that librsvg renders wrongly. */
 async function repairSvg(path: string, context: RepairContext): Promise<InputType> {
   await unpackSvg(path, context);
-  await rewriteSvg(path);
+  await rewriteSvg(path, context);
   return 'svg';
 }
 

@@ -1,30 +1,33 @@
 /** @module Repairs that are made only after ImageMagick has rejected a file. */
 
-import { createWriteStream } from 'node:fs';
-import { type FileHandle, open, rename } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { MAX_CHUNKS } from '../inspect/png-data.ts';
 import { isPaletteError, isProfileError } from '../output/tool-errors.ts';
 import type { ImageInfo } from '../plan/image-info.ts';
 import { INPUT_FILE } from '../plan/types.ts';
+import type { RepairContext } from '../types.ts';
 import { pngChunk, readRange } from './png-file.ts';
+import { replaceFile } from './replace-file.ts';
 
 /**
  * Repairs an image, so that it can be converted again.
  *
  * @param folder folder of the input
  * @returns undefined if no repair avoids the error
+ * @throws {ServiceError} DISK_FULL if the disk has no space for the repaired file beside the input
  */
 export async function repairAfterError(
   error: Error,
   image: ImageInfo,
   folder: string,
+  context: RepairContext,
 ): Promise<ImageInfo | undefined> {
   // librsvg uses no profile, and its input is not in the folder any more.
   if (image.type === 'svg') return undefined;
   if (isProfileError(error)) return { ...image, profile: 'unusable' };
-  const isRepaired = image.type === 'png' && isPaletteError(error) && (await completePalette(folder));
+  const isRepaired =
+    image.type === 'png' && isPaletteError(error) && (await completePalette(folder, context));
   return isRepaired ? image : undefined;
 }
 
@@ -32,29 +35,27 @@ export async function repairAfterError(
 const MAX_COLOURS = 256;
 
 /** Appends black to the palette of a PNG. Browsers and sharp show an index beyond the palette black. */
-async function completePalette(folder: string): Promise<boolean> {
+async function completePalette(folder: string, context: RepairContext): Promise<boolean> {
   const path = join(folder, INPUT_FILE);
-  const output = `${path}.png`;
   const file = await open(path);
   try {
     const place = await findPalette(file);
     if (!place) return false;
-    const { from, to } = place;
-    await pipeline(
-      async function* () {
-        yield* readRange(file, 0, from);
-        const colours = Buffer.alloc(MAX_COLOURS * 3);
-        await file.read(colours, 0, Math.min(to - from - 12, colours.length), from + 8);
-        yield pngChunk('PLTE', colours.subarray(0, 3 * place.indices));
-        yield* readRange(file, to, (await file.stat()).size);
-      },
-      createWriteStream(output, { flags: 'wx' }),
-    );
+    const { from, to, indices } = place;
+    const { size } = await file.stat();
+    const colours = Buffer.alloc(MAX_COLOURS * 3);
+    await file.read(colours, 0, Math.min(to - from - 12, colours.length), from + 8);
+    const palette = pngChunk('PLTE', colours.subarray(0, 3 * indices));
+    const whole = async function* (): AsyncGenerator<Buffer> {
+      yield* readRange(file, 0, from);
+      yield palette;
+      yield* readRange(file, to, size);
+    };
+    await replaceFile(path, whole(), from + palette.length + Math.max(0, size - to), context);
+    return true;
   } finally {
     await file.close();
   }
-  await rename(output, path);
-  return true;
 }
 
 /** Finds the chunk with the palette, and the number of indices that the pixels can have. */

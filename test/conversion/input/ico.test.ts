@@ -5,11 +5,12 @@ import { ico, iconBitmap } from '../../../scripts/fixtures/writers.ts';
 import { keepBestImage } from '../../../src/conversion/input/ico.ts';
 import { fixture } from '../../helpers/client.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
+import { repairContext } from '../../helpers/repairs.ts';
 
 const kept = async (bytes: Buffer) => {
   const path = join(await makeTempDir('icon'), 'in');
   await writeFile(path, bytes);
-  return { type: await keepBestImage(path), file: await readFile(path) };
+  return { type: await keepBestImage(path, repairContext()), file: await readFile(path) };
 };
 
 const bitmap = (side: number, bits = 32): Buffer => {

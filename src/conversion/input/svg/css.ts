@@ -61,7 +61,7 @@ function tokensOf(css: string, budget: CssBudget): CSSToken[] {
   const tokens: CSSToken[] = [];
   budget.tokens -= css.length / CHARACTERS_PER_TOKEN;
   for (; budget.tokens > 0 && !reader.endOfFile(); budget.tokens -= 1) tokens.push(reader.nextToken());
-  tokens.push(reader.nextToken()); // the end of the text, which has a token of its own
+  tokens.push([TokenType.EOF, '', css.length, css.length - 1, undefined]); // closes every bracket that is open
   budget.tokens = Math.max(0, budget.tokens);
   return budget.tokens > 0 ? tokens : [];
 }
