@@ -9,9 +9,9 @@ const OWNERS = {
   '@blazediff/ssim': 'src/regress/image/similarity.ts',
   '@hyzyla/pdfium': 'src/regress/image/pdf.ts',
   '@redis/client': 'src/redis-client.ts',
-  '@csstools/css-color-parser': 'src/conversion/input/svg/css.ts',
-  '@csstools/css-parser-algorithms': 'src/conversion/input/svg/css.ts',
-  '@csstools/css-tokenizer': 'src/conversion/input/svg/css.ts',
+  '@csstools/css-color-parser': 'src/images/svg/css.ts',
+  '@csstools/css-parser-algorithms': 'src/images/svg/css.ts',
+  '@csstools/css-tokenizer': 'src/images/svg/css.ts',
   archiver: 'src/server/archive-response.ts',
   busboy: 'src/server/multipart/normalizer.ts',
   commander: 'src/cli/(program|regress).ts',
@@ -20,7 +20,7 @@ const OWNERS = {
   execa: 'src/process/launcher/shell.ts',
   'express-rate-limit': 'src/server/(rate-limit|redis-store).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
-  'file-type': 'src/conversion/input/store.ts',
+  'file-type': 'src/images/detect.ts',
   'p-limit': 'src/process/queue.ts',
   'prom-client': 'src/server/metrics.ts',
   'rate-limit-redis': 'src/server/redis-store.ts',
@@ -29,14 +29,23 @@ const OWNERS = {
   yauzl: 'src/files/unzip.ts',
 };
 
+/** The folders below src/ in their order: each imports only those before it. */
+const ORDER = ['files', 'client', 'images', 'process', 'conversion', 'server', 'web', 'regress', 'cli'];
+
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to });
 
 const LAYERS = [
-  // A plan is derived from data. It imports the formats, the errors and itself.
+  // A plan is derived from data. It imports the formats, the errors, the properties of images and itself.
   forbid(
     'plan-is-pure',
     { path: '^src/conversion/plan/' },
-    { path: '.', pathNot: ['^src/conversion/plan/', '^src/(formats|errors).ts$'] },
+    { path: '.', pathNot: ['^src/conversion/plan/', '^src/(formats|errors|images/image-info).ts$'] },
+  ),
+  // Readers of images know bytes. They know neither options nor plans, tools or requests.
+  forbid(
+    'images-know-bytes',
+    { path: '^src/images/' },
+    { path: '^src/', pathNot: '^src/(images/|(formats|errors|folders).ts$)' },
   ),
   // The process layer runs commands. Only src/conversion depends on formats.
   forbid('process-knows-no-formats', { path: '^src/process/' }, { path: '^src/(conversion/|formats.ts$)' }),
@@ -79,9 +88,18 @@ const LAYERS = [
   ),
   // src/process/launcher starts every program, with execa.
   forbid('execa-starts-programs', { path: '^src/' }, { path: '^(node:)?child_process$' }),
-  // Two files that import each other belong together in one file.
+  // Two files that import each other belong together in one file, and two folders in one folder.
   forbid('no-circles', {}, { circular: true }),
+  { ...forbid('no-circles-of-folders', {}, { circular: true }), scope: 'folder' },
 ];
+
+const order = ORDER.slice(0, -1).map((folder, at) =>
+  forbid(
+    `order-of-${folder}`,
+    { path: `^src/${folder}/` },
+    { path: `^src/(${ORDER.slice(at + 1).join('|')})/` },
+  ),
+);
 
 const owners = Object.entries(OWNERS).map(([library, owner]) =>
   forbid(
@@ -92,6 +110,6 @@ const owners = Object.entries(OWNERS).map(([library, owner]) =>
 );
 
 export default {
-  forbidden: [...LAYERS, ...owners],
+  forbidden: [...LAYERS, ...order, ...owners],
   options: { parser: 'swc', doNotFollow: { path: 'node_modules' }, tsPreCompilationDeps: true },
 };

@@ -3,7 +3,7 @@
  * Values: IEC 61966-2-1, with the primaries adapted to D50 by the Bradford method, as ICC.1:2022 requires.
  */
 import { writeFileSync } from 'node:fs';
-import { fixedArray, parametricCurve, writeProfile, xyz } from '../src/conversion/colour/icc-writer.ts';
+import { fixedArray, parametricCurve, writeProfile, xyz } from '../src/images/colour/icc-writer.ts';
 
 const BRADFORD_D65_TO_D50 = [
   1.04788, 0.02292, -0.05022, 0.02959, 0.99048, -0.01707, -0.00925, 0.01508, 0.75168,

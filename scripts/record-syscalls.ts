@@ -16,9 +16,9 @@ import { createInterface } from 'node:readline';
 import { pino } from 'pino';
 import { loadConfig } from '../src/config.ts';
 import { createConversionEngine } from '../src/conversion/engine.ts';
-import { detectType } from '../src/conversion/input/store.ts';
 import type { ConvertOptions } from '../src/conversion/plan/types.ts';
 import type { InputType } from '../src/formats.ts';
+import { detectType } from '../src/images/detect.ts';
 
 /** Paths of the tools on Debian. */
 const TOOLS = [

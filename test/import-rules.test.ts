@@ -1,7 +1,13 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { expect } from 'chai';
-import { cruise, type IConfiguration, type ICruiseResult, type IForbiddenRuleType } from 'dependency-cruiser';
+import {
+  cruise,
+  type IConfiguration,
+  type ICruiseResult,
+  type IForbiddenRuleType,
+  type IRegularForbiddenRuleType,
+} from 'dependency-cruiser';
 import { makeTempDir } from './helpers/hooks.ts';
 
 const { href } = new URL('../.dependency-cruiser.js', import.meta.url);
@@ -11,6 +17,7 @@ const rules = config.forbidden as readonly IForbiddenRuleType[];
 /** For each rule on folders, an import that breaks it: the importing file and the imported one, or a module. */
 const VIOLATIONS: Readonly<Record<string, readonly [from: string, to: string]>> = {
   'plan-is-pure': ['src/conversion/plan/resize.ts', 'src/conversion/limits.ts'],
+  'images-know-bytes': ['src/images/png.ts', 'src/conversion/limits.ts'],
   'process-knows-no-formats': ['src/process/queue.ts', 'src/formats.ts'],
   'server-runs-no-process': ['src/server/app.ts', 'src/process/runner.ts'],
   'core-knows-no-server': ['src/files/workspace.ts', 'src/server/upload.ts'],
@@ -26,6 +33,12 @@ describe('the import rules', () => {
   /** Checks a tree of two files, of which the first imports the second, and returns the names of the broken rules. */
   async function brokenRules(from: string, to: string, alsoBack = false): Promise<string[]> {
     const root = await makeTempDir('import-rules');
+    await writeImport(root, from, to, alsoBack);
+    return check(root);
+  }
+
+  /** Writes two files, of which the first imports the second. */
+  async function writeImport(root: string, from: string, to: string, alsoBack = false): Promise<void> {
     const write = async (path: string, text: string): Promise<void> => {
       await mkdir(dirname(join(root, path)), { recursive: true });
       await writeFile(join(root, path), text);
@@ -40,6 +53,10 @@ describe('the import rules', () => {
       await write(`node_modules/${to}/index.js`, 'module.exports = {};\n');
       await write('package.json', JSON.stringify({ dependencies: { [to]: '*' } }));
     }
+  }
+
+  /** Returns the names of the rules that a tree breaks. */
+  async function check(root: string): Promise<string[]> {
     const { output } = await cruise(['src'], {
       ...config.options,
       baseDir: root,
@@ -60,6 +77,33 @@ describe('the import rules', () => {
     expect(await brokenRules('src/cli/one.ts', 'src/cli/two.ts', true)).to.include('no-circles');
   });
 
+  for (const depth of ['', 'deeper/', 'deeper/still/']) {
+    it(`reject two folders "${depth}" that import each other through other files (no-circles-of-folders)`, async () => {
+      const root = await makeTempDir('import-rules');
+      const [one, other] = [`src/${depth}one`, `src/${depth}other`];
+      await writeImport(root, `${one}/first.ts`, `${other}/first.ts`);
+      await writeImport(root, `${other}/second.ts`, `${one}/second.ts`);
+      expect(await check(root)).to.deep.equal(['no-circles-of-folders', 'no-circles-of-folders']);
+    });
+  }
+
+  const order = rules.filter(({ name }) => name?.startsWith('order-of-')) as IRegularForbiddenRuleType[];
+  for (const { name = '', to } of order) {
+    const folder = name.replace('order-of-', '');
+    for (const later of /\((.+)\)/.exec(String(to.path))?.[1]?.split('|') ?? []) {
+      it(`reject an import of src/${later} by src/${folder} (${name})`, async () => {
+        expect(await brokenRules(`src/${folder}/deeper/a.ts`, `src/${later}/deeper/b.ts`)).to.include(name);
+      });
+    }
+  }
+
+  it('order all folders of the program', async () => {
+    const folders = (await readdir(new URL('../src/', import.meta.url), { withFileTypes: true }))
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+    expect([...order.map(({ name = '' }) => name.replace('order-of-', '')), 'cli']).to.have.members(folders);
+  });
+
   for (const { name = '' } of rules.filter((rule) => rule.name?.startsWith('one-owner-of-'))) {
     const library = name.replace('one-owner-of-', '');
     it(`reject an import of ${library} by a file that does not own it (${name})`, async () => {
@@ -68,8 +112,10 @@ describe('the import rules', () => {
   }
 
   it('each have a violation that this file tests', () => {
-    const proven = [...Object.keys(VIOLATIONS), 'no-circles'];
-    const others = rules.map(({ name = '' }) => name).filter((name) => !name.startsWith('one-owner-of-'));
+    const proven = [...Object.keys(VIOLATIONS), 'no-circles', 'no-circles-of-folders'];
+    const others = rules
+      .map(({ name = '' }) => name)
+      .filter((name) => !/^(?:one-owner|order)-of-/.test(name));
     expect(others).to.have.members(proven);
   });
 

@@ -5,9 +5,9 @@ import base from '../.mocharc.json' with { type: 'json' };
 /** The unit tests. A test belongs here if it starts no program except Node.js, and takes a few seconds at most. */
 export const UNIT_TESTS = globSync([
   'test/{config,text,import-rules}.test.ts',
-  'test/conversion/{capabilities,health-check,limits}.test.ts',
-  'test/conversion/{input,plan}/*.test.ts',
-  'test/conversion/inspect/fuzz.test.ts',
+  'test/conversion/{capabilities,decoded,disk,health-check,limits,prepare}.test.ts',
+  'test/conversion/plan/*.test.ts',
+  'test/images/{detect,fuzz,hostile-repairs,ico}.test.ts',
   'test/conversion/output/tool-errors.test.ts',
   'test/files/{disk-space,sweep}.test.ts',
   'test/process/{command,queue}.test.ts',

@@ -3,10 +3,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inspect } from '../../src/conversion/inspect/index.ts';
 import { planDecoding } from '../../src/conversion/plan/decoders.ts';
 import { plan } from '../../src/conversion/plan/index.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
+import { inspect } from '../../src/images/inspect.ts';
 import { type Job, percentile } from './load.ts';
 import { QUALITY } from './settings.ts';
 

@@ -2,10 +2,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConversionEngine } from '../../src/conversion/engine.ts';
-import { DETECTION_BYTES, detectType } from '../../src/conversion/input/store.ts';
 import { type ConvertOptions, INPUT_FILE } from '../../src/conversion/plan/types.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { InputType } from '../../src/formats.ts';
+import { DETECTION_BYTES, detectType } from '../../src/images/detect.ts';
 import { decode, difference, type Pixels } from '../../test/helpers/pixels.ts';
 import { DECODERS, type Decoder } from '../fidelity/reference.ts';
 import type { Outcome } from './outcome.ts';

@@ -5,12 +5,13 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { serviceError, serviceErrorFrom, type TimeLimit } from '../errors.ts';
 import { INPUTS, OUTPUTS } from '../formats.ts';
+import type { RepairContext } from '../images/containers/file.ts';
+import type { ImageInfo } from '../images/image-info.ts';
+import { inspect } from '../images/inspect.ts';
 import type { Output, RunCommand } from '../process/command.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
-import { decodeInProcess } from './input/decode-in-process.ts';
-import { readDecoded } from './input/decoded.ts';
-import { repairAfterError } from './input/repair-after-error.ts';
-import { inspect } from './inspect/index.ts';
+import { decodeInProcess } from './decode-in-process.ts';
+import { readDecoded } from './decoded.ts';
 import { checkLimits } from './limits.ts';
 import { addJxlMetadata } from './output/jxl-metadata.ts';
 import { correctPdfTitle } from './output/pdf-title.ts';
@@ -30,12 +31,12 @@ import {
   UNREADABLE_KINDS,
 } from './output/tool-errors.ts';
 import { planDecoding } from './plan/decoders.ts';
-import type { ImageInfo } from './plan/image-info.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from './plan/index.ts';
 import { renderSmaller } from './plan/rasterize.ts';
 import { type ConvertOptions, type Plan, type Step, TO_ENCODE, type ToolContext } from './plan/types.ts';
+import { repairAfterError } from './repair-after-error.ts';
 import { type EncodedOutput, encodeWithin } from './search-quality.ts';
-import type { ConversionInput, ConversionResult, RepairContext } from './types.ts';
+import type { ConversionInput, ConversionResult } from './types.ts';
 
 /** What {@link createImageConverter} needs. */
 export interface ImageConverterDeps {

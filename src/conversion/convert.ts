@@ -2,14 +2,15 @@
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { removeFolder } from '../files/workspace.ts';
+import type { RepairContext } from '../images/containers/file.ts';
 import type { ConversionQueue, Job } from '../process/queue.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast } from '../process/toolchain.ts';
 import { createImageConverter, type ImageConverterDeps } from './convert-image.ts';
-import { createRepairContext, prepareInput } from './input/prepare.ts';
 import { estimateDiskBytes } from './limits.ts';
 import { type ConvertOptions, INPUT_FILE, type ToolContext } from './plan/types.ts';
-import type { ConversionEvent, ConversionInput, ConversionResult, Convert, RepairContext } from './types.ts';
+import { createRepairContext, prepareInput } from './prepare.ts';
+import type { ConversionEvent, ConversionInput, ConversionResult, Convert } from './types.ts';
 
 /** What {@link createConvert} needs. */
 export interface ConvertDeps extends ImageConverterDeps {

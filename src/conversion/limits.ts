@@ -2,9 +2,9 @@
 import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { MAX_DIMENSION, OUTPUTS, type OutputType } from '../formats.ts';
+import type { ImageInfo, Size } from '../images/image-info.ts';
 import { planDecoding } from './plan/decoders.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
-import type { ImageInfo, Size } from './plan/image-info.ts';
 import { fittings, peakRasterSize, sizesToMake } from './plan/size.ts';
 import type { ConvertOptions, Plan, PlanContext } from './plan/types.ts';
 

@@ -5,9 +5,9 @@
 import { z } from 'zod';
 import { serviceError } from '../errors.ts';
 import { hasBytesLimit, MAX_DIMENSION, OUTPUTS, type OutputType, parseOutputType } from '../formats.ts';
+import { colourByName } from '../images/svg/css.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import type { OnError } from './batch.ts';
-import { colourByName } from './input/svg/css.ts';
 import { type ConvertOptions, FITS, POSITIONS, type Position } from './plan/types.ts';
 import { MIN_QUALITY } from './search-quality.ts';
 

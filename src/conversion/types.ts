@@ -66,15 +66,3 @@ export type Convert = (
   signal: AbortSignal,
   group?: object,
 ) => Promise<ConversionResult>;
-
-/** Limits of a repair that makes a file larger or replaces it. */
-export interface RepairContext {
-  /** Name of the file in error messages. */
-  readonly label: string;
-  /** Maximum size of the repaired file, in bytes. */
-  readonly maxBytes: number;
-  /** Counts bytes that are about to be written in addition to those of the file. */
-  readonly store: (bytes: number) => Promise<void>;
-  /** Counts bytes of a file that was replaced. */
-  readonly release: (bytes: number) => void;
-}

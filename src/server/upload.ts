@@ -2,9 +2,9 @@
 import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
-import { type FileType, storeInput } from '../conversion/input/store.ts';
 import type { TextField } from '../conversion/options.ts';
 import { INPUT_FILE } from '../conversion/plan/types.ts';
+import { storeInput } from '../conversion/store.ts';
 import {
   ClientDisconnectedError,
   isFileError,
@@ -15,6 +15,7 @@ import {
 import { unzip } from '../files/unzip.ts';
 import type { Workspace } from '../files/workspace.ts';
 import type { InputType } from '../formats.ts';
+import type { FileType } from '../images/detect.ts';
 import { sanitizeForDisplay } from '../text.ts';
 import { MAX_FIELDS, openParser } from './multipart/normalizer.ts';
 

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { estimateDiskBytes } from '../../src/conversion/limits.ts';
-import type { ImageInfo } from '../../src/conversion/plan/image-info.ts';
 import { plan } from '../../src/conversion/plan/index.ts';
 import type { ConvertOptions, ToolContext } from '../../src/conversion/plan/types.ts';
 import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../src/formats.ts';
+import type { ImageInfo } from '../../src/images/image-info.ts';
 
 const tools = (magick: 6 | 7): ToolContext => ({
   magick,

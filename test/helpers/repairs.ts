@@ -1,6 +1,7 @@
 /** @module Limits of repairs, for tests of single repairs. */
-import { createRepairContext } from '../../src/conversion/input/prepare.ts';
-import type { ConversionInput, RepairContext } from '../../src/conversion/types.ts';
+import { createRepairContext } from '../../src/conversion/prepare.ts';
+import type { ConversionInput } from '../../src/conversion/types.ts';
+import type { RepairContext } from '../../src/images/containers/file.ts';
 
 const MAX_BYTES = 10 * 1024 ** 2;
 

@@ -10,9 +10,9 @@ import {
   withProfileChunk,
   withSegment,
 } from '../../scripts/fixtures/writers.ts';
-import { powerCurve } from '../../src/conversion/colour/code-points.ts';
-import { declaredProfile } from '../../src/conversion/colour/declared-profile.ts';
-import { parametricCurve, writeProfile } from '../../src/conversion/colour/icc-writer.ts';
+import { powerCurve } from '../../src/images/colour/code-points.ts';
+import { declaredProfile } from '../../src/images/colour/declared-profile.ts';
+import { parametricCurve, writeProfile } from '../../src/images/colour/icc-writer.ts';
 import { useBrowserDecoder } from '../helpers/browser-decoder.ts';
 import { convert } from '../helpers/client.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';

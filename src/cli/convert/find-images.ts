@@ -3,10 +3,10 @@ import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, type Dirent } from 'node:fs';
 import { glob, readdir, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
-import { detectFileType } from '../../conversion/input/store.ts';
 import { isInside } from '../../files/paths.ts';
 import { systemReason } from '../../files/system-reason.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
+import { detectFileType } from '../../images/detect.ts';
 import { baseNameOf, caseKey, isInvalidName } from '../../text.ts';
 import { type FileError, fileError, fileErrorFrom } from './file-errors.ts';
 

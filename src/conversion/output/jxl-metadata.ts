@@ -4,7 +4,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { inflate } from 'node:zlib';
-import { decodeRawProfile } from '../input/raw-profile.ts';
+import { decodeRawProfile } from '../../images/raw-profile.ts';
 import { isNoFile, type VerifiedOutput } from './result.ts';
 
 /** Metadata by the names of their boxes in a JPEG XL (ISO/IEC 18181-2, 9.1). */

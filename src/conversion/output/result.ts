@@ -11,9 +11,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { ALL_INPUT_TYPES, hasSignature, type InputType, OUTPUTS } from '../../formats.ts';
+import type { ImageInfo } from '../../images/image-info.ts';
+import { inspect } from '../../images/inspect.ts';
 import type { Output } from '../../process/command.ts';
-import { inspect } from '../inspect/index.ts';
-import type { ImageInfo } from '../plan/image-info.ts';
 import { type ConvertOptions, type Note, OUTPUT_STEM } from '../plan/types.ts';
 import { hasProfileError, invalidOutputError, trustedMessagesIn } from './tool-errors.ts';
 

@@ -1,8 +1,8 @@
 /** @module Parses the messages of tools, and translates failures of tools into errors for the client. */
 import { ClientDisconnectedError, ServiceError, serviceErrorFrom, type TimeLimit } from '../../errors.ts';
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import type { ImageInfo, RareEncoding, UnreadableKind } from '../../images/image-info.ts';
 import { CommandError } from '../../process/command.ts';
-import type { ImageInfo, RareEncoding, UnreadableKind } from '../plan/image-info.ts';
 import type { ToolName } from '../plan/types.ts';
 
 /** File that an error is about. */

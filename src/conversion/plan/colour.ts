@@ -3,7 +3,7 @@
  * to sRGB, because its colours would change otherwise. Pure.
  */
 import { OUTPUTS } from '../../formats.ts';
-import { differsFromSrgb, type Page } from './image-info.ts';
+import { differsFromSrgb, type Page } from '../../images/image-info.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './size.ts';
 import type { PlanContext } from './types.ts';
 

@@ -1,7 +1,7 @@
 /** @module Arguments that decode an image: which frames or pages to read, and corrections of decoder errors. Pure. */
 import { INPUTS } from '../../formats.ts';
+import type { Area, FrameDisposal, Orientation, Page, Size } from '../../images/image-info.ts';
 import { pageToSrgb } from './colour.ts';
-import type { Area, FrameDisposal, Orientation, Page, Size } from './image-info.ts';
 import { isPassthrough, keepsAllFrames, selectedPages } from './size.ts';
 import { INPUT_FILE, MAGICK_FEATURES, type PlanContext } from './types.ts';
 

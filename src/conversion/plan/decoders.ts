@@ -3,8 +3,8 @@
  * input is rejected. Pure.
  */
 import { INPUTS, type InputType } from '../../formats.ts';
+import type { ImageInfo, MisreadKind } from '../../images/image-info.ts';
 import { jxlThreads } from './encode.ts';
-import type { ImageInfo, MisreadKind } from './image-info.ts';
 import { selectedPages } from './size.ts';
 import {
   type Decoding,
@@ -65,7 +65,7 @@ const BOTH = [6, 7] as const;
 
 /**
  * All kinds of files that ImageMagick is known to misread, measured with versions 6.9.11-60 and 7.1.1-43. The readers
- * in `inspect/` recognize them by the header. Files of these kinds are rejected: a clear error is better than a wrong
+ * in `images/` recognize them by the header. Files of these kinds are rejected: a clear error is better than a wrong
  * image.
  *
  * The tests check for every row and version that the fixture is still misread. If they fail with a newer ImageMagick,

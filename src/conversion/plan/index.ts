@@ -3,6 +3,7 @@
  * known before these run. Pure.
  */
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import { differsFromSrgb, type ImageInfo } from '../../images/image-info.ts';
 import {
   binaryAlpha,
   cmykToSrgb,
@@ -15,7 +16,6 @@ import {
 import { coalesceFrames, decode, hideMissingPart, orient, repairColours } from './decode.ts';
 import { externalDecoder, misreadLabel, planDecoding } from './decoders.ts';
 import { ENCODERS, EXTERNAL_ENCODERS, type ExternalEncoder, LOSSLESS_EFFORT, WEBP_METHOD } from './encode.ts';
-import { differsFromSrgb, type ImageInfo } from './image-info.ts';
 import { measure, needsOwnSize, renderPdf, renderPng } from './rasterize.ts';
 import { crop, dropOpaqueAlpha, pad, resize, shrinkOnLoad } from './resize.ts';
 import { keepsAllFrames, selectedPages } from './size.ts';

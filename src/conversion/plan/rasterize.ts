@@ -1,6 +1,6 @@
 /** @module Commands of librsvg, which renders an SVG at the size of the result. Pure. */
 
-import type { ImageInfo, Size } from './image-info.ts';
+import type { ImageInfo, Size } from '../../images/image-info.ts';
 import {
   cropOffset,
   drawingBox,

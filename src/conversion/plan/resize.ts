@@ -9,7 +9,7 @@
  */
 
 import { OUTPUTS } from '../../formats.ts';
-import type { Size } from './image-info.ts';
+import type { Size } from '../../images/image-info.ts';
 import {
   boxGeometry,
   cropOffset,

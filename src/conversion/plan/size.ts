@@ -3,7 +3,7 @@
  * ResolveShrink, CalculateCrop and CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
  */
 import { type InputType, OUTPUTS } from '../../formats.ts';
-import type { ImageInfo, Page, Size } from './image-info.ts';
+import type { ImageInfo, Page, Size } from '../../images/image-info.ts';
 import type { ConvertOptions, Fit, PlanContext, Position } from './types.ts';
 
 type ImageAndOptions = Pick<PlanContext, 'image' | 'options'>;

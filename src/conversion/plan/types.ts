@@ -1,6 +1,6 @@
 /** @module The input and the output of the planner, as data. */
 import type { OutputType } from '../../formats.ts';
-import type { ImageInfo } from './image-info.ts';
+import type { ImageInfo } from '../../images/image-info.ts';
 
 /** Options of a conversion. */
 export interface ConvertOptions {

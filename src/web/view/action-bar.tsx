@@ -1,6 +1,6 @@
 import { plural } from '../../text.ts';
-import { forgetArchives, pack, packing } from '../client/archive.ts';
-import { convert } from '../client/convert.ts';
+import { forgetArchives, pack, packing } from '../actions/archive.ts';
+import { convert } from '../actions/convert.ts';
 import { formatChange, formatSize } from '../format.ts';
 import { skipped } from '../state/add-files.ts';
 import { busy, counts, done, failed, items, pending, remove } from '../state/items.ts';

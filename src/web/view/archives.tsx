@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { plural } from '../../text.ts';
-import { forgetArchives, type Part, packing, parts } from '../client/archive.ts';
+import { forgetArchives, type Part, packing, parts } from '../actions/archive.ts';
 import { Icon } from './icons.tsx';
 
 /** Lists the archives with links, since some browsers save only the first of several downloads. */

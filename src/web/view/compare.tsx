@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { isPdf } from '../client/convert.ts';
+import { isPdf } from '../actions/convert.ts';
 import { formatChange, formatSize } from '../format.ts';
 import { compared, type Done, type Item } from '../state/items.ts';
 import { Icon } from './icons.tsx';

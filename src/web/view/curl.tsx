@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
+import { command } from '../actions/curl.ts';
 import { loadMaxFiles } from '../state/batch-size.ts';
-import { command } from '../state/curl.ts';
 import { announcement } from '../state/items.ts';
 
 /** The curl command for the current options and files. */

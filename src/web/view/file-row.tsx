@@ -1,4 +1,4 @@
-import { convert } from '../client/convert.ts';
+import { convert } from '../actions/convert.ts';
 import type { Preview } from '../client/preview.ts';
 import { formatChange, formatSize, NOTES, typeLabel } from '../format.ts';
 import { compared, type Item, type Result, remove } from '../state/items.ts';

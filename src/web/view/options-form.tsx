@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { hasBytesLimit, MAX_DIMENSION, OUTPUTS } from '../../formats.ts';
-import { convert } from '../client/convert.ts';
+import { convert } from '../actions/convert.ts';
 import { formats } from '../state/formats.ts';
 import { pending } from '../state/items.ts';
 import {

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { ImageInfo, Orientation } from '../../../src/conversion/plan/image-info.ts';
 import { plan } from '../../../src/conversion/plan/index.ts';
 import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../../src/formats.ts';
+import type { ImageInfo, Orientation } from '../../../src/images/image-info.ts';
 import { invalidArguments } from '../../helpers/plans.ts';
 
 /** @module For any header properties and options, every argument of a plan is valid. */

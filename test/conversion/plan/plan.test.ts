@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { colourOf } from '../../../src/conversion/colour/code-points.ts';
 import { planDecoding } from '../../../src/conversion/plan/decoders.ts';
-import type { ImageInfo, Page } from '../../../src/conversion/plan/image-info.ts';
 import { findMisread, plan, planAgain, planMeasuring, toolsFor } from '../../../src/conversion/plan/index.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConvertOptions, Step, ToolContext } from '../../../src/conversion/plan/types.ts';
+import { colourOf } from '../../../src/images/colour/code-points.ts';
+import type { ImageInfo, Page } from '../../../src/images/image-info.ts';
 
 const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
 const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc' };

@@ -1,0 +1,227 @@
+/** @module Repairs AVIF and HEIC in place, so that libheif decodes the primary image, and nothing else decides about it. */
+import { open } from 'node:fs/promises';
+import { isProfile, META_BYTES } from './heif.ts';
+import {
+  type Box,
+  createPropertyFinder,
+  findBox,
+  parseAssociations,
+  parseBoxes,
+  parseItems,
+  parseProperties,
+  parseReferences,
+  primaryIn,
+  type Reference,
+} from './heif-items.ts';
+import { isAlpha, ROTATIONS } from './heif-rotation.ts';
+
+/** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
+const BRAND_AT = 8;
+
+/** Major brands of sequences, and those of still images (ISO/IEC 23008-12, section 10; AVIF, section 6). */
+const STILL_BRANDS = {
+  avif: { sequences: ['avis'], still: 'avif' },
+  heic: { sequences: ['hevc', 'hevx', 'msf1'], still: 'heic' },
+} as const;
+
+/** Repairs the header of the file at a path. Returns its type. */
+export async function repairHeif(path: string, type: keyof typeof STILL_BRANDS): Promise<typeof type> {
+  await changeHeader(path, (head, fileBytes) => {
+    rebrandSequence(head, type);
+    stateMetaLength(head, fileBytes);
+    const boxes = metaBoxes(head);
+    const primary = primaryIn(boxes);
+    stateMatrix(boxes);
+    if (primary === undefined) return;
+    hideOtherItems(boxes, primary);
+    simplifyReferences(boxes, primary);
+    stateAlphaSize(boxes, primary);
+  });
+  return type;
+}
+
+/** Replaces every rotation and mirroring by a rotation of 0 degrees: the plan rotates the image. */
+export function removeRotation(path: string): Promise<void> {
+  return changeHeader(path, (head) => {
+    for (const { name, body } of parseProperties(findBox(metaBoxes(head), 'iprp'))) {
+      if (ROTATIONS.includes(name) && body.length > 0) {
+        rename(body, 'irot');
+        body[0] = 0;
+      }
+    }
+  });
+}
+
+/**
+ * Takes the colour profile out of the file at a path. heif-convert would copy it to a PNG, and libpng rejects some valid
+ * profiles, such as the sRGB profile of Hewlett-Packard (png_sRGB_checks in its png.c).
+ */
+export async function takeProfile(path: string): Promise<Buffer | undefined> {
+  let profile: Buffer | undefined;
+  await changeHeader(path, (head) => {
+    const boxes = metaBoxes(head);
+    const own = createPropertyFinder(findBox(boxes, 'iprp'))(primaryIn(boxes));
+    for (const { name, body } of own ?? parseProperties(findBox(boxes, 'iprp'))) {
+      if (name !== 'colr' || !isProfile(body)) continue;
+      profile ??= body.subarray(4);
+      rename(body, 'free');
+    }
+  });
+  return profile;
+}
+
+/** Changes the first bytes of a file, which contain the box `meta`. */
+async function changeHeader(path: string, change: (head: Buffer, fileBytes: number) => void): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(META_BYTES), 0, META_BYTES, 0);
+    const head = buffer.subarray(0, bytesRead);
+    const before = Buffer.from(head);
+    change(head, (await file.stat()).size);
+    if (!head.equals(before)) await file.write(head, 0, head.length, 0);
+  } finally {
+    await file.close();
+  }
+}
+
+const metaBoxes = (head: Buffer): Box[] => parseBoxes(findBox(parseBoxes(head), 'meta')?.subarray(4));
+
+/** Overwrites the name of a box, which precedes its content. */
+function rename(body: Buffer, name: string): void {
+  Buffer.from(body.buffer, body.byteOffset - 4, 4).write(name, 'latin1');
+}
+
+/** Marks a sequence as a still image: its primary image is converted, and older libheif reads no sequences. */
+function rebrandSequence(head: Buffer, type: keyof typeof STILL_BRANDS): void {
+  const { sequences, still } = STILL_BRANDS[type];
+  const brandName = head.toString('latin1', BRAND_AT, BRAND_AT + 4);
+  if (sequences.some((brand) => brand === brandName)) head.write(still, BRAND_AT);
+}
+
+/** States the length of a box `meta` that reaches to the end of the file. libheif 1.15 rejects the length 0, which means that. */
+function stateMetaLength(head: Buffer, fileBytes: number): void {
+  const at = parseBoxes(head).reduce((sum, { body }) => sum + 8 + body.length, 0);
+  const isOpen = head.toString('latin1', at + 4, at + 8) === 'meta' && head.readUInt32BE(at) === 0;
+  if (isOpen) head.writeUInt32BE(fileBytes - at, at);
+}
+
+/** Matrix coefficients of the code points (ITU-T H.273, table 4): unspecified, and BT.601. */
+const UNSPECIFIED = 2;
+const BT601 = 6;
+
+/**
+ * Replaces unspecified matrix coefficients by those that decoders use for them. libheif 1.23 ignores code points that
+ * specify nothing, and with them the range of the samples.
+ */
+function stateMatrix(boxes: readonly Box[]): void {
+  for (const { name, body } of parseProperties(findBox(boxes, 'iprp'))) {
+    const isPoints = name === 'colr' && body.length >= 11 && body.toString('latin1', 0, 4) === 'nclx';
+    if (isPoints && body.readUInt16BE(8) === UNSPECIFIED) body.writeUInt16BE(BT601, 8);
+  }
+}
+
+/**
+ * Hides all items except the primary image (ISO/IEC 23008-12, section 6.4.2). heif-convert decodes every image that is not
+ * hidden, and fails if one of them does.
+ */
+function hideOtherItems(boxes: readonly Box[], primary: number): void {
+  for (const { id, body } of parseItems(findBox(boxes, 'iinf'))) {
+    if (id !== primary) body[3] = (body[3] as number) | 1;
+  }
+}
+
+/** Reference type that no reader knows. */
+const IGNORED = 'free';
+
+/**
+ * Restricts the references to those of the primary image, its parts and its alpha. libheif 1.15 rejects a file with a
+ * thumbnail, an auxiliary image or metadata that refers to several images, or to an item that is not an image. Phones write
+ * gain maps and EXIF like that.
+ */
+function simplifyReferences(boxes: readonly Box[], primary: number): void {
+  const iref = findBox(boxes, 'iref');
+  const references = parseReferences(iref);
+  const idLength = iref?.[0] === 0 ? 2 : 4;
+  const bytes = ({ to }: Reference): number => 10 + idLength * (to.length + 1);
+  const total = references.reduce((sum, reference) => sum + bytes(reference), 4);
+  if (!iref || total !== iref.length) return; // damaged
+  const propertiesOf = createPropertyFinder(findBox(boxes, 'iprp'));
+  const needed = findNeeded(references, primary, (id) => (propertiesOf(id) ?? []).some(isAlpha));
+  const restricted = references.map((one) => restrict(one, primary, needed));
+  const surplus = (total - 4 - restricted.reduce((sum, one) => sum + bytes(one), 0)) / idLength;
+  const filler = restricted.findIndex(({ type }) => type === IGNORED);
+  // Without a reference to ignore, there is no room for the IDs that were removed.
+  const kept = surplus > 0 && filler < 0 ? references : restricted;
+  let at = 4;
+  for (const [index, { type, from, to }] of kept.entries()) {
+    const ids = index === filler ? [...to, ...unusedIds(surplus, to)] : to;
+    at = iref.writeUInt32BE(10 + idLength * (ids.length + 1), at);
+    at += iref.write(type, at, 'latin1');
+    at = iref.writeUIntBE(from, at, idLength);
+    at = iref.writeUInt16BE(ids.length, at);
+    for (const id of ids) at = iref.writeUIntBE(id, at, idLength);
+  }
+}
+
+/** Returns IDs that differ from each other and from the others, because libheif 1.23 rejects a reference with equal ones. */
+function unusedIds(count: number, others: readonly number[]): number[] {
+  const ids = Array.from({ length: count + others.length }, (_, at) => 0xffff - at);
+  const used = new Set(others);
+  return ids.filter((id) => !used.has(id)).slice(0, count);
+}
+
+/** Maximum depth of images that are derived from others, such as a rotated grid. */
+const MAX_DEPTH = 8;
+
+/** Finds the items that the primary image is made of, including their alpha. */
+function findNeeded(
+  references: readonly Reference[],
+  primary: number,
+  isAlphaItem: (id: number) => boolean,
+): Set<number> {
+  const needed = new Set([primary]);
+  for (let depth = 0, before = 0; depth < MAX_DEPTH && needed.size > before; depth += 1) {
+    before = needed.size;
+    for (const { type, from, to } of references) {
+      if (type === 'dimg' && needed.has(from)) for (const id of to) needed.add(id);
+      if (type === 'auxl' && to.some((id) => needed.has(id)) && isAlphaItem(from)) needed.add(from);
+    }
+  }
+  return needed;
+}
+
+/** Restricts one reference to the needed items. Only the EXIF and XMP of the primary image are read. */
+function restrict(reference: Reference, primary: number, needed: ReadonlySet<number>): Reference {
+  const { type, from, to } = reference;
+  const ignored = { ...reference, type: IGNORED };
+  if (type === 'thmb') return ignored;
+  if (type === 'dimg') return needed.has(from) ? reference : ignored;
+  if (type === 'cdsc') return to.includes(primary) ? { ...reference, to: [primary] } : ignored;
+  if (type !== 'auxl') return reference;
+  return needed.has(from) ? { ...reference, to: to.filter((id) => needed.has(id)) } : ignored;
+}
+
+/** Properties that libheif does not need to decode alpha. */
+const REPLACEABLE = ['pixi', 'colr', 'pasp'];
+
+/**
+ * Gives the alpha of the primary image its size, in place of another property. Without a size, libheif 1.15 decodes the
+ * image to black.
+ */
+function stateAlphaSize(boxes: readonly Box[], primary: number): void {
+  const iprp = findBox(boxes, 'iprp');
+  const properties = parseProperties(iprp);
+  const associations = parseAssociations(iprp);
+  const positionOf = (id: number, ...names: string[]): number =>
+    (associations.get(id)?.indexes ?? []).findIndex((index) =>
+      names.includes(properties[index - 1]?.name ?? ''),
+    );
+  const size = associations.get(primary)?.indexes[positionOf(primary, 'ispe')];
+  if (size === undefined) return;
+  for (const { type, from, to } of parseReferences(findBox(boxes, 'iref'))) {
+    const lacksSize = type === 'auxl' && to.includes(primary) && positionOf(from, 'ispe') < 0;
+    const at = lacksSize ? positionOf(from, ...REPLACEABLE) : -1;
+    const { entries, indexLength = 1 } = associations.get(from) ?? {};
+    if (at >= 0) entries?.writeUIntBE(size, at * indexLength, indexLength);
+  }
+}

@@ -1,0 +1,215 @@
+/** @module Classifies embedded colour profiles: sRGB, greys or other (ICC.1:2022). */
+
+import { constants, inflateSync } from 'node:zlib';
+import type { WindowReader } from './containers/window-reader.ts';
+import type { Profile } from './image-info.ts';
+
+/** Maximum size of a profile to classify, in bytes. Larger profiles contain lookup tables and are not plain sRGB. */
+export const MAX_PROFILE_BYTES = 64 * 1024;
+
+/** sRGB's primaries as profiles state them, adapted to D50 (IEC 61966-2-1; ICC.1, annex E). */
+const PRIMARIES: Readonly<Record<string, readonly number[]>> = {
+  rXYZ: [0.4361, 0.2225, 0.0139],
+  gXYZ: [0.3851, 0.7169, 0.0971],
+  bXYZ: [0.1431, 0.0606, 0.7141],
+};
+/** Tolerance for rounding by profile writers; the nearest other colour spaces are 20 times as far away. */
+const PRIMARY_TOLERANCE = 0.002;
+/** Less than one step of 8 bits, so that a conversion would hardly change a pixel. */
+const CURVE_TOLERANCE = 0.75 / 255;
+/** Lookup tables, which override primaries and curves. */
+const TABLES = ['A2B0', 'A2B1', 'A2B2'];
+const MAX_TAGS = 100;
+
+/** Kinds of pixels that a profile can describe. */
+export type ColourModel = 'grey' | 'rgb' | 'cmyk';
+
+/** Colour spaces of usable profiles (ICC.1, 7.2.6). Many greyscale images have an RGB profile. */
+const COLOUR_SPACES: Readonly<Record<ColourModel, readonly string[]>> = {
+  grey: ['GRAY', 'RGB '],
+  rgb: ['RGB '],
+  cmyk: ['CMYK'],
+};
+
+/**
+ * Checks whether the profile at `start` describes such pixels. ImageMagick would apply a profile of greys, Lab or XYZ
+ * to RGB pixels.
+ *
+ * @param model undefined if the profile can be of any kind
+ */
+export async function isProfileFor(
+  bytes: WindowReader,
+  start: number,
+  model: ColourModel | undefined,
+): Promise<boolean> {
+  return !model || COLOUR_SPACES[model].includes(await readColourSpace(bytes, start));
+}
+
+/** Reads the colour space of the profile at `start`, such as `RGB ` (ICC.1, 7.2.6). */
+export async function readColourSpace(bytes: WindowReader, start: number): Promise<string> {
+  return (await bytes.read(start + 16, 4)).toString('latin1');
+}
+
+/** Classifies the uncompressed profile at `start`. `model` is as in {@link isProfileFor}. */
+export async function readProfile(
+  bytes: WindowReader,
+  start: number,
+  length: number,
+  model?: ColourModel,
+): Promise<Profile> {
+  if (!(await isProfileFor(bytes, start, model)) || (await isIncomplete(bytes, start, length)))
+    return 'unusable';
+  if (length > MAX_PROFILE_BYTES) return 'other';
+  return classifyProfile(await bytes.read(start, Math.max(0, length)));
+}
+
+/** Checks whether a profile states more bytes than it has. Browsers ignore such a profile, but ImageMagick applies it. */
+async function isIncomplete(bytes: WindowReader, start: number, length: number): Promise<boolean> {
+  const stated = await bytes.read(start, 4);
+  return stated.length === 4 && stated.readUInt32BE() > length;
+}
+
+/**
+ * Checks whether a profile equals sRGB, so that no conversion is needed. A profile whose primaries are on one line cannot describe
+ * colours: all would become one. Invalid profiles are `other`.
+ */
+export function classifyProfile(profile: Buffer): Profile {
+  try {
+    if (profile.toString('latin1', 16, 20) === 'GRAY') return 'grey';
+    if (isSingular(profile)) return 'unusable';
+    return isSrgb(profile) ? 'srgb' : 'other';
+  } catch {
+    return 'other'; // truncated or invalid: the tool reports it
+  }
+}
+
+/** Compressed bytes that contain the header of a profile. */
+const DEFLATED_HEADER_BYTES = 1024;
+
+/**
+ * Classifies a profile that PNG has compressed, as {@link classifyProfile} does. libpng ignores a profile of another colour
+ * space, and a profile with wrong lengths. A profile above {@link MAX_PROFILE_BYTES} is not checked for these.
+ *
+ * @param colourSpace colour space of the pixels
+ */
+export function classifyDeflatedProfile(compressed: Buffer, colourSpace: 'GRAY' | 'RGB '): Profile {
+  try {
+    const start = inflateStart(compressed.subarray(0, DEFLATED_HEADER_BYTES));
+    if (start.toString('latin1', 16, 20) !== colourSpace) return 'unusable';
+    if (start.readUInt32BE() > MAX_PROFILE_BYTES) return 'other';
+    const profile = inflateProfile(compressed);
+    return hasRightLengths(profile) ? classifyProfile(profile) : 'unusable';
+  } catch {
+    return 'other';
+  }
+}
+
+/** Decompresses as much as there is. */
+function inflateStart(compressed: Buffer): Buffer {
+  return inflateSync(compressed, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: MAX_PROFILE_BYTES });
+}
+
+/** Decompresses a profile. Ignores a wrong checksum of four bytes at the end, as libpng does. */
+function inflateProfile(compressed: Buffer): Buffer {
+  try {
+    return inflateStart(compressed);
+  } catch {
+    return inflateStart(compressed.subarray(0, -4));
+  }
+}
+
+/**
+ * Checks the length of a profile and the positions of its tags, as libpng does (png_icc_check_length, png_icc_check_header and
+ * png_icc_check_tag_table). From version 4 on, the length is a multiple of 4.
+ */
+function hasRightLengths(profile: Buffer): boolean {
+  const length = profile.readUInt32BE();
+  if (length > profile.length || (length % 4 !== 0 && (profile[8] as number) > 3)) return false;
+  const count = profile.readUInt32BE(128);
+  if (132 + count * 12 > length) return false;
+  return Array.from({ length: count }, (_, at) => 136 + at * 12).every(
+    (at) => profile.readUInt32BE(at) + profile.readUInt32BE(at + 4) <= length,
+  );
+}
+
+function isSrgb(profile: Buffer): boolean {
+  const tags = readTagTable(profile);
+  const matches = readPrimaries(profile)?.every((primary, at) =>
+    Object.values(PRIMARIES)[at]?.every(
+      (value, axis) => Math.abs((primary[axis] as number) - value) < PRIMARY_TOLERANCE,
+    ),
+  );
+  return matches === true && ['rTRC', 'gTRC', 'bTRC'].every((name) => isSrgbCurve(profile, tags.get(name)));
+}
+
+/** Minimum determinant of usable primaries. That of sRGB is 0.2, and that of a display with half its saturation is 0.05. */
+const MIN_DETERMINANT = 0.0001;
+
+function isSingular(profile: Buffer): boolean {
+  const [red, green, blue] = readPrimaries(profile) ?? [];
+  if (!red || !green || !blue) return false;
+  const [a = 0, b = 0, c = 0] = red;
+  const minor = (one: number, other: number): number =>
+    (green[one] as number) * (blue[other] as number) - (green[other] as number) * (blue[one] as number);
+  return Math.abs(a * minor(1, 2) - b * minor(0, 2) + c * minor(0, 1)) < MIN_DETERMINANT;
+}
+
+/** Reads X, Y and Z of red, green and blue. Returns undefined for a profile without primaries, or with lookup tables. */
+function readPrimaries(profile: Buffer): number[][] | undefined {
+  if (profile.toString('latin1', 16, 20) !== 'RGB ' || profile.toString('latin1', 20, 24) !== 'XYZ ')
+    return undefined;
+  const tags = readTagTable(profile);
+  const places = Object.keys(PRIMARIES).flatMap((name) => tags.get(name) ?? []);
+  if (places.length < 3 || TABLES.some((name) => tags.has(name))) return undefined;
+  return places.map((at) => [8, 12, 16].map((offset) => fixed(profile, at + offset)));
+}
+
+function readTagTable(profile: Buffer): Map<string, number> {
+  const count = Math.min(profile.readUInt32BE(128), MAX_TAGS);
+  const entry = (at: number): [string, number] => [
+    profile.toString('latin1', 132 + at * 12, 136 + at * 12),
+    profile.readUInt32BE(136 + at * 12),
+  ];
+  return new Map(Array.from({ length: count }, (_, at) => entry(at)));
+}
+
+/** Compares a curve with sRGB's at every sixteenth, in the gamma-encoded scale. */
+function isSrgbCurve(profile: Buffer, at: number | undefined): boolean {
+  if (at === undefined) return false;
+  const curve = readCurve(profile, at);
+  return (
+    curve !== undefined &&
+    Array.from({ length: 17 }, (_, step) => step / 16).every(
+      (value) => Math.abs(encode(curve(value)) - value) < CURVE_TOLERANCE,
+    )
+  );
+}
+
+/** Reads a curve as a function from 0..1 to 0..1; supports only the types that encode sRGB. */
+function readCurve(profile: Buffer, at: number): ((value: number) => number) | undefined {
+  const type = profile.toString('latin1', at, at + 4);
+  if (type === 'para' && profile.readUInt16BE(at + 8) === 3) {
+    const [g = 1, a = 1, b = 0, c = 1, d = 0] = [0, 1, 2, 3, 4].map((item) =>
+      fixed(profile, at + 12 + item * 4),
+    );
+    return (value) => (value >= d ? (a * value + b) ** g : c * value);
+  }
+  const count = type === 'curv' ? profile.readUInt32BE(at + 8) : 0;
+  if (count < 2) return undefined;
+  const sample = (index: number): number => profile.readUInt16BE(at + 12 + index * 2) / 65535;
+  return (value) => {
+    const place = value * (count - 1);
+    const below = Math.min(Math.floor(place), count - 2);
+    return sample(below) + (sample(below + 1) - sample(below)) * (place - below);
+  };
+}
+
+/** Converts linear light to sRGB's gamma-encoded scale (IEC 61966-2-1). */
+function encode(light: number): number {
+  return light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
+}
+
+/** Reads an s15Fixed16Number. */
+function fixed(profile: Buffer, at: number): number {
+  return profile.readInt32BE(at) / 65536;
+}

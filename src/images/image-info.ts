@@ -1,0 +1,232 @@
+/** @module Properties of an image, as data. */
+import type { InputType } from '../formats.ts';
+
+/** Properties of an image, read from its header. A property that the header does not state is undefined. */
+export interface ImageInfo {
+  readonly type: InputType;
+  /** Stored size in pixels, before any orientation is applied. The size of an SVG can have a fraction. */
+  readonly width?: number;
+  readonly height?: number;
+  /** Undefined means 1, upright. */
+  readonly orientation?: Orientation;
+  /** An AVIF or HEIC whose decoder must not rotate it, because it would not rotate the alpha. */
+  readonly plannedRotation?: boolean;
+  /** Samples of black and white, from 0 to 1, in an AVIF or HEIC of greys that do not use the full range. */
+  readonly greyRange?: readonly [black: number, white: number];
+  /** The colours are multiplied by alpha. */
+  readonly premultiplied?: boolean;
+  /** A BMP whose fourth byte per pixel is not alpha. */
+  readonly opaque?: boolean;
+  /** The image is decoded or completed in this process before planning, because ImageMagick misreads or rejects it. */
+  readonly decoder?: 'bmp' | 'png';
+  /** The file ends before the image does. */
+  readonly truncated?: boolean;
+  /** The part of a truncated PNG that the file contains. */
+  readonly shownPart?: ShownPart;
+  /** The pixels are CMYK or YCCK. */
+  readonly cmyk?: boolean;
+  /** A valid encoding that not every version of the libraries can decode. */
+  readonly rareEncoding?: RareEncoding;
+  /** The pixels are CIELab. */
+  readonly lab?: boolean;
+  readonly profile?: Profile;
+  /** Reasons why a version of ImageMagick can misread the file. */
+  readonly misread?: readonly MisreadKind[];
+  /** The tools get the profile as a file of its own. */
+  readonly externalProfile?: boolean;
+  /** Name of the file with the external profile, in the job's folder. */
+  readonly profileFile?: string;
+  /** Colour space other than sRGB that the file declares by numbers. Takes precedence over an embedded profile. */
+  readonly declaredColour?: DeclaredColour;
+  /** Area of the first frame of a WebP, if it does not cover the whole canvas. */
+  readonly firstFrame?: Area;
+  /** Area of a JPEG 2000 on its reference grid, if it does not start at the origin of the grid. */
+  readonly gridArea?: Area;
+  /** An SVG with a style sheet, which can set another size than the root element. */
+  readonly styled?: boolean;
+  /** Colour below the drawing of an SVG, as `rgb()` or `rgba()`. */
+  readonly canvasColour?: string;
+  /** An SVG with features that browsers render and librsvg ignores. */
+  readonly hasUnsupportedFeatures?: boolean;
+  /** A JPEG that probably has sharp edges: text, a screenshot, dense foliage, a line drawing. */
+  readonly detailed?: boolean;
+  /** A PNG that is compressed too well for a photo: a screenshot or a diagram. */
+  readonly flat?: boolean;
+  /** Set for a palette or bilevel image, which must be compressed without loss. */
+  readonly paletteKind?: PaletteKind;
+  readonly metadata?: readonly MetadataKind[];
+  /** Pages of a TIFF, without reduced-resolution versions. */
+  readonly pages?: readonly Page[];
+  /** Set if the file has more than one frame. */
+  readonly animation?: Animation;
+  /** The image has more than 8 bits per channel. */
+  readonly deep?: boolean;
+  /** A JPEG XL whose alpha channel has another bit depth than its colours. */
+  readonly unevenDepth?: boolean;
+  /** The parts of the header contradict each other about the size. */
+  readonly contradictory?: boolean;
+  /** Set if no tool shows such an image correctly. */
+  readonly unreadable?: UnreadableKind;
+  /** PNG files, one per frame, that another program has decoded the image to. */
+  readonly decoded?: readonly string[];
+  /** An animation whose header does not state the number of frames. They are counted after decoding. */
+  readonly hasUncountedFrames?: boolean;
+  /** The image has frames that the tools do not decode: an animated PNG or an AVIF sequence. */
+  readonly hasIgnoredFrames?: boolean;
+}
+
+/** The part of a truncated image that the file contains. */
+export interface ShownPart {
+  /** Number of complete rows, from the top. */
+  readonly rows: number;
+  /** Distance of the known pixels in the other rows, across and down. Undefined if the other rows are missing. */
+  readonly step?: 2 | 4 | 8;
+}
+
+/** Orientation of the stored pixels, numbered as in EXIF and TIFF (EXIF 2.32, section 4.6.4). 1 is upright. */
+export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
+
+/**
+ * Kinds of files that the tools do not decode correctly. They are rejected: before a tool starts if no version decodes them, or
+ * else when its result shows that it did not.
+ */
+export type UnreadableKind =
+  | 'cmyk-jxl'
+  | 'uneven-jxl'
+  | 'jp2-colours'
+  | 'jp2-subsampled'
+  | 'psd-without-merged-image'
+  | 'psd-mode'
+  | 'psd-layers';
+
+/**
+ * Embedded colour profile: none, sRGB under any name, another one of colours or of greys, or one for other pixels or that cannot
+ * be applied.
+ */
+export type Profile = 'none' | 'srgb' | 'other' | 'grey' | 'unusable';
+
+/** Returns whether pixels with this profile differ from those of sRGB. */
+export const differsFromSrgb = (profile?: Profile): boolean => profile === 'other' || profile === 'grey';
+
+/** Colour space declared by numbers instead of a profile. */
+export interface DeclaredColour {
+  readonly primaries: Primaries;
+  readonly transfer: Transfer;
+}
+
+/** CIE 1931 chromaticities x and y. */
+export type Chromaticity = readonly [x: number, y: number];
+
+/** Chromaticities of the primaries and the white point of a colour space. */
+export interface Primaries {
+  readonly red: Chromaticity;
+  readonly green: Chromaticity;
+  readonly blue: Chromaticity;
+  readonly white: Chromaticity;
+}
+
+/** Transfer function from a signal of 0 to 1 to light: a parametric curve, PQ or HLG (ITU-R BT.2100). */
+export type Transfer =
+  /** Parameters g, a, b, c, d of Y = (aX + b)^g for X ≥ d, and Y = cX below. */
+  { readonly curve: readonly number[] } | HdrTransfer;
+
+/** Transfer function of a high dynamic range image. */
+export interface HdrTransfer {
+  readonly hdr: 'pq' | 'hlg';
+  /** Peak luminance in cd/m², if a PQ image states it. */
+  readonly peak?: number;
+}
+
+/** Black and white only, or colours from a table. */
+type PaletteKind = 'bilevel' | 'palette';
+
+/** Standards of embedded metadata. GPS position, dates and camera settings are EXIF. */
+export type MetadataKind = 'exif' | 'iptc' | 'xmp';
+
+/** Page of a TIFF, with the decoder errors to correct. */
+export interface Page {
+  /** Index in the file, counted from 0. */
+  readonly index: number;
+  readonly width?: number;
+  readonly height?: number;
+  readonly cmyk?: boolean;
+  readonly lab?: boolean;
+  readonly profile?: Profile;
+  /** Undefined means 1, upright. */
+  readonly orientation?: Orientation;
+  readonly paletteKind?: PaletteKind;
+  /** ImageMagick decodes the greys inverted. */
+  readonly inverted?: boolean;
+  /** libtiff has applied the mirroring part of this orientation to the pixels, but the tag is still there. */
+  readonly mirroredFor?: Orientation;
+  /** The page has more channels than its colour space, and none of them is alpha. */
+  readonly unusedSamples?: boolean;
+  /** The decoded colours are multiplied by alpha. */
+  readonly premultiplied?: boolean;
+  /** Reasons why a version of ImageMagick can misread the page. */
+  readonly misread?: readonly MisreadKind[];
+}
+
+/** Kinds of files that some versions of ImageMagick decode to a wrong image. `decoders.ts` describes each. */
+export type MisreadKind =
+  | 'old-jpeg'
+  | 'ycbcr-subsampled'
+  | 'ycbcr-matrix'
+  | 'stray-predictor'
+  | 'signed-samples'
+  | 'samples-24'
+  | 'samples-64'
+  | 'uneven-samples'
+  | 'white-half-float'
+  | 'planar-grey-alpha'
+  | 'planar-unused'
+  | 'planar-alpha-first'
+  | 'alpha-not-first'
+  | 'other-inks'
+  | 'float-lab'
+  | 'jpeg-lab'
+  | 'lightness-only'
+  | 'icc-lab'
+  | 'sensor-mosaic'
+  | 'tiled-cmyk-jpeg'
+  | 'alpha-without-size';
+
+/** Timing and frames of an animation. */
+export interface Animation {
+  /** Duration of each frame, in milliseconds. */
+  readonly delaysMs: readonly number[];
+  /** Number of times the animation is played. 0 means forever. */
+  readonly loopCount: number;
+  /** A WebP whose header states that it has transparency. */
+  readonly transparent?: boolean;
+  /** Blending and disposal of each frame of a WebP. */
+  readonly frames?: readonly FrameDisposal[];
+}
+
+/** Width and height in pixels. */
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Rectangle in pixels, from the top left corner. */
+export interface Area {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Blending and disposal of a WebP frame. */
+export interface FrameDisposal {
+  /** Clears the area of the frame before the next frame is drawn. */
+  readonly disposeToBackground: boolean;
+  /** Replaces the pixels under the frame, instead of blending with them. */
+  readonly noBlend: boolean;
+}
+
+/**
+ * Encodings that some versions of the libraries cannot decode. A file is rejected only if its conversion fails.
+ * `jpeg-process`: lossless, hierarchical or 12-bit JPEG.
+ */
+export type RareEncoding = 'jpeg-process' | 'tiff-jpeg-2000' | 'tiff-jpeg-xl';

@@ -1,0 +1,217 @@
+/**
+ * @module Reads the headers of a JPEG XL up to its first frame (ISO/IEC 18181-1, annex D; 18181-2 for the container).
+ */
+
+import { type Choices, LowBits, OutOfBitsError } from './containers/bits.ts';
+import type { WindowReader } from './containers/window-reader.ts';
+import type { ImageInfo, MetadataKind } from './image-info.ts';
+
+/** Maximum number of boxes of the container to read. */
+const MAX_BOXES = 1000;
+/** Bytes to read for the headers. Real files have fewer, although a name of an extra channel can have 1 KiB. */
+const HEADER_BYTES = 8 * 1024;
+/** Marker at the start of the codestream. */
+const CODESTREAM = 0x0aff;
+/** Type and body of the first box of a container. */
+const CONTAINER = 'JXL \r\n\x87\n';
+
+/** Encodings of a width or height in pixels. */
+const SIDE: Choices = [
+  [9, 1],
+  [13, 1],
+  [18, 1],
+  [30, 1],
+];
+/** The same for a preview. */
+const PREVIEW_SIDE: Choices = [
+  [6, 1],
+  [8, 65],
+  [10, 321],
+  [12, 1345],
+];
+/** The same for a preview, in units of 8 pixels. */
+const PREVIEW_EIGHTHS: Choices = [
+  [0, 16],
+  [0, 32],
+  [5, 1],
+  [9, 33],
+];
+/** Aspect ratios for files that do not store the width (table D.2). */
+const RATIOS = [0, 1, 12 / 10, 4 / 3, 3 / 2, 16 / 9, 5 / 4, 2];
+/** Encodings of an enumerated value. */
+const ENUM: Choices = [
+  [0, 0],
+  [0, 1],
+  [4, 2],
+  [6, 18],
+];
+/** Types of extra channels (table D.7). */
+const CHANNEL = { alpha: 0, spot: 2, black: 4, colourFilter: 5 } as const;
+
+/** Reads size, depth, metadata, and unsupported colours. The frames of an animation are counted after decoding. */
+export async function readJxl(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+  const { start, metadata } = await findCodestream(bytes);
+  const header = start === undefined ? Buffer.alloc(0) : await bytes.read(start, HEADER_BYTES);
+  if (header.length < 4 || header.readUInt16LE(0) !== CODESTREAM) return { metadata };
+  const bits = new LowBits(header.subarray(2));
+  try {
+    const size = readSize(bits);
+    return { ...size, metadata, ...readProperties(bits) };
+  } catch (error) {
+    if (error instanceof OutOfBitsError) return { metadata };
+    throw error;
+  }
+}
+
+const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', 'xml ': 'xmp' };
+
+/** Finds the offset of the codestream, and the metadata in the container. */
+async function findCodestream(bytes: WindowReader): Promise<{ start?: number; metadata: MetadataKind[] }> {
+  const head = await bytes.read(0, 12);
+  if (head.toString('latin1', 4) !== CONTAINER) return { start: 0, metadata: [] };
+  const metadata = new Set<MetadataKind>();
+  let start: number | undefined;
+  let offset = 0;
+  for (let count = 0; count < MAX_BOXES; count += 1) {
+    const box = await bytes.read(offset, 20);
+    if (box.length < 8) break;
+    const large = box.readUInt32BE(0) === 1 && box.length >= 16;
+    const length = large ? Number(box.readBigUInt64BE(8)) : box.readUInt32BE(0);
+    const body = large ? 16 : 8;
+    const name = box.toString('latin1', 4, 8);
+    // A partial codestream starts with its index, compressed metadata with the name of its box.
+    if (name === 'jxlc') start ??= offset + body;
+    if (name === 'jxlp') start ??= offset + body + 4;
+    const kind = METADATA[name === 'brob' ? box.toString('latin1', body, body + 4) : name];
+    if (kind) metadata.add(kind);
+    if (length < body) break; // extends to the end of the file, or is invalid
+    offset += length;
+  }
+  return { ...(start !== undefined && { start }), metadata: [...metadata] };
+}
+
+function readSize(bits: LowBits): { width: number; height: number } {
+  const small = bits.flag();
+  const side = () => (small ? (bits.read(5) + 1) * 8 : bits.pick(SIDE));
+  return readSides(bits, side);
+}
+
+function readSides(bits: LowBits, side: () => number): { width: number; height: number } {
+  const height = side();
+  const ratio = bits.read(3);
+  return { width: ratio === 0 ? side() : Math.floor(height * (RATIOS[ratio] as number)), height };
+}
+
+/** Reads the image metadata up to the extra channels. Later fields have no effect on a plan. */
+function readProperties(bits: LowBits): Omit<ImageInfo, 'type'> {
+  if (bits.flag()) return {}; // defaults: 8 bits, sRGB, one frame
+  const animated = bits.flag() && skipExtraFields(bits);
+  const depth = readDepth(bits);
+  bits.flag(); // whether decoders can use buffers of 16 bits
+  const channels = bits.pick([
+    [0, 0],
+    [0, 1],
+    [4, 2],
+    [12, 1],
+  ]);
+  let [cmyk, uneven] = [false, false];
+  for (let at = 0; at < channels; at += 1) {
+    const channel = readChannel(bits);
+    cmyk ||= channel.type === CHANNEL.black;
+    uneven ||= channel.type === CHANNEL.alpha && channel.depth !== depth;
+  }
+  return {
+    ...(depth > 8 && { deep: true }),
+    ...(uneven && { unevenDepth: true }),
+    ...(animated && { hasUncountedFrames: true }),
+    ...(cmyk && { unreadable: 'cmyk-jxl' }),
+  };
+}
+
+/**
+ * Skips orientation, intrinsic size, preview, and animation timing, which the decoder applies.
+ *
+ * @returns whether the image is animated
+ */
+function skipExtraFields(bits: LowBits): boolean {
+  bits.read(3);
+  if (bits.flag()) readSize(bits);
+  if (bits.flag()) {
+    const eighths = bits.flag();
+    readSides(bits, () => (eighths ? bits.pick(PREVIEW_EIGHTHS) : bits.pick(PREVIEW_SIDE)));
+  }
+  const animated = bits.flag();
+  if (animated) skipAnimation(bits);
+  return animated;
+}
+
+function skipAnimation(bits: LowBits): void {
+  bits.pick([
+    [0, 100],
+    [0, 1000],
+    [10, 1],
+    [30, 1],
+  ]);
+  bits.pick([
+    [0, 1],
+    [0, 1001],
+    [8, 1],
+    [10, 1],
+  ]);
+  bits.pick([
+    [0, 0],
+    [3, 0],
+    [16, 0],
+    [32, 0],
+  ]);
+  bits.flag();
+}
+
+/** Reads the bits per sample. */
+function readDepth(bits: LowBits): number {
+  const float = bits.flag();
+  const depth = float
+    ? bits.pick([
+        [0, 32],
+        [0, 16],
+        [0, 24],
+        [6, 1],
+      ])
+    : bits.pick([
+        [0, 8],
+        [0, 10],
+        [0, 12],
+        [6, 1],
+      ]);
+  if (float) bits.read(4);
+  return depth;
+}
+
+function readChannel(bits: LowBits): { type: number; depth: number } {
+  if (bits.flag()) return { type: CHANNEL.alpha, depth: 8 };
+  const type = bits.pick(ENUM);
+  const depth = readDepth(bits);
+  bits.pick([
+    [0, 0],
+    [0, 3],
+    [0, 4],
+    [3, 1],
+  ]);
+  const nameLength = bits.pick([
+    [0, 0],
+    [4, 0],
+    [5, 16],
+    [10, 48],
+  ]);
+  bits.skip(nameLength * 8);
+  if (type === CHANNEL.alpha) bits.flag();
+  if (type === CHANNEL.spot) bits.skip(4 * 16);
+  if (type === CHANNEL.colourFilter)
+    bits.pick([
+      [0, 1],
+      [2, 0],
+      [4, 3],
+      [8, 19],
+    ]);
+  return { type, depth };
+}

@@ -1,0 +1,94 @@
+/** @module Rewrites the file of an SVG in a thread, because parsing its CSS can take 0.3 s. */
+
+import { once } from 'node:events';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { Worker } from 'node:worker_threads';
+import { serviceErrorFrom } from '../../errors.ts';
+import { SVG_WORKER } from '../../folders.ts';
+import type { RepairContext } from '../containers/file.ts';
+import { MARKERS } from './rewrite-text.ts';
+
+/** Maximum size of an SVG to rewrite, in bytes. Larger ones are not changed. */
+const MAX_BYTES = 1024 ** 2;
+
+/** An SVG with entity declarations is not rewritten, because entities can contain any markup. */
+const ENTITIES = '<!ENTITY';
+
+/**
+ * Rewrites the SVG at `path` in place. An SVG in another encoding than UTF-8 is not changed.
+ *
+ * @throws {ServiceError} CONVERSION_TIMEOUT, DISK_FULL, or OVERLOADED if files or memory are exhausted
+ */
+export async function rewriteSvg(path: string, { label, store }: RepairContext): Promise<void> {
+  if ((await stat(path)).size > MAX_BYTES) return;
+  const bytes = await readFile(path);
+  if (bytes.includes(ENTITIES) || !MARKERS.some((marker) => bytes.includes(marker))) return;
+  const text = decodeUtf8(bytes);
+  if (text === undefined) return;
+  const rewritten = await rewriteInThread(text, label);
+  if (rewritten === text) return;
+  await store(Math.max(0, Buffer.byteLength(rewritten) - bytes.length));
+  await writeFile(path, rewritten);
+}
+
+function decodeUtf8(bytes: Buffer): string | undefined {
+  const declared = /^\s*<\?xml[^>]*encoding\s*=\s*["']([\w.-]+)/.exec(bytes.toString('latin1', 0, 200))?.[1];
+  if (declared && !/^(?:utf-?8|us-ascii)$/i.test(declared)) return undefined;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Maximum time for one text, in ms. Rewriting takes at most about 0.3 s of processor time. */
+const REWRITE_TIMEOUT_MS = 10_000;
+
+/**
+ * Creates a function that rewrites the text of the SVG `label` in a thread, one text after another. The thread starts with the
+ * first text, and stays. The process can end while the thread waits.
+ *
+ * @param program program of the thread, which responds to each text with the rewritten one, or with an error
+ * @returns a function that throws ServiceErrors: CONVERSION_TIMEOUT if a text takes longer than the limit, and OVERLOADED if the
+ *   thread cannot start, or ends, because files or memory are exhausted
+ */
+export function createThreadRewriter(
+  program: URL,
+  timeoutMs: number,
+): (text: string, label: string) => Promise<string> {
+  let thread: Worker | undefined;
+  let turn: Promise<unknown> = Promise.resolve();
+
+  async function rewrite(text: string, label: string): Promise<string> {
+    thread ??= new Worker(program, { execArgv: [] });
+    const worker = thread;
+    worker.ref();
+    const limit = AbortSignal.timeout(timeoutMs);
+    const done = new AbortController();
+    const signal = AbortSignal.any([limit, done.signal]);
+    const ended = once(worker, 'exit', { signal }).then(([status]) => {
+      throw new Error(`The thread for SVGs ended with status ${status}.`);
+    });
+    worker.postMessage(text);
+    const [answer] = await Promise.race([once(worker, 'message', { signal }), ended])
+      .catch((error) => {
+        thread = undefined;
+        void worker.terminate();
+        throw limit.aborted
+          ? serviceErrorFrom(error, 'CONVERSION_TIMEOUT', label, { ms: timeoutMs })
+          : serviceErrorFrom(error, 'OVERLOADED');
+      })
+      .finally(() => done.abort());
+    worker.unref();
+    if (typeof answer === 'string') return answer;
+    throw answer;
+  }
+
+  return (text, label) => {
+    const result = turn.then(() => rewrite(text, label));
+    turn = result.catch(() => {});
+    return result;
+  };
+}
+
+const rewriteInThread = createThreadRewriter(SVG_WORKER, REWRITE_TIMEOUT_MS);

@@ -1,0 +1,236 @@
+/**
+ * @module Repairs the directories of a TIFF (TIFF 6.0, section 2): removes tags that are invalid, because ImageMagick rejects the
+ * file where libtiff ignores the tag, and adds tags that it needs.
+ */
+import { type FileHandle, open } from 'node:fs/promises';
+import type { InputType } from '../formats.ts';
+import type { RepairContext } from './containers/file.ts';
+import {
+  createEndianReader,
+  type IfdLayout,
+  MAX_TAGS,
+  type ReadNumber,
+  readIfd,
+  readNumbers,
+  type Tag,
+  TIFF_LAYOUTS,
+} from './containers/ifd.ts';
+import { WindowReader } from './containers/window-reader.ts';
+import { MAX_PAGES } from './tiff.ts';
+import { COMPRESSION, PHOTOMETRIC } from './tiff-kinds.ts';
+
+const TAG = {
+  height: 257,
+  compression: 259,
+  photometric: 262,
+  samples: 277,
+  rowsPerStrip: 278,
+  minSampleValue: 280,
+  maxSampleValue: 281,
+  tileWidth: 322,
+  inkNames: 333,
+  numberOfInks: 334,
+  extraSamples: 338,
+  smallestSample: 340,
+  largestSample: 341,
+  profile: 34675,
+  exif: 34665,
+  gps: 34853,
+} as const;
+/** Types of values that libtiff knows (TIFF 6.0, section 2; TIFF Technote 3 for the last three). */
+const TYPES: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18];
+const [SHORT, LONG] = [3, 4] as const;
+/** Bytes of a number by its type. */
+const VALUE_BYTES = { [SHORT]: 2, [LONG]: 4 } as const;
+/** Value of ExtraSamples. */
+const UNASSOCIATED_ALPHA = 2;
+
+/** Values that are valid, of tags that have a default. */
+const RANGES: Readonly<Record<number, readonly [min: number, max: number]>> = {
+  266: [1, 2], // FillOrder
+  274: [1, 8], // Orientation
+  [TAG.rowsPerStrip]: [1, Number.POSITIVE_INFINITY],
+  284: [1, 2], // PlanarConfiguration
+  296: [1, 3], // ResolutionUnit
+  [TAG.extraSamples]: [0, 2],
+  339: [1, 6], // SampleFormat
+};
+/** Maximum number of values to check: those of more samples have no effect. */
+const MAX_VALUES = 16;
+/** Maximum number of tags in a directory that libtiff reads. */
+const MAX_EXIF_TAGS = 4096;
+const MAX_SHORT = 65_535;
+
+/** A TIFF, with what is needed to read its numbers. */
+interface Source {
+  readonly bytes: WindowReader;
+  readonly read: ReadNumber;
+  readonly layout: IfdLayout;
+}
+
+/**
+ * Repairs the directories of the file at `path`. A directory that grows is appended to the file.
+ *
+ * @returns always `tiff`
+ * @throws {ServiceError} DISK_FULL if the disk has no space for the new directories
+ * @throws {HeaderTooComplexError} if the directories take too many reads
+ */
+export async function repairTiff(path: string, { store }: RepairContext): Promise<InputType> {
+  const file = await open(path, 'r+');
+  try {
+    const bytes = new WindowReader(file);
+    const read = createEndianReader((await bytes.read(0, 1))[0] === 0x4d);
+    const layout = TIFF_LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
+    if (layout) await repairDirectories(file, { bytes, read, layout }, layout.firstAt, store);
+    return 'tiff';
+  } finally {
+    await file.close();
+  }
+}
+
+async function repairDirectories(
+  file: FileHandle,
+  source: Source,
+  firstAt: number,
+  store: RepairContext['store'],
+): Promise<void> {
+  const { bytes, read, layout } = source;
+  const visited = new Set<number>();
+  let end = (await file.stat()).size;
+  let offset = await read(bytes, firstAt, layout.offset);
+  // Position of the offset of the directory, which changes if the directory before it is appended.
+  let pointer = firstAt;
+  while (offset && !visited.has(offset) && visited.size < MAX_PAGES) {
+    visited.add(offset);
+    const count = (await read(bytes, offset, layout.count)) ?? 0;
+    const length = count * layout.entry;
+    const content = Buffer.from(await bytes.read(offset + layout.count, length + layout.offset));
+    if (count > MAX_TAGS || content.length < length + layout.offset) return;
+    const next = read.in(content, length, layout.offset);
+    const repaired = await repairDirectory(source, content.subarray(0, length), offset, end);
+    let place = offset;
+    if (repaired) {
+      const directory = Buffer.concat([
+        toBytes(read, repaired.length / layout.entry, layout.count),
+        repaired,
+        content.subarray(length),
+      ]);
+      if (repaired.length > length) {
+        place = end + (end % 2); // a directory starts at an even offset
+        await store(directory.length + (end % 2));
+        end = place + directory.length;
+        await write(file, toBytes(read, place, layout.offset), pointer);
+      }
+      await write(file, directory, place);
+    }
+    pointer = place + layout.count + (repaired ?? content.subarray(0, length)).length;
+    offset = next;
+  }
+}
+
+/** Returns the entries of a directory without invalid ones, and with missing ones; undefined if they stay the same. */
+async function repairDirectory(
+  source: Source,
+  content: Buffer,
+  offset: number,
+  end: number,
+): Promise<Buffer | undefined> {
+  const { bytes, read, layout } = source;
+  const tags = await readIfd(bytes, read, offset, layout);
+  const valid: Buffer[] = [];
+  for (let at = 0; at < content.length; at += layout.entry) {
+    const entry = content.subarray(at, at + layout.entry);
+    if (await isValid(source, entry, tags, end)) valid.push(entry);
+  }
+  const present = valid.map((entry) => read.in(entry, 0, 2));
+  const added = missingTags(tags, present).map(({ tag, type, value }) => ({
+    tag,
+    entry: Buffer.concat([
+      ...[toBytes(read, tag, 2), toBytes(read, type, 2), toBytes(read, 1, layout.offset)],
+      ...[toBytes(read, value, VALUE_BYTES[type]), Buffer.alloc(layout.offset - VALUE_BYTES[type])],
+    ]),
+  }));
+  if (added.length === 0 && valid.length * layout.entry === content.length) return undefined;
+  const all = [...valid.map((entry, at) => ({ tag: present[at] as number, entry })), ...added];
+  return Buffer.concat(all.sort((one, other) => one.tag - other.tag).map(({ entry }) => entry));
+}
+
+/** Checks an entry as libtiff does, which ignores what is invalid. */
+async function isValid(
+  { bytes, read, layout }: Source,
+  entry: Buffer,
+  tags: ReadonlyMap<number, Tag>,
+  end: number,
+): Promise<boolean> {
+  const number = read.in(entry, 0, 2);
+  const tag = tags.get(number);
+  if (!tag) return true;
+  if (!TYPES.includes(read.in(entry, 2, 2))) return false;
+  const range = RANGES[number];
+  if (range) {
+    const values = await readNumbers(bytes, read, tag, MAX_VALUES);
+    return values.every((value) => value >= range[0] && value <= range[1]);
+  }
+  const samples = tags.get(TAG.samples)?.value ?? 1;
+  switch (number) {
+    case TAG.minSampleValue:
+    case TAG.maxSampleValue:
+      return (tag.count === 1 && tag.value <= MAX_SHORT) || tag.count === samples;
+    case TAG.smallestSample:
+    case TAG.largestSample:
+      return tag.count >= samples;
+    case TAG.inkNames:
+    case TAG.numberOfInks:
+      return false; // names have no effect, and libtiff has strict rules for them
+    case TAG.profile:
+      return tag.count > 0;
+    case TAG.exif:
+    case TAG.gps: {
+      const count = (await read(bytes, tag.value, layout.count)) ?? 0;
+      const isWhole = tag.value + layout.count + count * layout.entry <= end;
+      return tag.value >= layout.offset * 2 && count > 0 && count <= MAX_EXIF_TAGS && isWhole;
+    }
+    default:
+      return true;
+  }
+}
+
+/** A tag with one number. */
+interface NewTag {
+  readonly tag: number;
+  readonly type: keyof typeof VALUE_BYTES;
+  readonly value: number;
+}
+
+/**
+ * Returns tags to add, with the values that other programs assume.
+ *
+ * RowsPerStrip: one strip has all rows. Without the tag, ImageMagick reads compressed pixels after libtiff has converted them to
+ * RGB, but takes them for CMYK or CIELab. It always does so for JPEG.
+ *
+ * ExtraSamples: a fourth sample of RGB is alpha that is not premultiplied, as in Pillow and libvips.
+ */
+function missingTags(tags: ReadonlyMap<number, Tag>, present: readonly number[]): NewTag[] {
+  const value = (tag: number): number | undefined => tags.get(tag)?.value;
+  const [compression, height] = [value(TAG.compression), value(TAG.height)];
+  const isJpeg = compression === COMPRESSION.jpeg || compression === COMPRESSION.oldJpeg;
+  const hasStrips = !tags.has(TAG.tileWidth) && !isJpeg && height !== undefined;
+  const hasAlpha = value(TAG.photometric) === PHOTOMETRIC.rgb && value(TAG.samples) === 4;
+  const wanted: NewTag[] = [
+    ...(hasStrips ? [{ tag: TAG.rowsPerStrip, type: LONG, value: height } as const] : []),
+    ...(hasAlpha ? [{ tag: TAG.extraSamples, type: SHORT, value: UNASSOCIATED_ALPHA } as const] : []),
+  ];
+  return wanted.filter(({ tag }) => !present.includes(tag));
+}
+
+/** Encodes a whole number in the byte order of the file. */
+function toBytes(read: ReadNumber, value: number, length: number): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64LE(BigInt(value));
+  const cut = bytes.subarray(0, length);
+  return read.in(Buffer.from([0, 1]), 0, 2) === 1 ? cut.reverse() : cut;
+}
+
+async function write(file: FileHandle, bytes: Buffer, at: number): Promise<void> {
+  await file.write(bytes, 0, bytes.length, at);
+}

@@ -1,0 +1,81 @@
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { av1Size, hevcSizes } from '../../src/images/coded-size.ts';
+import { edgeCase, fixture } from '../helpers/client.ts';
+import { extra } from '../helpers/extra.ts';
+
+/** Returns the bytes after the name of the first box of this name. */
+const contentOf = (file: Buffer, name: string): Buffer => file.subarray(file.indexOf(name) + 4);
+
+/** Concatenates numbers in binary notation to bytes. */
+function bytesOf(...fields: readonly string[]): Buffer {
+  const bits = fields.join('');
+  const bytes = bits.padEnd(Math.ceil(bits.length / 8) * 8, '0').match(/.{8}/g) ?? [];
+  return Buffer.from(bytes.map((byte) => Number.parseInt(byte, 2)));
+}
+
+describe('the coded size', () => {
+  it('of HEVC is that of whole blocks, and includes the rows that the decoder crops', async () => {
+    expect(hevcSizes(contentOf(await extra('scene.heic'), 'hvcC'))).to.deep.equal([
+      { width: 120, height: 80 },
+    ]);
+    expect(hevcSizes(contentOf(await extra('grid.heic'), 'hvcC'))).to.deep.equal([
+      { width: 128, height: 96 },
+    ]);
+    expect(hevcSizes(contentOf(await extra('deep.heic'), 'hvcC'))).to.deep.equal([
+      { width: 120, height: 80 },
+    ]);
+  });
+
+  it('of HEVC is read after the profiles and levels of sub-layers', () => {
+    const general = '0'.repeat(88 + 8);
+    // Two sub-layers: one with a profile and a level, one with a level only.
+    const subLayers = ['11', '01', '0'.repeat(2 * 6), '0'.repeat(88 + 8), '0'.repeat(8)];
+    // 4:2:0 is 1, and the size is 8 × 4.
+    const set = bytesOf(
+      '0'.repeat(16),
+      '0000',
+      '010',
+      '1',
+      general,
+      ...subLayers,
+      '1',
+      '010',
+      '0001001',
+      '00101',
+    );
+    const sequenceParameters = Buffer.concat([Buffer.from([33, 0, 1, 0, set.length]), set]);
+    const hvcC = Buffer.concat([Buffer.alloc(22), Buffer.from([1]), sequenceParameters]);
+    expect(hevcSizes(hvcC)).to.deep.equal([{ width: 8, height: 4 }]);
+    for (let length = 0; length < hvcC.length; length += 1)
+      expect(hevcSizes(hvcC.subarray(0, length)).length, `of ${length} bytes`).to.be.at.most(1);
+  });
+
+  it('of AV1 is that of the sequence header, of still images and of sequences', async () => {
+    const odd = sharp({ create: { width: 333, height: 127, channels: 3, background: 'teal' } });
+    expect(av1Size(contentOf(await odd.avif().toBuffer(), 'mdat'))).to.deep.equal({
+      width: 333,
+      height: 127,
+    });
+    const moving = contentOf(await edgeCase('moving.avif'), 'mdat');
+    expect(av1Size(moving)).to.deep.equal({ width: 48, height: 32 });
+  });
+
+  it('of AV1 is read after timing, delays and several operating points', () => {
+    const ticks = '0'.repeat(64);
+    const timing = ['1', ticks, '1', '00101', '1', '00111', '0'.repeat(32 + 5 + 5)]; // delays have 8 bits
+    const first = ['0'.repeat(12), '01000', '1', '1', '0'.repeat(17), '1', '0000']; // level 8 has a tier
+    const second = ['0'.repeat(12), '00111', '0', '0'];
+    const size = ['0111', '0111', '11111111', '00001111']; // 8 bits each
+    const header = bytesOf('000', '0', '0', ...timing, '1', '00001', ...first, ...second, ...size);
+    const units = Buffer.concat([Buffer.from([0x12, 0, 0x0a, header.length]), header]);
+    expect(av1Size(units)).to.deep.equal({ width: 256, height: 16 });
+    expect(av1Size(units.subarray(0, -1))).to.equal(undefined);
+  });
+
+  it('of data without a sequence header is unknown', async () => {
+    expect(av1Size(Buffer.alloc(300))).to.equal(undefined);
+    expect(av1Size(Buffer.alloc(0))).to.equal(undefined);
+    expect(hevcSizes(await fixture('scene.png'))).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,176 @@
+import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import fc from 'fast-check';
+import sharp from 'sharp';
+import { seeded } from '../../scripts/stress/random.ts';
+import { plan } from '../../src/conversion/plan/index.ts';
+import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
+import { readFrom } from '../../src/images/containers/file.ts';
+import { HeaderTooComplexError, type PositionedReader } from '../../src/images/containers/window-reader.ts';
+import { inspectFile } from '../../src/images/inspect.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { HOSTILE_IMAGES } from '../helpers/hostile-files.ts';
+import { invalidArguments } from '../helpers/plans.ts';
+
+/** @module For any input, the header readers terminate, do not throw, read a bounded number of times, and result in a valid plan. */
+
+const FOLDERS = ['images', 'traps', 'extra'].map(
+  (name) => new URL(`../../fixtures/${name}/`, import.meta.url).pathname,
+);
+const EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', jpeg: 'jpg', j2k: 'jp2' };
+interface Fixture {
+  readonly name: string;
+  readonly type: InputType;
+  readonly bytes: Buffer;
+}
+const FILES: readonly Fixture[] = FOLDERS.flatMap((folder) =>
+  readdirSync(folder).flatMap((name) => {
+    const extension = name.split('.').at(-1) ?? '';
+    const type = ALL_INPUT_TYPES.find((input) => input === (EXTENSIONS[extension] ?? extension));
+    return type ? [{ name, type, bytes: readFileSync(folder + name) }] : [];
+  }),
+);
+const teal = () => sharp({ create: { width: 40, height: 30, channels: 3, background: 'teal' } });
+/** BigTIFFs: directories, counts and offsets are 64-bit numbers, and Node.js reads file positions up to 2^53. */
+const BIG_TIFFS: readonly Fixture[] = [
+  {
+    name: 'a BigTIFF with a profile',
+    type: 'tiff',
+    bytes: await teal().withIccProfile('p3').tiff({ bigtiff: true }).toBuffer(),
+  },
+  {
+    name: 'a BigTIFF of two directories',
+    type: 'tiff',
+    bytes: await teal()
+      .tiff({ bigtiff: true, pyramid: true, tile: true, tileWidth: 16, tileHeight: 16 })
+      .toBuffer(),
+  },
+];
+const FIXTURES = [...FILES, ...BIG_TIFFS];
+
+/** Maximum number of reads, more than any file of 10 MiB should need. Each reads a window of 64 KiB. */
+const MAX_READS = 25_000;
+/** CI sets FUZZ=thorough: it tries many more files, which takes minutes. */
+const THOROUGH = process.env.FUZZ === 'thorough';
+const MUTATIONS = THOROUGH ? 5_000 : 100;
+/** A file is truncated at every byte near its ends, where the headers are, and at some of the bytes between. */
+const EDGE_BYTES = 256;
+const STEP_BYTES = THOROUGH ? 1 : 64;
+const RANDOM_FILES = THOROUGH ? 300 : 100;
+const MACHINE = {
+  magick: 6,
+  srgbProfile: '/srgb.icc',
+} as const;
+const SEED = 20_261_121;
+
+/** Descriptor of the file that contains the input. A real descriptor has the limits of read(2) and Node.js. */
+let descriptor: number;
+
+/** Size of that file. Truncating it takes longer than writing it. */
+let fileSize = 0;
+
+/** Opens the bytes as a file that counts its reads. */
+function opened(bytes: Uint8Array): PositionedReader & { readonly reads: number } {
+  if (bytes.length < fileSize) ftruncateSync(descriptor, bytes.length);
+  writeSync(descriptor, bytes, 0, bytes.length, 0);
+  fileSize = bytes.length;
+  const file = readFrom(descriptor);
+  let reads = 0;
+  return {
+    get reads() {
+      return reads;
+    },
+    read(...where) {
+      reads += 1;
+      return file.read(...where);
+    },
+  };
+}
+
+/** The properties for which the plans were checked. Most changes of a file do not change its properties. */
+const planned = new Set<string>();
+
+/** Chai takes longer for an assertion than a reader for a header, so it is called only for a failure. */
+async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
+  const file = opened(bytes);
+  const picture = await inspectFile(file, type);
+  if (picture.type !== type) expect.fail(`the type ${picture.type}`);
+  if (file.reads > MAX_READS) expect.fail(`${file.reads} reads`);
+  for (const size of [picture.width, picture.height]) {
+    if (size !== undefined && !(size >= 0 && Number.isFinite(size))) expect.fail(`a side of ${size} pixels`);
+  }
+  const properties = JSON.stringify(picture);
+  if (planned.has(properties)) return;
+  planned.add(properties);
+  for (const format of ['bmp', 'pdf', 'jxl', 'ico'] as const) {
+    const invalid = invalidArguments(plan(picture, { format, quality: 80, stripMetadata: true }, MACHINE));
+    if (invalid.length > 0) expect.fail(`${properties} is planned with ${invalid}`);
+  }
+}
+
+/** Byte values that are likely to cause errors: no bits, all bits, sign bits, and sizes of windows. */
+const NASTY = [0x00, 0xff, 0x7f, 0x80, 0x01, 0x40, 0xfe];
+
+describe('reading the header of arbitrary bytes', () => {
+  before(async () => {
+    descriptor = openSync(join(await makeTempDir('fuzz'), 'in'), 'w+');
+  });
+  after(() => closeSync(descriptor));
+
+  it('stops at a limit, and does not block the event loop meanwhile', async () => {
+    const endless = HOSTILE_IMAGES['a TIFF of 4000 large directories with profiles']?.() as Buffer;
+    let turns = 0;
+    const clock = setInterval(() => {
+      turns += 1;
+    }, 0);
+    const outcome = await inspectFile(opened(endless), 'tiff').catch((error) => error);
+    clearInterval(clock);
+    expect(outcome).to.be.instanceOf(HeaderTooComplexError);
+    expect(turns).to.be.above(3);
+  });
+
+  for (const type of ALL_INPUT_TYPES) {
+    it(`terminates for type ${type}`, async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.uint8Array({ maxLength: 4096 }), (bytes) => survives(bytes, type)),
+        { numRuns: RANDOM_FILES, seed: SEED },
+      );
+    });
+
+    it(`terminates for bytes that start like ${type}`, async () => {
+      const start =
+        FIXTURES.find((fixture) => fixture.type === type)?.bytes.subarray(0, 40) ?? Buffer.alloc(0);
+      await fc.assert(
+        fc.asyncProperty(fc.uint8Array({ maxLength: 4096 }), (rest) =>
+          survives(Buffer.concat([start, rest]), type),
+        ),
+        { numRuns: RANDOM_FILES, seed: SEED },
+      );
+    });
+  }
+
+  for (const { name, type, bytes } of FIXTURES) {
+    it(`terminates for ${name} truncated anywhere`, async () => {
+      for (let length = 0; length <= bytes.length; length += 1) {
+        const atEdge = Math.min(length, bytes.length - length) <= EDGE_BYTES;
+        if (atEdge || length % STEP_BYTES === 0) await survives(bytes.subarray(0, length), type);
+      }
+    });
+
+    it(`terminates for ${MUTATIONS} mutations of ${name}`, async () => {
+      const { next: random } = seeded(SEED + bytes.length);
+      const whole = bytes.subarray(0, 16_384);
+      for (let round = 0; round < MUTATIONS; round += 1) {
+        const mutant = Buffer.from(whole);
+        for (let change = 0; change <= random() * 4; change += 1) {
+          // Most header fields are near the start.
+          const at = Math.floor(random() ** 3 * mutant.length);
+          mutant[at] =
+            random() < 0.5 ? (NASTY[Math.floor(random() * NASTY.length)] as number) : random() * 256;
+        }
+        await survives(mutant, type);
+      }
+    });
+  }
+});

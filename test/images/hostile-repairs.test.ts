@@ -1,0 +1,92 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { repairJp2 } from '../../src/images/jp2-repair.ts';
+import { createThreadRewriter } from '../../src/images/svg/rewrite.ts';
+import { rewriteText } from '../../src/images/svg/rewrite-text.ts';
+import { failure } from '../helpers/failure.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import { repairContext } from '../helpers/repairs.ts';
+
+const STUCK_THREAD = new URL('../helpers/stuck-thread.ts', import.meta.url);
+
+describe('repairs of hostile files', () => {
+  it('leave a JPEG 2000 alone whose vertical sampling factors are all 0', async () => {
+    const codestream = Buffer.alloc(48);
+    codestream.writeUInt32BE(0xff4fff51);
+    codestream.writeUInt16BE(2, 40); // components
+    for (const at of [8, 12, 24, 28]) codestream.writeUInt32BE(64, at); // sides of the image and of its tile
+    codestream.set([7, 2, 0, 7, 2, 0], 42);
+    const path = join(await makeTempDir('repairs'), 'in');
+    await writeFile(path, codestream);
+    await repairJp2(path, repairContext());
+    expect((await readFile(path)).includes(codestream)).to.equal(true);
+  });
+
+  // Quadratic time would be minutes: the test fails by its timeout.
+  for (const [name, text] of [
+    ['a drop shadow', (digits: string) => `<svg><feDropShadow dx="${digits}x"/></svg>`],
+    [
+      'a transform origin',
+      (digits: string) => `<svg><g transform-origin="${digits}x" transform="scale(2)"/></svg>`,
+    ],
+  ] as const) {
+    it(`read an invalid number of a million digits in ${name} in linear time`, () => {
+      expect(rewriteText(text('1'.repeat(1_000_000)))).to.be.a('string');
+    });
+  }
+
+  it('return CONVERSION_TIMEOUT for an SVG that the thread never finishes, and rewrite the next one in a new thread', async () => {
+    const rewrite = createThreadRewriter(STUCK_THREAD, 2000);
+    const [stuck, next] = [failure(rewrite('stuck', 'The file')), rewrite('next', 'The next file')];
+    expect(await stuck).to.include({
+      code: 'CONVERSION_TIMEOUT',
+      message: 'The file took longer to convert than the limit of 2 seconds for SVGs. This limit is fixed.',
+    });
+    expect(await next).to.equal('rewritten next');
+  });
+
+  it('survive the end of the thread, and an error in it', async () => {
+    const rewrite = createThreadRewriter(STUCK_THREAD, 60_000);
+    for (const text of ['broken', 'gone']) {
+      expect(await failure(rewrite(text, 'The file')), text).to.include({ code: 'OVERLOADED' });
+      expect(await rewrite('next', 'The file')).to.equal('rewritten next');
+    }
+    expect(await failure(rewrite('invalid', 'The file'))).to.be.instanceOf(TypeError);
+  });
+
+  // CSS Syntax Module Level 3, section 5.4.8: the end of the text closes every block and function.
+  for (const [what, text, rewritten] of [
+    ['a function of an attribute', '<rect fill="lch(50 0 0"/>', '<rect fill="rgb(119, 119, 119)"/>'],
+    ['a fallback', '<rect fill="var(--a, red"/>', '<rect fill="red"/>'],
+    [
+      'a declaration of an attribute',
+      '<rect style="stroke: red; fill: lch(50 0 0"/>',
+      '<rect style="stroke: red; fill: rgb(119, 119, 119)"/>',
+    ],
+    [
+      'a block of a style sheet',
+      '<style>rect { fill: lch(50 0 0)</style>',
+      '<style>rect { fill: rgb(119, 119, 119)</style>',
+    ],
+    [
+      'all brackets of a style sheet',
+      '<style>:root { --a: red } rect { fill: var(--a</style>',
+      '<style>:root { --a: red } rect { fill: red</style>',
+    ],
+    [
+      'a custom property',
+      '<style>:root { --a: [1</style><rect d="var(--a)"/>',
+      '<style>:root { --a: [1</style><rect d="[1"/>',
+    ],
+    [
+      'a transform origin',
+      '<g style="transform: scale(2); transform-origin: calc(1px"/>',
+      '<g style="transform: scale(2); transform-origin: calc(1px"/>',
+    ],
+  ] as const) {
+    it(`read an unclosed bracket in ${what} as if the end of the text closed it`, () => {
+      expect(rewriteText(`<svg>${text}</svg>`)).to.equal(`<svg>${rewritten}</svg>`);
+    });
+  }
+});

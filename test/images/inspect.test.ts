@@ -1,0 +1,431 @@
+import { execFileSync } from 'node:child_process';
+import { symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sharp from 'sharp';
+import { tiff } from '../../scripts/fixtures/writers.ts';
+import type { InputType } from '../../src/formats.ts';
+import { inspect } from '../../src/images/inspect.ts';
+import { edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+
+const headerOf = async (bytes: Uint8Array, type: InputType) => {
+  const path = join(await makeTempDir('header'), 'in');
+  await writeFile(path, bytes);
+  return inspect(path, type);
+};
+
+describe('inspecting a header', () => {
+  it('of a JPEG returns its stored size, and that it is not CMYK', async () => {
+    expect(await inspect(fixturePath('orientation-6.jpg'), 'jpg')).to.deep.include({
+      type: 'jpg',
+      width: 80,
+      height: 120,
+      cmyk: false,
+    });
+  });
+
+  it('reads only regular files: does not block on a pipe or follow a link that a tool has created', async () => {
+    const folder = await makeTempDir('strange');
+    execFileSync('mkfifo', [join(folder, 'pipe')]);
+    await symlink(fixturePath('scene.png'), join(folder, 'link'));
+    for (const name of ['pipe', 'link']) {
+      const outcome = await inspect(join(folder, name), 'png').catch((error) => error.code);
+      expect(outcome, name).to.be.oneOf(['ESPIPE', 'ELOOP']);
+    }
+  });
+
+  it('of a progressive CMYK JPEG returns both properties', async () => {
+    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const bytes = await image
+      .toColourspace('cmyk')
+      .withIccProfile('cmyk')
+      .jpeg({ progressive: true })
+      .toBuffer();
+    expect(await headerOf(bytes, 'jpg')).to.deep.include({ width: 33, height: 17, cmyk: true });
+  });
+
+  it('of a JPEG skips fill bytes', async () => {
+    const jpeg = await fixture('scene.jpg');
+    const filled = Buffer.concat([jpeg.subarray(0, 2), Buffer.alloc(5, 0xff), jpeg.subarray(2)]);
+    expect(await headerOf(filled, 'jpg')).to.deep.include({ width: 120, height: 80 });
+  });
+
+  it('of a JPEG returns whether it is detailed, at every quality', async () => {
+    const side = 400;
+    const draw = (value: (x: number, y: number) => number): Promise<Buffer> =>
+      sharp(
+        Buffer.from(Array.from({ length: side ** 2 }, (_, at) => value(at % side, Math.floor(at / side)))),
+        { raw: { width: side, height: side, channels: 1 } },
+      )
+        .png()
+        .toBuffer();
+    const bars = await draw((x, y) => (x % 11 < 4 && y % 17 < 11 ? 20 : 240));
+    const waves = await draw((x, y) => 127 + 100 * Math.sin(x / 30) * Math.cos(y / 20));
+    for (const quality of [50, 75, 90, 98]) {
+      const detailed = async (png: Buffer) =>
+        (await headerOf(await sharp(png).jpeg({ quality }).toBuffer(), 'jpg')).detailed;
+      expect(await detailed(bars), `edges at ${quality}`).to.equal(true);
+      expect(await detailed(waves), `waves at ${quality}`).to.equal(undefined);
+    }
+  });
+
+  it('of a JPEG returns that it is detailed if it has lines in empty areas, even if it has as few bytes as a photo', async () => {
+    const [width, height] = [1200, 900];
+    const draw = (value: (x: number, y: number) => number): Promise<Buffer> => {
+      const samples = Array.from({ length: width * height }, (_, at) =>
+        value(at % width, Math.floor(at / width)),
+      );
+      const raw = { width, height, channels: 1 } as const;
+      return sharp(Buffer.from(samples), { raw }).png().toBuffer();
+    };
+    const lines = await draw((x, y) => ((x + 3 * y) % 97 < 3 ? 0 : 255));
+    const noise = (x: number, y: number): number => ((x * 7919 + y * 104_729 + x * y * 31) % 251) / 20;
+    const photo = await draw((x, y) => 127 + 90 * Math.sin(x / 30) * Math.cos(y / 20) + noise(x, y));
+    for (const [quality, progressive] of [
+      [80, false],
+      [90, false],
+      [90, true],
+    ] as const) {
+      const encode = (png: Buffer): Promise<Buffer> => sharp(png).jpeg({ quality, progressive }).toBuffer();
+      const [drawn, taken] = [await encode(lines), await encode(photo)];
+      expect((await headerOf(drawn, 'jpg')).detailed, `lines at ${quality}`).to.equal(true);
+      expect((await headerOf(taken, 'jpg')).detailed, `a photo at ${quality}`).to.equal(undefined);
+      expect(drawn.length, 'bytes of the drawing').to.be.below((width * height) / 4);
+    }
+  });
+
+  it('of a GIF returns delays and loop count, and no animation for a single frame', async () => {
+    const moving = { delaysMs: [100, 250, 40], loopCount: 3 };
+    expect(await inspect(fixturePath('moving.gif'), 'gif')).to.deep.include({
+      type: 'gif',
+      animation: moving,
+    });
+    const still = await inspect(fixturePath('scene.gif'), 'gif');
+    expect(still).to.deep.include({ width: 120, height: 80, profile: 'none', paletteKind: 'palette' });
+    expect(still).to.not.have.property('animation');
+  });
+
+  it('of a GIF without a loop extension returns one play, and 100 ms for a delay of 0', async () => {
+    const still = await fixture('scene.gif');
+    const tableEnd = 13 + 3 * 2 ** (((still[10] as number) & 7) + 1);
+    const blocks = still.subarray(tableEnd, -1).subarray(still.subarray(tableEnd).indexOf(0x2c));
+    const control = (centiseconds: number) => Buffer.from([0x21, 0xf9, 4, 0, centiseconds, 0, 0, 0]);
+    const twice = Buffer.concat([
+      still.subarray(0, tableEnd),
+      control(0),
+      blocks,
+      control(7),
+      blocks,
+      Buffer.from(';'),
+    ]);
+    expect(await headerOf(twice, 'gif')).to.deep.include({
+      animation: { delaysMs: [100, 70], loopCount: 1 },
+    });
+  });
+
+  it('of a WebP returns delays and loop count, and no animation for a single frame', async () => {
+    const frames = [true, false, false].map((replaces) => ({
+      disposeToBackground: false,
+      noBlend: replaces,
+    }));
+    const moving = { delaysMs: [100, 250, 40], loopCount: 3, transparent: true, frames };
+    expect(await inspect(fixturePath('moving.webp'), 'webp')).to.deep.include({
+      type: 'webp',
+      animation: moving,
+    });
+    expect(await inspect(fixturePath('window.webp'), 'webp')).to.not.have.property('animation');
+  });
+
+  it('of a TIFF returns its pages without thumbnails', async () => {
+    expect(await inspect(fixturePath('pages.tiff'), 'tiff')).to.deep.include({
+      width: 48,
+      height: 32,
+      pages: [0, 1, 2].map((index) => ({ index, width: 48, height: 32, profile: 'none' })),
+    });
+    const pyramid = await sharp(await fixture('scene.png'))
+      .resize(1200)
+      .tiff({ pyramid: true, tile: true, tileWidth: 256, tileHeight: 256 })
+      .toBuffer();
+    const { pages } = await sharp(pyramid).metadata();
+    expect(pages).to.be.above(1);
+    expect(await headerOf(pyramid, 'tiff')).to.deep.include({
+      pages: [{ index: 0, width: 1200, height: 800, profile: 'none' }],
+    });
+  });
+
+  it('of a TIFF returns the properties of each page', async () => {
+    expect((await inspect(edgeCasePath('mixed.tiff'), 'tiff')).pages).to.deep.equal([
+      { index: 0, width: 64, height: 32, profile: 'none', inverted: true },
+      { index: 1, width: 48, height: 32, profile: 'none' },
+      { index: 2, width: 64, height: 32, profile: 'none', paletteKind: 'bilevel' },
+      { index: 3, width: 48, height: 32, profile: 'none', orientation: 6 },
+    ]);
+    expect((await inspect(edgeCasePath('old-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
+      { index: 0, width: 120, height: 80, profile: 'none', misread: ['old-jpeg'] },
+    ]);
+    expect((await inspect(edgeCasePath('turned-jpeg.tiff'), 'tiff')).pages).to.deep.equal([
+      { index: 0, width: 120, height: 80, profile: 'srgb', orientation: 8, mirroredFor: 8 },
+    ]);
+    expect((await inspect(edgeCasePath('palette.tiff'), 'tiff')).pages).to.deep.equal([
+      { index: 0, width: 120, height: 80, profile: 'none', paletteKind: 'palette' },
+    ]);
+    expect(await inspect(edgeCasePath('lab.tiff'), 'tiff')).to.deep.include({ lab: true });
+  });
+
+  for (const [name, type, profile] of [
+    ['srgb-tagged.jpg', 'jpg', 'srgb'],
+    ['p3-tagged.jpg', 'jpg', 'other'],
+    ['profile-cut.jpg', 'jpg', 'unusable'],
+    ['profile-garbage.jpg', 'jpg', 'unusable'],
+    ['profile-of-greys.jpg', 'jpg', 'unusable'],
+    ['gamma.png', 'png', 'none'],
+  ] as const) {
+    it(`of ${name} returns the profile ${profile}`, async () => {
+      expect((await inspect(edgeCasePath(name), type)).profile).to.equal(profile);
+    });
+  }
+
+  it('distinguishes sRGB from other profiles in every format with profiles', async () => {
+    const image = () => sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
+    for (const [icc, profile] of [
+      ['srgb', 'srgb'],
+      ['p3', 'other'],
+    ] as const) {
+      const made = {
+        png: image().png(),
+        webp: image().webp(),
+        tiff: image().tiff(),
+        avif: image().avif(),
+        jpg: image().jpeg(),
+      };
+      for (const [type, file] of Object.entries(made)) {
+        const bytes = await file.withIccProfile(icc).toBuffer();
+        expect((await headerOf(bytes, type as InputType)).profile, `${icc} in ${type}`).to.equal(profile);
+      }
+    }
+  });
+
+  it('returns the orientation and the kinds of metadata in every format that has them', async () => {
+    for (const type of ['jpg', 'png', 'webp', 'tiff'] as const) {
+      const { metadata = [] } = await inspect(edgeCasePath(`everything.${type}`), type);
+      const kinds = type === 'webp' || type === 'png' ? ['exif', 'xmp'] : ['exif', 'iptc', 'xmp'];
+      expect([...new Set(metadata)].sort(), type).to.include.members(kinds);
+    }
+    for (const make of ['jpeg', 'png', 'webp'] as const) {
+      const image = sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
+      const bytes = await image.withMetadata({ orientation: 7 }).toFormat(make).toBuffer();
+      expect(await headerOf(bytes, make === 'jpeg' ? 'jpg' : make), make).to.deep.include({ orientation: 7 });
+    }
+    expect((await inspect(edgeCasePath('turned-by-xmp.jpg'), 'jpg')).orientation).to.equal(undefined);
+  });
+
+  it('distinguishes palettes from true colour, and detects frames that are not read', async () => {
+    expect(await inspect(edgeCasePath('few-colours.png'), 'png')).to.deep.include({ paletteKind: 'palette' });
+    expect(await inspect(edgeCasePath('deep.png'), 'png')).to.not.have.property('paletteKind');
+    expect(await inspect(edgeCasePath('moving.png'), 'png')).to.deep.include({ hasIgnoredFrames: true });
+    expect(await inspect(edgeCasePath('moving.avif'), 'avif')).to.deep.include({ hasIgnoredFrames: true });
+    expect(await inspect(edgeCasePath('lossless-coding.jpg'), 'jpg')).to.deep.include({
+      rareEncoding: 'jpeg-process',
+    });
+  });
+
+  it('distinguishes a PNG that compresses well, such as a screenshot, from one that does not', async () => {
+    const path = join(await makeTempDir('png'), 'in');
+    const panels = Buffer.from(
+      '<svg width="400" height="300"><rect width="100" height="300" fill="#123"/></svg>',
+    );
+    await sharp(panels).png().toFile(path);
+    expect(await inspect(path, 'png')).to.deep.include({ flat: true });
+    const noise = {
+      create: {
+        width: 400,
+        height: 300,
+        channels: 3,
+        background: '#888',
+        noise: { type: 'gaussian', sigma: 30 },
+      },
+    } as const;
+    await sharp(noise).png().toFile(path);
+    expect(await inspect(path, 'png')).to.deep.include({ flat: false });
+  });
+
+  it('returns the size for every format', async () => {
+    for (const type of ['png', 'jpg', 'gif', 'bmp', 'tiff', 'avif', 'webp', 'svg'] as const) {
+      expect(await inspect(fixturePath(`scene.${type}`), type), type).to.deep.include({
+        width: 120,
+        height: 80,
+      });
+    }
+    expect(await inspect(fixturePath('scene.ico'), 'ico')).to.deep.include({ width: 64, height: 64 });
+    for (const options of [{ lossless: true }, { quality: 80 }]) {
+      const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+      expect(await headerOf(await image.webp(options).toBuffer(), 'webp')).to.deep.include({
+        width: 33,
+        height: 17,
+      });
+    }
+  });
+
+  it('of a BigTIFF returns the same properties as of a TIFF', async () => {
+    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const { pages, ...rest } = await headerOf(await image.tiff({ bigtiff: true }).toBuffer(), 'tiff');
+    expect(pages).to.deep.equal([{ index: 0, width: 33, height: 17, profile: 'none' }]);
+    expect(rest).to.deep.include({ width: 33, height: 17, profile: 'none' });
+  });
+
+  it('of a BigTIFF stops at a directory or profile beyond 2^53', async () => {
+    const beyond = Buffer.alloc(8, 0xff);
+    const nowhere = Buffer.concat([Buffer.from([0x49, 0x49, 43, 0, 8, 0, 0, 0]), beyond]);
+    expect(await headerOf(nowhere, 'tiff')).to.deep.include({ pages: [{ index: 0, profile: 'none' }] });
+
+    const image = sharp({ create: { width: 33, height: 17, channels: 3, background: 'teal' } });
+    const bytes = await image.withIccProfile('p3').tiff({ bigtiff: true }).toBuffer();
+    const directory = Number(bytes.readBigUInt64LE(8));
+    const entries = Number(bytes.readBigUInt64LE(directory));
+    const end = directory + 8 + entries * 20;
+    beyond.copy(bytes, end);
+    for (let entry = directory + 8; entry < end; entry += 20)
+      if (bytes.readUInt16LE(entry) === 34675) beyond.copy(bytes, entry + 12);
+    expect(await headerOf(bytes, 'tiff')).to.deep.include({ width: 33, height: 17, profile: 'unusable' });
+  });
+
+  it('of a TIFF ignores an orientation outside 1 to 8', async () => {
+    const strip = Buffer.alloc(3);
+    const pageWith = (orientation: number) => ({
+      tags: { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 274: orientation, 277: 3, 278: 1 },
+      strip,
+    });
+    const { pages = [] } = await headerOf(tiff([6, 0, 9, 65_281].map(pageWith)), 'tiff');
+    expect(pages.map(({ orientation }) => orientation)).to.deep.equal([6, ...Array(3).fill(undefined)]);
+  });
+
+  it('of a TIFF reads single-byte values without the bytes that follow them', async () => {
+    const strip = Buffer.alloc(3);
+    const tags = { 256: 1, 257: 1, 258: [8, 8, 8], 262: 2, 274: 6, 277: 3, 278: 1 };
+    const bytes = tiff([{ tags, strip }]);
+    for (let entry = 10; entry < 10 + bytes.readUInt16LE(8) * 12; entry += 12) {
+      if (bytes.readUInt16LE(entry) !== 274) continue;
+      bytes.writeUInt16LE(1, entry + 2);
+      bytes.fill(0xff, entry + 9, entry + 12);
+    }
+    expect((await headerOf(bytes, 'tiff')).pages?.[0]?.orientation).to.equal(6);
+  });
+
+  it('of a CMYK TIFF returns cmyk', async () => {
+    const image = sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } });
+    const bytes = await image.toColourspace('cmyk').withIccProfile('cmyk').tiff().toBuffer();
+    expect(await headerOf(bytes, 'tiff')).to.deep.include({ cmyk: true });
+  });
+
+  it('of an AVIF without a profile returns that it has none', async () => {
+    for (const name of ['scene.avif', 'window.avif']) {
+      const { profile, hasIgnoredFrames } = await inspect(fixturePath(name), 'avif');
+      expect({ profile, hasIgnoredFrames }).to.deep.equal({ profile: 'none', hasIgnoredFrames: undefined });
+    }
+  });
+
+  it('of an icon without a bitmap returns no size', async () => {
+    const icon = Buffer.concat([
+      Buffer.from([0, 0, 1, 0, 1, 0]),
+      Buffer.alloc(16),
+      await fixture('scene.png'),
+    ]);
+    expect(await headerOf(icon, 'ico')).to.deep.equal({ type: 'ico' });
+  });
+
+  it('with repeated metadata uses the first of each kind, as decoders do', async () => {
+    const exif = (orientation: number) =>
+      Buffer.from(
+        `II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0${String.fromCharCode(orientation)}\0\0\0\0\0\0\0`,
+        'latin1',
+      );
+    const segment = (data: Buffer) =>
+      Buffer.concat([Buffer.from([0xff, 0xe1, 0, data.length + 8]), Buffer.from('Exif\0\0'), data]);
+    const jpeg = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'teal' } })
+      .jpeg()
+      .toBuffer();
+    const twice = Buffer.concat([jpeg.subarray(0, 2), segment(exif(6)), segment(exif(3)), jpeg.subarray(2)]);
+    expect(await headerOf(twice, 'jpg')).to.deep.include({ orientation: 6, metadata: ['exif'] });
+
+    const chunk = (type: string, data: Buffer) => {
+      const whole = Buffer.concat([Buffer.alloc(4), Buffer.from(type), data, Buffer.alloc(4)]);
+      whole.writeUInt32BE(data.length);
+      return whole;
+    };
+    const png = await fixture('p3.png');
+    const chunks = [chunk('eXIf', exif(8)), chunk('eXIf', exif(2)), chunk('iCCP', Buffer.from('x'))];
+    const end = Buffer.concat([png.subarray(0, -12), ...chunks, png.subarray(-12)]);
+    expect(await headerOf(end, 'png')).to.deep.include({ orientation: 8, profile: 'other' });
+    const srgb = await sharp(png).toColourspace('srgb').withIccProfile('srgb').png().toBuffer();
+    const profile = (await headerOf(srgb, 'png')).profile;
+    const other = Buffer.concat([srgb.subarray(0, -12), chunk('iCCP', Buffer.from('x')), srgb.subarray(-12)]);
+    expect([profile, (await headerOf(other, 'png')).profile]).to.deep.equal(['srgb', 'srgb']);
+  });
+
+  for (const [root, size] of [
+    ['<svg width="120" height="80">', { width: 120, height: 80 }],
+    [
+      `<?xml version="1.0"?><!-- x --><svg:svg\n width = '1.5in'\n height='2.54cm'>`,
+      { width: 144, height: 96 },
+    ],
+    ['<svg viewBox="0 0 30 40">', { width: 30, height: 40 }],
+    ['<svg viewBox="0,0,30,40" width="50%">', { width: 30, height: 40 }],
+    ['<svg width="10" viewBox="0 0 30 60">', { width: 10, height: 20 }],
+    ['<svg height="10" viewBox="0 0 30 60">', { width: 5, height: 10 }],
+    ['<svg height="10" width="100%" viewBox="0 0 30 60">', { width: 5, height: 10 }],
+    ['<svg height="10" width="2furlong" viewBox="0 0 30 60">', { width: 5, height: 10 }],
+    ['<svg width="auto" height="auto" viewBox="0 0 5.5 6.25">', { width: 5.5, height: 6.25 }],
+    ['<svg>', {}],
+    ['<svg width="10">', {}],
+    ['<svg width="10" viewBox="0 0 0 60">', {}],
+    ['<svg width="10" viewBox="0 0 &w; 60">', {}],
+    ['<svg width="&w;" height="10" viewBox="0 0 30 60">', {}],
+    ['<svg width="2em" height="3em">', { width: 24, height: 36 }],
+    ['<svg width="2ex" height="3ex" font-size="20px">', { width: 20, height: 30 }],
+    ['<svg width="2em" height="3em" style="font-size:1in">', { width: 192, height: 288 }],
+    ['<svg width="2em" height="3em" font-size="large">', {}],
+    ['<svg width="2ch" height="3ch">', {}],
+    ['<svg style="width:20000px; height: 300px">', { width: 20_000, height: 300 }],
+    [
+      '<svg style="width:300px !important;max-height:2px" width="30" height="20">',
+      { width: 300, height: 20 },
+    ],
+    ['<svg style="width:wide;height:-4px" width="30" height="20">', { width: 30, height: 20 }],
+    ['<svg style="width:50%;height:auto" width="30" height="20" viewBox="0 0 3 4">', { width: 3, height: 4 }],
+    ['<svg width="10.4" height="20.25px">', { width: 10.4, height: 20.25 }],
+    ['<svg width="2vw" height="3vh">', {}],
+    ['<svg width="-5" height="wide">', {}],
+    ['<svg data-width="7" data-height="7">', {}],
+  ] as const) {
+    it(`of an SVG returns the size that it declares: ${root}`, async () => {
+      const { width, height } = await headerOf(Buffer.from(`${root}</svg>`), 'svg');
+      expect({ width, height }).to.deep.equal({ width: undefined, height: undefined, ...size });
+    });
+  }
+
+  it('of a file truncated at any byte does not throw', async () => {
+    for (const [name, type] of [
+      ['orientation-6.jpg', 'jpg'],
+      ['scene.png', 'png'],
+      ['scene.bmp', 'bmp'],
+      ['scene.svg', 'svg'],
+      ['moving.gif', 'gif'],
+      ['moving.webp', 'webp'],
+      ['pages.tiff', 'tiff'],
+      ['window.avif', 'avif'],
+      ['../traps/everything.jpg', 'jpg'],
+      ['../traps/everything.png', 'png'],
+      ['../traps/everything.webp', 'webp'],
+      ['../traps/mixed.tiff', 'tiff'],
+      ['../traps/moving.avif', 'avif'],
+    ] as const) {
+      const file = await fixture(name);
+      const path = join(await makeTempDir('cut'), 'in');
+      for (let length = 0; length <= Math.min(file.length, 600); length += 1) {
+        await writeFile(path, file.subarray(0, length));
+        expect(await inspect(path, type)).to.deep.include({ type });
+      }
+    }
+  });
+});
