@@ -17,7 +17,7 @@ const OWNERS = {
   commander: 'src/cli/(program|regress).ts',
   'content-disposition': 'src/server/response.ts',
   cors: 'src/server/cors.ts',
-  execa: 'src/process/launcher/shell.ts',
+  execa: 'src/process/start.ts',
   'express-rate-limit': 'src/server/(rate-limit|redis-store).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
   'file-type': 'src/images/detect.ts',
@@ -86,7 +86,7 @@ const LAYERS = [
       dependencyTypesNot: ['dynamic-import', 'type-only'],
     },
   ),
-  // src/process/launcher starts every program, with execa.
+  // src/process/start.ts starts every program, with execa.
   forbid('execa-starts-programs', { path: '^src/' }, { path: '^(node:)?child_process$' }),
   // Two files that import each other belong together in one file, and two folders in one folder.
   forbid('no-circles', {}, { circular: true }),

@@ -62,10 +62,7 @@ const clients = (flags.clients ?? (flags.quick ? '1,8' : '1,2,8,32')).split(',')
 const seconds = Number(flags.seconds ?? (flags.quick ? 0.5 : 1));
 const rounds = Number(flags.rounds ?? (flags.quick ? 2 : 3));
 /** Settings of the service that differ from the defaults. */
-const settings: Readonly<Record<string, string>> = {
-  ...(flags.reuse && { WORKER_REUSE: flags.reuse }),
-  ...(flags.sharing && { WORKER_SHARING: flags.sharing }),
-};
+const settings: Readonly<Record<string, string>> = {};
 const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
 const outFolder = new URL('../bench', import.meta.url).pathname;
 

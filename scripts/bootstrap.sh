@@ -49,10 +49,8 @@ missing_packages() {
   if wants "${EXTRA_INPUTS:-}" heic && [ "$magick" = 7 ] && [ "$(package_manager)" = apt ]; then
     magick -list format 2>/dev/null | grep -q '^ *HEIC\*\{0,1\}  *HEIC  *r' || printf 'libheif-plugin-libde265 '
   fi
-  # The sandbox hides files with Landlock (newer versions of setpriv) or else with bubblewrap.
-  if [ "$(package_manager)" = apt ]; then
-    setpriv --help 2>/dev/null | grep -q landlock || has bwrap || printf 'bubblewrap '
-  fi
+  # The build compiles the fork server, which also confines the tools, on Linux.
+  if [ "$(package_manager)" = apt ]; then can_compile || printf 'gcc libc6-dev '; fi
   # The tests check results with independent decoders, and the service with a browser and curl.
   if [ "$purpose" != serve ]; then
     has pdftoppm || printf 'poppler-utils '
@@ -101,6 +99,8 @@ on_path() {
 }
 
 is_debian() { grep -q '^ID=debian' /etc/os-release 2>/dev/null; }
+
+can_compile() { echo '#include <linux/seccomp.h>' | cc -include stdlib.h -E - >/dev/null 2>&1; }
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
@@ -177,7 +177,7 @@ check_node() {
 }
 
 build() {
-  if [ -e dist/.built ] && [ -z "$(find src assets package-lock.json tsconfig.json vite.config.ts vite.node.config.ts -newer dist/.built | head -n 1)" ]; then
+  if [ -e dist/.built ] && [ -z "$(find src assets scripts/build-fork-server.sh package-lock.json tsconfig.json vite.config.ts vite.node.config.ts -newer dist/.built | head -n 1)" ]; then
     return 0
   fi
   say 'building'

@@ -30,11 +30,8 @@ PROT_WRITE, PROT_EXEC = 0x2, 0x4
 PROT_BTI = 0x10  # arm64 only
 MAP_ANONYMOUS = 0x20
 MADVICE = [0, 1, 2, 3, 4, 8, 14, 15, 16]  # NORMAL to DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE, DONTDUMP
-PR_SET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_NAME, PR_GET_NAME = 1, 3, 8, 15, 16
-PR_CAPBSET_READ, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 23, 38, 39, 47
+PR_SET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME, PR_GET_NO_NEW_PRIVS = 1, 3, 15, 16, 39
 PR_SET_VMA = 0x5356_4D41
-PR_CAP_AMBIENT_IS_SET = 1
-SIGKILL = 9
 
 
 def low(argument, value, mask=0xFFFF_FFFF):
@@ -49,7 +46,6 @@ def low(argument, value, mask=0xFFFF_FFFF):
 # (0.7.0, 0.11.1) and 13 (0.11.2, 1.2.1) make no call that is not listed, with one thread or with four
 # (test/process/sandbox/codec-calls.test.ts).
 RECORDED = {
-    'execve': 'setpriv starts the tool; Landlock or bubblewrap leaves nothing else to start',
     'brk munmap': 'glibc: memory',
     'openat': 'images, libraries, fonts, configuration',
     'close read lseek newfstatat fstat': 'files',
@@ -103,15 +99,10 @@ OTHER_VERSIONS = {
     'getcpu': 'the processor that a thread is on',
     'rt_sigreturn rt_sigpending': 'signals of the process itself',
     'restart_syscall': 'the kernel, after a stop',
-    'wait4': 'the first process in the namespace of bubblewrap',
     'clock_getres clock_nanosleep nanosleep gettimeofday time': 'timers and pauses',
     'getrlimit': 'limits of the process itself',
     'uname getppid getuid geteuid getgid getegid': 'facts about the system and the process',
 }
-
-# Calls of setpriv (util-linux 2.41) between loading the filter and starting the tool. They only take privileges away from the
-# process itself.
-SETPRIV = 'capget capset landlock_create_ruleset landlock_add_rule landlock_restrict_self'
 
 # Calls that a C library or the Rust runtime probes for. After ENOSYS it falls back to another call; EPERM would be reported as
 # an error. A filter cannot see the flags of clone3, but those of clone.
@@ -138,15 +129,10 @@ ALLOWED_ARGUMENTS = {
     'ioctl': [[low(1, request)] for request in (TCGETS, TCGETS2, TIOCGWINSZ, FIONREAD)],
     # Reads the limits of the process itself: the pointer to new limits is null.
     'prlimit64': [[low(0, 0), Arg(2, EQ, 0)]],
-    # Allows names of threads and of memory, and the requests of setpriv. A PR_SET_PDEATHSIG other than SIGKILL would let a tool
-    # outlive the server. setpriv enables the filter before it reads its capabilities. It finds them in /proc, or, where /proc
-    # belongs to another PID namespace and has no file of that number, by prctl.
+    # Names of threads and of memory.
     'prctl': [
-        *[[low(0, operation)] for operation in (PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE)],
-        *[[low(0, operation)] for operation in (PR_SET_KEEPCAPS, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS)],
-        [low(0, PR_CAPBSET_READ)],
-        [low(0, PR_SET_PDEATHSIG), low(1, SIGKILL)],
-        [low(0, PR_CAP_AMBIENT), low(1, PR_CAP_AMBIENT_IS_SET)],
+        [low(0, operation)]
+        for operation in (PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS)
     ],
 }
 
@@ -173,7 +159,7 @@ REFUSED = {
     'leaves shared memory, messages or keys behind':
         'shmget shmat shmctl shmdt semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink '
         'mq_timedsend mq_timedreceive mq_notify mq_getsetattr add_key request_key keyctl',
-    'runs a program without a file': 'memfd_create memfd_secret execveat',
+    'runs another program': 'execve execveat memfd_create memfd_secret',
     'exposes a large attack surface of the kernel':
         'bpf userfaultfd personality seccomp modify_ldt iopl ioperm vhangup syslog acct io_setup io_submit io_destroy '
         'io_cancel io_getevents io_pgetevents vmsplice splice tee remap_file_pages lookup_dcookie',
@@ -193,7 +179,7 @@ REFUSED_ARGUMENTS = {
     ],
     'ioctl': [[low(1, request)] for request in (FIOSETOWN, SIOCSPGRP, FIOASYNC, TIOCSTI, TIOCLINUX)],
     'prlimit64': [[Arg(0, NE, 0)], [Arg(2, NE, 0)]],
-    'prctl': [[low(0, PR_SET_PDEATHSIG), Arg(1, NE, SIGKILL)]],
+    'prctl': [[low(0, PR_SET_PDEATHSIG)]],
 }
 
 # --- Calls after Linux 6.1, the kernel of Debian 12. libseccomp 2.5 does not know all of them. ---
@@ -258,7 +244,7 @@ FILTERS = {
     'allow-list': (
         ERRNO(EPERM),
         [
-            (ALLOW, {**always(*RECORDED, *OTHER_VERSIONS, SETPRIV), **ALLOWED_ARGUMENTS}),
+            (ALLOW, {**always(*RECORDED, *OTHER_VERSIONS), **ALLOWED_ARGUMENTS}),
             (ERRNO(ENOSYS), always(PROBED)),
         ],
         NEWER_IN_ALLOW_LIST,

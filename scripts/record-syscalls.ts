@@ -1,6 +1,5 @@
 /**
- * @module Records the system calls that the tools make: converts every fixture to every output with several options,
- * both with a new process for each command and through pre-started workers.
+ * @module Records the system calls that the tools make: converts every fixture to every output with several options.
  *
  *     node scripts/record-syscalls.ts [FOLDER]
  *     sh scripts/debian-13.sh node scripts/record-syscalls.ts
@@ -35,11 +34,11 @@ const FIXTURES = ['images', 'traps', 'extra'].map(
   (name) => new URL(`../fixtures/${name}`, import.meta.url).pathname,
 );
 
-/** Options for each conversion. With `client`, a pre-started worker runs the conversion. */
-const VARIANTS: readonly (Omit<ConvertOptions, 'format'> & { readonly client?: string })[] = [
+/** Options for each conversion. */
+const VARIANTS: readonly Omit<ConvertOptions, 'format'>[] = [
   { quality: 80, stripMetadata: true },
-  { quality: 100, stripMetadata: false, width: 17, background: '#336699', client: 'recording' },
-  { quality: 30, stripMetadata: true, height: 4000, frames: 'first', pages: 'first', client: 'recording' },
+  { quality: 100, stripMetadata: false, width: 17, background: '#336699' },
+  { quality: 30, stripMetadata: true, height: 4000, frames: 'first', pages: 'first' },
 ];
 
 /** Positions of the arguments to record for each call, in the order that strace prints them. */
@@ -97,7 +96,7 @@ async function convertEverything(folders: readonly string[]): Promise<void> {
     const verdict = path.endsWith('.json') ? 'unknown' : await detectType(readFileSync(path), true);
     if (!engine.capabilities.inputs.includes(verdict as InputType)) continue;
     for (const format of engine.capabilities.outputs) {
-      for (const { client, ...options } of VARIANTS) {
+      for (const options of VARIANTS) {
         const workspace = await engine.workspaces.open();
         const job = await workspace.folder('image');
         await copyFile(path, join(job, 'in'));
@@ -105,7 +104,6 @@ async function convertEverything(folders: readonly string[]): Promise<void> {
           folder: job,
           type: verdict as InputType,
           label: path,
-          ...(client && { client }),
         };
         // A rejected fixture still produces a trace.
         await engine.convert(source, { format, ...options }, new AbortController().signal).catch(() => {});

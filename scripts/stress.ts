@@ -4,10 +4,7 @@
  * One server handles good, bad and hostile clients for the whole run, while other servers go through one fault after
  * another. With `--only`, runs only the faults whose name contains TEXT, without those clients. Prints a table. Exits with 1 if a response was wrong, files or processes were left behind, or memory grew.
  */
-import { mkdtemp } from 'node:fs/promises';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createLaunchers } from '../src/process/launcher/launcher.ts';
 import { NO_POLICY_FOLDER } from '../src/process/policy.ts';
 import { createRunner } from '../src/process/runner.ts';
 import { findToolchain } from '../src/process/toolchain.ts';
@@ -15,7 +12,7 @@ import { add, emptyTally, runClients } from './stress/clients.ts';
 import { FAULTS, type Outcome } from './stress/faults.ts';
 import { seeded } from './stress/random.ts';
 import { badRequests, goodRequests, hostileRequests } from './stress/requests.ts';
-import { listLeftovers, memoryOf, scratch, startServer, tidyUp } from './stress/server.ts';
+import { listLeftovers, memoryOf, startServer, tidyUp } from './stress/server.ts';
 
 const { values } = parseArgs({
   options: {
@@ -36,12 +33,10 @@ const MIB = 1024 ** 2;
 const MAX_GROWTH = 40 * MIB;
 
 const search = process.env.PATH ?? '';
-const launchers = createLaunchers(() => mkdtemp(join(scratch, 'launcher-')));
 const toolchain = await findToolchain(
   { path: search },
-  createRunner({ launchers, searchPath: search, policyFolder: NO_POLICY_FOLDER }),
+  createRunner({ searchPath: search, policyFolder: NO_POLICY_FOLDER }),
 );
-await launchers.close();
 const magick = toolchain.magick?.path ?? '';
 console.log(`ImageMagick ${toolchain.magick?.version}, Node ${process.version}, seed ${seed}, ${seconds} s`);
 

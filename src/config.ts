@@ -32,7 +32,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 const MAX_PIXELS_CEILING = MAX_DIMENSION ** 2;
 
 const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
-const SHARING_MODES = ['client', 'all'] as const;
+const FORK_SERVER_MODES = ['on', 'off'] as const;
 
 /** Maximum length of a value in an error message, in UTF-16 code units. */
 const MAX_VALUE_LENGTH = 200;
@@ -64,8 +64,10 @@ const schema = z.object({
   MAGICK_BIN: path.optional(),
   RSVG_BIN: path.optional(),
   SANDBOX: z.enum(SANDBOX_MODES, `expected one of ${SANDBOX_MODES.join(', ')}`).default('auto'),
-  WORKER_REUSE: integer(1, 1_000_000, 50),
-  WORKER_SHARING: z.enum(SHARING_MODES, `expected one of ${SHARING_MODES.join(', ')}`).default('client'),
+  FORK_SERVER: z.enum(FORK_SERVER_MODES, `expected one of ${FORK_SERVER_MODES.join(', ')}`).default('on'),
+  /** Without effect. Earlier versions reused processes. */
+  WORKER_REUSE: z.string().optional(),
+  WORKER_SHARING: z.string().optional(),
   CORS_ORIGIN: z.string().transform(parseCorsOrigin).default('*'),
   LOG_LEVEL: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
   SHUTDOWN_GRACE_MS: integer(0, MAX_TIMER_MS, 15_000),

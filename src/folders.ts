@@ -15,3 +15,8 @@ export const SVG_WORKER = new URL(
 
 /** The built web page. */
 export const WEB_APP_DIR = fileURLToPath(new URL('../dist/web', import.meta.url));
+
+/** The fork server, compiled from `process/fork-server/fork-server.c` for this CPU architecture. */
+export const FORK_SERVER_LIBRARY = fileURLToPath(
+  new URL(`../dist/fork-server.${process.arch}.so`, import.meta.url),
+);

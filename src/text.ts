@@ -30,7 +30,7 @@ export function sanitizeForDisplay(text: string, maxUnits = 40): string {
 export const isInvalidName = (path: string): boolean => path.includes('\ufffd');
 
 /** Quotes a word for a POSIX shell. */
-export function shellQuote(word: string): string {
+function shellQuote(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }
 

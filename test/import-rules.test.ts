@@ -26,7 +26,7 @@ const VIOLATIONS: Readonly<Record<string, readonly [from: string, to: string]>> 
   'web-app-uses-the-api': ['src/web/main.ts', 'src/config.ts'],
   'server-loads-no-regress': ['src/server/app.ts', 'src/regress/matrix.ts'],
   'redis-client-on-demand': ['src/server/service.ts', 'src/server/redis-store.ts'],
-  'execa-starts-programs': ['src/process/launcher/launcher.ts', 'node:child_process'],
+  'execa-starts-programs': ['src/process/start.ts', 'node:child_process'],
 };
 
 describe('the import rules', () => {

@@ -118,7 +118,7 @@ describe('the service process', () => {
       const started = start({ TEMP_DIR: await makeTempDir('start') });
       await started.base();
       expect(started.output()).to.match(
-        /"sandbox":\{"limits":"ulimit","privileges":"(setpriv|bwrap)","files":"\w+","network":"\w+","syscalls":"(allow-list|none)","processes":"(namespace|none)"\}/,
+        /"sandbox":\{"limits":"setrlimit","privileges":"no-new-privs","files":"landlock","network":"seccomp","syscalls":"allow-list","processes":"(namespace|none)"\}/,
       );
     });
 
@@ -158,14 +158,14 @@ describe('the service process', () => {
         expect(started.output()).to.include(`TEMP_DIR ${TEMP_DIR} cannot be written`);
       });
 
-    it('exits with 2 and names TEMP_DIR, not missing tools, when no named pipes can be created', async function () {
-      const broken = 'mount --bind /bin/false "$(command -v mkfifo)"; exec "$@"';
+    it('exits with 2 and reports that no program can be started, not missing tools, when /bin/sh is not executable', async function () {
+      const broken = 'mount --bind /dev/null /bin/sh; exec "$@"';
       const apart = ['--user', '--map-root-user', '--mount', 'sh', '-ec', broken, 'sh'];
       requires(this, 'mounts', spawnSync('unshare', [...apart, 'true']).status === 0);
-      const TEMP_DIR = await makeTempDir('no-pipes');
+      const TEMP_DIR = await makeTempDir('no-shell');
       const started = start({ TEMP_DIR }, ['unshare', ...apart]);
       expect(await started.ended()).to.equal(2);
-      expect(started.output()).to.include('No program can be started').and.include(TEMP_DIR);
+      expect(started.output()).to.include('No program can be started').and.include('EACCES');
       expect(started.output()).to.not.include('not found');
       expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
@@ -180,6 +180,29 @@ describe('the service process', () => {
         .and.not.include('stack');
       expect(await readdir(TEMP_DIR)).to.deep.equal([]);
     });
+  });
+
+  it('answers 503 with Retry-After while fork servers can open no files for a job, and recovers', async () => {
+    const TEMP_DIR = await makeTempDir('starved');
+    const base = await start({ TEMP_DIR, PATH: `${process.env.PATH}:${TEMP_DIR}/search` }).base();
+    const image = await fixture('scene.jpg');
+    expect((await convert(base, image)).status).to.equal(200);
+    const servers: string[] = [];
+    for (const pid of await readdir('/proc')) {
+      const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
+      if (environment.includes('IMAGEMILL_FORK_SERVER=serve') && environment.includes(`${TEMP_DIR}/search`))
+        servers.push(pid);
+    }
+    expect(servers).to.not.deep.equal([]);
+    const limit = (files: number): void => {
+      for (const pid of servers) spawnSync('prlimit', ['--pid', pid, `--nofile=${files}:1024`]);
+    };
+    limit(3);
+    const refused = await convert(base, image);
+    expect(refused.status).to.equal(503);
+    expect(Number(refused.headers.get('retry-after'))).to.be.above(0);
+    limit(1024);
+    expect((await convert(base, image)).status).to.equal(200);
   });
 
   describe('on a signal that ends it', () => {

@@ -10,7 +10,7 @@ const SLOWEST = [
   'test/cli/convert.test.ts',
   'test/service/fixtures.test.ts',
   'test/process/sandbox/broken-codec.test.ts',
-  'test/process/workers/start.test.ts',
+  'test/process/fork-server/same-bytes.test.ts',
   'test/conversion/threads.test.ts',
   'test/regress/command.test.ts',
   'test/cli/serve.test.ts',

@@ -22,8 +22,8 @@ function readTree(root: number): Entry[] {
 }
 
 /**
- * Returns the CPU time in ms since boot of everything but this process. The process tree alone would be incomplete: the
- * parent does not wait for the children of bubblewrap, and the kernel cleans up after them.
+ * Returns the CPU time in ms since boot of everything but this process. The process tree alone would be incomplete: it
+ * lacks processes that have ended and whose parent did not wait for them.
  */
 export function othersCpuMs(): number {
   const [user = 0, nice = 0, system = 0, , , interrupts = 0, softInterrupts = 0] = readFileSync(

@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import { runProgram } from '../../src/cli/program.ts';
 import { fixturePath } from '../../test/helpers/client.ts';
 import { mochaGlobalTeardown } from '../../test/helpers/hooks.ts';
-import { launchers } from '../../test/helpers/launchers.ts';
 import { otherFilter, patchedMagick, STRIP_ALONE } from '../../test/helpers/patched-magick.ts';
 import { landscapes } from './landscapes.ts';
 
@@ -42,7 +41,6 @@ export async function makeReport(): Promise<{ readonly path: string; remove(): v
   await run(['record', `${images}`, '--matrix', `${matrix}`, '--to', `${baseline}`], env);
   const MAGICK_BIN = await patchedMagick(`${otherFilter('Point')}\n    ${STRIP_ALONE}`);
   await run(['check', `${images}`, '--against', `${baseline}`, '--report', path], { ...env, MAGICK_BIN });
-  await launchers.close();
   mochaGlobalTeardown();
   return { path, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }

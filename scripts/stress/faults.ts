@@ -70,9 +70,7 @@ async function withTool(parts: FaultParts, body: string, excused: readonly numbe
   const folder = join(scratch, `tool-${parts.random.below(1e9)}`);
   mkdirSync(folder);
   const [tool, bad] = [join(folder, 'magick'), join(folder, 'bad')];
-  // The script rejects worker mode of version 6 ("@-"): a worker that started during the fault would keep failing after
-  // it.
-  const script = `#!/bin/sh\ncase "$*" in *" @-") exit 1;; *-version*|*-list*|xc:*|"PNG:in PDF:allowed.pdf") exec ${parts.magick} "$@";; esac\nif [ -e ${bad} ]; then ${body}; fi\nexec ${parts.magick} "$@"\n`;
+  const script = `#!/bin/sh\ncase "$*" in *-version*|*-list*|xc:*|"PNG:in PDF:allowed.pdf") exec ${parts.magick} "$@";; esac\nif [ -e ${bad} ]; then ${body}; fi\nexec ${parts.magick} "$@"\n`;
   writeFileSync(tool, script, { mode: 0o755 });
   const server = await startServer({ MAGICK_BIN: tool, SANDBOX: 'off', CONVERT_TIMEOUT_MS: '4000' });
   writeFileSync(bad, '');

@@ -56,7 +56,7 @@ export async function convert(
   const converter = startOnDemand(() =>
     urls.length > 0
       ? createRemoteConverter({ urls, fields, tempDir: config.TEMP_DIR, notice: report.notice, signal })
-      : createLocalConverter(config, convertOptions, { jobs, isSingle: target.kind !== 'folder', signal }),
+      : createLocalConverter(config, convertOptions, { jobs, signal }),
   );
   const writing = new Set<Promise<void>>();
   const explain = exitSoonAfter(stop, {

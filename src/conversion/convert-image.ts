@@ -234,7 +234,7 @@ function createStepRunner({ toolchain, run, config }: ImageConverterDeps): RunSt
     options: ConvertOptions,
     { source, signal, deadline, movedOut }: RunningConversion,
   ): Promise<Output> {
-    const { folder, client } = source;
+    const { folder } = source;
     const stdin = step.stdin !== undefined && { stdin: moveOut(movedOut, folder, step.stdin) };
     // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
     if (step.rendersTo) rmSync(join(folder, step.rendersTo), { recursive: true, force: true });
@@ -248,7 +248,6 @@ function createStepRunner({ toolchain, run, config }: ImageConverterDeps): RunSt
         signal,
         ...stdin,
         ...(step.tool === 'rsvg' && { memoryBytes: SVG_MAX_MEMORY }),
-        ...(client !== undefined && { client }),
       });
     } catch (error) {
       throw toServiceError(error, step.tool, source, options.format, timeLimit(step));

@@ -1,4 +1,4 @@
-/** @module Creates the conversion engine without a server: tools, sandbox, queue, workers and temporary folders. */
+/** @module Creates the conversion engine without a server: tools, sandbox, queue and temporary folders. */
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
@@ -7,30 +7,26 @@ import { isDiskFull } from '../errors.ts';
 import { maxOpenFiles } from '../files/open-file-limit.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
-import { ASSETS_DIR } from '../folders.ts';
+import { ASSETS_DIR, FORK_SERVER_LIBRARY } from '../folders.ts';
 import { CommandError, type KillReason, killReason, type RunCommand } from '../process/command.ts';
-import { createLaunchers, type Launchers } from '../process/launcher/launcher.ts';
+import type { RenewalReason } from '../process/fork-server/servers.ts';
 import { isPolicyEnforced, NO_POLICY_FOLDER, writePolicy } from '../process/policy.ts';
 import { createQueue } from '../process/queue.ts';
 import { createRunner, type MagickLimits } from '../process/runner.ts';
-import { configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
-import { TOOL_OPEN_FILES } from '../process/sandbox/layers.ts';
-import { isolateLaunchers } from '../process/sandbox/namespaces.ts';
-import type { SandboxLayers } from '../process/sandbox/types.ts';
+import { type ConfiguredTools, configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
+import { type SandboxLayers, TOOL_OPEN_FILES } from '../process/sandbox/layers.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
-import type { FallbackOutcome } from '../process/workers/pool.ts';
-import { createWarmWorkerPool } from '../process/workers/start.ts';
 import { StartupError, toStartupError } from '../startup-error.ts';
 import { type Capabilities, detectCapabilities } from './capabilities.ts';
 import { createConvert, MAX_PREPARATIONS } from './convert.ts';
-import { grantsFor, optionalTools, selectExtras } from './extras.ts';
+import { enabledCoders, grantsFor, optionalTools, selectExtras } from './extras.ts';
 import type { ConversionEvent, Convert } from './types.ts';
 
 // Re-exported for the server, which imports nothing from the process layer.
 export { KILL_REASONS, type KillReason } from '../process/command.ts';
+export { RENEWAL_REASONS, type RenewalReason } from '../process/fork-server/servers.ts';
 export { type ConversionQueue, createQueue } from '../process/queue.ts';
-export type { SandboxLayers } from '../process/sandbox/types.ts';
-export { FALLBACK_OUTCOMES, type FallbackOutcome } from '../process/workers/pool.ts';
+export type { SandboxLayers } from '../process/sandbox/layers.ts';
 
 /** Maximum number of threads of a tool, as in the policy. Each thread takes up to 72 MiB of address space. */
 const MAX_THREADS = 8;
@@ -46,9 +42,9 @@ export interface ConversionEngine {
   readonly workspaces: Workspaces;
   /** Layers of the sandbox that confines the tools. */
   readonly layers: SandboxLayers;
-  /** Returns the current numbers of conversions and workers. */
+  /** Returns the current numbers of conversions and fork servers. */
   stats(): EngineStats;
-  /** Ends the workers and launchers, and removes temporary files. */
+  /** Ends the fork servers, and removes temporary files. */
   close(): Promise<void>;
 }
 
@@ -57,10 +53,8 @@ interface EngineStats {
   readonly waiting: number;
   /** Conversions in progress. */
   readonly running: number;
-  /** Workers that have not converted an image yet. */
-  readonly workersSpare: number;
-  /** Workers that wait for another image of the same client. */
-  readonly workersIdle: number;
+  /** Tools that run in a fork server. */
+  readonly forkServers: number;
 }
 
 /** Callbacks for events of the engine. */
@@ -69,24 +63,19 @@ interface EngineEvents {
   conversion(conversion: ConversionEvent): void;
   /** A tool was killed. */
   toolKilled(reason: KillReason): void;
-  /** A worker has started. */
-  workerStarted(): void;
-  /** A worker did not convert an image, and a new process was started for it. */
-  workerFellBack(outcome: FallbackOutcome): void;
+  /** A fork server was replaced. */
+  serverRenewed(reason: RenewalReason): void;
 }
 
 const NO_EVENTS: EngineEvents = {
   conversion() {},
   toolKilled() {},
-  workerStarted() {},
-  workerFellBack() {},
+  serverRenewed() {},
 };
 
 /** Options of {@link createConversionEngine}. */
 export interface EngineOptions {
   readonly events?: Partial<EngineEvents>;
-  /** Whether ImageMagick processes wait for images. A single image is faster without them. Default: true. */
-  readonly warmWorkers?: boolean;
 }
 
 /**
@@ -97,17 +86,18 @@ export interface EngineOptions {
 export async function createConversionEngine(
   config: Config,
   log: Logger,
-  { events: handled = {}, warmWorkers = true }: EngineOptions = {},
+  { events: handled = {} }: EngineOptions = {},
 ): Promise<ConversionEngine> {
   assertSystem();
   const events = { ...NO_EVENTS, ...handled };
+  for (const name of ['WORKER_REUSE', 'WORKER_SHARING'] as const)
+    if (config[name] !== undefined) log.warn(`${name} has no effect: each image gets a new process`);
   const swept = await removeStaleWorkspaces(config.TEMP_DIR);
   if (swept.length > 0) log.info({ swept }, 'removed working files of processes that have ended');
   const workspaces = createWorkspaces(config.TEMP_DIR);
-  const launchers = createLaunchers(workspaces.root);
-  let isolated: Launchers | undefined;
-  const cleanUp = async (): Promise<void> => {
-    await Promise.all([launchers.close(), isolated?.close()]);
+  let tools: ConfiguredTools | undefined;
+  const close = async (): Promise<void> => {
+    await tools?.close();
     await workspaces.close();
   };
   try {
@@ -116,7 +106,7 @@ export async function createConversionEngine(
       throw new StartupError(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
     });
     // The probes read no image. Under the policy, ImageMagick 6 would list no formats.
-    const probe = createRunner({ launchers, searchPath: config.PATH, policyFolder: NO_POLICY_FOLDER });
+    const probe = createRunner({ searchPath: config.PATH, policyFolder: NO_POLICY_FOLDER });
     // If no process can be started, every tool would be reported as missing.
     await probe({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((error) => {
       throw new StartupError(`No program can be started: ${error.cause?.message ?? error.message}`, {
@@ -137,47 +127,26 @@ export async function createConversionEngine(
       throw new StartupError('Nothing can be converted on this machine.');
 
     const limits = magickLimits(config);
-    const policies = await writePolicies(capabilities, toolchain, folder);
-    const { confine, layers: confinement } = await configureSandbox({
+    const grantsFolder = await writeGrants(capabilities, toolchain, folder);
+    tools = await configureSandbox({
       config,
       toolchain,
-      limits,
+      coders: enabledCoders(capabilities.inputs, capabilities.outputs, toolchain.magick?.major ?? 7),
+      environment: {
+        searchPath: config.PATH,
+        policyFolder: ASSETS_DIR,
+        limits,
+        ...(grantsFolder && { grantsFolder }),
+      },
       folder,
-      launchers,
       log,
       assets: ASSETS_DIR,
-      readable: policies.folders,
+      library: FORK_SERVER_LIBRARY,
+      readable: grantsFolder ? [grantsFolder] : [],
+      onRenewal: events.serverRenewed,
     });
-    const shared = {
-      searchPath: config.PATH,
-      policyFolder: ASSETS_DIR,
-      limits,
-      confine,
-      ...(policies.grantsFolder && { grantsFolder: policies.grantsFolder }),
-    };
-    // bubblewrap creates its own namespaces.
-    if (confinement.files === 'landlock') {
-      isolated = await isolateLaunchers(workspaces.root, folder, toolchain, (own) =>
-        createRunner({ ...shared, launchers: own }),
-      );
-      if (isolated) await launchers.close(); // they were needed only for the probes
-    }
-    const layers: SandboxLayers = { ...confinement, ...(isolated && { processes: 'namespace' }) };
-    const launchOptions = { ...shared, launchers: isolated ?? launchers };
-    const run = createRunner(launchOptions);
+    const { run, layers, servers } = tools;
     await assertPolicyEnforced(workspaces, toolchain, run, limits);
-    const workers = warmWorkers
-      ? await createWarmWorkerPool({
-          config,
-          magick: toolchain.magick,
-          workspaces,
-          launchOptions,
-          log,
-          workerGrantsFolder: policies.workerGrantsFolder,
-          onStart: events.workerStarted,
-          onFallback: events.workerFellBack,
-        })
-      : undefined;
     const queue = createQueue({
       concurrency: config.CONCURRENCY,
       queueLimit: config.QUEUE_LIMIT,
@@ -188,23 +157,15 @@ export async function createConversionEngine(
       config,
       toolchain,
       queue,
-      // The pool runs other commands than those of ImageMagick in new processes.
-      run: reportFailures(workers?.run ?? run, log, events),
+      run: reportFailures(run, log, events),
       srgbProfile: `${ASSETS_DIR}/srgb.icc`,
       maxThreads: Math.min(availableParallelism(), MAX_THREADS),
       onFinished: events.conversion,
     });
-    const stats = (): EngineStats => {
-      const { spare, idle } = workers ?? { spare: 0, idle: 0 };
-      return { ...queue.stats(), workersSpare: spare, workersIdle: idle };
-    };
-    const close = async (): Promise<void> => {
-      await workers?.close();
-      await cleanUp();
-    };
+    const stats = (): EngineStats => ({ ...queue.stats(), forkServers: servers });
     return { toolchain, capabilities, convert, workspaces, layers, stats, close };
   } catch (error) {
-    await cleanUp();
+    await close();
     throw toStartupError(error, config);
   }
 }
@@ -242,28 +203,20 @@ function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Too
   throw new StartupError(problems.join(' '));
 }
 
-/** Folders with policies that permit more than the one in `assets/`. */
-interface GrantedPolicies {
-  /** Permits the coders of extra formats. Undefined if there are none. */
-  readonly grantsFolder?: string;
-  /** Also permits what workers need. */
-  readonly workerGrantsFolder: string;
-  /** All of the folders. */
-  readonly folders: readonly string[];
-}
-
-/** Writes the policies for the available formats and for workers to `root`. */
-async function writePolicies(
+/**
+ * Writes the policy for the extra formats that are available to `root`.
+ *
+ * @returns its folder; `undefined` if no format needs more rights
+ */
+async function writeGrants(
   { inputs, outputs }: Capabilities,
   { magick }: Toolchain,
   root: string,
-): Promise<GrantedPolicies> {
+): Promise<string | undefined> {
   const coders = magick ? grantsFor(inputs, outputs, magick.major) : [];
-  const [grantsFolder, workerGrantsFolder] = [`${root}/policy`, `${root}/worker-policy`];
-  await writePolicy(ASSETS_DIR, workerGrantsFolder, { coders, stdin: true });
-  if (coders.length === 0) return { workerGrantsFolder, folders: [workerGrantsFolder] };
-  await writePolicy(ASSETS_DIR, grantsFolder, { coders });
-  return { grantsFolder, workerGrantsFolder, folders: [grantsFolder, workerGrantsFolder] };
+  if (coders.length === 0) return undefined;
+  await writePolicy(ASSETS_DIR, `${root}/policy`, coders);
+  return `${root}/policy`;
 }
 
 /** Logs the output of failed tools at level debug, because it can quote the content of images, and reports kills. */

@@ -67,6 +67,20 @@ export function optionalTools(extras: Extras): OptionalTool[] {
   return OPTIONAL.filter((tool) => tools.includes(tool));
 }
 
+const codersRead = (types: readonly InputType[], magick: 6 | 7): string[] =>
+  types.flatMap((type) => magickDecoder(type, magick) ?? []);
+const codersWritten = (types: readonly OutputType[]): string[] =>
+  types.flatMap((type) => [OUTPUTS[type].coder, OUTPUTS[type].innerCoder ?? []].flat());
+
+/** Returns the coders of ImageMagick that conversions between these types use. */
+export function enabledCoders(
+  inputs: readonly InputType[],
+  outputs: readonly OutputType[],
+  magick: 6 | 7,
+): string[] {
+  return [...new Set([...codersRead(inputs, magick), ...codersWritten(outputs)])];
+}
+
 /**
  * Returns the rights that ImageMagick needs in addition to those of the policy in `assets/`.
  *
@@ -78,15 +92,14 @@ export function grantsFor(
   outputs: readonly OutputType[],
   magick: 6 | 7,
 ): Grant[] {
-  const codersRead = (types: readonly InputType[]) =>
-    types.flatMap((type) => magickDecoder(type, magick) ?? []);
-  const codersWritten = (types: readonly OutputType[]) =>
-    types.flatMap((type) => [OUTPUTS[type].coder, OUTPUTS[type].innerCoder ?? []].flat());
   const extraCoders = [
-    ...codersRead(inputs.filter((type) => EXTRA_INPUT_TYPES.some((extra) => extra === type))),
+    ...codersRead(
+      inputs.filter((type) => EXTRA_INPUT_TYPES.some((extra) => extra === type)),
+      magick,
+    ),
     ...codersWritten(outputs.filter((type) => EXTRA_OUTPUT_TYPES.some((extra) => extra === type))),
   ];
-  const [read, written] = [codersRead(inputs), codersWritten(outputs)];
+  const [read, written] = [codersRead(inputs, magick), codersWritten(outputs)];
   return [...new Set(extraCoders)].map((coder) => {
     if (!written.includes(coder)) return { coder, rights: 'read' };
     return { coder, rights: read.includes(coder) ? 'read|write' : 'write' };

@@ -55,7 +55,7 @@ export interface PendingResponse {
   cutOff(): void;
 }
 
-/** Bytes that stay free for the launchers' pipes, the workers' folders and uncounted files. */
+/** Bytes that stay free for folders and uncounted files. */
 export const MIN_FREE_BYTES = 8 * 1024 ** 2;
 
 interface Account {

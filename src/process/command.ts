@@ -15,8 +15,6 @@ export interface Command {
   readonly memoryBytes?: number;
   /** Cancels the command. */
   readonly signal?: AbortSignal;
-  /** Key of the client that the images belong to. A process is reused for the same client only. */
-  readonly client?: string;
 }
 
 /** Output of a command. Each stream is truncated to {@link MAX_OUTPUT_BYTES}. */

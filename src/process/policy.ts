@@ -16,17 +16,8 @@ export interface Grant {
   readonly rights: 'read' | 'write' | 'read|write';
 }
 
-/** Rights in addition to those of the policy in `assets/`. */
-export interface Permissions {
-  readonly coders: readonly Grant[];
-  /** Whether ImageMagick can read arguments from standard input, as workers do. */
-  readonly stdin?: boolean;
-}
-
 /** Last line of a policy. */
 const END = '</policymap>';
-/** Names of standard input in version 7 and in version 6. */
-const STDIN_NAMES = ['-', '@-'];
 
 /**
  * Copies the policy in `from` to `to`, and adds rights at its end, since the last matching rule applies. ImageMagick
@@ -35,21 +26,14 @@ const STDIN_NAMES = ['-', '@-'];
  * @param from the folder that contains `ImageMagick/policy.xml`
  * @param to the folder to create
  */
-export async function writePolicy(
-  from: string,
-  to: string,
-  { coders, stdin = false }: Permissions,
-): Promise<void> {
+export async function writePolicy(from: string, to: string, coders: readonly Grant[]): Promise<void> {
   const policy = await readFile(join(from, 'ImageMagick/policy.xml'), 'utf8');
   if (!policy.includes(END)) throw new Error(`the policy in ${from} does not end with ${END}`);
-  const rules = [
-    // A module has the name of its coder. Version 6 does not load a module that is only readable.
-    ...coders.flatMap(({ coder, rights }) => [
-      rule('module', 'read|write', coder),
-      rule('coder', rights, coder),
-    ]),
-    ...(stdin ? STDIN_NAMES.map((name) => rule('path', 'read', name)) : []),
-  ];
+  // A module has the name of its coder. Version 6 does not load a module that is only readable.
+  const rules = coders.flatMap(({ coder, rights }) => [
+    rule('module', 'read|write', coder),
+    rule('coder', rights, coder),
+  ]);
   await mkdir(join(to, 'ImageMagick'), { recursive: true });
   await writeFile(join(to, 'ImageMagick/policy.xml'), policy.replace(END, rules.join('') + END));
 }

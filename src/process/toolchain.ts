@@ -183,7 +183,8 @@ async function distinctPrograms(paths: readonly string[]): Promise<{ path: strin
   return [...programs.values()];
 }
 
-async function isScript(path: string): Promise<boolean> {
+/** Returns whether a program is a script, which an interpreter runs. */
+export async function isScript(path: string): Promise<boolean> {
   const file = await open(path);
   try {
     const { buffer } = await file.read(Buffer.alloc(2), 0, 2, 0);

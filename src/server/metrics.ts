@@ -1,11 +1,6 @@
 /** @module Prometheus metrics of the service. No label contains text from a client. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import {
-  FALLBACK_OUTCOMES,
-  type FallbackOutcome,
-  KILL_REASONS,
-  type KillReason,
-} from '../conversion/engine.ts';
+import { KILL_REASONS, type KillReason, RENEWAL_REASONS, type RenewalReason } from '../conversion/engine.ts';
 import type { ConversionEvent } from '../conversion/types.ts';
 import { ERROR_CODES, ERRORS } from '../error-table.ts';
 import { ClientDisconnectedError, ServiceError } from '../errors.ts';
@@ -19,10 +14,8 @@ export interface Metrics {
   conversion(conversion: ConversionEvent): void;
   /** Records that a tool was killed. */
   toolKilled(reason: KillReason): void;
-  /** Records the start of a worker. */
-  workerStarted(): void;
-  /** Records that a job failed in a worker and was repeated in a new process. */
-  workerFellBack(outcome: FallbackOutcome): void;
+  /** Records that a fork server was replaced. */
+  serverRenewed(reason: RenewalReason): void;
   /** Records whether the rate limit is shared with other instances from now on. */
   rateLimitShared(shared: boolean): void;
   /** Returns all metrics as text, with the media type. */
@@ -33,8 +26,7 @@ export interface Metrics {
 interface GaugeReadings {
   readonly waiting: number;
   readonly running: number;
-  readonly workersSpare: number;
-  readonly workersIdle: number;
+  readonly forkServers: number;
   /** Bytes in the temp folder that requests in progress use or may still use. */
   readonly reservedBytes: number;
   /** Free bytes on the disk of the temp folder; undefined if unknown. */
@@ -54,7 +46,7 @@ export interface MetricsDeps {
 /** Codes of errors that mean an overloaded or unavailable service. */
 const OVERLOAD_CODES: readonly string[] = ERROR_CODES.filter((code) => ERRORS[code].status === 503);
 
-/** In seconds: from a small image in a worker (5 ms) to the default of CONVERT_TIMEOUT_MS (30 s). */
+/** In seconds: from a small image (5 ms) to the default of CONVERT_TIMEOUT_MS (30 s). */
 const CONVERSION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const REQUEST_BUCKETS = [...CONVERSION_BUCKETS, 60];
 const WAIT_BUCKETS = [0.001, ...CONVERSION_BUCKETS];
@@ -104,16 +96,11 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
     WAIT_BUCKETS,
   );
   const killed = counter('tools_killed_total', 'Tools killed before they finished.', ['reason']);
-  const workersStarted = counter('workers_started_total', 'Warm workers started.');
-  const fallbacks = counter(
-    'worker_fallbacks_total',
-    'Jobs that failed in a warm worker, by their outcome in a new process.',
-    ['outcome'],
-  );
+  const renewals = counter('fork_server_renewals_total', 'Fork servers replaced.', ['reason']);
   // Initialize each counter with 0, so that a scrape includes counters of events that have not happened yet.
   for (const reason of OVERLOAD_CODES) refused.inc({ reason: formatLabel(reason) }, 0);
   for (const reason of KILL_REASONS) killed.inc({ reason }, 0);
-  for (const outcome of FALLBACK_OUTCOMES) fallbacks.inc({ outcome }, 0);
+  for (const reason of RENEWAL_REASONS) renewals.inc({ reason }, 0);
 
   gauge('build_info', 'Versions of imagemill and Node.js, as labels. The value is always 1.', [
     'version',
@@ -128,10 +115,9 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
     'Conversions waiting in the queue, including those whose input is being prepared.',
   );
   const running = gauge('conversions_running', 'Conversions in progress.');
-  const workers = gauge(
-    'workers',
-    'Warm workers without a job: ready for any client, or idle and assigned to a client.',
-    ['state'],
+  const servers = gauge(
+    'fork_servers',
+    'Tools that run in a fork server, not by a new start for each image.',
   );
   const reserved = gauge(
     'temp_reserved_bytes',
@@ -157,15 +143,13 @@ export function createMetrics({ version, readGauges, collectProcessMetrics }: Me
       if (queuedMs !== undefined) waitSeconds.observe(queuedMs / 1000);
     },
     toolKilled: (reason) => killed.inc({ reason }),
-    workerStarted: () => workersStarted.inc(),
-    workerFellBack: (outcome) => fallbacks.inc({ outcome }),
+    serverRenewed: (reason) => renewals.inc({ reason }),
     rateLimitShared: (now) => shared.set(now ? 1 : 0),
     async render() {
       const now = await readGauges();
       waiting.set(now.waiting);
       running.set(now.running);
-      workers.set({ state: 'ready' }, now.workersSpare);
-      workers.set({ state: 'idle' }, now.workersIdle);
+      servers.set(now.forkServers);
       reserved.set(now.reservedBytes);
       if (now.freeBytes !== undefined) free.set(now.freeBytes);
       droppedLogLines.reset();

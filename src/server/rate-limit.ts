@@ -1,6 +1,6 @@
 /**
  * @module Limits the requests per client and minute. A fixed window starts with the first request of a client. The limit on
- * connections, the queue and the workers identify clients by the same key.
+ * connections and the queue identify clients by the same key.
  */
 
 import { isIP, type Socket } from 'node:net';

@@ -92,7 +92,7 @@ export async function createService({
     });
     return { app, toolchain, capabilities, layers, drain: () => draining.abort(), close };
   } catch (error) {
-    await close(); // running launchers and workers would keep the process alive
+    await close(); // running fork servers would keep the process alive
     throw error;
   }
 }

@@ -86,7 +86,7 @@ describe('imagemill doctor', () => {
 
   it('exits with 2 when ImageMagick does not enforce the policy', async () => {
     const magick = await fakeMagick(`cp ${fixturePath('scene.webp')} image.webp`);
-    await writeFile(magick, (await readFile(magick, 'utf8')).replace('@-") exit 1', '@-") exit 0'));
+    await writeFile(magick, (await readFile(magick, 'utf8')).replace('xc:red*) exit 1', 'xc:red*) exit 0'));
     const { status, row } = await rowsOf({ MAGICK_BIN: magick, SANDBOX: 'off' });
     expect([status, row('policy')?.state]).to.deep.equal([2, 'fail']);
     expect(row('policy')?.found).to.include('does not enforce the policy');

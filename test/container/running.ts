@@ -12,8 +12,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const SUITE = 'exec mocha $(grep -l "useService()" test/service/*.test.ts)';
 /** Expected layers of the sandbox: those that need no privileges. */
 const SANDBOX_LAYERS = {
-  limits: 'ulimit',
-  privileges: 'setpriv',
+  limits: 'setrlimit',
+  privileges: 'no-new-privs',
   files: 'landlock',
   network: 'seccomp',
   syscalls: 'allow-list',

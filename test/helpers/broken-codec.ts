@@ -10,13 +10,13 @@ const SOURCE = new URL('broken-codec.c', import.meta.url).pathname;
 const PREBUILT = '/usr/local/bin/imagemill-broken-codec';
 
 /**
- * Builds the program with static linking, so that it needs no libraries of the machine.
+ * Builds the program. It is linked dynamically, as the tools are, so that the fork server can be preloaded.
  *
  * @returns the path; undefined without a compiler
  */
 export async function buildBrokenCodec(name: string): Promise<string | undefined> {
   const program = join(await makeTempDir('codec'), name);
-  const { status } = spawnSync('cc', ['-static', '-O1', '-pthread', '-o', program, SOURCE]);
+  const { status } = spawnSync('cc', ['-O1', '-pthread', '-o', program, SOURCE]);
   if (status === 0) return program;
   if (!existsSync(PREBUILT)) return undefined;
   await copyFile(PREBUILT, program);

@@ -34,11 +34,9 @@ export async function makeTempDir(name: string): Promise<string> {
 /** Hooks that mocha runs in every process. */
 export const mochaHooks = {
   /**
-   * Runs after all tests or, in a parallel run, after each test file. Closes the launchers and fails on unexpected
-   * skips and leftover files.
+   * Runs after all tests or, in a parallel run, after each test file. Fails on unexpected skips and leftover files.
    */
   async afterAll(this: Context): Promise<void> {
-    await (await import('./launchers.ts')).launchers.close();
     const suite = this.test?.parent as Suite;
     expect(unexpectedSkips(suite, process.env), 'skipped, and not named in MAY_SKIP').to.deep.equal([]);
     expect(remainingFiles(servicesFolder), 'left in TEMP_DIR').to.deep.equal([]);

@@ -1,23 +1,20 @@
 /** @module Runs ImageMagick with modified arguments, to test that regressions are found. */
 import { createRunner } from '../../src/process/runner.ts';
 import { findToolchain } from '../../src/process/toolchain.ts';
-import { launchers } from './launchers.ts';
 import { writeScript } from './util.ts';
 
 /**
- * Writes a script that runs the installed ImageMagick with modified arguments, as a faulty change of a plan would. It
- * refuses to run as a worker, so that all arguments pass through it.
+ * Writes a script that runs the installed ImageMagick with modified arguments, as a faulty change of a plan would.
  *
  * @param cases branches of a shell `case` on `$word`; `drop=1` also removes the next argument
  */
 export async function patchedMagick(cases: string): Promise<string> {
   const { PATH = '', MAGICK_BIN } = process.env;
-  const run = createRunner({ launchers, searchPath: PATH, policyFolder: '/nonexistent' });
+  const run = createRunner({ searchPath: PATH, policyFolder: '/nonexistent' });
   const { magick } = await findToolchain({ path: PATH, magickBin: MAGICK_BIN }, run);
   return writeScript(
     'magick',
-    `case "$*" in "-script -" | *" @-") exit 1 ;; esac
-drop=0
+    `drop=0
 for word in "$@"; do
   shift
   if [ $drop -gt 0 ]; then drop=$((drop - 1)); continue; fi

@@ -5,15 +5,7 @@ import type { Context, Suite } from 'mocha';
  * Requirement of a test that a machine may lack. Such a test is reported as pending, and the run fails unless the
  * environment variable MAY_SKIP, a comma-separated list, names the requirement.
  */
-export type Requirement =
-  | 'compiler'
-  | 'hidden-files'
-  | 'kernel-headers'
-  | 'magick-version'
-  | 'mounts'
-  | 'proc'
-  | 'process-namespace'
-  | 'root';
+export type Requirement = 'compiler' | 'hidden-files' | 'magick-version' | 'mounts' | 'proc' | 'root';
 
 /** Missing requirements by full title of the test. */
 const lacking = new Map<string, Requirement>();

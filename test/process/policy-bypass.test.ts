@@ -10,7 +10,6 @@ import { findToolchain, type Magick } from '../../src/process/toolchain.ts';
 import { fixture } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { launchers } from '../helpers/launchers.ts';
 import { decode, difference } from '../helpers/pixels.ts';
 
 /**
@@ -201,15 +200,13 @@ describe('ImageMagick policy', () => {
   let runWithAll: RunCommand;
   let magick: string;
   before(async () => {
-    run = createRunner({ launchers, searchPath: SEARCH, policyFolder: POLICY });
-    const ask = createRunner({ launchers, searchPath: SEARCH, policyFolder: '/nonexistent' });
+    run = createRunner({ searchPath: SEARCH, policyFolder: POLICY });
+    const ask = createRunner({ searchPath: SEARCH, policyFolder: '/nonexistent' });
     const found = (await findToolchain({ path: SEARCH }, ask)).magick as Magick;
     magick = found.path;
     const grantsFolder = await makeTempDir('grants');
-    await writePolicy(POLICY, grantsFolder, {
-      coders: grantsFor(ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, found.major),
-    });
-    runWithAll = createRunner({ launchers, searchPath: SEARCH, policyFolder: POLICY, grantsFolder });
+    await writePolicy(POLICY, grantsFolder, grantsFor(ALL_INPUT_TYPES, ALL_OUTPUT_TYPES, found.major));
+    runWithAll = createRunner({ searchPath: SEARCH, policyFolder: POLICY, grantsFolder });
   });
 
   const prepared = async (): Promise<string> => {
@@ -232,36 +229,6 @@ describe('ImageMagick policy', () => {
     const folder = await prepared();
     await run({ file: magick, args: ['PNG:in.png', 'PNG:out.png'], cwd: folder, timeoutMs: 10_000 });
     expect(await readdir(folder)).to.include('out.png');
-  });
-
-  it('permits arguments and images from standard input to workers only', async () => {
-    const folder = await prepared();
-    const grantsFolder = await makeTempDir('worker-policy');
-    await writePolicy(POLICY, grantsFolder, { coders: [], stdin: true });
-    const runAsWorker = createRunner({
-      launchers,
-      searchPath: SEARCH,
-      policyFolder: POLICY,
-      grantsFolder,
-    });
-    const command = {
-      file: magick,
-      args: ['png:-', 'PNG:out.png'],
-      cwd: folder,
-      timeoutMs: 10_000,
-      stdin: join(folder, 'in.png'),
-    };
-    expect(await run(command).catch((error: CommandError) => error.reason)).to.equal('exit');
-    await runAsWorker(command);
-    expect(await readdir(folder)).to.include('out.png');
-    for (const args of [
-      ['PNG:@list.txt', 'PNG:other.png'],
-      ['xc:red', 'PNG:other.png'],
-    ])
-      expect(await runAsWorker({ ...command, args }).catch((error: CommandError) => error.reason)).to.equal(
-        'exit',
-      );
-    expect(await readdir(folder)).not.to.include('other.png');
   });
 
   for (const [what, args] of Object.entries(GRANTED)) {

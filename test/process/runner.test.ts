@@ -1,150 +1,173 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { type Command, CommandError, MAX_OUTPUT_BYTES, type RunCommand } from '../../src/process/command.ts';
+import type { ForkServers } from '../../src/process/fork-server/servers.ts';
 import { createRunner } from '../../src/process/runner.ts';
-import { startWorker } from '../../src/process/workers/worker.ts';
 import { failure } from '../helpers/failure.ts';
-import { fakeWorker } from '../helpers/fake-worker.ts';
+import { confinedRunner, LIMITS, SEARCH, startForkServers } from '../helpers/fork-servers.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { launchers } from '../helpers/launchers.ts';
 import { atTimeLimit, eventually, isRunning, writeScript } from '../helpers/util.ts';
 
-const SEARCH = { launchers, searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
-const run = createRunner(SEARCH);
-const command = async (file: string, more: Partial<Command> = {}): Promise<Command> => ({
-  file,
-  args: [],
-  cwd: await makeTempDir('job'),
-  timeoutMs: 10_000,
-  ...more,
-});
+/** Programs that the tests run. A fork server of `sh` runs their scripts. */
+const [SH, CAT, ENV, ECHO, PYTHON] = ['/bin/sh', '/bin/cat', '/usr/bin/env', '/bin/echo', '/usr/bin/python3'];
+const MODES = ['without confinement', 'by single starts', 'in a fork server'] as const;
 
-describe('command runner', () => {
-  it('passes arguments to the program unchanged, without shell expansion', async () => {
-    const { stdout } = await run(await command('/bin/echo', { args: ['$HOME', '; ls', '*', "'"] }));
-    expect(stdout).to.equal("$HOME ; ls * '\n");
-  });
-
-  it('gives the program no inherited environment variable except PATH', async () => {
-    process.env.IMAGEMILL_SECRET = 'secret';
-    const { cwd, ...rest } = await command('/usr/bin/env');
-    const { stdout } = await run({ cwd, ...rest });
-    delete process.env.IMAGEMILL_SECRET;
-    // During `npm run coverage`, Node.js gives its children NODE_V8_COVERAGE.
-    const { NODE_V8_COVERAGE: _, ...variables } = Object.fromEntries(
-      stdout
-        .trim()
-        .split('\n')
-        .map((line) => line.split(/=(.*)/, 2)),
-    );
-    expect(variables).to.deep.equal({
-      PATH: '/usr/bin:/bin',
-      HOME: '/nonexistent',
-      LC_ALL: 'C.UTF-8',
-      XDG_CONFIG_HOME: '/policy',
-      MAGICK_CONFIGURE_PATH: '/policy/ImageMagick',
-      MAGICK_THREAD_LIMIT: '1',
-      MAGICK_TIME_LIMIT: '11',
-      MAGICK_TEMPORARY_PATH: cwd,
-      TMPDIR: cwd,
-      XDG_CACHE_HOME: cwd,
-      GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1',
-      MALLOC_MMAP_THRESHOLD_: '33554432',
-      MALLOC_TRIM_THRESHOLD_: '67108864',
+for (const mode of MODES) {
+  describe(`command runner ${mode}`, () => {
+    let servers: ForkServers | undefined;
+    let run: RunCommand;
+    before(async () => {
+      if (mode === 'in a fork server') servers = await startForkServers([SH, CAT, ENV, ECHO, PYTHON]);
+      run = mode === 'without confinement' ? createRunner(SEARCH) : confinedRunner(servers);
     });
-  });
+    after(() => servers?.close());
 
-  it('connects standard input to the given file, and to an empty input without one', async () => {
-    const cwd = await makeTempDir('stdin');
-    const path = await writeScript('text', 'hello', cwd);
-    expect((await run(await command('/bin/cat', { stdin: path }))).stdout).to.equal('#!/bin/sh\nhello\n');
-    expect((await run(await command('/bin/cat'))).stdout).to.equal('');
-  });
+    const command = async (file: string, more: Partial<Command> = {}): Promise<Command> => ({
+      file,
+      args: [],
+      cwd: await makeTempDir('job'),
+      timeoutMs: 10_000,
+      ...more,
+    });
+    const script = async (body: string, more: Partial<Command> = {}): Promise<Command> =>
+      command(SH, { ...more, args: [await writeScript('script', body)] });
 
-  it('reports a missing or non-executable program as spawn-failed', async () => {
-    expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('spawn-failed');
-    expect((await failure(run(await command('/etc/passwd')))).reason).to.equal('spawn-failed');
-  });
+    it('passes arguments to the program unchanged, including special characters', async () => {
+      const words = [
+        '',
+        ' ',
+        "it's",
+        '"',
+        '$(id)',
+        '`id`',
+        'two\nlines',
+        '\\n',
+        '-n',
+        'ä€😀',
+        '*',
+        '&&',
+        '>x',
+      ];
+      const program = 'import json, sys; print(json.dumps(sys.argv[1:]))';
+      const { stdout } = await run(await command(PYTHON, { args: ['-I', '-c', program, ...words] }));
+      expect(JSON.parse(stdout)).to.deep.equal(words);
+    });
 
-  it('reports spawn-failed when a program or file of the sandbox is missing', async () => {
-    const confine = () => ({ fds: { 7: '/nonexistent/filter' } });
-    const runInSandbox = createRunner({ ...SEARCH, confine });
-    expect((await failure(runInSandbox(await command('/bin/true')))).reason).to.equal('spawn-failed');
-  });
-});
+    it('gives the program no inherited environment variable except PATH', async () => {
+      process.env.IMAGEMILL_SECRET = 'secret';
+      const { cwd, ...rest } = await command(ENV);
+      const { stdout } = await run({ cwd, ...rest });
+      delete process.env.IMAGEMILL_SECRET;
+      // During `npm run coverage`, Node.js gives its children NODE_V8_COVERAGE.
+      const { NODE_V8_COVERAGE: _, ...variables } = Object.fromEntries(
+        stdout
+          .trim()
+          .split('\n')
+          .map((line) => line.split(/=(.*)/, 2)),
+      );
+      expect(variables).to.deep.equal({
+        PATH: '/usr/bin:/bin',
+        HOME: '/nonexistent',
+        LC_ALL: 'C.UTF-8',
+        XDG_CONFIG_HOME: '/policy',
+        MAGICK_CONFIGURE_PATH: '/policy/ImageMagick',
+        MAGICK_THREAD_LIMIT: '1',
+        MAGICK_TIME_LIMIT: '11',
+        MAGICK_TEMPORARY_PATH: cwd,
+        TMPDIR: cwd,
+        XDG_CACHE_HOME: cwd,
+        GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1',
+        MALLOC_MMAP_THRESHOLD_: '33554432',
+        MALLOC_TRIM_THRESHOLD_: '67108864',
+      });
+    });
 
-/** Runs the same shell script in a new process, and in a worker of each version. */
-const MODES: Readonly<Record<string, RunCommand>> = {
-  'a new process': run,
-  'a worker of version 6': there(6),
-  'a worker of version 7': there(7),
-};
+    it('runs the program in the folder of the job', async () => {
+      const cwd = await makeTempDir('here');
+      expect((await run(await script('pwd', { cwd }))).stdout).to.equal(`${cwd}\n`);
+    });
 
-function there(major: 6 | 7): RunCommand {
-  return async (given) => {
-    const home = await makeTempDir('home');
-    const magick = await fakeWorker(major);
-    const worker = await startWorker({ ...SEARCH, home, magick, lifetimeMs: 60_000 });
-    try {
-      return await worker.run({ ...given, args: [`. ${given.file}`, 'output'] });
-    } finally {
-      await worker.end();
-    }
-  };
-}
+    it('connects standard input to the given file, and to an empty input without one', async () => {
+      const stdin = join(await makeTempDir('stdin'), 'text');
+      await writeFile(stdin, 'hello\n');
+      expect((await run(await command(CAT, { stdin }))).stdout).to.equal('hello\n');
+      expect((await run(await command(CAT))).stdout).to.equal('');
+    });
 
-for (const [mode, perform] of Object.entries(MODES)) {
-  describe(`command runner in ${mode}`, () => {
+    it('reports a missing or non-executable program as spawn-failed', async () => {
+      expect((await failure(run(await command('/nonexistent/tool')))).reason).to.equal('spawn-failed');
+      expect((await failure(run(await command('/etc/passwd')))).reason).to.equal('spawn-failed');
+    });
+
     it('reports the exit status and standard error of a command that fails', async () => {
-      const error = await failure(perform(await command(await writeScript('fails', 'echo why >&2; exit 3'))));
+      const error = await failure(run(await script('echo why >&2; exit 3')));
       expect(error).to.be.instanceOf(CommandError);
-      expect([error.reason, error.stderr]).to.deep.equal(['exit', 'why\n']);
-      expect(error.message).to.include('3');
+      expect([error.reason, error.exitCode, error.signal, error.stderr]).to.deep.equal([
+        'exit',
+        3,
+        undefined,
+        'why\n',
+      ]);
     });
 
     it('keeps the first 64 KiB of output, and still reports the exit status', async () => {
-      const chatty = await writeScript('chatty', 'head -c 10000000 /dev/zero | tr "\\0" x >&2');
-      const { stderr } = await perform(await command(chatty));
+      const { stderr } = await run(await script('head -c 10000000 /dev/zero | tr "\\0" x >&2'));
       expect(stderr).to.equal('x'.repeat(MAX_OUTPUT_BYTES));
     });
 
+    it('keeps 64 KiB of the output of a program that prints endlessly, and kills it at its time limit', async () => {
+      let stderr = '';
+      const attempt = async (timeoutMs: number): Promise<void> => {
+        const error = await failure(run(await script('exec yes >&2', { timeoutMs })));
+        expect(error).to.include({ reason: 'timeout' });
+        stderr = error.stderr;
+      };
+      await atTimeLimit(attempt, async () => stderr.length >= MAX_OUTPUT_BYTES || undefined);
+      expect(stderr).to.have.length(MAX_OUTPUT_BYTES);
+    });
+
     it('reports the signal of a command that is killed', async () => {
-      const error = await failure(perform(await command(await writeScript('crashes', 'kill -SEGV $$'))));
-      expect(error.reason).to.equal('signal');
+      const error = await failure(run(await script('kill -SEGV $$')));
+      expect([error.reason, error.exitCode, error.signal]).to.deep.equal(['signal', undefined, 'SIGSEGV']);
     });
 
     it('reports exit status 127 as a signal after abort(3), and as spawn-failed after an error of the dynamic linker', async () => {
-      const aborted = await failure(perform(await command(await writeScript('aborts', 'exit 127'))));
-      expect(aborted.reason).to.equal('signal');
+      expect((await failure(run(await script('exit 127')))).reason).to.equal('signal');
       for (const words of [
         'tool: error while loading shared libraries: libtool.so.1: cannot open shared object file',
         '/usr/bin/tool: symbol lookup error: undefined symbol: AcquireImage',
         'sh: 1: exec: /opt/tool: not found',
-        'setpriv: failed to execute /opt/tool: No such file or directory',
-        'setpriv: activate capabilities: Operation not permitted',
       ]) {
-        const bare = await writeScript('bare', `echo '${words}' >&2; exit 127`);
-        expect((await failure(perform(await command(bare)))).reason, words).to.equal('spawn-failed');
+        const bare = await script(`echo '${words}' >&2; exit 127`);
+        expect((await failure(run(bare))).reason, words).to.equal('spawn-failed');
       }
     });
 
-    /** Writes a tool that ignores SIGTERM, starts a child that does, too, and writes both process IDs to a file. */
-    const stubborn = (folder: string) =>
-      writeScript(
-        'stubborn',
-        `trap '' TERM INT HUP\nsh -c 'trap "" TERM INT HUP; sleep 60' &\necho "$$ $!" > ${folder}/pids\nwait\nsleep 60`,
-      );
+    it('waits until its time limit for a program that closes its output and keeps running', async () => {
+      const cwd = await makeTempDir('silent');
+      await run(await script('exec >&- 2>&-; sleep 0.3; echo > done', { cwd }));
+      expect(await readdir(cwd)).to.deep.equal(['done']);
+      const endless = await script('exec >&- 2>&-; sleep 60', { timeoutMs: 300 });
+      expect((await failure(run(endless))).reason).to.equal('timeout');
+    });
+
+    /** Ignores SIGTERM, starts a child that does, too, and writes the IDs of both to a file, as this process sees them. */
+    const STUBBORN = `trap '' TERM INT HUP
+sh -c 'trap "" TERM INT HUP; read pid rest < /proc/self/stat; echo $pid >> pids; sleep 60' &
+read pid rest < /proc/self/stat; echo $pid >> pids
+wait
+sleep 60`;
     const pidsIn = async (cwd: string): Promise<number[] | undefined> => {
-      const text = await readFile(join(cwd, 'pids'), 'utf8').catch(() => '');
-      return text.endsWith('\n') ? text.trim().split(' ').map(Number) : undefined;
+      const lines = (await readFile(join(cwd, 'pids'), 'utf8').catch(() => '')).trim().split('\n');
+      return lines.length === 2 ? lines.map(Number) : undefined;
     };
 
     it('kills a command and its children at the time limit, even if they ignore SIGTERM', async () => {
       const cwd = await makeTempDir('timeout');
       const attempt = async (timeoutMs: number): Promise<void> => {
-        const error = await failure(perform(await command(await stubborn(cwd), { cwd, timeoutMs })));
-        expect(error.reason).to.equal('timeout');
+        await writeFile(join(cwd, 'pids'), '');
+        expect((await failure(run(await script(STUBBORN, { cwd, timeoutMs })))).reason).to.equal('timeout');
       };
       for (const pid of await atTimeLimit(attempt, () => pidsIn(cwd)))
         await eventually(() => !isRunning(pid));
@@ -153,12 +176,48 @@ for (const [mode, perform] of Object.entries(MODES)) {
     it('kills a command and its children when the client disconnects, even if they ignore SIGTERM', async () => {
       const cwd = await makeTempDir('cancel');
       const client = new AbortController();
-      const failing = failure(perform(await command(await stubborn(cwd), { cwd, signal: client.signal })));
+      const failing = failure(run(await script(STUBBORN, { cwd, signal: client.signal })));
       const pids = await eventually(() => pidsIn(cwd));
       expect(pids.every(isRunning)).to.equal(true);
       client.abort();
       expect((await failing).reason).to.equal('cancelled');
       for (const pid of pids) await eventually(() => !isRunning(pid));
     });
+
+    it('kills the children that a command leaves behind', async () => {
+      const cwd = await makeTempDir('left');
+      const leave = 'read pid rest < /proc/self/stat; echo $pid > pid; exec sleep 60';
+      await run(
+        await script(`(${leave}) < /dev/null > /dev/null 2>&1 &\nuntil [ -s pid ]; do sleep 0.01; done`, {
+          cwd,
+        }),
+      );
+      const pid = Number(await readFile(join(cwd, 'pid'), 'utf8'));
+      expect(pid).to.be.greaterThan(1);
+      await eventually(() => !isRunning(pid));
+    });
+
+    if (mode !== 'without confinement') {
+      it('opens no file descriptor except the standard streams', async () => {
+        const list = 'import os\nfor n in range(3, 256):\n try: os.fstat(n); print(n)\n except OSError: pass';
+        expect((await run(await command(PYTHON, { args: ['-I', '-S', '-c', list] }))).stdout).to.equal('');
+      });
+
+      it('reports spawn-failed when the filter of system calls is missing', async () => {
+        const filter = '/nonexistent/filter';
+        const confined = confinedRunner(servers, { confine: () => ({ ...LIMITS, filter }) });
+        const error = await failure(confined(await command(ECHO)));
+        expect(error.reason).to.equal('spawn-failed');
+        expect(error.stderr).to.equal(
+          'imagemill: cannot start the job: /nonexistent/filter: No such file or directory\n',
+        );
+      });
+
+      it('reports spawn-failed when an argument does not fit into a message', async () => {
+        const long = await command(ECHO, { args: ['x'.repeat(2 ** 20)] });
+        expect((await failure(run(long))).reason).to.equal('spawn-failed');
+        expect((await failure(run(await command(ECHO, { args: ['a\0b'] })))).reason).to.equal('spawn-failed');
+      });
+    }
   });
 }

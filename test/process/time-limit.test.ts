@@ -1,16 +1,13 @@
 import { expect } from 'chai';
 import type { Command } from '../../src/process/command.ts';
-import { writePolicy } from '../../src/process/policy.ts';
 import { createRunner } from '../../src/process/runner.ts';
 import { findToolchain, type Magick } from '../../src/process/toolchain.ts';
-import { WORKER_ENVIRONMENT } from '../../src/process/workers/start.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { launchers } from '../helpers/launchers.ts';
 import { testConfig } from '../helpers/service.ts';
 
 const POLICY = new URL('../../assets', import.meta.url).pathname;
 const { PATH, MAGICK_BIN } = testConfig();
-const search = { launchers, searchPath: PATH };
+const search = { searchPath: PATH };
 
 describe('time limit of ImageMagick', () => {
   let magick: Magick;
@@ -20,14 +17,14 @@ describe('time limit of ImageMagick', () => {
   });
 
   /** The line of `-list resource`: version 6 prints seconds, version 7 prints units. */
-  async function timeLimit(timeoutMs: number, more = {}): Promise<string | undefined> {
+  async function timeLimit(timeoutMs: number): Promise<string | undefined> {
     const command: Command = {
       file: magick.path,
       args: ['-list', 'resource'],
       cwd: await makeTempDir('limit'),
       timeoutMs,
     };
-    const { stdout } = await createRunner({ ...search, policyFolder: POLICY, ...more })(command);
+    const { stdout } = await createRunner({ ...search, policyFolder: POLICY })(command);
     return /^\s*Time: (.*)$/m.exec(stdout)?.[1];
   }
 
@@ -35,12 +32,5 @@ describe('time limit of ImageMagick', () => {
     expect(await timeLimit(29_000)).to.be.oneOf(['30', '30 seconds']);
     expect(await timeLimit(119_000)).to.be.oneOf(['120', '2 minutes']);
     expect(await timeLimit(2 ** 31 - 1)).to.be.oneOf(['2147485', '2147485 seconds']);
-  });
-
-  it('is ten years for a worker, since the service limits each job', async () => {
-    const grantsFolder = await makeTempDir('policy');
-    await writePolicy(POLICY, grantsFolder, { coders: [], stdin: true });
-    const limit = await timeLimit(10_000, { grantsFolder, environment: WORKER_ENVIRONMENT });
-    expect(limit).to.be.oneOf(['315360000', '10 years']);
   });
 });

@@ -3,11 +3,10 @@ import { expect } from 'chai';
 import { createRunner } from '../../src/process/runner.ts';
 import { findToolchain, isAtLeast, parseFormats } from '../../src/process/toolchain.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { launchers } from '../helpers/launchers.ts';
 import { testConfig } from '../helpers/service.ts';
 import { writeScript } from '../helpers/util.ts';
 
-const run = createRunner({ launchers, searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
+const run = createRunner({ searchPath: '/usr/bin:/bin', policyFolder: '/nonexistent' });
 const MACHINE = testConfig();
 const machinePath = MACHINE.PATH;
 const find = (path: string, more = {}) => findToolchain({ path, ...more }, run);

@@ -49,7 +49,7 @@ describe('POST /batch with failures', () => {
     expect(message).to.match(/^File \d+ \("\d+\.jpg"\) is damaged/);
     const pids = (await readdir(folder)).flatMap((name) => /^pid-(\d+)$/.exec(name)?.[1] ?? []).map(Number);
     expect(pids, 'conversions that were started').to.have.length(2);
-    // Without a PID namespace, a killed process can end a moment after the launcher that reported its end.
+    // Without a PID namespace, a killed process can end a moment after its end was reported.
     await eventually(() => !pids.some(isRunning));
     expect(await openRequests()).to.deep.equal([]);
   });

@@ -191,6 +191,6 @@ describe('image limits', () => {
     expect([memory, files, core]).to.deep.equal([String(2 * 1024 ** 2), '64', '0']);
     const cpuSeconds = 30 * availableParallelism();
     expect([soft, hard]).to.deep.equal([`${cpuSeconds + 1}`, `${cpuSeconds + 2}`]);
-    expect(Number(file)).to.equal(Math.ceil((4 * 75_000_000 + 16 * 1024 ** 2) / 512));
+    expect(Number(file)).to.equal(Math.floor((4 * 75_000_000 + 16 * 1024 ** 2) / 512));
   });
 });

@@ -22,8 +22,6 @@ const CLIENT = 'command line';
 export interface LocalConverterOptions {
   /** Number of concurrent conversions. */
   readonly jobs: number;
-  /** Whether the output is one file or standard output, so that there is one image to convert. */
-  readonly isSingle: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -35,11 +33,11 @@ export interface LocalConverterOptions {
 export async function createLocalConverter(
   config: Config,
   options: ConvertOptions,
-  { jobs, isSingle, signal }: LocalConverterOptions,
+  { jobs, signal }: LocalConverterOptions,
 ): Promise<Converter> {
   const { log, warnings } = createWarningCollector();
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
-  const engine = await createConversionEngine(settings, log, { warmWorkers: !isSingle }).catch((error) => {
+  const engine = await createConversionEngine(settings, log).catch((error) => {
     if (!(error instanceof StartupError)) throw error;
     throw new CliError([...warnings, error.message, 'Run "imagemill doctor" to find out why.'].join('\n'), 2);
   });

@@ -10,7 +10,6 @@ import { assertSystem, type ConversionEngine, createConversionEngine } from '../
 import { optionalTools, selectExtras } from '../../conversion/extras.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
-import { createLaunchers } from '../../process/launcher/launcher.ts';
 import { isPolicyEnforced, NO_POLICY_FOLDER } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findToolchain, type Toolchain } from '../../process/toolchain.ts';
@@ -70,14 +69,13 @@ async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain'
   assertSystem();
   const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
   const workspaces = await openFirstUsable([config.TEMP_DIR, tmpdir()]);
-  const launchers = createLaunchers(workspaces.root);
   try {
-    const probe = createRunner({ launchers, searchPath: path, policyFolder: NO_POLICY_FOLDER });
+    const probe = createRunner({ searchPath: path, policyFolder: NO_POLICY_FOLDER });
     const optional = optionalTools(selectExtras(config));
     const toolchain = await findToolchain({ path, magickBin, rsvgBin, optional }, probe);
     const { magick } = toolchain;
     const limits = { ...LIMITS, frames: config.MAX_FRAMES };
-    const runWithPolicy = createRunner({ launchers, searchPath: path, policyFolder: ASSETS_DIR, limits });
+    const runWithPolicy = createRunner({ searchPath: path, policyFolder: ASSETS_DIR, limits });
     const folder = join(await workspaces.root(), 'policy');
     await mkdir(folder);
     return {
@@ -85,7 +83,6 @@ async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain'
       policyHolds: magick && (await isPolicyEnforced(magick, runWithPolicy, folder, limits)),
     };
   } finally {
-    await launchers.close();
     await workspaces.close();
   }
 }

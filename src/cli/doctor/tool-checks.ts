@@ -1,7 +1,7 @@
 /** @module Checks of the tools: presence, formats, policy and sandbox. */
 import { detectCapabilities, TOOLS } from '../../conversion/capabilities.ts';
 import { enabledTypes, optionalTools, selectExtras } from '../../conversion/extras.ts';
-import { NO_LAYERS } from '../../process/sandbox/index.ts';
+import { NO_LAYERS } from '../../process/sandbox/layers.ts';
 import { isAtLeast } from '../../process/toolchain.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
@@ -77,14 +77,8 @@ export function policy({ policyHolds, toolchain: { magick } }: DoctorReport): Ch
   return [{ name: 'policy', state: 'fail', found, advice }];
 }
 
-/** Advice for each missing sandbox layer. */
-const LAYER_ADVICE = {
-  limits: 'apt install dash: the ulimit of /bin/sh must set memory, time and files',
-  privileges: 'apt install util-linux (setpriv)',
-  files: 'apt install bubblewrap, or use Debian 13 (Landlock)',
-  network: 'apt install bubblewrap, or use Debian 13 (seccomp)',
-  syscalls: 'apt install bubblewrap, or use Debian 13; the kernel needs seccomp filters',
-} as const;
+const SANDBOX_ADVICE =
+  'use Linux 5.13 or later with Landlock and seccomp, build with a C compiler, and use tools that are neither scripts nor linked statically';
 
 /** Checks which sandbox layers confine the tools. */
 export function confinement({ engine, config: { SANDBOX } }: DoctorReport): Check[] {
@@ -92,14 +86,11 @@ export function confinement({ engine, config: { SANDBOX } }: DoctorReport): Chec
     if (!engine.message.startsWith('SANDBOX')) return [];
     return [{ name: 'sandbox', state: 'fail', found: engine.message }];
   }
-  const names = Object.keys(LAYER_ADVICE) as (keyof typeof LAYER_ADVICE)[];
   const found = Object.entries(engine.layers)
     .map(([name, layer]) => `${name}: ${layer}`)
     .join(', ');
-  const missing = names.filter((name) => engine.layers[name] === NO_LAYERS[name]);
-  if (missing.length === 0) return [{ name: 'sandbox', state: 'ok', found }];
-  const advice =
-    SANDBOX === 'off' ? ['unset SANDBOX'] : [...new Set(missing.map((name) => LAYER_ADVICE[name]))];
+  if (engine.layers.files !== NO_LAYERS.files) return [{ name: 'sandbox', state: 'ok', found }];
+  const advice = [SANDBOX === 'off' ? 'unset SANDBOX' : SANDBOX_ADVICE];
   return [{ name: 'sandbox', state: 'warn', found, advice }];
 }
 

@@ -81,11 +81,8 @@ const PALETTE_ERROR = /^invalid colormap index .* @ error\/colormap-private\.h\/
 /** Tools of libjxl and libavif, which abort without a message when they run out of memory. */
 const ABORTING_TOOLS: readonly ToolName[] = ['djxl', 'cjxl', 'avifenc'];
 const ABORT_SIGNALS: readonly (NodeJS.Signals | undefined)[] = ['SIGABRT', 'SIGILL', 'SIGSEGV'];
-/** Exit statuses of a shell or bubblewrap for the same signals. */
-const ABORT_EXIT_CODES: readonly (number | undefined)[] = [134, 132, 139];
 
-const isAbort = ({ signal, exitCode }: CommandError): boolean =>
-  ABORT_SIGNALS.includes(signal) || ABORT_EXIT_CODES.includes(exitCode);
+const isAbort = ({ signal }: CommandError): boolean => ABORT_SIGNALS.includes(signal);
 
 /**
  * Translates a failure into the error for the client. Returns other errors than {@link CommandError} unchanged.

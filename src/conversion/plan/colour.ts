@@ -125,7 +125,7 @@ function printOpaque(job: PlanContext): string[] {
   ]).flat();
 }
 
-/** Number of frames that are measured together. Their copies are in memory, and bubblewrap accepts 9000 arguments. */
+/** Number of frames that are measured together. Their copies are in memory, and the number of arguments is limited. */
 const FRAMES_PER_MEASUREMENT = 8;
 
 /**

@@ -1,12 +1,19 @@
-/** @module Derives the resource limits of the tools from the settings, and configures their sandbox. */
+/** @module Derives the resource limits of the tools from the settings, starts their fork servers and configures their sandbox. */
 
+import { existsSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { StartupError } from '../../startup-error.ts';
-import type { Launchers } from '../launcher/launcher.ts';
-import { createRunner, type MagickLimits } from '../runner.ts';
-import { type Toolchain, VERSION_PROBES } from '../toolchain.ts';
-import { findSandbox, NO_LAYERS, type Sandbox } from './index.ts';
+import type { RunCommand } from '../command.ts';
+import {
+  createForkServers,
+  type ForkServers,
+  type RenewalReason,
+  type ServedTool,
+} from '../fork-server/servers.ts';
+import { createRunner, type EnvironmentOptions, environmentOf, type MagickLimits } from '../runner.ts';
+import { isScript, type Toolchain, VERSION_PROBES } from '../toolchain.ts';
+import { findSandbox, NO_LAYERS, type Sandbox, type SandboxLayers } from './layers.ts';
 import { listTrials } from './self-test.ts';
 
 const MIB = 1024 ** 2;
@@ -33,77 +40,160 @@ export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Config): number {
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
 }
 
-/** Configuration files, texts and fonts that single tools read in addition to their libraries. */
-const READS: Partial<Record<keyof Toolchain, readonly string[]>> = {
-  magick: ['/etc', '/usr/share', '/usr/local/share'].flatMap((folder) =>
-    [6, 7].map((major) => `${folder}/ImageMagick-${major}`),
-  ),
-  rsvg: ['/etc/fonts', '/var/cache/fontconfig', '/usr/share', '/usr/local/share'],
+/** What a tool needs in addition to its libraries. */
+interface ToolNeeds {
+  /** Configuration files, texts and fonts that only this tool reads. */
+  readonly reads?: readonly string[];
+  /** What its fork server loads before the first job: see `prepare` in fork-server.c. */
+  readonly prepare?: string;
+}
+
+const NEEDS: Partial<Record<keyof Toolchain, ToolNeeds>> = {
+  magick: {
+    reads: ['/etc', '/usr/share', '/usr/local/share'].flatMap((folder) =>
+      [6, 7].map((major) => `${folder}/ImageMagick-${major}`),
+    ),
+    prepare: 'magick',
+  },
+  rsvg: {
+    reads: ['/etc/fonts', '/var/cache/fontconfig', '/usr/share', '/usr/local/share'],
+    prepare: 'fontconfig',
+  },
 };
 
 /** Options of {@link configureSandbox}. */
 export interface SandboxConfig {
   readonly config: Config;
   readonly toolchain: Toolchain;
-  readonly limits: MagickLimits;
+  /** Coders of ImageMagick that the fork server loads. */
+  readonly coders: readonly string[];
+  /** The environment of the tools, and the limits of ImageMagick. */
+  readonly environment: EnvironmentOptions & { readonly limits: MagickLimits };
   /** An empty folder, for testing the tools. */
   readonly folder: string;
-  readonly launchers: Launchers;
   /** Receives a warning when the sandbox lacks a layer. */
   readonly log: Logger;
   /** Folder with the files that the tools need, such as the policy and the seccomp filters. */
   readonly assets: string;
+  /** Path of the compiled `fork-server.c`. */
+  readonly library: string;
   /** Other folders that the tools can read. */
   readonly readable: readonly string[];
+  /** Called when a fork server has been replaced. */
+  readonly onRenewal: (reason: RenewalReason) => void;
+}
+
+/** The tools, as they run in the sandbox. */
+export interface ConfiguredTools {
+  readonly run: RunCommand;
+  readonly layers: SandboxLayers;
+  /** Number of fork servers. */
+  readonly servers: number;
+  close(): Promise<void>;
 }
 
 /**
- * Configures the strongest sandbox that works on this machine.
+ * Starts the fork servers, and configures the strongest sandbox that works on this machine.
  *
  * @throws {StartupError} if `SANDBOX=on` and no layer hides files from the tools
  */
-export async function configureSandbox({
-  config,
-  toolchain,
-  limits,
-  folder,
-  launchers,
-  log,
-  assets,
-  readable,
-}: SandboxConfig): Promise<Sandbox> {
+export async function configureSandbox(options: SandboxConfig): Promise<ConfiguredTools> {
+  const { config, log, library, environment } = options;
   if (config.SANDBOX === 'off') {
     log.warn('SANDBOX=off: the tools run unconfined, with all permissions of this process');
-    return { confine: () => ({}), layers: NO_LAYERS };
+    return { run: createRunner(environment), layers: NO_LAYERS, servers: 0, close: async () => {} };
   }
-  const sandbox = await findSandbox({
-    searchPath: config.PATH,
+  const isBuilt = existsSync(library);
+  const servers = await startServers(options, isBuilt);
+  try {
+    const { confine, layers } = isBuilt ? await chooseLayers(options, servers) : UNCONFINED;
+    reportMissingLayers(layers, options, isBuilt);
+    const isolated = layers.files !== 'none' && servers.isolated;
+    return {
+      run: createRunner({ ...environment, library, confine, servers }),
+      layers: isolated ? { ...layers, processes: 'namespace' } : layers,
+      servers: confine ? servers.count : 0,
+      close: servers.close,
+    };
+  } catch (error) {
+    await servers.close();
+    throw error;
+  }
+}
+
+const UNCONFINED: Sandbox = { confine: undefined, layers: NO_LAYERS };
+
+async function startServers(
+  { config, toolchain, coders, environment, log, library, onRenewal }: SandboxConfig,
+  isBuilt: boolean,
+): Promise<ForkServers> {
+  const prepared = async (name: keyof Toolchain, file: string): Promise<ServedTool[]> => {
+    if (await isScript(file)) return []; // its interpreter would be served
+    const { prepare = '', reads = [] } = NEEDS[name] ?? {};
+    const loaded = prepare === 'magick' ? [prepare, ...coders].join(' ') : prepare;
+    return [{ file, prepare: loaded, watched: [file, '/etc/ld.so.cache', ...reads] }];
+  };
+  const tools = Object.entries(toolchain).flatMap(([name, tool]) =>
+    tool ? [prepared(name as keyof Toolchain, tool.path)] : [],
+  );
+  const used = isBuilt && config.FORK_SERVER === 'on';
+  const servers = createForkServers({
+    library,
+    env: environmentOf(environment, { cwd: '/nonexistent', timeoutMs: config.CONVERT_TIMEOUT_MS }),
+    tools: used ? (await Promise.all(tools)).flat() : [],
+    onRenewal(reason) {
+      log.debug({ reason }, 'a fork server was replaced');
+      onRenewal(reason);
+    },
+    onRefused: (file, error) =>
+      log.warn(`${file} cannot be a fork server, and is started for each image: ${error.message}`),
+  });
+  await servers.start().catch(async (error) => {
+    await servers.close();
+    throw error;
+  });
+  return servers;
+}
+
+function chooseLayers(
+  { config, toolchain, environment, readable, assets, library, folder }: SandboxConfig,
+  servers: ForkServers,
+): Promise<Sandbox> {
+  return findSandbox({
     tools: listTrials(toolchain).map(({ name, tool, trial }) => ({
       path: tool.path,
-      reads: READS[name] ?? [],
+      reads: NEEDS[name]?.reads ?? [],
       versionProbe: VERSION_PROBES[name],
       trial,
     })),
     readable: [assets, ...readable],
     limits: {
-      memoryBytes: limits.memoryBytes + 512 * MIB,
+      memoryBytes: environment.limits.memoryBytes + 512 * MIB,
       fileBytes: maxToolFileBytes(config),
     },
     filters: `${assets}/seccomp`,
     folder,
-    createTrialRunner: (confine) =>
-      createRunner({ launchers, searchPath: config.PATH, policyFolder: assets, limits, confine }),
+    createTrialRunner: (confine) => createRunner({ ...environment, library, confine, servers }),
   });
-  if (sandbox.layers.files === 'none') {
-    const advice = 'use setpriv of util-linux 2.40 (Debian 13), or: apt install bubblewrap';
+}
+
+/** @throws {StartupError} if `SANDBOX=on` and no layer hides files from the tools */
+function reportMissingLayers(
+  { files, syscalls }: SandboxLayers,
+  { config, log, library }: SandboxConfig,
+  isBuilt: boolean,
+): void {
+  if (files === 'none') {
+    const advice = isBuilt
+      ? 'use Linux 5.13 or later with Landlock and seccomp, and tools that are neither scripts nor linked statically'
+      : `build imagemill on Linux with a C compiler, which makes ${library}`;
     if (config.SANDBOX === 'on')
       throw new StartupError(`SANDBOX=on, but no available sandbox hides files from the tools: ${advice}.`);
     log.warn(`the tools can read every file that this process can read: ${advice}`);
   }
-  if (sandbox.layers.syscalls === 'deny-list') {
+  if (syscalls === 'deny-list') {
     log.warn(
       'a tool needs system calls that are not on the allow-list: using the deny-list, which permits more; see SECURITY.md',
     );
   }
-  return sandbox;
 }

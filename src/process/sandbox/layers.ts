@@ -1,67 +1,144 @@
-/**
- * @module The layers of a sandbox: resource limits of the process, or wrapper programs that precede the command line.
- */
+/** @module Finds the protections that work on this machine, by running the tools under them. */
 
-import { realpath, stat } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Command } from '../command.ts';
+import type { RunCommand } from '../command.ts';
 import type { Confine } from '../runner.ts';
-import type { ResourceLimits, SandboxLayers, SandboxOptions } from './types.ts';
+import { isScript, type VersionProbe } from '../toolchain.ts';
+import { runTrial, type Trial } from './self-test.ts';
 
-/** One layer of a sandbox. */
-export interface SandboxLayer {
-  /** Protections that this layer adds. */
-  readonly provides: Partial<SandboxLayers>;
-  readonly confine: Confine;
+/** Layers of a sandbox. Each property names the mechanism that provides the protection. */
+export interface SandboxLayers {
+  /** Limits address space, CPU time, file size and open files, and disables core dumps. */
+  readonly limits: 'setrlimit' | 'none';
+  /** Denies new privileges, drops capabilities, and kills a tool when the server ends. */
+  readonly privileges: 'no-new-privs' | 'none';
+  /** Permits writing in the job's folder only, reading only the tool's dependencies, and executing nothing. */
+  readonly files: 'landlock' | 'none';
+  /** Denies network access. */
+  readonly network: 'seccomp' | 'none';
+  /**
+   * System calls that a tool can make: `allow-list` permits those that the tools are known to need; `deny-list` permits
+   * all except those that reach other processes, other files or the kernel.
+   */
+  readonly syscalls: 'allow-list' | 'deny-list' | 'none';
+  /** Hides other processes from a tool, and kills its descendants when the fork server ends. */
+  readonly processes: 'namespace' | 'none';
 }
 
-/** Combines layers. The programs of the first layer precede those of the next. */
-export function composeLayers(layers: readonly SandboxLayer[]): Confine {
-  return (command) => {
-    const parts = layers.map(({ confine }) => confine(command));
-    return {
-      limits: parts.flatMap(({ limits = [] }) => limits),
-      argvPrefix: parts.flatMap(({ argvPrefix = [] }) => argvPrefix),
-      fds: Object.assign({}, ...parts.map(({ fds }) => fds)),
-      endsDescendants: parts.some(({ endsDescendants }) => endsDescendants),
-    };
-  };
+/** The layers of a service without a sandbox. */
+export const NO_LAYERS: SandboxLayers = {
+  limits: 'none',
+  privileges: 'none',
+  files: 'none',
+  network: 'none',
+  syscalls: 'none',
+  processes: 'none',
+};
+
+/** A tool that the sandbox must support. */
+interface ToolToConfine {
+  /** Absolute path. */
+  readonly path: string;
+  /** Files and folders that only this tool reads, if they exist. Every path takes time when the tool starts. */
+  readonly reads?: readonly string[];
+  /** The tool must pass this probe if it fails its trial even without a sandbox. */
+  readonly versionProbe: VersionProbe;
+  /** The tool must pass this trial. */
+  readonly trial: Trial;
+}
+
+/** Options for finding a sandbox. */
+export interface SandboxOptions {
+  readonly tools: readonly ToolToConfine[];
+  /** Folders and files of the service that the tools can read. */
+  readonly readable: readonly string[];
+  /** Maximum address space, and maximum size of each file that a tool writes, in bytes. */
+  readonly limits: { readonly memoryBytes: number; readonly fileBytes: number };
+  /** Folder with two seccomp filters per CPU architecture. */
+  readonly filters: string;
+  /** An empty folder, for testing the tools. */
+  readonly folder: string;
+  /** Creates a {@link RunCommand} that uses a sandbox, for testing it. */
+  readonly createTrialRunner: (confine: Confine | undefined) => RunCommand;
+}
+
+/** The sandbox that all tools run in. */
+export interface Sandbox {
+  /** Undefined if the tools cannot be confined. */
+  readonly confine: Confine | undefined;
+  /** Active layers, for the log and for health checks. */
+  readonly layers: SandboxLayers;
+}
+
+const LIMITS_ONLY: SandboxLayers = { ...NO_LAYERS, limits: 'setrlimit', privileges: 'no-new-privs' };
+
+/** Layers to try, strongest first. The last are for kernels without Landlock. */
+const CANDIDATES: readonly SandboxLayers[] = [
+  ...(['allow-list', 'deny-list'] as const).map(
+    (syscalls): SandboxLayers => ({ ...LIMITS_ONLY, files: 'landlock', network: 'seccomp', syscalls }),
+  ),
+  LIMITS_ONLY,
+];
+
+/** Finds the strongest layers under which every tool converts an image. */
+export async function findSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const rules = await listReadable(options);
+  // The interpreter of a script would have to start other programs.
+  const scripts = await Promise.all(options.tools.map(({ path }) => isScript(path)));
+  for (const layers of scripts.includes(true) ? [LIMITS_ONLY] : CANDIDATES) {
+    const confine = createConfine(options, rules, layers);
+    if (await toolsStillRun(confine, options, layers !== LIMITS_ONLY)) return { confine, layers };
+  }
+  return { confine: undefined, layers: NO_LAYERS };
 }
 
 /** Maximum number of files that a tool can have open. The limit of this process must not be lower (setrlimit(2)). */
 export const TOOL_OPEN_FILES = 64;
 
-/** Sets resource limits with the `ulimit` of the shell. prlimit(1) would be one more program to start. */
-export function rlimitLayer({ memoryBytes, fileBytes }: ResourceLimits): SandboxLayer {
-  return {
-    provides: { limits: 'ulimit' },
-    confine({ timeoutMs, memoryBytes: requested }: Command) {
-      // The kernel counts the time of all threads.
-      const cpuSeconds = Math.ceil(timeoutMs / 1000) * availableParallelism();
-      return {
-        limits: [
-          `-v ${Math.floor(Math.min(requested ?? memoryBytes, memoryBytes) / 1024)}`,
-          // A process gets SIGXCPU at the soft limit, which identifies the cause, and SIGKILL at the hard limit.
-          `-St ${cpuSeconds + 1}`,
-          `-Ht ${cpuSeconds + 2}`,
-          `-f ${Math.ceil(fileBytes / 512)}`,
-          `-n ${TOOL_OPEN_FILES}`,
-          '-c 0',
-        ],
-      };
-    },
-  };
+/** Returns the function that confines each command, with the limits of its time and memory. */
+function createConfine(
+  { limits: { memoryBytes, fileBytes }, filters }: SandboxOptions,
+  rules: ReadonlyMap<string, readonly string[]>,
+  { files, syscalls }: SandboxLayers,
+): Confine {
+  return ({ file, timeoutMs, memoryBytes: requested }) => ({
+    memoryBytes: Math.min(requested ?? memoryBytes, memoryBytes),
+    // The kernel counts the time of all threads. One second later than the time limit of the service.
+    cpuSeconds: Math.ceil(timeoutMs / 1000) * availableParallelism() + 1,
+    fileBytes,
+    files: TOOL_OPEN_FILES,
+    ...(files === 'landlock' && { readable: rules.get(file) ?? [] }),
+    ...(syscalls !== 'none' && { filter: join(filters, `${syscalls}.${process.arch}.bpf`) }),
+  });
 }
 
-const NO_PRIVILEGES = ['--no-new-privs', '--pdeathsig', 'KILL'];
-
-/** Denies new privileges with setpriv(1), and kills the tool when its parent ends. */
-export function noNewPrivsLayer(setpriv: string): SandboxLayer {
-  return {
-    provides: { privileges: 'setpriv' },
-    confine: () => ({ argvPrefix: [setpriv, ...NO_PRIVILEGES] }),
+/**
+ * Checks whether every tool converts an image. Only a conversion shows whether a tool makes system calls that the filter
+ * denies. A tool that also fails without a sandbox, for example because a library is missing, does not count if it prints
+ * its version. Resource limits alone require only that each tool prints its version.
+ */
+async function toolsStillRun(
+  confine: Confine,
+  { tools, folder, createTrialRunner }: SandboxOptions,
+  needsTrial: boolean,
+): Promise<boolean> {
+  const [run, runUnconfined] = [createTrialRunner(confine), createTrialRunner(undefined)];
+  const passes = async ({
+    path,
+    trial,
+    versionProbe: { args, pattern },
+  }: ToolToConfine): Promise<boolean> => {
+    if (needsTrial && (await runTrial(path, trial, run, folder))) return true;
+    const { stdout, stderr } = await run({ file: path, args, cwd: folder, timeoutMs: 10_000 }).catch(() => ({
+      stdout: '',
+      stderr: '',
+    }));
+    if (!pattern.test(stdout + stderr)) return false;
+    return !needsTrial || !(await runTrial(path, trial, runUnconfined, folder));
   };
+  return (await Promise.all(tools.map(passes))).every(Boolean);
 }
 
 /**
@@ -71,132 +148,19 @@ export function noNewPrivsLayer(setpriv: string): SandboxLayer {
  */
 const SHARED = [
   ...['/usr/lib', '/usr/lib64', '/usr/local/lib', '/etc/ld.so.cache', '/etc/alternatives'],
-  ...['/etc/localtime', '/sys/devices/system/cpu/possible'],
+  ...['/etc/localtime', '/sys/devices/system/cpu/possible', '/dev/null'],
   '/sys/kernel/mm/transparent_hugepage', // glibc reads it to find out whether huge pages are enabled: see runner.ts
 ];
-/** Dynamic loaders of x86-64 and ARM64. Every program that is not statically linked needs its loader. */
-const LOADERS = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1'];
 
-/** A seccomp filter, which permits only the system calls of an allow-list, or all except those of a deny-list. */
-export interface CallFilter {
-  readonly list: 'allow-list' | 'deny-list';
-  /** Path of a classic BPF program for this CPU architecture. */
-  readonly path: string;
-}
-
-/** Returns the filters in a folder for this CPU architecture, the strictest first. */
-export async function findFilters(folder: string): Promise<CallFilter[]> {
-  const filters = (['allow-list', 'deny-list'] as const).map((list) => ({
-    list,
-    path: join(folder, `${list}.${process.arch}.bpf`),
-  }));
-  const existing = await statExisting(filters.map(({ path }) => path));
-  return filters.filter(({ path }) => existing.some(({ given }) => given === path));
-}
-
-const filteredBy = ({ list }: CallFilter): Partial<SandboxLayers> => ({ network: 'seccomp', syscalls: list });
-
-/** Restricts file access with Landlock, through setpriv of util-linux 2.40 or later, and system calls with a filter. */
-export async function landlockLayer(
-  setpriv: string,
-  { readable, tools }: SandboxOptions,
-  filter?: CallFilter,
-): Promise<SandboxLayer> {
-  const rule = (rights: string, path: string): string[] => [
-    '--landlock-rule',
-    `path-beneath:${rights}:${path}`,
-  ];
-  const readRules = async (paths: readonly string[]): Promise<string[]> =>
-    (await statExisting(paths)).flatMap(({ path, isFolder }) =>
-      rule(isFolder ? 'read-file,read-dir' : 'read-file', path),
-    );
-  const own = await perTool(tools, readRules);
-  const loaders = await statExisting(LOADERS);
-  const fixed = [
-    ...(await readRules([...SHARED, ...readable, ...siblingDirs(tools), '/dev/null'])),
-    ...loaders.flatMap(({ path }) => rule('execute,read-file', path)),
-    ...(filter ? ['--seccomp-filter', filter.path] : []),
-  ];
-  return {
-    provides: { privileges: 'setpriv', files: 'landlock', ...(filter && filteredBy(filter)) },
-    confine: ({ file, cwd }) => ({
-      argvPrefix: [
-        ...[setpriv, ...NO_PRIVILEGES, '--landlock-access', 'fs', ...fixed, ...(own.get(file) ?? [])],
-        ...rule('execute,read-file', file),
-        ...rule('read-file,write-file,read-dir,make-reg,remove-file,truncate', cwd),
-      ],
-      // Both filters forbid fork(2), so a tool cannot start a process that outlives it.
-      endsDescendants: filter !== undefined,
-    }),
-  };
-}
-
-/** File descriptor from which bubblewrap reads the filter. */
-const FILTER_FD = 7;
-/** Maximum number of processes and threads of one tool without a filter. Some libraries start a thread per CPU. */
-const MAX_PROCESSES = 512;
-
-/** Options of {@link bubblewrapLayer}. */
-export interface BubblewrapOptions {
-  /**
-   * Filter of system calls. Without a filter, which not every kernel accepts, the tools get a network namespace, which
-   * takes 1.2 of 7 ms.
-   */
-  readonly filter?: CallFilter;
-  /** Whether to forbid new user namespaces. Requires bubblewrap 0.8 or later, and takes 0.2 ms. */
-  readonly lockNamespaces: boolean;
-  /** Path of prlimit(1), which limits the number of processes if no filter forbids new ones. */
-  readonly prlimit?: string | undefined;
-}
-
-/**
- * Gives each tool new namespaces with bubblewrap. The file system contains little more than the tool and its libraries.
- */
-export async function bubblewrapLayer(
-  bwrap: string,
-  { readable, tools }: SandboxOptions,
-  { filter, lockNamespaces, prlimit }: BubblewrapOptions,
-): Promise<SandboxLayer> {
-  const bind = async (paths: readonly string[]): Promise<string[]> =>
-    (await statExisting(paths)).flatMap(({ given }) => ['--ro-bind-try', given, given]);
-  const visible = await bind([...SHARED, ...readable, ...siblingDirs(tools)]);
-  const own = await perTool(tools, bind);
-  const links = ['lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]);
-  const network = filter ? ['--share-net', '--seccomp', String(FILTER_FD)] : [];
-  const namespaces = lockNamespaces ? ['--unshare-user', '--disable-userns'] : [];
-  return {
-    // bubblewrap always sets no_new_privs: bubblewrap.c, main().
-    provides: {
-      privileges: 'bwrap',
-      files: 'bwrap',
-      network: 'bwrap',
-      processes: 'namespace',
-      ...(filter && filteredBy(filter)),
-    },
-    confine: ({ file, cwd }) => ({
-      argvPrefix: [
-        ...[bwrap, '--unshare-all', ...namespaces, ...network, '--die-with-parent', '--cap-drop', 'ALL'],
-        ...[...visible, ...(own.get(file) ?? []), ...links, '--dev-bind', '/dev/null', '/dev/null'],
-        ...(prlimit ? ['--ro-bind', prlimit, prlimit] : []),
-        ...['--ro-bind', file, file, '--bind', cwd, cwd],
-        // The root that bubblewrap creates is a tmpfs: make it read-only too.
-        ...['--remount-ro', '/', '--chdir', cwd, '--'],
-        // prlimit runs inside: since Linux 5.14, the kernel counts the processes of a user per user namespace
-        // (setrlimit(2)).
-        ...(prlimit ? [prlimit, `--nproc=${MAX_PROCESSES}`] : []),
-      ],
-      ...(filter && { fds: { [FILTER_FD]: filter.path } }),
-      endsDescendants: true,
-    }),
-  };
-}
-
-/** Returns the arguments for the files that only a single tool reads, by the path of the tool. */
-async function perTool(
-  tools: SandboxOptions['tools'],
-  argumentsFor: (paths: readonly string[]) => Promise<string[]>,
-): Promise<ReadonlyMap<string, readonly string[]>> {
-  const entries = tools.map(async ({ path, reads = [] }) => [path, await argumentsFor(reads)] as const);
+/** Returns the files and folders that each tool can read, without links, since Landlock applies to their targets. */
+async function listReadable({
+  tools,
+  readable,
+}: SandboxOptions): Promise<ReadonlyMap<string, readonly string[]>> {
+  const shared = await existingPaths([...SHARED, ...readable, ...siblingDirs(tools)]);
+  const entries = tools.map(
+    async ({ path, reads = [] }) => [path, [...shared, ...(await existingPaths(reads))]] as const,
+  );
   return new Map(await Promise.all(entries));
 }
 
@@ -212,26 +176,7 @@ function siblingDirs(tools: SandboxOptions['tools']): string[] {
   );
 }
 
-interface ExistingPath {
-  readonly given: string;
-  /** Path without symbolic links. */
-  readonly path: string;
-  readonly isFolder: boolean;
-}
-
-/**
- * Returns the paths that exist and are accessible, and resolves their links, since Landlock rules apply to the targets.
- */
-async function statExisting(paths: readonly string[]): Promise<ExistingPath[]> {
-  const found = await Promise.all(
-    paths.map(async (given) => {
-      try {
-        const path = await realpath(given);
-        return [{ given, path, isFolder: (await stat(path)).isDirectory() }];
-      } catch {
-        return [];
-      }
-    }),
-  );
+async function existingPaths(paths: readonly string[]): Promise<string[]> {
+  const found = await Promise.all(paths.map((path) => realpath(path).catch(() => [])));
   return found.flat();
 }

@@ -1,5 +1,5 @@
 /**
- * @module A backend that uses the tools of this machine as the service does: sandboxed, with warm workers if available.
+ * @module A backend that uses the tools of this machine as the service does: sandboxed, in fork servers.
  */
 
 import { copyFile, readFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ import { shellWords } from '../../text.ts';
 import type { Case } from '../matrix.ts';
 import { type Attempt, type Backend, BackendError, type Image, type Refusal } from './backend.ts';
 
-/** Client name of all images, so that one worker can convert them in sequence. */
+/** Client name of all images. */
 const CLIENT = 'regress';
 
 /** Display names of the tools. */

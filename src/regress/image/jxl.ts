@@ -2,7 +2,6 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLaunchers } from '../../process/launcher/launcher.ts';
 import { NO_POLICY_FOLDER } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findProgram } from '../../process/toolchain.ts';
@@ -20,14 +19,12 @@ export async function jxlToPng(file: Buffer): Promise<Buffer> {
   const djxl = await findProgram('djxl', SEARCH_PATH);
   if (!djxl) throw new Error('JPEG XL is decoded by djxl: apt install libjxl-tools');
   const folder = await mkdtemp(join(tmpdir(), 'imagemill-jxl-'));
-  const launchers = createLaunchers(async () => folder);
   try {
     await writeFile(join(folder, 'in.jxl'), file);
-    const run = createRunner({ launchers, searchPath: SEARCH_PATH, policyFolder: NO_POLICY_FOLDER });
+    const run = createRunner({ searchPath: SEARCH_PATH, policyFolder: NO_POLICY_FOLDER });
     await run({ file: djxl, args: ['in.jxl', 'out.png', '--quiet'], cwd: folder, timeoutMs: TIMEOUT_MS });
     return await readFile(join(folder, 'out.png'));
   } finally {
-    await launchers.close();
     await rm(folder, { recursive: true, force: true });
   }
 }

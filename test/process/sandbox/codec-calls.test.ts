@@ -6,17 +6,16 @@ import { scene } from '../../../scripts/fixtures/scene.ts';
 import { planDecoding } from '../../../src/conversion/plan/decoders.ts';
 import { EXTERNAL_ENCODERS } from '../../../src/conversion/plan/encode.ts';
 import type { PlanContext, ToolContext } from '../../../src/conversion/plan/types.ts';
+import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
 import type { ImageInfo } from '../../../src/images/image-info.ts';
 import type { RunCommand } from '../../../src/process/command.ts';
 import { createRunner } from '../../../src/process/runner.ts';
-import { findSandbox } from '../../../src/process/sandbox/index.ts';
+import { findSandbox, type SandboxLayers } from '../../../src/process/sandbox/layers.ts';
 import { listTrials } from '../../../src/process/sandbox/self-test.ts';
-import type { SandboxLayers } from '../../../src/process/sandbox/types.ts';
 import { findToolchain, VERSION_PROBES } from '../../../src/process/toolchain.ts';
 import { edgeCasePath, fixturePath } from '../../helpers/client.ts';
 import { extraPath } from '../../helpers/extra.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
-import { launchers } from '../../helpers/launchers.ts';
 import { requires } from '../../helpers/skips.ts';
 
 /**
@@ -83,14 +82,13 @@ describe('the allow-list of system calls', () => {
   const paths = new Map<Codec, string>();
 
   before(async () => {
-    const deps = { launchers, searchPath: SEARCH_PATH, policyFolder: ASSETS };
+    const deps = { searchPath: SEARCH_PATH, policyFolder: ASSETS, library: FORK_SERVER_LIBRARY };
     const unconfined = createRunner(deps);
     const toolchain = await findToolchain({ path: SEARCH_PATH, optional: TOOLS }, unconfined);
     const trials = listTrials(toolchain).filter(({ name }) => TOOLS.some((tool) => tool === name));
     for (const { name, tool } of trials) paths.set(name as Codec, tool.path);
     expect([...paths.keys()]).to.have.members([...TOOLS]);
     const sandbox = await findSandbox({
-      searchPath: SEARCH_PATH,
       tools: trials.map(({ name, tool, trial }) => ({
         path: tool.path,
         versionProbe: VERSION_PROBES[name],

@@ -1,20 +1,17 @@
-import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
-import { chmod, copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { availableParallelism, tmpdir } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { Context } from 'mocha';
+import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
 import { CommandError, type RunCommand } from '../../../src/process/command.ts';
-import type { Confine } from '../../../src/process/runner.ts';
+import type { ForkServers } from '../../../src/process/fork-server/servers.ts';
 import { createRunner } from '../../../src/process/runner.ts';
-import { findSandbox } from '../../../src/process/sandbox/index.ts';
-import type { SandboxLayers } from '../../../src/process/sandbox/types.ts';
+import { findSandbox, type SandboxLayers } from '../../../src/process/sandbox/layers.ts';
+import { startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
-import { launchers } from '../../helpers/launchers.ts';
-import { requires } from '../../helpers/skips.ts';
 import { eventually } from '../../helpers/util.ts';
 
 /** @module Attempts of a compromised codec. Python stands in for it, since it can make any system call. */
@@ -23,10 +20,7 @@ const PYTHON = realpathSync('/usr/bin/python3');
 const MIB = 1024 ** 2;
 const ASSETS = new URL('../../../assets', import.meta.url).pathname;
 
-/** Whether files can be hidden: the kernel must permit namespaces, which it does not in a chroot, or support Landlock. */
-const CAN_HIDE =
-  spawnSync('bwrap', ['--unshare-all', '--ro-bind', '/', '/', 'true']).status === 0 ||
-  /landlock/.test(spawnSync('setpriv', ['--help'], { encoding: 'utf8' }).stdout ?? '');
+const DEPS = { searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS, library: FORK_SERVER_LIBRARY };
 
 /** Creates a folder with the filters of one list, so that no other can be chosen. */
 async function filtersOf(list: string): Promise<string> {
@@ -44,28 +38,31 @@ const WRITES = {
   result: 'out',
 };
 
-for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
-  describe(`sandbox with seccomp filter "${syscalls}"`, () => {
+const CASES = (['allow-list', 'deny-list'] as const).flatMap((syscalls) =>
+  [false, true].map((served) => ({ syscalls, served })),
+);
+
+for (const { syscalls, served } of CASES) {
+  describe(`sandbox with the ${syscalls} of system calls ${served ? 'in a fork server' : 'by single starts'}`, () => {
     let run: RunCommand;
     let layers: SandboxLayers;
-    let confine: Confine;
+    let servers: ForkServers | undefined;
     let folder: string;
 
     before(async () => {
-      const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
+      if (served) servers = await startForkServers([PYTHON]);
       const sandbox = await findSandbox({
-        searchPath: deps.searchPath,
         tools: [{ path: PYTHON, versionProbe: { args: ['--version'], pattern: /^Python 3/ }, trial: WRITES }],
         readable: [ASSETS],
         limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
         filters: await filtersOf(syscalls),
         folder: await makeTempDir('trial'),
-        createTrialRunner: (confine) => createRunner({ ...deps, confine }),
+        createTrialRunner: (confine) => createRunner({ ...DEPS, confine, servers }),
       });
       layers = sandbox.layers;
-      confine = sandbox.confine;
-      run = createRunner({ ...deps, confine });
+      run = createRunner({ ...DEPS, confine: sandbox.confine, servers });
     });
+    after(() => servers?.close());
     beforeEach(async () => {
       folder = join(await makeTempDir('jobs'), 'mine');
       await mkdir(folder);
@@ -80,34 +77,16 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       );
     };
 
-    it('has every layer that this machine supports', () => {
-      expect([layers.limits, layers.privileges]).to.not.include('none');
-      expect(layers.files === 'none').to.equal(!CAN_HIDE);
-      expect(layers.syscalls).to.equal(CAN_HIDE ? syscalls : 'none');
-      // Landlock does not restrict the network, so this requires a filter.
-      const network = syscalls === 'none' && layers.files === 'landlock' ? 'none' : layers.files;
-      expect(layers.network === 'none').to.equal(network === 'none');
+    it('has every layer', () => {
+      expect(layers).to.deep.equal({
+        limits: 'setrlimit',
+        privileges: 'no-new-privs',
+        files: 'landlock',
+        network: 'seccomp',
+        syscalls,
+        processes: 'none',
+      });
     });
-
-    /** Adds a test that is skipped if files and network cannot be hidden. */
-    const hidden = (what: string, prove: (test: Context) => Promise<void>): void => {
-      it(what, async function () {
-        requires(this, 'hidden-files', CAN_HIDE);
-        await prove(this);
-      });
-    };
-
-    /** Adds a test only if a filter is active. */
-    const filtered = (what: string, prove: () => Promise<void>): void => {
-      if (syscalls !== 'none') hidden(what, prove);
-    };
-
-    /** Adds a test that needs a filter or the PID namespace of bubblewrap, and is skipped without both. */
-    const contained = (what: string, prove: () => Promise<void>): void =>
-      hidden(what, async (test) => {
-        requires(test, 'process-namespace', syscalls !== 'none' || layers.files === 'bwrap');
-        await prove();
-      });
 
     it('permits reading and writing in the folder of the job', async () => {
       await writeFile(join(folder, 'in'), 'image');
@@ -117,7 +96,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       expect(await readdir(folder)).to.have.members(['in', 'out']);
     });
 
-    hidden('denies running a shell or another program', async () => {
+    it('denies running a shell or another program', async () => {
       for (const program of ['/bin/sh', '/usr/bin/env', '/usr/bin/id']) {
         const tried = await attempt(
           `import os; os.execv(${JSON.stringify(program)}, ["x", "-c", "echo ran"])`,
@@ -126,14 +105,14 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       }
     });
 
-    hidden('denies running a program that the job has written', async () => {
+    it('denies running a program that the job has written', async () => {
       const tried = await attempt(
         'import os; open("evil", "w").write("#!/bin/sh\\necho ran"); os.chmod("evil", 0o755); os.execv("./evil", ["evil"])',
       );
       expect(tried).to.match(/^exit: .*(PermissionError|FileNotFoundError)/);
     });
 
-    hidden('denies reading files of the machine and of other jobs', async () => {
+    it('denies reading files of the machine and of other jobs', async () => {
       const neighbour = join(folder, '..', 'neighbour');
       await mkdir(neighbour);
       await writeFile(join(neighbour, 'in'), 'secret');
@@ -154,7 +133,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       }
     });
 
-    hidden('denies writing and removing files outside the folder of the job', async () => {
+    it('denies writing and removing files outside the folder of the job', async () => {
       const neighbour = join(folder, '..', 'neighbour');
       await mkdir(neighbour);
       await writeFile(join(neighbour, 'in'), 'image');
@@ -172,10 +151,10 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       expect(await readdir(neighbour)).to.deep.equal(['in']);
     });
 
-    contained('denies sockets of every family, and all network connections', async () => {
+    it('denies sockets of every family, and all network connections', async () => {
       for (const family of ['AF_INET', 'AF_INET6', 'AF_UNIX', 'AF_NETLINK']) {
         const tried = await attempt(`import socket; socket.socket(socket.${family}, socket.SOCK_DGRAM)`);
-        if (layers.network === 'seccomp') expect(tried, family).to.match(/^exit: .*PermissionError/);
+        expect(tried, family).to.match(/^exit: .*PermissionError/);
       }
       const server = createServer((socket) => socket.end('reached')).listen(0, '127.0.0.1');
       await once(server, 'listening');
@@ -194,7 +173,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       expect(await attempt(open)).to.equal('');
     });
 
-    contained('denies signals to the service and to other processes', async () => {
+    it('denies signals to the service and to other processes', async () => {
       for (const pid of [process.pid, process.ppid]) {
         // Signal 0 only checks the permission: kill(2).
         expect(await attempt(`import os; os.kill(${pid}, 0)`)).to.match(
@@ -250,16 +229,15 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       ['a fork in a session of its own', 'if os.fork() == 0: os.setsid(); time.sleep(60)'],
       ['a double fork', 'if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0: time.sleep(60)'],
     ] as const) {
-      contained(`denies ${how}, or kills it at the end of the job`, async () => {
+      it(`denies ${how}`, async () => {
         const marker = `marker${process.hrtime.bigint()}`;
         const tried = await attempt(`import os, time # ${marker}\n${program}\nprint("forked")`);
-        if (syscalls === 'none') expect(tried).to.match(/^forked/);
-        else expect(tried).to.match(/^exit: PermissionError/);
+        expect(tried).to.match(/^exit: PermissionError/);
         await eventually(() => processesWith(marker).length === 0);
       });
     }
 
-    contained('denies new namespaces', async () => {
+    it('denies new namespaces', async () => {
       for (const [what, flag] of [
         ['users', 0x1000_0000],
         ['mounts', 0x0002_0000],
@@ -271,31 +249,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       }
     });
 
-    contained('limits the number of processes', async () => {
-      const program = [
-        'import os, time',
-        'try:',
-        '  for started in range(700):',
-        '    if os.fork() == 0: time.sleep(60)',
-        'except OSError as error: print(started, type(error).__name__)',
-      ].join('\n');
-      if (syscalls !== 'none') {
-        expect(await attempt(program)).to.equal('0 PermissionError');
-        return;
-      }
-      // The limit does not apply to root, so run the command as another user, who can access this folder.
-      const cwd = await mkdtemp(join(tmpdir(), 'imagemill-forks-'));
-      await chmod(cwd, 0o755);
-      const args = ['-I', '-S', '-c', program];
-      const { argvPrefix = [] } = confine({ file: PYTHON, args, cwd, timeoutMs: 10_000 });
-      const asOther = process.getuid?.() === 0 ? ['setpriv', '--reuid', '65534', '--clear-groups'] : [];
-      const [command = '', ...rest] = [...asOther, ...argvPrefix, PYTHON, ...args];
-      const { stdout } = spawnSync(command, rest, { cwd, encoding: 'utf8' });
-      await rm(cwd, { recursive: true });
-      expect(stdout).to.match(/^5\d\d BlockingIOError/);
-    });
-
-    filtered('denies changing the priority of other processes, and signals through files', async () => {
+    it('denies changing the priority of other processes, and signals through files', async () => {
       for (const [what, program] of [
         ['limits', `import resource; resource.prlimit(${process.pid}, resource.RLIMIT_NOFILE, (9, 9))`],
         ['its own limits', 'import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9))'],
@@ -309,7 +263,7 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
       }
     });
 
-    filtered('denies changing the permissions, times or names of files', async () => {
+    it('denies changing the permissions, times or names of files', async () => {
       await writeFile(join(folder, 'in'), 'image');
       for (const program of [
         'os.chmod("in", 0)',
@@ -337,13 +291,10 @@ for (const syscalls of ['allow-list', 'deny-list', 'none'] as const) {
 }
 
 describe('files of single tools', () => {
-  it('are readable for the tool that needs them, and for no other tool', async function () {
-    requires(this, 'hidden-files', CAN_HIDE);
+  it('are readable for the tool that needs them, and for no other tool', async () => {
     const [python, env] = [await makeTempDir('python'), await makeTempDir('env')];
     for (const folder of [python, env]) await writeFile(join(folder, 'file'), 'content');
-    const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
     const { confine } = await findSandbox({
-      searchPath: deps.searchPath,
       tools: [
         {
           path: PYTHON,
@@ -362,12 +313,12 @@ describe('files of single tools', () => {
       limits: { memoryBytes: 512 * MIB, fileBytes: MIB },
       filters: `${ASSETS}/seccomp`,
       folder: await makeTempDir('trial'),
-      createTrialRunner: (confine) => createRunner({ ...deps, confine }),
+      createTrialRunner: (confine) => createRunner({ ...DEPS, confine }),
     });
     const read = async (path: string): Promise<string> => {
       const args = ['-I', '-S', '-c', `print(open("${path}").read())`];
       const command = { file: PYTHON, args, cwd: await makeTempDir('job'), timeoutMs: 10_000 };
-      return createRunner({ ...deps, confine })(command).then(
+      return createRunner({ ...DEPS, confine })(command).then(
         ({ stdout }) => stdout.trim(),
         ({ stderr }: CommandError) => (/Permission|No such file/.test(stderr) ? 'refused' : stderr),
       );
@@ -382,9 +333,7 @@ describe('choice of the seccomp filter', () => {
   let runs = 0;
   const layersFor = async (...trials: readonly string[]): Promise<SandboxLayers> => {
     runs = 0;
-    const deps = { launchers, searchPath: '/usr/bin:/bin:/usr/sbin', policyFolder: ASSETS };
     const sandbox = await findSandbox({
-      searchPath: deps.searchPath,
       tools: trials.map((program) => ({
         path: PYTHON,
         versionProbe: { args: ['--version'], pattern: /^Python 3/ },
@@ -395,7 +344,7 @@ describe('choice of the seccomp filter', () => {
       filters: `${ASSETS}/seccomp`,
       folder: await makeTempDir('choice'),
       createTrialRunner: (confine) => {
-        const run = createRunner({ ...deps, confine });
+        const run = createRunner({ ...DEPS, confine });
         return (command) => {
           if (command.file === PYTHON) runs += 1;
           return run(command);
@@ -408,18 +357,15 @@ describe('choice of the seccomp filter', () => {
 
   it('selects the deny-list when a tool makes a system call that is not on the allow-list', async () => {
     const waits = `import signal; signal.setitimer(signal.ITIMER_REAL, 60); ${PICTURE}`;
-    expect((await layersFor(PICTURE, waits)).syscalls).to.equal(CAN_HIDE ? 'deny-list' : 'none');
+    expect((await layersFor(PICTURE, waits)).syscalls).to.equal('deny-list');
   });
 
   it('keeps the allow-list when a tool also fails without a filter', async () => {
-    expect((await layersFor(PICTURE, 'raise SystemExit(1)')).syscalls).to.equal(
-      CAN_HIDE ? 'allow-list' : 'none',
-    );
+    expect((await layersFor(PICTURE, 'raise SystemExit(1)')).syscalls).to.equal('allow-list');
   });
 
-  it('runs each tool only once when all of them convert under the strongest layers', async function () {
-    requires(this, 'hidden-files', CAN_HIDE);
-    expect(await layersFor(PICTURE, PICTURE)).to.include({ limits: 'ulimit', syscalls: 'allow-list' });
+  it('runs each tool only once when all of them convert under the strongest layers', async () => {
+    expect(await layersFor(PICTURE, PICTURE)).to.include({ limits: 'setrlimit', syscalls: 'allow-list' });
     expect(runs).to.equal(2);
   });
 });

@@ -1,0 +1,450 @@
+/*
+ * Fork server: starts a program once, and runs each job in a copy of it.
+ *
+ * For a small image, most time is spent on starting the program: libraries, relocations, configuration. This shared
+ * object is preloaded (LD_PRELOAD, ld.so(8)) into any dynamically linked program. It replaces __libc_start_main, which the
+ * entry point of a program calls: all libraries are loaded and their constructors have run, but no code of the program.
+ * IMAGEMILL_FORK_SERVER selects a mode. Without it, the object does nothing.
+ *
+ *   serve  The process prepares the program, then waits for jobs. Each job runs in a new child, which confines itself and
+ *          continues with the program. The server never reads an image, so no process ever holds data of two jobs. It
+ *          refuses to serve if it has more than one thread, since fork(2) copies only one.
+ *   once   The process was started for one job. It reads the job, confines itself and continues with the program. It forks
+ *          nothing: both ways have the same confinement.
+ *
+ * Protocol. The service writes requests to standard input, and reads answers from standard output. A message is a header
+ * (struct header, native byte order) and a body of `length` bytes. No job has these descriptors.
+ *
+ *   J  Run job `id`. The body is a list of fields: a letter, a value and NUL. See parse_field.
+ *   K  Kill job `id`. The server is the parent of the job, so the process ID cannot belong to another process.
+ *   R  The server is ready: its process ID, and 1 if it has its own namespaces.
+ *   F  The server cannot be used: the reason, as text.
+ *   S  Job `id` has started, or (once) is confined: its process ID, as the server sees it.
+ *   O, E  A part of the standard output or error of job `id`. After MAX_OUTPUT bytes, the rest is dropped.
+ *   X  Job `id` has ended: exit status, signal, processor time in microseconds, largest memory in KiB.
+ *   N  Job `id` has not started: errno(3).
+ *
+ * Confinement (confine), in this order: process group, signal at the end of the parent, resource limits, no capabilities,
+ * no new privileges, Landlock, all other descriptors closed, seccomp filter. Landlock permits reading what the service
+ * lists, writing only in the folder of the job, and executing nothing; newer kernels also deny TCP, abstract UNIX sockets
+ * and signals. The filter (assets/seccomp) is last, so it permits nothing for the sake of this file. A job whose
+ * confinement fails in any step ends with EXIT_NOT_CONFINED, before any code of the program.
+ *
+ * What a child can learn from the server: the server wipes each request after the fork, and output after passing it on.
+ * The child clears its copy of the table of jobs. All children of a server share one layout of the address space, so the
+ * service replaces the server after a number of jobs, and at once after a job that crashed.
+ *
+ * End: each process gets SIGKILL when its parent ends (PR_SET_PDEATHSIG), and the server exits when its standard input is
+ * closed. Where the kernel permits it, the server is process 1 of a PID namespace, so that all children end with it, and
+ * has its own IPC and network namespaces. A first process outside of them waits for it.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Call numbers of all architectures. */
+enum { PIDFD_OPEN = 434, CLOSE_RANGE = 436, LANDLOCK_CREATE = 444, LANDLOCK_ADD = 445, LANDLOCK_RESTRICT = 446 };
+enum { MAX_JOBS = 64, MAX_REQUEST = 1 << 20, MAX_WORDS = 1 << 14, MAX_RULES = 64 };
+enum { MAX_OUTPUT = 64 * 1024, CHUNK = 4096, EXIT_NOT_CONFINED = 126 };
+struct header { uint32_t length, id, kind; };
+static struct { /* a job, as its fields describe it; all strings are in `body` */
+  struct header header;
+  char body[MAX_REQUEST];
+  char *words[MAX_WORDS], *rules[MAX_RULES]; /* words: arguments, NULL, variables, NULL */
+  size_t argument_count, variable_count, rule_count;
+  const char *folder, *input, *filter;
+  rlim_t limits[4];
+} request;
+
+/* Limits by the letter of their field. A process gets a signal at the soft limit of its time, and SIGKILL at the hard one. */
+static const char LIMIT_FIELDS[] = "mtzn";
+static const __rlimit_resource_t LIMITS[] = {RLIMIT_AS, RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_NOFILE};
+
+static struct job {
+  uint32_t id;
+  pid_t pid; /* 0 in an unused place of the table */
+  int pidfd, streams[2];
+  size_t sent[2]; /* bytes of each stream */
+} jobs[MAX_JOBS];
+static int requests = STDIN_FILENO, answers = STDOUT_FILENO;
+
+/* Reads or writes all bytes. Returns -1 at the end of the stream. */
+static int transfer(int fd, void *bytes, size_t length, int writing) {
+  for (char *at = bytes; length > 0;) {
+    ssize_t count = writing ? write(fd, at, length) : read(fd, at, length);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return -1;
+    at += count, length -= (size_t)count;
+  }
+  return 0;
+}
+
+static void answer(uint32_t kind, uint32_t id, const void *body, size_t length) {
+  struct {
+    struct header header;
+    char body[CHUNK];
+  } message = {{(uint32_t)length, id, kind}, {0}};
+  memcpy(message.body, body, length);
+  if (transfer(answers, &message, sizeof message.header + length, 1) < 0) _exit(1); /* the service has ended */
+  explicit_bzero(&message, sizeof message);
+}
+
+static void answer_number(uint32_t kind, uint32_t id, int number) { answer(kind, id, &number, sizeof number); }
+
+static _Noreturn void refuse(const char *reason) {
+  answer('F', 0, reason, strlen(reason));
+  _exit(2);
+}
+
+/* Parses one field. Returns 0 or an error number. */
+static int parse_field(char field, char *value) {
+  const char *limit = strchr(LIMIT_FIELDS, field);
+  if (limit) {
+    char *end;
+    errno = 0;
+    request.limits[limit - LIMIT_FIELDS] = strtoull(value, &end, 10);
+    return errno != 0 || *end != 0 || end == value ? EINVAL : 0;
+  }
+  switch (field) {
+    case 'a': /* argument; the first one is the name of the program */
+      if (request.variable_count > 0 || request.argument_count > MAX_WORDS - 4) return E2BIG;
+      return request.words[request.argument_count++] = value, 0;
+    case 'e': /* variable of the environment, after the arguments */
+      if (request.argument_count + request.variable_count > MAX_WORDS - 4) return E2BIG;
+      return request.words[request.argument_count + 1 + request.variable_count++] = value, 0;
+    case 'r': /* file or folder that may be read */
+      return request.rule_count == MAX_RULES ? E2BIG : (request.rules[request.rule_count++] = value, 0);
+    case 'd': request.folder = value; return 0; /* working folder, and the only one that may be written */
+    case 'i': request.input = value; return 0;  /* file on standard input */
+    case 's': request.filter = value; return 0; /* file with a seccomp filter */
+    default: return EBADMSG;
+  }
+}
+
+static int parse_request(void) {
+  memset(&request.argument_count, 0, sizeof request - offsetof(typeof(request), argument_count));
+  size_t length = request.header.length;
+  if (length == 0 || request.body[length - 1] != 0) return EBADMSG;
+  for (char *field = request.body; field < request.body + length; field += strlen(field) + 1) {
+    int error = *field == 0 ? EBADMSG : parse_field(*field, field + 1);
+    if (error) return error;
+  }
+  request.words[request.argument_count] = NULL;
+  request.words[request.argument_count + 1 + request.variable_count] = NULL;
+  return request.argument_count == 0 || !request.folder ? EBADMSG : 0;
+}
+
+/* Reads a request. Returns -1 when the service has closed the stream. */
+static int read_request(void) {
+  if (transfer(requests, &request.header, sizeof request.header, 0) < 0) return -1;
+  if (request.header.length > MAX_REQUEST) refuse("a request is too long");
+  return transfer(requests, request.body, request.header.length, 0);
+}
+
+/* Prints the error of a step of the confinement, and ends. */
+static _Noreturn void fail(const char *step) {
+  dprintf(STDERR_FILENO, "imagemill: cannot start the job: %s: %s\n", step, strerror(errno));
+  _exit(EXIT_NOT_CONFINED);
+}
+
+/* Rights of Landlock, as in linux/landlock.h, of which older systems have only a part. */
+enum { WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3, REMOVE_FILE = 1 << 5, MAKE_REG = 1 << 8 };
+enum { TRUNCATE = 1 << 14, OF_FILES = WRITE_FILE | READ_FILE | TRUNCATE, IN_JOB = OF_FILES | READ_DIR | REMOVE_FILE | MAKE_REG };
+
+/* Returns the version of Landlock, or -1 if the kernel has none. */
+static int landlock_version(void) {
+  return (int)syscall(LANDLOCK_CREATE, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
+}
+
+static void permit(int ruleset, const char *path, uint64_t rights, uint64_t known) {
+  struct {
+    uint64_t rights;
+    int32_t parent;
+  } __attribute__((packed)) rule = {rights & known, open(path, O_PATH | O_CLOEXEC)};
+  struct stat found;
+  if (rule.parent < 0 && (errno == ENOENT || errno == EACCES || errno == ENOTDIR)) return; /* permits nothing */
+  if (rule.parent < 0 || fstat(rule.parent, &found) < 0) fail(path);
+  if (!S_ISDIR(found.st_mode)) rule.rights &= OF_FILES;
+  if (syscall(LANDLOCK_ADD, ruleset, 1 /* LANDLOCK_RULE_PATH_BENEATH */, &rule, 0) < 0) fail(path);
+  close(rule.parent);
+}
+
+/* Handles every right that the kernel knows, so that all but the permitted ones are denied. */
+static void restrict_files(void) {
+  /* Number of file rights, by version: REFER since 2, TRUNCATE since 3, IOCTL_DEV since 5. */
+  static const unsigned char FILE_RIGHTS[] = {0, 13, 14, 15, 15, 16};
+  int version = landlock_version();
+  if (version < 1) fail("Landlock");
+  uint64_t known = (UINT64_C(1) << FILE_RIGHTS[version > 5 ? 5 : version]) - 1;
+  /* Files; TCP since 4: bind, connect; scopes since 6: abstract UNIX sockets, signals. */
+  const uint64_t rights[] = {known, 3, 3};
+  size_t size = (version >= 6 ? 3 : version >= 4 ? 2 : 1) * sizeof *rights;
+  int ruleset = (int)syscall(LANDLOCK_CREATE, rights, size, 0);
+  if (ruleset < 0) fail("Landlock");
+  for (size_t i = 0; i < request.rule_count; i++)
+    permit(ruleset, request.rules[i], READ_FILE | READ_DIR, known);
+  permit(ruleset, request.folder, IN_JOB, known);
+  if (syscall(LANDLOCK_RESTRICT, ruleset, 0) < 0) fail("Landlock");
+}
+
+static struct sock_filter instructions[BPF_MAXINSNS];
+
+/* Reads the filter of the job. Returns the number of its instructions. */
+static unsigned short read_filter(void) {
+  int file = open(request.filter, O_RDONLY | O_CLOEXEC);
+  ssize_t length = file < 0 ? -1 : read(file, instructions, sizeof instructions);
+  if (length <= 0) fail(request.filter);
+  return (unsigned short)((size_t)length / sizeof *instructions);
+}
+
+static int drop_privileges(void) {
+  struct __user_cap_header_struct version = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
+  return syscall(SYS_capset, &version, none) < 0 ? -1 : prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+/* Kills this process when its parent ends, which may already have happened: then `parent` is not its parent any more. */
+static void end_with(pid_t parent) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || (parent != 0 && getppid() != parent)) _exit(EXIT_NOT_CONFINED);
+}
+
+static void limit_resources(void) {
+  if (setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}) < 0) fail("limits");
+  for (size_t i = 0; i < sizeof LIMITS / sizeof *LIMITS; i++) {
+    rlim_t soft = request.limits[i];
+    struct rlimit limit = {soft, LIMITS[i] == RLIMIT_CPU ? soft + 1 : soft};
+    if (soft != 0 && setrlimit(LIMITS[i], &limit) < 0) fail("limits");
+  }
+}
+
+/* Confines this process for the job in `request`. Standard input is opened before files are restricted. */
+static void confine(pid_t parent) {
+  if (setpgid(0, 0) < 0 && getpgrp() != getpid()) fail("process group");
+  end_with(parent);
+  int input = open(request.input ? request.input : "/dev/null", O_RDONLY | O_CLOEXEC);
+  if (input < 0 || dup2(input, STDIN_FILENO) < 0) fail("standard input");
+  if (chdir(request.folder) < 0) fail("folder");
+  struct sock_fprog filter = {request.filter ? read_filter() : 0, instructions};
+  limit_resources();
+  if (drop_privileges() < 0) fail("privileges");
+  if (request.rule_count > 0) restrict_files();
+  if (syscall(CLOSE_RANGE, 3U, ~0U, 0) < 0) fail("descriptors");
+  if (filter.len > 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0) fail("seccomp");
+}
+
+/* Opens the pipes of a job: `ours` for reading, without waiting, and `theirs` for writing. */
+static int open_pipes(int ours[2], int theirs[2]) {
+  int first[2], second[2];
+  if (pipe2(first, O_CLOEXEC) < 0) return -1;
+  if (pipe2(second, O_CLOEXEC) < 0) return close(first[0]), close(first[1]), -1;
+  ours[0] = first[0], theirs[0] = first[1], ours[1] = second[0], theirs[1] = second[1];
+  return fcntl(ours[0], F_SETFL, O_NONBLOCK) | fcntl(ours[1], F_SETFL, O_NONBLOCK);
+}
+
+/* Starts the job in `request`. Returns 1 in its process, and 0 in the server. */
+static int start_job(void) {
+  struct job *job = jobs;
+  while (job < jobs + MAX_JOBS && job->pid != 0) job++;
+  int theirs[2] = {-1, -1}, error = job == jobs + MAX_JOBS ? EAGAIN : parse_request();
+  if (error == 0 && open_pipes(job->streams, theirs) < 0) error = errno;
+  if (error != 0) return answer_number('N', request.header.id, error), 0;
+  pid_t server = getpid(), pid = fork();
+  if (pid == 0) {
+    memset(jobs, 0, sizeof jobs);
+    if (dup2(theirs[0], STDOUT_FILENO) < 0 || dup2(theirs[1], STDERR_FILENO) < 0) _exit(EXIT_NOT_CONFINED);
+    confine(server);
+    return 1;
+  }
+  error = errno;
+  close(theirs[0]), close(theirs[1]);
+  int pidfd = pid < 0 ? -1 : (int)syscall(PIDFD_OPEN, pid, 0);
+  if (pidfd < 0) {
+    if (pid > 0) error = errno, kill(pid, SIGKILL), waitpid(pid, NULL, 0);
+    close(job->streams[0]), close(job->streams[1]);
+    return answer_number('N', request.header.id, error), 0;
+  }
+  setpgid(pid, pid); /* so that the group exists, whichever process runs first */
+  job->id = request.header.id, job->pid = pid, job->pidfd = pidfd, job->sent[0] = job->sent[1] = 0;
+  answer_number('S', job->id, pid);
+  return 0;
+}
+
+/* Passes output of a job on. Returns false when there is none at the moment, or no more. */
+static int relay(struct job *job, int stream) {
+  char part[CHUNK];
+  ssize_t count = read(job->streams[stream], part, sizeof part);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  if (count <= 0) return close(job->streams[stream]), job->streams[stream] = -1, 0; /* poll(2) ignores -1 */
+  size_t left = MAX_OUTPUT - job->sent[stream];
+  size_t kept = (size_t)count < left ? (size_t)count : left;
+  if (kept > 0) answer(stream == 0 ? 'O' : 'E', job->id, part, kept);
+  job->sent[stream] += kept;
+  explicit_bzero(part, (size_t)count);
+  return 1;
+}
+
+/* Reports the end of a job. The process group is killed while its ID cannot belong to another one. */
+static void finish(struct job *job) {
+  int status = 0;
+  struct rusage usage = {0};
+  kill(-job->pid, SIGKILL);
+  wait4(job->pid, &status, 0, &usage);
+  for (int stream = 0; stream < 2; stream++) {
+    /* Without a filter, another process can still write. This must not delay the answer. */
+    for (int parts = 0; parts < 4096 && job->streams[stream] >= 0 && relay(job, stream); parts++) {}
+    if (job->streams[stream] >= 0) close(job->streams[stream]);
+  }
+  close(job->pidfd);
+  long microseconds = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000L;
+  microseconds += usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0, signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  const uint32_t body[] = {(uint32_t)code, (uint32_t)signal, (uint32_t)microseconds, (uint32_t)usage.ru_maxrss};
+  answer('X', job->id, body, sizeof body);
+  job->pid = 0;
+}
+
+static void kill_jobs(uint32_t id, int all) {
+  for (const struct job *job = jobs; job < jobs + MAX_JOBS; job++)
+    if (job->pid != 0 && (all || job->id == id)) kill(-job->pid, SIGKILL);
+}
+
+/* Serves until the service closes the stream. Returns only in the process of a job. */
+static void serve(void) {
+  for (;;) {
+    struct pollfd watched[1 + 3 * MAX_JOBS] = {{requests, POLLIN, 0}};
+    int used = MAX_JOBS; /* poll(2) fails for more entries than the process can open files */
+    while (used > 0 && jobs[used - 1].pid == 0) used--;
+    for (int i = 0; i < used; i++) {
+      const int files[] = {jobs[i].streams[0], jobs[i].streams[1], jobs[i].pidfd};
+      for (int j = 0; j < 3; j++) watched[1 + 3 * i + j] = (struct pollfd){jobs[i].pid ? files[j] : -1, POLLIN, 0};
+    }
+    if (poll(watched, (nfds_t)(1 + 3 * used), -1) < 0) continue;
+    for (int i = 0; i < used; i++) {
+      const struct pollfd *events = &watched[1 + 3 * i];
+      for (int stream = 0; stream < 2; stream++)
+        if (events[stream].revents) relay(&jobs[i], stream);
+      if (events[2].revents) finish(&jobs[i]);
+    }
+    if (!watched[0].revents) continue;
+    if (read_request() < 0) kill_jobs(0, 1), _exit(0);
+    if (request.header.kind == 'K') kill_jobs(request.header.id, 0);
+    else if (request.header.kind != 'J') refuse("a request is of an unknown kind");
+    else if (start_job()) return;
+    explicit_bzero(request.body, request.header.length);
+  }
+}
+
+static void write_file(const char *path, const char *format, unsigned id) {
+  int file = open(path, O_WRONLY | O_CLOEXEC);
+  if (file < 0 || dprintf(file, format, id, id) < 0) refuse("namespaces"); /* the service then starts it without them */
+  close(file);
+}
+
+/* Continues as process 1 of new namespaces: namespaces(7). Root needs no user namespace. Returns 1 there, and 0 in this
+ * process if the kernel does not permit it. */
+static int enter_namespaces(void) {
+  const uid_t user = geteuid();
+  const gid_t group = getegid();
+  if (unshare((user == 0 ? 0 : CLONE_NEWUSER) | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNET) < 0) return 0;
+  if (user != 0) {
+    write_file("/proc/self/setgroups", "deny", 0);
+    write_file("/proc/self/uid_map", "%u %u 1", user);
+    write_file("/proc/self/gid_map", "%u %u 1", group);
+  }
+  pid_t child = fork();
+  if (child < 0) refuse("namespaces");
+  if (child == 0) return end_with(0), 1;
+  close(requests), close(answers);
+  while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
+  _exit(1);
+}
+
+typedef void hook(void);
+
+/* Returns a function of a library of the program. */
+static hook *find(const char *name) {
+  hook *found = (hook *)dlsym(RTLD_DEFAULT, name);
+  if (!found) refuse("the program has not the functions of its preparation");
+  return found;
+}
+
+/* Loads what every job needs: `magick CODER...`, `fontconfig` or nothing. */
+static void prepare(const char *program, char *words) {
+  const char *what = strtok(words, " ");
+  if (what && strcmp(what, "fontconfig") == 0) ((int (*)(void))find("FcInit"))();
+  if (!what || strcmp(what, "magick") != 0) return;
+  /* The second argument sets ImageMagick's signal handlers, as the program does. */
+  ((void (*)(const char *, int))find("MagickCoreGenesis"))(program, 1);
+  void *exception = ((void *(*)(void))find("AcquireExceptionInfo"))();
+  const void *(*load)(const char *, void *) = (const void *(*)(const char *, void *))find("GetMagickInfo");
+  for (const char *coder = strtok(NULL, " "); coder; coder = strtok(NULL, " ")) load(coder, exception);
+}
+
+/* The child of a process with several threads would have one of them, and locks that the others hold. */
+static void require_one_thread(void) {
+  struct stat tasks; /* a link for each folder in it, and two more */
+  if (stat("/proc/self/task", &tasks) < 0 || tasks.st_nlink != 3) refuse("the program has started threads");
+}
+
+/* Sets up the server. Returns in the process of a job. */
+static void run_server(const char *program) {
+  setsid(); /* so that the terminal's Ctrl+C does not reach it */
+  end_with(0);
+  /* What the program prints must not become an answer. */
+  requests = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 10);
+  answers = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (requests < 0 || answers < 0 || null < 0) _exit(1);
+  for (int fd = 0; fd < 3; fd++) dup2(null, fd);
+  require_one_thread();
+  const char *wanted = getenv("IMAGEMILL_NAMESPACES");
+  int isolated = wanted != NULL && *wanted == '1' && enter_namespaces();
+  if (drop_privileges() < 0) refuse("privileges cannot be dropped");
+  char *words = getenv("IMAGEMILL_PREPARE");
+  if (words) prepare(program, words);
+  require_one_thread();
+  const uint32_t body[] = {(uint32_t)getpid(), (uint32_t)isolated};
+  answer('R', 0, body, sizeof body);
+  serve();
+}
+
+typedef int main_function(int, char **, char **);
+typedef int start_function(main_function *, int, char **, hook *, hook *, hook *, void *);
+
+/* Replaces the function of the C library that a program's entry point calls. It runs the constructors of the program, and
+ * then main, with the arguments and the environment of the job. */
+__attribute__((visibility("default"))) int __libc_start_main(main_function *main, int count, char **arguments, hook *init,
+                                                             hook *fini, hook *end_loader, void *stack_end) {
+  start_function *start = (start_function *)dlsym(RTLD_NEXT, "__libc_start_main");
+  const char *mode = getenv("IMAGEMILL_FORK_SERVER");
+  if (mode) {
+    if (strcmp(mode, "once") != 0) {
+      run_server(arguments[0]);
+      count = (int)request.argument_count, arguments = request.words;
+    } else { /* continues with its own arguments: those of a script begin with the interpreter */
+      if ((errno = read_request() < 0 ? EPIPE : parse_request()) != 0) fail("request");
+      confine(0);
+      answer_number('S', request.header.id, getpid());
+    }
+    environ = request.words + request.argument_count + 1;
+  }
+  return start(main, count, arguments, init, fini, end_loader, stack_end);
+}

@@ -1,0 +1,222 @@
+/**
+ * @module The fork servers of all tools. A server is replaced after a number of jobs or some time, because its children share
+ * one layout of the address space, and because it does not see updates of the tool.
+ */
+
+import { stat } from 'node:fs/promises';
+import type { Job } from './protocol.ts';
+import {
+  type JobEnd,
+  type RunningJob,
+  type Server,
+  type ServerOptions,
+  ServerRefusedError,
+  startServer,
+} from './server.ts';
+
+/** Number of jobs after which a server is replaced. */
+const MAX_JOBS = 1_000;
+/** Age at which a server is replaced, in ms. */
+const MAX_AGE_MS = 3_600_000;
+/** Minimum time between two checks for changed files, in ms. */
+const CHECK_INTERVAL_MS = 5_000;
+
+/** Reason of a server that could create its namespaces, but not use them. */
+const NO_NAMESPACES = 'namespaces';
+
+/** A tool that a server runs. */
+export interface ServedTool extends Pick<ServerOptions, 'file' | 'prepare'> {
+  /** Files and folders whose change makes a new server necessary. */
+  readonly watched: readonly string[];
+}
+
+/** Reason why a server was replaced. */
+export const RENEWAL_REASONS = ['jobs', 'age', 'changed', 'crash', 'ended'] as const;
+export type RenewalReason = (typeof RENEWAL_REASONS)[number];
+
+/** Options of {@link createForkServers}. */
+export interface ForkServersOptions extends Omit<ServerOptions, 'file' | 'prepare' | 'namespaces'> {
+  readonly tools: readonly ServedTool[];
+  /** Called when a server has been replaced. */
+  readonly onRenewal?: (reason: RenewalReason) => void;
+  /** Called when a tool cannot be a server, and is started for each image instead. */
+  readonly onRefused?: (file: string, error: Error) => void;
+  readonly maxJobs?: number;
+  readonly maxAgeMs?: number;
+}
+
+/** The fork servers of all tools. */
+export interface ForkServers {
+  /** Starts the servers. Those that refuse are reported, and their tools are not served. */
+  start(): Promise<void>;
+  /** Returns whether a server runs this program. */
+  serves(file: string): boolean;
+  /**
+   * Runs a job in a server of its program.
+   *
+   * @throws {Error} with the code of errno(3) if the server cannot be started
+   */
+  run(job: Job, file: string): Promise<RunningJob>;
+  /** Number of tools that are served. */
+  readonly count: number;
+  /** Whether all servers have namespaces of their own. */
+  readonly isolated: boolean;
+  /** Ends all servers after their jobs. */
+  close(): Promise<void>;
+}
+
+/** Creates the servers. */
+export function createForkServers(options: ForkServersOptions): ForkServers {
+  const { tools, onRenewal = () => {}, onRefused = () => {} } = options;
+  const { maxJobs = MAX_JOBS, maxAgeMs = MAX_AGE_MS } = options;
+  const slots = new Map<string, ReturnType<typeof createSlot>>();
+  const ending = new Set<Promise<void>>();
+  let closed = false;
+  /** Namespaces work for all servers or for none. */
+  let namespaces = true;
+
+  async function open(tool: ServedTool): Promise<Server> {
+    if (closed) throw new Error('the fork servers are closed');
+    const { library, env } = options;
+    const { file, prepare } = tool;
+    return startServer({ library, env, file, prepare, namespaces }).catch((error) => {
+      if (!namespaces || error.message !== NO_NAMESPACES) throw error;
+      namespaces = false;
+      return open(tool);
+    });
+  }
+
+  function retire(server: Server): void {
+    const ended = server.close().finally(() => ending.delete(ended));
+    ending.add(ended);
+  }
+
+  /** The server of one tool. */
+  function createSlot(tool: ServedTool) {
+    let current: Server | undefined;
+    let starting: Promise<Server> | undefined;
+    let signature = '';
+    let checkedAt = 0;
+
+    function replace(): Promise<Server> {
+      starting ??= (async () => {
+        try {
+          signature = await signatureOf(tool.watched);
+          const server = await open(tool);
+          if (current) retire(current);
+          current = server;
+          if (closed) retire(server);
+          return server;
+        } finally {
+          starting = undefined;
+        }
+      })();
+      return starting;
+    }
+
+    function renew(reason: RenewalReason): void {
+      if (closed || starting) return;
+      onRenewal(reason);
+      replace().catch(() => {}); // the old server continues, or the next job tries again
+    }
+
+    async function checkFiles(): Promise<void> {
+      if (performance.now() - checkedAt < CHECK_INTERVAL_MS) return;
+      checkedAt = performance.now();
+      if ((await signatureOf(tool.watched)) !== signature) renew('changed');
+    }
+
+    return {
+      replace,
+      get current() {
+        return current;
+      },
+      async acquire(): Promise<Server> {
+        if (!current?.alive) {
+          if (current) onRenewal('ended');
+          current = undefined;
+          return replace();
+        }
+        const server = current;
+        if (server.started >= maxJobs) renew('jobs');
+        else if (performance.now() - server.startedAt >= maxAgeMs) renew('age');
+        else void checkFiles();
+        return server;
+      },
+      /** Replaces a server whose child crashed, before any other job runs in it. */
+      discard(server: Server): void {
+        if (current !== server || closed) return;
+        current = undefined;
+        retire(server);
+        onRenewal('crash');
+        replace().catch(() => {});
+      },
+      close() {
+        if (current) retire(current);
+        return starting;
+      },
+    };
+  }
+
+  return {
+    async start() {
+      const begin = async (tool: ServedTool): Promise<void> => {
+        const slot = createSlot(tool);
+        try {
+          await slot.replace();
+          slots.set(tool.file, slot);
+        } catch (error) {
+          if (!(error instanceof ServerRefusedError)) throw error;
+          onRefused(tool.file, error);
+        }
+      };
+      await Promise.all(tools.map(begin));
+    },
+    serves: (file) => slots.has(file),
+    async run(job, file) {
+      const slot = slots.get(file);
+      if (!slot) throw new Error(`no fork server runs ${file}`);
+      const server = await slot.acquire();
+      let killed = false;
+      const running = server.run(job);
+      return {
+        kill() {
+          killed = true;
+          running.kill();
+        },
+        ended: running.ended.then((end) => {
+          if (!killed && hasCrashed(end)) slot.discard(server);
+          return end;
+        }),
+      };
+    },
+    get count() {
+      return slots.size;
+    },
+    get isolated() {
+      return slots.size > 0 && [...slots.values()].every(({ current }) => current?.isolated ?? true);
+    },
+    async close() {
+      closed = true;
+      await Promise.allSettled([...slots.values()].map((slot) => slot.close()));
+      await Promise.allSettled(ending);
+    },
+  };
+}
+
+/** Exit statuses of success and of an ordinary failure. ImageMagick's handlers exit with the number of a fatal signal. */
+const ORDINARY: readonly (number | undefined)[] = [0, 1];
+
+/** Returns whether a job may have been an attack that failed. It could have learned the layout of the address space. */
+const hasCrashed = ({ exit }: JobEnd): boolean => !exit.error && !ORDINARY.includes(exit.exitCode);
+
+/** Identifies the state of files and folders. */
+async function signatureOf(paths: readonly string[]): Promise<string> {
+  const states = paths.map((path) =>
+    stat(path).then(
+      ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
+      () => '',
+    ),
+  );
+  return (await Promise.all(states)).join('\n');
+}

@@ -1,0 +1,39 @@
+/** @module Fork servers and confinement for tests of the process layer. */
+import { FORK_SERVER_LIBRARY } from '../../src/folders.ts';
+import type { Confinement } from '../../src/process/fork-server/protocol.ts';
+import {
+  createForkServers,
+  type ForkServers,
+  type ForkServersOptions,
+} from '../../src/process/fork-server/servers.ts';
+import { createRunner, environmentOf, type RunnerDeps } from '../../src/process/runner.ts';
+
+/** Environment of the tests' programs. */
+export const SEARCH = { searchPath: '/usr/bin:/bin', policyFolder: '/policy' };
+
+/** Generous limits, without restrictions of files and system calls. */
+export const LIMITS: Confinement = {
+  memoryBytes: 2 * 1024 ** 3,
+  cpuSeconds: 60,
+  fileBytes: 64 * 1024 ** 2,
+  files: 64,
+};
+
+/** Starts fork servers of programs that need no preparation. */
+export async function startForkServers(
+  files: readonly string[],
+  more: Partial<ForkServersOptions> = {},
+): Promise<ForkServers> {
+  const servers = createForkServers({
+    library: FORK_SERVER_LIBRARY,
+    env: environmentOf(SEARCH, { cwd: '/nonexistent', timeoutMs: 60_000 }),
+    tools: files.map((file) => ({ file, prepare: '', watched: [file] })),
+    ...more,
+  });
+  await servers.start();
+  return servers;
+}
+
+/** Creates a runner that confines programs with generous limits: in fork servers, or by single starts without them. */
+export const confinedRunner = (servers?: ForkServers, more: Partial<RunnerDeps> = {}) =>
+  createRunner({ ...SEARCH, library: FORK_SERVER_LIBRARY, confine: () => LIMITS, servers, ...more });

@@ -1,0 +1,281 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
+import type { RunCommand } from '../../../src/process/command.ts';
+import { encodeJob, encodeKill } from '../../../src/process/fork-server/protocol.ts';
+import type { ForkServers } from '../../../src/process/fork-server/servers.ts';
+import { failure } from '../../helpers/failure.ts';
+import { confinedRunner, LIMITS, startForkServers } from '../../helpers/fork-servers.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+import { requires } from '../../helpers/skips.ts';
+import { eventually, isRunning, writeScript } from '../../helpers/util.ts';
+
+const SH = '/bin/sh';
+const HELPER = new URL('../../helpers/served-sleep.ts', import.meta.url).pathname;
+const SOURCE = new URL('../../../src/process/fork-server/fork-server.c', import.meta.url).pathname;
+
+const hasCompiler = (): boolean => spawnSync('cc', ['--version']).status === 0;
+
+/** Returns the processes of this machine that are fork servers, by the marker in their environment. */
+const serversWith = (marker: string): number[] =>
+  readdirSync('/proc')
+    .filter((pid) => {
+      try {
+        return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'latin1').includes(marker);
+      } catch {
+        return false; // the process has exited
+      }
+    })
+    .map(Number);
+
+describe('fork servers', () => {
+  let servers: ForkServers;
+  let renewals: string[];
+  let run: RunCommand;
+  let marker: string;
+  const start = async (more: Parameters<typeof startForkServers>[1] = {}, files = [SH]): Promise<void> => {
+    renewals = [];
+    marker = `MARKER=${process.hrtime.bigint()}`;
+    servers = await startForkServers(files, {
+      onRenewal: (reason) => void renewals.push(reason),
+      env: { PATH: '/usr/bin:/bin', [marker.split('=')[0] as string]: marker.split('=')[1] as string },
+      ...more,
+    });
+    run = confinedRunner(servers);
+  };
+  afterEach(() => servers.close());
+
+  const script = async (body: string, more: object = {}) =>
+    run({
+      file: SH,
+      args: [await writeScript('script', body)],
+      cwd: await makeTempDir('job'),
+      timeoutMs: 20_000,
+      ...more,
+    });
+
+  it('run jobs side by side, each in a process of its own', async () => {
+    await start();
+    const place = await makeTempDir('meeting');
+    const meets = `echo > ${place}/$$; until [ $(ls ${place} | wc -l) = 5 ]; do sleep 0.01; done; echo $$`;
+    const met = await Promise.all(Array.from({ length: 5 }, () => script(meets)));
+    expect(new Set(met.map(({ stdout }) => stdout)).size).to.equal(5);
+  });
+
+  it('keep nothing of one job for the next: neither its arguments, nor its environment, nor its output', async () => {
+    await start(undefined, ['/usr/bin/python3']);
+    const find = `
+import re
+found = 0
+for line in open('/proc/self/maps'):
+  bounds = re.match('([0-9a-f]+)-([0-9a-f]+) rw', line)
+  if not bounds: continue
+  first, last = (int(bound, 16) for bound in bounds.groups())
+  memory = open('/proc/self/mem', 'rb', 0)
+  memory.seek(first)
+  try: found += memory.read(last - first).count(bytes.fromhex(WHAT))
+  except OSError: pass
+print(found)`;
+    const python = async (program: string) => {
+      const args = ['-I', '-S', '-c', program];
+      return run({ file: '/usr/bin/python3', args, cwd: await makeTempDir('job'), timeoutMs: 20_000 });
+    };
+    const hex = Buffer.from('a secret of another client').toString('hex');
+    // The job that prints the secret finds it in its own memory, so the search works.
+    const own = `secret = bytes.fromhex('${hex}').decode(); print(secret)\n${find.replace('WHAT', `'${hex}'`)}`;
+    const [, count] = (await python(own)).stdout.split('\n');
+    expect(Number(count)).to.be.greaterThan(0);
+    await python("print('a secret of another client')");
+    expect((await python(find.replace('WHAT', `'${hex}'`))).stdout).to.equal('0\n');
+  });
+
+  it('replace a server after a number of jobs, without an interruption', async () => {
+    await start({ maxJobs: 10 });
+    for (let at = 0; at < 35; at += 1) expect((await script('echo on')).stdout).to.equal('on\n');
+    expect(new Set(renewals)).to.deep.equal(new Set(['jobs']));
+    expect(renewals.length).to.be.within(2, 3);
+  });
+
+  it('replace a server that is too old', async () => {
+    await start({ maxAgeMs: 0 });
+    await script('echo on');
+    await script('echo on');
+    expect(renewals).to.include('age');
+  });
+
+  it('replace a server when its program changes on disk', async () => {
+    const program = join(await makeTempDir('program'), 'sh');
+    await copyFile(SH, program);
+    await start(undefined, [program]);
+    await writeFile(`${program}.new`, await readFile(program), { mode: 0o755 });
+    const { rename } = await import('node:fs/promises');
+    await rename(`${program}.new`, program);
+    await eventually(async () => {
+      await run({ file: program, args: ['-c', ':'], cwd: '/tmp', timeoutMs: 10_000 });
+      return renewals.includes('changed');
+    });
+  });
+
+  it('replace a server at once after a job that crashed, but not after one that the service killed', async () => {
+    await start();
+    expect((await failure(script('sleep 60', { timeoutMs: 100 }))).reason).to.equal('timeout');
+    expect((await failure(script('exit 1'))).reason).to.equal('exit');
+    expect(renewals).to.deep.equal([]);
+    const before = serversWith(marker);
+    expect((await failure(script('kill -SEGV $$'))).reason).to.equal('signal');
+    expect(renewals).to.deep.equal(['crash']);
+    expect((await script('echo on')).stdout).to.equal('on\n');
+    await eventually(() => before.every((pid) => !isRunning(pid)));
+  });
+
+  it('report EAGAIN for the jobs of a server that was killed, and start another one', async () => {
+    await start();
+    const processes = serversWith(marker); // before the job, which has a copy of this environment
+    const cwd = await makeTempDir('lost');
+    const running = failure(script('echo > begun; sleep 60', { cwd }));
+    await eventually(() => readdirSync(cwd).length > 0);
+    for (const pid of processes) process.kill(pid, 'SIGKILL');
+    const error = await running;
+    expect(error.reason).to.equal('spawn-failed');
+    expect(error.cause).to.include({ code: 'EAGAIN' });
+    expect((await script('echo on')).stdout).to.equal('on\n');
+    expect(renewals).to.deep.equal(['ended']);
+  });
+
+  it('end with their jobs when they are closed, and run no job afterwards', async () => {
+    await start();
+    const cwd = await makeTempDir('closing');
+    const running = script('echo > begun; sleep 0.2; echo on', { cwd });
+    await eventually(() => readdirSync(cwd).length > 0);
+    await servers.close();
+    expect((await running).stdout).to.equal('on\n');
+    expect(serversWith(marker)).to.deep.equal([]);
+    expect((await failure(script('echo on'))).reason).to.equal('spawn-failed');
+  });
+
+  it('end with all processes of their jobs when the service is killed with SIGKILL', async () => {
+    await start();
+    const cwd = await makeTempDir('killed');
+    const service = spawn(process.execPath, [HELPER, cwd]);
+    const pid = await eventually(
+      async () => Number(await readFile(join(cwd, 'pid'), 'utf8').catch(() => 0)) || undefined,
+    );
+    const parent = Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+    expect([isRunning(pid), isRunning(parent)]).to.deep.equal([true, true]);
+    service.kill('SIGKILL');
+    await eventually(() => !isRunning(pid) && !isRunning(parent));
+  });
+
+  it('refuse a program that has started threads, and one that cannot be prepared or ignores the library', async function () {
+    requires(this, 'compiler', hasCompiler());
+    const refused: string[] = [];
+    const threads = join(await makeTempDir('threads'), 'threads');
+    const source = `${threads}.c`;
+    await writeFile(
+      source,
+      '#include <pthread.h>\n#include <unistd.h>\nstatic void *rest(void *p) { for (;;) pause(); return p; }\n' +
+        '__attribute__((constructor)) static void begin(void) { pthread_t t; pthread_create(&t, 0, rest, 0); }\n',
+    );
+    const library = `${threads}.so`;
+    spawnSync('cc', ['-shared', '-fPIC', '-pthread', '-o', library, source]);
+    const static_ = `${threads}.static`;
+    await writeFile(`${static_}.c`, 'int main(void) { return 0; }\n');
+    spawnSync('cc', ['-static', '-o', static_, `${static_}.c`]);
+    await start({
+      library: `${FORK_SERVER_LIBRARY}:${library}`,
+      tools: [
+        { file: SH, prepare: '', watched: [] },
+        { file: static_, prepare: '', watched: [] },
+      ],
+      onRefused: (_, { message }) => void refused.push(message),
+    });
+    await servers.close();
+    await start({
+      tools: [{ file: SH, prepare: 'magick PNG', watched: [] }],
+      onRefused: (_, { message }) => void refused.push(message),
+    });
+    expect(refused.sort()).to.deep.equal([
+      'the program ended before it was ready',
+      'the program has not the functions of its preparation',
+      'the program has started threads',
+    ]);
+    expect(servers.serves(SH)).to.equal(false);
+    expect((await script('echo on')).stdout).to.equal('on\n');
+  });
+});
+
+describe('the fork server with arbitrary requests', () => {
+  /** Sends bytes to a server, and returns how it ended. */
+  const send = (bytes: Buffer, library = FORK_SERVER_LIBRARY) =>
+    spawnSync(SH, [], {
+      input: bytes,
+      env: { LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'serve', ASAN_OPTIONS: 'detect_leaks=0' },
+      timeout: 20_000,
+    });
+  const job = (id: number) =>
+    encodeJob(id, { args: [SH, '-c', 'echo on'], env: { A: 'b' }, cwd: '/tmp', confinement: LIMITS });
+
+  /** Returns valid requests with changes at random places. */
+  function mutate(random: () => number): Buffer {
+    const parts = Array.from({ length: 1 + Math.floor(random() * 4) }, (_, id) => {
+      const bytes = Buffer.from(random() < 0.2 ? encodeKill(id) : job(id));
+      for (let changes = Math.floor(random() * 4); changes > 0; changes -= 1) {
+        const at = Math.floor(random() * bytes.length);
+        bytes[at] = random() < 0.5 ? 0 : Math.floor(random() * 256);
+      }
+      return random() < 0.1 ? bytes.subarray(0, Math.floor(random() * bytes.length)) : bytes;
+    });
+    return Buffer.concat(parts);
+  }
+
+  function seededRandom(): () => number {
+    let seed = 9;
+    return () => {
+      seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
+      return seed / 2 ** 32;
+    };
+  }
+
+  it('never crashes, and ends when its input ends', () => {
+    const random = seededRandom();
+    for (let round = 0; round < 300; round += 1) {
+      const bytes = mutate(random);
+      const { status, signal } = send(bytes);
+      expect(signal, bytes.toString('base64')).to.equal(null);
+      expect(status, bytes.toString('base64')).to.be.oneOf([0, 2]);
+    }
+  });
+
+  it('answers valid, invalid and oversized requests under AddressSanitizer and UndefinedBehaviorSanitizer without a report', async function () {
+    requires(this, 'compiler', hasCompiler());
+    const folder = await makeTempDir('sanitized');
+    const library = join(folder, 'fork-server.so');
+    const flags = [
+      '-g',
+      '-O1',
+      '-fsanitize=address,undefined',
+      '-fno-sanitize-recover=all',
+      '-fPIC',
+      '-shared',
+    ];
+    expect(spawnSync('cc', ['-std=gnu17', ...flags, '-o', library, SOURCE]).status).to.equal(0);
+    const runtimes = ['libasan.so', 'libubsan.so'].map((name) =>
+      spawnSync('cc', [`-print-file-name=${name}`], { encoding: 'utf8' }).stdout.trim(),
+    );
+    const random = seededRandom();
+    await mkdir(join(folder, 'job'));
+    const oversized = Buffer.alloc(12);
+    oversized.writeUInt32LE(2 ** 24, 0);
+    for (const bytes of [job(1), oversized, ...Array.from({ length: 100 }, () => mutate(random))]) {
+      const { status, signal, stderr } = send(bytes, [...runtimes, library].join(':'));
+      expect(stderr.toString(), bytes.toString('base64')).to.equal('');
+      expect([signal, status], bytes.toString('base64')).to.be.deep.oneOf([
+        [null, 0],
+        [null, 2],
+      ]);
+    }
+  });
+});

@@ -1,0 +1,120 @@
+import { copyFile, mkdir, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { pino } from 'pino';
+import { seeded } from '../../../scripts/stress/random.ts';
+import { type ConversionEngine, createConversionEngine } from '../../../src/conversion/engine.ts';
+import { type ConvertOptions, FITS } from '../../../src/conversion/plan/types.ts';
+import { hasBytesLimit, type InputType, OUTPUTS, type OutputType } from '../../../src/formats.ts';
+import { detectType } from '../../../src/images/detect.ts';
+import { ALL_EXTRAS } from '../../helpers/extra.ts';
+import { makeTempDir } from '../../helpers/hooks.ts';
+import { testConfig } from '../../helpers/service.ts';
+
+const VARIED_JOBS = 400;
+const { pick } = seeded(6);
+const FOLDERS = ['images', 'traps', 'extra'].map(
+  (name) => new URL(`../../../fixtures/${name}/`, import.meta.url).pathname,
+);
+/** Times in a PDF: the bytes of two results differ. */
+const WHEN = /\(D:\d{14}[^)]*\)/g;
+/** librsvg writes its PDF itself, with the time in a compressed stream. */
+const byRsvgAlone = ({ path, options }: Job): boolean => path.endsWith('.svg') && options.format === 'pdf';
+const FORMATS = Object.keys(OUTPUTS) as OutputType[];
+
+interface Job {
+  readonly path: string;
+  readonly options: ConvertOptions;
+}
+
+describe('conversions in fork servers', () => {
+  const engines: ConversionEngine[] = [];
+  let images: string[];
+  before(async () => {
+    images = (await Promise.all(FOLDERS.map(filesIn))).flat();
+    for (const FORK_SERVER of ['on', 'off']) {
+      const config = testConfig({ ...ALL_EXTRAS, FORK_SERVER });
+      engines.push(await createConversionEngine(config, pino({ level: 'silent' })));
+    }
+  });
+  after(() => Promise.all(engines.map((engine) => engine.close())));
+
+  /** Returns the jobs whose results differ between fork servers and new starts. */
+  async function differing(jobs: readonly Job[]): Promise<{ different: Job[]; converted: number }> {
+    const different: Job[] = [];
+    let converted = 0;
+    await inTwos(jobs, async (job) => {
+      const [forked, started] = await Promise.all(engines.map((engine) => result(engine, job)));
+      if (!byRsvgAlone(job) && forked !== started) different.push(job);
+      if (forked !== undefined && !forked.startsWith('Error')) converted += 1;
+    });
+    return { different, converted };
+  }
+
+  it('serve every tool that runs', () => {
+    const [forked, started] = engines.map((engine) => engine.stats().forkServers);
+    expect(forked).to.equal(
+      Object.values((engines[0] as ConversionEngine).toolchain).filter((tool) => tool).length,
+    );
+    expect(started).to.equal(0);
+  });
+
+  it('give the same bytes, notes and errors as new starts of the tools, for every fixture and output', async function () {
+    this.timeout(900_000);
+    const jobs = images.flatMap((path) =>
+      FORMATS.map((format) => ({ path, options: { format, quality: 80, stripMetadata: true } })),
+    );
+    const { different, converted } = await differing(jobs);
+    expect(different).to.deep.equal([]);
+    expect(converted).to.be.greaterThan(jobs.length / 2);
+  });
+
+  it('give the same bytes, notes and errors as new starts of the tools, with varied options', async function () {
+    this.timeout(900_000);
+    const jobs = Array.from({ length: VARIED_JOBS }, () => ({ path: pick(images), options: someOptions() }));
+    expect((await differing(jobs)).different).to.deep.equal([]);
+  });
+});
+
+async function filesIn(folder: string): Promise<string[]> {
+  const names = await readdir(folder);
+  return names.filter((name) => !/\.(json|txt|md)$/.test(name)).map((name) => join(folder, name));
+}
+
+function someOptions(): ConvertOptions {
+  const format = pick(FORMATS);
+  return {
+    format,
+    quality: pick([40, 80, 95]),
+    stripMetadata: pick([true, true, false]),
+    ...pick([{}, {}, { width: 20 }, { width: 50 }, ...FITS.map((fit) => ({ fit, width: 40, height: 50 }))]),
+    enlarge: pick([false, true]),
+    maxBytes: hasBytesLimit(format) ? pick([undefined, undefined, 1000]) : undefined,
+    background: pick([undefined, undefined, '#123456']),
+    frames: pick([undefined, 'first', 'all']),
+  };
+}
+
+/** Returns the notes and the bytes of the result, or the error. */
+async function result({ convert }: ConversionEngine, { path, options }: Job): Promise<string> {
+  const folder = join(await makeTempDir('same'), 'job');
+  await mkdir(folder);
+  await copyFile(path, join(folder, 'in'));
+  const type = (await detectType(await readFile(path), true)) as InputType;
+  try {
+    const source = { folder, type, label: 'It' };
+    const converted = await convert(source, options, new AbortController().signal);
+    return [...converted.notes, (await readFile(converted.path, 'latin1')).replace(WHEN, '')].join('\n');
+  } catch (error) {
+    return `Error: ${(error as Error).message}`;
+  }
+}
+
+/** Runs the work for all values, two at a time. */
+async function inTwos<T>(values: readonly T[], work: (value: T) => Promise<void>): Promise<void> {
+  const rest = [...values];
+  const worker = async (): Promise<void> => {
+    for (let value = rest.shift(); value !== undefined; value = rest.shift()) await work(value);
+  };
+  await Promise.all([worker(), worker()]);
+}
