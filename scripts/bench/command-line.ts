@@ -3,8 +3,8 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { planDecoding } from '../../src/conversion/plan/decoders.ts';
-import { plan } from '../../src/conversion/plan/index.ts';
+import { plan, planDecoding } from '../../src/conversion/plan/index.ts';
+import { createJob } from '../../src/conversion/plan/job.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
 import { inspect } from '../../src/images/inspect.ts';
 import { type Job, percentile } from './load.ts';
@@ -38,9 +38,8 @@ async function commandLines(job: Job, folder: string, tools: Tools): Promise<str
   const asset = (name: string) => new URL(`../../assets/${name}`, import.meta.url).pathname;
   const info = await inspect(join(folder, 'in'), type);
   const machine = { magick: tools.magick.major, srgbProfile: asset('srgb.icc') };
-  const decoding = planDecoding(info, machine);
-  const readable = { ...info, ...(decoding && { decoded: [decoding.output] }) };
-  const steps = [...(decoding ? [decoding.step] : []), ...plan(readable, options, machine).steps];
+  const planned = createJob(info, options, machine);
+  const steps = [planDecoding(planned) ?? [], plan(planned).steps].flat();
   const programs = {
     magick: tools.magick.path,
     rsvg: tools.rsvg,

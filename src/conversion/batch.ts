@@ -5,7 +5,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { isFileError, relabelFileError, type ServiceError } from '../errors.ts';
-import { discardSource } from './convert.ts';
+import { discardSource } from './convert-file.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput, ConversionResult, Convert } from './types.ts';
 

@@ -3,7 +3,7 @@ import { INPUT_TYPES, type InputType, OUTPUT_TYPES, OUTPUTS, type OutputType } f
 import type { Magick, Toolchain } from '../process/toolchain.ts';
 import { type Extras, enabledTypes, NO_EXTRAS } from './extras.ts';
 import { magickDecoder } from './plan/decoders.ts';
-import { toolsFor } from './plan/index.ts';
+import { toolsFor } from './plan/job.ts';
 import type { ToolName } from './plan/types.ts';
 
 /** Conversions that work on this machine. */

@@ -18,7 +18,7 @@ import { type SandboxLayers, TOOL_OPEN_FILES } from '../process/sandbox/layers.t
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
 import { StartupError, toStartupError } from '../startup-error.ts';
 import { type Capabilities, detectCapabilities } from './capabilities.ts';
-import { createConvert, MAX_PREPARATIONS } from './convert.ts';
+import { createConvert, MAX_PREPARATIONS } from './convert-file.ts';
 import { enabledCoders, grantsFor, optionalTools, selectExtras } from './extras.ts';
 import type { ConversionEvent, Convert } from './types.ts';
 

@@ -3,18 +3,18 @@ import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { MAX_DIMENSION, OUTPUTS, type OutputType } from '../formats.ts';
 import type { ImageInfo, Size } from '../images/image-info.ts';
-import { planDecoding } from './plan/decoders.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
-import { fittings, peakRasterSize, sizesToMake } from './plan/size.ts';
-import type { ConvertOptions, Plan, PlanContext } from './plan/types.ts';
+import { fitAll, peakRasterSize, sizesToMake } from './plan/size.ts';
+import type { ConversionJob } from './plan/types.ts';
 
 /**
- * Checks the size of an image, and of the result with these options.
+ * Checks the size of an image, and of the result.
  *
  * @param label name of the file in messages
  * @throws {ServiceError} with status 413, naming the value, the limit and the setting
  */
-export function checkLimits(image: ImageInfo, options: ConvertOptions, config: Config, label: string): void {
+export function checkLimits(job: ConversionJob, config: Config, label: string): void {
+  const { image, options } = job;
   const { MAX_PIXELS, MAX_TOTAL_PIXELS, MAX_FRAMES } = config;
   const sizes = [peakRasterSize(image, options), ...(image.pages ?? [])];
   for (const { width = 0, height = 0 } of sizes) {
@@ -29,22 +29,21 @@ export function checkLimits(image: ImageInfo, options: ConvertOptions, config: C
   const total = totalPixels(image);
   if (total > MAX_TOTAL_PIXELS)
     throw serviceError('TOO_MANY_TOTAL_PIXELS', label, frames, total, MAX_TOTAL_PIXELS);
-  checkResultLimits(image, options, config, label);
+  checkResultLimits(job, config, label);
 }
 
 /** Checks the result, which is larger than the image if it is enlarged or gets borders. */
 function checkResultLimits(
-  image: ImageInfo,
-  options: ConvertOptions,
+  job: ConversionJob,
   { MAX_PIXELS, MAX_TOTAL_PIXELS }: Config,
   label: string,
 ): void {
-  const sizes = sizesToMake({ image, options });
+  const sizes = sizesToMake(job);
   for (const { width, height } of sizes) {
     if (Math.max(width, height) > MAX_DIMENSION || width * height > MAX_PIXELS)
       throw serviceError('RESULT_TOO_LARGE', label, width, height, MAX_PIXELS, MAX_DIMENSION);
   }
-  const total = sizes.reduce((sum, { width, height }) => sum + width * height, 0);
+  const total = countPixels(sizes);
   if (sizes.length > 1 && total > MAX_TOTAL_PIXELS)
     throw serviceError('RESULT_TOO_LARGE_IN_TOTAL', label, sizes.length, total, MAX_TOTAL_PIXELS);
 }
@@ -52,7 +51,7 @@ function checkResultLimits(
 /** Returns the pixels of all frames or pages. Each frame is expanded to the canvas before anything else. */
 function totalPixels({ width = 0, height = 0, animation, pages }: ImageInfo): number {
   if (animation) return width * height * animation.delaysMs.length;
-  return pagePixels(pages);
+  return countPixels(pages);
 }
 
 /**
@@ -87,12 +86,12 @@ const FIXED_BYTES = 64 * 1024;
  *
  * @returns undefined if the header does not state the size of the image
  */
-export function estimateDiskBytes(job: PlanContext, { steps }: Plan, inputBytes: number): number | undefined {
-  const { image, options, tools } = job;
+export function estimateDiskBytes(job: ConversionJob, inputBytes: number): number | undefined {
+  const { image, options, decoder, programs } = job;
   const decoded = decodedPixels(job);
   if (decoded === 0 || image.hasUncountedFrames) return undefined;
   const deep = image.deep ? 2 : 1;
-  const pngs = steps.length - 1 + (image.decoder || planDecoding(image, tools) ? 1 : 0);
+  const pngs = programs.length - 1 + (image.decoder || decoder ? 1 : 0);
   const pixels = resultPixels(job);
   const between = pngs * Math.max(decoded, pixels) * MAX_BYTES_PER_PIXEL.png * deep;
   const perPixel =
@@ -106,32 +105,27 @@ export function estimateDiskBytes(job: PlanContext, { steps }: Plan, inputBytes:
 }
 
 /** Returns the size of the raster image. For a PDF of an SVG, which has no pixels, it is the size of a PNG. */
-function rasterSize(image: ImageInfo, options: ConvertOptions): Size {
+function rasterSize({ image, options }: ConversionJob): Size {
   return peakRasterSize(image, options.format === 'pdf' ? { ...options, format: 'png' } : options);
 }
 
 /** Returns the number of pixels that the tools decode or render. */
-function decodedPixels(job: PlanContext): number {
-  const { image, options } = job;
-  const { width, height } = rasterSize(image, options);
-  const frames = image.animation?.delaysMs.length ?? 1;
-  return width * height * frames || pagePixels(image.pages);
+function decodedPixels(job: ConversionJob): number {
+  const { animation, pages } = job.image;
+  return countPixels([rasterSize(job)]) * (animation?.delaysMs.length ?? 1) || countPixels(pages);
 }
 
 /** Returns the pixels of the result, upright or rotated, whichever is more: not every header states the orientation. */
-function resultPixels(job: PlanContext): number {
-  const { image, options } = job;
+function resultPixels(job: ConversionJob): number {
+  const { image, fittings } = job;
   const { width = 0, height = 0 } = image;
-  const rotated = { ...job, image: { ...image, width: height, height: width } };
-  const sums = [job, rotated].map((one) => fittings(one).reduce((sum, { result }) => sum + area(result), 0));
-  const drawn = image.type === 'svg' ? area(rasterSize(image, options)) : 0;
+  const rotated = fitAll({ ...job, image: { ...image, width: height, height: width } });
+  const sums = [fittings, rotated].map((fitted) => countPixels(fitted.map(({ result }) => result)));
+  const drawn = image.type === 'svg' ? countPixels([rasterSize(job)]) : 0;
   return Math.max(drawn, ...sums);
 }
 
-function area({ width, height }: Size): number {
-  return width * height;
-}
-
-function pagePixels(pages: ImageInfo['pages'] = []): number {
-  return pages.reduce((sum, { width = 0, height = 0 }) => sum + width * height, 0);
+/** Returns the pixels of all images. */
+function countPixels(sizes: readonly Partial<Size>[] = []): number {
+  return sizes.reduce((sum, { width = 0, height = 0 }) => sum + width * height, 0);
 }

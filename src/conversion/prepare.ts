@@ -71,7 +71,7 @@ export async function prepareInput(
       ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
       : error;
   });
-  if (image.type === 'webp' && image.animation && !keepsAllFrames({ image, options }))
+  if (image.type === 'webp' && image.animation && !keepsAllFrames(image, options))
     await cutAfterFirstFrame(path);
   if (image.plannedRotation) await removeRotation(path);
   if (!options.stripMetadata) await makeMetadataUpright(path, image);

@@ -5,7 +5,6 @@
 import { rm } from 'node:fs/promises';
 import { serviceError } from '../errors.ts';
 import type { VerifiedOutput } from './output/result.ts';
-import type { ConvertOptions } from './plan/types.ts';
 
 /** Lowest quality that the search tries. Below it, images are not usable. */
 export const MIN_QUALITY = 10;
@@ -95,21 +94,19 @@ export interface EncodedOutput extends VerifiedOutput {
  * Encodes an image at several qualities. Keeps the best result that fits, and removes the others.
  *
  * @param maxBytes maximum size of the result, in bytes
+ * @param from the requested quality, which is tried first
  * @param label name of the file in messages
- * @param first decodes the image and encodes it with these options
- * @param again encodes the same image at another quality
  * @throws {ServiceError} with status 400, if the result is too large at the lowest quality
  */
 export async function encodeWithin(
   maxBytes: number,
-  options: ConvertOptions,
+  from: number,
   label: string,
-  first: () => Promise<VerifiedOutput>,
-  again: (options: ConvertOptions) => Promise<VerifiedOutput>,
+  encode: (quality: number) => Promise<VerifiedOutput>,
 ): Promise<EncodedOutput> {
   let best: EncodedOutput | undefined;
-  const attempts = await searchQuality(options.quality, maxBytes, async (quality) => {
-    const result = quality === options.quality ? await first() : await again({ ...options, quality });
+  const attempts = await searchQuality(from, maxBytes, async (quality) => {
+    const result = await encode(quality);
     const fits = result.bytes <= maxBytes;
     const worse = fits ? best : result;
     if (fits) best = { ...result, quality };

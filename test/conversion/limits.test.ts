@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { estimateDiskBytes } from '../../src/conversion/limits.ts';
-import { plan } from '../../src/conversion/plan/index.ts';
+import { createJob } from '../../src/conversion/plan/job.ts';
 import type { ConvertOptions, ToolContext } from '../../src/conversion/plan/types.ts';
 import { ALL_OUTPUT_TYPES, EXTRA_OUTPUT_TYPES } from '../../src/formats.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
@@ -20,8 +20,8 @@ function perPixel(
   magick: 6 | 7 = 7,
 ): number {
   const options = { quality: 80, stripMetadata: true, ...given };
-  const job = { image: { ...MEGAPIXEL, ...image }, options, tools: tools(magick), output: 'image' };
-  const bytes = estimateDiskBytes(job, plan(job.image, options, job.tools), INPUT_BYTES);
+  const job = createJob({ ...MEGAPIXEL, ...image }, options, tools(magick));
+  const bytes = estimateDiskBytes(job, INPUT_BYTES);
   return bytes === undefined ? Number.NaN : (bytes - INPUT_BYTES - 64 * 1024) / 1e6;
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import sharp from 'sharp';
-import { createConvert } from '../../src/conversion/convert.ts';
+import { createConvert } from '../../src/conversion/convert-file.ts';
 import { type ConversionEngine, createConversionEngine } from '../../src/conversion/engine.ts';
 import { grantsFor } from '../../src/conversion/extras.ts';
 import type { Convert } from '../../src/conversion/types.ts';

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import sharp from 'sharp';
 import { seeded } from '../../scripts/stress/random.ts';
 import { plan } from '../../src/conversion/plan/index.ts';
+import { createJob } from '../../src/conversion/plan/job.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import { readFrom } from '../../src/images/containers/file.ts';
 import { HeaderTooComplexError, type PositionedReader } from '../../src/images/containers/window-reader.ts';
@@ -104,7 +105,9 @@ async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   if (planned.has(properties)) return;
   planned.add(properties);
   for (const format of ['bmp', 'pdf', 'jxl', 'ico'] as const) {
-    const invalid = invalidArguments(plan(picture, { format, quality: 80, stripMetadata: true }, MACHINE));
+    const invalid = invalidArguments(
+      plan(createJob(picture, { format, quality: 80, stripMetadata: true }, MACHINE)),
+    );
     if (invalid.length > 0) expect.fail(`${properties} is planned with ${invalid}`);
   }
 }

@@ -7,7 +7,7 @@ import sharp from 'sharp';
 import { box, boxesOf } from '../../scripts/fixtures/boxes.ts';
 import { scene, square } from '../../scripts/fixtures/scene.ts';
 import { EXTERNAL_ENCODERS } from '../../src/conversion/plan/encode.ts';
-import type { ConvertOptions, PlanContext } from '../../src/conversion/plan/types.ts';
+import type { ConvertOptions } from '../../src/conversion/plan/types.ts';
 import {
   ALL_INPUT_TYPES,
   ALL_OUTPUT_TYPES,
@@ -291,7 +291,7 @@ describe('the outputs that EXTRA_OUTPUTS enables', () => {
         .toBuffer(),
     );
     const options: ConvertOptions = { format: 'avif', quality: 80, stripMetadata: true };
-    const args = EXTERNAL_ENCODERS.avif?.args({ options, tools: {} } as PlanContext) ?? [];
+    const args = EXTERNAL_ENCODERS.avif?.args({ options, tools: { magick: 7, srgbProfile: '' } }) ?? [];
     const command = ['avifenc', ...args, 'in.png', 'out.avif'].join(' ');
     const seconds = [1, 2, 3].map(() => {
       const timed = `TIMEFORMAT='%U %S'; time ${command} >/dev/null 2>&1`;

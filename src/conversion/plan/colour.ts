@@ -4,50 +4,47 @@
  */
 import { OUTPUTS } from '../../formats.ts';
 import { differsFromSrgb, type Page } from '../../images/image-info.ts';
-import { isPassthrough, keepsAllFrames, selectedPages } from './size.ts';
-import type { PlanContext } from './types.ts';
+import type { ConversionJob } from './types.ts';
 
 /** Converts CMYK before the resize, which would mix inks. */
-export function cmykToSrgb(job: PlanContext): string[] {
+export function cmykToSrgb(job: ConversionJob): string[] {
   return job.image.cmyk && !pagesDiffer(job) ? toSrgb(job) : [];
 }
 
 /** Converts other colours after the resize, which leaves fewer pixels. */
-export function rgbToSrgb(job: PlanContext): string[] {
+export function rgbToSrgb(job: ConversionJob): string[] {
   return job.image.cmyk || pagesDiffer(job) ? [] : toSrgb(job);
 }
 
 /** Converts a page while it is read, if the pages differ in their colours. */
-export function pageToSrgb(job: PlanContext, page: Page): string[] {
+export function pageToSrgb(job: ConversionJob, page: Page): string[] {
   return pagesDiffer(job) ? toSrgb(asPage(job, page)) : [];
 }
 
 /** Returns whether the conversion to sRGB changes pixels. */
-export function convertsColour(job: PlanContext): boolean {
+export function convertsColour(job: ConversionJob): boolean {
   const { pages } = job.image;
-  return pages ? selectedPages(job).some((page) => changesPixels(asPage(job, page))) : changesPixels(job);
+  return pages ? job.pages.some((page) => changesPixels(asPage(job, page))) : changesPixels(job);
 }
 
-function changesPixels(job: PlanContext): boolean {
+function changesPixels(job: ConversionJob): boolean {
   const { cmyk, lab, profile } = job.image;
   return convertsToSrgb(job) && (differsFromSrgb(profile) || cmyk === true || lab === true);
 }
 
-function asPage(job: PlanContext, { cmyk = false, lab = false, profile = 'none' }: Page): PlanContext {
+function asPage(job: ConversionJob, { cmyk = false, lab = false, profile = 'none' }: Page): ConversionJob {
   return { ...job, image: { ...job.image, cmyk, lab, profile } };
 }
 
-function pagesDiffer(job: PlanContext): boolean {
-  const kinds = selectedPages(job).map(
-    ({ cmyk = false, lab = false, profile }) => `${cmyk} ${lab} ${profile}`,
-  );
+function pagesDiffer(job: ConversionJob): boolean {
+  const kinds = job.pages.map(({ cmyk = false, lab = false, profile }) => `${cmyk} ${lab} ${profile}`);
   return new Set(kinds).size > 1;
 }
 
-function toSrgb(job: PlanContext): string[] {
+function toSrgb(job: ConversionJob): string[] {
   const { image, tools } = job;
   const { cmyk, lab, profile, profileFile, declaredColour } = image;
-  if (isPassthrough(job)) return [];
+  if (job.isPassthrough) return [];
   const declared = declaredColour ? ['+profile', 'icc'] : []; // takes precedence over an embedded profile
   const assigned = profileFile ? [...declared, '-profile', `ICC:${profileFile}`] : [];
   if (!convertsToSrgb(job)) return profile === 'unusable' && !declaredColour ? ['+profile', 'icc'] : assigned;
@@ -71,7 +68,7 @@ function toSrgb(job: PlanContext): string[] {
  * result can hold them and the tools find the profile. An HDR image never keeps its profile, which is not a colour
  * space but a mapping to a standard dynamic range.
  */
-function convertsToSrgb({ image, options }: PlanContext): boolean {
+function convertsToSrgb({ image, options }: ConversionJob): boolean {
   const { cmyk, lab, profile, externalProfile, animation, declaredColour } = image;
   const format = OUTPUTS[options.format];
   const isHdr = declaredColour !== undefined && 'hdr' in declaredColour.transfer;
@@ -80,12 +77,12 @@ function convertsToSrgb({ image, options }: PlanContext): boolean {
 }
 
 /** Returns whether the result has only greys, as a profile of greys requires. The profile of declared colours is not of greys. */
-function holdsGreys({ image, options }: Pick<PlanContext, 'image' | 'options'>): boolean {
+function holdsGreys({ image, options }: Pick<ConversionJob, 'image' | 'options'>): boolean {
   return OUTPUTS[options.format].greys && !image.declaredColour && !showsBackground(options);
 }
 
 /** Returns whether a given background colour can be visible in the result. */
-function showsBackground({ background, fit, format }: PlanContext['options']): boolean {
+function showsBackground({ background, fit, format }: ConversionJob['options']): boolean {
   return background !== undefined && (fit === 'contain' || OUTPUTS[format].alpha === 'none');
 }
 
@@ -93,7 +90,7 @@ function showsBackground({ background, fit, format }: PlanContext['options']): b
  * Declares greys to be colours if the image gets a background. Otherwise, ImageMagick 6 brightens them beside a coloured border,
  * and both versions turn a colour behind the image into a grey.
  */
-export function greysToColours(job: PlanContext): string[] {
+export function greysToColours(job: ConversionJob): string[] {
   const staysCmyk = job.image.cmyk && !convertsToSrgb(job);
   return showsBackground(job.options) && !staysCmyk ? ['-set', 'colorspace', 'sRGB'] : [];
 }
@@ -104,25 +101,26 @@ const OPAQUE = 'opaque: %[opaque]\\n';
 const HALF_TRANSPARENT = 'half transparent: %[max]\\n';
 
 /** Replaces transparency by the background colour, and prints whether there was any. */
-export function flatten(job: PlanContext): string[] {
+export function flatten(job: ConversionJob): string[] {
   const { format, background = '#ffffff' } = job.options;
   if (OUTPUTS[format].alpha !== 'none') return [];
   return [...printOpaque(job), '-background', background, '-alpha', 'remove', '-alpha', 'off'];
 }
 
 /** Prints whether each frame is opaque. For a list, ImageMagick would print it of the first frame only. */
-function printOpaque(job: PlanContext): string[] {
+function printOpaque(job: ConversionJob): string[] {
   const print = ['-print', OPAQUE];
-  const count = framesOf(job);
+  const count = job.frameCount;
   if (count === 1) return print;
-  return Array.from({ length: count }, (_, at) => [
+  const copies = Array.from({ length: count }, (_, at) => [
     '(',
     '-clone',
     String(at),
     ...print,
     '+delete',
     ')',
-  ]).flat();
+  ]);
+  return copies.flat();
 }
 
 /** Number of frames that are measured together. Their copies are in memory, and the number of arguments is limited. */
@@ -132,12 +130,12 @@ const FRAMES_PER_MEASUREMENT = 8;
  * Prints the maximum of 4a(1 − a) for outputs with binary transparency. It exceeds 0 if any alpha is neither 0 nor 1.
  * Runs before the resize, which makes edges partially transparent. A GIF and a JPEG have no partial transparency.
  */
-export function printHalfTransparent(job: PlanContext): string[] {
+export function printHalfTransparent(job: ConversionJob): string[] {
   const { image, options } = job;
   if (OUTPUTS[options.format].alpha !== 'binary' || ['gif', 'jpg'].includes(image.type)) return [];
   // ImageMagick 6 extracts the values of an alpha channel that is off. `set` makes such a channel opaque.
   const extract = ['-alpha', 'set', '-alpha', 'extract', '-function', 'Polynomial', '-4,4,0'];
-  const count = framesOf(job);
+  const count = job.frameCount;
   if (count === 1) return ['(', '+clone', ...extract, '-print', HALF_TRANSPARENT, '+delete', ')'];
   const measure = [...extract, '-evaluate-sequence', 'Max', '-print', HALF_TRANSPARENT, '+delete'];
   return Array.from({ length: Math.ceil(count / FRAMES_PER_MEASUREMENT) }, (_, group) => {
@@ -147,14 +145,8 @@ export function printHalfTransparent(job: PlanContext): string[] {
   }).flat();
 }
 
-/** Returns the number of frames or pages that are converted. */
-function framesOf(job: PlanContext): number {
-  const frames = keepsAllFrames(job) ? (job.image.animation?.delaysMs.length ?? 1) : 1;
-  return Math.max(frames, selectedPages(job).length);
-}
-
 /** Makes each pixel opaque or transparent for outputs with binary transparency. */
-export function binaryAlpha(job: PlanContext): string[] {
-  if (OUTPUTS[job.options.format].alpha !== 'binary' || isPassthrough(job)) return [];
+export function binaryAlpha(job: ConversionJob): string[] {
+  if (OUTPUTS[job.options.format].alpha !== 'binary' || job.isPassthrough) return [];
   return ['-channel', 'A', '-threshold', '50%', '+channel'];
 }

@@ -2,21 +2,20 @@
 import { INPUTS } from '../../formats.ts';
 import type { Area, FrameDisposal, Orientation, Page, Size } from '../../images/image-info.ts';
 import { pageToSrgb } from './colour.ts';
-import { isPassthrough, keepsAllFrames, selectedPages } from './size.ts';
-import { INPUT_FILE, MAGICK_FEATURES, type PlanContext } from './types.ts';
+import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES } from './types.ts';
 
 /** Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged frame of a WebP. */
 const FRAMES_READ = 'frames: %n\\n';
 
 /** Reads the input. Always names the coder, so that ImageMagick never detects the type itself. */
-export function decode(job: PlanContext): string[] {
+export function decode(job: ConversionJob): string[] {
   const { image, rasterized } = job;
   if (rasterized) return decodeRasterized(job, rasterized);
-  const pages = selectedPages(job);
+  const pages = job.pages;
   if (pages.length > 0) return decodePages(pages, (page) => [...repairPage(page), ...pageToSrgb(job, page)]);
   const file = `${INPUTS[image.type].coder}:${INPUT_FILE}`;
   if (image.gridArea) return decodeArea(file, image.gridArea);
-  if (!keepsAllFrames(job)) return [`${file}[0]`];
+  if (!job.keepsAllFrames) return [`${file}[0]`];
   return image.type === 'webp' ? [file, '-print', FRAMES_READ] : [file];
 }
 
@@ -26,8 +25,8 @@ function decodeArea(file: string, { x, y, width, height }: Area): string[] {
 }
 
 /** Reads the frames with their delays, which PNG files do not have. */
-function decodeRasterized(job: PlanContext, rasterized: readonly string[]): string[] {
-  if (!keepsAllFrames(job)) return [`PNG:${rasterized[0]}`];
+function decodeRasterized(job: ConversionJob, rasterized: readonly string[]): string[] {
+  if (!job.keepsAllFrames) return [`PNG:${rasterized[0]}`];
   const { delaysMs = [], loopCount = 0 } = job.image.animation ?? {};
   const frames = rasterized.flatMap((file, at) => ['-delay', `${delaysMs[at] ?? 0}x1000`, `PNG:${file}`]);
   return [...frames, '-loop', String(loopCount)];
@@ -82,13 +81,13 @@ const UNDO_ORIENTATION: Readonly<Partial<Record<Orientation, readonly string[]>>
  * Expands every frame to the whole canvas. A stored frame can hold only the changed area, and the first frame can be
  * smaller than the canvas.
  */
-export function coalesceFrames(job: PlanContext): string[] {
+export function coalesceFrames(job: ConversionJob): string[] {
   const { image, tools, rasterized } = job;
-  if (!INPUTS[image.type].animation || isPassthrough(job)) return [];
-  if (rasterized && !keepsAllFrames(job)) return []; // a decoded frame covers the canvas already
+  if (!INPUTS[image.type].animation || job.isPassthrough) return [];
+  if (rasterized && !job.keepsAllFrames) return []; // a decoded frame covers the canvas already
   const { frames } = image.animation ?? {};
   const needsDisposal =
-    keepsAllFrames(job) && (rasterized !== undefined || !MAGICK_FEATURES[tools.magick].webpBlending);
+    job.keepsAllFrames && (rasterized !== undefined || !MAGICK_FEATURES[tools.magick].webpBlending);
   const compose = needsDisposal && frames ? composeFrames(frames) : ['-alpha', 'set', '-coalesce'];
   return [...cropFirstFrame(image.firstFrame), ...compose, ...disposePrevious(job), ...setDelays(job)];
 }
@@ -97,7 +96,7 @@ export function coalesceFrames(job: PlanContext): string[] {
  * Sets the GIF disposal method `Previous` if a frame can uncover transparent pixels, because it replaces or clears
  * earlier frames. It is the only method that all viewers handle alike here.
  */
-function disposePrevious({ image: { animation }, options }: PlanContext): string[] {
+function disposePrevious({ image: { animation }, options }: ConversionJob): string[] {
   const uncovers =
     animation?.transparent &&
     animation.frames?.some(({ noBlend, disposeToBackground }) => noBlend || disposeToBackground);
@@ -116,11 +115,11 @@ function cropFirstFrame(area: Area | undefined): string[] {
  * Sets the delay of each frame if a WebP has delays that are not whole hundredths of a second, to which ImageMagick
  * rounds them. A WebP gets milliseconds. A GIF gets hundredths that add up to the same total duration.
  */
-function setDelays(job: PlanContext): string[] {
+function setDelays(job: ConversionJob): string[] {
   const { image, options } = job;
   const { delaysMs = [], frames } = image.animation ?? {};
   const exact = options.format !== 'gif' && delaysMs.every((delay) => delay % 10 === 0);
-  if (!keepsAllFrames(job) || !frames || exact) return [];
+  if (!job.keepsAllFrames || !frames || exact) return [];
   const delays =
     options.format === 'gif' ? toCentiseconds(delaysMs) : delaysMs.map((delay) => `${delay}x1000`);
   const copies = delays.flatMap((delay, at) => `( -clone ${at} -set delay ${delay} )`.split(' '));
@@ -164,7 +163,7 @@ function composeFrames(frames: readonly FrameDisposal[]): string[] {
  * Ignores the gamma chunk of a PNG, which would shift the colours, and a fourth byte of a BMP that is not alpha. Expands greys of
  * limited range.
  */
-export function repairColours({ image, rasterized }: PlanContext): string[] {
+export function repairColours({ image, rasterized }: ConversionJob): string[] {
   const gamma = image.type === 'png' || rasterized ? ['-set', 'colorspace', 'sRGB'] : [];
   const range = (image.greyRange ?? []).map((sample) => `${(sample * 100).toFixed(4)}%`).join(',');
   const repairs = [...gamma, ...(range ? ['-channel', 'RGB', '-level', range, '+channel'] : [])];
@@ -177,7 +176,7 @@ export function repairColours({ image, rasterized }: PlanContext): string[] {
  * Replaces the missing part of a truncated PNG, which was filled with zeros, as browsers do: by transparent rows, or in an
  * interlaced image, by the nearest pixels.
  */
-export function hideMissingPart({ image }: PlanContext): string[] {
+export function hideMissingPart({ image }: ConversionJob): string[] {
   const { width = 0, height = 0, shownPart } = image;
   if (!shownPart || shownPart.rows >= height) return [];
   const { rows, step } = shownPart;
@@ -226,10 +225,10 @@ function autoOrient(orientation: Orientation = UPRIGHT): string[] {
 }
 
 /** Rotates the image upright, and resets its canvas, which would keep its old size. */
-export function orient(job: PlanContext): string[] {
+export function orient(job: ConversionJob): string[] {
   const { image, rasterized } = job;
-  if (keepsAllFrames(job)) return [];
-  if (selectedPages(job).length > 0) return ['+repage']; // decodePages has rotated them
+  if (job.keepsAllFrames) return [];
+  if (job.pages.length > 0) return ['+repage']; // decodePages has rotated them
   if (image.plannedRotation) return [...autoOrient(image.orientation), '+repage'];
   if (rasterized) return [...autoOrient(), '+repage']; // the decoder has rotated it
   if (!INPUTS[image.type].exifOrientation) return ['-auto-orient', '+repage'];

@@ -3,19 +3,8 @@
  * input is rejected. Pure.
  */
 import { INPUTS, type InputType } from '../../formats.ts';
-import type { ImageInfo, MisreadKind } from '../../images/image-info.ts';
-import { jxlThreads } from './encode.ts';
-import { selectedPages } from './size.ts';
-import {
-  type Decoding,
-  INPUT_FILE,
-  MAGICK_FEATURES,
-  type PlanContext,
-  type ToolContext,
-  type ToolName,
-} from './types.ts';
-
-const DECODED = 'decoded.png';
+import type { MisreadKind } from '../../images/image-info.ts';
+import { type ConversionJob, MAGICK_FEATURES, type ToolName } from './types.ts';
 
 /** Returns the external program that decodes files of this type; undefined if ImageMagick reads them itself. */
 export function externalDecoder(type: InputType, magick: 6 | 7): ToolName | undefined {
@@ -27,28 +16,6 @@ export function externalDecoder(type: InputType, magick: 6 | 7): ToolName | unde
 /** Returns the coder with which ImageMagick reads files of this type; undefined if another program decodes them. */
 export function magickDecoder(type: InputType, magick: 6 | 7): string | undefined {
   return externalDecoder(type, magick) ? undefined : INPUTS[type].coder;
-}
-
-/** Plans the command that decodes the image to PNG; undefined if ImageMagick reads it itself. */
-export function planDecoding({ type, unevenDepth }: ImageInfo, tools: ToolContext): Decoding | undefined {
-  switch (externalDecoder(type, tools.magick)) {
-    case 'djxl':
-      return {
-        step: {
-          tool: 'djxl',
-          // djxl 0.7 writes no PNG of channels with different depths, unless all get the same one.
-          args: [
-            ...[INPUT_FILE, DECODED, jxlThreads(tools), '--quiet'],
-            ...(unevenDepth ? ['--bits_per_sample=8'] : []),
-          ],
-        },
-        output: DECODED,
-      };
-    case 'heif':
-      return { step: { tool: 'heif', args: [INPUT_FILE, DECODED] }, output: DECODED };
-    default:
-      return undefined;
-  }
 }
 
 /** A kind of file that ImageMagick decodes to a wrong image without an error, or not at all although it is valid. */
@@ -144,8 +111,8 @@ export const MISREAD_KINDS: Readonly<Record<MisreadKind, MisreadRow>> = {
 };
 
 /** Returns the label of the first kind, of the file or a page to convert, that this version of ImageMagick misreads. */
-export function misreadLabel(job: PlanContext): string | undefined {
-  const kinds = [job.image, ...selectedPages(job)].flatMap(({ misread = [] }) => misread);
-  const kind = kinds.find((one) => MISREAD_KINDS[one].by.includes(job.tools.magick));
-  return kind && MISREAD_KINDS[kind].label;
+export function misreadLabel({ image, pages, tools }: ConversionJob): string | undefined {
+  const kinds = [image, ...pages].flatMap(({ misread = [] }) => misread);
+  const found = kinds.find((kind) => MISREAD_KINDS[kind].by.includes(tools.magick));
+  return found && MISREAD_KINDS[found].label;
 }

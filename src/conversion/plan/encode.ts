@@ -1,7 +1,7 @@
 /** @module Encoder arguments of each format, chosen to balance quality, size and time. Pure. */
 import type { OutputType } from '../../formats.ts';
-import { fittings, isPassthrough, keepsAllFrames, pageScale, selectedPages } from './size.ts';
-import type { PlanContext, ToolContext, ToolName } from './types.ts';
+import { pageScale } from './size.ts';
+import type { ConversionJob, ToolContext, ToolName } from './types.ts';
 
 /** Effort of WebP compression, 0 (fastest) to 6 (smallest). The default of libwebp. */
 export const WEBP_METHOD = 4;
@@ -9,7 +9,7 @@ export const WEBP_METHOD = 4;
 export const LOSSLESS_EFFORT = 75;
 
 /** Arguments that encode to each format. */
-export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonly string[]>> = {
+export const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly string[]>> = {
   // ImageMagick 7 would encode an animation of quality 100 without loss. With lossless, the quality is an effort.
   webp: ({ options: { lossless = false, quality }, tools: { threads = 1 } }) => [
     ...['-quality', String(lossless ? LOSSLESS_EFFORT : quality)],
@@ -32,8 +32,8 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
   ],
   // Dithering would change even images of few colours (48 dB), and takes 100 ms per frame.
   gif(job) {
-    if (isPassthrough(job)) return [];
-    return ['+dither', ...(keepsAllFrames(job) ? ['-layers', 'OptimizeTransparency', '-colors', '256'] : [])];
+    if (job.isPassthrough) return [];
+    return ['+dither', ...(job.keepsAllFrames ? ['-layers', 'OptimizeTransparency', '-colors', '256'] : [])];
   },
   // ImageMagick 6 would append a profile that the header of this BMP version cannot describe.
   bmp: () => ['+profile', '*', '-type', 'TrueColor'],
@@ -55,18 +55,18 @@ export const ENCODERS: Readonly<Record<OutputType, (job: PlanContext) => readonl
 };
 
 /** Keeps 16 bits per channel. */
-function depth(job: PlanContext): string[] {
+function depth(job: ConversionJob): string[] {
   return ['-depth', bits(job)];
 }
 
-const bits = ({ image }: PlanContext): string => (image.deep ? '16' : '8');
+const bits = ({ image }: ConversionJob): string => (image.deep ? '16' : '8');
 
 /**
  * Returns 8 or 16, or an expression for 8 if the values of a deep image need no more: ImageMagick writes damaged pixels if black
  * and white get 16 bits. ImageMagick 6 divides the depth by QuantumRange. Also 8 for transparency of which cjxl would state the
  * wrong number of bits. Without an alpha channel, the minimum of alpha is a huge number.
  */
-function usedBits({ image, tools }: PlanContext): string {
+function usedBits({ image, tools }: ConversionJob): string {
   if (!image.deep) return '8';
   const isOpaque = tools.statesDeepAlpha ? '' : '&&minima.a>=1';
   return `%[fx:depth*(depth<1?QuantumRange:1)>8.5${isOpaque}?16:8]`;
@@ -76,7 +76,7 @@ function usedBits({ image, tools }: PlanContext): string {
 const ICON_SIZES = [256, 48, 32, 16];
 
 /** Fits the image into a transparent square of each size. Width and height leave out larger sizes. */
-function iconSizes({ options: { width = 256, height = 256 } }: PlanContext): string[] {
+function iconSizes({ options: { width = 256, height = 256 } }: ConversionJob): string[] {
   const [smallest = 16] = ICON_SIZES.slice(-1);
   const largest = Math.max(smallest, Math.min(width, height));
   const copies = ICON_SIZES.filter((size) => size <= largest).flatMap((size) => [
@@ -90,7 +90,7 @@ function iconSizes({ options: { width = 256, height = 256 } }: PlanContext): str
 export interface ExternalEncoder {
   readonly tool: ToolName;
   /** Returns the arguments, without the names of the input and the output, which follow them. */
-  args(job: PlanContext): readonly string[];
+  args(job: Pick<ConversionJob, 'options' | 'tools'>): readonly string[];
 }
 
 /** Encoders of formats that ImageMagick writes as PNG first. */
@@ -181,7 +181,7 @@ function sampling(quality: number): string {
 const POINTS_PER_INCH = 72;
 
 /** Returns pixels per inch, rounded up to two decimals. One pixel is one point, unless a page would be too large. */
-function pageDensity(job: PlanContext): string {
+function pageDensity(job: ConversionJob): string {
   return String(Math.ceil((POINTS_PER_INCH / pageScale(job)) * 100) / 100);
 }
 
@@ -192,8 +192,8 @@ function pageDensity(job: PlanContext): string {
 const MANY_PIXELS = 500_000;
 
 /** Returns the pixels of the first frame or page; 0 if the size is not known. */
-function resultPixels(job: PlanContext): number {
-  const { width, height } = fittings(job)[0]?.result ?? { width: 0, height: 0 };
+function resultPixels(job: ConversionJob): number {
+  const { width, height } = job.fittings[0]?.result ?? { width: 0, height: 0 };
   return width * height;
 }
 
@@ -219,7 +219,7 @@ const PACKED = {
 } as const;
 
 /** Returns whether neighbouring pixels are often equal, so that filters make a PNG larger. Resizing adds shades. */
-function isFlat({ image: { flat, paletteKind, type }, options: { width, height } }: PlanContext): boolean {
+function isFlat({ image: { flat, paletteKind, type }, options: { width, height } }: ConversionJob): boolean {
   return !width && !height && (flat || paletteKind !== undefined || type === 'gif');
 }
 
@@ -227,9 +227,9 @@ function isFlat({ image: { flat, paletteKind, type }, options: { width, height }
  * Returns the compression of a PDF, which ImageMagick applies to all pages. Palette images are compressed without loss.
  * Bilevel images get fax compression (Group 4), a twentieth of the size, unless a resize adds greys.
  */
-function pageCompression(job: PlanContext): 'JPEG' | 'Zip' | 'Group4' {
+function pageCompression(job: ConversionJob): 'JPEG' | 'Zip' | 'Group4' {
   const { image, options } = job;
-  const pages = image.pages ? selectedPages(job) : [image];
+  const pages = image.pages ? job.pages : [image];
   if (pages.every(({ paletteKind }) => paletteKind === undefined)) return 'JPEG';
   return pages.every(({ paletteKind }) => paletteKind === 'bilevel') && !options.width && !options.height
     ? 'Group4'

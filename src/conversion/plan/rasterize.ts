@@ -1,36 +1,30 @@
 /** @module Commands of librsvg, which renders an SVG at the size of the result. Pure. */
 
 import type { ImageInfo, Size } from '../../images/image-info.ts';
-import {
-  cropOffset,
-  drawingBox,
-  drawnSides,
-  fittings,
-  MAX_PAGE_POINTS,
-  padOffset,
-  pageScale,
-} from './size.ts';
-import { type ConvertOptions, INPUT_FILE, type PlanContext, type Step } from './types.ts';
+import { cropOffset, drawingBox, drawnSides, MAX_PAGE_POINTS, padOffset, pageScale } from './size.ts';
+import { type ConversionJob, type ConvertOptions, INPUT_FILE, RASTERIZED_FILE, type Step } from './types.ts';
 
-/** Option that fills the page with the colour that follows. */
-const BACKGROUND = '--background-color';
+/** Command of librsvg. */
+type Rendering = Omit<Step, 'tool'>;
 
 /** Plans to render an SVG to PNG. ImageMagick adds the borders of `contain`. */
-export function renderPng(job: PlanContext, output: string): Step {
+export function renderPng(job: ConversionJob): Rendering {
   const options = drawingBox(job.options);
-  const inside = insideBox(job.image, options);
-  const paper = onColour(job.image.canvasColour);
-  return renderStep(['-f', 'png', ...sizeArguments({ ...job, options }, inside), ...paper], output);
+  return renderOnCanvas(job, sizeArguments({ ...job, options }, insideBox(job.image, options)));
+}
+
+function renderOnCanvas({ image, rasterized, output }: ConversionJob, size: readonly string[]): Rendering {
+  return render(['-f', 'png', ...size, ...onColour(image.canvasColour)], rasterized?.[0] ?? output);
 }
 
 /** Fills the page, because librsvg ignores the background of the root element. */
 function onColour(colour: string | undefined): string[] {
-  return colour ? [BACKGROUND, colour] : [];
+  return colour ? ['--background-color', colour] : [];
 }
 
 /** Plans to render an SVG to PNG at its intrinsic size. */
-export function measure(output: string): Step {
-  return renderStep(['-f', 'png'], output);
+export function renderOwnSize(): Step {
+  return { tool: 'rsvg', ...render(['-f', 'png'], RASTERIZED_FILE) };
 }
 
 /** Returns whether the arguments depend on the intrinsic size of the SVG: for a page that crops it or adds borders. */
@@ -42,49 +36,43 @@ export function needsOwnSize({ fit, format }: ConvertOptions): boolean {
  * Plans to render an SVG again that came out larger than requested. librsvg rounds up, which matters if the header does
  * not state the size reliably.
  *
- * @param step the command that has rendered it
- * @param output name of the rendered PNG
  * @param drawn size of the rendered PNG
  * @returns undefined if the PNG is not too large
  */
 export function renderSmaller(
-  { args }: Step,
-  output: string,
+  job: ConversionJob,
   { width: drawnWidth = 0, height: drawnHeight = 0 }: Partial<Size>,
-  options: ConvertOptions,
 ): Step | undefined {
-  const { width, height } = drawingBox(options);
+  const { width, height } = drawingBox(job.options);
   const exceeded = [
     ...(width !== undefined && drawnWidth > width ? ['-w', String(width)] : []),
     ...(height !== undefined && drawnHeight > height ? ['-h', String(height)] : []),
   ];
-  const paperAt = args.indexOf(BACKGROUND);
-  const paper = paperAt < 0 ? [] : args.slice(paperAt, paperAt + 2);
-  return exceeded.length > 0 ? renderStep(['-f', 'png', ...exceeded, ...paper], output) : undefined;
+  return exceeded.length > 0 ? { tool: 'rsvg', ...renderOnCanvas(job, exceeded) } : undefined;
 }
 
 /** Plans to render an SVG to PDF. No side is rounded. One pixel is one point, unless the page would be too large. */
-export function renderPdf(job: PlanContext): Step {
+export function renderPdf(job: ConversionJob): Rendering {
   const { image, options, output } = job;
   const points = ['--dpi-x', '72', '--dpi-y', '72'];
   // The borders of `contain` do not have the colour below the drawing.
   const canvasColour = options.fit === 'contain' ? undefined : image.canvasColour;
   // librsvg paints one colour. A translucent one does not replace the requested background.
   const isOpaque = canvasColour?.startsWith('rgb(');
-  const paper = onColour(isOpaque ? canvasColour : (options.background ?? canvasColour));
-  const { rendersTo: _, ...step } = renderStep(
-    ['-f', 'pdf', ...points, ...pageArguments(job), ...paper],
+  const background = onColour(isOpaque ? canvasColour : (options.background ?? canvasColour));
+  const { rendersTo: _, ...rendering } = render(
+    ['-f', 'pdf', ...points, ...pageArguments(job), ...background],
     output,
   );
-  return step;
+  return rendering;
 }
 
-function pageArguments(job: PlanContext): string[] {
+function pageArguments(job: ConversionJob): string[] {
   const { options } = job;
   const scale = pageScale(job);
   if (scale === 1) return sizeArguments(job, fitInside(options));
   if (needsOwnSize(options)) return onPage(job, scale);
-  const [{ result } = { result: { width: 0, height: 0 } }] = fittings(job);
+  const [{ result } = { result: { width: 0, height: 0 } }] = job.fittings;
   if (options.fit === 'fill') return sides({ width: result.width * scale, height: result.height * scale });
   return [
     '-a',
@@ -93,21 +81,21 @@ function pageArguments(job: PlanContext): string[] {
 }
 
 /** Plans a command that reads the SVG on standard input, so that the SVG has no folder to load other files from. */
-function renderStep(args: readonly string[], output: string): Step {
-  return { tool: 'rsvg', args: [...args, '-o', output], stdin: INPUT_FILE, rendersTo: output };
+function render(args: readonly string[], output: string): Rendering {
+  return { args: [...args, '-o', output], stdin: INPUT_FILE, rendersTo: output };
 }
 
 /** @param inside arguments that fit the drawing inside the box */
-function sizeArguments(job: PlanContext, inside: string[]): string[] {
+function sizeArguments(job: ConversionJob, inside: string[]): string[] {
   const { options } = job;
   if (options.fit === 'fill') return sides(options); // without -a, the drawing is stretched to both sides
   return needsOwnSize(options) ? onPage(job) : inside;
 }
 
 /** Returns the size of the drawing, and of a page that crops or pads it. Without a known size, there is no page. */
-function onPage(job: PlanContext, scale = 1): string[] {
+function onPage(job: ConversionJob, scale = 1): string[] {
   const { options } = job;
-  const [fitting] = fittings(job);
+  const [fitting] = job.fittings;
   if (!fitting) return fitInside(options);
   const { resized, result } = fitting;
   const cut = cropOffset(fitting, options);

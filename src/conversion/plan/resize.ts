@@ -10,18 +10,8 @@
 
 import { OUTPUTS } from '../../formats.ts';
 import type { Size } from '../../images/image-info.ts';
-import {
-  boxGeometry,
-  cropOffset,
-  type Fitting,
-  gravityName,
-  keepsAllFrames,
-  type Offset,
-  padOffset,
-  selectedPages,
-  trustedFitting,
-} from './size.ts';
-import type { PlanContext } from './types.ts';
+import { boxGeometry, cropOffset, gravityName, type Offset, padOffset } from './size.ts';
+import type { ConversionJob, Fitting } from './types.ts';
 
 /**
  * Lanczos with two lobes instead of three, and a narrower window that compensates for it. The PSNR against Lanczos with
@@ -63,9 +53,9 @@ const DECODER_SCALES: Readonly<Record<'smooth' | 'detailed', readonly DecoderSca
 };
 
 /** Makes libjpeg average pixels while it decodes, which takes a fraction of the time. */
-export function shrinkOnLoad(job: PlanContext): string[] {
+export function shrinkOnLoad(job: ConversionJob): string[] {
   const { width = 0, height = 0 } = job.image;
-  const scale = decoderScale(job, trustedFitting(job));
+  const scale = decoderScale(job, job.trustedFitting);
   if (!scale) return [];
   const [columns, rows] = [width, height].map((side) => Math.floor(side / scale.requested));
   return ['-define', `jpeg:size=${columns}x${rows}`];
@@ -75,17 +65,17 @@ export function shrinkOnLoad(job: PlanContext): string[] {
  * Drops the alpha channel of a single image if it is opaque, as in many screenshots. Resizing with alpha would take 1.2 times as
  * long.
  */
-export function dropOpaqueAlpha(job: PlanContext): string[] {
-  const isSingle = !keepsAllFrames(job) && selectedPages(job).length <= 1;
+export function dropOpaqueAlpha(job: ConversionJob): string[] {
+  const isSingle = !job.keepsAllFrames && job.pages.length <= 1;
   const applies = job.tools.dropsOpaqueAlpha && isSingle && isResized(job) && job.image.type !== 'jpg';
   return applies ? ['-alpha', 'off-if-opaque'] : [];
 }
 
 /** Resizes the image. Without `enlarge`, no side grows. An SVG was rendered at the requested size already. */
-export function resize(job: PlanContext): string[] {
+export function resize(job: ConversionJob): string[] {
   if (!isResized(job)) return [];
   const { options } = job;
-  const fitting = trustedFitting(job);
+  const fitting = job.trustedFitting;
   // A cropped or padded image must have exactly the size that its offset was calculated from. libjpeg rounds the
   // proportions of an image that it averages.
   const isExact = (options.fit ?? 'inside') !== 'inside' || decoderScale(job, fitting) !== undefined;
@@ -94,7 +84,7 @@ export function resize(job: PlanContext): string[] {
   return [...FILTER, '-resize', `${width}x${height}!`];
 }
 
-function isResized({ image, options }: PlanContext): boolean {
+function isResized({ image, options }: ConversionJob): boolean {
   return image.type !== 'svg' && (options.width !== undefined || options.height !== undefined);
 }
 
@@ -102,7 +92,7 @@ function isResized({ image, options }: PlanContext): boolean {
  * Returns the smallest usable scale of libjpeg's decoder, or undefined for full size. libjpeg rounds up: a quarter of 2725
  * pixels is 682, for 2728 pixels. In a result of 300 pixels, that would shift the far edge by a third of a pixel (36 dB).
  */
-function decoderScale({ image }: PlanContext, fitting: Fitting | undefined): DecoderScale | undefined {
+function decoderScale({ image }: ConversionJob, fitting: Fitting | undefined): DecoderScale | undefined {
   const { type, width = 0, height = 0, detailed } = image;
   if (type !== 'jpg' || !fitting) return undefined;
   return DECODER_SCALES[detailed ? 'detailed' : 'smooth'].find(
@@ -111,10 +101,10 @@ function decoderScale({ image }: PlanContext, fitting: Fitting | undefined): Dec
 }
 
 /** Crops the image to the box for `cover`. librsvg has cropped an SVG already. */
-export function crop(job: PlanContext): string[] {
+export function crop(job: ConversionJob): string[] {
   const { image, options } = job;
   if (options.fit !== 'cover' || image.type === 'svg') return [];
-  const fitting = trustedFitting(job);
+  const fitting = job.trustedFitting;
   if (!fitting) return withGravity(job, ['-crop', `${options.width}x${options.height}+0+0`]);
   return fills(fitting)
     ? []
@@ -122,9 +112,9 @@ export function crop(job: PlanContext): string[] {
 }
 
 /** Adds borders up to the box for `contain`. Transparent parts of the image stay transparent. */
-export function pad(job: PlanContext): string[] {
+export function pad(job: ConversionJob): string[] {
   const { options } = job;
-  const fitting = trustedFitting(job);
+  const fitting = job.trustedFitting;
   if (options.fit !== 'contain' || (fitting && fills(fitting))) return [];
   const { x, y } = fitting ? padOffset(fitting, options) : { x: 0, y: 0 };
   const extend = fitting
@@ -138,11 +128,11 @@ function fills({ resized, result }: Fitting): boolean {
   return resized.width === result.width && resized.height === result.height;
 }
 
-function withGravity({ options }: PlanContext, operation: readonly string[]): string[] {
+function withGravity({ options }: ConversionJob, operation: readonly string[]): string[] {
   return ['-gravity', gravityName(options), ...operation, '+gravity', '+repage'];
 }
 
-function paddingColour({ options: { format, background } }: PlanContext): string {
+function paddingColour({ options: { format, background } }: ConversionJob): string {
   return background ?? (OUTPUTS[format].alpha === 'none' ? '#ffffff' : 'none');
 }
 

@@ -2,28 +2,17 @@
  * @module Sizes of the frames and pages to convert, at each stage of a conversion. The rounding is that of sharp:
  * ResolveShrink, CalculateCrop and CalculateEmbedPosition (sharp 0.35, src/common.cc). Pure.
  */
-import { type InputType, OUTPUTS } from '../../formats.ts';
-import type { ImageInfo, Page, Size } from '../../images/image-info.ts';
-import type { ConvertOptions, Fit, PlanContext, Position } from './types.ts';
-
-type ImageAndOptions = Pick<PlanContext, 'image' | 'options'>;
+import { OUTPUTS } from '../../formats.ts';
+import type { ImageInfo, Size } from '../../images/image-info.ts';
+import type { ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
 
 /** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
-export function keepsAllFrames({ image, options: { format, frames } }: ImageAndOptions): boolean {
-  if (!image.animation || frames === 'first') return false;
+export function keepsAllFrames(
+  { animation }: Pick<ImageInfo, 'animation'>,
+  { format, frames }: Pick<ConvertOptions, 'format' | 'frames'>,
+): boolean {
+  if (!animation || frames === 'first') return false;
   return OUTPUTS[format].animation || (OUTPUTS[format].pages && frames === 'all');
-}
-
-/** Returns the pages of a TIFF to convert. */
-export function selectedPages({ image: { pages = [] }, options }: ImageAndOptions): readonly Page[] {
-  return OUTPUTS[options.format].pages && options.pages !== 'first' ? pages : pages.slice(0, 1);
-}
-
-/** Returns whether a GIF stays a GIF of the same size, so that its pixels are not changed. */
-export function isPassthrough(job: PlanContext): boolean {
-  const { image, options } = job;
-  const isUnresized = !options.width && !options.height;
-  return isUnresized && image.type === 'gif' && options.format === 'gif' && keepsAllFrames(job);
 }
 
 /** Size in pixels at which an SVG is rendered for an icon: that of the icon's largest image. */
@@ -83,43 +72,31 @@ function wholeNumber(side: number): number | undefined {
   return Math.abs(side - whole) < ROUNDING_ERROR ? whole : undefined;
 }
 
-/** Fits each selected frame or page whose size the header states. */
-export function fittings(job: ImageAndOptions): Fitting[] {
-  const box = job.image.type === 'svg' ? drawingBox(job.options) : job.options;
-  return orientedSizes(job).map((size) => fitInto(size, box));
+/** Fits each frame or page to convert whose size the header states. */
+export function fitAll({
+  image,
+  options,
+  pages,
+  keepsAllFrames,
+}: Pick<ConversionJob, 'image' | 'options' | 'pages' | 'keepsAllFrames'>): Fitting[] {
+  const box = image.type === 'svg' ? drawingBox(options) : options;
+  if (pages.length > 0) return pages.flatMap(orientedSize).map((size) => fitInto(size, box));
+  // The frames of an animation are not rotated.
+  const [size] = orientedSize(keepsAllFrames ? { ...image, orientation: 1 } : image);
+  if (!size) return [];
+  const frames = keepsAllFrames ? (image.animation?.delaysMs.length ?? 1) : 1;
+  return Array<Fitting>(frames).fill(fitInto(size, box));
 }
 
-/** Returns the largest size in pixels of each selected frame or page, from the resize on. */
-export function sizesToMake(job: ImageAndOptions): Size[] {
-  const { image, options } = job;
+/** Returns the largest size in pixels of each frame or page to convert, from the resize on. */
+export function sizesToMake({ image, options, fittings }: ConversionJob): Size[] {
   if (image.type !== 'svg')
-    return fittings(job).map(({ resized, result }) => ({
+    return fittings.map(({ resized, result }) => ({
       width: Math.max(resized.width, result.width),
       height: Math.max(resized.height, result.height),
     }));
   // librsvg renders only the pixels of the result, and none for a PDF.
-  return options.format === 'pdf' ? [] : fittings(job).map(({ result }) => result);
-}
-
-/** Returns the sizes of the selected frames or pages after they are rotated upright. */
-function orientedSizes(job: ImageAndOptions): Size[] {
-  const { image } = job;
-  const pages = selectedPages(job);
-  if (pages.length > 0) return pages.flatMap(orientedSize);
-  const frames = keepsAllFrames(job) ? (image.animation?.delaysMs.length ?? 1) : 1;
-  // The frames of an animation are not rotated.
-  const [size] = orientedSize(keepsAllFrames(job) ? { ...image, orientation: 1 } : image);
-  return size ? Array.from({ length: frames }, () => size) : [];
-}
-
-/** Types whose header reliably states the size of the decoded image. */
-const TRUSTED_HEADERS: readonly InputType[] = ['jpg', 'png', 'webp', 'bmp'];
-
-/** Fits the image if its size is reliably known, and all frames or pages to resize have the same size. */
-export function trustedFitting(job: PlanContext): Fitting | undefined {
-  const { type, decoded } = job.image;
-  const isTrusted = decoded || selectedPages(job).length === 1 || TRUSTED_HEADERS.includes(type);
-  return isTrusted ? fittings(job)[0] : undefined;
+  return options.format === 'pdf' ? [] : fittings.map(({ result }) => result);
 }
 
 /** @returns an empty list when the size is not known */
@@ -136,23 +113,13 @@ function orientedSize({
 export const MAX_PAGE_POINTS = 14_400;
 
 /** Returns points per pixel: 1, or less if the largest page would exceed the maximum. The number of pixels stays. */
-export function pageScale(job: ImageAndOptions): number {
-  const sides = fittings(job).flatMap(({ result }) => [result.width, result.height]);
+export function pageScale({ fittings }: ConversionJob): number {
+  const sides = fittings.flatMap(({ result }) => [result.width, result.height]);
   return Math.min(1, MAX_PAGE_POINTS / Math.max(1, ...sides));
 }
 
 /** Options that determine the size of a result. */
 type Box = Pick<ConvertOptions, 'width' | 'height' | 'fit' | 'enlarge' | 'position'>;
-
-/** Sizes of an image during a conversion. */
-export interface Fitting {
-  /** Size to resize the image to, before it is cropped or padded. */
-  readonly resized: Size;
-  /** Size of the result: smaller than `resized` if `cover` crops, larger if `contain` pads. */
-  readonly result: Size;
-  /** Scale from the image to `resized`. If the sides differ, the larger scale. */
-  readonly scale: number;
-}
 
 /** Distance in pixels from the top left corner. */
 export interface Offset {

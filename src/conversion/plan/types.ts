@@ -1,6 +1,6 @@
 /** @module The input and the output of the planner, as data. */
 import type { OutputType } from '../../formats.ts';
-import type { ImageInfo } from '../../images/image-info.ts';
+import type { ImageInfo, Page, Size } from '../../images/image-info.ts';
 
 /** Options of a conversion. */
 export interface ConvertOptions {
@@ -106,18 +106,9 @@ export interface Step {
   readonly rendersTo?: string;
 }
 
-/** Command that decodes the input to PNG before the plan is made. */
-export interface Decoding {
-  readonly step: Step;
-  /** PNG that the step writes. In an animated one, every frame covers the whole canvas. */
-  readonly output: string;
-}
-
 /** Commands that convert an image. */
 export interface Plan {
   readonly steps: readonly Step[];
-  /** The only file that the last step leaves. No other name in the folder starts with {@link OUTPUT_STEM}. */
-  readonly output: string;
   /** Notes that are known before the steps run. The output of the steps can add others. */
   readonly notes: readonly Note[];
 }
@@ -125,6 +116,10 @@ export interface Plan {
 /** Name of every input on disk. */
 export const INPUT_FILE = 'in';
 
+/** PNG that an external program has decoded the input to. */
+export const DECODED_FILE = 'decoded.png';
+/** PNG that librsvg renders for ImageMagick. */
+export const RASTERIZED_FILE = 'rasterized.png';
 /** The image before encoding, stored for results that are encoded several times. */
 export const KEPT_FILE = 'kept.miff';
 /** PNG that ImageMagick writes for an external encoder. */
@@ -133,16 +128,42 @@ export const TO_ENCODE = 'encode.png';
 /** Start of the name of every output. ImageMagick 6 always uses it as the title of a PDF. */
 export const OUTPUT_STEM = 'image';
 
-/** Conversion that is being planned. */
-export interface PlanContext {
+/** A conversion to plan, and what its image and options determine. `createJob` derives each fact once. */
+export interface ConversionJob {
   readonly image: ImageInfo;
   readonly options: ConvertOptions;
   readonly tools: ToolContext;
+  /** The only file that the last step leaves. No other name in the folder starts with {@link OUTPUT_STEM}. */
+  readonly output: string;
+  /** External program that decodes the input to PNG first. Undefined if none does, or if it has. */
+  readonly decoder: ToolName | undefined;
+  /** Programs of the plan, in the order in which they run after the decoder. */
+  readonly programs: readonly ToolName[];
   /**
    * PNG files, one per frame, that another tool has rendered or decoded. Undefined if ImageMagick reads the input
    * itself.
    */
-  readonly rasterized?: readonly string[];
-  /** Name of the file to write. */
-  readonly output: string;
+  readonly rasterized: readonly string[] | undefined;
+  /** Whether all frames are converted: by default if the output can be animated, and on request as pages. */
+  readonly keepsAllFrames: boolean;
+  /** Pages of a TIFF to convert. */
+  readonly pages: readonly Page[];
+  /** Number of frames or pages that are converted. */
+  readonly frameCount: number;
+  /** Whether a GIF stays a GIF of the same size, so that its pixels are not changed. */
+  readonly isPassthrough: boolean;
+  /** Sizes of each frame or page whose size the header states. */
+  readonly fittings: readonly Fitting[];
+  /** Sizes of the image, if they are reliably known, and all frames or pages to resize have the same size. */
+  readonly trustedFitting: Fitting | undefined;
+}
+
+/** Sizes of an image during a conversion. */
+export interface Fitting {
+  /** Size to resize the image to, before it is cropped or padded. */
+  readonly resized: Size;
+  /** Size of the result: smaller than `resized` if `cover` crops, larger if `contain` pads. */
+  readonly result: Size;
+  /** Scale from the image to `resized`. If the sides differ, the larger scale. */
+  readonly scale: number;
 }

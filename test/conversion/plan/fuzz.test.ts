@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { plan } from '../../../src/conversion/plan/index.ts';
+import { createJob } from '../../../src/conversion/plan/job.ts';
 import type { ConvertOptions } from '../../../src/conversion/plan/types.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../../src/formats.ts';
 import type { ImageInfo, Orientation } from '../../../src/images/image-info.ts';
@@ -97,7 +98,7 @@ describe('a plan for arbitrary properties and options', () => {
             (told, wished, format, quality, stripMetadata) => {
               const picture = { type, ...told } as ImageInfo;
               const options = { format, quality, stripMetadata, ...wished } as ConvertOptions;
-              const planned = plan(picture, options, { magick, srgbProfile: '/srgb.icc' });
+              const planned = plan(createJob(picture, options, { magick, srgbProfile: '/srgb.icc' }));
               expect(invalidArguments(planned)).to.deep.equal([]);
             },
           ),

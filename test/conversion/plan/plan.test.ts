@@ -1,8 +1,9 @@
 import { expect } from 'chai';
-import { planDecoding } from '../../../src/conversion/plan/decoders.ts';
-import { findMisread, plan, planAgain, planMeasuring, toolsFor } from '../../../src/conversion/plan/index.ts';
+import { misreadLabel } from '../../../src/conversion/plan/decoders.ts';
+import { plan, planAgain, planDecoding, planMeasuring } from '../../../src/conversion/plan/index.ts';
+import { createJob, toolsFor } from '../../../src/conversion/plan/job.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
-import type { ConvertOptions, Step, ToolContext } from '../../../src/conversion/plan/types.ts';
+import type { ConversionJob, ConvertOptions, ToolContext } from '../../../src/conversion/plan/types.ts';
 import { colourOf } from '../../../src/images/colour/code-points.ts';
 import type { ImageInfo, Page } from '../../../src/images/image-info.ts';
 
@@ -14,8 +15,10 @@ const options = (given: Partial<ConvertOptions> = {}): ConvertOptions => ({
   stripMetadata: true,
   ...given,
 });
+const job = (picture: ImageInfo, given: Partial<ConvertOptions> = {}, machine = SEVEN): ConversionJob =>
+  createJob(picture, options(given), machine);
 const lines = (picture: ImageInfo, given: Partial<ConvertOptions> = {}, machine = SEVEN): string[] =>
-  plan(picture, options(given), machine).steps.map(({ tool, args }) => `${tool} ${args.join(' ')}`);
+  plan(job(picture, given, machine)).steps.map(({ tool, args }) => `${tool} ${args.join(' ')}`);
 
 const START = '-limit thread 1 -define profile:highres-transform=false';
 const FILTER = '-filter Lanczos -define filter:support=2 -define filter:win-support=2.6';
@@ -34,7 +37,8 @@ describe('the plan', () => {
   it('has one output file, whose name is not the start of another file name', () => {
     for (const picture of [{ type: 'svg' }, { type: 'avif' }, { type: 'gif', animation: moving }] as const) {
       for (const format of ['webp', 'png', 'pdf'] as const) {
-        const { steps, output } = plan(picture, options({ format }), SIX);
+        const { output } = job(picture, { format }, SIX);
+        const { steps } = plan(job(picture, { format }, SIX));
         expect(output).to.equal(`image.${format}`);
         const written = steps.flatMap(({ args }) => args.filter((arg) => /^(\w+:)?image/.test(arg)));
         expect(written.map((arg) => arg.replace(/^\w+:/, ''))).to.deep.equal([output]);
@@ -102,7 +106,7 @@ describe('the plan', () => {
 
   describe('for a resize with an ImageMagick that can drop an opaque alpha channel', () => {
     const drops = (image: ImageInfo, given: Partial<ConvertOptions>): boolean =>
-      plan(image, options(given), { ...SEVEN, dropsOpaqueAlpha: true }).steps.some(({ args }) =>
+      plan(job(image, given, { ...SEVEN, dropsOpaqueAlpha: true })).steps.some(({ args }) =>
         args.join(' ').includes('-alpha off-if-opaque -filter'),
       );
 
@@ -218,7 +222,7 @@ describe('the plan', () => {
 
     it('needs the size of an SVG only to cover the box, or for borders of a PDF', () => {
       const measures = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
-        planMeasuring(picture, options({ width: 10, height: 10, ...given })) !== undefined;
+        planMeasuring(job(picture, { width: 10, height: 10, ...given })) !== undefined;
       expect(measures({ type: 'svg' }, { fit: 'cover' })).to.equal(true);
       expect(measures({ type: 'svg' }, { fit: 'contain', format: 'pdf' })).to.equal(true);
       for (const fit of ['inside', 'contain', 'fill'] as const)
@@ -231,26 +235,26 @@ describe('the plan', () => {
 
   describe('for a limit of bytes', () => {
     const limited = options({ format: 'jpg', maxBytes: 1000 });
-    const again = (picture: ImageInfo, given: Partial<ConvertOptions>, machine = SEVEN) =>
-      planAgain(picture, options({ maxBytes: 1000, ...given }), machine).steps.map(
-        ({ tool, args }) => `${tool} ${args.join(' ')}`,
-      );
+    const again = (picture: ImageInfo, given: Partial<ConvertOptions>, machine = SEVEN) => {
+      const { tool, args } = planAgain(job(picture, { maxBytes: 1000, ...given }, machine));
+      return `${tool} ${args.join(' ')}`;
+    };
 
     it('stores the image before encoding, and encodes the stored image again', () => {
       expect(lines({ type: 'jpg' }, limited)[0]).to.match(
         /-strip -depth 8 -write MIFF:kept.miff -sampling-factor .*JPEG:image.jpg$/,
       );
       expect(lines({ type: 'jpg' }, { ...limited, maxBytes: undefined })[0]).to.not.include('MIFF');
-      expect(again({ type: 'jpg' }, { format: 'jpg', quality: 33 })).to.deep.equal([
+      expect(again({ type: 'jpg' }, { format: 'jpg', quality: 33 })).to.equal(
         `magick ${START} MIFF:kept.miff -strip -sampling-factor 4:2:0 -quality 33 JPEG:image.jpg`,
-      ]);
+      );
     });
 
     it('assembles the frames again if another tool assembles them', () => {
       const gif = { type: 'gif', animation: moving } as const;
       expect(lines(gif, { maxBytes: 1000 }, SIX)[0]).to.not.include('MIFF');
-      expect(again(gif, { quality: 33 }, SIX)).to.deep.equal([lines(gif, { quality: 33 }, SIX)[1]]);
-      expect(again(gif, {}, SEVEN)[0]).to.include(' MIFF:kept.miff ');
+      expect(again(gif, { quality: 33 }, SIX)).to.equal(lines(gif, { quality: 33 }, SIX)[1]);
+      expect(again(gif, {}, SEVEN)).to.include(' MIFF:kept.miff ');
     });
   });
 
@@ -282,7 +286,7 @@ describe('the plan', () => {
 
   describe('for an SVG', () => {
     it('to PDF is vector, with one point per pixel', () => {
-      expect(plan({ type: 'svg' }, options({ format: 'pdf', width: 50 }), SEVEN).steps).to.deep.equal([
+      expect(plan(job({ type: 'svg' }, { format: 'pdf', width: 50 })).steps).to.deep.equal([
         {
           tool: 'rsvg',
           args: ['-f', 'pdf', '--dpi-x', '72', '--dpi-y', '72', '-a', '-w', '50', '-o', 'image.pdf'],
@@ -303,11 +307,11 @@ describe('the plan', () => {
     });
 
     it('that was rendered too large is rendered again, by the side that is exceeded', () => {
-      const box = options({ format: 'png', width: 500, height: 300 });
-      const again = (drawn: { width: number; height: number }, image: Partial<ImageInfo> = {}) => {
-        const [step] = plan({ type: 'svg', ...image }, box, SEVEN).steps;
-        return renderSmaller(step as Step, 'image.png', drawn, box)?.args.join(' ');
-      };
+      const again = (drawn: { width: number; height: number }, image: Partial<ImageInfo> = {}) =>
+        renderSmaller(
+          job({ type: 'svg', ...image }, { format: 'png', width: 500, height: 300 }),
+          drawn,
+        )?.args.join(' ');
       expect(again({ width: 500, height: 300 })).to.equal(undefined);
       expect(again({ width: 501, height: 282 })).to.equal('-f png -w 500 -o image.png');
       expect(again({ width: 212, height: 301 })).to.equal('-f png -h 300 -o image.png');
@@ -323,7 +327,7 @@ describe('the plan', () => {
     });
 
     it('to other formats is rendered by librsvg from standard input at the final size, then converted without resizing', () => {
-      const { steps } = plan({ type: 'svg' }, options({ format: 'jpg', width: 400, height: 300 }), SEVEN);
+      const { steps } = plan(job({ type: 'svg' }, { format: 'jpg', width: 400, height: 300 }));
       expect(steps[0]).to.deep.equal({
         tool: 'rsvg',
         args: ['-f', 'png', '-a', '-w', '400', '-h', '300', '-o', 'rasterized.png'],
@@ -340,14 +344,11 @@ describe('the plan', () => {
     });
 
     it('on version 6 is decoded by heif-convert', () => {
-      const one = planDecoding({ type: 'avif' }, SIX);
-      expect(one).to.deep.equal({
-        step: { tool: 'heif', args: ['in', 'decoded.png'] },
-        output: 'decoded.png',
-      });
+      const decoding = planDecoding(job({ type: 'avif' }, {}, SIX));
+      expect(decoding).to.deep.equal({ tool: 'heif', args: ['in', 'decoded.png'] });
       const [convert] = lines({ type: 'avif', decoded: ['decoded.png'] }, {}, SIX);
       expect(convert).to.include(' PNG:decoded.png -set colorspace sRGB ');
-      expect(planDecoding({ type: 'avif' }, SEVEN)).to.equal(undefined);
+      expect(planDecoding(job({ type: 'avif' }))).to.equal(undefined);
     });
   });
 
@@ -371,7 +372,7 @@ describe('the plan', () => {
 
     it('writes a JPEG XL with transparency in 8 bits if cjxl states a wrong number of bits', () => {
       const convert = (statesDeepAlpha: boolean) =>
-        plan({ type: 'png', deep: true }, options({ format: 'jxl' }), { ...SEVEN, statesDeepAlpha }).steps[0]
+        plan(job({ type: 'png', deep: true }, { format: 'jxl' }, { ...SEVEN, statesDeepAlpha })).steps[0]
           ?.args;
       expect(convert(false)?.join(' ')).to.include('&&minima.a>=1?16:8]');
       expect(convert(true)?.join(' ')).to.include('>8.5?16:8]');
@@ -489,10 +490,8 @@ describe('the plan', () => {
       expect(line)
         .to.match(/TIFF:in\[2\][^)]*-colorspace sRGB \)/)
         .and.not.match(/\) [^(]*-profile/);
-      expect(plan(picture, options({ format: 'pdf' }), SEVEN).notes).to.deep.equal([
-        'colour-converted-to-srgb',
-      ]);
-      expect(plan(picture, options({ format: 'png' }), SEVEN).notes).to.deep.equal(['first-page-only']);
+      expect(plan(job(picture, { format: 'pdf' })).notes).to.deep.equal(['colour-converted-to-srgb']);
+      expect(plan(job(picture, { format: 'png' })).notes).to.deep.equal(['first-page-only']);
     });
 
     it('converts CIELab, and CMYK without a profile, by formula', () => {
@@ -575,8 +574,7 @@ describe('the plan', () => {
     });
 
     it('has a note if the result lacks frames or pages', () => {
-      const notes = (picture: ImageInfo, given: Partial<ConvertOptions>) =>
-        plan(picture, options(given), SEVEN).notes;
+      const notes = (picture: ImageInfo, given: Partial<ConvertOptions>) => plan(job(picture, given)).notes;
       expect(notes(gif, { format: 'webp' })).to.deep.equal([]);
       expect(notes(gif, { format: 'webp', frames: 'first' })).to.deep.equal(['first-frame-only']);
       expect(notes(gif, { format: 'jpg' })).to.deep.equal(['first-frame-only']);
@@ -612,7 +610,7 @@ describe('the plan', () => {
     it('with old-style JPEG inside would be misread by version 6', () => {
       const old: ImageInfo = { type: 'tiff', pages: [{ index: 0, misread: ['old-jpeg'] }] };
       const label = 'old-style JPEG in a TIFF';
-      const misreadBy = (tools: ToolContext, image = old) => findMisread(image, options(), tools);
+      const misreadBy = (tools: ToolContext, image = old) => misreadLabel(job(image, {}, tools));
       expect([misreadBy(SIX), misreadBy(SEVEN), misreadBy(SIX, picture)]).to.deep.equal([
         ...[label, undefined, undefined],
       ]);
@@ -620,8 +618,7 @@ describe('the plan', () => {
 
     it('is rejected only for pages that the result would show', () => {
       const pages: Page[] = [{ index: 0 }, { index: 1, misread: ['icc-lab'] }];
-      const misreadIn = (format: 'png' | 'pdf') =>
-        findMisread({ type: 'tiff', pages }, options({ format }), SEVEN);
+      const misreadIn = (format: 'png' | 'pdf') => misreadLabel(job({ type: 'tiff', pages }, { format }));
       expect([misreadIn('png'), misreadIn('pdf')]).to.deep.equal([
         ...[undefined, 'ICCLab or ITULab colours in a TIFF'],
       ]);

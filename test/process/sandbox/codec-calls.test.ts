@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { scene } from '../../../scripts/fixtures/scene.ts';
-import { planDecoding } from '../../../src/conversion/plan/decoders.ts';
 import { EXTERNAL_ENCODERS } from '../../../src/conversion/plan/encode.ts';
-import type { PlanContext, ToolContext } from '../../../src/conversion/plan/types.ts';
+import { planDecoding } from '../../../src/conversion/plan/index.ts';
+import { createJob } from '../../../src/conversion/plan/job.ts';
+import type { ToolContext } from '../../../src/conversion/plan/types.ts';
 import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
 import type { ImageInfo } from '../../../src/images/image-info.ts';
 import type { RunCommand } from '../../../src/process/command.ts';
@@ -116,8 +117,9 @@ describe('the allow-list of system calls', () => {
     expect(outcome, `${tool} ${args.join(' ')} with ${input}`).to.equal('success');
   };
 
+  const PNG = { format: 'png', quality: 80, stripMetadata: true } as const;
   for (const threads of [1, 4]) {
-    const tools = { magick: 7, srgbProfile: '/srgb.icc', threads } as ToolContext;
+    const tools: ToolContext = { magick: 7, srgbProfile: '/srgb.icc', threads };
 
     it(`refuses no call of djxl with threads=${threads}, for any kind of image`, async function () {
       requires(this, 'hidden-files', layers.files !== 'none');
@@ -129,7 +131,7 @@ describe('the allow-list of system calls', () => {
             'djxl',
             extraPath(`${name}.jxl`),
             'in',
-            planDecoding(image, tools)?.step.args ?? [],
+            planDecoding(createJob(image, PNG, tools))?.args ?? [],
           );
         }
       }
@@ -143,7 +145,7 @@ describe('the allow-list of system calls', () => {
         for (const input of Object.values(ENCODED)) {
           for (const quality of [1, 80, 100]) {
             const options = { format, quality, stripMetadata: true };
-            const args = encoder?.args({ options, tools } as PlanContext) ?? [];
+            const args = encoder?.args({ options, tools }) ?? [];
             const names = ['in.png', `out.${format}`];
             await expectSuccess(encoder?.tool as Codec, await input(), 'in.png', [...args, ...names]);
           }

@@ -1,0 +1,86 @@
+/**
+ * @module Lists the files of `src/` whose functions run in a second `POST /convert` of a JPEG to WebP, and how often each
+ * function is called, by V8's precise coverage: `node scripts/measure-request.ts [--functions]`.
+ */
+import { once } from 'node:events';
+import { openAsBlob } from 'node:fs';
+import { Session } from 'node:inspector/promises';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { pino } from 'pino';
+import { loadConfig } from '../src/config.ts';
+import { createHttpServer } from '../src/server/http-server.ts';
+import { createService } from '../src/server/service.ts';
+
+/** Time for the workers to start, in ms. Starting another worker is no part of a request. */
+const SETTLE_MS = 3000;
+
+const root = fileURLToPath(new URL('../src/', import.meta.url));
+const image = await openAsBlob(fileURLToPath(new URL('../fixtures/images/scene.jpg', import.meta.url)));
+
+const config = loadConfig({ PATH: process.env.PATH, HOST: '127.0.0.1', CONCURRENCY: '2' });
+const service = await createService({ config, version: '0.0.0', log: pino({ level: 'error' }) });
+const { server } = createHttpServer(service.app, config.UPLOAD_TIMEOUT_MS);
+await once(server.listen(0, '127.0.0.1'), 'listening');
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1/convert`;
+
+const session = new Session();
+session.connect();
+await session.post('Profiler.enable');
+await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+try {
+  await wait(SETTLE_MS);
+  await convert();
+  await wait(SETTLE_MS);
+  await session.post('Profiler.takePreciseCoverage'); // resets the counts
+  await convert();
+  const { result } = await session.post('Profiler.takePreciseCoverage');
+  report(result);
+} finally {
+  server.close();
+  server.closeAllConnections();
+  await service.close();
+}
+
+async function convert(): Promise<void> {
+  const form = new FormData();
+  form.append('format', 'webp');
+  form.append('width', '300');
+  form.append('file', image, 'scene.jpg');
+  const response = await fetch(url, { method: 'POST', body: form });
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+  await response.arrayBuffer();
+}
+
+type Coverage = Awaited<ReturnType<typeof takeCoverage>>['result'];
+declare function takeCoverage(): Promise<{
+  result: { url: string; functions: { functionName: string; ranges: { count: number }[] }[] }[];
+}>;
+
+function report(scripts: Coverage): void {
+  const files = scripts
+    .filter((script) => script.url.startsWith(`file://${root}`))
+    .map((script) => ({
+      name: fileURLToPath(script.url).slice(root.length),
+      calls: script.functions
+        .map(({ functionName, ranges }) => ({
+          name: functionName || '(anonymous)',
+          count: ranges[0]?.count ?? 0,
+        }))
+        .filter(({ count }) => count > 0),
+    }))
+    .filter(({ calls }) => calls.length > 0)
+    .sort((one, other) => one.name.localeCompare(other.name));
+  for (const { name, calls } of files) {
+    console.log(`${name}: ${calls.length} functions, ${sum(calls)} calls`);
+    if (process.argv.includes('--functions'))
+      for (const call of calls) console.log(`  ${String(call.count).padStart(4)} ${call.name}`);
+  }
+  const all = files.flatMap(({ calls }) => calls);
+  console.log(`${files.length} files, ${all.length} functions, ${sum(all)} calls`);
+}
+
+function sum(calls: readonly { count: number }[]): number {
+  return calls.reduce((total, { count }) => total + count, 0);
+}

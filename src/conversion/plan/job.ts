@@ -1,0 +1,62 @@
+/** @module Derives from an image and the options of its conversion what the plan depends on. Pure. */
+import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
+import type { ImageInfo } from '../../images/image-info.ts';
+import { externalDecoder } from './decoders.ts';
+import { EXTERNAL_ENCODERS } from './encode.ts';
+import { fitAll, keepsAllFrames } from './size.ts';
+import {
+  type ConversionJob,
+  type ConvertOptions,
+  DECODED_FILE,
+  MAGICK_FEATURES,
+  OUTPUT_STEM,
+  RASTERIZED_FILE,
+  type ToolContext,
+  type ToolName,
+} from './types.ts';
+
+/** Types whose header reliably states the size of the decoded image. */
+const TRUSTED_HEADERS: readonly InputType[] = ['jpg', 'png', 'webp', 'bmp'];
+
+/** Derives a job. If a command shows more of the image than its header, another job is derived from the changed image. */
+export function createJob(image: ImageInfo, options: ConvertOptions, tools: ToolContext): ConversionJob {
+  const { type, animation, decoded, pages: allPages = [] } = image;
+  const format = OUTPUTS[options.format];
+  const allFrames = keepsAllFrames(image, options);
+  const pages = format.pages && options.pages !== 'first' ? allPages : allPages.slice(0, 1);
+  const fittings = fitAll({ image, options, pages, keepsAllFrames: allFrames });
+  const isTrusted = decoded || pages.length === 1 || TRUSTED_HEADERS.includes(type);
+  const decoder = decoded ? undefined : externalDecoder(type, tools.magick);
+  const programs = programsFor(type, options, tools.magick, allFrames);
+  const isRendered = programs[0] === 'rsvg' && programs.length > 1;
+  const isUnresized = !options.width && !options.height;
+  return {
+    ...{ image, options, tools, decoder, programs, keepsAllFrames: allFrames, pages, fittings },
+    output: `${OUTPUT_STEM}.${format.extension}`,
+    rasterized: isRendered ? [RASTERIZED_FILE] : (decoded ?? (decoder && [DECODED_FILE])),
+    frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
+    isPassthrough: isUnresized && type === 'gif' && options.format === 'gif' && allFrames,
+    trustedFitting: isTrusted ? fittings[0] : undefined,
+  };
+}
+
+/** Returns the tools that every conversion from this type to this format needs. */
+export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): ToolName[] {
+  const decoder = externalDecoder(type, magick);
+  return [...(decoder ? [decoder] : []), ...programsFor(type, { format }, magick, false)];
+}
+
+function programsFor(
+  type: InputType,
+  { format, fit }: Pick<ConvertOptions, 'format' | 'fit'>,
+  magick: 6 | 7,
+  keepsAllFrames: boolean,
+): ToolName[] {
+  const isSvg = type === 'svg';
+  // librsvg writes no metadata that would have to be removed. The borders of `contain` can have a background colour that must not
+  // fill transparent parts of the drawing.
+  if (isSvg && (format === 'pdf' || (format === 'png' && fit !== 'contain'))) return ['rsvg'];
+  const assembler = format === 'webp' && keepsAllFrames && MAGICK_FEATURES[magick].animatedWebp;
+  const last = assembler || EXTERNAL_ENCODERS[format]?.tool || 'magick';
+  return [...(isSvg ? (['rsvg'] as const) : []), 'magick', ...(last === 'magick' ? [] : [last])];
+}
