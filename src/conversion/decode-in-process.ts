@@ -2,13 +2,18 @@
 import { join } from 'node:path';
 import { ClientDisconnectedError, isDiskFull, serviceErrorFrom, type TimeLimit } from '../errors.ts';
 import { decodeBitmap } from '../images/bmp-decode.ts';
-import { completePng } from '../images/complete-png.ts';
 import type { ImageInfo } from '../images/image-info.ts';
+import { completePng } from '../images/png.ts';
 import { invalidOutputError } from './output/tool-errors.ts';
 import { INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
 
-const DECODERS = { bmp: decodeBitmap, png: completePng } as const;
+type Decode = (path: string, image: ImageInfo, signal: AbortSignal) => Promise<ImageInfo | undefined>;
+
+const DECODERS: Readonly<Record<NonNullable<ImageInfo['decoder']>, Decode>> = {
+  bmp: decodeBitmap,
+  png: (path, _, signal) => completePng(path, signal),
+};
 
 /** Time of a conversion, and its cancellation. */
 interface Limits {

@@ -9,7 +9,7 @@ import { WindowReader } from './containers/window-reader.ts';
 import { readIconLayout } from './ico.ts';
 import type { ImageInfo } from './image-info.ts';
 import { inspect } from './inspect.ts';
-import { writePng } from './png-file.ts';
+import { writePng } from './png-writer.ts';
 
 /** Orientation of rows that are stored from the bottom to the top (EXIF 2.32, 4.6.4). */
 const FLIPPED = 4;

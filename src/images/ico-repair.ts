@@ -5,10 +5,9 @@
 
 import { type FileHandle, open } from 'node:fs/promises';
 import type { InputType } from '../formats.ts';
-import type { RepairContext } from './containers/file.ts';
-import { replaceFile } from './containers/file.ts';
+import { type RepairContext, readRange, replaceFile } from './containers/file.ts';
 import { WindowReader } from './containers/window-reader.ts';
-import { PNG_SIGNATURE, readRange } from './png-file.ts';
+import { PNG_SIGNATURE } from './png-writer.ts';
 
 interface Entry {
   readonly area: number;

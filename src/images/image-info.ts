@@ -76,11 +76,9 @@ export interface ImageInfo {
 }
 
 /** The part of a truncated image that the file contains. */
-export interface ShownPart {
-  /** Number of complete rows, from the top. */
+interface ShownPart {
+  /** Number of complete rows, from the top. The others are missing. */
   readonly rows: number;
-  /** Distance of the known pixels in the other rows, across and down. Undefined if the other rows are missing. */
-  readonly step?: 2 | 4 | 8;
 }
 
 /** Orientation of the stored pixels, numbered as in EXIF and TIFF (EXIF 2.32, section 4.6.4). 1 is upright. */

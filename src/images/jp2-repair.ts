@@ -4,8 +4,7 @@
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import type { InputType } from '../formats.ts';
-import type { RepairContext } from './containers/file.ts';
-import { replaceFile } from './containers/file.ts';
+import { type RepairContext, readRange, replaceFile } from './containers/file.ts';
 import { WindowReader } from './containers/window-reader.ts';
 import {
   JP2_COLOURS,
@@ -16,7 +15,6 @@ import {
   SIZ_COMPONENTS_AT,
   type Siz,
 } from './jp2.ts';
-import { readRange } from './png-file.ts';
 
 /** Enumerated colour spaces by number of channels, with or without alpha. */
 const DEFAULT_COLOURS: readonly (number | undefined)[] = [

@@ -1,14 +1,30 @@
-/** @module Reads the chunks of a PNG (W3C PNG, third edition). */
-
+/** @module Reads a PNG, and completes a truncated one, or one with a short palette (W3C PNG, third edition). */
+import { createWriteStream } from 'node:fs';
+import { type FileHandle, rename } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { constants, crc32, createDeflate, createInflate } from 'node:zlib';
+import { MAX_PNG_CHUNKS, pngChunks } from './containers/chunks.ts';
+import {
+  BLOCK_BYTES,
+  type RepairContext,
+  readAt,
+  readRange,
+  replaceFile,
+  withFile,
+} from './containers/file.ts';
 import { readOrientation, skipExifMarker } from './containers/ifd.ts';
-import type { WindowReader } from './containers/window-reader.ts';
+import type { Part } from './containers/parts.ts';
+import { WindowReader } from './containers/window-reader.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
-import type { ImageInfo, MetadataKind } from './image-info.ts';
+import type { ImageInfo } from './image-info.ts';
 import { LENGTHS, type PngColourChunks, parseColourChunk, pngColour } from './png-colour.ts';
-import { MAX_CHUNKS } from './png-data.ts';
+import { kindOfText, MAX_KEYWORD_BYTES } from './png-text.ts';
+import { pngChunk } from './png-writer.ts';
 
 const COLOUR_TYPE = { grey: 0, palette: 3 } as const;
-/** Offset of the colour type in the file. */
+/** Offsets of the bit depth and the colour type in the file. */
+const DEPTH_AT = 24;
 const COLOUR_TYPE_AT = 25;
 /** Bit of the colour types that have colours, not greys. */
 const COLOUR_BIT = 2;
@@ -24,54 +40,44 @@ const UNIQUE_CHUNKS = ['iCCP', 'eXIf', 'acTL'];
 
 type PartialInfo = Omit<ImageInfo, 'type'>;
 
-/** Reads size, colours and metadata from the chunks of a PNG (W3C PNG, third edition, section 11). */
+/** Reads size, colours and metadata from the chunks of a PNG (section 11). */
 export async function readPng(bytes: WindowReader): Promise<PartialInfo> {
   const header = Buffer.from(await bytes.read(16, 10));
   if (header.length < 10) return {};
+  const [depth, colourType] = [header[8] as number, header[9] as number];
+  const [width, height] = [header.readUInt32BE(0), header.readUInt32BE(4)];
   let info: PartialInfo = {
-    width: header.readUInt32BE(0),
-    height: header.readUInt32BE(4),
-    ...paletteKindOf(header[8] as number, header[9] as number),
-    ...(header[8] === 16 && { deep: true }),
-    profile: 'none',
-    metadata: [],
+    ...{ width, height, profile: 'none', metadata: [] },
+    ...paletteKindOf(depth, colourType),
+    ...(depth === 16 && { deep: true }),
   };
   let colour: PngColourChunks = {};
+  let [count, end, isComplete] = [0, 0, false];
   const seen = new Set<string>();
-  let offset = 8;
-  let decoder: ImageInfo['decoder'];
-  for (let chunk = 0; chunk < MAX_CHUNKS; chunk += 1) {
-    const head = await bytes.read(offset, 8);
-    if (head.length < 8) {
-      decoder = 'png'; // which completes it
-      break;
-    }
-    const length = head.readUInt32BE(0);
-    const name = head.toString('latin1', 4, 8);
-    const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
+  for await (const chunk of pngChunks(bytes)) {
+    const { name, offset, length } = chunk;
+    const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, chunk);
     if (UNIQUE_CHUNKS.includes(name)) seen.add(name);
     const colourBytes = LENGTHS[name];
     if (colourBytes !== undefined)
       colour = {
-        ...parseColourChunk(name, await bytes.read(offset + 8, Math.min(length, colourBytes))),
+        ...parseColourChunk(name, await bytes.read(offset, Math.min(length, colourBytes))),
         ...colour,
       };
     const metadata = [...new Set([...(info.metadata ?? []), ...(parsed?.metadata ?? [])])];
     info = { ...info, ...parsed, metadata };
-    offset += 12 + length;
-    if (name === 'IEND') {
-      if ((await bytes.read(offset - 1, 1)).length === 0) decoder = 'png';
-      break;
-    }
+    count += 1;
+    end = chunk.end;
+    isComplete = name === 'IEND' && (await bytes.read(end - 1, 1)).length === 1;
+    if (name === 'IEND') break;
   }
   const declared = pngColour(colour, info.profile ?? 'none');
-  const isGrey = ((header[9] as number) & COLOUR_BIT) === 0;
   return {
     ...info,
-    ...(decoder && { decoder }),
+    ...(!isComplete && count < MAX_PNG_CHUNKS && { decoder: 'png' }), // which completes it
     ...declared,
-    ...(declared.declaredColour && isGrey && { profile: 'grey' }),
-    flat: offset * 8 < MAX_FLAT_BITS_PER_PIXEL * (info.width ?? 0) * (info.height ?? 0),
+    ...(declared.declaredColour && (colourType & COLOUR_BIT) === 0 && { profile: 'grey' }),
+    flat: end * 8 < MAX_FLAT_BITS_PER_PIXEL * width * height,
   };
 }
 
@@ -81,24 +87,24 @@ function paletteKindOf(depth: number, colourType: number): Pick<PartialInfo, 'pa
 }
 
 const CHUNKS: Readonly<
-  Record<string, (bytes: WindowReader, start: number, length: number) => Promise<PartialInfo | undefined>>
+  Record<string, (bytes: WindowReader, chunk: Part) => Promise<PartialInfo | undefined>>
 > = {
-  eXIf: async (bytes, start) => ({
-    ...(await readOrientation(bytes, await skipExifMarker(bytes, start))),
+  eXIf: async (bytes, { offset }) => ({
+    ...(await readOrientation(bytes, await skipExifMarker(bytes, offset))),
     metadata: ['exif'],
   }),
-  async iCCP(bytes, start, length) {
+  async iCCP(bytes, { offset, length }) {
     const [colourType = 0] = await bytes.read(COLOUR_TYPE_AT, 1);
     const colourSpace = colourType & COLOUR_BIT ? 'RGB ' : 'GRAY';
-    const chunk = await bytes.read(start, Math.min(length, MAX_CHUNK_BYTES));
+    const chunk = await bytes.read(offset, Math.min(length, MAX_CHUNK_BYTES));
     const name = chunk.indexOf(0);
     // The method of compression after the name is always 0.
     if (name < 0 || chunk[name + 1] !== 0) return { profile: 'unusable' };
     return { profile: classifyDeflatedProfile(chunk.subarray(name + 2), colourSpace) };
   },
   // An animated PNG: decoders show its first frame or its default image.
-  async acTL(bytes, start) {
-    const frames = await bytes.read(start, 4);
+  async acTL(bytes, { offset }) {
+    const frames = await bytes.read(offset, 4);
     return { hasIgnoredFrames: frames.length === 4 && frames.readUInt32BE(0) > 1 };
   },
   iTXt: readText,
@@ -106,21 +112,177 @@ const CHUNKS: Readonly<
   zTXt: readText,
 };
 
-/** Metadata by the keyword of the text chunk. "APP1" can be EXIF or XMP, but is usually EXIF. */
-const KEYWORDS: Readonly<Record<string, MetadataKind>> = {
-  'XML:com.adobe.xmp': 'xmp',
-  'Raw profile type xmp': 'xmp',
-  'Raw profile type exif': 'exif',
-  'Raw profile type APP1': 'exif',
-  'Raw profile type iptc': 'iptc',
-};
-
-async function readText(
-  bytes: WindowReader,
-  start: number,
-  length: number,
-): Promise<PartialInfo | undefined> {
-  const [keyword = ''] = (await bytes.read(start, Math.min(length, 80))).toString('latin1').split('\0');
-  const kind = Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword] : undefined;
+async function readText(bytes: WindowReader, { offset, length }: Part): Promise<PartialInfo | undefined> {
+  const kind = kindOfText(await bytes.read(offset, Math.min(length, MAX_KEYWORD_BYTES + 1)));
   return kind && { metadata: [kind] };
+}
+
+/** Where and how a PNG without interlacing stores its image. */
+interface PngLayout {
+  readonly rows: number;
+  /** Bytes per row before compression, including the byte that names the filter. */
+  readonly rowBytes: number;
+  /** Number of bytes before the first chunk of image data. */
+  readonly head: number;
+  readonly data: readonly Part[];
+  /** Range of the complete chunks after the image data, without IEND. */
+  readonly tail: { readonly from: number; readonly to: number };
+}
+
+/** Samples per pixel by colour type. */
+const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
+
+/** Reads the layout of a PNG; undefined if it has no image data or is interlaced. */
+async function readLayout(bytes: WindowReader): Promise<PngLayout | undefined> {
+  const header = Buffer.from(await bytes.read(16, 13));
+  const samples = SAMPLES[header[9] ?? -1];
+  const isInterlaced = header[12] !== 0;
+  if (header.length < 13 || !samples || isInterlaced || header.readUInt32BE(0) === 0) return undefined;
+  const data: Part[] = [];
+  let tail = { from: 0, to: 0 };
+  for await (const chunk of pngChunks(bytes)) {
+    const { name, end } = chunk;
+    const isWhole = (await bytes.read(end - 1, 1)).length === 1;
+    if (name === 'IDAT') {
+      data.push(chunk);
+      tail = { from: end, to: end };
+    } else if (name === 'IEND' || !isWhole) {
+      break;
+    } else {
+      tail = { ...tail, to: end };
+    }
+  }
+  const [first] = data;
+  const rowBytes = 1 + Math.ceil((header.readUInt32BE(0) * (header[8] as number) * samples) / 8);
+  return first && { rows: header.readUInt32BE(4), rowBytes, head: first.start, data, tail };
+}
+
+/**
+ * Replaces the truncated PNG at `path` by a complete one. Keeps the chunks before the image data, and fills the missing rows
+ * with zeros. `shownPart` of the result states which rows were in the file. Only a few blocks are in memory at a time.
+ *
+ * @returns the properties of the complete PNG; undefined if the file is interlaced, contains no row, or has damaged image data
+ */
+export async function completePng(path: string, signal: AbortSignal): Promise<ImageInfo | undefined> {
+  const output = `${path}.png`;
+  const rows = await withFile(path, 'r', async (file) => {
+    const layout = await readLayout(new WindowReader(file));
+    return layout && Math.floor((await writeComplete(file, layout, output, signal)) / layout.rowBytes);
+  }).catch((error) => {
+    if (isDamage(error)) return undefined;
+    throw error;
+  });
+  if (!rows) return undefined;
+  await rename(output, path);
+  const info = await withFile(path, 'r', (file) => readPng(new WindowReader(file)));
+  return { type: 'png', ...info, truncated: true, shownPart: { rows } };
+}
+
+/**
+ * Writes the complete PNG.
+ *
+ * @returns the number of bytes of uncompressed image data that the file contains
+ */
+async function writeComplete(
+  file: FileHandle,
+  { rows, rowBytes, head, data, tail }: PngLayout,
+  output: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const total = rows * rowBytes;
+  let found = 0;
+  async function* compressed(): AsyncGenerator<Buffer> {
+    for (const chunk of data) {
+      for await (const block of readData(file, chunk)) {
+        if (found < total) yield block;
+      }
+    }
+  }
+  async function* filled(blocks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const block of blocks) {
+      const wanted = block.subarray(0, total - found);
+      found += wanted.length;
+      if (wanted.length > 0) yield wanted;
+    }
+    for (let at = found; at < total; at += BLOCK_BYTES) yield Buffer.alloc(Math.min(BLOCK_BYTES, total - at));
+  }
+  async function* chunks(blocks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    yield* readRange(file, 0, head);
+    for await (const block of blocks) yield pngChunk('IDAT', block);
+    yield* readRange(file, tail.from, tail.to);
+    yield pngChunk('IEND', Buffer.alloc(0));
+  }
+  await pipeline(
+    Readable.from(compressed(), { objectMode: false }),
+    createInflate({ finishFlush: constants.Z_SYNC_FLUSH }),
+    filled,
+    createDeflate({ level: 1 }),
+    chunks,
+    createWriteStream(output, { flags: 'wx' }),
+    { signal },
+  );
+  return found;
+}
+
+/** The checksum of a complete chunk is wrong. */
+class ChecksumError extends Error {
+  override readonly name = 'ChecksumError';
+}
+
+/** Reads the content of a chunk of image data, as far as it is in the file. */
+async function* readData(file: FileHandle, { offset, length }: Part): AsyncGenerator<Buffer> {
+  let checksum = crc32('IDAT');
+  let found = 0;
+  for await (const block of readRange(file, offset, offset + length)) {
+    checksum = crc32(block, checksum);
+    found += block.length;
+    yield block;
+  }
+  const stored = await readAt(file, offset + length, 4);
+  if (found === length && stored.found === 4 && stored.bytes.readUInt32BE(0) !== checksum)
+    throw new ChecksumError();
+}
+
+/** Returns whether an error means damaged image data: zlib reports it as `Z_DATA_ERROR` or `Z_NEED_DICT`. */
+function isDamage(error: unknown): boolean {
+  return error instanceof ChecksumError || String((error as NodeJS.ErrnoException).code).startsWith('Z_');
+}
+
+/** Maximum number of colours of a palette (section 11.2.2). */
+const MAX_COLOURS = 256;
+
+/**
+ * Appends black to the palette of the PNG at `path`. Browsers and sharp show an index beyond the palette black.
+ *
+ * @returns whether it has a palette
+ * @throws {ServiceError} DISK_FULL if the disk has no space for the repaired file beside the input
+ */
+export function completePalette(path: string, context: RepairContext): Promise<boolean> {
+  return withFile(path, 'r', async (file) => {
+    const place = await findPalette(new WindowReader(file));
+    if (!place) return false;
+    const { start, offset, length, end } = place;
+    const [depth = 0] = (await readAt(file, DEPTH_AT, 1)).bytes;
+    const stored = await readAt(file, offset, Math.min(length, MAX_COLOURS * 3));
+    const colours = Buffer.alloc(2 ** Math.min(8, depth) * 3);
+    stored.bytes.copy(colours);
+    const palette = pngChunk('PLTE', colours);
+    const { size } = await file.stat();
+    const whole = async function* (): AsyncGenerator<Buffer> {
+      yield* readRange(file, 0, start);
+      yield palette;
+      yield* readRange(file, end, size);
+    };
+    await replaceFile(path, whole(), start + palette.length + Math.max(0, size - end), context);
+    return true;
+  });
+}
+
+/** Finds the chunk with the palette, which precedes the image data. */
+async function findPalette(bytes: WindowReader): Promise<Part | undefined> {
+  for await (const chunk of pngChunks(bytes)) {
+    if (chunk.name === 'PLTE') return chunk;
+    if (chunk.name === 'IDAT') return undefined;
+  }
+  return undefined;
 }

@@ -7,9 +7,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import type { InputType } from '../formats.ts';
+import { MAX_PNG_CHUNKS } from './containers/chunks.ts';
 import { MAX_TAGS } from './containers/ifd.ts';
 import type { ImageInfo } from './image-info.ts';
-import { MAX_CHUNKS } from './png-data.ts';
 
 /** First of the orientations that swap width and height (EXIF 2.32, section 4.6.4). */
 const QUARTER_TURN = 5;
@@ -45,7 +45,7 @@ interface Part {
   readonly end: number;
 }
 
-/** Finds the metadata of a file by its type, in at most {@link MAX_CHUNKS} segments or chunks. */
+/** Finds the metadata of a file by its type, in at most {@link MAX_PNG_CHUNKS} segments or chunks. */
 const PARTS: Partial<Record<InputType, (file: Buffer) => Part[]>> = {
   jpg: jpegParts,
   png: (file) =>
@@ -71,7 +71,7 @@ function jpegParts(file: Buffer): Part[] {
       at += 1;
       continue;
     }
-    if (segments === MAX_CHUNKS) break;
+    if (segments === MAX_PNG_CHUNKS) break;
     segments += 1;
     const end = at + 2 + file.readUInt16BE(at + 2);
     const kind = file.toString('latin1', at + 4, at + 8) === 'Exif' ? 'exif' : 'xmp';
@@ -89,7 +89,7 @@ function chunkParts(
 ): Part[] {
   const parts: Part[] = [];
   let at = first;
-  for (let chunk = 0; chunk < MAX_CHUNKS && at + 8 <= file.length; chunk += 1) {
+  for (let chunk = 0; chunk < MAX_PNG_CHUNKS && at + 8 <= file.length; chunk += 1) {
     const { name, length, next } = read(at);
     const kind = kinds[name];
     if (kind && next <= file.length) parts.push({ kind, start: at + 8, end: at + 8 + length });

@@ -3,7 +3,7 @@ import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { PNG_SIGNATURE, pngChunk } from '../../src/images/png-file.ts';
+import { PNG_SIGNATURE, pngChunk } from '../../src/images/png-writer.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 
 const DECODED = new URL('../../src/conversion/decoded.ts', import.meta.url);

@@ -1,6 +1,6 @@
 /** @module Arguments that decode an image: which frames or pages to read, and corrections of decoder errors. Pure. */
 import { INPUTS } from '../../formats.ts';
-import type { Area, FrameDisposal, Orientation, Page, Size } from '../../images/image-info.ts';
+import type { Area, FrameDisposal, Orientation, Page } from '../../images/image-info.ts';
 import { pageToSrgb } from './colour.ts';
 import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES } from './types.ts';
 
@@ -173,32 +173,14 @@ export function repairColours({ image, rasterized }: ConversionJob): string[] {
 }
 
 /**
- * Replaces the missing part of a truncated PNG, which was filled with zeros, as browsers do: by transparent rows, or in an
- * interlaced image, by the nearest pixels.
+ * Replaces the missing part of a truncated PNG, which was filled with zeros, as browsers do: by transparent rows.
  */
 export function hideMissingPart({ image }: ConversionJob): string[] {
   const { width = 0, height = 0, shownPart } = image;
   if (!shownPart || shownPart.rows >= height) return [];
-  const { rows, step } = shownPart;
-  if (step) return repeatPixels({ width, height }, rows, step);
   return [
-    ...['-crop', `${width}x${rows}+0+0`, '+repage', '-alpha', 'set'],
+    ...['-crop', `${width}x${shownPart.rows}+0+0`, '+repage', '-alpha', 'set'],
     ...['-background', 'none', '-compose', 'Copy', '-extent', `${width}x${height}`, '-compose', 'Over'],
-  ];
-}
-
-/** Enlarges each known pixel to a square, and composites the complete rows over the result. */
-function repeatPixels({ width, height }: Size, rows: number, step: number): string[] {
-  const [across, down] = [Math.ceil(width / step), Math.ceil(height / step)];
-  // Sampling is exact if the sides are multiples of the step. An offset of 0% would select the pixel before, by rounding.
-  const known = ['-extent', `${across * step}x${down * step}`, '-define', 'sample:offset=1'];
-  const enlarged = ['-sample', `${across}x${down}!`, '-sample', `${across * step}x${down * step}!`];
-  const whole = ['(', '-clone', '0', '-crop', `${width}x${rows}+0+0`, '+repage', ')'];
-  return [
-    ...['(', '+clone', ...known, ...enlarged, '-crop', `${width}x${height}+0+0`, '+repage', ')'],
-    ...(rows > 0 ? whole : []),
-    ...['-delete', '0'],
-    ...(rows > 0 ? ['-compose', 'Copy', '-composite', '-compose', 'Over'] : []),
   ];
 }
 

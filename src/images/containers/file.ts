@@ -1,11 +1,28 @@
-/** @module Reads and changes files in place. */
+/** @module Reads and changes files, with only a few blocks in memory. */
 import { constants, createWriteStream, readSync } from 'node:fs';
-import { rename, stat } from 'node:fs/promises';
+import { type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import type { PositionedReader } from './window-reader.ts';
 
 /** Flags for opening a file that a tool has written: do not follow a symbolic link, and do not block on a pipe. */
 export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** Bytes of a file to read at once. */
+export const BLOCK_BYTES = 64 * 1024;
+
+/** Opens the file at `path`, and closes it after its use. */
+export async function withFile<T>(
+  path: string,
+  flags: string | number,
+  use: (file: FileHandle) => Promise<T>,
+): Promise<T> {
+  const file = await open(path, flags);
+  try {
+    return await use(file);
+  } finally {
+    await file.close();
+  }
+}
 
 /**
  * Reads the open file `fd` synchronously. The file was just written, so reading it from memory takes less time
@@ -17,6 +34,32 @@ export function readFrom(fd: number): PositionedReader {
       bytesRead: readSync(fd, buffer, offset, length, position),
     }),
   };
+}
+
+/** Reads bytes. Those beyond the end of the file are 0, and are not counted in `found`. */
+export async function readAt(
+  file: FileHandle,
+  at: number,
+  length: number,
+): Promise<{ readonly bytes: Buffer; readonly found: number }> {
+  const bytes = Buffer.alloc(length);
+  const { bytesRead } = await file.read(bytes, 0, length, at);
+  return { bytes, found: bytesRead };
+}
+
+/** Overwrites bytes. */
+export async function writeAt(file: FileHandle, at: number, bytes: Uint8Array): Promise<void> {
+  await file.write(bytes, 0, bytes.length, at);
+}
+
+/** Yields the bytes of a range in blocks. Ends early if the file does. */
+export async function* readRange(file: FileHandle, from: number, to: number): AsyncGenerator<Buffer> {
+  for (let at = from; at < to; ) {
+    const { bytes, found } = await readAt(file, at, Math.min(BLOCK_BYTES, to - at));
+    if (found === 0) return;
+    yield bytes.subarray(0, found);
+    at += found;
+  }
 }
 
 /** Limits of a repair that makes a file larger or replaces it. */

@@ -4,7 +4,7 @@ import { deflateSync } from 'node:zlib';
 import { expect } from 'chai';
 import { box, boxesOf } from '../../../scripts/fixtures/boxes.ts';
 import { addJxlMetadata } from '../../../src/conversion/output/jxl-metadata.ts';
-import { pngChunk } from '../../../src/images/png-file.ts';
+import { pngChunk } from '../../../src/images/png-writer.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 
 const TIFF = Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1');

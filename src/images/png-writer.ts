@@ -1,10 +1,6 @@
-/**
- * @module Writes a PNG of rows of red, green, blue and alpha (W3C PNG, third edition, sections 5 and 11), and parts of other PNG
- * files.
- */
+/** @module Writes a PNG of rows of red, green, blue and alpha, or a chunk of one (W3C PNG, third edition, sections 5 and 11). */
 
 import { createWriteStream } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
@@ -38,7 +34,9 @@ export async function writePng(
 ): Promise<void> {
   const scanlines = Readable.from(withFilters(blocks, head.width * PIXEL_BYTES), { objectMode: false });
   const file = createWriteStream(path, { flags: 'wx' });
-  await pipeline(scanlines, createDeflate({ level: 1 }), (data) => pngChunks(head, data), file, { signal });
+  await pipeline(scanlines, createDeflate({ level: 1 }), (data) => encodeChunks(head, data), file, {
+    signal,
+  });
 }
 
 /** Prepends filter type 0 (none) to each row. */
@@ -53,7 +51,7 @@ async function* withFilters(blocks: AsyncIterable<Buffer>, rowBytes: number): As
   }
 }
 
-async function* pngChunks(head: PngHead, data: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* encodeChunks(head: PngHead, data: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const size = Buffer.alloc(8);
   size.writeUInt32BE(head.width, 0);
   size.writeUInt32BE(head.height, 4);
@@ -65,20 +63,6 @@ async function* pngChunks(head: PngHead, data: AsyncIterable<Buffer>): AsyncGene
   }
   for await (const piece of data) yield pngChunk('IDAT', piece);
   yield pngChunk('IEND', Buffer.alloc(0));
-}
-
-/** Bytes of a file to read at once. */
-export const BLOCK_BYTES = 64 * 1024;
-
-/** Yields the bytes of a range in blocks. Ends early if the file does. */
-export async function* readRange(file: FileHandle, from: number, to: number): AsyncGenerator<Buffer> {
-  for (let at = from; at < to; ) {
-    const wanted = Math.min(BLOCK_BYTES, to - at);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(wanted), 0, wanted, at);
-    if (bytesRead === 0) return;
-    yield buffer.subarray(0, bytesRead);
-    at += bytesRead;
-  }
 }
 
 /** Encodes a chunk with its length and checksum. */
