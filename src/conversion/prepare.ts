@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { open, stat, truncate, writeFile } from 'node:fs/promises';
+import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { serviceErrorFrom } from '../errors.ts';
 import type { InputType } from '../formats.ts';
@@ -22,6 +22,7 @@ import { rewriteSvg } from '../images/svg/rewrite.ts';
 import { unpackSvg } from '../images/svg/unpack.ts';
 import { repairTiff } from '../images/tiff-repair.ts';
 import { makeMetadataUpright } from '../images/upright-metadata.ts';
+import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';
 import { keepsAllFrames } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
@@ -140,30 +141,6 @@ async function hideLayers(path: string): Promise<InputType> {
   return 'psd';
 }
 
-/** Maximum number of chunks before the first frame of a WebP: usually VP8X, ICCP and ANIM. */
-const MAX_CHUNKS_BEFORE_FRAME = 16;
-
-/**
- * Cuts an animated WebP after its first frame, if only that one is converted (RFC 9649, section 2.7). ImageMagick would decode
- * all frames, and reject the file if a later one is damaged. A file that ends within the first frame is not changed.
- */
-async function cutAfterFirstFrame(path: string): Promise<void> {
-  const { size } = await stat(path);
-  let offset = 12;
-  for (let chunk = 0; chunk < MAX_CHUNKS_BEFORE_FRAME; chunk += 1) {
-    const head = await readBytes(path, offset, 8);
-    const length = head.readUInt32LE(4);
-    offset += 8 + length + (length % 2);
-    if (offset > size) return;
-    if (head.toString('latin1', 0, 4) === 'ANMF') {
-      const riffLength = Buffer.alloc(4);
-      riffLength.writeUInt32LE(offset - 8);
-      await overwrite(path, 4, riffLength);
-      return truncate(path, offset);
-    }
-  }
-}
-
 /** Reads bytes of the file at `path`. Bytes beyond the end of the file are 0. */
 async function readBytes(path: string, at: number, length: number): Promise<Buffer> {
   const file = await open(path);
@@ -202,17 +179,5 @@ function externalProfileOf(
 ): Promise<Buffer | undefined> | undefined {
   if (declaredColour) return declaredProfile(declaredColour);
   if (!externalProfile) return undefined;
-  return (type === 'webp' ? webpProfile : takeProfile)(join(folder, INPUT_FILE));
-}
-
-/** Maximum size of a profile to extract. The largest printer profiles have about 2 MiB. */
-const MAX_PROFILE_BYTES = 4 * 1024 ** 2;
-
-/** Reads the profile of an animated WebP, which ImageMagick ignores (RFC 9649, section 2.7). */
-async function webpProfile(path: string): Promise<Buffer | undefined> {
-  // A profile is the first chunk after VP8X.
-  const head = await readBytes(path, 0, 38);
-  const length = head.readUInt32LE(34);
-  const isProfile = head.toString('latin1', 30, 34) === 'ICCP' && length <= MAX_PROFILE_BYTES;
-  return isProfile ? readBytes(path, 38, length) : undefined;
+  return (type === 'webp' ? readWebpProfile : takeProfile)(join(folder, INPUT_FILE));
 }

@@ -6,6 +6,7 @@ import type { Dib } from './bmp-header.ts';
 import { decodeRows, type Truncation } from './bmp-rows.ts';
 import { decodeRuns } from './bmp-run-length.ts';
 import { WindowReader } from './containers/window-reader.ts';
+import { MAX_EXTRACTED_BYTES } from './icc.ts';
 import { readIconLayout } from './ico.ts';
 import type { ImageInfo } from './image-info.ts';
 import { inspect } from './inspect.ts';
@@ -13,9 +14,6 @@ import { writePng } from './png-writer.ts';
 
 /** Orientation of rows that are stored from the bottom to the top (EXIF 2.32, 4.6.4). */
 const FLIPPED = 4;
-
-/** Maximum size of an embedded profile. The largest printer profiles have about 2 MiB. */
-const MAX_PROFILE_BYTES = 4 * 1024 ** 2;
 
 /**
  * Replaces the BMP or icon at `path` by a PNG. Rows stay in their stored order, and `orientation` states the direction,
@@ -57,7 +55,7 @@ async function readProfile(
   file: Awaited<ReturnType<typeof open>>,
   { profile }: Dib,
 ): Promise<Buffer | undefined> {
-  if (!profile || profile.length > MAX_PROFILE_BYTES) return undefined;
+  if (!profile || profile.length > MAX_EXTRACTED_BYTES) return undefined;
   const { buffer, bytesRead } = await file.read(Buffer.alloc(profile.length), 0, profile.length, profile.at);
   return bytesRead === profile.length ? buffer : undefined;
 }

@@ -7,6 +7,9 @@ import type { Profile } from './image-info.ts';
 /** Maximum size of a profile to classify, in bytes. Larger profiles contain lookup tables and are not plain sRGB. */
 export const MAX_PROFILE_BYTES = 64 * 1024;
 
+/** Maximum size of a profile to extract, in bytes. The largest printer profiles have about 2 MiB. */
+export const MAX_EXTRACTED_BYTES = 4 * 1024 ** 2;
+
 /** sRGB's primaries as profiles state them, adapted to D50 (IEC 61966-2-1; ICC.1, annex E). */
 const PRIMARIES: Readonly<Record<string, readonly number[]>> = {
   rXYZ: [0.4361, 0.2225, 0.0139],

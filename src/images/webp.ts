@@ -1,12 +1,13 @@
-/** @module Reads the chunks of a WebP (RFC 9649). */
+/** @module Reads a WebP, and cuts an animation after its first frame (RFC 9649). */
+import { riffChunks } from './containers/chunks.ts';
+import { readAt, withFile, writeAt } from './containers/file.ts';
 
 import { readOrientation, skipExifMarker } from './containers/ifd.ts';
-import type { WindowReader } from './containers/window-reader.ts';
-import { readProfile } from './icc.ts';
+import type { Part } from './containers/parts.ts';
+import { WindowReader } from './containers/window-reader.ts';
+import { MAX_EXTRACTED_BYTES, readProfile } from './icc.ts';
 import type { Area, FrameDisposal, ImageInfo } from './image-info.ts';
 
-/** Maximum number of chunks to read: twice the largest MAX_FRAMES. */
-const MAX_CHUNKS = 20_000;
 /** Delay that viewers use for a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
 /** Alpha bit in the flags of the VP8X chunk. */
@@ -26,27 +27,23 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
   let plays = 0;
   let transparent = false;
   const seen = new Set<string>();
-  let offset = 12;
-  for (let chunk = 0; chunk < MAX_CHUNKS; chunk += 1) {
-    const head = await bytes.read(offset, 24);
-    if (head.length < 8) break;
-    const name = head.toString('latin1', 0, 4);
-    const length = head.readUInt32LE(4);
-    if (name === 'VP8X') transparent = ((head[8] ?? 0) & ALPHA) !== 0;
-    if (name === 'ANIM' && head.length >= 14) plays = head.readUInt16LE(12);
-    if (name === 'ANMF' && head.length === 24) {
-      delaysMs.push(u24(head, 20) || DEFAULT_DELAY_MS);
-      const flags = head[23] as number;
+  for await (const chunk of riffChunks(bytes)) {
+    const { name } = chunk;
+    const head = await bytes.read(chunk.offset, 16);
+    if (name === 'VP8X') transparent = ((head[0] ?? 0) & ALPHA) !== 0;
+    if (name === 'ANIM' && head.length >= 6) plays = head.readUInt16LE(4);
+    if (name === 'ANMF' && head.length === 16) {
+      delaysMs.push(u24(head, 12) || DEFAULT_DELAY_MS);
+      const flags = head[15] as number;
       frames.push({ disposeToBackground: (flags & DISPOSE) !== 0, noBlend: (flags & NO_BLEND) !== 0 });
       firstFrame ??= areaOf(head);
     }
     info = { ...info, ...sizeOf(name, head) };
     // The first chunk of each kind counts (RFC 9649, sections 2.7.1.4 and 2.7.1.5).
-    const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, offset + 8, length);
+    const parsed = seen.has(name) ? undefined : await CHUNKS[name]?.(bytes, chunk);
     if (Object.hasOwn(CHUNKS, name)) seen.add(name);
     const metadata = [...new Set([...(info.metadata ?? []), ...(parsed?.metadata ?? [])])];
     info = { ...info, ...parsed, metadata };
-    offset += 8 + length + (length % 2);
   }
   if (!firstFrame) return info;
   const covers = firstFrame.width === info.width && firstFrame.height === info.height;
@@ -62,29 +59,58 @@ export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {
 
 /** Reads the canvas size, or the image size of a simple file (sections 2.5 to 2.7; RFC 6386, 9.1). */
 function sizeOf(name: string, head: Buffer): PartialInfo {
-  if (name === 'VP8X' && head.length >= 18) return { width: u24(head, 12) + 1, height: u24(head, 15) + 1 };
-  if (name === 'VP8 ' && head.length >= 18) {
-    return { width: head.readUInt16LE(14) & 0x3fff, height: head.readUInt16LE(16) & 0x3fff };
+  if (name === 'VP8X' && head.length >= 10) return { width: u24(head, 4) + 1, height: u24(head, 7) + 1 };
+  if (name === 'VP8 ' && head.length >= 10) {
+    return { width: head.readUInt16LE(6) & 0x3fff, height: head.readUInt16LE(8) & 0x3fff };
   }
-  if (name !== 'VP8L' || head.length < 13) return {};
-  const bits = head.readUInt32LE(9);
+  if (name !== 'VP8L' || head.length < 5) return {};
+  const bits = head.readUInt32LE(1);
   return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
 }
 
-const CHUNKS: Readonly<
-  Record<string, (bytes: WindowReader, start: number, length: number) => Promise<PartialInfo>>
-> = {
-  EXIF: async (bytes, start) => ({
-    ...(await readOrientation(bytes, await skipExifMarker(bytes, start))),
+const CHUNKS: Readonly<Record<string, (bytes: WindowReader, chunk: Part) => Promise<PartialInfo>>> = {
+  EXIF: async (bytes, { offset }) => ({
+    ...(await readOrientation(bytes, await skipExifMarker(bytes, offset))),
     metadata: ['exif'],
   }),
   'XMP ': async () => ({ metadata: ['xmp'] }),
-  ICCP: async (bytes, start, length) => ({ profile: await readProfile(bytes, start, length, 'rgb') }),
+  ICCP: async (bytes, { offset, length }) => ({ profile: await readProfile(bytes, offset, length, 'rgb') }),
 };
 
 const u24 = (buffer: Buffer, at: number): number => buffer.readUIntLE(at, 3);
 
 /** Reads the area of a frame: the offset is stored halved, the size minus one. */
 function areaOf(head: Buffer): Area {
-  return { x: u24(head, 8) * 2, y: u24(head, 11) * 2, width: u24(head, 14) + 1, height: u24(head, 17) + 1 };
+  return { x: u24(head, 0) * 2, y: u24(head, 3) * 2, width: u24(head, 6) + 1, height: u24(head, 9) + 1 };
+}
+
+/** Maximum number of chunks before the first frame of a WebP: usually VP8X, ICCP and ANIM. */
+const MAX_CHUNKS_BEFORE_FRAME = 16;
+
+/**
+ * Cuts the animation at `path` after its first frame (section 2.7), if only that one is converted. ImageMagick would decode
+ * all frames, and reject the file if a later one is damaged. A file that ends within the first frame is not changed.
+ */
+export function cutAfterFirstFrame(path: string): Promise<void> {
+  return withFile(path, 'r+', async (file) => {
+    const { size } = await file.stat();
+    for await (const { name, end } of riffChunks(new WindowReader(file), MAX_CHUNKS_BEFORE_FRAME)) {
+      if (end > size) return;
+      if (name !== 'ANMF') continue;
+      const riffLength = Buffer.alloc(4);
+      riffLength.writeUInt32LE(end - 8);
+      await writeAt(file, 4, riffLength);
+      return file.truncate(end);
+    }
+  });
+}
+
+/** Reads the profile of the animation at `path`, which ImageMagick ignores. It is the first chunk after VP8X (section 2.7). */
+export function readWebpProfile(path: string): Promise<Buffer | undefined> {
+  return withFile(path, 'r', async (file) => {
+    for await (const { name, offset, length } of riffChunks(new WindowReader(file), 2)) {
+      if (name === 'ICCP' && length <= MAX_EXTRACTED_BYTES) return (await readAt(file, offset, length)).bytes;
+    }
+    return undefined;
+  });
 }
