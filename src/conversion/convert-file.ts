@@ -8,7 +8,7 @@ import { INPUTS, OUTPUTS } from '../formats.ts';
 import type { RepairContext } from '../images/containers/file.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import type { RunCommand } from '../process/command.ts';
-import type { ConversionQueue, Job } from '../process/queue.ts';
+import { type ConversionQueue, createPartRunner, type Job } from '../process/queue.ts';
 import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast, type Toolchain } from '../process/toolchain.ts';
 import { decodeInProcess } from './decode-in-process.ts';
@@ -142,14 +142,19 @@ async function prepare(conversion: Conversion): Promise<Job<Converted>> {
   const job = createAcceptedJob(image, conversion);
   const bytes = estimateDiskBytes(job, inputSize(source)) ?? maxToolFileBytes(config);
   progress.preparedMs = performance.now() - started;
-  return (queuedMs, idleSlots) => {
+  return (queuedMs, idleSlots, slot) => {
     progress.queuedMs = queuedMs;
     progress.startedAt = performance.now();
     // Recorded commands must not depend on the load of the machine.
     const threads = source.onCommand ? 1 : Math.min(1 + idleSlots, maxThreads);
     const tools = { ...job.tools, threads };
+    const runPart = createPartRunner(slot, conversion.signal, (lostMs) => {
+      progress.queuedMs = queuedMs + lostMs;
+      progress.startedAt += lostMs;
+      running.deadline += lostMs;
+    });
     const deadline = progress.startedAt + config.CONVERT_TIMEOUT_MS;
-    const running = { ...conversion, tools, deadline, movedOut: new Map() };
+    const running = { ...conversion, tools, runPart, deadline, movedOut: new Map() };
     return withReservation(source, bytes, () => runJob({ ...job, tools }, running));
   };
 }

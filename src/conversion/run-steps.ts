@@ -6,6 +6,7 @@ import type { TimeLimit } from '../errors.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect } from '../images/inspect.ts';
 import type { Output, RunCommand } from '../process/command.ts';
+import type { RunPart } from '../process/queue.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';
 import { checkLimits } from './limits.ts';
 import { isNoFile } from './output/result.ts';
@@ -22,8 +23,10 @@ export interface RunningConversion {
   readonly run: RunCommand;
   readonly source: ConversionInput;
   readonly signal: AbortSignal;
+  /** Runs each command, again if another client has needed the slot of the conversion. */
+  readonly runPart: RunPart;
   /** Time at which the conversion times out, on the clock of `performance.now()`. */
-  readonly deadline: number;
+  deadline: number;
   /** New paths of the files that were moved out of the folder, by name. */
   readonly movedOut: Map<string, string>;
 }
@@ -72,18 +75,19 @@ export async function runSteps(
 async function runStep(
   { tool, args, stdin, rendersTo }: Step,
   { options }: ConversionJob,
-  { source, config, toolchain, run, signal, deadline, movedOut }: RunningConversion,
+  conversion: RunningConversion,
 ): Promise<Output> {
+  const { source, config, toolchain, run, runPart, movedOut } = conversion;
   const { folder } = source;
   const isSvg = tool === 'rsvg';
   const limit =
     isSvg && config.CONVERT_TIMEOUT_MS > SVG_TIMEOUT_MS ? { ms: SVG_TIMEOUT_MS } : conversionLimit(config);
   const input = stdin !== undefined && { stdin: moveOut(movedOut, folder, stdin) };
-  // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
-  if (rendersTo) rmSync(join(folder, rendersTo), { recursive: true, force: true });
-  const remainingMs = Math.max(1, Math.ceil(deadline - performance.now()));
-  try {
-    return await run({
+  const attempt = (signal: AbortSignal): Promise<Output> => {
+    // Under the system call filter, librsvg cannot replace a file: GLib calls fchown and fchmod for that.
+    if (rendersTo) rmSync(join(folder, rendersTo), { recursive: true, force: true });
+    const remainingMs = Math.max(1, Math.ceil(conversion.deadline - performance.now()));
+    return run({
       file: (toolchain[tool] as Tool).path,
       args,
       cwd: folder,
@@ -92,6 +96,9 @@ async function runStep(
       ...input,
       ...(isSvg && { memoryBytes: SVG_MAX_MEMORY }),
     });
+  };
+  try {
+    return await runPart(attempt);
   } catch (error) {
     throw toServiceError(error, tool, source, options.format, limit);
   }

@@ -5,13 +5,10 @@
 
 import pLimit, { type LimitFunction } from 'p-limit';
 import { ClientDisconnectedError, serviceError } from '../errors.ts';
+import { addJob, type Client, type Job, type QueuedJob } from './queued-job.ts';
 import { createUsages, leastServed, type Moment, NEGLIGIBLE_MS, type Usages } from './slot-usage.ts';
 
-/**
- * A job. Receives the time that it waited for its preparation and for a slot, in ms, and the number of slots that are idle
- * when it starts.
- */
-export type Job<T> = (waitedMs: number, idleSlots: number) => Promise<T>;
+export { createPartRunner, type Job, type RunPart } from './queued-job.ts';
 
 /** Runs jobs, a limited number at once, and schedules them fairly between clients. */
 export interface ConversionQueue {
@@ -22,6 +19,10 @@ export interface ConversionQueue {
    * longest since it arrived or was last served, minus the slot time that it used recently. Within a client, the same
    * rule selects a group. Within a group, jobs run in the order of their arrival. A reserved slot goes only to clients
    * without a running job.
+   *
+   * When a client without a running job has waited for {@link MAX_WAIT_MS} while others have several, the one of these that used
+   * most slot time gives a slot back: that of the job that has run longest. Each job is stopped once at most. It continues
+   * when no other job of its client runs, so that a client with several running jobs always has one that can be stopped.
    *
    * When the queue is full, a new job replaces the newest waiting job of the client with the most waiting jobs, if the
    * new job's client has fewer. So the queue rejects jobs only of clients that have filled their own share.
@@ -65,23 +66,6 @@ interface JobOwner {
   readonly group?: object | undefined;
 }
 
-interface WaitingJob {
-  readonly arrival: Moment;
-  readonly client: Client;
-  readonly group: object;
-  state: 'unprepared' | 'preparing' | 'ready' | 'running';
-  /** Prepares or runs the job. Resolves to the function that settles the promise of the caller, if it is to be settled. */
-  readonly serve: () => Promise<() => void>;
-  /** Rejects the promise of the caller. The job has left the queue. */
-  readonly reject: (error: Error) => void;
-}
-
-interface Client {
-  readonly key: string | undefined;
-  /** Waiting jobs, in the order of arrival. */
-  readonly waiting: WaitingJob[];
-}
-
 /** Slots of one kind: for preparations, or for running jobs. */
 interface Stage {
   readonly slots: number;
@@ -90,11 +74,14 @@ interface Stage {
   /** Enforces `slots` and `reserved`. */
   readonly limit: LimitFunction;
   /** State of the jobs that wait for these slots, and their state afterwards. */
-  readonly serves: WaitingJob['state'];
-  readonly becomes: WaitingJob['state'];
+  readonly serves: QueuedJob['state'];
+  readonly becomes: QueuedJob['state'];
   active: number;
   readonly usageOf: Usages;
 }
+
+/** Maximum wait of a client without a running job while another client has several, in ms. Stopping a job takes longer. */
+const MAX_WAIT_MS = 1500;
 
 /** Interval for forgetting clients without jobs, in ms. */
 const SWEEP_INTERVAL_MS = 15_000;
@@ -119,6 +106,9 @@ export function createQueue({
   };
   /** Clients with jobs, and those that used slots recently. */
   const clients = new Map<string | undefined, Client>();
+  /** Running jobs, the one that has run longest first. */
+  const runningJobs = new Set<QueuedJob>();
+  let stopTimer: NodeJS.Timeout | undefined;
   let order = 0;
   let waiting = 0;
   let nextSweep = 0;
@@ -148,7 +138,14 @@ export function createQueue({
     }
   }
 
-  function leaveQueue(job: WaitingJob): void {
+  function enterQueue(job: QueuedJob): void {
+    job.client.waiting.push(job);
+    job.client.waiting.sort((a, b) => a.arrival.order - b.arrival.order);
+    waiting += 1;
+    queueMicrotask(fillSlots);
+  }
+
+  function leaveQueue(job: QueuedJob): void {
     job.client.waiting.splice(job.client.waiting.indexOf(job), 1);
     waiting -= 1;
   }
@@ -168,28 +165,28 @@ export function createQueue({
       client.waiting.length > most.waiting.length ? client : most,
     );
     if (newcomer.waiting.length >= longest.waiting.length) return false;
-    const dropped = longest.waiting.at(-1) as WaitingJob;
+    const dropped = longest.waiting.at(-1) as QueuedJob;
     leaveQueue(dropped);
     dropped.reject(serviceError('QUEUE_FULL'));
     return true;
   }
 
   /** Returns the job that gets the next free slot of a stage, or undefined if no slot is free or no job can have it. */
-  function selectNext(stage: Stage): WaitingJob | undefined {
+  function selectNext(stage: Stage): QueuedJob | undefined {
     const free = stage.slots - stage.active;
     if (free + stage.reserved <= 0) return undefined;
     const ms = now();
     const candidates = [...clients.values()].filter((client) => {
       const used = stage.usageOf(client, ms).running;
-      return (free > 0 || used === 0) && used < stage.maxPerClient && client.waiting.some(isServed);
+      return (free > 0 || used === 0) && used < stage.maxPerClient && client.waiting.some(canRun);
     });
     const client = leastServed(
       candidates,
       stage.usageOf,
-      (each) => (each.waiting.find(isServed) as WaitingJob).arrival,
+      (each) => (each.waiting.find(canRun) as QueuedJob).arrival,
       ms,
     );
-    const jobs = client?.waiting.filter(isServed) ?? [];
+    const jobs = client?.waiting.filter(canRun) ?? [];
     return leastServed(
       jobs,
       ({ group }) => stage.usageOf(group, ms),
@@ -197,25 +194,58 @@ export function createQueue({
       ms,
     );
 
-    function isServed({ state }: WaitingJob): boolean {
-      return state === stage.serves;
+    function canRun({ state, stop, client: owner }: QueuedJob): boolean {
+      return state === stage.serves && (!stop.signal.aborted || stage.usageOf(owner, ms).running === 0);
     }
+  }
+
+  /** Stops a job for each client that has waited too long, and sets a timer for the next client. */
+  function stopJobs(): void {
+    clearTimeout(stopTimer);
+    const ms = now();
+    const waitsMs = [...clients.values()].flatMap((client) => {
+      const next = client.waiting.find(({ state }) => state === 'ready');
+      return next && running.usageOf(client, ms).running === 0 ? ms - next.waitsSince : [];
+    });
+    const late = waitsMs.filter((waitMs) => waitMs >= MAX_WAIT_MS).length;
+    const stopping = [...runningJobs].filter(({ state }) => state !== 'running').length;
+    for (let count = stopping; count < late; count += 1) stopLongestJob(ms);
+    const longest = Math.max(...waitsMs.filter((waitMs) => waitMs < MAX_WAIT_MS));
+    if (longest >= 0) stopTimer = setTimeout(stopJobs, Math.ceil(MAX_WAIT_MS - longest)).unref();
+  }
+
+  function stopLongestJob(ms: number): void {
+    const jobs = [...runningJobs].filter(({ state }) => state === 'running');
+    const usedMs = ([job]: readonly QueuedJob[]): number =>
+      job ? running.usageOf(job.client, ms).usedMs : 0;
+    const [most] = [...Map.groupBy(jobs, ({ client }) => client).values()]
+      .filter(({ length }) => length > 1)
+      .sort((a, b) => usedMs(b) - usedMs(a));
+    const longest = most?.find(({ stop }) => !stop.signal.aborted);
+    if (!longest) return;
+    longest.state = 'stopping';
+    longest.stop.abort();
   }
 
   function fillSlots(): void {
     for (const stage of [preparing, running]) {
       for (let job = selectNext(stage); job; job = selectNext(stage)) {
         job.state = stage.becomes;
-        if (stage === running) leaveQueue(job);
+        if (stage === running) {
+          leaveQueue(job);
+          runningJobs.add(job);
+        }
         stage.active += 1;
         for (const user of [job.client, job.group]) stage.usageOf(user, now()).running += 1;
         void stage.limit(serve, stage, job);
       }
     }
+    stopJobs();
   }
 
-  async function serve(stage: Stage, job: WaitingJob): Promise<void> {
+  async function serve(stage: Stage, job: QueuedJob): Promise<void> {
     const settleCaller = await job.serve();
+    runningJobs.delete(job);
     const lastServed = nextMoment();
     stage.active -= 1;
     for (const user of [job.client, job.group]) {
@@ -238,55 +268,9 @@ export function createQueue({
     const client = getClient(key);
     if (isFull(client) && !freePlace(client)) return Promise.reject(serviceError('QUEUE_FULL'));
 
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
-    let job = prepared;
-    let waitedMs = 0;
-    let left: Error | undefined;
-    const arrival = nextMoment();
-    let waitsSince = arrival.ms;
-    const entry: WaitingJob = {
-      arrival,
-      client,
-      group,
-      state: prepared ? 'ready' : 'unprepared',
-      async serve() {
-        waitedMs += now() - waitsSince;
-        try {
-          if (job) {
-            signal.removeEventListener('abort', leave);
-            const idleSlots = Math.max(0, concurrency - running.active - waiting);
-            const value = await job(waitedMs, idleSlots);
-            return () => resolve(value);
-          }
-          job = await prepare();
-          if (left) throw left;
-          entry.state = 'ready';
-          waitsSince = now();
-          return () => {};
-        } catch (error) {
-          if (entry.state === 'preparing' && !left) leaveQueue(entry);
-          signal.removeEventListener('abort', leave);
-          return () => reject(left ?? error);
-        }
-      },
-      reject(error) {
-        signal.removeEventListener('abort', leave);
-        // The preparation still uses the files of the caller.
-        if (entry.state === 'preparing') left = error;
-        else reject(error);
-      },
-    };
-    // Free the place in the queue immediately, not when the job would start.
-    const leave = (): void => {
-      if (entry.state === 'running') return;
-      leaveQueue(entry);
-      entry.reject(new ClientDisconnectedError());
-    };
-    signal.addEventListener('abort', leave, { once: true });
-    client.waiting.push(entry);
-    waiting += 1;
-    queueMicrotask(fillSlots);
-    return promise;
+    const job = { prepared, prepare, signal, arrival: nextMoment(), client, group };
+    const idleSlots = (): number => Math.max(0, concurrency - running.active - waiting);
+    return addJob(job, { now, idleSlots, enter: enterQueue, leave: leaveQueue });
   }
 
   return {

@@ -61,12 +61,13 @@ describe('threads of a conversion', () => {
 
   /** Creates the function under test for a queue with a number of idle slots. */
   function converter(idleSlots: number, maxThreads: number): Convert {
+    const slot = { stop: new AbortController().signal, returnToQueue: async () => {} };
     return createConvert({
       config: testConfig({ CONVERT_TIMEOUT_MS: '60000' }),
       toolchain: engine.toolchain,
       queue: {
-        run: (job) => job(0, idleSlots),
-        prepareAndRun: async (prepare) => (await prepare())(0, idleSlots),
+        run: (job) => job(0, idleSlots, slot),
+        prepareAndRun: async (prepare) => (await prepare())(0, idleSlots, slot),
         stats: () => ({ waiting: 0, running: 1 }),
       },
       run(command) {

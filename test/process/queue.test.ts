@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { ClientDisconnectedError, type ServiceError } from '../../src/errors.ts';
 import { createQueue } from '../../src/process/queue.ts';
@@ -335,6 +336,124 @@ describe('conversion queue with several clients', () => {
     await endOldest();
     await endOldest();
     expect(started).to.deep.equal(['running', 'trial 1', 'next', 'trial 2']);
+  });
+});
+
+describe('conversion queue with a client that waits while another one has several slots', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
+  afterEach(() => mock.timers.reset());
+
+  /** Fills the slots with jobs that give back their slot when they are asked to. */
+  function stage(concurrency: number, reservedSlots = 1) {
+    const queue = createQueue({ concurrency, queueLimit: 100, reservedSlots, now: () => Date.now() });
+    const log: string[] = [];
+    const ends = new Map<string, () => void>();
+    const send = (client: string, name: string, owner: AbortSignal = signal): Promise<string> =>
+      queue.run(
+        async (_waitedMs, _idleSlots, slot) => {
+          log.push(`start ${name}`);
+          const stopped = new Promise((resolve) => slot.stop.addEventListener('abort', resolve));
+          const ended = new Promise<void>((resolve) => ends.set(name, resolve));
+          await Promise.race([ended, stopped.then(() => log.push(`stop ${name}`))]);
+          if (!slot.stop.aborted) return name;
+          await slot.returnToQueue();
+          log.push(`start ${name} again`);
+          await ended;
+          return name;
+        },
+        { signal: owner, client },
+      );
+    const pass = async (ms: number): Promise<void> => {
+      mock.timers.tick(ms);
+      await settled();
+    };
+    const end = async (name: string): Promise<void> => {
+      ends.get(name)?.();
+      await settled();
+    };
+    return { queue, log, send, pass, end };
+  }
+
+  it('stops the longest job of that one within two seconds, and starts it again when no other job of its client runs', async () => {
+    const { log, send, pass, end, queue } = stage(2);
+    const first = send('greedy', 'a');
+    await pass(1);
+    for (const name of ['b', 'c']) void send('greedy', name);
+    await pass(0);
+    void send('other', 'd');
+    await pass(0);
+    const third = send('third', 'e');
+    await pass(1000);
+    expect(log).to.deep.equal(['start a', 'start b', 'start d']);
+    await pass(999);
+    expect(log.splice(0)).to.deep.equal(['start a', 'start b', 'start d', 'stop a', 'start e']);
+    await end('e');
+    expect(await third).to.equal('e');
+    await end('d');
+    expect(log.splice(0), 'another job of the client starts first').to.deep.equal(['start c']);
+    await end('b');
+    expect(log).to.deep.equal([]);
+    await end('c');
+    expect(log).to.deep.equal(['start a again']);
+    await end('a');
+    expect(await first).to.equal('a');
+    expect(queue.stats()).to.deep.equal({ waiting: 0, running: 0 });
+  });
+
+  it('gives a slot to each of ten such clients within two seconds', async () => {
+    const { log, send, pass, end } = stage(4);
+    for (let at = 0; at < 20; at += 1) void send('greedy', `greedy${at}`);
+    await pass(0);
+    void send('reserved', 'reserved');
+    await pass(0);
+    log.length = 0;
+    for (let at = 0; at < 10; at += 1) {
+      void send(`client${at}`, `client${at}`);
+      await pass(1999);
+      expect(log).to.include(`start client${at}`);
+      await end(`client${at}`);
+      await pass(500);
+    }
+  });
+
+  it('stops no job of clients that have one slot each', async () => {
+    const { log, send, pass } = stage(2);
+    for (const name of ['a', 'b', 'c', 'd']) void send(name, name);
+    await pass(0);
+    await pass(10_000);
+    expect(log).to.deep.equal(['start a', 'start b', 'start c']);
+  });
+
+  it('stops a job of the client that used most slot time', async () => {
+    const { log, send, pass, end } = stage(4);
+    void send('long', 'early');
+    await pass(0);
+    await pass(30_000);
+    await end('early');
+    log.length = 0;
+    for (const name of ['short', 'long']) for (const at of [1, 2]) void send(name, `${name}${at}`);
+    await pass(0);
+    void send('reserved', 'reserved');
+    await pass(0);
+    void send('waiting', 'waiting');
+    await pass(1999);
+    expect(log.slice(-2)).to.deep.equal(['stop long1', 'start waiting']);
+  });
+
+  it('rejects a stopped job when its client disconnects', async () => {
+    const { send, pass, queue } = stage(2);
+    const gone = new AbortController();
+    const result = send('greedy', 'a', gone.signal).catch((error) => error);
+    void send('greedy', 'b');
+    await pass(0);
+    void send('other', 'c');
+    await pass(0);
+    void send('third', 'd');
+    await pass(1999);
+    expect(queue.stats()).to.deep.equal({ waiting: 1, running: 3 });
+    gone.abort();
+    expect(await result).to.be.instanceOf(ClientDisconnectedError);
+    expect(queue.stats()).to.deep.equal({ waiting: 0, running: 3 });
   });
 });
 

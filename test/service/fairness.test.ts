@@ -73,4 +73,37 @@ describe('a client that fills the queue', () => {
       await Promise.all(batches);
     });
   }
+
+  it('gives a slot back within two seconds to a third client, while a second one holds the reserved slot, and gets its own result later', async () => {
+    const folder = await makeTempDir('stopped');
+    const wait = `until [ -e ${folder}/end-$size ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
+    const tool = `size=$(wc -c < in); echo $size >> ${folder}/started; ${wait}; cp ${fixturePath('scene.webp')} image.webp`;
+    await start({ MAGICK_BIN: await fakeMagick(tool), CONCURRENCY: '2' });
+    const started = async (): Promise<number[]> =>
+      (await readFile(join(folder, 'started'), 'utf8').catch(() => '')).trim().split('\n').map(Number);
+    /** Sends a photo with this number of bytes behind it. */
+    const send = (address: string, bytes: number) =>
+      sendFrom(address, `${current().base}/convert`, formWith(Buffer.concat([photo, Buffer.alloc(bytes)])));
+    const sizeOf = (bytes: number): number => photo.length + bytes;
+
+    const first = send('127.0.0.5', 1);
+    await eventually(async () => (await started()).includes(sizeOf(1)));
+    const same = send('127.0.0.5', 2);
+    await eventually(async () => (await started()).includes(sizeOf(2)));
+    const second = send('127.0.0.6', 3);
+    await eventually(async () => (await started()).includes(sizeOf(3)));
+    const third = send('127.0.0.9', 4);
+    await eventually(async () => (await started()).includes(sizeOf(4)));
+    expect(await conversionsWaiting(current().base), 'the stopped conversion').to.equal(1);
+    await writeFile(join(folder, `end-${sizeOf(4)}`), '');
+    const { status, response } = await third;
+    await readBody(response);
+    expect(status).to.equal(200);
+    await writeFile(join(folder, 'end'), '');
+    for (const sent of await Promise.all([first, same, second])) {
+      expect(sent.status).to.equal(200);
+      expect(await readBody(sent.response)).to.deep.equal(await fixture('scene.webp'));
+    }
+    expect(await started()).to.deep.equal([1, 2, 3, 4, 1].map(sizeOf));
+  });
 });
