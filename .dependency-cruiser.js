@@ -35,11 +35,11 @@ const ORDER = ['files', 'client', 'images', 'process', 'conversion', 'server', '
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to });
 
 const LAYERS = [
-  // A plan is derived from data. It imports the formats, the errors, the properties of images and itself.
+  // A plan is derived from data. It imports the formats, the tools, the errors, the properties of images and itself.
   forbid(
     'plan-is-pure',
     { path: '^src/conversion/plan/' },
-    { path: '.', pathNot: ['^src/conversion/plan/', '^src/(formats|errors|images/image-info).ts$'] },
+    { path: '.', pathNot: ['^src/conversion/plan/', '^src/(formats|errors|tools|images/image-info).ts$'] },
   ),
   // Readers of images know bytes. They know neither options nor plans, tools or requests.
   forbid(

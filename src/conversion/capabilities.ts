@@ -1,10 +1,10 @@
 /** @module Determines which conversions work with the tools that were found, and what is missing for the others. */
 import { INPUT_TYPES, type InputType, OUTPUT_TYPES, OUTPUTS, type OutputType } from '../formats.ts';
 import type { Magick, Toolchain } from '../process/toolchain.ts';
+import { TOOL_NAMES, TOOLS } from '../tools.ts';
 import { type Extras, enabledTypes, NO_EXTRAS } from './extras.ts';
 import { magickDecoder } from './plan/decoders.ts';
 import { toolsFor } from './plan/job.ts';
-import type { ToolName } from './plan/types.ts';
 
 /** Conversions that work on this machine. */
 export interface Capabilities {
@@ -19,17 +19,6 @@ export interface Capabilities {
   /** Messages about formats that a setting enables by name and that do not work, with the package to install. */
   readonly unavailable: readonly string[];
 }
-
-/** Name of each tool in messages, and the Debian package that contains it. */
-export const TOOLS: Readonly<Record<ToolName, { readonly label: string; readonly debianPackage: string }>> = {
-  magick: { label: 'ImageMagick 6 or 7', debianPackage: 'imagemagick' },
-  rsvg: { label: 'rsvg-convert', debianPackage: 'librsvg2-bin' },
-  heif: { label: 'heif-convert', debianPackage: 'libheif-examples' },
-  img2webp: { label: 'img2webp', debianPackage: 'webp' },
-  djxl: { label: 'djxl', debianPackage: 'libjxl-tools' },
-  cjxl: { label: 'cjxl', debianPackage: 'libjxl-tools' },
-  avifenc: { label: 'avifenc', debianPackage: 'libavif-bin' },
-};
 
 /** Debian packages that ImageMagick needs to read these formats. */
 const CODER_PACKAGES: Readonly<Record<string, string>> = {
@@ -85,22 +74,15 @@ function cannot({ path }: Magick, verb: 'read' | 'write', coder: string): string
 const installAdvice = (debianPackage: string): string => `On Debian: apt install ${debianPackage}`;
 
 function missingTools(toolchain: Toolchain): string[] {
-  const needed: ToolName[] = [
-    'magick',
-    'rsvg',
-    ...(toolchain.magick?.major === 6 ? (['heif', 'img2webp'] as const) : []),
-  ];
-  const missingFeature: Partial<Readonly<Record<ToolName, string>>> = {
-    magick: 'only SVG to PNG and PDF works',
-    rsvg: 'SVG is not read',
-    heif: 'AVIF is not read, since ImageMagick 6 reads it with wrong colours',
-    img2webp: 'animations are not converted to WebP, since ImageMagick 6 writes them wrongly',
-  };
+  const needed = TOOL_NAMES.map((name) => ({ name, ...TOOLS[name] })).filter(
+    ({ neededFor }) =>
+      neededFor === 'standard' || (neededFor === 'magick-6' && toolchain.magick?.major === 6),
+  );
   return needed
-    .filter((tool) => toolchain[tool] === undefined)
+    .filter(({ name }) => toolchain[name] === undefined)
     .map(
-      (tool) =>
-        `${TOOLS[tool].label} not found: ${missingFeature[tool]}. ${installAdvice(TOOLS[tool].debianPackage)}`,
+      ({ label, withoutIt, debianPackage }) =>
+        `${label} not found: ${withoutIt}. ${installAdvice(debianPackage)}`,
     );
 }
 

@@ -17,9 +17,10 @@ import { type ConfiguredTools, configureSandbox, magickLimits } from '../process
 import { type SandboxLayers, TOOL_OPEN_FILES } from '../process/sandbox/layers.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
 import { StartupError, toStartupError } from '../startup-error.ts';
+import { TOOLS } from '../tools.ts';
 import { type Capabilities, detectCapabilities } from './capabilities.ts';
 import { createConvert, MAX_PREPARATIONS } from './convert-file.ts';
-import { enabledCoders, grantsFor, optionalTools, selectExtras } from './extras.ts';
+import { enabledCoders, grantsFor, selectExtras, toolSearch } from './extras.ts';
 import type { ConversionEvent, Convert } from './types.ts';
 
 // Re-exported for the server, which imports nothing from the process layer.
@@ -113,14 +114,9 @@ export async function createConversionEngine(
         cause: error,
       });
     });
-    const extras = selectExtras(config);
-    const optional = optionalTools(extras);
-    const toolchain = await findToolchain(
-      { path: config.PATH, magickBin: config.MAGICK_BIN, rsvgBin: config.RSVG_BIN, optional },
-      probe,
-    );
+    const toolchain = await findToolchain(toolSearch(config), probe);
     checkNamedTools(config, toolchain);
-    const capabilities = detectCapabilities(toolchain, extras);
+    const capabilities = detectCapabilities(toolchain, selectExtras(config));
     if (capabilities.unavailable.length > 0) throw new StartupError(capabilities.unavailable.join('\n'));
     for (const problem of capabilities.problems) log.warn(problem);
     if (capabilities.outputs.length === 0)
@@ -192,8 +188,8 @@ export function assertSystem(): void {
  */
 function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Toolchain): void {
   const named = [
-    { setting: 'MAGICK_BIN', path: MAGICK_BIN, tool: magick, label: 'ImageMagick 6 or 7' },
-    { setting: 'RSVG_BIN', path: RSVG_BIN, tool: rsvg, label: 'rsvg-convert' },
+    { setting: 'MAGICK_BIN', path: MAGICK_BIN, tool: magick, label: TOOLS.magick.label },
+    { setting: 'RSVG_BIN', path: RSVG_BIN, tool: rsvg, label: TOOLS.rsvg.label },
   ];
   const wrong = named.filter(({ path, tool }) => path !== undefined && !tool);
   if (wrong.length === 0) return;

@@ -1,4 +1,5 @@
 /** @module The formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS`, and the tools and rights that they need. */
+import type { Config } from '../config.ts';
 import {
   EXTRA_INPUT_TYPES,
   EXTRA_OUTPUT_TYPES,
@@ -11,7 +12,8 @@ import {
   type OutputType,
 } from '../formats.ts';
 import type { Grant } from '../process/policy.ts';
-import type { OptionalTool } from '../process/toolchain.ts';
+import type { ToolSearch } from '../process/toolchain.ts';
+import { TOOL_NAMES, TOOLS, type ToolName } from '../tools.ts';
 import { externalDecoder, magickDecoder } from './plan/decoders.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 
@@ -27,10 +29,7 @@ export interface Extras {
 export const NO_EXTRAS: Extras = { inputs: [], outputs: [] };
 
 /** Returns the extra formats that the settings enable. */
-export function selectExtras(config: {
-  readonly EXTRA_INPUTS: Extras['inputs'];
-  readonly EXTRA_OUTPUTS: Extras['outputs'];
-}): Extras {
+export function selectExtras(config: Pick<Config, 'EXTRA_INPUTS' | 'EXTRA_OUTPUTS'>): Extras {
   return { inputs: config.EXTRA_INPUTS, outputs: config.EXTRA_OUTPUTS };
 }
 
@@ -54,17 +53,21 @@ export function enabledTypes(extras: Extras): {
   return { inputs: [...INPUT_TYPES, ...extra.inputs], outputs: [...OUTPUT_TYPES, ...extra.outputs] };
 }
 
-const OPTIONAL: readonly OptionalTool[] = ['djxl', 'cjxl', 'avifenc'];
+/** Returns where to look for the tools, including those that the extra formats need. */
+export function toolSearch(config: Config): ToolSearch {
+  const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
+  return { path, magickBin, rsvgBin, optional: optionalTools(selectExtras(config)) };
+}
 
 /** Returns the tools that the formats need in addition to the standard ones. */
-export function optionalTools(extras: Extras): OptionalTool[] {
+export function optionalTools(extras: Extras): ToolName[] {
   const { inputs, outputs } = requestedTypes(extras);
   const tools = [
     // The optional tools are the same for both versions of ImageMagick.
     ...inputs.map((type) => externalDecoder(type, 7)),
     ...outputs.map((type) => EXTERNAL_ENCODERS[type]?.tool),
   ];
-  return OPTIONAL.filter((tool) => tools.includes(tool));
+  return TOOL_NAMES.filter((tool) => TOOLS[tool].neededFor === 'extras' && tools.includes(tool));
 }
 
 const codersRead = (types: readonly InputType[], magick: 6 | 7): string[] =>

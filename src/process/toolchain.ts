@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, open, realpath, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import { TOOL_NAMES, TOOLS, type ToolName, type VersionProbe } from '../tools.ts';
 import type { RunCommand } from './command.ts';
 
 /** An installed program. */
@@ -24,22 +25,9 @@ export interface Magick extends Tool {
 }
 
 /** Tools that were found. */
-export interface Toolchain {
-  readonly magick: Magick | undefined;
-  /** rsvg-convert of librsvg, which renders SVG. */
-  readonly rsvg: Tool | undefined;
-  /** heif-convert of libheif, which decodes AVIF and HEIC for ImageMagick 6. */
-  readonly heif: Tool | undefined;
-  /** img2webp of libwebp, which assembles animated WebP for ImageMagick 6. */
-  readonly img2webp: Tool | undefined;
-  /** Decoder and encoder of libjxl, and encoder of libavif, if {@link ToolSearch.optional} names them. */
-  readonly djxl?: Tool | undefined;
-  readonly cjxl?: Tool | undefined;
-  readonly avifenc?: Tool | undefined;
-}
-
-/** Tools that only the formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS` need. */
-export type OptionalTool = 'djxl' | 'cjxl' | 'avifenc';
+export type Toolchain = { readonly magick: Magick | undefined } & {
+  readonly [Name in Exclude<ToolName, 'magick'>]?: Tool | undefined;
+};
 
 /** Where to look for the tools. */
 export interface ToolSearch {
@@ -48,48 +36,22 @@ export interface ToolSearch {
   /** Absolute paths that override the search. */
   readonly magickBin?: string | undefined;
   readonly rsvgBin?: string | undefined;
-  /** Optional tools to find. The others are not searched for and need not run in the sandbox. */
-  readonly optional?: readonly OptionalTool[];
+  /** Tools for extra formats to find. The others are not searched for and need not run in the sandbox. */
+  readonly optional?: readonly ToolName[];
 }
 
 /** Time limit of a probe, in ms. A tool that exceeds it counts as missing. */
 const PROBE_TIMEOUT_MS = 10_000;
 
-/** Identifies a tool and its version. */
-export interface VersionProbe {
-  /** Arguments that make the tool print its version. */
-  readonly args: readonly string[];
-  /** Matches the output of this tool only. The first group is the version. */
-  readonly pattern: RegExp;
-}
-
-/** Version probe of each tool. */
-export const VERSION_PROBES: Readonly<Record<keyof Toolchain, VersionProbe>> = {
-  // Other programs are also named `convert`. Only ImageMagick prints this line.
-  magick: { args: ['-version'], pattern: /^Version: ImageMagick (([67])\.\S+)/m },
-  rsvg: { args: ['--version'], pattern: /^rsvg-convert(?: version)? (\d\S*)/m },
-  heif: { args: ['--help'], pattern: /libheif version: (\S+)/ },
-  img2webp: { args: ['-version'], pattern: /^(?:WebP Encoder version: )?(\d[\d.]*)/m },
-  djxl: { args: ['--version'], pattern: /^djxl v(\S+)/m },
-  cjxl: { args: ['--version'], pattern: /^cjxl v(\S+)/m },
-  avifenc: { args: ['--version'], pattern: /^Version: (\d\S*)/m },
-};
-
-/** Names of the programs that {@link findToolchain} looks for. */
-const PROGRAMS = ['magick', 'convert', 'rsvg-convert', 'heif-convert', 'img2webp'];
-
 /**
  * Identifies the installed tools without starting them: by path, size and time of change of each program that
  * {@link findToolchain} could select. An upgrade changes it.
  */
-export async function fingerprintTools({
-  path,
-  magickBin,
-  rsvgBin,
-  optional = [],
-}: ToolSearch): Promise<string> {
+export async function fingerprintTools(search: ToolSearch): Promise<string> {
+  const { path, magickBin, rsvgBin } = search;
   const named = [magickBin, rsvgBin].filter((bin) => bin !== undefined);
-  const programs = await distinctPrograms([...named, ...candidatesOnPath([...PROGRAMS, ...optional], path)]);
+  const names = searchedTools(search).flatMap((name) => TOOLS[name].programs);
+  const programs = await distinctPrograms([...named, ...candidatesOnPath(names, path)]);
   const lines = programs.map(async (program) => {
     const { size, mtimeMs } = await stat(program.path);
     return `${program.path} ${size} ${mtimeMs}`;
@@ -99,21 +61,22 @@ export async function fingerprintTools({
     .digest('hex');
 }
 
+function searchedTools({ optional = [] }: ToolSearch): ToolName[] {
+  return TOOL_NAMES.filter((name) => TOOLS[name].neededFor !== 'extras' || optional.includes(name));
+}
+
 /** Finds the tools, and their versions. A tool that is missing or does not respond is `undefined`. */
 export async function findToolchain(search: ToolSearch, run: RunCommand): Promise<Toolchain> {
-  const rsvgs = search.rsvgBin ? [search.rsvgBin] : candidatesOnPath(['rsvg-convert'], search.path);
-  const findOptional = async (name: OptionalTool) => [
-    name,
-    await findTool(candidatesOnPath([name], search.path), run, VERSION_PROBES[name]),
-  ];
-  const [magick, rsvg, heif, img2webp, ...optional] = await Promise.all([
-    findMagick(search, run),
-    findTool(rsvgs, run, VERSION_PROBES.rsvg),
-    findTool(candidatesOnPath(['heif-convert'], search.path), run, VERSION_PROBES.heif),
-    findTool(candidatesOnPath(['img2webp'], search.path), run, VERSION_PROBES.img2webp),
-    ...(search.optional ?? []).map(findOptional),
-  ]);
-  return { magick, rsvg, heif, img2webp, ...Object.fromEntries(optional) };
+  const named: Partial<Record<ToolName, string>> = {
+    ...(search.magickBin && { magick: search.magickBin }),
+    ...(search.rsvgBin && { rsvg: search.rsvgBin }),
+  };
+  const found = searchedTools(search).map(async (name) => {
+    const candidates = named[name] ? [named[name]] : candidatesOnPath(TOOLS[name].programs, search.path);
+    const tool = await findTool(candidates, run, TOOLS[name].probe);
+    return [name, tool && name === 'magick' ? await readFormats(tool, run) : tool] as const;
+  });
+  return Object.fromEntries(await Promise.all(found)) as Toolchain;
 }
 
 /** Returns the path of the first executable with this name, or `undefined`. */
@@ -121,12 +84,9 @@ export async function findProgram(name: string, searchPath: string): Promise<str
   return (await distinctPrograms(candidatesOnPath([name], searchPath)))[0]?.path;
 }
 
-async function findMagick({ path, magickBin }: ToolSearch, run: RunCommand): Promise<Magick | undefined> {
-  const candidates = magickBin ? [magickBin] : candidatesOnPath(['magick', 'convert'], path);
-  const found = await findTool(candidates, run, VERSION_PROBES.magick);
-  if (!found) return undefined;
-  const { stdout } = await probe(run, found.path, ['-list', 'format']);
-  return { ...found, major: found.version.startsWith('7') ? 7 : 6, ...parseFormats(stdout) };
+async function readFormats(magick: Tool, run: RunCommand): Promise<Magick> {
+  const { stdout } = await probe(run, magick.path, ['-list', 'format']);
+  return { ...magick, major: magick.version.startsWith('7') ? 7 : 6, ...parseFormats(stdout) };
 }
 
 /**

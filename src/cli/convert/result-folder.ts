@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { lstat, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import type { Config } from '../../config.ts';
-import { optionalTools, selectExtras } from '../../conversion/extras.ts';
+import { toolSearch } from '../../conversion/extras.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isDiskFull } from '../../errors.ts';
 import { realPathOf } from '../../files/paths.ts';
@@ -155,9 +155,7 @@ export async function openResultFolder(
     const { toolVersions } = await converter.start();
     return createResultFolder(output, index, hashOptions(options, toolVersions, version));
   }
-  const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
-  const optional = optionalTools(selectExtras(config));
-  const fingerprint = await fingerprintTools({ path, magickBin, rsvgBin, optional });
+  const fingerprint = await fingerprintTools(toolSearch(config));
   const toolVersions = index.toolVersionsOf(fingerprint) ?? (await converter.start()).toolVersions;
   await index.setToolVersions(fingerprint, toolVersions);
   return createResultFolder(output, index, hashOptions(options, toolVersions, version));

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
 import { assertSystem, type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
-import { optionalTools, selectExtras } from '../../conversion/extras.ts';
+import { toolSearch } from '../../conversion/extras.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import { isPolicyEnforced, NO_POLICY_FOLDER } from '../../process/policy.ts';
@@ -67,15 +67,14 @@ const LIMITS = { pixels: 10_000, memoryBytes: 1024 ** 3 };
 /** Finds the tools. Starting a program needs a folder, so falls back to the system's if TEMP_DIR is unusable. */
 async function findTools(config: Config): Promise<Pick<DoctorReport, 'toolchain' | 'policyHolds'>> {
   assertSystem();
-  const { PATH: path, MAGICK_BIN: magickBin, RSVG_BIN: rsvgBin } = config;
+  const { PATH: searchPath } = config;
   const workspaces = await openFirstUsable([config.TEMP_DIR, tmpdir()]);
   try {
-    const probe = createRunner({ searchPath: path, policyFolder: NO_POLICY_FOLDER });
-    const optional = optionalTools(selectExtras(config));
-    const toolchain = await findToolchain({ path, magickBin, rsvgBin, optional }, probe);
+    const probe = createRunner({ searchPath, policyFolder: NO_POLICY_FOLDER });
+    const toolchain = await findToolchain(toolSearch(config), probe);
     const { magick } = toolchain;
     const limits = { ...LIMITS, frames: config.MAX_FRAMES };
-    const runWithPolicy = createRunner({ searchPath: path, policyFolder: ASSETS_DIR, limits });
+    const runWithPolicy = createRunner({ searchPath, policyFolder: ASSETS_DIR, limits });
     const folder = join(await workspaces.root(), 'policy');
     await mkdir(folder);
     return {

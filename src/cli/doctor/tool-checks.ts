@@ -1,19 +1,17 @@
 /** @module Checks of the tools: presence, formats, policy and sandbox. */
-import { detectCapabilities, TOOLS } from '../../conversion/capabilities.ts';
+import { detectCapabilities } from '../../conversion/capabilities.ts';
 import { enabledTypes, optionalTools, selectExtras } from '../../conversion/extras.ts';
 import { NO_LAYERS } from '../../process/sandbox/layers.ts';
 import { isAtLeast } from '../../process/toolchain.ts';
+import { TOOLS, type ToolName } from '../../tools.ts';
 import type { Check } from './check.ts';
 import type { DoctorReport } from './collect.ts';
 
 /** Checks for ImageMagick. */
-export function imageMagick({ toolchain: { magick }, config: { MAGICK_BIN } }: DoctorReport): Check[] {
-  if (magick) return [{ name: 'ImageMagick', state: 'ok', found: `${magick.version}  ${magick.path}` }];
-  if (MAGICK_BIN) return [wrongProgram('ImageMagick', 'MAGICK_BIN', MAGICK_BIN)];
-  const found = 'not found: only SVG to PNG and SVG to PDF work';
-  return [
-    { name: 'ImageMagick', state: 'warn', found, advice: [`apt install ${TOOLS.magick.debianPackage}`] },
-  ];
+export function imageMagick({ toolchain, config: { MAGICK_BIN } }: DoctorReport): Check[] {
+  const name = 'ImageMagick';
+  if (!toolchain.magick && MAGICK_BIN) return [wrongProgram(name, 'MAGICK_BIN', MAGICK_BIN)];
+  return [{ ...checkTool('magick', toolchain), name }];
 }
 
 /** Reports a setting that names another program. The service does not start with it. */
@@ -21,16 +19,6 @@ function wrongProgram(name: string, setting: string, path: string): Check {
   const advice = [`unset ${setting}, or set it to the path of ${name}`];
   return { name, state: 'fail', found: `${path} does not run, or is not ${name}`, advice };
 }
-
-/** Effect of each missing tool. */
-const EFFECTS = {
-  rsvg: 'no SVG',
-  heif: 'no AVIF',
-  img2webp: 'no animated WebP',
-  djxl: 'no JPEG XL to read',
-  cjxl: 'no JPEG XL to write',
-  avifenc: 'no AVIF to write',
-} as const;
 
 /** Checks for the tools other than ImageMagick. */
 export function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): Check[] {
@@ -60,12 +48,12 @@ export function libheif({ toolchain: { magick, heif }, config }: DoctorReport): 
   return [{ name: 'libheif', state: 'warn', found, advice: ['use Debian 13'] }];
 }
 
-function checkTool(key: keyof typeof EFFECTS, toolchain: DoctorReport['toolchain']): Check {
-  const { label: name, debianPackage } = TOOLS[key];
+function checkTool(key: ToolName, toolchain: DoctorReport['toolchain']): Check {
+  const { label: name, debianPackage, lacks } = TOOLS[key];
   const tool = toolchain[key];
   if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
   const advice = [`apt install ${debianPackage}`];
-  return { name, state: 'warn', found: `not found: ${EFFECTS[key]}`, advice };
+  return { name, state: 'warn', found: `not found: ${lacks}`, advice };
 }
 
 /** Checks whether ImageMagick enforces the policy. */

@@ -3,7 +3,7 @@ import { ClientDisconnectedError, ServiceError, serviceErrorFrom, type TimeLimit
 import { INPUTS, type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo, RareEncoding, UnreadableKind } from '../../images/image-info.ts';
 import { CommandError } from '../../process/command.ts';
-import type { ToolName } from '../plan/types.ts';
+import type { ToolName } from '../../tools.ts';
 
 /** File that an error is about. */
 interface ErrorSubject {

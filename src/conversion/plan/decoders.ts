@@ -4,7 +4,8 @@
  */
 import { INPUTS, type InputType } from '../../formats.ts';
 import type { MisreadKind } from '../../images/image-info.ts';
-import { type ConversionJob, MAGICK_FEATURES, type ToolName } from './types.ts';
+import type { ToolName } from '../../tools.ts';
+import { type ConversionJob, MAGICK_FEATURES } from './types.ts';
 
 /** Returns the external program that decodes files of this type; undefined if ImageMagick reads them itself. */
 export function externalDecoder(type: InputType, magick: 6 | 7): ToolName | undefined {

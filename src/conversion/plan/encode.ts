@@ -1,7 +1,8 @@
 /** @module Encoder arguments of each format, chosen to balance quality, size and time. Pure. */
 import type { OutputType } from '../../formats.ts';
+import type { ToolName } from '../../tools.ts';
 import { pageScale } from './size.ts';
-import type { ConversionJob, ToolContext, ToolName } from './types.ts';
+import type { ConversionJob, ToolContext } from './types.ts';
 
 /** Effort of WebP compression, 0 (fastest) to 6 (smallest). The default of libwebp. */
 export const WEBP_METHOD = 4;

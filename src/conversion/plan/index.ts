@@ -4,6 +4,7 @@
  */
 import { OUTPUTS } from '../../formats.ts';
 import { differsFromSrgb } from '../../images/image-info.ts';
+import type { ToolName } from '../../tools.ts';
 import {
   binaryAlpha,
   cmykToSrgb,
@@ -26,7 +27,6 @@ import {
   type Plan,
   type Step,
   TO_ENCODE,
-  type ToolName,
 } from './types.ts';
 
 /** Plans the commands of a conversion. An image that needs an external decoder must be decoded first. */

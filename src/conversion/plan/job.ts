@@ -1,6 +1,7 @@
 /** @module Derives from an image and the options of its conversion what the plan depends on. Pure. */
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
+import type { ToolName } from '../../tools.ts';
 import { externalDecoder } from './decoders.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
 import { fitAll, keepsAllFrames } from './size.ts';
@@ -12,7 +13,6 @@ import {
   OUTPUT_STEM,
   RASTERIZED_FILE,
   type ToolContext,
-  type ToolName,
 } from './types.ts';
 
 /** Types whose header reliably states the size of the decoded image. */

@@ -1,6 +1,7 @@
 /** @module The input and the output of the planner, as data. */
 import type { OutputType } from '../../formats.ts';
 import type { ImageInfo, Page, Size } from '../../images/image-info.ts';
+import type { ToolName } from '../../tools.ts';
 
 /** Options of a conversion. */
 export interface ConvertOptions {
@@ -76,9 +77,6 @@ export interface ToolContext {
   /** Maximum number of threads of a tool. Default: 1. The result is the same for every number. */
   readonly threads?: number;
 }
-
-/** Command-line tools that convert images. */
-export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc';
 
 /** Features of a major version of ImageMagick that plans depend on. */
 interface MagickFeatures {

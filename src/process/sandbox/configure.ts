@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { StartupError } from '../../startup-error.ts';
+import { TOOLS, type ToolName } from '../../tools.ts';
 import type { RunCommand } from '../command.ts';
 import {
   createForkServers,
@@ -12,7 +13,7 @@ import {
   type ServedTool,
 } from '../fork-server/servers.ts';
 import { createRunner, type EnvironmentOptions, environmentOf, type MagickLimits } from '../runner.ts';
-import { isScript, type Toolchain, VERSION_PROBES } from '../toolchain.ts';
+import { isScript, type Toolchain } from '../toolchain.ts';
 import { findSandbox, NO_LAYERS, type Sandbox, type SandboxLayers } from './layers.ts';
 import { listTrials } from './self-test.ts';
 
@@ -39,27 +40,6 @@ export function magickLimits({ MAX_PIXELS, MAX_FRAMES }: Config): MagickLimits {
 export function maxToolFileBytes({ MAX_TOTAL_PIXELS }: Config): number {
   return 4 * MAX_TOTAL_PIXELS + 16 * MIB;
 }
-
-/** What a tool needs in addition to its libraries. */
-interface ToolNeeds {
-  /** Configuration files, texts and fonts that only this tool reads. */
-  readonly reads?: readonly string[];
-  /** What its fork server loads before the first job: see `prepare` in fork-server.c. */
-  readonly prepare?: string;
-}
-
-const NEEDS: Partial<Record<keyof Toolchain, ToolNeeds>> = {
-  magick: {
-    reads: ['/etc', '/usr/share', '/usr/local/share'].flatMap((folder) =>
-      [6, 7].map((major) => `${folder}/ImageMagick-${major}`),
-    ),
-    prepare: 'magick',
-  },
-  rsvg: {
-    reads: ['/etc/fonts', '/var/cache/fontconfig', '/usr/share', '/usr/local/share'],
-    prepare: 'fontconfig',
-  },
-};
 
 /** Options of {@link configureSandbox}. */
 export interface SandboxConfig {
@@ -127,14 +107,14 @@ async function startServers(
   { config, toolchain, coders, environment, log, library, onRenewal }: SandboxConfig,
   isBuilt: boolean,
 ): Promise<ForkServers> {
-  const prepared = async (name: keyof Toolchain, file: string): Promise<ServedTool[]> => {
+  const prepared = async (name: ToolName, file: string): Promise<ServedTool[]> => {
     if (await isScript(file)) return []; // its interpreter would be served
-    const { prepare = '', reads = [] } = NEEDS[name] ?? {};
+    const { prepare = '', reads = [] } = TOOLS[name];
     const loaded = prepare === 'magick' ? [prepare, ...coders].join(' ') : prepare;
     return [{ file, prepare: loaded, watched: [file, '/etc/ld.so.cache', ...reads] }];
   };
   const tools = Object.entries(toolchain).flatMap(([name, tool]) =>
-    tool ? [prepared(name as keyof Toolchain, tool.path)] : [],
+    tool ? [prepared(name as ToolName, tool.path)] : [],
   );
   const used = isBuilt && config.FORK_SERVER === 'on';
   const servers = createForkServers({
@@ -162,8 +142,8 @@ function chooseLayers(
   return findSandbox({
     tools: listTrials(toolchain).map(({ name, tool, trial }) => ({
       path: tool.path,
-      reads: NEEDS[name]?.reads ?? [],
-      versionProbe: VERSION_PROBES[name],
+      reads: TOOLS[name].reads ?? [],
+      versionProbe: TOOLS[name].probe,
       trial,
     })),
     readable: [assets, ...readable],

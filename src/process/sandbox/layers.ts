@@ -3,9 +3,10 @@
 import { realpath } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
+import type { VersionProbe } from '../../tools.ts';
 import type { RunCommand } from '../command.ts';
 import type { Confine } from '../runner.ts';
-import { isScript, type VersionProbe } from '../toolchain.ts';
+import { isScript } from '../toolchain.ts';
 import { runTrial, type Trial } from './self-test.ts';
 
 /** Layers of a sandbox. Each property names the mechanism that provides the protection. */

@@ -12,25 +12,14 @@ import type { ConversionInput } from '../../conversion/types.ts';
 import { ServiceError } from '../../errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import { DETECTION_BYTES, detectFileType } from '../../images/detect.ts';
-import type { Toolchain } from '../../process/toolchain.ts';
 import { StartupError } from '../../startup-error.ts';
 import { shellWords } from '../../text.ts';
+import { TOOLS, type ToolName } from '../../tools.ts';
 import type { Case } from '../matrix.ts';
 import { type Attempt, type Backend, BackendError, type Image, type Refusal } from './backend.ts';
 
 /** Client name of all images. */
 const CLIENT = 'regress';
-
-/** Display names of the tools. */
-const TOOL_NAMES: Readonly<Record<keyof Toolchain, string>> = {
-  magick: 'ImageMagick',
-  rsvg: 'librsvg',
-  heif: 'libheif',
-  img2webp: 'libwebp',
-  djxl: 'libjxl',
-  cjxl: 'libjxl',
-  avifenc: 'libavif',
-};
 
 /**
  * Creates a backend that converts in this process.
@@ -43,7 +32,7 @@ export async function createLocalBackend(config: Config): Promise<Backend> {
     throw error instanceof StartupError ? new BackendError(error.message, { cause: error }) : error;
   });
   const tools = Object.entries(engine.toolchain).flatMap(([name, tool]) =>
-    tool ? [[TOOL_NAMES[name as keyof Toolchain], tool.version] as const] : [],
+    tool ? [[TOOLS[name as ToolName].project, tool.version] as const] : [],
   );
   return {
     tools: Object.fromEntries(tools),

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { toServiceError } from '../../../src/conversion/output/tool-errors.ts';
-import type { ToolName } from '../../../src/conversion/plan/types.ts';
 import { ClientDisconnectedError, type ServiceError } from '../../../src/errors.ts';
 import { CommandError } from '../../../src/process/command.ts';
+import type { ToolName } from '../../../src/tools.ts';
 
 const source = { type: 'png', label: 'The file' } as const;
 const explained = (error: unknown, tool: ToolName = 'magick') =>

@@ -13,7 +13,8 @@ import type { RunCommand } from '../../../src/process/command.ts';
 import { createRunner } from '../../../src/process/runner.ts';
 import { findSandbox, type SandboxLayers } from '../../../src/process/sandbox/layers.ts';
 import { listTrials } from '../../../src/process/sandbox/self-test.ts';
-import { findToolchain, VERSION_PROBES } from '../../../src/process/toolchain.ts';
+import { findToolchain } from '../../../src/process/toolchain.ts';
+import { TOOLS } from '../../../src/tools.ts';
 import { edgeCasePath, fixturePath } from '../../helpers/client.ts';
 import { extraPath } from '../../helpers/extra.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
@@ -26,8 +27,8 @@ import { requires } from '../../helpers/skips.ts';
 
 const ASSETS = new URL('../../../assets', import.meta.url).pathname;
 const SEARCH_PATH = '/usr/bin:/bin:/usr/sbin:/usr/local/bin';
-const TOOLS = ['djxl', 'cjxl', 'avifenc'] as const;
-type Codec = (typeof TOOLS)[number];
+const CODECS = ['djxl', 'cjxl', 'avifenc'] as const;
+type Codec = (typeof CODECS)[number];
 
 /** Instruction of BPF, and SECCOMP_RET_ERRNO with EPERM and SECCOMP_RET_KILL_PROCESS, which it returns. */
 const BPF_RETURN = 0x06;
@@ -85,14 +86,14 @@ describe('the allow-list of system calls', () => {
   before(async () => {
     const deps = { searchPath: SEARCH_PATH, policyFolder: ASSETS, library: FORK_SERVER_LIBRARY };
     const unconfined = createRunner(deps);
-    const toolchain = await findToolchain({ path: SEARCH_PATH, optional: TOOLS }, unconfined);
-    const trials = listTrials(toolchain).filter(({ name }) => TOOLS.some((tool) => tool === name));
+    const toolchain = await findToolchain({ path: SEARCH_PATH, optional: CODECS }, unconfined);
+    const trials = listTrials(toolchain).filter(({ name }) => CODECS.some((tool) => tool === name));
     for (const { name, tool } of trials) paths.set(name as Codec, tool.path);
-    expect([...paths.keys()]).to.have.members([...TOOLS]);
+    expect([...paths.keys()]).to.have.members([...CODECS]);
     const sandbox = await findSandbox({
       tools: trials.map(({ name, tool, trial }) => ({
         path: tool.path,
-        versionProbe: VERSION_PROBES[name],
+        versionProbe: TOOLS[name].probe,
         trial,
       })),
       readable: [ASSETS],

@@ -1,0 +1,122 @@
+/** @module The programs that convert images: how each is found, and what messages and reports say about it. */
+
+/** Identifies a tool and its version. */
+export interface VersionProbe {
+  /** Arguments that make the tool print its version. */
+  readonly args: readonly string[];
+  /** Matches the output of this tool only. The first group is the version. */
+  readonly pattern: RegExp;
+}
+
+/** A program, or one of several with the same purpose. */
+interface ToolRow {
+  /** File names of the program. */
+  readonly programs: readonly string[];
+  /** How to find out its version. */
+  readonly probe: VersionProbe;
+  /** Name in messages. */
+  readonly label: string;
+  /** Name of the project, whose version reports state. */
+  readonly project: string;
+  readonly debianPackage: string;
+  /**
+   * Conversions that need it: of standard formats, of these with ImageMagick 6, or only of formats that `EXTRA_INPUTS` or
+   * `EXTRA_OUTPUTS` enables.
+   */
+  readonly neededFor: 'standard' | 'magick-6' | 'extras';
+  /** What does not work without it, in a warning at startup. */
+  readonly withoutIt?: string;
+  /** The same for `imagemill doctor`. */
+  readonly lacks: string;
+  /** Configuration files, texts and fonts that only this tool reads, in addition to its libraries. */
+  readonly reads?: readonly string[];
+  /** What its fork server loads before the first job: see `prepare` in fork-server.c. */
+  readonly prepare?: string;
+}
+
+/** Tools by the name that plans use. */
+export type ToolName = 'magick' | 'rsvg' | 'heif' | 'img2webp' | 'djxl' | 'cjxl' | 'avifenc';
+
+/** One row per tool. */
+export const TOOLS: Readonly<Record<ToolName, ToolRow>> = {
+  magick: {
+    programs: ['magick', 'convert'],
+    // Other programs are also named `convert`. Only ImageMagick prints this line.
+    probe: { args: ['-version'], pattern: /^Version: ImageMagick (([67])\.\S+)/m },
+    label: 'ImageMagick 6 or 7',
+    project: 'ImageMagick',
+    debianPackage: 'imagemagick',
+    neededFor: 'standard',
+    withoutIt: 'only SVG to PNG and PDF works',
+    lacks: 'only SVG to PNG and SVG to PDF work',
+    reads: ['/etc', '/usr/share', '/usr/local/share'].flatMap((folder) =>
+      [6, 7].map((major) => `${folder}/ImageMagick-${major}`),
+    ),
+    prepare: 'magick',
+  },
+  // librsvg, which renders SVG.
+  rsvg: {
+    programs: ['rsvg-convert'],
+    probe: { args: ['--version'], pattern: /^rsvg-convert(?: version)? (\d\S*)/m },
+    label: 'rsvg-convert',
+    project: 'librsvg',
+    debianPackage: 'librsvg2-bin',
+    neededFor: 'standard',
+    withoutIt: 'SVG is not read',
+    lacks: 'no SVG',
+    reads: ['/etc/fonts', '/var/cache/fontconfig', '/usr/share', '/usr/local/share'],
+    prepare: 'fontconfig',
+  },
+  // Decodes AVIF and HEIC.
+  heif: {
+    programs: ['heif-convert'],
+    probe: { args: ['--help'], pattern: /libheif version: (\S+)/ },
+    label: 'heif-convert',
+    project: 'libheif',
+    debianPackage: 'libheif-examples',
+    neededFor: 'magick-6',
+    withoutIt: 'AVIF is not read, since ImageMagick 6 reads it with wrong colours',
+    lacks: 'no AVIF',
+  },
+  // Assembles animated WebP.
+  img2webp: {
+    programs: ['img2webp'],
+    probe: { args: ['-version'], pattern: /^(?:WebP Encoder version: )?(\d[\d.]*)/m },
+    label: 'img2webp',
+    project: 'libwebp',
+    debianPackage: 'webp',
+    neededFor: 'magick-6',
+    withoutIt: 'animations are not converted to WebP, since ImageMagick 6 writes them wrongly',
+    lacks: 'no animated WebP',
+  },
+  djxl: {
+    programs: ['djxl'],
+    probe: { args: ['--version'], pattern: /^djxl v(\S+)/m },
+    label: 'djxl',
+    project: 'libjxl',
+    debianPackage: 'libjxl-tools',
+    neededFor: 'extras',
+    lacks: 'no JPEG XL to read',
+  },
+  cjxl: {
+    programs: ['cjxl'],
+    probe: { args: ['--version'], pattern: /^cjxl v(\S+)/m },
+    label: 'cjxl',
+    project: 'libjxl',
+    debianPackage: 'libjxl-tools',
+    neededFor: 'extras',
+    lacks: 'no JPEG XL to write',
+  },
+  avifenc: {
+    programs: ['avifenc'],
+    probe: { args: ['--version'], pattern: /^Version: (\d\S*)/m },
+    label: 'avifenc',
+    project: 'libavif',
+    debianPackage: 'libavif-bin',
+    neededFor: 'extras',
+    lacks: 'no AVIF to write',
+  },
+};
+
+/** All tools, in the order of the table. */
+export const TOOL_NAMES = Object.keys(TOOLS) as readonly ToolName[];
