@@ -69,19 +69,20 @@ interface Source {
 }
 
 /**
- * Repairs the directories of the file at `path`. A directory that grows is appended to the file.
+ * Repairs the directories of the file at `path`. A directory that grows is appended to the file, unless the file would exceed the
+ * limit: directories can overlap, so that a small file can have thousands of large ones.
  *
  * @returns always `tiff`
  * @throws {ServiceError} DISK_FULL if the disk has no space for the new directories
  * @throws {HeaderTooComplexError} if the directories take too many reads
  */
-export async function repairTiff(path: string, { store }: RepairContext): Promise<InputType> {
+export async function repairTiff(path: string, context: RepairContext): Promise<InputType> {
   const file = await open(path, 'r+');
   try {
     const bytes = new WindowReader(file);
     const read = createEndianReader((await bytes.read(0, 1))[0] === 0x4d);
     const layout = TIFF_LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
-    if (layout) await repairDirectories(file, { bytes, read, layout }, layout.firstAt, store);
+    if (layout) await repairDirectories(file, { bytes, read, layout }, layout.firstAt, context);
     return 'tiff';
   } finally {
     await file.close();
@@ -92,7 +93,7 @@ async function repairDirectories(
   file: FileHandle,
   source: Source,
   firstAt: number,
-  store: RepairContext['store'],
+  { store, maxBytes }: RepairContext,
 ): Promise<void> {
   const { bytes, read, layout } = source;
   const visited = new Set<number>();
@@ -117,6 +118,7 @@ async function repairDirectories(
       ]);
       if (repaired.length > length) {
         place = end + (end % 2); // a directory starts at an even offset
+        if (place + directory.length > maxBytes) return;
         await store(directory.length + (end % 2));
         end = place + directory.length;
         await write(file, toBytes(read, place, layout.offset), pointer);

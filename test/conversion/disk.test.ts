@@ -97,4 +97,19 @@ describe('the disk space of a repair', () => {
       expect((await readFile(path)).length).to.equal(bytes.length);
     });
   }
+
+  it('of a TIFF does not exceed the largest upload: many directories that overlap could each be repaired', async () => {
+    const folder = await makeTempDir('repair');
+    const path = join(folder, 'in');
+    const bytes = await edgeCase('cmyk-without-rows.tiff');
+    for (const [maxBytes, grows] of [
+      [bytes.length, false],
+      [bytes.length + 1000, true],
+    ] as const) {
+      await writeFile(path, bytes);
+      const limits = createRepairContext({ folder, type: 'tiff', label: 'x' }, maxBytes, () => {});
+      await prepareInput({ folder, type: 'tiff', label: 'x' }, OPTIONS, limits);
+      expect((await stat(path)).size > bytes.length, `at most ${maxBytes} bytes`).to.equal(grows);
+    }
+  });
 });

@@ -39,7 +39,7 @@ def to_eight_bits(image):
 
 
 def decode(data, all_frames):
-    """Returns the frames and their delays in ms."""
+    """Returns the frames and their delays in ms. Only the first one, if their sizes differ."""
     source = Image.open(io.BytesIO(data))
     profile = source.info.get("icc_profile")
     animated = all_frames and getattr(source, "is_animated", False)
@@ -50,6 +50,8 @@ def decode(data, all_frames):
         delays.append(frame.info.get("duration", 0))
         upright = ImageOps.exif_transpose(frame) or frame
         frames.append(to_srgb(to_eight_bits(upright), profile).convert("RGBA"))
+    if any(frame.size != frames[0].size for frame in frames):
+        return frames[:1], delays[:1]  # pages of a TIFF, or its reduced copies
     return frames, delays
 
 

@@ -1,8 +1,7 @@
-import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import sharp from 'sharp';
 import { seeded } from '../../scripts/stress/random.ts';
 import { plan } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
@@ -10,45 +9,12 @@ import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import { readFrom } from '../../src/images/containers/file.ts';
 import { HeaderTooComplexError, type PositionedReader } from '../../src/images/containers/window-reader.ts';
 import { inspectFile } from '../../src/images/inspect.ts';
+import { damage, FIXTURES } from '../helpers/damage.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_IMAGES } from '../helpers/hostile-files.ts';
 import { invalidArguments } from '../helpers/plans.ts';
 
 /** @module For any input, the header readers terminate, do not throw, read a bounded number of times, and result in a valid plan. */
-
-const FOLDERS = ['images', 'traps', 'extra'].map(
-  (name) => new URL(`../../fixtures/${name}/`, import.meta.url).pathname,
-);
-const EXTENSIONS: Readonly<Record<string, InputType>> = { tif: 'tiff', jpeg: 'jpg', j2k: 'jp2' };
-interface Fixture {
-  readonly name: string;
-  readonly type: InputType;
-  readonly bytes: Buffer;
-}
-const FILES: readonly Fixture[] = FOLDERS.flatMap((folder) =>
-  readdirSync(folder).flatMap((name) => {
-    const extension = name.split('.').at(-1) ?? '';
-    const type = ALL_INPUT_TYPES.find((input) => input === (EXTENSIONS[extension] ?? extension));
-    return type ? [{ name, type, bytes: readFileSync(folder + name) }] : [];
-  }),
-);
-const teal = () => sharp({ create: { width: 40, height: 30, channels: 3, background: 'teal' } });
-/** BigTIFFs: directories, counts and offsets are 64-bit numbers, and Node.js reads file positions up to 2^53. */
-const BIG_TIFFS: readonly Fixture[] = [
-  {
-    name: 'a BigTIFF with a profile',
-    type: 'tiff',
-    bytes: await teal().withIccProfile('p3').tiff({ bigtiff: true }).toBuffer(),
-  },
-  {
-    name: 'a BigTIFF of two directories',
-    type: 'tiff',
-    bytes: await teal()
-      .tiff({ bigtiff: true, pyramid: true, tile: true, tileWidth: 16, tileHeight: 16 })
-      .toBuffer(),
-  },
-];
-const FIXTURES = [...FILES, ...BIG_TIFFS];
 
 /** Maximum number of reads, more than any file of 10 MiB should need. Each reads a window of 64 KiB. */
 const MAX_READS = 25_000;
@@ -112,9 +78,6 @@ async function survives(bytes: Uint8Array, type: InputType): Promise<void> {
   }
 }
 
-/** Byte values that are likely to cause errors: no bits, all bits, sign bits, and sizes of windows. */
-const NASTY = [0x00, 0xff, 0x7f, 0x80, 0x01, 0x40, 0xfe];
-
 describe('reading the header of arbitrary bytes', () => {
   before(async () => {
     descriptor = openSync(join(await makeTempDir('fuzz'), 'in'), 'w+');
@@ -165,13 +128,7 @@ describe('reading the header of arbitrary bytes', () => {
       const { next: random } = seeded(SEED + bytes.length);
       const whole = bytes.subarray(0, 16_384);
       for (let round = 0; round < MUTATIONS; round += 1) {
-        const mutant = Buffer.from(whole);
-        for (let change = 0; change <= random() * 4; change += 1) {
-          // Most header fields are near the start.
-          const at = Math.floor(random() ** 3 * mutant.length);
-          mutant[at] =
-            random() < 0.5 ? (NASTY[Math.floor(random() * NASTY.length)] as number) : random() * 256;
-        }
+        const mutant = damage(whole, random);
         await survives(mutant, type);
       }
     });
