@@ -7,7 +7,7 @@ export const UNIT_TESTS = globSync([
   'test/{config,text,import-rules}.test.ts',
   'test/conversion/{capabilities,decoded,disk,health-check,limits,prepare}.test.ts',
   'test/conversion/plan/*.test.ts',
-  'test/images/{detect,fuzz,hostile-repairs,ico}.test.ts',
+  'test/images/{detect,hostile-repairs,ico}.test.ts',
   'test/conversion/output/tool-errors.test.ts',
   'test/files/{disk-space,sweep}.test.ts',
   'test/process/{command,queue}.test.ts',

@@ -1,0 +1,39 @@
+/**
+ * @module Mocha's configuration of `npm run test:full`: the exhaustive tests, which `npm test` leaves out. They repeat one check for
+ * many files, formats, options or damages, or convert thousands of files. The slowest files start first.
+ */
+import { globSync } from 'node:fs';
+import base from '../.mocharc.json' with { type: 'json' };
+
+/** The exhaustive tests. */
+export const FULL_TESTS = [
+  'test/process/fork-server/same-bytes.test.ts', // all fixtures in all formats
+  'test/cli/convert-shard.test.ts', // 2000 files
+  'test/service/stalls.test.ts', // all attacks on the event loop
+  'test/service/fixtures.test.ts', // all fixtures in all formats
+  'test/service/extra-outputs.test.ts', // all inputs in all optional formats
+  'test/service/multipart.test.ts', // random bodies, and a thousand files
+  'test/service/svg-features.test.ts',
+  'test/web/same-as-browser.test.ts', // all images and options of the page
+  'test/service/batch-zip.test.ts',
+  'test/process/sandbox/broken-codec.test.ts', // all forbidden actions of a codec
+  'test/conversion/threads.test.ts', // all fixtures
+  'test/service/fitting.test.ts', // all sizes in all formats
+  'test/service/resizing.test.ts',
+  'test/service/drawing-size.test.ts', // all sizes in all formats
+  'test/service/truncated.test.ts', // all files, truncated at many bytes
+  'test/service/upright-metadata.test.ts', // all orientations in all formats
+  'test/process/policy-bypass.test.ts', // all formats of ImageMagick
+  ...globSync('test/service/{bmp,jp2,picture,png}-kinds.test.ts').sort(), // all kinds of public test suites
+  'test/service/embedded-profiles.test.ts', // all profiles in all formats
+  'test/service/declared-colours.test.ts',
+  'test/service/extra-fitting.test.ts',
+  'test/service/tiff-pages.test.ts',
+  'test/scripts/fidelity.test.ts', // programs that judge folders of images
+  'test/scripts/fuzz.test.ts',
+  'test/scripts/fixtures.test.ts', // all fixtures are generated again
+  'test/images/fuzz.test.ts', // random damage to all fixtures
+  'test/conversion/repair-fuzz.test.ts',
+];
+
+export default { ...base, jobs: 4, spec: FULL_TESTS };
