@@ -56,6 +56,7 @@ missing_packages() {
     has pdftoppm || printf 'poppler-utils '
     has curl || printf 'curl '
     has unzip || printf 'unzip '
+    [ "$(package_manager)" != apt ] || has cppcheck || printf 'cppcheck '
     has_daemon redis-server || printf 'redis-server '
     [ "$(package_manager)" != apt ] || has systemd-analyze || printf 'systemd '
     [ "$(package_manager)" != apt ] || /usr/bin/python3 -c 'import seccomp' 2>/dev/null || printf 'python3-seccomp '

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { chmod, readdir, readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -14,7 +14,10 @@ import { eventually, isRunning, writeScript } from './helpers/util.ts';
 
 describe('the service process', () => {
   const processes: ServiceProcess[] = [];
-  const start = (environment: Record<string, string> = {}, before: string[] = []): ServiceProcess => {
+  const start = (
+    environment: Record<string, string> = {},
+    before: readonly string[] = [],
+  ): ServiceProcess => {
     const started = startProcess(environment, before);
     processes.push(started);
     return started;
@@ -182,28 +185,39 @@ describe('the service process', () => {
     });
   });
 
-  it('answers 503 with Retry-After while fork servers can open no files for a job, and recovers', async () => {
-    const TEMP_DIR = await makeTempDir('starved');
-    const base = await start({ TEMP_DIR, PATH: `${process.env.PATH}:${TEMP_DIR}/search` }).base();
-    const image = await fixture('scene.jpg');
-    expect((await convert(base, image)).status).to.equal(200);
-    const servers: string[] = [];
-    for (const pid of await readdir('/proc')) {
-      const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
-      if (environment.includes('IMAGEMILL_FORK_SERVER=serve') && environment.includes(`${TEMP_DIR}/search`))
-        servers.push(pid);
-    }
-    expect(servers).to.not.deep.equal([]);
-    const limit = (files: number): void => {
-      for (const pid of servers) spawnSync('prlimit', ['--pid', pid, `--nofile=${files}:1024`]);
-    };
-    limit(3);
-    const refused = await convert(base, image);
-    expect(refused.status).to.equal(503);
-    expect(Number(refused.headers.get('retry-after'))).to.be.above(0);
-    limit(1024);
-    expect((await convert(base, image)).status).to.equal(200);
-  });
+  /** Starts the service as a user without rights, since the limit of processes does not apply to root. */
+  const AS_USER = ['setpriv', '--reuid=54321', '--regid=54321', '--clear-groups'];
+  for (const [what, limit, none, before] of [
+    ['can open no files for a job', 'nofile', 3, []],
+    ['can start no process', 'nproc', 1, AS_USER],
+  ] as const)
+    it(`answers 503 with Retry-After while fork servers ${what}, and recovers`, async function () {
+      requires(this, 'root', before.length === 0 || process.getuid?.() === 0);
+      const TEMP_DIR = await makeTempDir('starved');
+      await chmod(TEMP_DIR, 0o777);
+      const base = await start({ TEMP_DIR, PATH: `${process.env.PATH}:${TEMP_DIR}/search` }, before).base();
+      const image = await fixture('scene.jpg');
+      expect((await convert(base, image)).status).to.equal(200);
+      const servers: string[] = [];
+      for (const pid of await readdir('/proc')) {
+        const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
+        if (environment.includes('IMAGEMILL_FORK_SERVER=serve') && environment.includes(`${TEMP_DIR}/search`))
+          servers.push(pid);
+      }
+      expect(servers).to.not.deep.equal([]);
+      const permit = (count: number): void => {
+        for (const pid of servers) {
+          const [program, ...args] = [...before, 'prlimit', '--pid', pid, `--${limit}=${count}:1024`];
+          expect(spawnSync(program as string, args).status).to.equal(0);
+        }
+      };
+      permit(none);
+      const refused = await convert(base, image);
+      expect(refused.status).to.equal(503);
+      expect(Number(refused.headers.get('retry-after'))).to.be.above(0);
+      permit(1024);
+      expect((await convert(base, image)).status).to.equal(200);
+    });
 
   describe('on a signal that ends it', () => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)

@@ -1,13 +1,17 @@
+import { readdir } from 'node:fs/promises';
 import { expect } from 'chai';
 import type { Command } from '../../src/process/command.ts';
-import { createRunner } from '../../src/process/runner.ts';
+import { createRunner, environmentOf } from '../../src/process/runner.ts';
 import { findToolchain, type Magick } from '../../src/process/toolchain.ts';
+import { fixturePath } from '../helpers/client.ts';
+import { failure } from '../helpers/failure.ts';
+import { confinedRunner, startForkServers } from '../helpers/fork-servers.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
 
 const POLICY = new URL('../../assets', import.meta.url).pathname;
 const { PATH, MAGICK_BIN } = testConfig();
-const search = { searchPath: PATH };
+const search = { searchPath: PATH, policyFolder: POLICY };
 
 describe('time limit of ImageMagick', () => {
   let magick: Magick;
@@ -24,7 +28,7 @@ describe('time limit of ImageMagick', () => {
       cwd: await makeTempDir('limit'),
       timeoutMs,
     };
-    const { stdout } = await createRunner({ ...search, policyFolder: POLICY })(command);
+    const { stdout } = await createRunner(search)(command);
     return /^\s*Time: (.*)$/m.exec(stdout)?.[1];
   }
 
@@ -32,5 +36,36 @@ describe('time limit of ImageMagick', () => {
     expect(await timeLimit(29_000)).to.be.oneOf(['30', '30 seconds']);
     expect(await timeLimit(119_000)).to.be.oneOf(['120', '2 minutes']);
     expect(await timeLimit(2 ** 31 - 1)).to.be.oneOf(['2147485', '2147485 seconds']);
+  });
+
+  it('ends a long job of a fork server, and no job of a server that is older than the limit', async () => {
+    const env = environmentOf(search, { cwd: '/nonexistent', timeoutMs: 0 }); // a limit of one second
+    const servers = await startForkServers([], {
+      env,
+      tools: [{ file: magick.path, prepare: 'magick PNG', watched: [] }],
+    });
+    try {
+      const cwd = await makeTempDir('limit');
+      const run = confinedRunner(servers, search);
+      const blur = (size: number) =>
+        run({
+          file: magick.path,
+          args: [
+            `PNG:${fixturePath('scene.png')}`,
+            '-resize',
+            `${size}x${size}!`,
+            '-blur',
+            '0x20',
+            'PNG:blurred.png',
+          ],
+          cwd,
+          timeoutMs: 60_000,
+        });
+      expect((await failure(blur(3000))).stderr).to.match(/time limit exceeded/i);
+      await blur(10);
+      expect(await readdir(cwd)).to.deep.equal(['blurred.png']);
+    } finally {
+      await servers.close();
+    }
   });
 });

@@ -212,6 +212,7 @@ static unsigned short read_filter(void) {
   int file = open(request.filter, O_RDONLY | O_CLOEXEC);
   ssize_t length = file < 0 ? -1 : read(file, instructions, sizeof instructions);
   if (length <= 0) fail(request.filter);
+  close(file);
   return (unsigned short)((size_t)length / sizeof *instructions);
 }
 
@@ -388,14 +389,14 @@ static hook *find(const char *name) {
 
 /* Loads what every job needs: `magick CODER...`, `fontconfig` or nothing. */
 static void prepare(const char *program, char *words) {
-  const char *what = strtok(words, " ");
+  char *rest, *what = strtok_r(words, " ", &rest);
   if (what && strcmp(what, "fontconfig") == 0) ((int (*)(void))find("FcInit"))();
   if (!what || strcmp(what, "magick") != 0) return;
   /* The second argument sets ImageMagick's signal handlers, as the program does. */
   ((void (*)(const char *, int))find("MagickCoreGenesis"))(program, 1);
   void *exception = ((void *(*)(void))find("AcquireExceptionInfo"))();
   const void *(*load)(const char *, void *) = (const void *(*)(const char *, void *))find("GetMagickInfo");
-  for (const char *coder = strtok(NULL, " "); coder; coder = strtok(NULL, " ")) load(coder, exception);
+  for (char *coder; (coder = strtok_r(NULL, " ", &rest));) load(coder, exception);
 }
 
 /* The child of a process with several threads would have one of them, and locks that the others hold. */
@@ -415,8 +416,7 @@ static void run_server(const char *program) {
   if (requests < 0 || answers < 0 || null < 0) _exit(1);
   for (int fd = 0; fd < 3; fd++) dup2(null, fd);
   require_one_thread();
-  const char *wanted = getenv("IMAGEMILL_NAMESPACES");
-  int isolated = wanted != NULL && *wanted == '1' && enter_namespaces();
+  int isolated = getenv("IMAGEMILL_NAMESPACES") && enter_namespaces();
   if (drop_privileges() < 0) refuse("privileges cannot be dropped");
   char *words = getenv("IMAGEMILL_PREPARE");
   if (words) prepare(program, words);

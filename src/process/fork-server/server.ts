@@ -93,7 +93,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       LD_BIND_NOW: '1', // otherwise, every child would resolve the same symbols
       IMAGEMILL_FORK_SERVER: 'serve',
       IMAGEMILL_PREPARE: prepare,
-      IMAGEMILL_NAMESPACES: namespaces ? '1' : '0',
+      ...(namespaces && { IMAGEMILL_NAMESPACES: '1' }),
     },
   });
   const open = new Map<number, OpenJob>();

@@ -131,6 +131,16 @@ print(found)`;
     await eventually(() => before.every((pid) => !isRunning(pid)));
   });
 
+  it('end a job that has used its processor time, but no job after it', async () => {
+    await start();
+    run = confinedRunner(servers, { confine: () => ({ ...LIMITS, cpuSeconds: 1 }) });
+    for (const time of [1, 2]) {
+      const error = await failure(script('while :; do :; done', { timeoutMs: 60_000 }));
+      expect([error.reason, error.signal], `job ${time}`).to.deep.equal(['signal', 'SIGXCPU']);
+      expect((await script('echo on')).stdout).to.equal('on\n');
+    }
+  });
+
   it('report EAGAIN for the jobs of a server that was killed, and start another one', async () => {
     await start();
     const processes = serversWith(marker); // before the job, which has a copy of this environment
@@ -204,6 +214,16 @@ print(found)`;
     ]);
     expect(servers.serves(SH)).to.equal(false);
     expect((await script('echo on')).stdout).to.equal('on\n');
+  });
+});
+
+describe('the source of the fork server', () => {
+  it('has at most 450 lines, and no finding of cppcheck', async function () {
+    expect((await readFile(SOURCE, 'utf8')).split('\n').length - 1).to.be.at.most(450);
+    requires(this, 'compiler', hasCompiler());
+    const checks = ['--std=c11', '--library=posix,gnu', '--enable=warning,performance,portability'];
+    const { status, stderr } = spawnSync('cppcheck', [...checks, '--quiet', '--error-exitcode=1', SOURCE]);
+    expect([status, stderr?.toString()]).to.deep.equal([0, '']);
   });
 });
 
