@@ -15,7 +15,11 @@ export interface ServiceProcess {
   readonly pid: number;
   /** Returns all output so far. */
   output(): string;
-  /** Resolves to the base URL of the API once the service listens. */
+  /**
+   * Resolves to the base URL of the API once the service listens.
+   *
+   * @throws {Error} with the output of a service that has ended
+   */
   base(): Promise<string>;
   /** Resolves to the exit status, or to the signal that ended the process. */
   ended(): Promise<number | NodeJS.Signals>;
@@ -58,7 +62,11 @@ export function startProcess(
     pid: child.pid as number,
     output: () => output,
     async base() {
-      const match = await eventually(() => /listening on (http:\/\/[\d.]+:\d+)/.exec(output) ?? undefined);
+      const match = await eventually(() => {
+        if (child.exitCode !== null || child.signalCode !== null)
+          throw new Error(`the service has ended: ${output}`);
+        return /listening on (http:\/\/[\d.]+:\d+)/.exec(output) ?? undefined;
+      });
       return `${match[1]}/api/v1`;
     },
     async ended() {

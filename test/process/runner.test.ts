@@ -219,5 +219,13 @@ sleep 60`;
         expect((await failure(run(await command(ECHO, { args: ['a\0b'] })))).reason).to.equal('spawn-failed');
       });
     }
+
+    if (mode === 'by single starts')
+      it('reports spawn-failed, and gives the program no arguments, when the library of the confinement is missing', async () => {
+        const once = createRunner({ ...SEARCH, library: '/nonexistent.so', confine: () => LIMITS });
+        const touch = await command('/usr/bin/touch', { args: ['touched'] });
+        expect((await failure(once(touch))).reason).to.equal('spawn-failed');
+        expect(await readdir(touch.cwd)).to.deep.equal([]);
+      });
   });
 }

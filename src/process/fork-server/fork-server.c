@@ -10,7 +10,7 @@
  *          continues with the program. The server never reads an image, so no process ever holds data of two jobs. It
  *          refuses to serve if it has more than one thread, since fork(2) copies only one.
  *   once   The process was started for one job. It reads the job, confines itself and continues with the program. It forks
- *          nothing: both ways have the same confinement.
+ *          nothing: both ways have the same confinement. A program that ignores this object gets no arguments.
  *
  * Protocol. The service writes requests to standard input, and reads answers from standard output. A message is a header
  * (struct header, native byte order) and a body of `length` bytes. No job has these descriptors.
@@ -125,10 +125,10 @@ static int parse_field(char field, char *value) {
   }
   switch (field) {
     case 'a': /* argument; the first one is the name of the program */
-      if (request.variable_count > 0 || request.argument_count > MAX_WORDS - 4) return E2BIG;
+      if (request.variable_count > 0 || request.argument_count > MAX_WORDS - 8) return E2BIG;
       return request.words[request.argument_count++] = value, 0;
     case 'e': /* variable of the environment, after the arguments */
-      if (request.argument_count + request.variable_count > MAX_WORDS - 4) return E2BIG;
+      if (request.argument_count + request.variable_count > MAX_WORDS - 8) return E2BIG;
       return request.words[request.argument_count + 1 + request.variable_count++] = value, 0;
     case 'r': /* file or folder that may be read */
       return request.rule_count == MAX_RULES ? E2BIG : (request.rules[request.rule_count++] = value, 0);
@@ -169,11 +169,6 @@ static _Noreturn void fail(const char *step) {
 enum { WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3, REMOVE_FILE = 1 << 5, MAKE_REG = 1 << 8 };
 enum { TRUNCATE = 1 << 14, OF_FILES = WRITE_FILE | READ_FILE | TRUNCATE, IN_JOB = OF_FILES | READ_DIR | REMOVE_FILE | MAKE_REG };
 
-/* Returns the version of Landlock, or -1 if the kernel has none. */
-static int landlock_version(void) {
-  return (int)syscall(LANDLOCK_CREATE, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
-}
-
 static void permit(int ruleset, const char *path, uint64_t rights, uint64_t known) {
   struct {
     uint64_t rights;
@@ -191,7 +186,7 @@ static void permit(int ruleset, const char *path, uint64_t rights, uint64_t know
 static void restrict_files(void) {
   /* Number of file rights, by version: REFER since 2, TRUNCATE since 3, IOCTL_DEV since 5. */
   static const unsigned char FILE_RIGHTS[] = {0, 13, 14, 15, 15, 16};
-  int version = landlock_version();
+  int version = (int)syscall(LANDLOCK_CREATE, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
   if (version < 1) fail("Landlock");
   uint64_t known = (UINT64_C(1) << FILE_RIGHTS[version > 5 ? 5 : version]) - 1;
   /* Files; TCP since 4: bind, connect; scopes since 6: abstract UNIX sockets, signals. */
@@ -436,14 +431,17 @@ __attribute__((visibility("default"))) int __libc_start_main(main_function *main
   start_function *start = (start_function *)dlsym(RTLD_NEXT, "__libc_start_main");
   const char *mode = getenv("IMAGEMILL_FORK_SERVER");
   if (mode) {
-    if (strcmp(mode, "once") != 0) {
-      run_server(arguments[0]);
-      count = (int)request.argument_count, arguments = request.words;
-    } else { /* continues with its own arguments: those of a script begin with the interpreter */
+    if (strcmp(mode, "once") != 0) run_server(arguments[0]);
+    else {
       if ((errno = read_request() < 0 ? EPIPE : parse_request()) != 0) fail("request");
       confine(0);
       answer_number('S', request.header.id, getpid());
+      const size_t more = (size_t)count - 1; /* an interpreter's own arguments: the path of its script is the last one */
+      memmove(request.words + more, request.words, (MAX_WORDS - more) * sizeof *request.words);
+      memcpy(request.words, arguments, (more + 1) * sizeof *request.words);
+      request.argument_count += more;
     }
+    count = (int)request.argument_count, arguments = request.words;
     environ = request.words + request.argument_count + 1;
   }
   return start(main, count, arguments, init, fini, end_loader, stack_end);

@@ -11,8 +11,9 @@ const REPORT_BYTES = HEADER_BYTES + 4;
 /**
  * Starts a program for one job.
  *
- * @param library path of the compiled `fork-server.c`, which confines the process before `main` of the program. Without it, the
- *   program runs unconfined.
+ * @param library path of the compiled `fork-server.c`, which confines the process before `main` of the program, and gives it its
+ *   arguments. Without it, the program runs unconfined.
+ * @throws {Error} for a job that cannot be encoded
  */
 export function startOnce(
   file: string,
@@ -21,13 +22,14 @@ export function startOnce(
 ): RunningJob {
   const { args, env, cwd, stdin, confinement } = job;
   const confined = library !== undefined && confinement !== undefined;
+  const request = confined && encodeJob(0, { ...job, confinement });
   const program = confined
-    ? startProgram(file, args.slice(1), {
+    ? startProgram(file, [], {
         cwd,
         env: { ...env, LD_PRELOAD: library, IMAGEMILL_FORK_SERVER: 'once' },
       })
     : startProgram(file, args.slice(1), { cwd, env, stdin: stdin ?? '/dev/null' });
-  if (confined) program.stdin?.end(encodeJob(0, { ...job, confinement }));
+  if (request) program.stdin?.end(request);
   const stdout = collectOutput(program.stdout, confined ? REPORT_BYTES : 0);
   const stderr = collectOutput(program.stderr);
   return {
@@ -35,15 +37,15 @@ export function startOnce(
     ended: program.ended.then((exit) => {
       const printed = stdout();
       const text = printed.subarray(confined ? REPORT_BYTES : 0).toString('utf8');
-      const isUnconfined = confined && exit.exitCode === 0 && !reportsConfinement(printed);
-      return { exit: isUnconfined ? NOT_CONFINED : exit, stdout: text, stderr: stderr().toString('utf8') };
+      const isConfined = !confined || exit.error !== undefined || reportsConfinement(printed);
+      return { exit: isConfined ? exit : NOT_CONFINED, stdout: text, stderr: stderr().toString('utf8') };
     }),
   };
 }
 
 const NOT_CONFINED: Exit = {
   error: new Error(
-    'the program cannot be confined: it is a script, has a setuid bit or is linked statically',
+    'the program was not confined: it says why, or has a setuid bit, is linked statically, or the fork server is missing',
   ),
 };
 
