@@ -20,13 +20,15 @@ const UNSUPPORTED_PROCESSES = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
  */
 const MAX_SMOOTH_BITS = 7;
 
-/** Size of the sample of a scan, in bytes, in which {@link hasEmptyAreas} looks for repeated bytes. */
-const SAMPLE_BYTES = 16 * 1024;
+/** Binary logarithms of the parts of a smooth scan after which {@link hasEmptyAreas} takes samples: a sixteenth to a half. */
+const SAMPLED_AFTER = [4, 3, 2, 1];
+/** Maximum size of a sample in bytes. */
+const SAMPLE_BYTES = 4096;
 /**
- * Minimum size of a photo's sample after compression with Deflate, relative to the sample. Photos have 0.996 or more, drawings
- * 0.85 to 0.97 (`bench/README.md`).
+ * Minimum size of a photo's samples after compression with Deflate, relative to the samples. Photos have 0.992 or more, drawings
+ * and pages of large print 0.82 to 0.98 (`bench/README.md`).
  */
-const MIN_SMOOTH_DENSITY = 0.98;
+const MIN_SMOOTH_DENSITY = 0.99;
 /** Minimum number of pixels for taking the sample, which takes less than a millisecond. */
 const MIN_SAMPLED_PIXELS = 500_000;
 
@@ -110,12 +112,14 @@ async function isDetailed(
   const pixels = width * height;
   const smoothBytes = Math.floor((pixels * MAX_SMOOTH_BITS) / Math.sqrt(step) / 8);
   if ((await bytes.read(scan + smoothBytes, 1)).length > 0) return true;
-  return (
-    pixels >= MIN_SAMPLED_PIXELS && hasEmptyAreas(await bytes.read(scan + (smoothBytes >> 3), SAMPLE_BYTES))
-  );
+  if (pixels < MIN_SAMPLED_PIXELS) return false;
+  const length = Math.min(SAMPLE_BYTES, smoothBytes >> 4); // so that samples do not overlap
+  const samples: Buffer[] = [];
+  for (const shift of SAMPLED_AFTER) samples.push(await bytes.read(scan + (smoothBytes >> shift), length));
+  return hasEmptyAreas(Buffer.concat(samples));
 }
 
-/** Checks a part of a scan for repeated bytes, which equal empty blocks cause. Entropy-coded photos have none. */
+/** Checks parts of a scan for repeated bytes, which equal empty blocks cause. Entropy-coded photos have none. */
 function hasEmptyAreas(sample: Buffer): boolean {
   return deflateRawSync(sample, { level: 1 }).length < sample.length * MIN_SMOOTH_DENSITY;
 }

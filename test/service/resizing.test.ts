@@ -5,7 +5,7 @@ import { resizeWithLanczos } from '../helpers/lanczos.ts';
 import { decode, difference, onGrey, type Pixels } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';
 
-/** Shrink-on-load must not show in the size or in the pixels of the result. */
+/** Shrink-on-load must not show in the size, the edges or the pixels of the result. */
 describe('shrinking to a much smaller size', () => {
   const service = useService();
 
@@ -86,6 +86,56 @@ describe('shrinking to a much smaller size', () => {
     expect(difference(one as Pixels, other as Pixels).psnr).to.be.greaterThan(60);
     expect(results.map(({ headers }) => headers.get('x-conversion-notes'))).to.deep.equal([null, null]);
   });
+
+  /** Draws a dark image whose bottom right corner is bright, with this number of pixels a side. */
+  async function corner(width: number, height: number, side: number): Promise<Buffer> {
+    const bright = await sharp({ create: { width: side, height: side, channels: 3, background: '#c8c8c8' } })
+      .png()
+      .toBuffer();
+    return sharp({ create: { width, height, channels: 3, background: '#3c3c3c' } })
+      .composite([{ input: bright, gravity: 'southeast' }])
+      .jpeg({ quality: 100, chromaSubsampling: '4:4:4' })
+      .toBuffer();
+  }
+
+  /** Measures the bright corner in pixels, with fractions from the levels of its edges. */
+  function brightCorner({ width, height, data }: Pixels): { width: number; height: number } {
+    const levels = (count: number, pixel: (at: number) => number): number =>
+      Array.from({ length: count }, (_, at) => ((data[pixel(at) * 4] as number) - 60) / 140).reduce(
+        (a, b) => a + b,
+      );
+    return {
+      width: levels(width, (x) => (height - 4) * width + x),
+      height: levels(height, (y) => y * width + width - 4),
+    };
+  }
+
+  /** Scale of the columns, from the scales that fit the columns and the rows, by the way to fit. */
+  const SCALES: Readonly<Record<string, (own: number, other: number) => number>> = {
+    inside: Math.min,
+    contain: Math.min,
+    cover: Math.max,
+    fill: (own: number) => own,
+  };
+
+  for (const [fit, scaleOf] of Object.entries(SCALES))
+    it(`by ${fit} moves the far edges of a JPEG by at most 0.08 pixels, for 1 to 40 pixels beyond a multiple of eight`, async () => {
+      const [box, side] = [{ width: 300, height: 200 }, 96];
+      for (let more = 1; more <= 40; more += 1) {
+        const [width, height] = [1200 + more, 880 + more];
+        const [x, y] = [box.width / width, box.height / height];
+        const resized = [Math.round(width * scaleOf(x, y)), Math.round(height * scaleOf(y, x))] as const;
+        const { body } = await convert(service.base, await corner(width, height, side), {
+          ...{ format: 'png', fit, position: 'right bottom', background: '#3c3c3c' },
+          ...{ width: '300', height: '200' },
+        });
+        const result = await decode(body);
+        expect([result.width, result.height]).to.deep.equal(fit === 'inside' ? resized : [300, 200]);
+        const bright = brightCorner(result);
+        expect(Math.abs(bright.width - (side * resized[0]) / width), `${width} columns`).to.be.at.most(0.08);
+        expect(Math.abs(bright.height - (side * resized[1]) / height), `${height} rows`).to.be.at.most(0.08);
+      }
+    });
 
   for (const [kind, write] of Object.entries(KINDS)) {
     it(`from ${kind} gives the exact size and the pixels of a full-resolution resize`, async () => {

@@ -14,10 +14,10 @@ import {
   printHalfTransparent,
   rgbToSrgb,
 } from './colour.ts';
-import { coalesceFrames, decode, hideMissingPart, orient, repairColours } from './decode.ts';
+import { coalesceFrames, decode, hideMissingPart, repairColours } from './decode.ts';
 import { ENCODERS, EXTERNAL_ENCODERS, jxlThreads, LOSSLESS_EFFORT, WEBP_METHOD } from './encode.ts';
 import { needsOwnSize, renderOwnSize, renderPdf, renderPng } from './rasterize.ts';
-import { crop, dropOpaqueAlpha, pad, resize, shrinkOnLoad } from './resize.ts';
+import { cropToBox, dropOpaqueAlpha, fitDecoded, orientFirst, pad, resize, shrinkOnLoad } from './resize.ts';
 import {
   type ConversionJob,
   DECODED_FILE,
@@ -104,15 +104,16 @@ const STAGES: readonly ((job: ConversionJob) => readonly string[])[] = [
   shrinkOnLoad,
   ignoreBmpSize,
   decode,
+  fitDecoded,
   coalesceFrames,
   repairColours,
   hideMissingPart,
-  orient,
+  orientFirst,
   printHalfTransparent,
   cmykToSrgb,
   dropOpaqueAlpha,
   resize,
-  crop,
+  cropToBox,
   rgbToSrgb,
   greysToColours,
   flatten,

@@ -1,9 +1,11 @@
 /** @module Derives from an image and the options of its conversion what the plan depends on. Pure. */
+
 import { type InputType, OUTPUTS, type OutputType } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { externalDecoder } from './decoders.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
+import { scaleDecoding } from './scaled-decoding.ts';
 import { fitAll, keepsAllFrames } from './size.ts';
 import {
   type ConversionJob,
@@ -26,6 +28,7 @@ export function createJob(image: ImageInfo, options: ConvertOptions, tools: Tool
   const pages = format.pages && options.pages !== 'first' ? allPages : allPages.slice(0, 1);
   const fittings = fitAll({ image, options, pages, keepsAllFrames: allFrames });
   const isTrusted = decoded || pages.length === 1 || TRUSTED_HEADERS.includes(type);
+  const trustedFitting = isTrusted ? fittings[0] : undefined;
   const decoder = decoded ? undefined : externalDecoder(type, tools.magick);
   const programs = programsFor(type, options, tools.magick, allFrames);
   const isRendered = programs[0] === 'rsvg' && programs.length > 1;
@@ -36,7 +39,8 @@ export function createJob(image: ImageInfo, options: ConvertOptions, tools: Tool
     rasterized: isRendered ? [RASTERIZED_FILE] : (decoded ?? (decoder && [DECODED_FILE])),
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
     isPassthrough: isUnresized && type === 'gif' && options.format === 'gif' && allFrames,
-    trustedFitting: isTrusted ? fittings[0] : undefined,
+    trustedFitting,
+    scaledDecoding: trustedFitting && scaleDecoding(image, trustedFitting.resized),
   };
 }
 

@@ -10,6 +10,8 @@
 
 import { OUTPUTS } from '../../formats.ts';
 import type { Size } from '../../images/image-info.ts';
+import { orient } from './decode.ts';
+import type { ScaledDecoding } from './scaled-decoding.ts';
 import { boxGeometry, cropOffset, gravityName, type Offset, padOffset } from './size.ts';
 import type { ConversionJob, Fitting } from './types.ts';
 
@@ -22,43 +24,41 @@ const FILTER = [
   ...['-define', 'filter:support=2', '-define', 'filter:win-support=2.6'],
 ];
 
-/** Scale of libjpeg's decoder. */
-interface DecoderScale {
-  /** The decoder is used from this reduction on. It averages within blocks, which is visible at sharp edges. */
-  readonly from: number;
-  /** Divisor of both sides of the image. libjpeg rounds up the sides of other images. */
-  readonly divisor: number;
-  /** The divisor that `jpeg:size` stands for. libjpeg selects 3/8 for 1/3. */
-  readonly requested: number;
-}
-
-const EIGHTH = { divisor: 8, requested: 8 };
-const QUARTER = { divisor: 4, requested: 4 };
-const THREE_EIGHTHS = { divisor: 8, requested: 3 };
-const HALF = { divisor: 2, requested: 2 };
-
-/** The scales, in order of preference. */
-const DECODER_SCALES: Readonly<Record<'smooth' | 'detailed', readonly DecoderScale[]>> = {
-  smooth: [
-    { from: 17, ...EIGHTH },
-    { from: 6.6, ...QUARTER },
-    { from: 3.3, ...THREE_EIGHTHS },
-    { from: 3.3, ...HALF },
-  ],
-  detailed: [
-    { from: 24, ...EIGHTH },
-    { from: 12, ...QUARTER },
-    { from: 5, ...HALF },
-  ],
-};
-
 /** Makes libjpeg average pixels while it decodes, which takes a fraction of the time. */
 export function shrinkOnLoad(job: ConversionJob): string[] {
-  const { width = 0, height = 0 } = job.image;
-  const scale = decoderScale(job, job.trustedFitting);
-  if (!scale) return [];
-  const [columns, rows] = [width, height].map((side) => Math.floor(side / scale.requested));
-  return ['-define', `jpeg:size=${columns}x${rows}`];
+  return job.scaledDecoding ? ['-define', `jpeg:size=${job.scaledDecoding.requested}`] : [];
+}
+
+/** Crops the decoded image, or repeats its last column and row, so that its scale is that of the result. */
+export function fitDecoded(job: ConversionJob): string[] {
+  const { columns, rows } = job.scaledDecoding ?? {};
+  if (!columns || !rows) return [];
+  const width = Math.max(columns.decoded, columns.from);
+  const isCropped = columns.from < columns.decoded || rows.from < rows.decoded;
+  return [
+    ...repeat({ width: columns.from - columns.decoded, height: rows.decoded }, '+append'),
+    ...repeat({ width, height: rows.from - rows.decoded }, '-append'),
+    ...(isCropped ? crop({ width: columns.from, height: rows.from }) : []),
+  ];
+}
+
+/** Repeats the last column (`+append`) or row (`-append`) as an area of this size. */
+function repeat({ width, height }: Size, append: '+append' | '-append'): string[] {
+  if (width <= 0 || height <= 0) return [];
+  const last = append === '+append' ? { width: 1, height } : { width, height: 1 };
+  const edge = [
+    '-gravity',
+    'SouthEast',
+    ...crop(last),
+    '+gravity',
+    '-sample',
+    `${formatGeometry({ width, height })}!`,
+  ];
+  return ['(', '+clone', ...edge, ')', append];
+}
+
+function crop(size: Size, offset: Offset = { x: 0, y: 0 }): string[] {
+  return ['-crop', formatGeometry(size, offset), '+repage'];
 }
 
 /**
@@ -75,40 +75,39 @@ export function dropOpaqueAlpha(job: ConversionJob): string[] {
 export function resize(job: ConversionJob): string[] {
   if (!isResized(job)) return [];
   const { options } = job;
+  if (job.scaledDecoding) return [...resizeDecoded(job.scaledDecoding), ...orient(job)];
   const fitting = job.trustedFitting;
-  // A cropped or padded image must have exactly the size that its offset was calculated from. libjpeg rounds the
-  // proportions of an image that it averages.
-  const isExact = (options.fit ?? 'inside') !== 'inside' || decoderScale(job, fitting) !== undefined;
-  if (!fitting || !isExact) return [...FILTER, '-resize', boxGeometry(options)];
-  const { width, height } = fitting.resized;
-  return [...FILTER, '-resize', `${width}x${height}!`];
+  // A cropped or padded image must have exactly the size that its offset was calculated from.
+  if (!fitting || (options.fit ?? 'inside') === 'inside') return [...FILTER, '-resize', boxGeometry(options)];
+  return [...FILTER, '-resize', `${formatGeometry(fitting.resized)}!`];
+}
+
+/** Rotates the image before it is resized, unless fewer pixels can be rotated afterwards. */
+export function orientFirst(job: ConversionJob): string[] {
+  return job.scaledDecoding ? [] : orient(job);
+}
+
+/** Resizes the pixels that libjpeg has decoded, and cuts off those beyond the edges. */
+function resizeDecoded({ columns, rows }: ScaledDecoding): string[] {
+  const target = { width: columns.target, height: rows.target };
+  const isCut = columns.to > columns.target || rows.to > rows.target;
+  return [
+    ...[...FILTER, '-resize', `${formatGeometry({ width: columns.to, height: rows.to })}!`],
+    ...(isCut ? crop(target) : []),
+  ];
 }
 
 function isResized({ image, options }: ConversionJob): boolean {
   return image.type !== 'svg' && (options.width !== undefined || options.height !== undefined);
 }
 
-/**
- * Returns the smallest usable scale of libjpeg's decoder, or undefined for full size. libjpeg rounds up: a quarter of 2725
- * pixels is 682, for 2728 pixels. In a result of 300 pixels, that would shift the far edge by a third of a pixel (36 dB).
- */
-function decoderScale({ image }: ConversionJob, fitting: Fitting | undefined): DecoderScale | undefined {
-  const { type, width = 0, height = 0, detailed } = image;
-  if (type !== 'jpg' || !fitting) return undefined;
-  return DECODER_SCALES[detailed ? 'detailed' : 'smooth'].find(
-    ({ from, divisor }) => fitting.scale <= 1 / from && width % divisor === 0 && height % divisor === 0,
-  );
-}
-
 /** Crops the image to the box for `cover`. librsvg has cropped an SVG already. */
-export function crop(job: ConversionJob): string[] {
+export function cropToBox(job: ConversionJob): string[] {
   const { image, options } = job;
   if (options.fit !== 'cover' || image.type === 'svg') return [];
   const fitting = job.trustedFitting;
   if (!fitting) return withGravity(job, ['-crop', `${options.width}x${options.height}+0+0`]);
-  return fills(fitting)
-    ? []
-    : ['-crop', formatGeometry(fitting.result, cropOffset(fitting, options)), '+repage'];
+  return fills(fitting) ? [] : crop(fitting.result, cropOffset(fitting, options));
 }
 
 /** Adds borders up to the box for `contain`. Transparent parts of the image stay transparent. */

@@ -169,7 +169,7 @@ function fitInto({ width, height }: Size, box: Box): Fitting {
     width: side(resized.width, box.width ?? resized.width),
     height: side(resized.height, box.height ?? resized.height),
   };
-  return { resized, result, scale: Math.max(across, down) };
+  return { resized, result };
 }
 
 /** Returns the scales that make each side as long as the box. If only one side is given, both scales are equal. */

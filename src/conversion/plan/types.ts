@@ -2,6 +2,7 @@
 import type { OutputType } from '../../formats.ts';
 import type { ImageInfo, Page, Size } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
+import type { ScaledDecoding } from './scaled-decoding.ts';
 
 /** Options of a conversion. */
 export interface ConvertOptions {
@@ -154,6 +155,8 @@ export interface ConversionJob {
   readonly fittings: readonly Fitting[];
   /** Sizes of the image, if they are reliably known, and all frames or pages to resize have the same size. */
   readonly trustedFitting: Fitting | undefined;
+  /** Smaller size at which libjpeg decodes a JPEG. Undefined for full size. */
+  readonly scaledDecoding: ScaledDecoding | undefined;
 }
 
 /** Sizes of an image during a conversion. */
@@ -162,6 +165,4 @@ export interface Fitting {
   readonly resized: Size;
   /** Size of the result: smaller than `resized` if `cover` crops, larger if `contain` pads. */
   readonly result: Size;
-  /** Scale from the image to `resized`. If the sides differ, the larger scale. */
-  readonly scale: number;
 }

@@ -47,60 +47,56 @@ describe('the plan', () => {
   });
 
   describe('for a large reduction of a JPEG', () => {
-    const hint = (width: number, height: number, given: Partial<ConvertOptions>) =>
-      /jpeg:size=(\S+)/.exec(lines({ type: 'jpg', width, height }, given)[0] ?? '')?.[1];
+    /** Returns how many eighths of each side libjpeg decodes. ImageMagick rounds down what it divides the sides by. */
+    const eighths = (picture: Partial<ImageInfo>, given: Partial<ConvertOptions>): number => {
+      const image: ImageInfo = { type: 'jpg', ...picture };
+      const size = /jpeg:size=([\d.]+)x([\d.]+)/.exec(lines(image, given)[0] ?? '');
+      const { width = 0, height = 0 } = image;
+      const divisor = size ? Math.min(width / Number(size[1]), height / Number(size[2])) : 1;
+      return Math.ceil(8 / Math.floor(divisor));
+    };
 
-    it('decodes at 3/8 from a factor of 3.3, at 1/4 from 6.6, and at 1/8 from 17', () => {
-      expect(hint(3360, 2080, { width: 1019 })).to.equal(undefined);
-      expect(hint(3360, 2080, { width: 1018 })).to.equal('1120x693'); // libjpeg selects 3/8 for 1/3
-      expect(hint(3360, 2080, { width: 510 })).to.equal('1120x693');
-      expect(hint(3360, 2080, { width: 509 })).to.equal('840x520');
-      expect(hint(3360, 2080, { width: 198 })).to.equal('840x520');
-      expect(hint(3360, 2080, { width: 197 })).to.equal('420x260');
-      expect(hint(3360, 2080, { width: 21 })).to.equal('420x260');
+    it('decodes at the smallest scale that leaves 1.5 times the pixels of the result', () => {
+      const scaleFor = (width: number): number => eighths({ width: 3360, height: 3360 }, { width });
+      expect([21, 280, 281, 560, 561, 840, 841, 1120, 1121].map(scaleFor)).to.deep.equal([
+        1, 1, 2, 2, 3, 3, 4, 4, 8,
+      ]);
     });
 
-    it('decodes a detailed JPEG at 1/2 from a factor of 5, at 1/4 from 12, and at 1/8 from 24', () => {
-      const detailed = (width: number) =>
-        /jpeg:size=(\S+)/.exec(
-          lines({ type: 'jpg', width: 3360, height: 2080, detailed: true }, { width })[0] ?? '',
-        )?.[1];
-      expect(detailed(673)).to.equal(undefined);
-      expect(detailed(672)).to.equal('1680x1040');
-      expect(detailed(281)).to.equal('1680x1040');
-      expect(detailed(280)).to.equal('840x520');
-      expect(detailed(141)).to.equal('840x520');
-      expect(detailed(140)).to.equal('420x260');
+    it('decodes a detailed JPEG at a scale that leaves three times the pixels', () => {
+      const scaleFor = (width: number): number =>
+        eighths({ width: 3360, height: 3360, detailed: true }, { width });
+      expect([140, 141, 280, 281, 420, 421, 560, 561].map(scaleFor)).to.deep.equal([1, 2, 2, 3, 3, 4, 4, 8]);
     });
 
-    it('compares the oriented size, and requests the stored size', () => {
-      expect(hint(3000, 1000, { width: 400 })).to.equal('750x250');
+    it('compares the oriented size, requests the stored size, and rotates the result', () => {
+      expect(eighths({ width: 3000, height: 1000 }, { width: 400 })).to.equal(2);
       const turned = { type: 'jpg', width: 3000, height: 1000, orientation: 6 } as const; // 1000 pixels wide
-      expect(lines(turned, { width: 400 })[0]).to.not.include('jpeg:size');
-      expect(lines(turned, { height: 400 })[0]).to.include('jpeg:size=750x250 ');
+      expect(eighths(turned, { width: 700 })).to.equal(8);
+      expect(eighths(turned, { height: 400 })).to.equal(2);
+      expect(lines(turned, { height: 400 })[0]).to.include(
+        `${FILTER} -resize 400x133! -orient RightTop -auto-orient `,
+      );
     });
 
     it('has no size hint for full size or an unknown size', () => {
-      expect(hint(3000, 2000, {})).to.equal(undefined);
+      expect(eighths({ width: 3000, height: 2000 }, {})).to.equal(8);
       expect(lines({ type: 'jpg' }, { width: 10 })[0]).to.not.include('jpeg:size');
     });
 
-    it('uses a divisor of both sides, since libjpeg rounds up and so shifts the image', () => {
-      expect(hint(4000, 3000, { width: 200 })).to.equal('500x375');
-      expect(hint(4000, 3004, { width: 200 })).to.equal('1000x751');
-      expect(hint(4000, 3000, { width: 1000 })).to.equal('1333x1000');
-      expect(hint(4000, 3004, { width: 1000 })).to.equal('2000x1502');
-      expect(hint(4002, 3000, { width: 200 })).to.equal('2001x1500');
-      expect(hint(4000, 2999, { width: 200 })).to.equal(undefined);
-      expect(hint(2725, 2225, { width: 300 })).to.equal(undefined);
-    });
+    /** Returns the arguments between the decoding and the rotation. */
+    const resizing = (width: number, height: number, given: Partial<ConvertOptions>): string =>
+      /JPEG:in\[0\] (.*?) -orient/.exec(lines({ type: 'jpg', width, height }, given)[0] ?? '')?.[1] ?? '';
 
-    it('gives both sides of the result, since those of the decoded image are rounded', () => {
-      const arguments_ = (width: number, height: number) =>
-        lines({ type: 'jpg', width, height }, { width: 300 })[0];
-      expect(arguments_(3000, 2000)).to.include(`${FILTER} -resize 300x200! `);
-      expect(arguments_(3001, 2000)).to.include(`${FILTER} -resize 300x> `);
-      expect(arguments_(2048, 1532)).to.include(`${FILTER} -resize 300x224! `);
+    it('leaves out a partial column or row, or repeats it beyond the edge, so that no edge moves', () => {
+      expect(resizing(4000, 3000, { width: 200 })).to.equal(`${FILTER} -resize 200x150!`);
+      expect(resizing(4001, 3001, { width: 200 })).to.equal(
+        `-crop 500x375+0+0 +repage ${FILTER} -resize 200x150!`,
+      );
+      const row = '( +clone -gravity SouthEast -crop 500x1+0+0 +repage +gravity -sample 500x1! ) -append';
+      expect(resizing(2000, 1333, { width: 300 })).to.equal(
+        `${row} ${FILTER} -resize 300x201! -crop 300x200+0+0 +repage`,
+      );
     });
   });
 
@@ -182,12 +178,12 @@ describe('the plan', () => {
 
     it('selects the shrink-on-load factor by the side that is reduced least', () => {
       const jpg = { type: 'jpg', width: 1600, height: 800 } as const;
-      expect(box(jpg, {})).to.include('jpeg:size=400x200 ');
-      expect(box(jpg, { fit: 'contain' })).to.include('jpeg:size=400x200 ');
+      expect(box(jpg, {})).to.include('jpeg:size=188.24x94.12 ');
+      expect(box(jpg, { fit: 'contain' })).to.include('jpeg:size=188.24x94.12 ');
       expect(box(jpg, { fit: 'cover' }))
-        .to.include('jpeg:size=400x200 ')
-        .and.include('-resize 200x100! -crop');
-      expect(box({ ...jpg, height: 480 }, { fit: 'fill' })).to.include('jpeg:size=533x160 ');
+        .to.include('jpeg:size=355.56x177.78 ')
+        .and.include('-resize 200x100! -orient TopLeft +repage -crop');
+      expect(box({ ...jpg, height: 480 }, { fit: 'fill' })).to.include('jpeg:size=457.14x137.14 ');
       expect(box({ ...jpg, type: 'png' }, { fit: 'cover' })).to.include(`${FILTER} -resize 200x100!`);
     });
 
