@@ -47,6 +47,12 @@ const LAYERS = [
     { path: '^src/images/' },
     { path: '^src/', pathNot: '^src/(images/|(formats|errors|folders).ts$)' },
   ),
+  // Containers know how files are divided into parts, but not what the parts of a format mean.
+  forbid(
+    'containers-know-no-formats',
+    { path: '^src/images/containers/' },
+    { path: '^src/', pathNot: '^src/images/containers/' },
+  ),
   // The process layer runs commands. Only src/conversion depends on formats.
   forbid('process-knows-no-formats', { path: '^src/process/' }, { path: '^src/(conversion/|formats.ts$)' }),
   // The HTTP layer converts through src/conversion.

@@ -5,8 +5,8 @@ import { open } from 'node:fs/promises';
 import { constants, gunzipSync } from 'node:zlib';
 import { fileTypeFromBuffer } from 'file-type';
 import type { InputType } from '../formats.ts';
-import { createEndianReader, readIfd, TIFF_LAYOUTS } from './containers/ifd.ts';
-import { WindowReader } from './containers/window-reader.ts';
+import { TiffReader } from './containers/ifd.ts';
+import { bufferReader } from './containers/parts.ts';
 import { skipXmlPreamble } from './svg/preamble.ts';
 
 /** Types of files that can be stored. */
@@ -125,15 +125,9 @@ const SUB_DIRECTORIES = 330;
  * every TIFF with PrintIM (0xC4A5) for a raw image of a Sony camera, but cameras of other vendors write it to common TIFFs.
  */
 async function isCameraRaw(head: Uint8Array): Promise<boolean> {
-  const bytes = new WindowReader({
-    async read(buffer, offset, length, position) {
-      return { bytesRead: Buffer.from(head).copy(buffer, offset, position, position + length) };
-    },
-  });
-  const read = createEndianReader(head[0] === 0x4d);
-  const layout = TIFF_LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
-  if (!layout) return true;
-  const tags = await readIfd(bytes, read, (await read(bytes, layout.firstAt, layout.offset)) ?? 0, layout);
+  const tiff = await TiffReader.open(bufferReader(Buffer.from(head)));
+  if (!tiff) return true;
+  const tags = await tiff.tags((await tiff.first()) ?? 0);
   return tags.has(SUB_DIRECTORIES) || ((tags.get(NEW_SUBFILE_TYPE)?.value ?? 0) & 1) !== 0;
 }
 

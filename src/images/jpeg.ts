@@ -1,14 +1,12 @@
 /** @module Reads the segments of a JPEG before its pixels (ITU-T T.81). */
 
 import { deflateRawSync } from 'node:zlib';
-import { readOrientation } from './containers/ifd.ts';
+import { jpegSegments, type Segment, START_OF_SCAN } from './containers/jpeg-segments.ts';
 import type { WindowReader } from './containers/window-reader.ts';
+import { readOrientation } from './exif.ts';
 import { type ColourModel, isProfileFor, MAX_PROFILE_BYTES, readProfile } from './icc.ts';
 import type { ImageInfo, MetadataKind } from './image-info.ts';
 
-/** Maximum number of segments to read; real files have a few dozen before the pixels. */
-const MAX_SEGMENTS = 1000;
-const START_OF_SCAN = 0xda;
 const QUANTIZATION_TABLES = 0xdb;
 /** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
 const UNSUPPORTED_PROCESSES = [0xc3, 0xc5, 0xc6, 0xc7, 0xcb, 0xcd, 0xce, 0xcf];
@@ -50,44 +48,37 @@ export async function readJpeg(bytes: WindowReader): Promise<PartialInfo> {
   let model: ColourModel | undefined;
   let profileAt: number | undefined;
   let step: number | undefined;
-  let offset = 2;
-  for (let segment = 0; segment < MAX_SEGMENTS; segment += 1) {
-    const head = await bytes.read(offset, 10);
-    const marker = head[1];
-    if (head.length < 10 || head[0] !== 0xff || marker === undefined || marker === START_OF_SCAN) break;
-    if (marker === 0xff) {
-      offset += 1; // a fill byte
-    } else if (hasNoLength(marker)) {
-      offset += 2;
-    } else {
-      const length = head.readUInt16BE(2);
-      if (isFrameHeader(marker)) {
-        model = COLOUR_MODELS[head[9] as number];
-        frame = {
-          height: head.readUInt16BE(5),
-          width: head.readUInt16BE(7),
-          cmyk: head[9] === 4,
-          ...((UNSUPPORTED_PROCESSES.includes(marker) || head[4] !== 8) && { rareEncoding: 'jpeg-process' }),
-        };
-      }
-      if (marker === QUANTIZATION_TABLES) step ??= await readMeanStep(bytes, offset + 4);
-      const parsed = await APP_SEGMENTS[marker]?.(bytes, offset + 4, length - 2);
-      const [sequence] = parsed?.profile ? await bytes.read(offset + 4 + SEQUENCE_AT, 1) : [];
-      if (sequence === 1) profileAt ??= offset + 4 + PROFILE_AT;
-      if (parsed && !isRepeated(parsed, metadataInfo))
-        metadataInfo = {
-          ...metadataInfo,
-          ...parsed,
-          metadata: [...(metadataInfo.metadata ?? []), ...(parsed.metadata ?? [])],
-        };
-      offset += 2 + length;
+  let scan = 0;
+  for await (const segment of jpegSegments(bytes)) {
+    const { marker, offset, start, end } = segment;
+    scan = marker === START_OF_SCAN ? start : end;
+    if (isFrameHeader(marker)) {
+      const header = await bytes.read(offset, 6);
+      if (header.length < 6) break;
+      model = COLOUR_MODELS[header[5] as number];
+      frame = {
+        height: header.readUInt16BE(1),
+        width: header.readUInt16BE(3),
+        cmyk: header[5] === 4,
+        ...((UNSUPPORTED_PROCESSES.includes(marker) || header[0] !== 8) && { rareEncoding: 'jpeg-process' }),
+      };
     }
+    if (marker === QUANTIZATION_TABLES) step ??= await readMeanStep(bytes, offset);
+    const parsed = await APP_SEGMENTS[marker]?.(bytes, segment);
+    const [sequence] = parsed?.profile ? await bytes.read(offset + SEQUENCE_AT, 1) : [];
+    if (sequence === 1) profileAt ??= offset + PROFILE_AT;
+    if (parsed && !isRepeated(parsed, metadataInfo))
+      metadataInfo = {
+        ...metadataInfo,
+        ...parsed,
+        metadata: [...(metadataInfo.metadata ?? []), ...(parsed.metadata ?? [])],
+      };
   }
   if (frame.width === undefined) return {};
   // The number of components is known only now: the frame header follows the profile.
   if (profileAt !== undefined && !(await isProfileFor(bytes, profileAt, model)))
     metadataInfo = { ...metadataInfo, profile: 'unusable' };
-  const detailed = await isDetailed(bytes, offset, frame, step);
+  const detailed = await isDetailed(bytes, scan, frame, step);
   return { ...frame, ...metadataInfo, ...(detailed && { detailed }) };
 }
 
@@ -115,7 +106,8 @@ async function isDetailed(
   if (pixels < MIN_SAMPLED_PIXELS) return false;
   const length = Math.min(SAMPLE_BYTES, smoothBytes >> 4); // so that samples do not overlap
   const samples: Buffer[] = [];
-  for (const shift of SAMPLED_AFTER) samples.push(await bytes.read(scan + (smoothBytes >> shift), length));
+  for (const shift of SAMPLED_AFTER)
+    samples.push(Buffer.from(await bytes.read(scan + (smoothBytes >> shift), length)));
   return hasEmptyAreas(Buffer.concat(samples));
 }
 
@@ -133,24 +125,23 @@ function isRepeated(parsed: PartialInfo, { metadata = [], profile }: PartialInfo
 
 /** Readers of application segments by marker (EXIF 2.32, 4.7; XMP part 3, 1.1.3; ICC.1, B.4; IPTC in Photoshop's). */
 const APP_SEGMENTS: Readonly<
-  Record<number, (bytes: WindowReader, start: number, length: number) => Promise<PartialInfo | undefined>>
+  Record<number, (bytes: WindowReader, segment: Segment) => Promise<PartialInfo | undefined>>
 > = {
-  225: async (bytes, start) => {
-    const name = (await bytes.read(start, 28)).toString('latin1');
-    if (name.startsWith('Exif\0\0'))
-      return { ...(await readOrientation(bytes, start + 6)), metadata: ['exif'] };
+  225: async (bytes, { offset }) => {
+    const name = (await bytes.read(offset, 28)).toString('latin1');
+    if (name.startsWith('Exif\0\0')) return { ...(await readOrientation(bytes, offset)), metadata: ['exif'] };
     return name.startsWith('http://ns.adobe.com/xap/1.0/') ? { metadata: ['xmp'] } : undefined;
   },
-  226: async (bytes, start, length) => {
-    const head = await bytes.read(start, PROFILE_AT);
+  226: async (bytes, { offset, length }) => {
+    const head = await bytes.read(offset, PROFILE_AT);
     if (!head.toString('latin1').startsWith('ICC_PROFILE\0')) return undefined;
     const whole = head[13] === 1;
     return {
-      profile: whole ? await readProfile(bytes, start + PROFILE_AT, length - PROFILE_AT) : 'other',
+      profile: whole ? await readProfile(bytes, offset + PROFILE_AT, length - PROFILE_AT) : 'other',
     };
   },
-  237: async (bytes, start, length) => {
-    const resources = (await bytes.read(start, Math.min(length, MAX_PROFILE_BYTES))).toString('latin1');
+  237: async (bytes, { offset, length }) => {
+    const resources = (await bytes.read(offset, Math.min(length, MAX_PROFILE_BYTES))).toString('latin1');
     const metadata: MetadataKind[] = resources.includes('8BIM\x04\x04') ? ['iptc'] : [];
     return resources.startsWith('Photoshop 3.0\0') ? { metadata } : undefined;
   },
@@ -159,9 +150,4 @@ const APP_SEGMENTS: Readonly<
 /** Checks for SOF0 to SOF15, except DHT, JPG and DAC in the same range. */
 function isFrameHeader(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
-}
-
-/** Checks for TEM and the restart markers, which have no length field. */
-function hasNoLength(marker: number): boolean {
-  return marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
 }

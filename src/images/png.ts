@@ -13,9 +13,9 @@ import {
   replaceFile,
   withFile,
 } from './containers/file.ts';
-import { readOrientation, skipExifMarker } from './containers/ifd.ts';
 import type { Part } from './containers/parts.ts';
 import { WindowReader } from './containers/window-reader.ts';
+import { readOrientation } from './exif.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
 import type { ImageInfo } from './image-info.ts';
 import { LENGTHS, type PngColourChunks, parseColourChunk, pngColour } from './png-colour.ts';
@@ -90,7 +90,7 @@ const CHUNKS: Readonly<
   Record<string, (bytes: WindowReader, chunk: Part) => Promise<PartialInfo | undefined>>
 > = {
   eXIf: async (bytes, { offset }) => ({
-    ...(await readOrientation(bytes, await skipExifMarker(bytes, offset))),
+    ...(await readOrientation(bytes, offset)),
     metadata: ['exif'],
   }),
   async iCCP(bytes, { offset, length }) {

@@ -1,7 +1,6 @@
 /** @module Recognizes the kinds of TIFF that ImageMagick misreads; see {@link MISREAD_KINDS}. */
 
-import { type ReadNumber, readNumbers, type Tag } from './containers/ifd.ts';
-import type { WindowReader } from './containers/window-reader.ts';
+import type { Tag, Tags, TiffReader } from './containers/ifd.ts';
 import type { MisreadKind } from './image-info.ts';
 
 /** Values of PhotometricInterpretation (TIFF 6.0, section 8 and later; Adobe, DNG and TIFF/EP for the last). */
@@ -75,15 +74,11 @@ export interface TiffEncoding {
 const BT601 = [0.299, 0.587, 0.114];
 
 /** Reads how the pixels of a page are stored, with the defaults of the specification. */
-export async function readEncoding(
-  bytes: WindowReader,
-  read: ReadNumber,
-  tags: ReadonlyMap<number, Tag>,
-): Promise<TiffEncoding> {
+export async function readEncoding(tiff: TiffReader, tags: Tags): Promise<TiffEncoding> {
   const value = (tag: number): number | undefined => tags.get(tag)?.value;
   const list = async (tag: number, max: number): Promise<number[] | undefined> => {
     const entry = tags.get(tag);
-    return entry && readNumbers(bytes, read, entry, max);
+    return entry && tiff.numbers(entry, max);
   };
   const photometric = value(TAG.photometric);
   const samples = value(TAG.samplesPerPixel) ?? 1;
@@ -92,7 +87,7 @@ export async function readEncoding(
   const [bits = 1] = depths;
   const [sampleFormat = 1] = (await list(TAG.sampleFormat, 1)) ?? [];
   const [horizontal = 2, vertical = 2] = (isYCbCr && (await list(TAG.yCbCrSubsampling, 2))) || [];
-  const coefficients = isYCbCr ? await readFractions(bytes, read, tags.get(TAG.yCbCrCoefficients)) : [];
+  const coefficients = isYCbCr ? await readFractions(tiff, tags.get(TAG.yCbCrCoefficients)) : [];
   const declared = (await list(TAG.extraSamples, MAX_SAMPLES)) ?? [];
   const extra = Math.max(0, Math.min(samples, MAX_SAMPLES) - colourSamples(photometric));
   return {
@@ -123,11 +118,11 @@ const GREYS: readonly (number | undefined)[] = [
 ];
 
 /** Reads three values of type RATIONAL: two numbers of four bytes each. */
-async function readFractions(bytes: WindowReader, read: ReadNumber, tag: Tag | undefined): Promise<number[]> {
+async function readFractions(tiff: TiffReader, tag: Tag | undefined): Promise<number[]> {
   if (tag?.count !== 3) return [];
-  const raw = await bytes.read(tag.value, 24);
+  const raw = await tiff.bytes.read(tag.value, 24);
   if (raw.length < 24) return [];
-  return [0, 8, 16].map((at) => read.in(raw, at, 4) / read.in(raw, at + 4, 4));
+  return [0, 8, 16].map((at) => tiff.numberIn(raw, at, 4) / tiff.numberIn(raw, at + 4, 4));
 }
 
 type TiffKind = Exclude<MisreadKind, 'alpha-without-size'>;

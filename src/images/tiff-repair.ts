@@ -2,21 +2,11 @@
  * @module Repairs the directories of a TIFF (TIFF 6.0, section 2): removes tags that are invalid, because ImageMagick rejects the
  * file where libtiff ignores the tag, and adds tags that it needs.
  */
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import type { InputType } from '../formats.ts';
-import type { RepairContext } from './containers/file.ts';
-import {
-  createEndianReader,
-  type IfdLayout,
-  MAX_TAGS,
-  type ReadNumber,
-  readIfd,
-  readNumbers,
-  type Tag,
-  TIFF_LAYOUTS,
-} from './containers/ifd.ts';
+import { type RepairContext, readAt, withFile, writeAt } from './containers/file.ts';
+import { MAX_TAGS, type Tags, TiffReader } from './containers/ifd.ts';
 import { WindowReader } from './containers/window-reader.ts';
-import { MAX_PAGES } from './tiff.ts';
 import { COMPRESSION, PHOTOMETRIC } from './tiff-kinds.ts';
 
 const TAG = {
@@ -61,13 +51,6 @@ const MAX_VALUES = 16;
 const MAX_EXIF_TAGS = 4096;
 const MAX_SHORT = 65_535;
 
-/** A TIFF, with what is needed to read its numbers. */
-interface Source {
-  readonly bytes: WindowReader;
-  readonly read: ReadNumber;
-  readonly layout: IfdLayout;
-}
-
 /**
  * Repairs the directories of the file at `path`. A directory that grows is appended to the file, unless the file would exceed the
  * limit: directories can overlap, so that a small file can have thousands of large ones.
@@ -76,80 +59,67 @@ interface Source {
  * @throws {ServiceError} DISK_FULL if the disk has no space for the new directories
  * @throws {HeaderTooComplexError} if the directories take too many reads
  */
-export async function repairTiff(path: string, context: RepairContext): Promise<InputType> {
-  const file = await open(path, 'r+');
-  try {
-    const bytes = new WindowReader(file);
-    const read = createEndianReader((await bytes.read(0, 1))[0] === 0x4d);
-    const layout = TIFF_LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
-    if (layout) await repairDirectories(file, { bytes, read, layout }, layout.firstAt, context);
+export function repairTiff(path: string, context: RepairContext): Promise<InputType> {
+  return withFile(path, 'r+', async (file): Promise<InputType> => {
+    const tiff = await TiffReader.open(new WindowReader(file));
+    if (tiff) await repairDirectories(file, tiff, context);
     return 'tiff';
-  } finally {
-    await file.close();
-  }
+  });
 }
 
 async function repairDirectories(
   file: FileHandle,
-  source: Source,
-  firstAt: number,
+  tiff: TiffReader,
   { store, maxBytes }: RepairContext,
 ): Promise<void> {
-  const { bytes, read, layout } = source;
-  const visited = new Set<number>();
+  const { layout } = tiff;
   let end = (await file.stat()).size;
-  let offset = await read(bytes, firstAt, layout.offset);
   // Position of the offset of the directory, which changes if the directory before it is appended.
-  let pointer = firstAt;
-  while (offset && !visited.has(offset) && visited.size < MAX_PAGES) {
-    visited.add(offset);
-    const count = (await read(bytes, offset, layout.count)) ?? 0;
-    const length = count * layout.entry;
-    const content = Buffer.from(await bytes.read(offset + layout.count, length + layout.offset));
-    if (count > MAX_TAGS || content.length < length + layout.offset) return;
-    const next = read.in(content, length, layout.offset);
-    const repaired = await repairDirectory(source, content.subarray(0, length), offset, end);
+  let pointer: number = layout.firstAt;
+  for await (const { offset, count, next } of tiff.directories()) {
+    if (count > MAX_TAGS || next === undefined) return;
+    const { bytes: content } = await readAt(file, offset + layout.count, count * layout.entry);
+    const repaired = await repairDirectory(tiff, content, offset, end);
     let place = offset;
     if (repaired) {
       const directory = Buffer.concat([
-        toBytes(read, repaired.length / layout.entry, layout.count),
+        tiff.encode(repaired.length / layout.entry, layout.count),
         repaired,
-        content.subarray(length),
+        tiff.encode(next, layout.offset),
       ]);
-      if (repaired.length > length) {
+      if (repaired.length > content.length) {
         place = end + (end % 2); // a directory starts at an even offset
         if (place + directory.length > maxBytes) return;
         await store(directory.length + (end % 2));
         end = place + directory.length;
-        await write(file, toBytes(read, place, layout.offset), pointer);
+        await writeAt(file, pointer, tiff.encode(place, layout.offset));
       }
-      await write(file, directory, place);
+      await writeAt(file, place, directory);
     }
-    pointer = place + layout.count + (repaired ?? content.subarray(0, length)).length;
-    offset = next;
+    pointer = place + layout.count + (repaired ?? content).length;
   }
 }
 
 /** Returns the entries of a directory without invalid ones, and with missing ones; undefined if they stay the same. */
 async function repairDirectory(
-  source: Source,
+  tiff: TiffReader,
   content: Buffer,
   offset: number,
   end: number,
 ): Promise<Buffer | undefined> {
-  const { bytes, read, layout } = source;
-  const tags = await readIfd(bytes, read, offset, layout);
+  const { layout } = tiff;
+  const tags = await tiff.tags(offset);
   const valid: Buffer[] = [];
   for (let at = 0; at < content.length; at += layout.entry) {
     const entry = content.subarray(at, at + layout.entry);
-    if (await isValid(source, entry, tags, end)) valid.push(entry);
+    if (await isValid(tiff, entry, tags, end)) valid.push(entry);
   }
-  const present = valid.map((entry) => read.in(entry, 0, 2));
+  const present = valid.map((entry) => tiff.numberIn(entry, 0, 2));
   const added = missingTags(tags, present).map(({ tag, type, value }) => ({
     tag,
     entry: Buffer.concat([
-      ...[toBytes(read, tag, 2), toBytes(read, type, 2), toBytes(read, 1, layout.offset)],
-      ...[toBytes(read, value, VALUE_BYTES[type]), Buffer.alloc(layout.offset - VALUE_BYTES[type])],
+      ...[tiff.encode(tag, 2), tiff.encode(type, 2), tiff.encode(1, layout.offset)],
+      ...[tiff.encode(value, VALUE_BYTES[type]), Buffer.alloc(layout.offset - VALUE_BYTES[type])],
     ]),
   }));
   if (added.length === 0 && valid.length * layout.entry === content.length) return undefined;
@@ -158,19 +128,15 @@ async function repairDirectory(
 }
 
 /** Checks an entry as libtiff does, which ignores what is invalid. */
-async function isValid(
-  { bytes, read, layout }: Source,
-  entry: Buffer,
-  tags: ReadonlyMap<number, Tag>,
-  end: number,
-): Promise<boolean> {
-  const number = read.in(entry, 0, 2);
+async function isValid(tiff: TiffReader, entry: Buffer, tags: Tags, end: number): Promise<boolean> {
+  const { layout } = tiff;
+  const number = tiff.numberIn(entry, 0, 2);
   const tag = tags.get(number);
   if (!tag) return true;
-  if (!TYPES.includes(read.in(entry, 2, 2))) return false;
+  if (!TYPES.includes(tiff.numberIn(entry, 2, 2))) return false;
   const range = RANGES[number];
   if (range) {
-    const values = await readNumbers(bytes, read, tag, MAX_VALUES);
+    const values = await tiff.numbers(tag, MAX_VALUES);
     return values.every((value) => value >= range[0] && value <= range[1]);
   }
   const samples = tags.get(TAG.samples)?.value ?? 1;
@@ -188,7 +154,7 @@ async function isValid(
       return tag.count > 0;
     case TAG.exif:
     case TAG.gps: {
-      const count = (await read(bytes, tag.value, layout.count)) ?? 0;
+      const count = (await tiff.number(tag.value, layout.count)) ?? 0;
       const isWhole = tag.value + layout.count + count * layout.entry <= end;
       return tag.value >= layout.offset * 2 && count > 0 && count <= MAX_EXIF_TAGS && isWhole;
     }
@@ -212,7 +178,7 @@ interface NewTag {
  *
  * ExtraSamples: a fourth sample of RGB is alpha that is not premultiplied, as in Pillow and libvips.
  */
-function missingTags(tags: ReadonlyMap<number, Tag>, present: readonly number[]): NewTag[] {
+function missingTags(tags: Tags, present: readonly number[]): NewTag[] {
   const value = (tag: number): number | undefined => tags.get(tag)?.value;
   const [compression, height] = [value(TAG.compression), value(TAG.height)];
   const isJpeg = compression === COMPRESSION.jpeg || compression === COMPRESSION.oldJpeg;
@@ -223,16 +189,4 @@ function missingTags(tags: ReadonlyMap<number, Tag>, present: readonly number[])
     ...(hasAlpha ? [{ tag: TAG.extraSamples, type: SHORT, value: UNASSOCIATED_ALPHA } as const] : []),
   ];
   return wanted.filter(({ tag }) => !present.includes(tag));
-}
-
-/** Encodes a whole number in the byte order of the file. */
-function toBytes(read: ReadNumber, value: number, length: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
-  const cut = bytes.subarray(0, length);
-  return read.in(Buffer.from([0, 1]), 0, 2) === 1 ? cut.reverse() : cut;
-}
-
-async function write(file: FileHandle, bytes: Buffer, at: number): Promise<void> {
-  await file.write(bytes, 0, bytes.length, at);
 }

@@ -1,7 +1,8 @@
 /** @module Reads the directories of a TIFF or BigTIFF (TIFF 6.0). */
 
-import { createEndianReader, isOrientation, readIfd, type Tag, TIFF_LAYOUTS } from './containers/ifd.ts';
+import { type Tags, TiffReader } from './containers/ifd.ts';
 import type { WindowReader } from './containers/window-reader.ts';
+import { isOrientation } from './exif.ts';
 import { type ColourModel, readProfile } from './icc.ts';
 import type { ImageInfo, MetadataKind, Page, Profile, RareEncoding } from './image-info.ts';
 import {
@@ -52,37 +53,24 @@ const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = {
   [PHOTOMETRIC.yCbCr]: 'rgb',
 };
 
-/** Maximum number of pages to read: one more than the largest MAX_FRAMES. */
-export const MAX_PAGES = 10_001;
-
-type Tags = ReadonlyMap<number, Tag>;
-
 /** Reads the pages of a TIFF and their properties (TIFF 6.0, sections 2, 8, 16, 22 and 23). */
 export async function readTiff(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
-  const read = createEndianReader((await bytes.read(0, 1))[0] === 0x4d);
-  const layout = TIFF_LAYOUTS[(await read(bytes, 2, 2)) ?? 0];
-  if (!layout) return {};
+  const tiff = await TiffReader.open(bytes);
+  if (!tiff) return {};
   const pages: Page[] = [];
-  const visited = new Set<number>();
   let first: Tags | undefined;
   let deep = false;
-  let offset = await read(bytes, layout.firstAt, layout.offset);
-
-  for (let at = 0; offset && !visited.has(offset) && at < MAX_PAGES; at += 1) {
-    visited.add(offset);
-    const tags = await readIfd(bytes, read, offset, layout);
+  let index = 0;
+  for await (const { offset } of tiff.directories()) {
+    const tags = await tiff.tags(offset);
     if (isPage(tags)) {
-      const encoding = await readEncoding(bytes, read, tags);
-      pages.push({
-        ...pageOf(at, tags, encoding),
-        ...coloursOf(tags),
-        profile: await profileOf(bytes, tags),
-      });
+      const encoding = await readEncoding(tiff, tags);
+      const profile = await profileOf(bytes, tags);
+      pages.push({ ...pageOf(index, tags, encoding), ...coloursOf(tags), profile });
       if (!first) deep = encoding.bits > 8;
       first ??= tags;
     }
-    const count = (await read(bytes, offset, layout.count)) ?? 0;
-    offset = await read(bytes, offset + layout.count + count * layout.entry, layout.offset);
+    index += 1;
   }
   return first
     ? {
@@ -97,7 +85,7 @@ function isPage(tags: Tags): boolean {
   return !isPart && tags.get(TAG.photometric)?.value !== PHOTOMETRIC.mask;
 }
 
-function pageOf(at: number, tags: Tags, encoding: TiffEncoding): Page {
+function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
   const value = (tag: number): number | undefined => tags.get(tag)?.value;
   const { photometric, compression, bits, samples } = encoding;
   const grey = photometric === PHOTOMETRIC.whiteIsZero || photometric === PHOTOMETRIC.blackIsZero;
@@ -106,7 +94,7 @@ function pageOf(at: number, tags: Tags, encoding: TiffEncoding): Page {
   const [width, height] = [value(TAG.width), value(TAG.height)];
   const misread = misreadKindsOf(encoding);
   return {
-    index: at,
+    index,
     ...(width !== undefined && height !== undefined && { width, height }),
     ...(photometric === PHOTOMETRIC.palette && { paletteKind: 'palette' }),
     ...(grey && bits === 1 && samples === 1 && { paletteKind: 'bilevel' }),

@@ -1,10 +1,9 @@
 /** @module Reads a WebP, and cuts an animation after its first frame (RFC 9649). */
 import { riffChunks } from './containers/chunks.ts';
 import { readAt, withFile, writeAt } from './containers/file.ts';
-
-import { readOrientation, skipExifMarker } from './containers/ifd.ts';
 import type { Part } from './containers/parts.ts';
 import { WindowReader } from './containers/window-reader.ts';
+import { readOrientation } from './exif.ts';
 import { MAX_EXTRACTED_BYTES, readProfile } from './icc.ts';
 import type { Area, FrameDisposal, ImageInfo } from './image-info.ts';
 
@@ -70,7 +69,7 @@ function sizeOf(name: string, head: Buffer): PartialInfo {
 
 const CHUNKS: Readonly<Record<string, (bytes: WindowReader, chunk: Part) => Promise<PartialInfo>>> = {
   EXIF: async (bytes, { offset }) => ({
-    ...(await readOrientation(bytes, await skipExifMarker(bytes, offset))),
+    ...(await readOrientation(bytes, offset)),
     metadata: ['exif'],
   }),
   'XMP ': async () => ({ metadata: ['xmp'] }),

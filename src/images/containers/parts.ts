@@ -46,3 +46,8 @@ export async function* walkParts(
     start = part.end;
   }
 }
+
+/** Reads from bytes in memory. */
+export const bufferReader = (buffer: Buffer): ByteReader => ({
+  read: async (offset, length) => buffer.subarray(offset, offset + length),
+});

@@ -1,0 +1,179 @@
+/**
+ * @module EXIF, which is a TIFF directory without an image (EXIF 2.32, 4.5), and the metadata of an image that is rotated
+ * upright. ImageMagick resets the orientation in EXIF, but changes neither the thumbnail nor the size that EXIF states. Version
+ * 6 also keeps the orientation in XMP, so some viewers would rotate the result again.
+ */
+
+import { crc32 } from 'node:zlib';
+import type { InputType } from '../formats.ts';
+import { pngChunks, riffChunks } from './containers/chunks.ts';
+import { readAt, withFile, writeAt } from './containers/file.ts';
+import { type Tags, TiffReader } from './containers/ifd.ts';
+import { jpegSegments } from './containers/jpeg-segments.ts';
+import { type ByteReader, bufferReader, type Part } from './containers/parts.ts';
+import { WindowReader } from './containers/window-reader.ts';
+import type { ImageInfo, Orientation } from './image-info.ts';
+
+/** Marker before EXIF in a JPEG. Some writers put it before EXIF in other formats. */
+const EXIF_MARKER = Buffer.from('Exif\0\0', 'latin1');
+
+/** Tags (EXIF 2.32, 4.6). */
+const TAGS = {
+  orientation: 0x0112,
+  exifDirectory: 0x8769,
+  thumbnailOffset: 0x0201,
+  thumbnailLength: 0x0202,
+} as const;
+/** Tags of the width and the height, in the first directory and in that of EXIF. */
+const SIZE_TAGS = [
+  [0x0100, 0x0101],
+  [0xa002, 0xa003],
+] as const;
+
+/** Reads the orientation from the EXIF at `start`. */
+export async function readOrientation(
+  bytes: ByteReader,
+  start: number,
+): Promise<{ orientation?: Orientation }> {
+  const head = await bytes.read(start, EXIF_MARKER.length);
+  const at = head.equals(EXIF_MARKER) ? start + EXIF_MARKER.length : start;
+  const tiff = new TiffReader(bytes, (await bytes.read(at, 1))[0]);
+  const tags = await tiff.tags(at + ((await tiff.number(at + 4, 4)) ?? 0));
+  const value = tags.get(TAGS.orientation)?.value;
+  return isOrientation(value) ? { orientation: value } : {};
+}
+
+/** Checks that a tag value is an orientation: the specification allows 1 to 8, files contain other values. */
+export function isOrientation(value: number | undefined): value is Orientation {
+  return value !== undefined && Number.isInteger(value) && value >= 1 && value <= 8;
+}
+
+/** First of the orientations that swap width and height (EXIF 2.32, section 4.6.4). */
+const QUARTER_TURN = 5;
+
+/** Maximum number of parts, and of orientations in XMP, to adjust. Real files have a few; changing many takes long. */
+const MAX_PARTS = 100;
+const MAX_ORIENTATIONS = 1000;
+
+/** A part of a file with metadata. The name of a chunk of a PNG is part of its checksum. */
+interface MetadataPart extends Pick<Part, 'name' | 'offset' | 'length'> {
+  readonly kind: 'exif' | 'xmp';
+}
+
+/**
+ * Removes the EXIF thumbnail, swaps width and height in EXIF, and resets the orientation in XMP, in place, if the image at
+ * `path` will be rotated.
+ */
+export async function makeMetadataUpright(
+  path: string,
+  { type, orientation = 1, pages }: ImageInfo,
+): Promise<void> {
+  const isRotated = orientation !== 1 || pages?.some((page) => (page.orientation ?? 1) !== 1);
+  const partsOf = PARTS[type];
+  if (!isRotated || !partsOf) return;
+  await withFile(path, 'r+', async (file) => {
+    const { size } = await file.stat();
+    const parts: MetadataPart[] = [];
+    for await (const part of partsOf(new WindowReader(file), size)) {
+      parts.push(part);
+      if (parts.length === MAX_PARTS) break;
+    }
+    for (const { kind, name, offset, length } of parts) {
+      const { bytes } = await readAt(file, offset, length);
+      const before = Buffer.from(bytes);
+      if (kind === 'exif') await makeExifUpright(bytes, orientation >= QUARTER_TURN);
+      else resetXmpOrientation(bytes);
+      if (bytes.equals(before)) continue;
+      await writeAt(file, offset, bytes);
+      const checksum = Buffer.alloc(4);
+      checksum.writeUInt32BE(crc32(bytes, crc32(name)));
+      if (type === 'png') await writeAt(file, offset + length, checksum);
+    }
+  });
+}
+
+/** Yields the complete metadata of a file by its type. */
+const PARTS: Partial<
+  Record<InputType, (bytes: ByteReader, size: number) => AsyncIterable<MetadataPart> | Iterable<MetadataPart>>
+> = {
+  async *jpg(bytes, size) {
+    for await (const { marker, offset, length, end } of jpegSegments(bytes)) {
+      if (marker !== 0xe1 || end > size) continue;
+      const isExif = (await bytes.read(offset, 4)).toString('latin1') === 'Exif';
+      yield { name: 'APP1', kind: isExif ? 'exif' : 'xmp', offset, length };
+    }
+  },
+  png: (bytes, size) => chunksWith(pngChunks(bytes), { eXIf: 'exif', iTXt: 'xmp' }, size),
+  webp: (bytes, size) => chunksWith(riffChunks(bytes), { EXIF: 'exif', 'XMP ': 'xmp' }, size),
+  tiff: (_, size) => [{ name: 'TIFF', kind: 'xmp', offset: 0, length: size }],
+};
+
+async function* chunksWith(
+  chunks: AsyncIterable<Part>,
+  kinds: Readonly<Record<string, MetadataPart['kind']>>,
+  size: number,
+): AsyncGenerator<MetadataPart> {
+  for await (const chunk of chunks) {
+    const kind = kinds[chunk.name];
+    if (kind && chunk.end <= size) yield { ...chunk, kind };
+  }
+}
+
+/** Removes the thumbnail, and swaps the stated width and height if the image is rotated by 90 degrees. */
+async function makeExifUpright(body: Buffer, isQuarterTurn: boolean): Promise<void> {
+  const hasMarker = body.subarray(0, EXIF_MARKER.length).equals(EXIF_MARKER);
+  const exif = hasMarker ? body.subarray(EXIF_MARKER.length) : body;
+  const tiff = new TiffReader(bufferReader(exif), exif[0]);
+  const first = (await tiff.first()) ?? 0;
+  const tags = await tiff.tags(first);
+  const exifAt = tags.get(TAGS.exifDirectory)?.value ?? 0;
+  if (isQuarterTurn) {
+    swapSides(exif, tags);
+    if (exifAt > 0) swapSides(exif, await tiff.tags(exifAt));
+  }
+  const { count: countBytes, entry } = tiff.layout;
+  const count = (await tiff.number(first, countBytes)) ?? 0;
+  await removeThumbnail(exif, tiff, first + countBytes + count * entry);
+}
+
+/** Exchanges types, counts and values of the two entries. */
+function swapSides(exif: Buffer, tags: Tags): void {
+  for (const [widthTag, heightTag] of SIZE_TAGS) {
+    const [width, height] = [widthTag, heightTag].map((tag) => {
+      const { entryAt } = tags.get(tag) ?? {};
+      return entryAt === undefined ? undefined : exif.subarray(entryAt + 2, entryAt + 12);
+    });
+    if (!width || !height) continue;
+    const stated = Buffer.from(width);
+    height.copy(width);
+    stated.copy(height);
+  }
+}
+
+/**
+ * Overwrites the thumbnail with zeros, and ends the list of directories before it (EXIF 2.32, 4.5).
+ *
+ * @param link position of the offset of its directory
+ */
+async function removeThumbnail(exif: Buffer, tiff: TiffReader, link: number): Promise<void> {
+  const second = await tiff.number(link, 4);
+  if (!second) return;
+  const tags = await tiff.tags(second);
+  const start = tags.get(TAGS.thumbnailOffset)?.value ?? 0;
+  const end = Math.min(exif.length, start + (tags.get(TAGS.thumbnailLength)?.value ?? 0));
+  if (start > 0 && start < end) exif.fill(0, start, end);
+  exif.fill(0, link, link + 4);
+}
+
+/** The orientation as an attribute or an element (XMP part 2, 8.4). */
+const XMP_ORIENTATION = /tiff:Orientation(?:\s*=\s*["']|>)\s*([2-8])/g;
+
+function resetXmpOrientation(body: Buffer): void {
+  if (!body.includes('tiff:Orientation')) return;
+  let count = 0;
+  for (const match of body.toString('latin1').matchAll(XMP_ORIENTATION)) {
+    if (count === MAX_ORIENTATIONS) return;
+    body.write('1', match.index + match[0].length - 1, 'latin1');
+    count += 1;
+  }
+}
