@@ -1,6 +1,6 @@
 /**
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
- * -- [--quick] [--crowd] [--only PART] [--out NAME] [--reuse N] [--sharing MODE]`. Alternates between them in one run. Writes `bench/NAME.md` and
+ * -- [--quick] [--crowd] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md` and
  * `bench/NAME.svg`. `npm run bench -- --quality [FOLDER]` compares the quality of thumbnails, and writes
  * `bench/quality.md`. `--threads`, `--soak` and `--photos` print other measurements.
  */
@@ -34,8 +34,6 @@ const { values: flags, positionals } = parseArgs({
     clients: { type: 'string' },
     seconds: { type: 'string' },
     rounds: { type: 'string' },
-    reuse: { type: 'string', default: '' },
-    sharing: { type: 'string', default: '' },
     /** Measures only the rows of {@link CROWD}, each with one address and with an address per request. */
     crowd: { type: 'boolean', default: false },
     out: { type: 'string', default: 'report' },
@@ -61,8 +59,6 @@ const CROWD_CLIENTS = 8;
 const clients = (flags.clients ?? (flags.quick ? '1,8' : '1,2,8,32')).split(',').map(Number);
 const seconds = Number(flags.seconds ?? (flags.quick ? 0.5 : 1));
 const rounds = Number(flags.rounds ?? (flags.quick ? 2 : 3));
-/** Settings of the service that differ from the defaults. */
-const settings: Readonly<Record<string, string>> = {};
 const folder = mkdtempSync(join(tmpdir(), 'imagemill-bench-'));
 const outFolder = new URL('../bench', import.meta.url).pathname;
 
@@ -100,7 +96,7 @@ async function compareAll(): Promise<void> {
   const tools = await findTools();
   const images = await makeImages(folder);
   const servers = {
-    imagemill: await startService(settings),
+    imagemill: await startService(),
     sharp: await startSharp(),
     echo: await startEcho(),
   };
@@ -198,11 +194,7 @@ function report(rows: readonly Row[], { versions }: { readonly versions: string 
   const text = [
     '# Benchmark results',
     `${new Date().toISOString().slice(0, 10)}, ${machine}, ${versions}, ${libraries}. Clients, servers and tools on the same machine.`,
-    `${rounds} rounds of ${seconds} s each, in turns${Object.entries(settings)
-      .map(([name, value]) => `, ${name}=${value}`)
-      .join(
-        '',
-      )}. Ratios are medians of the rounds, with minimum and maximum. CPU is the CPU time of the machine per conversion, without the clients. Memory is the peak private memory of the process tree.`,
+    `${rounds} rounds of ${seconds} s each, in turns. Ratios are medians of the rounds, with minimum and maximum. CPU is the CPU time of the machine per conversion, without the clients. Memory is the peak private memory of the process tree.`,
     ...summary(rows),
     '## All results',
     table(rows),

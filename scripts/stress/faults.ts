@@ -9,7 +9,7 @@ import { ATTACK_FAULTS } from './attacks.ts';
 import { type ClientRun, emptyTally, once, runClients, type Tally } from './clients.ts';
 import type { Random } from './random.ts';
 import type { Request } from './requests.ts';
-import { listLeftovers, processesLeft, type Server, scratch, startServer } from './server.ts';
+import { listLeftovers, listTree, processesLeft, type Server, scratch, startServer } from './server.ts';
 
 /** Options of a fault. */
 interface FaultParts {
@@ -41,6 +41,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     withTool(parts, "trap '' TERM; while :; do sleep 1; done", [413, 503]),
   'the tool crashes': (parts) => withTool(parts, 'kill -SEGV $$', [400, 503]),
   'the tool is gone for a while': toolGone,
+  'fork servers and their jobs are killed at random': killAtRandom,
   'the disk of 64 MB fills': diskFull,
   'open files run out': filesRunOut,
   'SIGTERM with work in flight': drainOnSigterm,
@@ -96,6 +97,26 @@ async function toolGone(parts: FaultParts): Promise<Outcome> {
   );
   renameSync(`${tool}.away`, tool);
   return finish(parts, server, tally);
+}
+
+/** Kills one of the server's fork servers or their jobs every 20 to 120 ms. */
+async function killAtRandom(parts: FaultParts): Promise<Outcome> {
+  const server = await startServer();
+  const until = AbortSignal.timeout(parts.seconds * 1000);
+  const load = runClients(clientRun(parts, server, { excused: [400, 503] }), until);
+  let kills = 0;
+  while (!until.aborted) {
+    await pause(20 + parts.random.below(100));
+    const others = listTree(server.pid).filter((pid) => pid !== server.pid);
+    if (others.length === 0) continue;
+    try {
+      process.kill(parts.random.pick(others), 'SIGKILL');
+      kills += 1;
+    } catch {
+      // It has ended.
+    }
+  }
+  return { ...(await finish(parts, server, await load)), figures: `${kills} processes killed` };
 }
 
 /** Fills a 64 MB tmpfs, which requires root to mount. */
@@ -177,8 +198,9 @@ async function killAndRestart(parts: FaultParts): Promise<Outcome> {
   const { tally, answered } = await inFlight(parts, server, { leaving: 0, mayLose: true });
   await server.end('SIGKILL');
   await answered;
-  await waitUntil(() => processesLeft(server.tempDir).length === 0);
-  if (processesLeft(server.tempDir).length > 0) tally.wrong.push('tools outlived their server');
+  const left = (): number => processesLeft(server.tempDir).length + server.outlived().length;
+  await waitUntil(() => left() === 0);
+  if (left() > 0) tally.wrong.push('tools outlived their server');
   const next = await startServer({ TEMP_DIR: server.tempDir });
   const after = await runClients(clientRun(parts, next), AbortSignal.timeout(parts.seconds * 500));
   return finish(parts, next, mergeTallies(tally, after));

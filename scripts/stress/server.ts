@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isRunning } from '../../test/helpers/util.ts';
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const LOOP_DELAY = new URL('./loop-delay.ts', import.meta.url).pathname;
@@ -22,6 +23,8 @@ export interface Server {
    * Returns the 99th percentile of the event loop delay in ms, or undefined if the process was killed.
    */
   loopDelay(): number | undefined;
+  /** Returns the processes that the server had when it was ended, and that still run. */
+  outlived(): number[];
 }
 
 /** Folder for all files of the run, removed at the end. */
@@ -68,11 +71,14 @@ export async function startServer(
   running.add(child);
   child.once('exit', () => running.delete(child));
   const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+  let last: number[] = [];
   return {
     base: `${await address(child, ended)}/api/v1`,
     pid: child.pid as number,
     tempDir,
+    outlived: () => last.filter(isRunning),
     async end(signal) {
+      last = listTree(child.pid as number);
       child.kill(signal);
       const [code, by] = await ended;
       return { code, signal: by };
@@ -104,8 +110,9 @@ async function address(child: ChildProcess, ended: Promise<unknown>): Promise<st
 }
 
 /** Lists the files and processes that a server left behind. */
-export function listLeftovers({ tempDir }: Pick<Server, 'tempDir'>): string[] {
-  return [...filesLeft(tempDir), ...processesLeft(tempDir).map((pid) => `process ${pid}`)];
+export function listLeftovers({ tempDir, outlived }: Pick<Server, 'tempDir' | 'outlived'>): string[] {
+  const processes = new Set([...processesLeft(tempDir), ...outlived()]);
+  return [...filesLeft(tempDir), ...[...processes].map((pid) => `process ${pid}`)];
 }
 
 /** Lists the files below the folder for working files. */
@@ -126,11 +133,16 @@ export function processesLeft(tempDir: string): number[] {
 
 /** Returns the resident memory in bytes of a process (`own`), and including all its descendants (`tree`). */
 export function memoryOf(pid: number): { own: number; tree: number } {
+  const sizes = listTree(pid).map((one) => readStatus(one, 'VmRSS') * 1024);
+  return { own: readStatus(pid, 'VmRSS') * 1024, tree: sizes.reduce((sum, size) => sum + size, 0) };
+}
+
+/** Lists a process and its descendants. */
+export function listTree(pid: number): number[] {
   const parents = new Map(listProcesses().map((one) => [one, readStatus(one, 'PPid')]));
   const isInTree = (one: number): boolean =>
     one === pid || (parents.has(one) && isInTree(parents.get(one) ?? 0));
-  const sizes = [...parents.keys()].filter(isInTree).map((one) => readStatus(one, 'VmRSS') * 1024);
-  return { own: readStatus(pid, 'VmRSS') * 1024, tree: sizes.reduce((sum, size) => sum + size, 0) };
+  return [...parents.keys()].filter(isInTree);
 }
 
 function listProcesses(): number[] {
