@@ -4,9 +4,9 @@
 #   sudo sh scripts/debian-13.sh mocha 'test/process/**/*.test.ts'
 #
 # debootstrap creates the system once, in DEBIAN_13 (by default below the temporary folder), with everything that the tests
-# need except a browser. The command runs with its own mounts, which are removed when it ends. It cannot mount anything
-# itself, so tests that need mounts or a compiler are skipped. Exits with 75 (EX_TEMPFAIL of sysexits.h) if this machine cannot
-# do that.
+# need except a browser and a compiler. The command runs with its own mounts, which are removed when it ends. It cannot mount
+# anything itself. Tests that need one of these are skipped. Exits with 75 (EX_TEMPFAIL of sysexits.h) if this machine cannot do
+# that.
 set -eu
 cd "$(dirname "$0")/.."
 root=${DEBIAN_13:-${TMPDIR:-/tmp}/imagemill-debian-13}
@@ -40,6 +40,6 @@ exec unshare --mount sh -eu -c '
   mount -t proc proc "$IMAGEMILL_ROOT/proc"
   mount --rbind /sys "$IMAGEMILL_ROOT/sys"
   mount -t tmpfs tmpfs "$IMAGEMILL_ROOT/tmp"
-  exec chroot "$IMAGEMILL_ROOT" /usr/bin/env -i HOME=/root LANG=C.UTF-8 MAY_SKIP="mounts,compiler,${MAY_SKIP:-}" \
+  exec chroot "$IMAGEMILL_ROOT" /usr/bin/env -i HOME=/root LANG=C.UTF-8 MAY_SKIP="browser,mounts,compiler,${MAY_SKIP:-}" \
     PATH=/checkout/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin sh -c "cd /checkout && exec \"\$@\"" sh "$@"
 ' sh "$@"

@@ -32,6 +32,15 @@ export function chromiumPath(showsPdf = false): string {
   return found;
 }
 
+/** Returns whether there is a browser on this machine. */
+export function hasChromium(): boolean {
+  try {
+    return chromiumPath() !== '';
+  } catch {
+    return false;
+  }
+}
+
 /** Flags that allow Chromium to run as root and prevent requests to other hosts. */
 export const CHROMIUM_FLAGS = [
   '--no-sandbox',

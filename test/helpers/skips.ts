@@ -5,17 +5,29 @@ import type { Context, Suite } from 'mocha';
  * Requirement of a test that a machine may lack. Such a test is reported as pending, and the run fails unless the
  * environment variable MAY_SKIP, a comma-separated list, names the requirement.
  */
-export type Requirement = 'compiler' | 'hidden-files' | 'magick-version' | 'mounts' | 'proc' | 'root';
+export type Requirement =
+  | 'browser'
+  | 'compiler'
+  | 'hidden-files'
+  | 'magick-version'
+  | 'mounts'
+  | 'proc'
+  | 'root';
 
 /** Missing requirements by full title of the test. */
 const lacking = new Map<string, Requirement>();
 
-/** Skips the current test unless the requirement is available. */
-export function requires(test: Context, requirement: Requirement, isHere: boolean): void {
+/** Skips the current test, or in a hook all tests of its suite, unless the requirement is available. */
+export function requires(context: Context, requirement: Requirement, isHere: boolean): void {
   if (isHere) return;
-  lacking.set(test.test?.fullTitle() ?? '', requirement);
-  test.skip();
+  const { test } = context;
+  const note = (skipped: { fullTitle(): string }): unknown => lacking.set(skipped.fullTitle(), requirement);
+  if (isHook(context)) test?.parent?.eachTest(note);
+  else if (test) note(test);
+  context.skip();
 }
+
+const isHook = ({ test }: Context): boolean => (test as { type?: string } | undefined)?.type === 'hook';
 
 /** Returns a line for each pending test that MAY_SKIP does not allow. */
 export function unexpectedSkips(suite: Suite, { MAY_SKIP = '' }: NodeJS.ProcessEnv): string[] {
