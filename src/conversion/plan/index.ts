@@ -80,10 +80,10 @@ function encoderArguments(job: ConversionJob): string[] {
   return [...(EXTERNAL_ENCODERS[job.options.format]?.args(job) ?? []), TO_ENCODE, job.output];
 }
 
-/** Returns the arguments that write each frame to a numbered PNG file, for img2webp to assemble. */
+/** Returns the arguments that write each frame to a numbered, uncompressed file, for img2webp to assemble. */
 function frameArguments(job: ConversionJob): string[] {
   const stages = STAGES.filter((stage) => !ENCODING.includes(stage)).flatMap((stage) => stage(job));
-  return [...stages, '-depth', '8', '-define', 'png:compression-level=1', 'png:frame-%05d.png'];
+  return [...stages, '-depth', '8', 'PAM:frame-%05d.pam'];
 }
 
 function webpArguments({ image, options, output }: ConversionJob): string[] {
@@ -93,7 +93,7 @@ function webpArguments({ image, options, output }: ConversionJob): string[] {
     : ['-lossy', '-q', String(options.quality)];
   const frames = delaysMs.flatMap((delay, at) => [
     ...['-d', String(delay), ...coding, '-m', String(WEBP_METHOD)],
-    `frame-${String(at).padStart(5, '0')}.png`,
+    `frame-${String(at).padStart(5, '0')}.pam`,
   ]);
   return ['-loop', String(loopCount), ...frames, '-o', output];
 }

@@ -273,9 +273,9 @@ describe('the plan', () => {
         {},
         SIX,
       );
-      expect(frames).to.match(/^magick .* GIF:in -alpha set -coalesce .* png:frame-%05d\.png$/);
+      expect(frames).to.match(/^magick .* GIF:in -alpha set -coalesce .* PAM:frame-%05d\.pam$/);
       expect(assemble).to.equal(
-        'img2webp -loop 3 -d 100 -lossy -q 80 -m 4 frame-00000.png -d 40 -lossy -q 80 -m 4 frame-00001.png -o image.webp',
+        'img2webp -loop 3 -d 100 -lossy -q 80 -m 4 frame-00000.pam -d 40 -lossy -q 80 -m 4 frame-00001.pam -o image.webp',
       );
     });
   });
