@@ -38,23 +38,19 @@ export interface SimulationResult {
   readonly utilization: number;
 }
 
-/** An instance: when each processor is free, and when the waiting requests will start. */
+/** An instance, which serves its requests in order of arrival. */
 interface Instance {
-  /** Times in ms at which the processors are free, as a heap with the earliest first. */
+  /** Times in ms at which the processors are free, the earliest first. */
   readonly free: number[];
   /** Start times in ms of the requests that wait, in order. */
-  readonly starts: number[];
-  /** Index of the first request in `starts` that still waits. */
-  head: number;
-  /** End times in ms of the requests in the instance, as a heap. */
-  readonly ends: number[];
+  starts: number[];
 }
 
 /** Runs the simulation. */
 export function simulate(options: SimulationOptions): SimulationResult {
   const { processors, queueLimit, tries, serviceMs, requests } = options;
   const random = seeded(options.seed);
-  const createInstance = (): Instance => ({ free: Array(processors).fill(0), starts: [], head: 0, ends: [] });
+  const createInstance = (): Instance => ({ free: Array(processors).fill(0), starts: [] });
   const instances = Array.from({ length: options.instances }, createInstance);
   const times = arrivals(options, random);
   const waits: number[] = [];
@@ -71,10 +67,9 @@ export function simulate(options: SimulationOptions): SimulationResult {
       refused += 1;
       continue;
     }
-    const start = Math.max(now, pop(accepted.free));
+    const start = Math.max(now, accepted.free.shift() as number);
     const service = random.pick(serviceMs);
-    push(accepted.free, start + service);
-    if (options.balance === 'least-connections') push(accepted.ends, start + service);
+    insert(accepted.free, start + service);
     if (start > now) accepted.starts.push(start);
     waits.push(start - now);
     worked += service;
@@ -117,14 +112,13 @@ function select(
 }
 
 function waitingIn(instance: Instance, now: number): number {
-  while (instance.head < instance.starts.length && (instance.starts[instance.head] as number) <= now)
-    instance.head += 1;
-  return instance.starts.length - instance.head;
+  const first = instance.starts.findIndex((start) => start > now);
+  if (first !== 0) instance.starts = first < 0 ? [] : instance.starts.slice(first);
+  return instance.starts.length;
 }
 
-function inProgress({ ends }: Instance, now: number): number {
-  while (ends.length > 0 && (ends[0] as number) <= now) pop(ends);
-  return ends.length;
+function inProgress(instance: Instance, now: number): number {
+  return waitingIn(instance, now) + instance.free.filter((time) => time > now).length;
 }
 
 /** Returns the mean and the percentiles of waiting times. */
@@ -135,33 +129,9 @@ function summarizeWaits(waits: readonly number[]): SimulationResult['wait'] {
   return { mean, p50: percentile(0.5), p95: percentile(0.95), p99: percentile(0.99) };
 }
 
-/** Adds a value to a binary heap with the least value first. */
-function push(heap: number[], value: number): void {
-  let at = heap.length;
-  heap.push(value);
-  while (at > 0) {
-    const parent = (at - 1) >> 1;
-    if ((heap[parent] as number) <= value) break;
-    heap[at] = heap[parent] as number;
-    at = parent;
-  }
-  heap[at] = value;
-}
-
-/** Removes the least value of a binary heap. */
-function pop(heap: number[]): number {
-  const least = heap[0] as number;
-  const value = heap.pop() as number;
-  if (heap.length === 0) return least;
-  let at = 0;
-  for (;;) {
-    let child = 2 * at + 1;
-    if (child >= heap.length) break;
-    if (child + 1 < heap.length && (heap[child + 1] as number) < (heap[child] as number)) child += 1;
-    if ((heap[child] as number) >= value) break;
-    heap[at] = heap[child] as number;
-    at = child;
-  }
-  heap[at] = value;
-  return least;
+/** Inserts a value into a sorted list. */
+function insert(sorted: number[], value: number): void {
+  let at = sorted.length;
+  while (at > 0 && (sorted[at - 1] as number) > value) at -= 1;
+  sorted.splice(at, 0, value);
 }
