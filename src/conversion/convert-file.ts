@@ -223,12 +223,13 @@ async function decodeFirst(job: ConversionJob, running: Running): Promise<Conver
 
 /** Renders an SVG to find out its size, if the plan depends on it and the header does not state it reliably. */
 async function measure(job: ConversionJob, running: Running): Promise<ConversionJob> {
+  const { image } = job;
   const step = planMeasuring(job);
-  if (!step) return job;
+  if (image.type !== 'svg' || !step) return job;
   const ownSize = { format: 'png', width: undefined, height: undefined, fit: undefined } as const;
   await runSteps([step], { ...job, options: { ...job.options, ...ownSize } }, running);
   const { width = 0, height = 0 } = await inspectRendered(running.source, RASTERIZED_FILE);
-  return createAcceptedJob({ ...job.image, width, height, styled: false }, running);
+  return createAcceptedJob({ ...image, width, height, styled: false }, running);
 }
 
 /** Converts an image, at several qualities if its size is limited, and describes the result. */

@@ -2,7 +2,7 @@
 
 import { type Dib, readDib, strideOf } from './bmp-header.ts';
 import type { WindowReader } from './containers/window-reader.ts';
-import type { ImageInfo } from './image-info.ts';
+import type { ImageFacts } from './image-info.ts';
 
 /** Length of the file header, BITMAPFILEHEADER. */
 const FILE_HEADER = 14;
@@ -15,7 +15,7 @@ export async function readBmpLayout(bytes: WindowReader): Promise<Dib | undefine
 }
 
 /** Reads the size of a BMP, and whether ImageMagick decodes it correctly. */
-export async function readBmp(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+export async function readBmp(bytes: WindowReader): Promise<ImageFacts<'bmp'>> {
   const layout = await readBmpLayout(bytes);
   if (!layout) return { decoder: 'bmp' }; // the decoder rejects it
   const { width, height, bits } = layout;

@@ -1,7 +1,7 @@
 /** @module Reads the blocks of a GIF (GIF89a specification). */
 
 import type { WindowReader } from './containers/window-reader.ts';
-import type { ImageInfo, MetadataKind } from './image-info.ts';
+import type { ImageFacts, MetadataKind } from './image-info.ts';
 
 /** Maximum number of frames to read: one more than the largest MAX_FRAMES. */
 const MAX_FRAMES = 10_001;
@@ -13,7 +13,7 @@ const READ_BYTES = 16 * 1024;
 const DEFAULT_DELAY_MS = 100;
 
 /** Reads the size, animation and metadata of a GIF from its blocks (GIF89a specification, sections 18 to 26). */
-export async function readGif(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
   const screen = Buffer.from(await bytes.read(0, 13));
   if (screen.length < 13) return {};
   let offset = 13 + colourTableLength(screen[10] as number);
@@ -48,7 +48,7 @@ export async function readGif(bytes: WindowReader): Promise<Omit<ImageInfo, 'typ
     }
     offset = next;
   }
-  const info: Omit<ImageInfo, 'type'> = {
+  const info: ImageFacts<'gif'> = {
     ...{ width, height, paletteKind: 'palette', profile: 'none', metadata },
     ...(truncated && { truncated }),
   };

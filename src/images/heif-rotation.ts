@@ -1,7 +1,7 @@
 /** @module Reads the rotation and mirroring of an image in AVIF or HEIC (ISO/IEC 23008-12, sections 6.5.10 and 6.5.12). */
 
 import { type Box, createPropertyFinder, findBox, parseReferences } from './heif-items.ts';
-import type { ImageInfo, Orientation } from './image-info.ts';
+import type { ImageFacts, Orientation } from './image-info.ts';
 
 /** Names of the properties that rotate and mirror. */
 export const ROTATIONS = ['irot', 'imir'];
@@ -29,7 +29,7 @@ const ORIENTATIONS: readonly (readonly [Orientation, Orientation, Orientation])[
 export function plannedRotation(
   boxes: readonly Box[],
   primary: number | undefined,
-): Pick<ImageInfo, 'orientation' | 'plannedRotation'> {
+): Pick<ImageFacts<'avif'>, 'orientation' | 'plannedRotation'> {
   const propertiesOf = createPropertyFinder(findBox(boxes, 'iprp'));
   const orientation = orientationIn(propertiesOf(primary) ?? []);
   if (primary === undefined || orientation === undefined || orientation === 1) return {};

@@ -16,13 +16,13 @@ import {
 import { isAlpha, plannedRotation } from './heif-rotation.ts';
 import { hasContradictorySizes } from './heif-sizes.ts';
 import { classifyProfile } from './icc.ts';
-import type { ImageInfo, MetadataKind } from './image-info.ts';
+import type { ImageFacts, MetadataKind } from './image-info.ts';
 
 /** Bytes to read for the `meta` box, which describes the items: it is near the start and usually has about 1 KiB. */
 export const META_BYTES = 64 * 1024;
 
 /** Reads the largest size of an AVIF or HEIC and whether it is true, the colours and the metadata (ISO/IEC 14496-12, section 8.11). */
-export async function readAvif(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+export async function readAvif(bytes: WindowReader): Promise<ImageFacts<'avif'>> {
   const file = Buffer.from(await bytes.read(0, META_BYTES));
   const top = parseBoxes(file);
   const meta = findBox(top, 'meta')?.subarray(4);
@@ -84,7 +84,7 @@ const colourType = (colr: Buffer): string => colr.toString('latin1', 0, 4);
 export const isProfile = (colr: Buffer): boolean => ['prof', 'rICC'].includes(colourType(colr));
 
 /** Reads the colour space: of an ICC profile, or else of code points (`nclx`). */
-function colourIn(properties: readonly Box[]): Pick<ImageInfo, 'profile' | 'declaredColour'> {
+function colourIn(properties: readonly Box[]): Pick<ImageFacts<'avif'>, 'profile' | 'declaredColour'> {
   const colours = properties.filter(({ name }) => name === 'colr').map(({ body }) => body);
   const profile = colours.find(isProfile);
   if (profile)
@@ -109,7 +109,7 @@ function colourIn(properties: readonly Box[]): Pick<ImageInfo, 'profile' | 'decl
  *
  * @param coded properties of the image, or of a tile
  */
-function limitedGreys(own: readonly Box[], coded: readonly Box[]): Pick<ImageInfo, 'greyRange'> {
+function limitedGreys(own: readonly Box[], coded: readonly Box[]): Pick<ImageFacts<'avif'>, 'greyRange'> {
   const points = own.find(({ name, body }) => name === 'colr' && colourType(body) === 'nclx')?.body;
   const isFullRange = ((points?.[10] ?? 0x80) & 0x80) !== 0;
   const bits = isFullRange ? undefined : bitsOfGreys(coded);

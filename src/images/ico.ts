@@ -2,7 +2,7 @@
 
 import { type Dib, readDib } from './bmp-header.ts';
 import type { WindowReader } from './containers/window-reader.ts';
-import type { ImageInfo } from './image-info.ts';
+import type { ImageFacts } from './image-info.ts';
 
 /** Offset of the image, after the directory and its only entry. */
 const IMAGE_AT = 6 + 16;
@@ -15,7 +15,7 @@ export function readIconLayout(bytes: WindowReader): Promise<Dib | undefined> {
 }
 
 /** Reads the size of an icon reduced to one bitmap; the stored height includes the mask. */
-export async function readIco(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+export async function readIco(bytes: WindowReader): Promise<ImageFacts<'ico'>> {
   const layout = await readIconLayout(bytes);
   if (!layout) return {};
   const { width, height, bits, masks, fullPalette, headerBytes } = layout;

@@ -1,32 +1,93 @@
 /** @module Properties of an image, as data. */
 import type { InputType } from '../formats.ts';
 
-/** Properties of an image, read from its header. A property that the header does not state is undefined. */
-export interface ImageInfo {
-  readonly type: InputType;
+/** An image. The properties are read from its header. A property that the header does not state is undefined. */
+export type ImageInfo = {
+  [Type in InputType]: { readonly type: Type } & ImageFacts<Type> & WithoutOthers<Type>;
+}[InputType];
+
+/** Properties that an image of this type can have. */
+export type ImageFacts<Type extends InputType> = CommonFacts &
+  (Type extends keyof OwnFacts ? OwnFacts[Type] : unknown);
+
+/** Lets readers of any image read the properties that only other types have. They are undefined. */
+type WithoutOthers<Type extends InputType> = {
+  readonly [Property in Exclude<OwnProperty, keyof ImageFacts<Type>>]?: never;
+};
+type OwnProperty = { [Type in keyof OwnFacts]: keyof OwnFacts[Type] }[keyof OwnFacts];
+
+/** Properties that only images of these types have. */
+interface OwnFacts {
+  readonly avif: HeifFacts;
+  readonly heic: HeifFacts;
+  readonly bmp: BitmapFacts;
+  readonly ico: BitmapFacts;
+  readonly cur: BitmapFacts;
+  readonly jpg: {
+    /** It probably has sharp edges: text, a screenshot, dense foliage, a line drawing. */
+    readonly detailed?: boolean;
+    readonly rareEncoding?: RareEncoding;
+  };
+  readonly png: {
+    /** The part of a truncated image that the file contains. */
+    readonly shownPart?: ShownPart;
+    /** The image is completed in this process before planning, because ImageMagick rejects it. */
+    readonly decoder?: 'png';
+  };
+  readonly svg: {
+    /** It has a style sheet, which can set another size than the root element. */
+    readonly styled?: boolean;
+    /** Colour below the drawing, as `rgb()` or `rgba()`. */
+    readonly canvasColour?: string;
+    /** It has features that browsers render and librsvg ignores. */
+    readonly hasUnsupportedFeatures?: boolean;
+  };
+  readonly tiff: {
+    /** Pages, without reduced-resolution versions. */
+    readonly pages?: readonly Page[];
+    readonly rareEncoding?: RareEncoding;
+  };
+  readonly webp: {
+    /** Area of the first frame, if it does not cover the whole canvas. */
+    readonly firstFrame?: Area;
+  };
+  readonly jp2: {
+    /** Area on the reference grid, if it does not start at the origin of the grid. */
+    readonly gridArea?: Area;
+  };
+  readonly jxl: {
+    /** The alpha channel has another bit depth than the colours. */
+    readonly unevenDepth?: boolean;
+  };
+}
+
+interface HeifFacts {
+  /** The decoder must not rotate the image, because it would not rotate the alpha. */
+  readonly plannedRotation?: boolean;
+  /** Samples of black and white, from 0 to 1, of greys that do not use the full range. */
+  readonly greyRange?: readonly [black: number, white: number];
+}
+
+interface BitmapFacts {
+  /** The fourth byte per pixel is not alpha. */
+  readonly opaque?: boolean;
+  /** The image is decoded in this process before planning, because ImageMagick misreads it. */
+  readonly decoder?: 'bmp';
+}
+
+/** Properties that images of any type can have. */
+interface CommonFacts {
   /** Stored size in pixels, before any orientation is applied. The size of an SVG can have a fraction. */
   readonly width?: number;
   readonly height?: number;
   /** Undefined means 1, upright. */
   readonly orientation?: Orientation;
-  /** An AVIF or HEIC whose decoder must not rotate it, because it would not rotate the alpha. */
-  readonly plannedRotation?: boolean;
-  /** Samples of black and white, from 0 to 1, in an AVIF or HEIC of greys that do not use the full range. */
-  readonly greyRange?: readonly [black: number, white: number];
   /** The colours are multiplied by alpha. */
   readonly premultiplied?: boolean;
-  /** A BMP whose fourth byte per pixel is not alpha. */
-  readonly opaque?: boolean;
-  /** The image is decoded or completed in this process before planning, because ImageMagick misreads or rejects it. */
-  readonly decoder?: 'bmp' | 'png';
   /** The file ends before the image does. */
   readonly truncated?: boolean;
-  /** The part of a truncated PNG that the file contains. */
-  readonly shownPart?: ShownPart;
   /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
-  /** A valid encoding that not every version of the libraries can decode. */
-  readonly rareEncoding?: RareEncoding;
   /** The pixels are CIELab. */
   readonly lab?: boolean;
   readonly profile?: Profile;
@@ -38,31 +99,15 @@ export interface ImageInfo {
   readonly profileFile?: string;
   /** Colour space other than sRGB that the file declares by numbers. Takes precedence over an embedded profile. */
   readonly declaredColour?: DeclaredColour;
-  /** Area of the first frame of a WebP, if it does not cover the whole canvas. */
-  readonly firstFrame?: Area;
-  /** Area of a JPEG 2000 on its reference grid, if it does not start at the origin of the grid. */
-  readonly gridArea?: Area;
-  /** An SVG with a style sheet, which can set another size than the root element. */
-  readonly styled?: boolean;
-  /** Colour below the drawing of an SVG, as `rgb()` or `rgba()`. */
-  readonly canvasColour?: string;
-  /** An SVG with features that browsers render and librsvg ignores. */
-  readonly hasUnsupportedFeatures?: boolean;
-  /** A JPEG that probably has sharp edges: text, a screenshot, dense foliage, a line drawing. */
-  readonly detailed?: boolean;
   /** A PNG that is compressed too well for a photo: a screenshot or a diagram. */
   readonly flat?: boolean;
   /** Set for a palette or bilevel image, which must be compressed without loss. */
   readonly paletteKind?: PaletteKind;
   readonly metadata?: readonly MetadataKind[];
-  /** Pages of a TIFF, without reduced-resolution versions. */
-  readonly pages?: readonly Page[];
   /** Set if the file has more than one frame. */
   readonly animation?: Animation;
   /** The image has more than 8 bits per channel. */
   readonly deep?: boolean;
-  /** A JPEG XL whose alpha channel has another bit depth than its colours. */
-  readonly unevenDepth?: boolean;
   /** The parts of the header contradict each other about the size. */
   readonly contradictory?: boolean;
   /** Set if no tool shows such an image correctly. */

@@ -7,7 +7,7 @@ import { type PositionedReader, WindowReader } from './containers/window-reader.
 import { readGif } from './gif.ts';
 import { readAvif } from './heif.ts';
 import { readIco } from './ico.ts';
-import type { ImageInfo } from './image-info.ts';
+import type { ImageFacts, ImageInfo } from './image-info.ts';
 import { readJp2 } from './jp2.ts';
 import { readJpeg } from './jpeg.ts';
 import { readJxl } from './jxl.ts';
@@ -17,9 +17,9 @@ import { readSvg } from './svg/inspect.ts';
 import { readTiff } from './tiff.ts';
 import { readWebp } from './webp.ts';
 
-type Reader = (bytes: WindowReader) => Promise<Omit<ImageInfo, 'type'>>;
-
-const READERS: Readonly<Record<InputType, Reader>> = {
+const READERS: {
+  readonly [Type in InputType]: (bytes: WindowReader) => Promise<ImageFacts<Type>>;
+} = {
   png: readPng,
   avif: readAvif,
   bmp: readBmp,
@@ -57,5 +57,5 @@ export async function inspect(path: string, type: InputType): Promise<ImageInfo>
  * @throws {HeaderTooComplexError} if the header takes too many reads
  */
 export async function inspectFile(file: PositionedReader, type: InputType): Promise<ImageInfo> {
-  return { type, ...(await READERS[type](new WindowReader(file))) };
+  return { type, ...(await READERS[type](new WindowReader(file))) } as ImageInfo;
 }

@@ -2,7 +2,7 @@
 
 import type { WindowReader } from './containers/window-reader.ts';
 import { readColourSpace, readProfile } from './icc.ts';
-import type { ImageInfo, MetadataKind, Profile, UnreadableKind } from './image-info.ts';
+import type { ImageFacts, MetadataKind, Profile, UnreadableKind } from './image-info.ts';
 
 /** Maximum number of boxes to read, in the file and in its header. */
 export const MAX_BOXES = 200;
@@ -65,11 +65,11 @@ export interface Jp2Layout {
   readonly isSubsampled: boolean;
   /** First colour specification by one of the methods that OpenJPEG knows. It ignores all others. */
   readonly colour?: Colour;
-  readonly image: Omit<ImageInfo, 'type'>;
+  readonly image: ImageFacts<'jp2'>;
 }
 
 /** Reads size, colours and metadata. */
-export async function readJp2(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+export async function readJp2(bytes: WindowReader): Promise<ImageFacts<'jp2'>> {
   return (await readJp2Layout(bytes)).image;
 }
 
@@ -179,7 +179,7 @@ async function readSiz(bytes: WindowReader, codestream: number): Promise<Siz | u
   return { bytes: Buffer.from(siz.subarray(0, end)), factors };
 }
 
-function dimensionsOf(siz: Buffer): Pick<ImageInfo, 'width' | 'height' | 'gridArea' | 'deep'> {
+function dimensionsOf(siz: Buffer): Pick<ImageFacts<'jp2'>, 'width' | 'height' | 'gridArea' | 'deep'> {
   const at = (offset: number) => siz.readUInt32BE(offset);
   const [x, y] = [at(16), at(20)];
   const [width, height] = [Math.max(0, at(8) - x), Math.max(0, at(12) - y)];

@@ -5,7 +5,7 @@ import { jpegSegments, type Segment, START_OF_SCAN } from './containers/jpeg-seg
 import type { WindowReader } from './containers/window-reader.ts';
 import { readOrientation } from './exif.ts';
 import { type ColourModel, isProfileFor, MAX_PROFILE_BYTES, readProfile } from './icc.ts';
-import type { ImageInfo, MetadataKind } from './image-info.ts';
+import type { ImageFacts, MetadataKind } from './image-info.ts';
 
 const QUANTIZATION_TABLES = 0xdb;
 /** Frame headers of lossless and hierarchical JPEG, Huffman and arithmetic (T.81, table B.1). */
@@ -36,7 +36,7 @@ const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = { 1: 'grey', 3: 'rg
 const SEQUENCE_AT = 12;
 const PROFILE_AT = 14;
 
-type PartialInfo = Omit<ImageInfo, 'type'>;
+type PartialInfo = ImageFacts<'jpg'>;
 
 /**
  * Reads size and colour model from the frame header, and metadata from the segments before the pixels (ITU-T T.81,

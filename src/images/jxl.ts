@@ -4,7 +4,7 @@
 
 import { type Choices, LowBits, OutOfBitsError } from './containers/bits.ts';
 import type { WindowReader } from './containers/window-reader.ts';
-import type { ImageInfo, MetadataKind } from './image-info.ts';
+import type { ImageFacts, MetadataKind } from './image-info.ts';
 
 /** Maximum number of boxes of the container to read. */
 const MAX_BOXES = 1000;
@@ -49,7 +49,7 @@ const ENUM: Choices = [
 const CHANNEL = { alpha: 0, spot: 2, black: 4, colourFilter: 5 } as const;
 
 /** Reads size, depth, metadata, and unsupported colours. The frames of an animation are counted after decoding. */
-export async function readJxl(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+export async function readJxl(bytes: WindowReader): Promise<ImageFacts<'jxl'>> {
   const { start, metadata } = await findCodestream(bytes);
   const header = start === undefined ? Buffer.alloc(0) : await bytes.read(start, HEADER_BYTES);
   if (header.length < 4 || header.readUInt16LE(0) !== CODESTREAM) return { metadata };
@@ -103,7 +103,7 @@ function readSides(bits: LowBits, side: () => number): { width: number; height: 
 }
 
 /** Reads the image metadata up to the extra channels. Later fields have no effect on a plan. */
-function readProperties(bits: LowBits): Omit<ImageInfo, 'type'> {
+function readProperties(bits: LowBits): ImageFacts<'jxl'> {
   if (bits.flag()) return {}; // defaults: 8 bits, sRGB, one frame
   const animated = bits.flag() && skipExtraFields(bits);
   const depth = readDepth(bits);

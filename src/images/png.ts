@@ -17,7 +17,7 @@ import type { Part } from './containers/parts.ts';
 import { WindowReader } from './containers/window-reader.ts';
 import { readOrientation } from './exif.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
-import type { ImageInfo } from './image-info.ts';
+import type { ImageFacts, ImageInfo } from './image-info.ts';
 import { LENGTHS, type PngColourChunks, parseColourChunk, pngColour } from './png-colour.ts';
 import { kindOfText, MAX_KEYWORD_BYTES } from './png-text.ts';
 import { pngChunk } from './png-writer.ts';
@@ -38,7 +38,7 @@ const MAX_CHUNK_BYTES = MAX_PROFILE_BYTES + 1024;
 /** Chunks of which libpng reads only the first. */
 const UNIQUE_CHUNKS = ['iCCP', 'eXIf', 'acTL'];
 
-type PartialInfo = Omit<ImageInfo, 'type'>;
+type PartialInfo = ImageFacts<'png'>;
 
 /** Reads size, colours and metadata from the chunks of a PNG (section 11). */
 export async function readPng(bytes: WindowReader): Promise<PartialInfo> {

@@ -2,7 +2,7 @@
 
 import type { WindowReader } from './containers/window-reader.ts';
 import { readProfile } from './icc.ts';
-import type { ImageInfo, MetadataKind, Profile } from './image-info.ts';
+import type { ImageFacts, MetadataKind, Profile } from './image-info.ts';
 
 /** Maximum number of image resources to read. */
 const MAX_RESOURCES = 1000;
@@ -26,7 +26,7 @@ const METADATA: Readonly<Record<number, MetadataKind>> = {
 };
 
 /** Reads size, colours and metadata, and whether the file has a merged image of its layers. */
-export async function readPsd(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+export async function readPsd(bytes: WindowReader): Promise<ImageFacts<'psd'>> {
   const header = Buffer.from(await bytes.read(0, HEADER_BYTES));
   if (header.length < HEADER_BYTES) return {};
   const [depth, mode] = [header.readUInt16BE(22), header.readUInt16BE(24)];
@@ -68,7 +68,7 @@ async function lengthAt(bytes: WindowReader, offset: number): Promise<number> {
 /**
  * Reads the image resources. Each has a signature, an ID, a name, a length and data; name and data are padded to even.
  */
-async function readResources(bytes: WindowReader, start: number): Promise<Omit<ImageInfo, 'type'>> {
+async function readResources(bytes: WindowReader, start: number): Promise<ImageFacts<'psd'>> {
   const end = start + 4 + (await lengthAt(bytes, start));
   const metadata = new Set<MetadataKind>();
   let profile: Profile = 'none';

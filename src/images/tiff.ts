@@ -4,7 +4,7 @@ import { type Tags, TiffReader } from './containers/ifd.ts';
 import type { WindowReader } from './containers/window-reader.ts';
 import { isOrientation } from './exif.ts';
 import { type ColourModel, readProfile } from './icc.ts';
-import type { ImageInfo, MetadataKind, Page, Profile, RareEncoding } from './image-info.ts';
+import type { ImageFacts, MetadataKind, Page, Profile, RareEncoding } from './image-info.ts';
 import {
   COMPRESSION,
   hasUnusedSamples,
@@ -54,7 +54,7 @@ const COLOUR_MODELS: Readonly<Record<number, ColourModel>> = {
 };
 
 /** Reads the pages of a TIFF and their properties (TIFF 6.0, sections 2, 8, 16, 22 and 23). */
-export async function readTiff(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+export async function readTiff(bytes: WindowReader): Promise<ImageFacts<'tiff'>> {
   const tiff = await TiffReader.open(bytes);
   if (!tiff) return {};
   const pages: Page[] = [];
@@ -108,7 +108,7 @@ function pageOf(index: number, tags: Tags, encoding: TiffEncoding): Page {
   };
 }
 
-function describeFirstPage(tags: Tags): Omit<ImageInfo, 'type'> {
+function describeFirstPage(tags: Tags): ImageFacts<'tiff'> {
   const [width, height] = [tags.get(TAG.width)?.value, tags.get(TAG.height)?.value];
   const rareEncoding = RARE_COMPRESSIONS[tags.get(TAG.compression)?.value ?? 1];
   return {

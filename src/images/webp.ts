@@ -5,7 +5,7 @@ import type { Part } from './containers/parts.ts';
 import { WindowReader } from './containers/window-reader.ts';
 import { readOrientation } from './exif.ts';
 import { MAX_EXTRACTED_BYTES, readProfile } from './icc.ts';
-import type { Area, FrameDisposal, ImageInfo } from './image-info.ts';
+import type { Area, FrameDisposal, ImageFacts } from './image-info.ts';
 
 /** Delay that viewers use for a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
@@ -15,7 +15,7 @@ const ALPHA = 0x10;
 const DISPOSE = 1;
 const NO_BLEND = 2;
 
-type PartialInfo = Omit<ImageInfo, 'type'>;
+type PartialInfo = ImageFacts<'webp'>;
 
 /** Reads size, animation and metadata of a WebP from its chunks (RFC 9649, section 2.7). */
 export async function readWebp(bytes: WindowReader): Promise<PartialInfo> {

@@ -20,7 +20,7 @@ function perPixel(
   magick: 6 | 7 = 7,
 ): number {
   const options = { quality: 80, stripMetadata: true, ...given };
-  const job = createJob({ ...MEGAPIXEL, ...image }, options, tools(magick));
+  const job = createJob({ ...MEGAPIXEL, ...image } as ImageInfo, options, tools(magick));
   const bytes = estimateDiskBytes(job, INPUT_BYTES);
   return bytes === undefined ? Number.NaN : (bytes - INPUT_BYTES - 64 * 1024) / 1e6;
 }

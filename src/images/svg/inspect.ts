@@ -1,7 +1,7 @@
 /** @module Reads the size of an SVG from its root element, and finds unsupported features. */
 
 import type { WindowReader } from '../containers/window-reader.ts';
-import type { ImageInfo, Size } from '../image-info.ts';
+import type { ImageFacts, Size } from '../image-info.ts';
 import { COLOUR_FUNCTIONS, parseDeclarations, toRgb } from './css.ts';
 import { skipXmlPreamble } from './preamble.ts';
 
@@ -47,7 +47,7 @@ type Length = number | 'auto';
  * Reads the size of an SVG from its root element, as librsvg calculates it, in pixels and fractions. The size is
  * undefined if it depends on the elements of the drawing.
  */
-export async function readSvg(bytes: WindowReader): Promise<Omit<ImageInfo, 'type'>> {
+export async function readSvg(bytes: WindowReader): Promise<ImageFacts<'svg'>> {
   const head = await bytes.read(0, ROOT_BYTES);
   const [root = ''] = /^<[^>]*/.exec(skipXmlPreamble(head)) ?? [];
   return {
@@ -70,7 +70,7 @@ const IMPORTANT = /\s*!\s*important$/;
 const NO_COLOUR = /url\(|gradient\(|^(?:none|initial|inherit|unset|revert)/;
 
 /** Reads the background of the root element's `style`, which browsers paint below the drawing. The last valid one counts. */
-function canvasColourOf(root: string): Pick<ImageInfo, 'canvasColour'> {
+function canvasColourOf(root: string): Pick<ImageFacts<'svg'>, 'canvasColour'> {
   const values = parseDeclarations(attribute(root, 'style') ?? '', { tokens: MAX_STYLE_TOKENS })
     .filter(({ name }) => ['background', 'background-color'].includes(name.toLowerCase()))
     .map(({ value }) => value.toLowerCase())

@@ -96,7 +96,7 @@ describe('a plan for arbitrary properties and options', () => {
             fc.integer({ min: 1, max: 100 }),
             fc.boolean(),
             (told, wished, format, quality, stripMetadata) => {
-              const picture = { type, ...told } as ImageInfo;
+              const picture = { type, ...told } as unknown as ImageInfo;
               const options = { format, quality, stripMetadata, ...wished } as ConvertOptions;
               const planned = plan(createJob(picture, options, { magick, srgbProfile: '/srgb.icc' }));
               expect(invalidArguments(planned)).to.deep.equal([]);

@@ -5,7 +5,7 @@ import { createJob, toolsFor } from '../../../src/conversion/plan/job.ts';
 import { renderSmaller } from '../../../src/conversion/plan/rasterize.ts';
 import type { ConversionJob, ConvertOptions, ToolContext } from '../../../src/conversion/plan/types.ts';
 import { colourOf } from '../../../src/images/colour/code-points.ts';
-import type { ImageInfo, Page } from '../../../src/images/image-info.ts';
+import type { ImageFacts, ImageInfo, Page } from '../../../src/images/image-info.ts';
 
 const SEVEN: ToolContext = { magick: 7, srgbProfile: '/srgb.icc' };
 const SIX: ToolContext = { magick: 6, srgbProfile: '/srgb.icc' };
@@ -48,7 +48,7 @@ describe('the plan', () => {
 
   describe('for a large reduction of a JPEG', () => {
     /** Returns how many eighths of each side libjpeg decodes. ImageMagick rounds down what it divides the sides by. */
-    const eighths = (picture: Partial<ImageInfo>, given: Partial<ConvertOptions>): number => {
+    const eighths = (picture: ImageFacts<'jpg'>, given: Partial<ConvertOptions>): number => {
       const image: ImageInfo = { type: 'jpg', ...picture };
       const size = /jpeg:size=([\d.]+)x([\d.]+)/.exec(lines(image, given)[0] ?? '');
       const { width = 0, height = 0 } = image;
@@ -303,7 +303,7 @@ describe('the plan', () => {
     });
 
     it('that was rendered too large is rendered again, by the side that is exceeded', () => {
-      const again = (drawn: { width: number; height: number }, image: Partial<ImageInfo> = {}) =>
+      const again = (drawn: { width: number; height: number }, image: Partial<ImageFacts<'svg'>> = {}) =>
         renderSmaller(
           job({ type: 'svg', ...image }, { format: 'png', width: 500, height: 300 }),
           drawn,
