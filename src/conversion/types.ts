@@ -1,7 +1,8 @@
 /** @module Types of a conversion, for the callers of {@link Convert}. */
 import type { DiskAccount } from '../files/disk-space.ts';
 import type { InputType, OutputType } from '../formats.ts';
-import type { ConvertOptions, Note, Step } from './plan/types.ts';
+import type { Note } from '../notes.ts';
+import type { ConvertOptions, Step } from './plan/types.ts';
 
 /** A file to convert. */
 export interface ConversionInput {

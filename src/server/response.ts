@@ -6,11 +6,11 @@ import type { Socket } from 'node:net';
 import { finished, pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import type { Response } from 'express';
-import type { Note } from '../conversion/plan/types.ts';
 import type { ConversionResult } from '../conversion/types.ts';
 import { ClientDisconnectedError } from '../errors.ts';
 import type { DiskAccount, PendingResponse } from '../files/disk-space.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
+import type { Note } from '../notes.ts';
 import { MAX_NAME_UNITS, truncate } from '../text.ts';
 import { setLogFields } from './request-log.ts';
 

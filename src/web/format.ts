@@ -1,5 +1,4 @@
-/** @module Formats sizes, file types and notes for the page. */
-import type { Note } from '../conversion/plan/types.ts';
+/** @module Formats sizes and file types for the page. */
 import { INPUTS } from '../formats.ts';
 
 const UNITS = ['B', 'KB', 'MB', 'GB'];
@@ -31,16 +30,3 @@ export function typeLabel({ name, type }: File): string {
   const known = Object.values(INPUTS).find(({ names }) => names.includes(token));
   return known?.label ?? (token === 'tif' ? INPUTS.tiff.label : token.toUpperCase() || 'File');
 }
-
-/** Sentences for the notes in the response header X-Conversion-Notes. */
-export const NOTES: Readonly<Record<Note, string>> = {
-  'first-frame-only': 'Only the first frame of the animation was converted.',
-  'first-page-only': 'Only the first page was converted.',
-  'alpha-flattened': 'Transparent areas are now white.',
-  'colour-converted-to-srgb': 'The colours were converted to sRGB.',
-  'truncated-input': 'The file is truncated or damaged. Only part of it could be read.',
-  'quality-lowered': 'The quality was lowered, so that the file is small enough.',
-  'partial-alpha-lost': 'GIF has no partial transparency: those pixels are opaque or transparent.',
-  'svg-features-ignored': 'The SVG uses features that were not drawn, such as HTML or certain CSS.',
-  'metadata-partly-kept': 'Some of the metadata could not be kept.',
-};

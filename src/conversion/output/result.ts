@@ -13,8 +13,9 @@ import { join } from 'node:path';
 import { ALL_INPUT_TYPES, hasSignature, type InputType, OUTPUTS } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
 import { inspect } from '../../images/inspect.ts';
+import type { Note } from '../../notes.ts';
 import type { Output } from '../../process/command.ts';
-import { type ConvertOptions, type Note, OUTPUT_STEM } from '../plan/types.ts';
+import { type ConvertOptions, OUTPUT_STEM } from '../plan/types.ts';
 import { hasProfileError, invalidOutputError, trustedMessagesIn } from './tool-errors.ts';
 
 /** Conversion that has written an output. */

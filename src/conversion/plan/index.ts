@@ -4,6 +4,7 @@
  */
 import { OUTPUTS } from '../../formats.ts';
 import { differsFromSrgb } from '../../images/image-info.ts';
+import type { Note } from '../../notes.ts';
 import type { ToolName } from '../../tools.ts';
 import {
   binaryAlpha,
@@ -23,7 +24,6 @@ import {
   DECODED_FILE,
   INPUT_FILE,
   KEPT_FILE,
-  type Note,
   type Plan,
   type Step,
   TO_ENCODE,

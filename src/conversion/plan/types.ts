@@ -1,6 +1,7 @@
 /** @module The input and the output of the planner, as data. */
 import type { OutputType } from '../../formats.ts';
 import type { ImageInfo, Page, Size } from '../../images/image-info.ts';
+import type { Note } from '../../notes.ts';
 import type { ToolName } from '../../tools.ts';
 import type { ScaledDecoding } from './scaled-decoding.ts';
 
@@ -52,18 +53,6 @@ export const POSITIONS = [
 export type Position = (typeof POSITIONS)[number];
 
 type AllOrFirst = 'all' | 'first';
-
-/** Token of `X-Conversion-Notes`: what the result lacks, or what was wrong with the input. Part of the public API. */
-export type Note =
-  | 'first-frame-only'
-  | 'first-page-only'
-  | 'alpha-flattened'
-  | 'colour-converted-to-srgb'
-  | 'truncated-input'
-  | 'metadata-partly-kept'
-  | 'quality-lowered'
-  | 'partial-alpha-lost'
-  | 'svg-features-ignored';
 
 /** Properties of the machine that a plan depends on. */
 export interface ToolContext {

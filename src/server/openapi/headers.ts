@@ -1,5 +1,5 @@
 /** @module Response headers: descriptions, schemas and examples. */
-import type { Note } from '../../conversion/plan/types.ts';
+import { NOTES } from '../../notes.ts';
 import { EXPOSED_HEADERS } from '../cors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
@@ -8,24 +8,11 @@ import type { ApiContext, Json } from './schemas.ts';
 /** Request ID in examples. */
 export const EXAMPLE_ID = '3f2c1d9e-5b1a-4a59-9d35-0c5f0f6b7a21';
 
-/** Descriptions of the conversion notes. */
-const NOTES: Readonly<Record<Note, string>> = {
-  'first-frame-only': 'only the first frame of an animation was converted',
-  'first-page-only': 'only the first page of a TIFF was converted',
-  'alpha-flattened': 'transparency was replaced by the background',
-  'colour-converted-to-srgb':
-    'colours were converted to sRGB, for example from Display P3, Adobe RGB, CMYK or Lab',
-  'truncated-input': 'the file is truncated or damaged, and the result shows the part that could be read',
-  'quality-lowered': 'the quality is lower than requested, so that the result does not exceed `max_bytes`',
-  'partial-alpha-lost': 'pixels that were partly transparent are opaque or fully transparent',
-  'svg-features-ignored': 'the SVG uses features that were not rendered, such as HTML or certain CSS',
-  'metadata-partly-kept': 'EXIF, IPTC or XMP metadata could not be kept',
-};
 const anyNote = `(?:${Object.keys(NOTES).join('|')})`;
 const notesDescription = `Differences between the input and the result, as a list of tokens. Absent if there are none. ${Object.entries(
   NOTES,
 )
-  .map(([note, description]) => `\`${note}\`: ${description}.`)
+  .map(([note, { api }]) => `\`${note}\`: ${api}.`)
   .join(' ')}`;
 const qualityDescription =
   'The quality that the result was encoded with, 1 to 100. Absent if the request has no `max_bytes`.';

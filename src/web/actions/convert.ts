@@ -1,7 +1,7 @@
 /** @module Converts files of the list, one request for each. */
 import { signal } from '@preact/signals';
-import type { Note } from '../../conversion/plan/types.ts';
 import { OUTPUTS } from '../../formats.ts';
+import type { Note } from '../../notes.ts';
 import { type ApiResponse, ConnectionError, post } from '../client/api.ts';
 import { loadPreview } from '../client/preview.ts';
 import { queued } from '../client/queue.ts';

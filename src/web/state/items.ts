@@ -1,6 +1,6 @@
 /** @module The files of the list, and their states. */
 import { computed, type Signal, signal } from '@preact/signals';
-import type { Note } from '../../conversion/plan/types.ts';
+import type { Note } from '../../notes.ts';
 import { plural } from '../../text.ts';
 import { loadPreview, type PreviewSignal, revokePreview } from '../client/preview.ts';
 import { fields } from './options.ts';

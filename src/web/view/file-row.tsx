@@ -1,6 +1,7 @@
+import { NOTES } from '../../notes.ts';
 import { convert } from '../actions/convert.ts';
 import type { Preview } from '../client/preview.ts';
-import { formatChange, formatSize, NOTES, typeLabel } from '../format.ts';
+import { formatChange, formatSize, typeLabel } from '../format.ts';
 import { compared, type Item, type Result, remove } from '../state/items.ts';
 import { focusPicker } from './drop-zone.tsx';
 import { Icon } from './icons.tsx';
@@ -44,7 +45,7 @@ export function FileRow({ item }: { item: Item }) {
       </button>
       {result?.notes.map((note) => (
         <p key={note} class="file-note">
-          {NOTES[note]}
+          {NOTES[note].page}
         </p>
       ))}
     </li>
