@@ -20,7 +20,7 @@ import { StartupError, toStartupError } from '../startup-error.ts';
 import { TOOLS } from '../tools.ts';
 import { type Capabilities, detectCapabilities } from './capabilities.ts';
 import { createConvert, MAX_PREPARATIONS } from './convert-file.ts';
-import { enabledCoders, grantsFor, selectExtras, toolSearch } from './extras.ts';
+import { grantsFor, preparedCoders, selectExtras, toolSearch } from './extras.ts';
 import type { ConversionEvent, Convert } from './types.ts';
 
 // Re-exported for the server, which imports nothing from the process layer.
@@ -127,7 +127,7 @@ export async function createConversionEngine(
     tools = await configureSandbox({
       config,
       toolchain,
-      coders: enabledCoders(capabilities.inputs, capabilities.outputs, toolchain.magick?.major ?? 7),
+      coders: preparedCoders(capabilities.outputs),
       environment: {
         searchPath: config.PATH,
         policyFolder: ASSETS_DIR,

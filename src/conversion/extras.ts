@@ -75,14 +75,13 @@ const codersRead = (types: readonly InputType[], magick: 6 | 7): string[] =>
 const codersWritten = (types: readonly OutputType[]): string[] =>
   types.flatMap((type) => [OUTPUTS[type].coder, OUTPUTS[type].innerCoder ?? []].flat());
 
-/** Returns the coders of ImageMagick that conversions between these types use. */
-export function enabledCoders(
-  inputs: readonly InputType[],
-  outputs: readonly OutputType[],
-  magick: 6 | 7,
-): string[] {
-  return [...new Set([...codersRead(inputs, magick), ...codersWritten(outputs)])];
-}
+/**
+ * Returns the coders that the fork server of ImageMagick loads before its first job: those of the outputs. Each library makes
+ * each fork slower, so jobs that read TIFF or AVIF load the many libraries of these coders themselves (`bench/README.md`).
+ */
+export const preparedCoders = (outputs: readonly OutputType[]): string[] => [
+  ...new Set(codersWritten(outputs)),
+];
 
 /**
  * Returns the rights that ImageMagick needs in addition to those of the policy in `assets/`.

@@ -357,8 +357,7 @@ static void write_file(const char *path, const char *format, unsigned id) {
 /* Continues as process 1 of new namespaces: namespaces(7). Root needs no user namespace. Returns 1 there, and 0 in this
  * process if the kernel does not permit it. */
 static int enter_namespaces(void) {
-  const uid_t user = geteuid();
-  const gid_t group = getegid();
+  const unsigned user = geteuid(), group = getegid();
   if (unshare((user == 0 ? 0 : CLONE_NEWUSER) | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNET) < 0) return 0;
   if (user != 0) {
     write_file("/proc/self/setgroups", "deny", 0);
@@ -393,6 +392,9 @@ static void prepare(const char *program, char *words) {
   const void *(*load)(const char *, void *) = (const void *(*)(const char *, void *))find("GetMagickInfo");
   for (char *coder; (coder = strtok_r(NULL, " ", &rest));) load(coder, exception);
 }
+
+/* Replaces ImageMagick's function: before a job ends, it would free all memory and unload all modules, in 0.4 ms. */
+__attribute__((visibility("default"))) void MagickCoreTerminus(void) {}
 
 /* The child of a process with several threads would have one of them, and locks that the others hold. */
 static void require_one_thread(void) {
