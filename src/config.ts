@@ -80,9 +80,12 @@ export type Config = Readonly<z.output<typeof schema>>;
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];
-  constructor(problems: readonly string[]) {
+  /** Names of the invalid settings. */
+  readonly settings: readonly string[];
+  constructor(problems: readonly string[], settings: readonly string[]) {
     super(problems.join('\n'));
     this.problems = problems;
+    this.settings = settings;
   }
 }
 
@@ -95,10 +98,10 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const result = schema.safeParse(given);
   if (result.success) return Object.freeze(result.data);
+  const invalid = result.error.issues.map(({ path: [name], message }) => ({ name: String(name), message }));
   throw new ConfigError(
-    result.error.issues.map(
-      ({ path: [name], message }) => `${String(name)}="${redacted(String(name), given)}": ${message}`,
-    ),
+    invalid.map(({ name, message }) => `${name}="${redacted(name, given)}": ${message}`),
+    invalid.map(({ name }) => name),
   );
 }
 

@@ -39,18 +39,18 @@ export function loadSettings(env: CliContext['env']): Config {
 /** A log that collects warnings. */
 export interface WarningCollector {
   readonly log: Logger;
-  /** Distinct messages of level warn and above. */
-  readonly warnings: ReadonlySet<string>;
+  /** Distinct messages of level warn and above, and the setting of each, if it concerns one. */
+  readonly warnings: ReadonlyMap<string, string | undefined>;
 }
 
 /** Creates a log that collects warnings and prints nothing. The command decides which warnings to print. */
 export function createWarningCollector(): WarningCollector {
-  const warnings = new Set<string>();
-  const log = pino(
-    { level: 'warn' },
-    { write: (line: string) => void warnings.add((JSON.parse(line) as { msg: string }).msg) },
-  );
-  return { log, warnings };
+  const warnings = new Map<string, string | undefined>();
+  const write = (line: string): void => {
+    const { msg, setting } = JSON.parse(line) as { msg: string; setting?: string };
+    warnings.set(msg, setting);
+  };
+  return { log: pino({ level: 'warn' }, { write }), warnings };
 }
 
 /** Signals that abort a command. */

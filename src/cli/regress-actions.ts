@@ -25,10 +25,9 @@ import { compare } from '../regress/compare.ts';
 import { defaultMatrix, type Matrix, MatrixError, readMatrix, toMatrix } from '../regress/matrix.ts';
 import { listImages, record } from '../regress/record.ts';
 import type { Recording } from '../regress/recording.ts';
-import { htmlReport } from '../regress/report/html.ts';
-import { jsonReport } from '../regress/report/json.ts';
-import { junitReport } from '../regress/report/junit.ts';
-import { formatSummary, formatTools, summarize } from '../regress/report/summary.ts';
+import { HTML_START, htmlReport } from '../regress/report/html.ts';
+import { JUNIT_START, junitReport } from '../regress/report/junit.ts';
+import { formatSummary, formatTools, JSON_START, jsonReport, summarize } from '../regress/report/summary.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 
 type Environment = CliContext['env'];
@@ -49,18 +48,9 @@ export interface ReportFiles {
 
 /** The report of each option, and the text with which every such report starts. */
 const REPORTS = [
-  {
-    option: 'report',
-    start:
-      '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy"',
-    format: htmlReport,
-  },
-  {
-    option: 'junit',
-    start: '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="imagemill regress:',
-    format: junitReport,
-  },
-  { option: 'json', start: '{\n  "summary": {\n    "total":', format: jsonReport },
+  { option: 'report', start: HTML_START, format: htmlReport },
+  { option: 'junit', start: JUNIT_START, format: junitReport },
+  { option: 'json', start: JSON_START, format: jsonReport },
 ] as const;
 
 /** Exit status if the command cannot run, as in shells and most programs. */

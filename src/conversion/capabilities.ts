@@ -6,6 +6,21 @@ import { type Extras, enabledTypes, NO_EXTRAS } from './extras.ts';
 import { magickDecoder } from './plan/decoders.ts';
 import { toolsFor } from './plan/job.ts';
 
+/** A standard conversion that does not work. */
+interface MissingCapability {
+  /** What ImageMagick cannot do with a format; undefined if a tool is missing. */
+  readonly verb?: 'read' | 'write';
+  /** What is missing, with the package to install. */
+  readonly message: string;
+}
+
+/** A format that a setting enables by name and that does not work. */
+interface UnavailableFormat {
+  readonly setting: 'EXTRA_INPUTS' | 'EXTRA_OUTPUTS';
+  /** What is missing, with the package to install. */
+  readonly message: string;
+}
+
 /** Conversions that work on this machine. */
 export interface Capabilities {
   /** Types that can be converted to at least one output. */
@@ -14,10 +29,8 @@ export interface Capabilities {
   readonly outputs: readonly OutputType[];
   /** Returns whether files of this type can be converted to this format. */
   supports(input: InputType, output: OutputType): boolean;
-  /** Messages about standard conversions that do not work, with the package to install. */
-  readonly problems: readonly string[];
-  /** Messages about formats that a setting enables by name and that do not work, with the package to install. */
-  readonly unavailable: readonly string[];
+  readonly problems: readonly MissingCapability[];
+  readonly unavailable: readonly UnavailableFormat[];
 }
 
 /** Debian packages that ImageMagick needs to read these formats. */
@@ -33,12 +46,12 @@ export function detectCapabilities(toolchain: Toolchain, extras: Extras = NO_EXT
   const { inputs, outputs } = enabledTypes(extras);
   const missing = [
     ...(extras.inputs === 'all' ? [] : extras.inputs).map((type) => ({
-      setting: 'EXTRA_INPUTS',
+      setting: 'EXTRA_INPUTS' as const,
       type,
       cause: findMissing(toolchain, type, 'png'),
     })),
     ...(extras.outputs === 'all' ? [] : extras.outputs).map((type) => ({
-      setting: 'EXTRA_OUTPUTS',
+      setting: 'EXTRA_OUTPUTS' as const,
       type,
       cause: findMissing(toolchain, 'png', type),
     })),
@@ -50,7 +63,10 @@ export function detectCapabilities(toolchain: Toolchain, extras: Extras = NO_EXT
     problems: [...missingTools(toolchain), ...missingCoders(toolchain)],
     unavailable: missing
       .filter(({ cause }) => cause !== undefined)
-      .map(({ setting, type, cause }) => `${setting}: ${type} does not work here: ${cause}`),
+      .map(({ setting, type, cause }) => ({
+        setting,
+        message: `${setting}: ${type} does not work here: ${cause}`,
+      })),
   };
 }
 
@@ -73,25 +89,27 @@ function cannot({ path }: Magick, verb: 'read' | 'write', coder: string): string
 
 const installAdvice = (debianPackage: string): string => `On Debian: apt install ${debianPackage}`;
 
-function missingTools(toolchain: Toolchain): string[] {
+function missingTools(toolchain: Toolchain): MissingCapability[] {
   const needed = TOOL_NAMES.map((name) => ({ name, ...TOOLS[name] })).filter(
     ({ neededFor }) =>
       neededFor === 'standard' || (neededFor === 'magick-6' && toolchain.magick?.major === 6),
   );
   return needed
     .filter(({ name }) => toolchain[name] === undefined)
-    .map(
-      ({ label, withoutIt, debianPackage }) =>
-        `${label} not found: ${withoutIt}. ${installAdvice(debianPackage)}`,
-    );
+    .map(({ label, withoutIt, debianPackage }) => ({
+      message: `${label} not found: ${withoutIt}. ${installAdvice(debianPackage)}`,
+    }));
 }
 
-function missingCoders({ magick }: Toolchain): string[] {
+function missingCoders({ magick }: Toolchain): MissingCapability[] {
   if (!magick) return [];
-  const inputs = INPUT_TYPES.flatMap((type) => magickDecoder(type, magick.major) ?? []);
-  const outputs = OUTPUT_TYPES.map((type) => OUTPUTS[type].coder);
-  return [
-    ...inputs.filter((coder) => !magick.reads.has(coder)).map((coder) => cannot(magick, 'read', coder)),
-    ...outputs.filter((coder) => !magick.writes.has(coder)).map((coder) => cannot(magick, 'write', coder)),
-  ];
+  const missing = {
+    read: INPUT_TYPES.flatMap((type) => magickDecoder(type, magick.major) ?? []).filter(
+      (coder) => !magick.reads.has(coder),
+    ),
+    write: OUTPUT_TYPES.map((type) => OUTPUTS[type].coder).filter((coder) => !magick.writes.has(coder)),
+  };
+  return (['read', 'write'] as const).flatMap((verb) =>
+    missing[verb].map((coder) => ({ verb, message: cannot(magick, verb, coder) })),
+  );
 }

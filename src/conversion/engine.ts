@@ -104,7 +104,10 @@ export async function createConversionEngine(
   try {
     const folder = await workspaces.root().catch((cause: Error) => {
       if (isDiskFull(cause)) throw cause;
-      throw new StartupError(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, { cause });
+      throw new StartupError(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, {
+        cause,
+        setting: 'TEMP_DIR',
+      });
     });
     // The probes read no image. Under the policy, ImageMagick 6 would list no formats.
     const probe = createRunner({ searchPath: config.PATH, policyFolder: NO_POLICY_FOLDER });
@@ -117,8 +120,12 @@ export async function createConversionEngine(
     const toolchain = await findToolchain(toolSearch(config), probe);
     checkNamedTools(config, toolchain);
     const capabilities = detectCapabilities(toolchain, selectExtras(config));
-    if (capabilities.unavailable.length > 0) throw new StartupError(capabilities.unavailable.join('\n'));
-    for (const problem of capabilities.problems) log.warn(problem);
+    const [unavailable] = capabilities.unavailable;
+    if (unavailable) {
+      const messages = capabilities.unavailable.map(({ message }) => message);
+      throw new StartupError(messages.join('\n'), { setting: unavailable.setting });
+    }
+    for (const { message } of capabilities.problems) log.warn(message);
     if (capabilities.outputs.length === 0)
       throw new StartupError('Nothing can be converted on this machine.');
 
@@ -192,11 +199,12 @@ function checkNamedTools({ MAGICK_BIN, RSVG_BIN }: Config, { magick, rsvg }: Too
     { setting: 'RSVG_BIN', path: RSVG_BIN, tool: rsvg, label: TOOLS.rsvg.label },
   ];
   const wrong = named.filter(({ path, tool }) => path !== undefined && !tool);
-  if (wrong.length === 0) return;
+  const [first] = wrong;
+  if (!first) return;
   const problems = wrong.map(
     ({ setting, path, label }) => `${setting}="${path}" does not run, or is not ${label}.`,
   );
-  throw new StartupError(problems.join(' '));
+  throw new StartupError(problems.join(' '), { setting: first.setting });
 }
 
 /**

@@ -23,8 +23,8 @@ describe('the detected capabilities', () => {
   it('have a problem with ImageMagick 7 without AVIF', () => {
     const { problems, supports } = detectCapabilities(withoutAvif(7));
     expect(supports('avif', 'png')).to.equal(false);
-    expect(problems).to.deep.equal([
-      'ImageMagick at /usr/bin/magick cannot read AVIF. On Debian: apt install libheif-plugin-dav1d',
-    ]);
+    const message =
+      'ImageMagick at /usr/bin/magick cannot read AVIF. On Debian: apt install libheif-plugin-dav1d';
+    expect(problems).to.deep.equal([{ verb: 'read', message }]);
   });
 });

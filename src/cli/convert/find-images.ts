@@ -74,7 +74,7 @@ export function createImageTest(types: readonly InputType[]): ImageTest {
   };
 }
 
-/** Options of {@link imagesIn}. */
+/** Options of {@link walkImages}. */
 export interface WalkOptions {
   /** The folder of the argument, to which `relativeDir` is relative. */
   readonly root: string;
@@ -90,7 +90,7 @@ export interface WalkOptions {
 /**
  * Yields the images of a folder, sorted by name, and then those of its sub-folders. Does not follow links to folders.
  */
-export async function* imagesIn(folder: string, options: WalkOptions): AsyncGenerator<Input> {
+export async function* walkImages(folder: string, options: WalkOptions): AsyncGenerator<Input> {
   options.onFolder?.(folder);
   const entries = await namesIn(folder).catch((error: Error) => error);
   if (entries instanceof Error) {
@@ -118,7 +118,7 @@ export async function* imagesIn(folder: string, options: WalkOptions): AsyncGene
     if (kind !== 'folder') continue;
     const path = join(folder, name);
     if (isInvalid) yield { path, error: fileError('NAME_NOT_UTF8', path) };
-    else if (!(await options.isOutput(path))) yield* imagesIn(path, options);
+    else if (!(await options.isOutput(path))) yield* walkImages(path, options);
   }
 }
 

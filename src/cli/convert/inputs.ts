@@ -11,11 +11,11 @@ import {
   type ImageTest,
   type Input,
   type InputError,
-  imagesIn,
   imagesMatching,
   isPattern,
   type PatternOptions,
   STDIN,
+  walkImages,
 } from './find-images.ts';
 
 /** Returns whether an argument can match several files. */
@@ -94,7 +94,7 @@ export async function createInputs(
     for (const arg of args) {
       const root = roots.find(({ path }) => path === arg);
       const found = root
-        ? imagesIn(arg, { root: arg, test, isOutput, onFolder: (folder) => onFolder?.(folder, arg) })
+        ? walkImages(arg, { root: arg, test, isOutput, onFolder: (folder) => onFolder?.(folder, arg) })
         : inputsFor(arg, { isOutput, test, onMatch: (path) => files.add(path) });
       for await (const input of orElse(found, arg, root !== undefined)) {
         if (signal.aborted) return;

@@ -39,12 +39,15 @@ export async function createLocalConverter(
   const settings = { ...config, CONCURRENCY: jobs, QUEUE_LIMIT: Math.max(1, config.QUEUE_LIMIT) };
   const engine = await createConversionEngine(settings, log).catch((error) => {
     if (!(error instanceof StartupError)) throw error;
-    throw new CliError([...warnings, error.message, 'Run "imagemill doctor" to find out why.'].join('\n'), 2);
+    throw new CliError(
+      [...warnings.keys(), error.message, 'Run "imagemill doctor" to find out why.'].join('\n'),
+      2,
+    );
   });
   if (!engine.capabilities.outputs.includes(options.format)) {
     await engine.close();
     throw new CliError(
-      [...warnings, `The tools on this machine cannot write ${options.format}.`].join('\n'),
+      [...warnings.keys(), `The tools on this machine cannot write ${options.format}.`].join('\n'),
       2,
     );
   }

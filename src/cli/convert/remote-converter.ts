@@ -84,7 +84,7 @@ async function sendFile(
     const outcome = await readUnchanged(input, before, () => client.convert(request, receive, signal)).catch(
       (error) => explain(error, input, client),
     );
-    if ('status' in outcome) throw toFileError(outcome, input);
+    if ('status' in outcome) throw createRefusedError(outcome, input);
     const [{ size: bytesBefore }, { size: bytesAfter }] = [await stat(source), await stat(path)];
     const { ms, notes, quality } = outcome;
     await use({
@@ -105,7 +105,10 @@ async function storeStdin(path: string, signal: AbortSignal): Promise<string> {
 }
 
 /** Names the file, which instances call "The file". Messages about something else do not mention it. */
-function toFileError({ status, message }: { status: number; message: string }, input: string): FileError {
+function createRefusedError(
+  { status, message }: { status: number; message: string },
+  input: string,
+): FileError {
   const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
   const text = /^The file\b/.test(message) ? `${label}${message.slice(8)}` : `${label}: ${message}`;
   return new FileError(`HTTP_${status}`, text, undefined);

@@ -4,7 +4,7 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { isInside } from '../../files/paths.ts';
-import { type Input, imagesIn } from './find-images.ts';
+import { type Input, walkImages } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
 
 /** Time for which size and time of change must stay the same until a file counts as complete, in ms. */
@@ -112,7 +112,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
   const addTree = async (folder: string, root: string): Promise<void> => {
     if (watchers.has(folder) || (await inputs.isOutput(folder))) return;
     const { isOutput, test } = inputs;
-    const found = imagesIn(folder, { root, isOutput, test, onFolder: (each) => addFolder(each, root) });
+    const found = walkImages(folder, { root, isOutput, test, onFolder: (each) => addFolder(each, root) });
     for await (const input of found) if ('relativeDir' in input) changed(input.path, root);
   };
 
@@ -122,7 +122,7 @@ export function createWatcher({ inputs, notice, rescanMs = RESCAN_MS }: WatchOpt
     for (const [folder, entries] of folders) {
       const root = entries[0]?.[1] ?? folder;
       const only = new Set(entries.map(([path]) => basename(path)));
-      yield* imagesIn(folder, { root, ...inputs, only });
+      yield* walkImages(folder, { root, ...inputs, only });
     }
   }
 

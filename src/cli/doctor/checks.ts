@@ -44,8 +44,8 @@ function node(): Check[] {
 
 /** Returns the warnings of the engine that no other check reports. */
 function remarks({ warnings, toolchain }: DoctorReport): Check[] {
-  const reported = [...detectCapabilities(toolchain).problems, 'SANDBOX=off', 'the tools can read'];
-  return warnings
-    .filter((warning) => !reported.some((start) => warning.startsWith(start)))
-    .map((found) => ({ name: 'warning', state: 'warn', found }));
+  const reported = detectCapabilities(toolchain).problems.map(({ message }) => message);
+  return [...warnings]
+    .filter(([message, setting]) => setting !== 'SANDBOX' && !reported.includes(message))
+    .map(([found]) => ({ name: 'warning', state: 'warn', found }));
 }

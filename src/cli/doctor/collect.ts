@@ -25,9 +25,9 @@ export interface DoctorReport {
   /** Whether ImageMagick enforces the policy; undefined without ImageMagick. */
   readonly policyHolds: boolean | undefined;
   /** The conversion engine, or the error that prevents it from starting. */
-  readonly engine: ConversionEngine | Error;
-  /** Warnings of the engine. */
-  readonly warnings: readonly string[];
+  readonly engine: ConversionEngine | StartupError;
+  /** Warnings of the engine, and the setting of each, if it concerns one. */
+  readonly warnings: ReadonlyMap<string, string | undefined>;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -44,9 +44,11 @@ export async function collectReport(env: Environment): Promise<DoctorReport> {
     const error = toStartupError(cause, config);
     throw error instanceof StartupError ? new CliError(error.message, 2) : error;
   });
-  const engine = await createConversionEngine(config, log).catch((error: Error) => error);
-  if (engine instanceof Error && !(engine instanceof StartupError)) throw engine;
-  return { config, settingProblems, ...tools, engine, warnings: [...warnings] };
+  const engine = await createConversionEngine(config, log).catch((error) => {
+    if (error instanceof StartupError) return error;
+    throw error;
+  });
+  return { config, settingProblems, ...tools, engine, warnings };
 }
 
 /** Loads the settings. If some are invalid, ignores them and loads the rest. */
@@ -55,8 +57,7 @@ function loadValidSettings(env: Environment): Pick<DoctorReport, 'config' | 'set
     return { config: loadConfig(env), settingProblems: [] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const invalid = error.problems.map((problem) => problem.slice(0, problem.indexOf('=')));
-    const rest = Object.entries(env).filter(([name]) => !invalid.includes(name));
+    const rest = Object.entries(env).filter(([name]) => !error.settings.includes(name));
     return { config: loadConfig(Object.fromEntries(rest)), settingProblems: error.problems };
   }
 }

@@ -71,7 +71,7 @@ const SANDBOX_ADVICE =
 /** Checks which sandbox layers confine the tools. */
 export function confinement({ engine, config: { SANDBOX } }: DoctorReport): Check[] {
   if (engine instanceof Error) {
-    if (!engine.message.startsWith('SANDBOX')) return [];
+    if (engine.setting !== 'SANDBOX') return [];
     return [{ name: 'sandbox', state: 'fail', found: engine.message }];
   }
   const found = Object.entries(engine.layers)
@@ -87,20 +87,20 @@ export function formats({ toolchain, config }: DoctorReport): Check[] {
   const extras = selectExtras(config);
   const all = enabledTypes(extras);
   const { inputs, outputs, problems, unavailable } = detectCapabilities(toolchain, extras);
-  // Other problems are reported by the checks for the tools.
-  const advice = problems.filter((problem) => problem.startsWith('ImageMagick at'));
   const rows = [
-    { name: 'reads', setting: 'EXTRA_INPUTS', all: all.inputs, supported: inputs },
-    { name: 'writes', setting: 'EXTRA_OUTPUTS', all: all.outputs, supported: outputs },
-  ].map(({ name, setting, all, supported }): Check => {
+    { verb: 'read', setting: 'EXTRA_INPUTS', all: all.inputs, supported: inputs },
+    { verb: 'write', setting: 'EXTRA_OUTPUTS', all: all.outputs, supported: outputs },
+  ] as const;
+  return rows.map(({ verb, setting, all, supported }): Check => {
+    const name = `${verb}s`;
     const missing = all.filter((type) => !(supported as readonly string[]).includes(type));
     if (missing.length === 0) return { name, state: 'ok', found: supported.join(', ') };
     const found = supported.length === 0 ? 'nothing' : `${supported.join(', ')}; not ${missing.join(', ')}`;
-    const mine = advice.filter((line) => line.includes(`cannot ${name.slice(0, -1)} `));
+    // Missing tools are reported by the checks for the tools.
+    const coders = problems.filter((problem) => problem.verb === verb);
     // The service does not start if a format that a setting names does not work.
-    const named = unavailable.filter((line) => line.startsWith(setting));
+    const named = unavailable.filter((format) => format.setting === setting);
     const state = supported.length === 0 || named.length > 0 ? 'fail' : 'warn';
-    return { name, state, found, advice: [...mine, ...named] };
+    return { name, state, found, advice: [...coders, ...named].map(({ message }) => message) };
   });
-  return rows;
 }

@@ -80,7 +80,10 @@ export interface ConfiguredTools {
 export async function configureSandbox(options: SandboxConfig): Promise<ConfiguredTools> {
   const { config, log, library, environment } = options;
   if (config.SANDBOX === 'off') {
-    log.warn('SANDBOX=off: the tools run unconfined, with all permissions of this process');
+    log.warn(
+      { setting: 'SANDBOX' },
+      'SANDBOX=off: the tools run unconfined, with all permissions of this process',
+    );
     return { run: createRunner(environment), layers: NO_LAYERS, servers: 0, close: async () => {} };
   }
   const isBuilt = existsSync(library);
@@ -168,8 +171,10 @@ function reportMissingLayers(
       ? 'use Linux 5.13 or later with Landlock and seccomp, and tools that are neither scripts nor linked statically'
       : `build imagemill on Linux with a C compiler, which makes ${library}`;
     if (config.SANDBOX === 'on')
-      throw new StartupError(`SANDBOX=on, but no available sandbox hides files from the tools: ${advice}.`);
-    log.warn(`the tools can read every file that this process can read: ${advice}`);
+      throw new StartupError(`SANDBOX=on, but no available sandbox hides files from the tools: ${advice}.`, {
+        setting: 'SANDBOX',
+      });
+    log.warn({ setting: 'SANDBOX' }, `the tools can read every file that this process can read: ${advice}`);
   }
   if (syscalls === 'deny-list') {
     log.warn(

@@ -1,15 +1,14 @@
 /** @module The HTML report: one self-contained file that loads nothing from other files or hosts. */
-
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ASSETS_DIR } from '../../folders.ts';
+import { formatBytes } from '../../text.ts';
 import type { Recording } from '../recording.ts';
-import { bySeverity, type Finding, isFailure } from '../verdict.ts';
-import { findingCard } from './card.ts';
-import { renderImages } from './images.ts';
-import { html, Markup } from './markup.ts';
-import { overview } from './overview.ts';
+import { bySeverity, type Finding, isFailure, type ReasonKind, VERDICT_NAMES, VERDICTS } from '../verdict.ts';
+import { findingCard, renderImages } from './finding.ts';
+import { formatChange, html, Markup } from './markup.ts';
+import { countVerdicts, summarize } from './summary.ts';
 
 const STYLES = ['style/colours.css', 'style/slider.css', 'report/style.css'];
 
@@ -20,6 +19,13 @@ const STYLES = ['style/colours.css', 'style/slider.css', 'report/style.css'];
 const MAX_FULL_SIZE = { changed: 40, similar: 10 };
 /** Maximum number of findings with images. */
 const MAX_WITH_IMAGES = 400;
+
+/** Text with which every HTML report starts. */
+export const HTML_START = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"`;
 
 /** Renders findings as an HTML page. */
 export async function htmlReport(
@@ -48,11 +54,7 @@ export async function htmlReport(
     cards.push(findingCard(finding, pictures));
   }
   const policy = `default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-${digest(script)}'`;
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${policy}">
+  return html`${new Markup(HTML_START)} content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>imagemill regression report</title>
@@ -73,3 +75,122 @@ ${cards}
 const readAsset = (name: string): Promise<string> => readFile(join(ASSETS_DIR, name), 'utf8');
 
 const digest = (script: string): string => createHash('sha256').update(script).digest('base64');
+
+/** Kinds of change that are not visible in the image. */
+const INVISIBLE: readonly ReasonKind[] = ['bytes', 'time', 'metadata', 'set'];
+
+/**
+ * Renders the top of the report: totals, tools, tables by reason and by case, and the filters.
+ *
+ * @param whole number of findings with full-size images
+ */
+function overview(findings: readonly Finding[], before: Recording, after: Recording, whole: number): Markup {
+  const { total, failures, bytes, ms } = summarize(findings);
+  const visible = findings.filter(
+    (one) => isFailure(one) && one.reasons.some(({ kind }) => !INVISIBLE.includes(kind)),
+  );
+  const images = new Set(findings.map(({ image }) => image)).size;
+  return html`<header class="top">
+<p class="brand">imagemill regress</p>
+<h1 class="${failures > 0 ? 'bad' : 'good'}">${failures > 0 ? `${failures} of ${total} results changed` : `None of ${total} results changed`}</h1>
+<p class="lead">${failures > 0 && `${visible.length === 0 ? 'None' : visible.length} of them look different or are errors. `}${images} images, each converted in up to ${new Set(findings.map((one) => one.case)).size} ways.
+All results together: ${formatBytes(bytes[0])} → ${formatBytes(bytes[1])} (${formatChange(...bytes)})${ms[0] > 0 && ms[1] > 0 && `, ${(ms[0] / 1000).toFixed(1)} → ${(ms[1] / 1000).toFixed(1)} seconds of conversion (${formatChange(...ms)})`}.</p>
+<div class="tables">
+${tools(before, after)}
+${byReason(findings)}
+${byCase(findings)}
+</div>
+</header>
+${filters(findings)}
+<p class="hint">Worst first. ${whole || 'No'} ${whole === 1 ? 'result has' : 'results have'} images of up to 640 pixels per side. Other results that differ have thumbnails, and results that
+look the same have no images. <kbd>j</kbd> and <kbd>k</kbd> select the next and the previous result; the arrow keys move a slider.</p>`;
+}
+
+/** Renders the versions of the tools in both recordings. */
+function tools(before: Recording, after: Recording): Markup {
+  const names = [...new Set([...Object.keys(before.tools), ...Object.keys(after.tools)])];
+  const row = (name: string) => {
+    const [one, other] = [before.tools[name] ?? '–', after.tools[name] ?? '–'];
+    return html`<tr class="${one !== other && 'differs'}"><th scope="row">${name}</th><td>${one}</td><td>${other}</td></tr>`;
+  };
+  const formatTime = ({ at }: Recording) => (at ? at.slice(0, 16).replace('T', ' ') : 'not recorded');
+  return html`<section><h2>Tools</h2><table><thead><tr><th></th><th scope="col">before</th><th scope="col">after</th></tr></thead><tbody>${names.map(row)}
+<tr><th scope="row">recorded</th><td>${formatTime(before)}</td><td>${formatTime(after)}</td></tr></tbody></table></section>`;
+}
+
+/** Renders the number of changed results per kind of reason. */
+function byReason(findings: readonly Finding[]): Markup {
+  const counts = new Map<string, number>();
+  for (const { reasons } of findings.filter(isFailure)) {
+    for (const kind of new Set(reasons.map((reason) => reason.kind))) {
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    }
+  }
+  if (counts.size === 0) return html``;
+  const rows = [...counts].sort((a, b) => b[1] - a[1]);
+  return html`<section><h2>What changed</h2><table><tbody>${rows.map(
+    ([kind, count]) =>
+      html`<tr><th scope="row"><button type="button" class="link" data-pick-kind="${kind}">${kind}</button></th><td class="number">${count}</td></tr>`,
+  )}</tbody></table></section>`;
+}
+
+/** Renders the number of results per case and verdict. */
+function byCase(findings: readonly Finding[]): Markup {
+  const cases = [...new Set(findings.map((one) => one.case))].sort();
+  const shown = VERDICT_NAMES.filter((verdict) => findings.some((one) => one.verdict === verdict));
+  const row = (name: string) => {
+    const caseFindings = findings.filter((one) => one.case === name);
+    const counts = countVerdicts(caseFindings);
+    const { bytes } = summarize(caseFindings);
+    return html`<tr><th scope="row"><button type="button" class="link" data-pick-case="${name}">${name}</button></th>${shown.map(
+      (verdict) =>
+        html`<td class="number ${counts[verdict] > 0 && VERDICTS[verdict].fails ? 'bad' : ''}">${counts[verdict] || '·'}</td>`,
+    )}<td class="number">${formatChange(...bytes)}</td></tr>`;
+  };
+  return html`<section class="wide"><h2>Cases</h2><table><thead><tr><th></th>${shown.map(
+    (verdict) => html`<th scope="col" class="number">${verdict}</th>`,
+  )}<th scope="col" class="number">bytes</th></tr></thead><tbody>${cases.map(row)}</tbody></table></section>`;
+}
+
+/** Renders the filters. */
+function filters(findings: readonly Finding[]): Markup {
+  const counts = countVerdicts(findings);
+  const failing = findings.some(isFailure);
+  const shown = VERDICT_NAMES.filter((verdict) => counts[verdict] > 0);
+  const distinct = (toValue: (finding: Finding) => string) =>
+    [...new Set(findings.map(toValue))].filter(Boolean).sort();
+  const kinds = distinct(({ reasons }) => reasons.map(({ kind }) => kind).join(' ')).flatMap((one) =>
+    one.split(' '),
+  );
+  return html`<search class="filters" aria-label="Filters">
+<div class="chips">${shown.map(
+    (verdict) =>
+      html`<button type="button" class="chip ${verdict}" data-verdict="${verdict}" aria-pressed="${String(!failing || VERDICTS[verdict].fails)}" title="${VERDICTS[verdict].description}">${verdict} <b>${counts[verdict]}</b></button>`,
+  )}</div>
+${choice(
+  'case',
+  'all cases',
+  distinct((one) => one.case),
+)}
+${choice(
+  'format',
+  'all output formats',
+  distinct(({ before, after }) => (after ?? before)?.format ?? ''),
+)}
+${choice(
+  'input',
+  'all input formats',
+  distinct(({ image }) => /\.([^./]+)$/.exec(image)?.[1]?.toLowerCase() ?? ''),
+)}
+${choice('kinds', 'all reasons', [...new Set(kinds)].sort())}
+<input type="search" name="text" placeholder="Name or reason" aria-label="Name or reason">
+<output class="count"></output>
+</search>`;
+}
+
+/** Renders a select whose first option matches all findings. */
+function choice(name: string, all: string, values: readonly string[]): Markup {
+  return html`<select name="${name}" aria-label="${name}"><option value="">${all}</option>${values.map(
+    (value) => html`<option>${value}</option>`,
+  )}</select>`;
+}

@@ -3,6 +3,11 @@ import type { Recording } from '../recording.ts';
 import { type Finding, isFailure } from '../verdict.ts';
 import { formatTools, summarize } from './summary.ts';
 
+const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>';
+const TITLE = 'imagemill regress:';
+/** Text with which every JUnit report starts. */
+export const JUNIT_START = `${DECLARATION}\n<testsuites name="${TITLE}`;
+
 /** Formats findings as JUnit XML for CI systems: one test suite per case, one test per image. */
 export function junitReport(findings: readonly Finding[], before: Recording, after: Recording): string {
   const cases = [...new Set(findings.map((one) => one.case))];
@@ -13,9 +18,9 @@ export function junitReport(findings: readonly Finding[], before: Recording, aft
       findings.filter((one) => one.case === name),
     ),
   );
-  const title = `imagemill regress: ${formatTools(before)} → ${formatTools(after)}`;
+  const title = `${TITLE} ${formatTools(before)} → ${formatTools(after)}`;
   return [
-    '<?xml version="1.0" encoding="UTF-8"?>',
+    DECLARATION,
     element('testsuites', { name: title, tests: total, failures }, suites.join('')),
     '',
   ].join('\n');

@@ -1,5 +1,5 @@
-/** @module Totals of a comparison, and the report on the terminal. */
-import type { Recording } from '../recording.ts';
+/** @module Totals of a comparison, and the reports on the terminal and as JSON. */
+import type { Recording, Row } from '../recording.ts';
 import { bySeverity, type Finding, isFailure, VERDICT_NAMES, VERDICTS, type Verdict } from '../verdict.ts';
 
 /** Number of findings per verdict. */
@@ -78,4 +78,27 @@ export function formatSummary(findings: readonly Finding[], before: Recording, a
 /** Replaces control characters, which file names can contain and terminals interpret. */
 function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, '�');
+}
+
+/** Text with which every JSON report starts. */
+export const JSON_START = '{\n  "summary": {\n    "total":';
+
+/** Formats findings as JSON, worst first. */
+export function jsonReport(findings: readonly Finding[], before: Recording, after: Recording): string {
+  const report = {
+    summary: summarize(findings),
+    before: { tools: before.tools, at: before.at },
+    after: { tools: after.tools, at: after.at },
+    findings: bySeverity(findings).map(({ before: one, after: other, ...rest }) => ({
+      ...rest,
+      fails: isFailure(rest),
+      before: side(one),
+      after: side(other),
+    })),
+  };
+  return `${JSON.stringify(report, null, 2)}\n`;
+}
+
+function side(row: Row | undefined) {
+  return row && { refused: row.refused, commands: row.commands, ...row.result, figures: undefined };
 }
