@@ -278,22 +278,26 @@ function check<S extends z.ZodObject>(schema: S, fields: readonly TextField[]): 
   throw serviceError('FIELD_INVALID', name, sanitizeForDisplay(given.get(name) ?? ''), message);
 }
 
+/** Renames the fields whose names in the API are not those of {@link ConvertOptions}. */
+export function toOptionNames<T extends z.output<z.ZodObject<ReturnType<typeof optionFields>>>>({
+  max_bytes: maxBytes,
+  strip_metadata: stripMetadata,
+  ...others
+}: T) {
+  return { ...others, maxBytes, stripMetadata };
+}
+
 function toOptions(
   checked: z.output<ReturnType<typeof convertFields>>,
   fields: readonly TextField[],
   outputs: readonly OutputType[],
 ): ConvertOptions {
-  const { output_format, format, strip_metadata, max_bytes, ...rest } = checked;
+  const { output_format, format, ...rest } = toOptionNames(checked);
   if (output_format && format && output_format !== format) {
     const sent = (field: string) => fields.find(([name, value]) => name === field && value !== '')?.[1] ?? '';
     throw serviceError('CONFLICTING_FORMATS', sent('output_format'), sent('format'));
   }
-  const options = {
-    ...rest,
-    format: output_format ?? format ?? DEFAULT_FORMAT,
-    maxBytes: max_bytes,
-    stripMetadata: strip_metadata,
-  };
+  const options = { ...rest, format: output_format ?? format ?? DEFAULT_FORMAT };
   const conflict = findConflict(options, outputs);
   if (conflict) throw serviceError('FIELD_INVALID', conflict.field, conflict.value, conflict.expected);
   return options;

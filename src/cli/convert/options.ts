@@ -1,28 +1,29 @@
 /** @module Validates the options of the `convert` command. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { findConflict, integer, optionFields, outputFormat } from '../../conversion/options.ts';
+import {
+  findConflict,
+  integer,
+  optionFields,
+  outputFormat,
+  toOptionNames,
+} from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { serviceError } from '../../errors.ts';
 import type { OutputType } from '../../formats.ts';
 import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 
-/** Options as given on the command line. */
-export interface Flags {
+/** The flag of a field of the API: `max_bytes` is `maxBytes`. */
+type FlagOf<Field extends string> = Field extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<Rest>}`
+  : Field;
+type OptionFlag = FlagOf<Exclude<keyof ReturnType<typeof optionFields>, 'strip_metadata'>>;
+
+/** Options as given on the command line. A flag without a value is true. */
+export interface Flags extends Readonly<Partial<Record<OptionFlag, string | true>>> {
   readonly output: string;
   readonly format?: string;
-  readonly quality?: string;
-  readonly width?: string;
-  readonly height?: string;
-  readonly fit?: string;
-  readonly position?: string;
-  readonly enlarge?: boolean;
-  readonly lossless?: boolean;
-  readonly maxBytes?: string;
-  readonly frames?: string;
-  readonly pages?: string;
-  readonly background?: string;
   readonly keepMetadata?: boolean;
   readonly jobs?: string;
   readonly force?: boolean;
@@ -45,19 +46,6 @@ export interface CliOptions {
   readonly jobs: number | undefined;
 }
 
-/** Options of the API, except those that are flags on the command line, which have no value to validate. */
-const schemaFor = (outputs: readonly OutputType[]) => {
-  const {
-    strip_metadata: _,
-    enlarge: __,
-    lossless: ___,
-    max_bytes: maxBytes,
-    ...fields
-  } = optionFields(outputs);
-  const format = outputFormat(outputs).optional();
-  return z.object({ ...fields, maxBytes, format, jobs: integer(1, 1024).optional() });
-};
-
 /**
  * Validates the options with the checks of the service.
  *
@@ -65,18 +53,28 @@ const schemaFor = (outputs: readonly OutputType[]) => {
  * @throws {CliError} naming every invalid value, with status 2
  */
 export function parseOptions(flags: Flags, outputs: readonly OutputType[]): CliOptions {
-  const result = schemaFor(outputs).safeParse(flags);
+  const others = { format: outputFormat(outputs).optional(), jobs: integer(1, 1024).optional() };
+  const given = { ...optionTexts(flags, outputs), format: flags.format, jobs: flags.jobs };
+  const result = z.object({ ...optionFields(outputs), ...others }).safeParse(given);
   if (result.success) {
-    const { format, jobs, ...options } = result.data;
-    const { enlarge = false, lossless = false, keepMetadata = false } = flags;
-    return { format, jobs, options: { ...options, enlarge, lossless, stripMetadata: !keepMetadata } };
+    const { format, jobs, ...options } = toOptionNames(result.data);
+    return { format, jobs, options };
   }
   const lines = result.error.issues.map(({ path, message }) => {
-    const name = String(path[0]) as keyof Flags;
-    return serviceError('FIELD_INVALID', flagName(name), sanitizeForDisplay(String(flags[name])), message)
-      .message;
+    const name = String(path[0]);
+    const value = sanitizeForDisplay(String(given[name as keyof typeof given]));
+    return serviceError('FIELD_INVALID', flagName(name), value, message).message;
   });
   throw new CliError(lines.join('\n'), 2);
+}
+
+/** Returns the options that were given, as texts by the field name of the API. */
+function optionTexts(flags: Flags, outputs: readonly OutputType[]): Record<string, string> {
+  const given = Object.keys(optionFields(outputs)).flatMap((name) => {
+    const value = flags[name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as OptionFlag];
+    return value === undefined ? [] : [[name, String(value)] as const];
+  });
+  return { ...Object.fromEntries(given), strip_metadata: String(!flags.keepMetadata) };
 }
 
 /**
@@ -92,9 +90,9 @@ export function assertCompatible(options: ConvertOptions, outputs: readonly Outp
   throw new CliError(serviceError('FIELD_INVALID', flagName(field), value, expected).message, 2);
 }
 
-/** Converts `maxBytes` or `max_bytes` to `--max-bytes`. */
-function flagName(name: string): string {
-  return `--${name.replace(/_|(?=[A-Z])/g, '-').toLowerCase()}`;
+/** Converts `max_bytes` to `--max-bytes`. */
+function flagName(field: string): string {
+  return `--${field.replaceAll('_', '-')}`;
 }
 
 /** Returns the options as form fields of the API. */
@@ -103,11 +101,7 @@ export function toFormFields(
   format: OutputType,
   outputs: readonly OutputType[],
 ): [string, string][] {
-  const given = Object.keys(optionFields(outputs)).flatMap((name): [string, string][] => {
-    const flag = name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as keyof Flags;
-    return flags[flag] === undefined ? [] : [[name, String(flags[flag])]];
-  });
-  return [...given, ['output_format', format], ['strip_metadata', String(!flags.keepMetadata)]];
+  return Object.entries({ ...optionTexts(flags, outputs), output_format: format });
 }
 
 /** Validated options for many files. */
