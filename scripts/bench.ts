@@ -3,6 +3,7 @@
  * -- [--quick] [--crowd] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md` and
  * `bench/NAME.svg`. `--threads`, `--soak` and `--photos` print other measurements.
  */
+
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,10 +18,11 @@ import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure } from './bench/load.ts';
 import { measureMemory, measurePhotos } from './bench/long-runs.ts';
 import { type Row, table } from './bench/report.ts';
-import { type Server, startEcho, startService, startSharp } from './bench/servers.ts';
+import { startEcho, startService, startSharp } from './bench/servers.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
 import { summary } from './bench/summary.ts';
 import { measureThreads } from './bench/threads.ts';
+import type { ServerProcess } from './processes/start.ts';
 
 const { values: flags } = parseArgs({
   options: {
@@ -86,7 +88,7 @@ async function compareAll(): Promise<void> {
       console.log(table([row]).split('\n').at(-1));
     }
   }
-  for (const server of Object.values(servers)) server.end();
+  await Promise.all(Object.values(servers).map((server) => server.end()));
   report(rows, tools);
 }
 
@@ -114,7 +116,7 @@ function nameOf({ image, format, side }: Job): string {
 async function compare(
   job: Job,
   count: number,
-  servers: Readonly<Record<'imagemill' | 'sharp' | 'echo', Server>>,
+  servers: Readonly<Record<'imagemill' | 'sharp' | 'echo', ServerProcess>>,
   tools: Tools,
 ): Promise<Row | undefined> {
   const measured: Record<'imagemill' | 'sharp' | 'echo', Measured[]> = { imagemill: [], sharp: [], echo: [] };

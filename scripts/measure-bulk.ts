@@ -3,19 +3,20 @@
  * finds everything up to date: `npm run build && node scripts/measure-bulk.ts [files] [options of imagemill convert]`.
  */
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import sharp from 'sharp';
+import { BUILT_PROGRAM } from './processes/start.ts';
+import { peakResidentBytes } from './processes/usage.ts';
 
 const [fileCount = '100000', ...options] = process.argv.slice(2);
 const FILES_PER_FOLDER = 1000;
 /** Sampling interval, in ms. The kernel keeps the peak, so a late sample loses nothing. */
 const SAMPLE_MS = 200;
-const KIB_PER_MIB = 1024;
+const MIB = 1024 ** 2;
 
-const programPath = new URL('../dist/main.js', import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), 'measure-bulk-'));
 const source = join(folder, 'source');
 const results = join(folder, 'results');
@@ -49,7 +50,7 @@ async function makeImages(count: number): Promise<void> {
 /** Converts the folder, and measures the peak of the resident memory. */
 async function convertAll(): Promise<{ seconds: number; peakMib: number; summary: string }> {
   const started = performance.now();
-  const args = ['--optimize-for-size', programPath, 'convert', source, '-o', results, '--update', '--json'];
+  const args = ['--optimize-for-size', BUILT_PROGRAM, 'convert', source, '-o', results, '--update', '--json'];
   const child = spawn(process.execPath, [...args, ...options], { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise((resolve) => child.once('close', resolve));
   let tail = '';
@@ -58,21 +59,11 @@ async function convertAll(): Promise<{ seconds: number; peakMib: number; summary
   });
   let peakMib = 0;
   while (child.exitCode === null && child.signalCode === null) {
-    peakMib = Math.max(peakMib, peakResidentMib(child.pid));
+    peakMib = Math.max(peakMib, Math.round(peakResidentBytes(child.pid ?? 0) / MIB));
     await wait(SAMPLE_MS);
   }
   await ended;
   if (child.exitCode !== 0) throw new Error(`the command ended with ${child.exitCode ?? child.signalCode}`);
   const summary = tail.trim().split('\n').at(-1) ?? '';
   return { seconds: (performance.now() - started) / 1000, peakMib, summary };
-}
-
-/** Returns the maximum resident memory of a process so far, or 0 if it has ended. */
-function peakResidentMib(pid: number | undefined): number {
-  try {
-    const kib = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-    return Math.round(Number(kib ?? 0) / KIB_PER_MIB);
-  } catch {
-    return 0;
-  }
 }

@@ -2,26 +2,23 @@
  * @module Takes the screenshots of the web page and of a regression report for the README, on a separate server: `npm
  * run build && node scripts/screenshots.ts [folder]`.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import sharp from 'sharp';
 import { CHROMIUM_FLAGS, chromiumPath } from '../test/helpers/chromium.ts';
+import { BUILT_PROGRAM, SERVICE_ENVIRONMENT, startServerProcess } from './processes/start.ts';
 import { drawing, landscapes, type Picture } from './screenshots/landscapes.ts';
 import { makeReport } from './screenshots/report.ts';
 
 const folder = process.argv[2] ?? new URL('../docs/screenshots', import.meta.url).pathname;
-const main = new URL('../dist/main.js', import.meta.url).pathname;
 mkdirSync(folder, { recursive: true });
 
-const server = spawn(process.execPath, [main], { env: { ...process.env, PORT: '0', HOST: '127.0.0.1' } });
+const server = await startServerProcess([process.execPath, BUILT_PROGRAM], SERVICE_ENVIRONMENT);
 const browser = await chromium.launch({ executablePath: chromiumPath(), args: CHROMIUM_FLAGS });
 try {
-  const url = await listening();
+  const url = `http://127.0.0.1:${server.port}`;
   const files = [
     ...(await landscapes()),
     drawing(),
@@ -63,7 +60,7 @@ try {
   }
 } finally {
   await browser.close();
-  server.kill();
+  await server.end();
 }
 
 /** Saves a screenshot as `NAME.webp`. */
@@ -82,14 +79,4 @@ async function convertAll(page: Page, files: readonly Picture[]): Promise<void> 
     .getByRole('button', { name: /^(Compare|Try again) / })
     .nth(files.length - 1)
     .waitFor();
-}
-
-/** Resolves to the URL of the server once it has printed its address. */
-async function listening(): Promise<string> {
-  const lines = createInterface(server.stdout);
-  for (;;) {
-    const [line] = (await once(lines, 'line')) as [string];
-    const address = /listening on (http:\/\/[\d.:]+)/.exec(line)?.[1];
-    if (address) return address;
-  }
 }

@@ -1,8 +1,9 @@
 /** @module Load generator: a number of clients, each sending the same upload again once it has its response. */
+
 import { Agent, request } from 'node:http';
+import type { ServerProcess } from '../processes/start.ts';
+import { memoryOf, othersCpuMs } from '../processes/usage.ts';
 import type { Image } from './images.ts';
-import { memoryOf, othersCpuMs } from './process-tree.ts';
-import type { Server } from './servers.ts';
 
 /** A conversion to measure. */
 export interface Job {
@@ -41,7 +42,7 @@ export type Length = { readonly seconds: number } | { readonly count: number };
  * @throws {Error} if a response after the warm-up is not 200
  */
 export async function measure(
-  { pid, port }: Server,
+  { pid, port }: Pick<ServerProcess, 'pid' | 'port'>,
   job: Job,
   clients: number,
   length: Length,
@@ -94,7 +95,7 @@ export async function measure(
 }
 
 /** Sends a conversion request on a new connection. */
-export function convertOnce({ port }: Server, job: Job): Promise<Answer> {
+export function convertOnce({ port }: ServerProcess, job: Job): Promise<Answer> {
   return post(new Agent(), port, multipart(job));
 }
 

@@ -1,9 +1,9 @@
 /** @module Long-running measurements: memory growth and rare slow conversions. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { cpuMsOf, privateBytes, residentBytes } from '../processes/usage.ts';
 import type { Image } from './images.ts';
 import { convertOnce, measure, percentile } from './load.ts';
-import { cpuMsOf, privateBytes, residentBytes } from './process-tree.ts';
 import { startService } from './servers.ts';
 
 const MIB = 1024 ** 2;
@@ -27,7 +27,7 @@ export async function measureMemory(image: Image, conversions: number): Promise<
     );
   }
   const cpuMsEach = (cpuMsOf(server.pid) - before) / done;
-  server.end();
+  await server.end();
   return `${cpuMsEach.toFixed(2)} ms of CPU time of the Node.js process per conversion. Resident memory of the Node.js process, and its private part in parentheses, at each tenth of ${done} conversions: ${samples.join(', ')} MiB.`;
 }
 
@@ -48,7 +48,7 @@ export async function measurePhotos(folder: string, conversions: number): Promis
     const { status } = await convertOnce(server, { image, format: 'webp' });
     if (status === 200) times.push(performance.now() - started);
   }
-  server.end();
+  await server.end();
   times.sort((a, b) => a - b);
   const fast = times.filter((ms) => ms < 1000).length;
   return `${times.length} conversions of ${images.length} real images to webp (${conversions - times.length} failed): ${((fast / times.length) * 100).toFixed(1)}% under one second, median ${percentile(times, 0.5).toFixed(0)} ms, p99 ${percentile(times, 0.99).toFixed(0)} ms, longest ${times.at(-1)?.toFixed(0)} ms.`;

@@ -1,8 +1,10 @@
 /** @module Measures one request at a time on idle processors, with one thread and with a thread per processor. */
+
 import { availableParallelism } from 'node:os';
+import type { ServerProcess } from '../processes/start.ts';
 import { type Image, makeImages, photo } from './images.ts';
 import { type Job, measure, percentile } from './load.ts';
-import { type Server, startService } from './servers.ts';
+import { startService } from './servers.ts';
 
 const THREADS = [1, availableParallelism()] as const;
 /** Limit on an upload, in bytes: more than the PNG of 12 megapixels. */
@@ -23,7 +25,7 @@ export async function measureThreads(folder: string, rounds: number): Promise<st
   const rows: string[] = [];
   for (const job of jobs)
     rows.push(`| ${nameOf(job)} | ${(await compare(job, servers, rounds)).join(' | ')} |`);
-  for (const server of servers) server.end();
+  await Promise.all(servers.map((server) => server.end()));
   const head = `| conversion | ${THREADS.map((threads) => `${threads} ${threads === 1 ? 'thread' : 'threads'}`).join(' | ')} | change |`;
   return [head, '|---|---|---|---|', ...rows].join('\n');
 }
@@ -45,7 +47,7 @@ const nameOf = ({ image, format, side }: Job): string =>
   `${image.name} to ${format}${side ? `, ${side} px` : ''}`;
 
 /** Returns the times of each server, and the change of the median from the first to the last. */
-async function compare(job: Job, servers: readonly Server[], rounds: number): Promise<string[]> {
+async function compare(job: Job, servers: readonly ServerProcess[], rounds: number): Promise<string[]> {
   const times = servers.map((): number[] => []);
   for (let round = 0; round < rounds; round += 1) {
     for (const [at, server] of servers.entries()) {

@@ -1,11 +1,11 @@
 /** @module Attacks of one client on the service, each on a separate server, and their effect on other clients. */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import sharp from 'sharp';
 import { ONE_PIXEL } from '../../src/process/policy.ts';
 import { formWith, readBody, sendFrom } from '../../test/helpers/from-address.ts';
 import { emptyTally } from './clients.ts';
 import type { Outcome } from './faults.ts';
+import { noisyPhoto } from './requests.ts';
 import { listLeftovers, memoryOf, type Server, startServer } from './server.ts';
 
 /** An attack, and the maximum effect that it may have. */
@@ -73,9 +73,7 @@ const turbulentSvg = Buffer.from(
 
 /** Creates a batch of 20 different photos of 1.5 megapixels, to be converted to BMP. */
 async function bmpBatch(): Promise<FormData> {
-  const noise = { type: 'gaussian', mean: 128, sigma: 20 } as const;
-  const create = { width: 1500, height: 1000, channels: 3, background: 'grey', noise } as const;
-  const photo = await sharp({ create }).jpeg().toBuffer();
+  const photo = await noisyPhoto(1500, 1000, 20);
   const form = new FormData();
   form.append('format', 'bmp');
   for (let at = 0; at < 20; at += 1)

@@ -3,13 +3,14 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import sharp from 'sharp';
+import { formWith } from '../../test/helpers/from-address.ts';
 import { doublingSvg } from '../../test/helpers/hostile-files.ts';
+import { listTree } from '../processes/usage.ts';
 import { ATTACK_FAULTS } from './attacks.ts';
-import { type ClientRun, emptyTally, once, runClients, type Tally } from './clients.ts';
+import { add, type ClientRun, emptyTally, once, runClients, type Tally } from './clients.ts';
 import type { Random } from './random.ts';
-import type { Request } from './requests.ts';
-import { listLeftovers, listTree, processesLeft, type Server, scratch, startServer } from './server.ts';
+import { noisyPhoto, type Request } from './requests.ts';
+import { listLeftovers, processesLeft, type Server, scratch, startServer } from './server.ts';
 
 /** Options of a fault. */
 interface FaultParts {
@@ -130,30 +131,10 @@ async function diskFull(parts: FaultParts): Promise<Outcome> {
   }
   try {
     const server = await startServer({ TEMP_DIR: folder });
-    const noise = await sharp({
-      create: {
-        width: 2200,
-        height: 1500,
-        channels: 3,
-        background: 'grey',
-        noise: { type: 'gaussian', mean: 128, sigma: 60 },
-      },
-    })
-      .jpeg({ quality: 95 })
-      .toBuffer();
-    const form = (): FormData => {
-      const data = new FormData();
-      data.append('format', 'bmp');
-      data.append('file', new Blob([new Uint8Array(noise)]), 'noise.jpg');
-      return data;
-    };
-    const large: Request = {
-      kind: 'good',
-      what: 'noise to bmp',
-      path: '/convert',
-      form,
-      expected: [200, 503],
-    };
+    const noise = await noisyPhoto(2200, 1500, 60, 95);
+    const form = () => formWith(noise, 'file', { format: 'bmp' });
+    const expected = [200, 503];
+    const large: Request = { kind: 'good', what: 'noise to bmp', path: '/convert', form, expected };
     const run = clientRun(parts, server, {
       good: [...parts.good.slice(0, 3), large],
       clients: 16,
@@ -203,7 +184,8 @@ async function killAndRestart(parts: FaultParts): Promise<Outcome> {
   if (left() > 0) tally.wrong.push('tools outlived their server');
   const next = await startServer({ TEMP_DIR: server.tempDir });
   const after = await runClients(clientRun(parts, next), AbortSignal.timeout(parts.seconds * 500));
-  return finish(parts, next, mergeTallies(tally, after));
+  add(tally, after);
+  return finish(parts, next, tally);
 }
 
 const BATCHES = 10;
@@ -253,22 +235,8 @@ async function doublingProperties(parts: FaultParts): Promise<Outcome> {
 
 /** Sends {@link IN_FLIGHT} requests and waits until the server has received all of them and answered none. */
 async function inFlight(parts: FaultParts, server: Server, more: Partial<ClientRun>) {
-  const photo = await sharp({
-    create: {
-      width: 2400,
-      height: 1800,
-      channels: 3,
-      background: 'teal',
-      noise: { type: 'gaussian', mean: 128, sigma: 20 },
-    },
-  })
-    .jpeg()
-    .toBuffer();
-  const form = (): FormData => {
-    const data = new FormData();
-    data.append('file', new Blob([new Uint8Array(photo)]), 'photo.jpg');
-    return data;
-  };
+  const photo = await noisyPhoto(2400, 1800, 20);
+  const form = () => formWith(photo);
   const request: Request = { kind: 'good', what: 'a photo', path: '/convert', form, expected: [200] };
   const tally = emptyTally();
   const run = clientRun(parts, server, more);
@@ -293,19 +261,8 @@ async function finish(
   if (after.right === 0) after.wrong.push('no request succeeds after the fault');
   const { code } = await server.end('SIGTERM');
   if (code !== 0) after.wrong.push(`ended with status ${code}`);
-  return { tally: mergeTallies(tally, after), left: listLeftovers(server) };
-}
-
-function mergeTallies(one: Tally, other: Tally): Tally {
-  const answers = { ...one.answers };
-  for (const [answer, count] of Object.entries(other.answers))
-    answers[answer] = (answers[answer] ?? 0) + count;
-  return {
-    requests: one.requests + other.requests,
-    answers,
-    right: one.right + other.right,
-    wrong: [...one.wrong, ...other.wrong],
-  };
+  add(tally, after);
+  return { tally, left: listLeftovers(server) };
 }
 
 async function waitUntil(check: () => boolean): Promise<void> {

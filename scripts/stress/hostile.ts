@@ -1,6 +1,7 @@
 /** @module Small files crafted to cause harm. SECURITY.md describes the defences. */
 import { readFileSync } from 'node:fs';
 import { deflateSync } from 'node:zlib';
+import { gif } from '../fixtures/gif-writer.ts';
 import { tiff, withChunk } from '../fixtures/writers.ts';
 
 /** A hostile file. */
@@ -30,26 +31,9 @@ function withDeclaredSize(width: number, height: number): Buffer {
 
 /** Builds a GIF with `frames` frames of one pixel on a canvas of `side` × `side` px. */
 function longGif(frames: number, side: number): Buffer {
-  const head = Buffer.from([
-    ...Buffer.from('GIF89a'),
-    side & 255,
-    side >> 8,
-    side & 255,
-    side >> 8,
-    0x80,
-    0,
-    0,
-    0,
-    0,
-    0,
-    255,
-    255,
-    255,
-  ]);
-  const frame = Buffer.from([
-    0x21, 0xf9, 4, 4, 1, 0, 0, 0, 0x2c, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0,
-  ]);
-  return Buffer.concat([head, ...Array.from({ length: frames }, () => frame), Buffer.from(';')]);
+  const palette = Array(4).fill([0, 0, 0]);
+  const frame = { x: 0, y: 0, width: 1, height: 1, colour: 0 };
+  return gif({ width: side, height: side, palette, frames: Array(frames).fill(frame) });
 }
 
 /** Builds a header that declares a lossless WebP of 16383×16383 pixels, without image data. */

@@ -1,10 +1,10 @@
 /** @module Starts the service as a separate process, and reads its memory and leftovers from /proc and the disk. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isRunning } from '../../test/helpers/util.ts';
+import { SERVICE_ENVIRONMENT, type ServerProcess, startServerProcess } from '../processes/start.ts';
+import { listProcesses, listTree, residentBytes } from '../processes/usage.ts';
 
 const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const LOOP_DELAY = new URL('./loop-delay.ts', import.meta.url).pathname;
@@ -13,12 +13,9 @@ const LOOP_DELAY = new URL('./loop-delay.ts', import.meta.url).pathname;
 const FLAGS = ['--optimize-for-size'];
 
 /** A running server. */
-export interface Server {
+export interface Server extends ServerProcess {
   readonly base: string;
-  readonly pid: number;
   readonly tempDir: string;
-  /** Sends the signal and waits until the process exits. */
-  end(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   /**
    * Returns the 99th percentile of the event loop delay in ms, or undefined if the process was killed.
    */
@@ -31,12 +28,6 @@ export interface Server {
 export const scratch = mkdtempSync(join(tmpdir(), 'imagemill-stress-'));
 /** Removes {@link scratch}. */
 export const tidyUp = (): void => rmSync(scratch, { recursive: true, force: true });
-
-/** Running servers, killed when this process exits. */
-const running = new Set<ChildProcess>();
-process.on('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
-});
 
 let servers = 0;
 
@@ -54,34 +45,19 @@ export async function startServer(
   const tempDir = settings.TEMP_DIR ?? mkdtempSync(join(scratch, `server-${servers}-`));
   const loopFile = join(scratch, `loop-${servers}`);
   const node = [process.execPath, ...FLAGS, '--import', LOOP_DELAY, MAIN];
-  const [program = process.execPath, ...args] = [...prefix, ...node];
-  const child = spawn(program, args, {
-    env: {
-      PATH: process.env.PATH,
-      PORT: '0',
-      HOST: '127.0.0.1',
-      RATE_LIMIT_PER_MINUTE: '0',
-      LOG_LEVEL: 'info',
-      TEMP_DIR: tempDir,
-      STRESS_LOOP_FILE: loopFile,
-      UPLOAD_TIMEOUT_MS: '20000',
-      ...settings,
-    },
+  const started = await startServerProcess([...prefix, ...node], {
+    ...{ ...SERVICE_ENVIRONMENT, LOG_LEVEL: 'info', TEMP_DIR: tempDir, STRESS_LOOP_FILE: loopFile },
+    ...{ UPLOAD_TIMEOUT_MS: '20000', ...settings },
   });
-  running.add(child);
-  child.once('exit', () => running.delete(child));
-  const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
   let last: number[] = [];
   return {
-    base: `${await address(child, ended)}/api/v1`,
-    pid: child.pid as number,
+    ...started,
+    base: `http://127.0.0.1:${started.port}/api/v1`,
     tempDir,
     outlived: () => last.filter(isRunning),
-    async end(signal) {
-      last = listTree(child.pid as number);
-      child.kill(signal);
-      const [code, by] = await ended;
-      return { code, signal: by };
+    end(signal) {
+      last = listTree(started.pid);
+      return started.end(signal);
     },
     loopDelay() {
       try {
@@ -91,22 +67,6 @@ export async function startServer(
       }
     },
   };
-}
-
-/** Resolves to the URL of the server once it has printed its address. */
-async function address(child: ChildProcess, ended: Promise<unknown>): Promise<string> {
-  let output = '';
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
-  child.stdout?.on('data', (chunk) => {
-    if (output.length < 1e5) output += chunk;
-    const url = /listening on (http:\/\/[\d.]+:\d+)/.exec(output)?.[1];
-    if (url) resolve(url);
-  });
-  child.stderr?.on('data', (chunk) => {
-    if (output.length < 1e5) output += chunk;
-  });
-  void ended.then(() => reject(new Error(`the server did not start: ${output.slice(-2000)}`)));
-  return promise;
 }
 
 /** Lists the files and processes that a server left behind. */
@@ -133,28 +93,6 @@ export function processesLeft(tempDir: string): number[] {
 
 /** Returns the resident memory in bytes of a process (`own`), and including all its descendants (`tree`). */
 export function memoryOf(pid: number): { own: number; tree: number } {
-  const sizes = listTree(pid).map((one) => readStatus(one, 'VmRSS') * 1024);
-  return { own: readStatus(pid, 'VmRSS') * 1024, tree: sizes.reduce((sum, size) => sum + size, 0) };
-}
-
-/** Lists a process and its descendants. */
-export function listTree(pid: number): number[] {
-  const parents = new Map(listProcesses().map((one) => [one, readStatus(one, 'PPid')]));
-  const isInTree = (one: number): boolean =>
-    one === pid || (parents.has(one) && isInTree(parents.get(one) ?? 0));
-  return [...parents.keys()].filter(isInTree);
-}
-
-function listProcesses(): number[] {
-  return readdirSync('/proc').map(Number).filter(Number.isInteger);
-}
-
-function readStatus(pid: number, field: string): number {
-  try {
-    return Number(
-      new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0,
-    );
-  } catch {
-    return 0;
-  }
+  const tree = listTree(pid).reduce((sum, one) => sum + residentBytes(one), 0);
+  return { own: residentBytes(pid), tree };
 }

@@ -12,13 +12,15 @@ interface Entry {
   readonly cpuMs: number;
 }
 
-function readTree(root: number): Entry[] {
-  const all = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap(readEntry);
+/** Lists all processes. */
+export const listProcesses = (): number[] => readdirSync('/proc').map(Number).filter(Number.isInteger);
+
+/** Lists a process and its descendants. */
+export function listTree(root: number): number[] {
+  const all = listProcesses().flatMap((pid) => readEntry(String(pid)));
   const tree = all.filter(({ pid }) => pid === root);
   for (const entry of tree) tree.push(...all.filter(({ parent }) => parent === entry.pid));
-  return tree;
+  return tree.map(({ pid }) => pid);
 }
 
 /**
@@ -45,7 +47,7 @@ export const cpuMsOf = (pid: number): number => readEntry(String(pid))[0]?.cpuMs
  * nearly what would be free without the tree.
  */
 export const memoryOf = (root: number): number =>
-  readTree(root).reduce((sum, { pid }) => sum + privateBytes(pid), 0);
+  listTree(root).reduce((sum, pid) => sum + privateBytes(pid), 0);
 
 /** Returns the resident memory of one process in bytes. */
 export function residentBytes(pid: number): number {
@@ -77,5 +79,14 @@ function statm(pid: number): number[] {
     return readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ').map(Number);
   } catch {
     return [];
+  }
+}
+
+/** Returns the maximum resident memory of a process so far, in bytes (`VmHWM`); 0 if it has ended. */
+export function peakResidentBytes(pid: number): number {
+  try {
+    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
+  } catch {
+    return 0;
   }
 }
