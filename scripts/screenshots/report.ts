@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProgram } from '../../src/cli/program.ts';
 import { fixturePath } from '../../test/helpers/client.ts';
+import { otherFilter, patchedMagick, STRIP_ALONE } from '../../test/helpers/fake-magick.ts';
 import { mochaGlobalTeardown } from '../../test/helpers/hooks.ts';
-import { otherFilter, patchedMagick, STRIP_ALONE } from '../../test/helpers/patched-magick.ts';
 import { landscapes } from './landscapes.ts';
 
 const MATRIX = {

@@ -8,11 +8,10 @@ import { createResultFolder } from '../../src/cli/convert/result-folder.ts';
 import { openResultIndex } from '../../src/cli/convert/result-index.ts';
 import { currentProcess } from '../../src/files/stale.ts';
 import { fixture, fixturePath } from '../helpers/client.ts';
-import { MAIN } from '../helpers/command.ts';
+import { MAIN, runOnTerminal } from '../helpers/command.ts';
 import { type ConvertFolder, createConvertFolder } from '../helpers/convert-folder.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { runOnTerminal } from '../helpers/terminal.ts';
 import { eventually, writeScript } from '../helpers/util.ts';
 
 /** A tool that converts by copying a file, and writes a line to a log for each conversion. */

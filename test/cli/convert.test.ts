@@ -5,13 +5,12 @@ import { promisify } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { convert, edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
-import { type CommandOptions, type CommandRun, MAIN, runCommand } from '../helpers/command.ts';
+import { type CommandOptions, type CommandRun, MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { extraPath } from '../helpers/extra.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type InProcessOptions, runInProcess } from '../helpers/in-process.ts';
 import { startService } from '../helpers/service.ts';
-import { runOnTerminal } from '../helpers/terminal.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
 
 describe('imagemill convert', () => {

@@ -7,12 +7,11 @@ import { pino } from 'pino';
 import { formatSizingRow, measureSizing } from '../../src/cli/doctor/sizing.ts';
 import { createConversionEngine } from '../../src/conversion/engine.ts';
 import { fixturePath } from '../helpers/client.ts';
-import { type CommandRun, MAIN, runCommand } from '../helpers/command.ts';
+import { type CommandRun, MAIN, runCommand, runOnTerminal } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 import { testConfig } from '../helpers/service.ts';
-import { runOnTerminal } from '../helpers/terminal.ts';
 import { writeScript } from '../helpers/util.ts';
 
 interface Row {

@@ -12,8 +12,8 @@ import { inspect } from '../../src/images/inspect.ts';
 import { CommandError } from '../../src/process/command.ts';
 import { edgeCase } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
-import { failure } from '../helpers/failure.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { failure } from '../helpers/util.ts';
 
 const OPTIONS = { format: 'png', quality: 80, stripMetadata: true } as const;
 const PALETTE_MESSAGE =

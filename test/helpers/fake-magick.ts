@@ -1,6 +1,7 @@
-/** @module Shell scripts that stand in for ImageMagick. */
+/** @module Shell scripts that stand in for ImageMagick, or run it with modified arguments. */
 import { loadConfig } from '../../src/config.ts';
-import { listLength } from '../../src/process/runner.ts';
+import { createRunner, listLength } from '../../src/process/runner.ts';
+import { findToolchain } from '../../src/process/toolchain.ts';
 import { writeScript } from './util.ts';
 
 /** Line that `-list resource` prints for the limit that the default of MAX_FRAMES requests. */
@@ -32,3 +33,33 @@ export const NOT_ALLOWED =
 /** Returns a shell command that prints a message to stderr in the format of ImageMagick. */
 export const printMessage = (message: string): string =>
   `echo "magick: ${message.replaceAll('`', '\\`')}" >&2`;
+
+/**
+ * Writes a script that runs the installed ImageMagick with modified arguments, as a faulty change of a plan would.
+ *
+ * @param cases branches of a shell `case` on `$word`; `drop=1` also removes the next argument
+ */
+export async function patchedMagick(cases: string): Promise<string> {
+  const { PATH = '', MAGICK_BIN } = process.env;
+  const run = createRunner({ searchPath: PATH, policyFolder: '/nonexistent' });
+  const { magick } = await findToolchain({ path: PATH, magickBin: MAGICK_BIN }, run);
+  return writeScript(
+    'magick',
+    `drop=0
+for word in "$@"; do
+  shift
+  if [ $drop -gt 0 ]; then drop=$((drop - 1)); continue; fi
+  case "$word" in
+    ${cases}
+    *) set -- "$@" "$word" ;;
+  esac
+done
+exec ${magick?.path} "$@"`,
+  );
+}
+
+/** Replaces the Lanczos filter by another one. */
+export const otherFilter = (name: string): string => `Lanczos) set -- "$@" ${name} ;;`;
+
+/** Removes the profile without converting the colours. */
+export const STRIP_ALONE = '-profile) drop=1 ;;';

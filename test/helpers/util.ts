@@ -2,6 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { expect } from 'chai';
+import type { CommandError } from '../../src/process/command.ts';
 import { makeTempDir } from './hooks.ts';
 
 /** Writes an executable shell script, for tests that need a misbehaving tool. */
@@ -54,3 +56,10 @@ export async function atTimeLimit<T>(
     if (found !== undefined) return found;
   }
 }
+
+/** Returns the error of a command. Fails the test if the command succeeds. */
+export const failure = (promise: Promise<unknown>): Promise<CommandError> =>
+  promise.then(
+    () => expect.fail('it succeeded'),
+    (error) => error,
+  );

@@ -4,9 +4,9 @@ import { expect } from 'chai';
 import { repairJp2 } from '../../src/images/jp2-repair.ts';
 import { createThreadRewriter } from '../../src/images/svg/rewrite.ts';
 import { rewriteText } from '../../src/images/svg/rewrite-text.ts';
-import { failure } from '../helpers/failure.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { repairContext } from '../helpers/repairs.ts';
+import { failure } from '../helpers/util.ts';
 
 const STUCK_THREAD = new URL('../helpers/stuck-thread.ts', import.meta.url);
 

@@ -4,10 +4,9 @@ import { expect } from 'chai';
 import { type Command, CommandError, MAX_OUTPUT_BYTES, type RunCommand } from '../../src/process/command.ts';
 import type { ForkServers } from '../../src/process/fork-server/servers.ts';
 import { createRunner } from '../../src/process/runner.ts';
-import { failure } from '../helpers/failure.ts';
 import { confinedRunner, LIMITS, SEARCH, startForkServers } from '../helpers/fork-servers.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
-import { atTimeLimit, eventually, isRunning, writeScript } from '../helpers/util.ts';
+import { atTimeLimit, eventually, failure, isRunning, writeScript } from '../helpers/util.ts';
 
 /** Programs that the tests run. A fork server of `sh` runs their scripts. */
 const [SH, CAT, ENV, ECHO, PYTHON] = ['/bin/sh', '/bin/cat', '/usr/bin/env', '/bin/echo', '/usr/bin/python3'];

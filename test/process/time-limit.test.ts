@@ -4,10 +4,10 @@ import type { Command } from '../../src/process/command.ts';
 import { createRunner, environmentOf } from '../../src/process/runner.ts';
 import { findToolchain, type Magick } from '../../src/process/toolchain.ts';
 import { fixturePath } from '../helpers/client.ts';
-import { failure } from '../helpers/failure.ts';
 import { confinedRunner, startForkServers } from '../helpers/fork-servers.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { testConfig } from '../helpers/service.ts';
+import { failure } from '../helpers/util.ts';
 
 const POLICY = new URL('../../assets', import.meta.url).pathname;
 const { PATH, MAGICK_BIN } = testConfig();

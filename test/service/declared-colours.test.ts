@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { avif } from '../../scripts/fixtures/edge-case.ts';
 import { withChromaticities, withChunk, withCodePoints } from '../../scripts/fixtures/writers.ts';
-import { useBrowserDecoder } from '../helpers/browser-decoder.ts';
+import { useBrowserDecoder } from '../helpers/chromium.ts';
 import { convert } from '../helpers/client.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';

@@ -13,7 +13,7 @@ import {
 import { powerCurve } from '../../src/images/colour/code-points.ts';
 import { declaredProfile } from '../../src/images/colour/declared-profile.ts';
 import { parametricCurve, writeProfile } from '../../src/images/colour/icc-writer.ts';
-import { useBrowserDecoder } from '../helpers/browser-decoder.ts';
+import { useBrowserDecoder } from '../helpers/chromium.ts';
 import { convert } from '../helpers/client.ts';
 import { decode, difference, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { useBrowserDecoder } from '../helpers/browser-decoder.ts';
+import { useBrowserDecoder } from '../helpers/chromium.ts';
 import { type ClientResponse, convert, fixture } from '../helpers/client.ts';
 import { DELICATE, RESOLVED, svg, UNRESOLVED } from '../helpers/drawings.ts';
 import { decode, difference, onGrey } from '../helpers/pixels.ts';

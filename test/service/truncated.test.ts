@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import sharp, { type Sharp } from 'sharp';
 import { gif } from '../../scripts/fixtures/gif-writer.ts';
 import { withChunk } from '../../scripts/fixtures/writers.ts';
-import { useBrowserDecoder } from '../helpers/browser-decoder.ts';
+import { useBrowserDecoder } from '../helpers/chromium.ts';
 import { type ClientResponse, convert, fixture } from '../helpers/client.ts';
 import { decode, difference, onGrey, type Pixels, pixelAt } from '../helpers/pixels.ts';
 import { useService } from '../helpers/service.ts';

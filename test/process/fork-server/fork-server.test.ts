@@ -7,11 +7,10 @@ import { FORK_SERVER_LIBRARY } from '../../../src/folders.ts';
 import type { RunCommand } from '../../../src/process/command.ts';
 import { encodeJob, encodeKill } from '../../../src/process/fork-server/protocol.ts';
 import type { ForkServers } from '../../../src/process/fork-server/servers.ts';
-import { failure } from '../../helpers/failure.ts';
 import { confinedRunner, LIMITS, startForkServers } from '../../helpers/fork-servers.ts';
 import { makeTempDir } from '../../helpers/hooks.ts';
 import { requires } from '../../helpers/skips.ts';
-import { eventually, isRunning, writeScript } from '../../helpers/util.ts';
+import { eventually, failure, isRunning, writeScript } from '../../helpers/util.ts';
 
 const SH = '/bin/sh';
 const HELPER = new URL('../../helpers/served-sleep.ts', import.meta.url).pathname;
