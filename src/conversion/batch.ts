@@ -29,7 +29,7 @@ export type BatchItemResult = { readonly converted: ConversionResult } | { reado
  *   only errors that do not concern a single file
  * @throws {ClientDisconnectedError} if the signal aborts
  */
-export async function convertAll(
+export async function convertBatch(
   files: readonly ConversionInput[],
   convert: Convert,
   options: ConvertOptions,
@@ -38,14 +38,14 @@ export async function convertAll(
 ): Promise<BatchItemResult[]> {
   const stop = new AbortController();
   const group = {};
-  let first: unknown;
+  let firstError: unknown;
 
-  async function convertOne(file: ConversionInput): Promise<BatchItemResult | undefined> {
+  async function convertOrSkip(file: ConversionInput): Promise<BatchItemResult | undefined> {
     try {
       return { converted: await convert(file, options, AbortSignal.any([signal, stop.signal]), group) };
     } catch (error) {
       if (onError === 'skip' && isFileError(error)) return { error };
-      first ??= error;
+      firstError ??= error;
       stop.abort();
       return undefined;
     }
@@ -60,7 +60,7 @@ export async function convertAll(
   ): Promise<BatchItemResult | undefined> {
     const duplicate = started.get(digest);
     if (duplicate === undefined) {
-      const outcome = convertOne(file);
+      const outcome = convertOrSkip(file);
       started.set(digest, outcome);
       return outcome;
     }
@@ -78,7 +78,7 @@ export async function convertAll(
     }
   };
   await Promise.all(Array.from({ length: MAX_AT_ONCE }, convertRest));
-  if (first !== undefined) throw first;
+  if (firstError !== undefined) throw firstError;
   return outcomes.filter((outcome) => outcome !== undefined);
 }
 

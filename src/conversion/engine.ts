@@ -102,38 +102,13 @@ export async function createConversionEngine(
     await workspaces.close();
   };
   try {
-    const folder = await workspaces.root().catch((cause: Error) => {
-      if (isDiskFull(cause)) throw cause;
-      throw new StartupError(`TEMP_DIR ${config.TEMP_DIR} cannot be written: ${cause.message}`, {
-        cause,
-        setting: 'TEMP_DIR',
-      });
-    });
-    // The probes read no image. Under the policy, ImageMagick 6 would list no formats.
-    const probe = createRunner({ searchPath: config.PATH, policyFolder: NO_POLICY_FOLDER });
-    // If no process can be started, every tool would be reported as missing.
-    await probe({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((error) => {
-      throw new StartupError(`No program can be started: ${error.cause?.message ?? error.message}`, {
-        cause: error,
-      });
-    });
-    const toolchain = await findToolchain(toolSearch(config), probe);
-    checkNamedTools(config, toolchain);
-    const capabilities = detectCapabilities(toolchain, selectExtras(config));
-    const [unavailable] = capabilities.unavailable;
-    if (unavailable) {
-      const messages = capabilities.unavailable.map(({ message }) => message);
-      throw new StartupError(messages.join('\n'), { setting: unavailable.setting });
-    }
-    for (const { message } of capabilities.problems) log.warn(message);
-    if (capabilities.outputs.length === 0)
-      throw new StartupError('Nothing can be converted on this machine.');
-
+    const folder = await openRoot(workspaces, config);
+    const toolchain = await findTools(config, folder);
+    const capabilities = requireCapabilities(config, toolchain, log);
     const limits = magickLimits(config);
     const grantsFolder = await writeGrants(capabilities, toolchain, folder);
     tools = await configureSandbox({
-      config,
-      toolchain,
+      ...{ config, toolchain, folder, log },
       coders: preparedCoders(capabilities.outputs),
       environment: {
         searchPath: config.PATH,
@@ -141,8 +116,6 @@ export async function createConversionEngine(
         limits,
         ...(grantsFolder && { grantsFolder }),
       },
-      folder,
-      log,
       assets: ASSETS_DIR,
       library: FORK_SERVER_LIBRARY,
       readable: grantsFolder ? [grantsFolder] : [],
@@ -186,6 +159,43 @@ export function assertSystem(): void {
     );
   if (process.platform === 'linux' && !existsSync('/proc/self'))
     throw new StartupError('/proc is missing: mount it (mount -t proc proc /proc).');
+}
+
+/** Creates the folder for temporary files. */
+async function openRoot(workspaces: Workspaces, { TEMP_DIR }: Config): Promise<string> {
+  return workspaces.root().catch((cause: Error) => {
+    if (isDiskFull(cause)) throw cause;
+    throw new StartupError(`TEMP_DIR ${TEMP_DIR} cannot be written: ${cause.message}`, {
+      cause,
+      setting: 'TEMP_DIR',
+    });
+  });
+}
+
+/** @param folder working directory of the probes */
+async function findTools(config: Config, folder: string): Promise<Toolchain> {
+  // The probes read no image. Under the policy, ImageMagick 6 would list no formats.
+  const probe = createRunner({ searchPath: config.PATH, policyFolder: NO_POLICY_FOLDER });
+  // If no process can be started, every tool would be reported as missing.
+  await probe({ file: '/bin/sh', args: ['-c', ':'], cwd: folder, timeoutMs: 10_000 }).catch((cause) => {
+    throw new StartupError(`No program can be started: ${cause.cause?.message ?? cause.message}`, { cause });
+  });
+  const toolchain = await findToolchain(toolSearch(config), probe);
+  checkNamedTools(config, toolchain);
+  return toolchain;
+}
+
+/** @throws {StartupError} if nothing can be converted, or if a format that a setting names does not work */
+function requireCapabilities(config: Config, toolchain: Toolchain, log: Logger): Capabilities {
+  const capabilities = detectCapabilities(toolchain, selectExtras(config));
+  const [unavailable] = capabilities.unavailable;
+  if (unavailable) {
+    const messages = capabilities.unavailable.map(({ message }) => message);
+    throw new StartupError(messages.join('\n'), { setting: unavailable.setting });
+  }
+  for (const { message } of capabilities.problems) log.warn(message);
+  if (capabilities.outputs.length === 0) throw new StartupError('Nothing can be converted on this machine.');
+  return capabilities;
 }
 
 /**

@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Response } from 'express';
-import { convertAll } from '../../src/conversion/batch.ts';
+import { convertBatch } from '../../src/conversion/batch.ts';
 import type { ConversionInput } from '../../src/conversion/types.ts';
 import { ClientDisconnectedError, serviceError } from '../../src/errors.ts';
 import { createDiskSpace } from '../../src/files/disk-space.ts';
@@ -259,7 +259,7 @@ describe('POST /batch with failures', () => {
   };
 });
 
-describe('convertAll', () => {
+describe('convertBatch', () => {
   /** Creates one input per text, each with its own file; inputs with equal texts have equal files. */
   const sources = (...texts: readonly string[]): Promise<ConversionInput[]> =>
     Promise.all(
@@ -292,7 +292,7 @@ describe('convertAll', () => {
         },
         { signal, group },
       );
-    const error = await convertAll(files, convert, options, 'fail', neverAborted).catch((e) => e);
+    const error = await convertBatch(files, convert, options, 'fail', neverAborted).catch((e) => e);
     expect(error.message).to.equal('a is damaged or not a valid PNG image.');
     expect(log).to.deep.equal(['start a', 'start b', 'stopped b']);
   });
@@ -304,7 +304,7 @@ describe('convertAll', () => {
       return { ...done, path: label };
     };
     const duplicates = await sources('same', 'other', 'same', 'sane', 'same');
-    const outcomes = await convertAll(duplicates, convert, options, 'fail', neverAborted);
+    const outcomes = await convertBatch(duplicates, convert, options, 'fail', neverAborted);
     expect(log.sort()).to.deep.equal(['a', 'b', 'd']);
     const paths = outcomes.map((outcome) => 'converted' in outcome && outcome.converted.path);
     expect(paths).to.deep.equal(['a', 'b', 'a', 'd', 'a']);
@@ -313,7 +313,13 @@ describe('convertAll', () => {
   it('labels the error of each duplicate with its own name', async () => {
     const convert = async ({ label }: ConversionInput) =>
       Promise.reject(serviceError('CORRUPT_IMAGE', label, 'PNG'));
-    const outcomes = await convertAll(await sources('same', 'same'), convert, options, 'skip', neverAborted);
+    const outcomes = await convertBatch(
+      await sources('same', 'same'),
+      convert,
+      options,
+      'skip',
+      neverAborted,
+    );
     expect(outcomes.map((outcome) => 'error' in outcome && outcome.error.message)).to.deep.equal([
       'a is damaged or not a valid PNG image.',
       'b is damaged or not a valid PNG image.',
@@ -325,13 +331,13 @@ describe('convertAll', () => {
       if (source.label !== 'b') return done;
       throw code === 'CORRUPT_IMAGE' ? serviceError(code, 'b', 'PNG') : serviceError(code);
     };
-    const outcomes = await convertAll(files, failing('CORRUPT_IMAGE'), options, 'skip', neverAborted);
+    const outcomes = await convertBatch(files, failing('CORRUPT_IMAGE'), options, 'skip', neverAborted);
     expect(outcomes.map((outcome) => ('error' in outcome ? outcome.error.code : 'ok'))).to.deep.equal([
       'ok',
       'CORRUPT_IMAGE',
       'ok',
     ]);
-    const error = await convertAll(files, failing('DISK_FULL'), options, 'skip', neverAborted).catch(
+    const error = await convertBatch(files, failing('DISK_FULL'), options, 'skip', neverAborted).catch(
       (e) => e,
     );
     expect(error).to.include({ code: 'DISK_FULL' });

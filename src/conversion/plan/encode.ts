@@ -9,20 +9,18 @@ export const WEBP_METHOD = 4;
 /** Effort of lossless WebP, 0 to 100. The default of libwebp. */
 export const LOSSLESS_EFFORT = 75;
 
+/** Returns arguments that set options of a coder of ImageMagick. */
+function define(coder: string, values: Readonly<Record<string, string | number | boolean>>): string[] {
+  return Object.entries(values).flatMap(([name, value]) => ['-define', `${coder}:${name}=${value}`]);
+}
+
 /** Arguments that encode to each format. */
 export const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => readonly string[]>> = {
   // ImageMagick 7 would encode an animation of quality 100 without loss. With lossless, the quality is an effort.
   webp: ({ options: { lossless = false, quality }, tools: { threads = 1 } }) => [
     ...['-quality', String(lossless ? LOSSLESS_EFFORT : quality)],
     // Without `exact`, ImageMagick 7 rounds the colours of a lossless WebP.
-    ...[
-      '-define',
-      `webp:method=${WEBP_METHOD}`,
-      '-define',
-      `webp:lossless=${lossless}`,
-      '-define',
-      `webp:exact=${lossless}`,
-    ],
+    ...define('webp', { method: WEBP_METHOD, lossless, exact: lossless }),
     ...(threads > 1 ? ['-define', 'webp:thread-level=1'] : []),
   ],
   // For PNG, -quality sets zlib level and filter: 80 is slow and large.
@@ -213,10 +211,10 @@ const EXACT_GREY = ['-intensity', 'Brightness'] as const;
  * selects a filter per row.
  */
 const PACKED = {
-  photo: [...EXACT_GREY, '-define', 'png:compression-level=2', '-define', 'png:compression-filter=5'],
-  flat: [...EXACT_GREY, '-define', 'png:compression-level=4', '-define', 'png:compression-filter=1'],
+  photo: [...EXACT_GREY, ...define('png', { 'compression-level': 2, 'compression-filter': 5 })],
+  flat: [...EXACT_GREY, ...define('png', { 'compression-level': 4, 'compression-filter': 1 })],
   // For an external encoder.
-  quick: [...EXACT_GREY, '-define', 'png:compression-level=1', '-define', 'png:compression-filter=1'],
+  quick: [...EXACT_GREY, ...define('png', { 'compression-level': 1, 'compression-filter': 1 })],
 } as const;
 
 /** Returns whether neighbouring pixels are often equal, so that filters make a PNG larger. Resizing adds shades. */

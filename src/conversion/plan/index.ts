@@ -120,10 +120,10 @@ const STAGES: readonly ((job: ConversionJob) => readonly string[])[] = [
   pad,
   binaryAlpha,
   stripMetadata,
-  keep,
+  storeForRetries,
   encode,
 ];
-const ENCODING: readonly ((job: ConversionJob) => readonly string[])[] = [keep, encode];
+const ENCODING: readonly ((job: ConversionJob) => readonly string[])[] = [storeForRetries, encode];
 
 /** Returns all arguments of the command that converts the image. */
 function magickArguments(job: ConversionJob): string[] {
@@ -165,7 +165,7 @@ const WORKING_FILE_DATES = ['date:create', 'date:modify', 'date:timestamp'];
  * Stores the image if `maxBytes` can require ImageMagick to encode it again. MIFF holds frames and CMYK and is not
  * compressed: 6 megapixels take 0.05 s to write and 0.03 s to read; an uncompressed PNG takes 0.35 s and 0.1 s.
  */
-function keep({ options }: ConversionJob): string[] {
+function storeForRetries({ options }: ConversionJob): string[] {
   return options.maxBytes && !EXTERNAL_ENCODERS[options.format]
     ? ['-depth', '8', '-write', `MIFF:${KEPT_FILE}`]
     : [];

@@ -136,13 +136,13 @@ interface FitRule {
   readonly side: (resized: number, box: number) => number;
 }
 
-const keep = (resized: number): number => resized;
+const unchanged = (resized: number): number => resized;
 
 const FIT_RULES: Readonly<Record<Fit, FitRule>> = {
-  inside: { scale: Math.min, flag: '', side: keep },
+  inside: { scale: Math.min, flag: '', side: unchanged },
   cover: { scale: Math.max, flag: '^', side: Math.min },
   contain: { scale: Math.min, flag: '', side: Math.max },
-  fill: { scale: (own) => own, flag: '!', side: keep },
+  fill: { scale: (own) => own, flag: '!', side: unchanged },
 };
 
 /** Share of the cropped or added pixels to the left of the image, and share above it. */

@@ -1,7 +1,7 @@
 /** @module The routes that convert files. Each receives a form, converts its files, sends the result and deletes all files. */
 import type { RequestHandler, Response } from 'express';
 import type { Config } from '../../config.ts';
-import { type BatchItemResult, convertAll } from '../../conversion/batch.ts';
+import { type BatchItemResult, convertBatch } from '../../conversion/batch.ts';
 import { type BatchOptions, type Parse, skipsErrors } from '../../conversion/options.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import type { Convert } from '../../conversion/types.ts';
@@ -98,7 +98,7 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
     const types = [...new Set(received.map(({ type }) => type))];
     setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
     const sources = received.map((file) => ({ ...file, disk, client }));
-    const outcomes = await convertAll(sources, convert, options, onError, signal);
+    const outcomes = await convertBatch(sources, convert, options, onError, signal);
     const results = files.map((file) => ({
       name: file.name,
       outcome: isReceived(file)
