@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { openAsBlob } from 'node:fs';
-import { Session } from 'node:inspector/promises';
+import { type Profiler, Session } from 'node:inspector/promises';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +13,7 @@ import { loadConfig } from '../src/config.ts';
 import { createHttpServer } from '../src/server/http-server.ts';
 import { createService } from '../src/server/service.ts';
 
-/** Time for the workers to start, in ms. Starting another worker is no part of a request. */
+/** Time for work after a request to end, such as the start of another process, in ms. */
 const SETTLE_MS = 3000;
 
 const root = fileURLToPath(new URL('../src/', import.meta.url));
@@ -53,12 +53,7 @@ async function convert(): Promise<void> {
   await response.arrayBuffer();
 }
 
-type Coverage = Awaited<ReturnType<typeof takeCoverage>>['result'];
-declare function takeCoverage(): Promise<{
-  result: { url: string; functions: { functionName: string; ranges: { count: number }[] }[] }[];
-}>;
-
-function report(scripts: Coverage): void {
+function report(scripts: readonly Profiler.ScriptCoverage[]): void {
   const files = scripts
     .filter((script) => script.url.startsWith(`file://${root}`))
     .map((script) => ({
