@@ -6,7 +6,7 @@
 
 /** The one file that may import each outside library. A library that several files share is not listed. */
 const OWNERS = {
-  '@blazediff/ssim': 'src/regress/image/similarity.ts',
+  '@blazediff/ssim': 'src/regress/image/difference.ts',
   '@hyzyla/pdfium': 'src/regress/image/pdf.ts',
   '@redis/client': 'src/redis-client.ts',
   '@csstools/css-color-parser': 'src/images/svg/css.ts',

@@ -2,8 +2,15 @@
 import { Command, CommanderError } from 'commander';
 import { type CliContext, CliError } from './context.ts';
 import type { Flags } from './convert/options.ts';
-import { MIN_NODE, supportsNode } from './node-version.ts';
 import { addRegress } from './regress.ts';
+
+/** Minimum version, as in package.json. Since 22.17, `glob` of node:fs/promises prints no warning. */
+export const MIN_NODE = '22.17';
+
+/** Returns whether a version of Node.js, such as `22.17.0`, is supported. */
+export function supportsNode(version: string): boolean {
+  return version.localeCompare(MIN_NODE, 'en', { numeric: true }) >= 0;
+}
 
 /** Exit status for invalid arguments, as in shells and most programs. */
 const EXIT_USAGE = 2;

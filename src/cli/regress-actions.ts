@@ -9,7 +9,7 @@ import { TruncatedFileError } from '../client/streamed-file.ts';
 import { enabledTypes, selectExtras } from '../conversion/extras.ts';
 import { createFolders } from '../files/create-folders.ts';
 import { isReplaceable, replaceFile } from '../files/replaceable.ts';
-import { systemReason } from '../files/system-reason.ts';
+import { systemReason } from '../files/system.ts';
 import { type Backend, BackendError, type Image } from '../regress/backends/backend.ts';
 import { createHttpBackend } from '../regress/backends/http-backend.ts';
 import { createLocalBackend } from '../regress/backends/local-backend.ts';

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { createFolders } from '../files/create-folders.ts';
 import { isReplaceable, replaceFile } from '../files/replaceable.ts';
-import { systemReason } from '../files/system-reason.ts';
+import { systemReason } from '../files/system.ts';
 import { ALL_OUTPUT_TYPES } from '../formats.ts';
 import { type MatrixSource, toMatrix } from './matrix.ts';
 import { digest, RESULTS, resultPath } from './record.ts';

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { createParsers, formFields } from '../conversion/options.ts';
 import type { ConvertOptions } from '../conversion/plan/types.ts';
 import { ServiceError } from '../errors.ts';
-import { systemReason } from '../files/system-reason.ts';
+import { systemReason } from '../files/system.ts';
 import { ALL_OUTPUT_TYPES, type OutputType } from '../formats.ts';
 import { defaultThresholds, type Thresholds, thresholdFields } from './thresholds.ts';
 

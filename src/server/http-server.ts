@@ -6,7 +6,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
-import { maxOpenFiles } from '../files/open-file-limit.ts';
+import { maxOpenFiles } from '../files/system.ts';
 import { type ConnectionLimits, Connections } from './connections.ts';
 import { connectionKey } from './rate-limit.ts';
 import {

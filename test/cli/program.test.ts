@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { MIN_NODE, supportsNode } from '../../src/cli/node-version.ts';
+import { MIN_NODE, supportsNode } from '../../src/cli/program.ts';
 import { runInProcess } from '../helpers/in-process.ts';
 
 describe('imagemill on an old version of Node.js', () => {

@@ -17,7 +17,7 @@ import {
   OUTPUTS,
   type OutputType,
 } from '../../src/formats.ts';
-import { similarity } from '../../src/regress/image/similarity.ts';
+import { similarity } from '../../src/regress/image/difference.ts';
 import { convert, fixture } from '../helpers/client.ts';
 import { ALL_EXTRAS, decodeAny, extra } from '../helpers/extra.ts';
 import { makeTempDir } from '../helpers/hooks.ts';

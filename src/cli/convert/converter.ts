@@ -1,7 +1,7 @@
 /** @module Converters of files: the tools of this machine, or servers. */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { systemReason } from '../../files/system-reason.ts';
+import { systemReason } from '../../files/system.ts';
 import { fileError, fileErrorFrom } from './file-errors.ts';
 import { STDIN } from './find-images.ts';
 

@@ -4,7 +4,7 @@ import { accessSync, constants, type Dirent } from 'node:fs';
 import { glob, readdir, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
 import { isInside } from '../../files/paths.ts';
-import { systemReason } from '../../files/system-reason.ts';
+import { systemReason } from '../../files/system.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
 import { detectFileType } from '../../images/detect.ts';
 import { baseNameOf, caseKey, isInvalidName } from '../../text.ts';

@@ -2,7 +2,7 @@
 import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { isInside, realPathOf } from '../../files/paths.ts';
-import { systemReason } from '../../files/system-reason.ts';
+import { systemReason } from '../../files/system.ts';
 import type { InputType } from '../../formats.ts';
 import { isInvalidName } from '../../text.ts';
 import { fileError, fileErrorFrom } from './file-errors.ts';

@@ -6,14 +6,13 @@ import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { type ConvertOptions, INPUT_FILE } from '../../conversion/plan/types.ts';
 import { storeInput } from '../../conversion/store.ts';
-import { systemReason } from '../../files/system-reason.ts';
+import { systemReason } from '../../files/system.ts';
 import { StartupError } from '../../startup-error.ts';
-import { sanitizeForDisplay } from '../../text.ts';
 import { CliError, createWarningCollector } from '../context.ts';
 import { type Converter, readUnchanged, stateOf } from './converter.ts';
 import { fileErrorFrom } from './file-errors.ts';
 import { STDIN } from './find-images.ts';
-import { MAX_LABEL_LENGTH } from './report.ts';
+import { labelOf } from './report.ts';
 
 /** Client key of all conversions. The process has only one client. */
 const CLIENT = 'command line';
@@ -88,7 +87,7 @@ async function convertFile(
       async (workspace) => {
         const folder = await workspace.folder('image');
         const { disk } = workspace;
-        const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
+        const label = labelOf(input);
         const rules = { label, types: engine.capabilities.inputs, maxBytes: () => maxBytes, signal, disk };
         const { type, length } = await readUnchanged(input, before, () =>
           storeInput(stream, join(folder, INPUT_FILE), rules),

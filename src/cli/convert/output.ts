@@ -8,7 +8,7 @@ import { DEFAULT_FORMAT } from '../../conversion/options.ts';
 import { isDiskFull } from '../../errors.ts';
 import { createFolders } from '../../files/create-folders.ts';
 import { isInside, realPathOf } from '../../files/paths.ts';
-import { systemReason } from '../../files/system-reason.ts';
+import { systemReason } from '../../files/system.ts';
 import { OUTPUTS, type OutputType, parseOutputType } from '../../formats.ts';
 import { baseNameOf, createUniqueNamer } from '../../text.ts';
 import { CliError } from '../context.ts';

@@ -11,12 +11,11 @@ import {
   UnavailableError,
 } from '../../client/service-client.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
-import { sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 import { type Converter, readUnchanged, StopError, stateOf } from './converter.ts';
 import { FileError } from './file-errors.ts';
 import { STDIN } from './find-images.ts';
-import { MAX_LABEL_LENGTH } from './report.ts';
+import { labelOf } from './report.ts';
 
 /** Maximum number of failed connections per file: about two minutes with the delays between them. */
 const MAX_FAILURES = 10;
@@ -109,7 +108,7 @@ function createRefusedError(
   { status, message }: { status: number; message: string },
   input: string,
 ): FileError {
-  const label = input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
+  const label = labelOf(input);
   const text = /^The file\b/.test(message) ? `${label}${message.slice(8)}` : `${label}: ${message}`;
   return new FileError(`HTTP_${status}`, text, undefined);
 }

@@ -1,11 +1,12 @@
 /** @module Prints results to standard output and errors to standard error, or both as JSON lines, and writes the file of `--report`. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { isReplaceable } from '../../files/replaceable.ts';
-import { systemReason } from '../../files/system-reason.ts';
+import { systemReason } from '../../files/system.ts';
 import { formatBytes, sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 import type { Conversion } from './converter.ts';
 import type { FileErrorCode } from './file-errors.ts';
+import { STDIN } from './find-images.ts';
 import type { Job } from './output.ts';
 import { createProgress } from './progress.ts';
 
@@ -52,7 +53,11 @@ export interface ReportOptions {
 }
 
 /** Maximum length of a file name in a message, in UTF-16 code units. A path has at most 4096 bytes. */
-export const MAX_LABEL_LENGTH = 5000;
+const MAX_LABEL_LENGTH = 5000;
+
+/** Names a source in messages. */
+export const labelOf = (input: string): string =>
+  input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
 
 /** Creates a report. */
 export function createReport({ json, quiet, csv }: ReportOptions): Report {

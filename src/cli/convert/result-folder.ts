@@ -7,7 +7,7 @@ import { toolSearch } from '../../conversion/extras.ts';
 import type { ConvertOptions } from '../../conversion/plan/types.ts';
 import { isDiskFull } from '../../errors.ts';
 import { realPathOf } from '../../files/paths.ts';
-import { systemReason } from '../../files/system-reason.ts';
+import { systemReason } from '../../files/system.ts';
 import { fingerprintTools } from '../../process/toolchain.ts';
 import { CliError } from '../context.ts';
 import type { Conversion, LazyConverter, SourceState } from './converter.ts';

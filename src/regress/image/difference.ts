@@ -1,7 +1,7 @@
 /** @module Measures and renders the difference of two rasters of equal size. Pure functions. */
 
+import { ssim } from '@blazediff/ssim';
 import type { Raster } from './image.ts';
-import { similarity } from './similarity.ts';
 
 /** Difference of two rasters of equal size. */
 export interface Difference {
@@ -20,6 +20,8 @@ export interface Difference {
 const BLOCK_PIXELS = 16;
 /** Distance of overlapping blocks, in pixels. */
 const STEP = 8;
+/** Side of the SSIM window, in pixels. Smaller images have no SSIM. */
+const WINDOW = 11;
 /** Greys, 0 to 255, on which images with transparency are compared. */
 const BACKGROUNDS = [255, 0] as const;
 
@@ -115,6 +117,17 @@ function worstBlock(
     if (mean > patch) [patch, at] = [mean, { x, y }];
   }
   return { patch, at };
+}
+
+/**
+ * Computes the structural similarity (SSIM) of the luminance, as MATLAB's ssim.m does.
+ *
+ * @returns at most 1, for equal images; undefined if a side has fewer than 11 pixels
+ */
+export function similarity(one: Raster, other: Raster): number | undefined {
+  const { width, height } = one;
+  if (width < WINDOW || height < WINDOW) return undefined;
+  return ssim(one.data, other.data, undefined, width, height);
 }
 
 /** Renders the difference: black if equal, otherwise multiplied by `factor`. */
