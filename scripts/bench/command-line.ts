@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { plan, planDecoding } from '../../src/conversion/plan/index.ts';
 import { createJob } from '../../src/conversion/plan/job.ts';
 import type { InputType, OutputType } from '../../src/formats.ts';
-import { inspect } from '../../src/images/inspect.ts';
+import { inspect } from '../../src/images/index.ts';
 import { type Job, percentile } from './load.ts';
 import { QUALITY } from './settings.ts';
 

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import type { ImageInfo } from '../images/image-info.ts';
-import { inspect } from '../images/inspect.ts';
+import { inspect } from '../images/index.ts';
 import { splitFrames } from '../images/png-frames.ts';
 import { copyExifToText } from '../images/png-text.ts';
 

@@ -4,24 +4,16 @@
  */
 
 import { createHash } from 'node:crypto';
-import { open, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { serviceErrorFrom } from '../errors.ts';
-import type { InputType } from '../formats.ts';
 import { declaredProfile } from '../images/colour/declared-profile.ts';
 import type { RepairContext } from '../images/containers/file.ts';
-import { HeaderTooComplexError, WindowReader } from '../images/containers/window-reader.ts';
+import { HeaderTooComplexError } from '../images/containers/window-reader.ts';
 import { makeMetadataUpright } from '../images/exif.ts';
-import { repairGif } from '../images/gif-repair.ts';
-import { removeRotation, repairHeif, takeProfile } from '../images/heif-repair.ts';
-import { keepBestImage } from '../images/ico-repair.ts';
+import { removeRotation, takeProfile } from '../images/heif-repair.ts';
 import type { ImageInfo } from '../images/image-info.ts';
-import { inspect } from '../images/inspect.ts';
-import { repairJp2 } from '../images/jp2-repair.ts';
-import { findLayerCount, MAX_LAYERS } from '../images/psd.ts';
-import { rewriteSvg } from '../images/svg/rewrite.ts';
-import { unpackSvg } from '../images/svg/unpack.ts';
-import { repairTiff } from '../images/tiff-repair.ts';
+import { inspect, repair } from '../images/index.ts';
 import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';
 import { keepsAllFrames } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
@@ -65,8 +57,7 @@ export async function prepareInput(
   context: RepairContext,
 ): Promise<ImageInfo> {
   const path = join(folder, INPUT_FILE);
-  const repairAndInspect = async (): Promise<ImageInfo> =>
-    inspect(path, (await REPAIRS[type]?.(path, context)) ?? type);
+  const repairAndInspect = async (): Promise<ImageInfo> => inspect(path, await repair(path, type, context));
   const image = await repairAndInspect().catch((error) => {
     throw error instanceof HeaderTooComplexError
       ? serviceErrorFrom(error, 'RESOURCE_LIMIT_EXCEEDED', label)
@@ -77,84 +68,6 @@ export async function prepareInput(
   if (image.plannedRotation) await removeRotation(path);
   if (!options.stripMetadata) await makeMetadataUpright(path, image);
   return storeExternalProfile(folder, image);
-}
-
-/** Repairs the file at a path in place. Returns the type of the repaired file. */
-type Repair = (path: string, context: RepairContext) => Promise<InputType>;
-
-const REPAIRS: Partial<Record<InputType, Repair>> = {
-  ico: keepBestImage,
-  bmp: resetBmpFields,
-  gif: repairGif,
-  avif: (path) => repairHeif(path, 'avif'),
-  heic: (path) => repairHeif(path, 'heic'),
-  cur: keepBestImage,
-  jp2: repairJp2,
-  psd: hideLayers,
-  tiff: repairTiff,
-  svg: repairSvg,
-};
-
-/** Unpacks a compressed SVG, and rewrites constructs that librsvg renders wrongly. */
-async function repairSvg(path: string, context: RepairContext): Promise<InputType> {
-  await unpackSvg(path, context);
-  await rewriteSvg(path, context);
-  return 'svg';
-}
-
-/** Offset of the four-byte file size in a BMP (BITMAPFILEHEADER). */
-const LENGTH_AT = 2;
-/** Offset of the second header, which starts with its length, and the minimum length with endpoints and gammas. */
-const HEADER_AT = 14;
-const V4_HEADER = 108;
-/** Length of the header of OS/2 1.x, and the offset of the number of planes in it and in all others. */
-const CORE_HEADER = 12;
-const PLANES_AT = { core: HEADER_AT + 8, other: HEADER_AT + 12 } as const;
-/** Position of the endpoints and gammas of calibrated colours (BITMAPV4HEADER, bV4Endpoints to bV4GammaBlue). */
-const CALIBRATION = { at: HEADER_AT + 60, length: 48 } as const;
-
-/**
- * Resets fields of a BMP that viewers ignore. Many files state a wrong size, and ImageMagick 6 rejects a size that is larger
- * than the file. Both versions reject a number of planes other than 1. Browsers ignore calibrated colours in a BMP, but
- * ImageMagick would copy them to a PNG that keeps metadata, where browsers apply them.
- */
-async function resetBmpFields(path: string): Promise<InputType> {
-  await overwrite(path, LENGTH_AT, Buffer.alloc(4));
-  const header = (await readBytes(path, HEADER_AT, 4)).readUInt32LE();
-  await overwrite(path, header === CORE_HEADER ? PLANES_AT.core : PLANES_AT.other, Buffer.from([1, 0]));
-  if (header >= V4_HEADER) await overwrite(path, CALIBRATION.at, Buffer.alloc(CALIBRATION.length));
-  return 'bmp';
-}
-
-/**
- * Reduces the layer count to one. Only the merged image is converted, but ImageMagick 7 counts layers as frames and
- * rejects too many. A file with more layers than Photoshop allows is not changed, and is rejected later.
- */
-async function hideLayers(path: string): Promise<InputType> {
-  const file = await open(path);
-  const { offset, count } = await findLayerCount(new WindowReader(file)).finally(() => file.close());
-  if (Math.abs(count) > 1 && Math.abs(count) <= MAX_LAYERS) {
-    const one = Buffer.alloc(2);
-    one.writeInt16BE(Math.sign(count));
-    await overwrite(path, offset, one);
-  }
-  return 'psd';
-}
-
-/** Reads bytes of the file at `path`. Bytes beyond the end of the file are 0. */
-async function readBytes(path: string, at: number, length: number): Promise<Buffer> {
-  const file = await open(path);
-  return (await file.read(Buffer.alloc(length), 0, length, at).finally(() => file.close())).buffer;
-}
-
-/** Overwrites bytes of the file at `path`. */
-async function overwrite(path: string, at: number, bytes: Buffer): Promise<void> {
-  const file = await open(path, 'r+');
-  try {
-    await file.write(bytes, 0, bytes.length, at);
-  } finally {
-    await file.close();
-  }
 }
 
 /**

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import type { TimeLimit } from '../errors.ts';
 import type { ImageInfo } from '../images/image-info.ts';
-import { inspect } from '../images/inspect.ts';
+import { inspect } from '../images/index.ts';
 import type { Output, RunCommand } from '../process/command.ts';
 import type { RunPart } from '../process/queue.ts';
 import type { Tool, Toolchain } from '../process/toolchain.ts';

@@ -1,15 +1,15 @@
 /** @module Decodes the kinds of bitmaps that ImageMagick misreads or rejects, and that browsers show. */
 
-import { open, rename } from 'node:fs/promises';
-import { readBmpLayout } from './bmp.ts';
-import type { Dib } from './bmp-header.ts';
+import { type FileHandle, rename } from 'node:fs/promises';
+import { type Dib, readBmpLayout } from './bmp.ts';
 import { decodeRows, type Truncation } from './bmp-rows.ts';
 import { decodeRuns } from './bmp-run-length.ts';
+import { readAt, withFile } from './containers/file.ts';
 import { WindowReader } from './containers/window-reader.ts';
 import { MAX_EXTRACTED_BYTES } from './icc.ts';
 import { readIconLayout } from './ico.ts';
 import type { ImageInfo } from './image-info.ts';
-import { inspect } from './inspect.ts';
+import { readPng } from './png.ts';
 import { writePng } from './png-writer.ts';
 
 /** Orientation of rows that are stored from the bottom to the top (EXIF 2.32, 4.6.4). */
@@ -28,34 +28,30 @@ export async function decodeBitmap(
 ): Promise<ImageInfo | undefined> {
   const output = `${path}.png`;
   const truncation: Truncation = { cut: false, shown: false };
-  const file = await open(path);
-  let dib: Dib | undefined;
-  try {
+  const dib = await withFile(path, 'r', async (file) => {
     const bytes = new WindowReader(file);
-    dib = await (image.type === 'ico' ? readIconLayout(bytes) : readBmpLayout(bytes));
-    if (!dib) return undefined;
-    const profile = await readProfile(file, dib);
-    const blocks = dib.runLength ? decodeRuns(file, dib, truncation) : decodeRows(file, dib, truncation);
-    await writePng(output, { width: dib.width, height: dib.height, profile }, blocks, signal);
-  } finally {
-    await file.close();
-  }
-  if (!truncation.shown) return undefined;
+    const layout = await (image.type === 'ico' ? readIconLayout(bytes) : readBmpLayout(bytes));
+    if (!layout) return undefined;
+    const { width, height, runLength } = layout;
+    const profile = await readProfile(file, layout);
+    const blocks = (runLength ? decodeRuns : decodeRows)(file, layout, truncation);
+    await writePng(output, { width, height, profile }, blocks, signal);
+    return layout;
+  });
+  if (!dib || !truncation.shown) return undefined;
   await rename(output, path);
   const { paletteKind } = image;
+  const info = await withFile(path, 'r', (file) => readPng(new WindowReader(file)));
   return {
-    ...(await inspect(path, 'png')),
+    ...{ type: 'png', ...info },
     ...(paletteKind && { paletteKind }),
     ...(!dib.topDown && { orientation: FLIPPED }),
     ...(truncation.cut && { truncated: true }),
   };
 }
 
-async function readProfile(
-  file: Awaited<ReturnType<typeof open>>,
-  { profile }: Dib,
-): Promise<Buffer | undefined> {
+async function readProfile(file: FileHandle, { profile }: Dib): Promise<Buffer | undefined> {
   if (!profile || profile.length > MAX_EXTRACTED_BYTES) return undefined;
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(profile.length), 0, profile.length, profile.at);
-  return bytesRead === profile.length ? buffer : undefined;
+  const { bytes, found } = await readAt(file, profile.at, profile.length);
+  return found === profile.length ? bytes : undefined;
 }

@@ -1,7 +1,8 @@
 /** @module Decodes the uncompressed rows of a bitmap to red, green, blue and alpha. */
 
 import type { FileHandle } from 'node:fs/promises';
-import { type Dib, type Masks, strideOf } from './bmp-header.ts';
+import { type Dib, type Masks, strideOf } from './bmp.ts';
+import { readAt } from './containers/file.ts';
 
 /** Bytes per read. Decoding them takes about 1 ms. */
 const BLOCK_BYTES = 128 * 1024;
@@ -37,21 +38,21 @@ export async function* decodeRows(
   const perBlock = Math.max(1, Math.floor(BLOCK_BYTES / stride));
   for (let row = 0; row < height; row += perBlock) {
     const rows = Math.min(perBlock, height - row);
-    const stored = await readExactly(file, pixelsAt + row * stride, rows * stride);
+    const stored = await readAt(file, pixelsAt + row * stride, rows * stride);
     const mask =
       icon && !hasOwnAlpha
-        ? await readExactly(file, pixelsAt + height * stride + row * maskStride, rows * maskStride)
+        ? await readAt(file, pixelsAt + height * stride + row * maskStride, rows * maskStride)
         : undefined;
     const block = Buffer.alloc(rows * width * PIXEL_BYTES);
     for (let at = 0; at < rows; at += 1) {
       const to = block.subarray(at * width * PIXEL_BYTES, (at + 1) * width * PIXEL_BYTES);
       const from = stored.bytes.subarray(at * stride, (at + 1) * stride);
       // The padding of the last row can be missing.
-      if (at * stride + Math.ceil((width * dib.bits) / 8) > stored.length) truncation.cut = true;
+      if (at * stride + Math.ceil((width * dib.bits) / 8) > stored.found) truncation.cut = true;
       else truncation.shown = true;
-      if (at * stride >= stored.length) continue;
+      if (at * stride >= stored.found) continue;
       decode(from, to);
-      clearBeyond(to, Math.floor(((stored.length - at * stride) * 8) / dib.bits));
+      clearBeyond(to, Math.floor(((stored.found - at * stride) * 8) / dib.bits));
       if (mask) applyMask(to, mask.bytes.subarray(at * maskStride));
     }
     yield block;
@@ -70,17 +71,6 @@ function applyMask(row: Buffer, mask: Buffer): void {
   }
 }
 
-/** Reads bytes. Those beyond the end of the file are 0. */
-async function readExactly(
-  file: FileHandle,
-  at: number,
-  length: number,
-): Promise<{ readonly bytes: Buffer; readonly length: number }> {
-  const bytes = Buffer.alloc(length);
-  const { bytesRead } = await file.read(bytes, 0, length, at);
-  return { bytes, length: bytesRead };
-}
-
 /**
  * Returns whether a pixel can be transparent by its own bits. A BMP that states an alpha mask is transparent where these bits are
  * 0, even everywhere, as Chromium 156 and image-rs show it. The alpha of an icon counts if it is not 0 everywhere.
@@ -92,13 +82,13 @@ async function hasAlpha(file: FileHandle, dib: Dib): Promise<boolean> {
   if (!icon) return true;
   const bytes = strideOf(dib) * height;
   for (let at = 0; at < bytes; at += BLOCK_BYTES) {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(BLOCK_BYTES), 0, BLOCK_BYTES, pixelsAt + at);
+    const { bytes: block, found } = await readAt(file, pixelsAt + at, BLOCK_BYTES);
     const step = bits / 8;
-    for (let pixel = 0; pixel + step <= Math.min(bytesRead, bytes - at); pixel += step) {
-      if (((step === 2 ? buffer.readUInt16LE(pixel) : buffer.readUInt32LE(pixel)) & masks.alpha) !== 0)
+    for (let pixel = 0; pixel + step <= Math.min(found, bytes - at); pixel += step) {
+      if (((step === 2 ? block.readUInt16LE(pixel) : block.readUInt32LE(pixel)) & masks.alpha) !== 0)
         return true;
     }
-    if (bytesRead === 0) return false;
+    if (found === 0) return false;
   }
   return false;
 }

@@ -1,8 +1,9 @@
 /** @module Decodes run-length encoded bitmaps (BI_RLE4, BI_RLE8, and RLE24 of OS/2) to red, green, blue and alpha. */
 
 import type { FileHandle } from 'node:fs/promises';
-import type { Dib } from './bmp-header.ts';
+import type { Dib } from './bmp.ts';
 import { PIXEL_BYTES, type Truncation } from './bmp-rows.ts';
+import { readAt } from './containers/file.ts';
 
 /** Bytes per read. Decoding them takes about 1 ms. */
 const READ_BYTES = 32 * 1024;
@@ -67,14 +68,9 @@ class Input {
   }
 
   async fill(): Promise<void> {
-    const { buffer, bytesRead } = await this.#file.read(
-      Buffer.alloc(READ_BYTES),
-      0,
-      READ_BYTES,
-      this.#position,
-    );
-    this.#position += bytesRead;
-    this.#bytes = Buffer.concat([this.#bytes.subarray(this.#at), buffer.subarray(0, bytesRead)]);
+    const { bytes, found } = await readAt(this.#file, this.#position, READ_BYTES);
+    this.#position += found;
+    this.#bytes = Buffer.concat([this.#bytes.subarray(this.#at), bytes.subarray(0, found)]);
     this.#at = 0;
   }
 

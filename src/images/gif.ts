@@ -1,218 +1,290 @@
-/** @module Reads the blocks of a GIF (GIF89a specification). */
-
-import type { WindowReader } from './containers/window-reader.ts';
+/** @module Reads a GIF, and repairs one that ImageMagick would show in another way than browsers, or reject (GIF89a specification). */
+import type { FileHandle } from 'node:fs/promises';
+import type { InputType } from '../formats.ts';
+import { type RepairContext, readAt, withFile, writeAt } from './containers/file.ts';
+import { type GifBlock, gifBlocks, walkSubBlocks } from './containers/gif-blocks.ts';
+import { HeaderTooComplexError, WindowReader } from './containers/window-reader.ts';
 import type { ImageFacts, MetadataKind } from './image-info.ts';
 
-/** Maximum number of frames to read: one more than the largest MAX_FRAMES. */
-const MAX_FRAMES = 10_001;
 /** Maximum loop count of a WebP. */
 const MAX_LOOP_COUNT = 65_535;
-/** Bytes to read at once, so that many small sub-blocks take no longer than a few large ones. */
-const READ_BYTES = 16 * 1024;
 /** Delay of a frame with a delay of 0, in ms. */
 const DEFAULT_DELAY_MS = 100;
 
-/** Reads the size, animation and metadata of a GIF from its blocks (GIF89a specification, sections 18 to 26). */
+/** Length of the header and the logical screen descriptor, and the offset of the canvas size. */
+const SCREEN_BYTES = 13;
+const SCREEN_AT = 6;
+/** Second byte of a graphic control extension and of an application extension. */
+const CONTROL = 0xf9;
+const APPLICATION = 0xff;
+/** Offset of the name in an application extension (section 26). */
+const NAME_AT = 3;
+/** Usual name of the loop extension, and another one, which browsers also accept. */
+const LOOP = 'NETSCAPE2.0';
+const OTHER_LOOP = 'ANIMEXTS1.0';
+/** Name of an extension with XMP (XMP specification, part 3, section 1.1.2). */
+const XMP = 'XMP DataXMP';
+
+/** Checks for an application extension of this name. */
+const isNamed = ({ name, head }: GifBlock, wanted: string): boolean =>
+  name === 'extension' && head[1] === APPLICATION && head.toString('latin1', NAME_AT, 14) === wanted;
+
+/** Checks for a graphic control extension, which applies to the frame after it (section 23). */
+const isControl = ({ name, head }: GifBlock): boolean => name === 'extension' && head[1] === CONTROL;
+
+/** Reads the size, animation and metadata of a GIF from its blocks (sections 18 to 26). */
 export async function readGif(bytes: WindowReader): Promise<ImageFacts<'gif'>> {
-  const screen = Buffer.from(await bytes.read(0, 13));
-  if (screen.length < 13) return {};
-  let offset = 13 + colourTableLength(screen[10] as number);
-  let [width, height] = [screen.readUInt16LE(6), screen.readUInt16LE(8)];
+  const screen = Buffer.from(await bytes.read(0, SCREEN_BYTES));
+  if (screen.length < SCREEN_BYTES) return {};
+  let [width, height] = [screen.readUInt16LE(SCREEN_AT), screen.readUInt16LE(SCREEN_AT + 2)];
   const delaysMs: number[] = [];
   const metadata: MetadataKind[] = [];
   let delay = 0;
   let loopCount = 1;
   let truncated = false;
-
-  while (delaysMs.length < MAX_FRAMES) {
-    const block = await bytes.read(offset, 19);
-    let next: number | undefined;
-    if (block[0] === IMAGE && block.length >= DESCRIPTOR_BYTES) {
+  for await (const block of gifBlocks(bytes)) {
+    const { name, head, end } = block;
+    if (name === 'image') {
       delaysMs.push(delay || DEFAULT_DELAY_MS);
       // A frame may be larger than the logical screen, and all its pixels are decoded.
-      width = Math.max(width, block.readUInt16LE(5));
-      height = Math.max(height, block.readUInt16LE(7));
+      width = Math.max(width, head.readUInt16LE(5));
+      height = Math.max(height, head.readUInt16LE(7));
       delay = 0;
-      next = await walkSubBlocks(bytes, lzwOffset(offset, block) + 1);
-    } else if (block[0] === EXTENSION && block.length >= 3) {
-      if (block[1] === 0xf9 && block.length >= 8) delay = block.readUInt16LE(4) * 10;
-      if (isLoop(block)) loopCount = toLoopCount(block.readUInt16LE(16));
-      if (isXmp(block) && metadata.length === 0) metadata.push('xmp');
-      next = await walkSubBlocks(bytes, offset + 2);
-    } else if (block.length > 0 && block[0] !== IMAGE && block[0] !== EXTENSION) {
-      break; // trailer or invalid data
     }
-    if (next === undefined) {
-      truncated = true;
-      break;
-    }
-    offset = next;
+    if (isControl(block) && head.length >= 8) delay = head.readUInt16LE(4) * 10;
+    if (isNamed(block, LOOP) && head.length >= 19) loopCount = toLoopCount(head.readUInt16LE(16));
+    if (isNamed(block, XMP) && metadata.length === 0) metadata.push('xmp');
+    truncated ||= end === undefined;
   }
-  const info: ImageFacts<'gif'> = {
+  return {
     ...{ width, height, paletteKind: 'palette', profile: 'none', metadata },
     ...(truncated && { truncated }),
+    ...(delaysMs.length > 1 && { animation: { delaysMs, loopCount } }),
   };
-  return delaysMs.length > 1 ? { ...info, animation: { delaysMs, loopCount } } : info;
-}
-
-/** Extents of the canvas of a GIF and of its first frame, and the offset of a loop extension with the less common name. */
-export interface GifCanvas {
-  readonly screen: { readonly width: number; readonly height: number };
-  readonly firstFrame: { readonly right: number; readonly bottom: number };
-  readonly otherLoopAt?: number;
-}
-
-/**
- * Reads a GIF up to its first frame.
- *
- * @returns undefined if there is none
- * @throws {HeaderTooComplexError} if it takes too many reads
- */
-export async function readCanvas(bytes: WindowReader): Promise<GifCanvas | undefined> {
-  const screen = Buffer.from(await bytes.read(0, 13));
-  if (screen.length < 13) return undefined;
-  let otherLoopAt: number | undefined;
-  let offset = 13 + colourTableLength(screen[10] as number);
-  for (;;) {
-    const block = await bytes.read(offset, 19);
-    if (block[0] === IMAGE && block.length >= DESCRIPTOR_BYTES) {
-      return {
-        screen: { width: screen.readUInt16LE(6), height: screen.readUInt16LE(8) },
-        firstFrame: {
-          right: block.readUInt16LE(1) + block.readUInt16LE(5),
-          bottom: block.readUInt16LE(3) + block.readUInt16LE(7),
-        },
-        ...(otherLoopAt !== undefined && { otherLoopAt }),
-      };
-    }
-    if (block[0] !== EXTENSION || block.length < 3) return undefined;
-    if (isNamed(block, OTHER_LOOP)) otherLoopAt = offset;
-    const next = await walkSubBlocks(bytes, offset + 2);
-    if (next === undefined) return undefined;
-    offset = next;
-  }
-}
-
-/** Offsets in a GIF that {@link readGifFrames} finds. */
-export interface GifFrames {
-  /** Offset of the flags of each graphic control extension whose disposal method is {@link UNDEFINED_DISPOSAL}. */
-  readonly undefinedDisposals: readonly number[];
-  /** Offset of each image descriptor without a graphic control extension, if an earlier frame has one. */
-  readonly uncontrolled: readonly number[];
-  /** Number of complete frames. */
-  readonly whole: number;
-  /** Position after the last complete frame, if the file ends within or before another one. */
-  readonly rest?: {
-    /** Offset of the first byte after the last complete frame. */
-    readonly start: number;
-    /** Offset of the image descriptor of the incomplete frame, if the file contains the descriptor. */
-    readonly descriptorAt?: number;
-  };
-}
-
-/** A disposal method that the specification leaves undefined. Browsers treat it as 3, restore to previous. */
-export const UNDEFINED_DISPOSAL = 4;
-
-/**
- * Walks the frames of a GIF.
- *
- * @throws {HeaderTooComplexError} if it takes too many reads
- */
-export async function readGifFrames(bytes: WindowReader): Promise<GifFrames> {
-  const screen = Buffer.from(await bytes.read(0, 13));
-  const undefinedDisposals: number[] = [];
-  const uncontrolled: number[] = [];
-  let control: 'none' | 'earlier' | 'own' = 'none';
-  let offset = 13 + colourTableLength(screen[10] ?? 0);
-  let start = offset;
-  let whole = 0;
-  while (whole < MAX_FRAMES) {
-    const block = Buffer.from(await bytes.read(offset, DESCRIPTOR_BYTES));
-    const isFrame = block[0] === IMAGE;
-    if (block.length === 0 ? offset === start : !isFrame && block[0] !== EXTENSION) break;
-    if (block.length < (isFrame ? DESCRIPTOR_BYTES : 3))
-      return { undefinedDisposals, uncontrolled, whole, rest: { start } };
-    const isControl = !isFrame && block[1] === 0xf9;
-    const disposal = isControl ? ((block[3] ?? 0) >> 2) & 7 : 0;
-    if (disposal === UNDEFINED_DISPOSAL) undefinedDisposals.push(offset + 3);
-    if (isControl) control = 'own';
-    if (isFrame && control === 'earlier') uncontrolled.push(offset);
-    if (isFrame && control === 'own') control = 'earlier';
-    const next = await walkSubBlocks(bytes, isFrame ? lzwOffset(offset, block) + 1 : offset + 2);
-    if (next === undefined) {
-      const rest = { start, ...(isFrame && { descriptorAt: offset }) };
-      return { undefinedDisposals, uncontrolled, whole, rest };
-    }
-    offset = next;
-    if (isFrame) {
-      start = offset;
-      whole += 1;
-    }
-  }
-  return { undefinedDisposals, uncontrolled, whole };
-}
-
-const IMAGE = 0x2c;
-const EXTENSION = 0x21;
-const DESCRIPTOR_BYTES = 10;
-
-/** Returns the offset of the byte "LZW minimum code size", which precedes the compressed pixels of a frame. */
-export function lzwOffset(descriptorAt: number, descriptor: Buffer): number {
-  return descriptorAt + DESCRIPTOR_BYTES + colourTableLength(descriptor[9] as number);
-}
-
-/** Usual name of the loop extension. */
-export const LOOP = 'NETSCAPE2.0';
-/** Other name of the loop extension, which browsers also accept. */
-const OTHER_LOOP = 'ANIMEXTS1.0';
-
-function colourTableLength(flags: number): number {
-  return flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0;
-}
-
-/**
- * Walks sub-blocks. Each has a length byte and that many bytes. Length 0 terminates them. The last sub-block of a truncated file
- * may be shorter than its length states.
- *
- * @param visit called with the offset and the content of each. The content is valid until the call returns.
- * @returns the offset after the terminator; undefined if the file ends before it
- */
-export async function walkSubBlocks(
-  bytes: WindowReader,
-  from: number,
-  visit?: (at: number, body: Buffer) => void,
-): Promise<number | undefined> {
-  for (let offset = from; ; ) {
-    const piece = await bytes.read(offset, READ_BYTES);
-    if (piece.length === 0) return undefined;
-    let at = 0;
-    while (at < piece.length) {
-      const length = piece[at] as number;
-      if (length === 0) return offset + at + 1;
-      const end = at + 1 + length;
-      if (end > READ_BYTES) break; // it continues in the next piece
-      visit?.(offset + at, piece.subarray(at + 1, end));
-      at = end;
-    }
-    offset += at;
-  }
-}
-
-function isLoop(block: Buffer): boolean {
-  return block.length >= 19 && isNamed(block, LOOP);
-}
-
-/** Checks for an application extension of this name. */
-function isNamed(block: Buffer, name: string): boolean {
-  return block[1] === 0xff && block.toString('latin1', 3, 14) === name;
-}
-
-/** Checks for an XMP application extension (XMP specification, part 3, section 1.1.2). */
-function isXmp(block: Buffer): boolean {
-  return isNamed(block, 'XMP DataXMP');
 }
 
 /** Converts the repeat count of a GIF, which excludes the first playback, to a loop count; 0 means forever. */
 function toLoopCount(repeats: number): number {
   return repeats === 0 ? 0 : Math.min(repeats + 1, MAX_LOOP_COUNT);
+}
+
+/**
+ * Enlarges the canvas to the first frame, and replaces a loop extension and a disposal method that ImageMagick does not know.
+ * If the file is truncated within a frame, reduces that frame to its complete rows. Completes frames without a graphic control
+ * extension.
+ *
+ * @throws {ServiceError} DISK_FULL if the repaired file is larger and the disk has no space for it
+ */
+export function repairGif(path: string, context: RepairContext): Promise<InputType> {
+  return withFile(path, 'r+', async (file): Promise<InputType> => {
+    try {
+      const bytes = new WindowReader(file);
+      const flaws = await findFlaws(bytes);
+      for (const [at, replacement] of flaws.replacements) await writeAt(file, at, replacement);
+      if (flaws.cut) await repairCut(file, bytes, flaws.cut);
+      await insertControls(file, flaws.uncontrolled, context);
+    } catch (error) {
+      if (!(error instanceof HeaderTooComplexError)) throw error; // the inspection reports it
+    }
+    return 'gif';
+  });
+}
+
+/** What to repair in a GIF. */
+interface Flaws {
+  /** Bytes to replace, by their offset. */
+  readonly replacements: readonly (readonly [at: number, bytes: Buffer])[];
+  /** Offset of each image descriptor without a graphic control extension, if an earlier frame has one. */
+  readonly uncontrolled: readonly number[];
+  /** Set if the file ends within or before a frame. */
+  readonly cut?: Cut;
+}
+
+interface Cut {
+  /** Whether there is a complete frame. */
+  readonly hasFrame: boolean;
+  /** Offset of the first byte after the last complete frame. */
+  readonly start: number;
+  /** The incomplete frame, if the file contains its descriptor. */
+  readonly frame?: GifBlock;
+}
+
+/** Maximum width and height of a GIF: 16 bits. */
+const MAX_GIF_SIDE = 65_535;
+/** A disposal method that the specification leaves undefined. Browsers treat it as 3, restore to previous (section 23). */
+const UNDEFINED_DISPOSAL = 4;
+const RESTORE_TO_PREVIOUS = 3;
+
+async function findFlaws(bytes: WindowReader): Promise<Flaws> {
+  const screen = Buffer.from(await bytes.read(0, SCREEN_BYTES));
+  const replacements: [number, Buffer][] = [];
+  const uncontrolled: number[] = [];
+  let otherLoop: GifBlock | undefined;
+  let hasFrame = false;
+  let control: 'none' | 'earlier' | 'own' = 'none';
+  /** Offset after the last complete frame. */
+  let start: number | undefined;
+  for await (const block of gifBlocks(bytes)) {
+    const { name, offset, head, end } = block;
+    start ??= offset;
+    if (name === 'cut' && offset === start && head.length === 0) break; // only the trailer is missing
+    const flags = head[3] ?? 0;
+    if (isControl(block) && ((flags >> 2) & 7) === UNDEFINED_DISPOSAL)
+      replacements.push([offset + 3, Buffer.of(flags ^ ((UNDEFINED_DISPOSAL ^ RESTORE_TO_PREVIOUS) << 2))]);
+    if (isControl(block)) control = 'own';
+    if (isNamed(block, OTHER_LOOP) && !hasFrame) otherLoop = block;
+    const isFirst = name === 'image' && !hasFrame;
+    if (isFirst) replacements.push([SCREEN_AT, canvasFor(screen, head)]);
+    if (isFirst && otherLoop) replacements.push([otherLoop.offset + NAME_AT, Buffer.from(LOOP)]);
+    if (name === 'image' && control === 'earlier') uncontrolled.push(offset);
+    if (name === 'image' && control === 'own') control = 'earlier';
+    if (end === undefined)
+      return {
+        replacements,
+        uncontrolled,
+        cut: { hasFrame, start, ...(name === 'image' && { frame: block }) },
+      };
+    if (name !== 'image') continue;
+    hasFrame = true;
+    start = end;
+  }
+  return { replacements, uncontrolled };
+}
+
+/** Returns the canvas size that includes a frame. */
+function canvasFor(screen: Buffer, descriptor: Buffer): Buffer {
+  const size = Buffer.alloc(4);
+  for (const at of [0, 2]) {
+    const frameEnd = descriptor.readUInt16LE(1 + at) + descriptor.readUInt16LE(5 + at);
+    size.writeUInt16LE(Math.min(MAX_GIF_SIDE, Math.max(screen.readUInt16LE(SCREEN_AT + at), frameEnd)), at);
+  }
+  return size;
+}
+
+/** Removes an incomplete last frame, except its complete rows. The first frame is not removed. */
+async function repairCut(
+  file: FileHandle,
+  bytes: WindowReader,
+  { hasFrame, start, frame }: Cut,
+): Promise<void> {
+  const isShown = frame !== undefined && (await keepCompleteRows(file, bytes, frame));
+  if (!isShown && hasFrame) await file.truncate(start);
+}
+
+/** Offset of the height in an image descriptor, offset of its flags, and the flag of an interlaced frame (section 20). */
+const HEIGHT_AT = 7;
+const FLAGS_AT = 9;
+const INTERLACED = 0x40;
+
+/**
+ * Reduces the height of a frame to its complete rows. The area below becomes transparent.
+ *
+ * @returns whether the frame has a complete row, and all rows if it is interlaced
+ */
+async function keepCompleteRows(
+  file: FileHandle,
+  bytes: WindowReader,
+  { offset, head, data }: GifBlock,
+): Promise<boolean> {
+  const [width, height] = [head.readUInt16LE(5), head.readUInt16LE(HEIGHT_AT)];
+  const [minCodeBits = 0] = await bytes.read(data - 1, 1);
+  const count = createPixelCounter(minCodeBits);
+  let pixels = 0;
+  let last = { at: data, length: 0 };
+  await walkSubBlocks(bytes, data, (at, body) => {
+    pixels = count(body);
+    last = { at, length: body.length };
+  });
+  const rows = width === 0 ? 0 : Math.min(height, Math.floor(pixels / width));
+  const isInterlaced = ((head[FLAGS_AT] as number) & INTERLACED) !== 0;
+  if (rows === 0 || (isInterlaced && rows < height)) return false;
+  const rowsBytes = Buffer.alloc(2);
+  rowsBytes.writeUInt16LE(rows);
+  await writeAt(file, offset + HEIGHT_AT, rowsBytes);
+  await writeAt(file, last.at, Buffer.of(last.length));
+  if (last.length > 0) await writeAt(file, last.at + 1 + last.length, Buffer.of(0));
+  return true;
+}
+
+/** Maximum length of an LZW code (appendix F). */
+const MAX_CODE_BITS = 12;
+
+/**
+ * Creates a counter of compressed pixels, which receives the data piece by piece and returns the number so far. An invalid code
+ * ends the pixels.
+ *
+ * @param minCodeBits "LZW minimum code size", the byte before the data
+ */
+function createPixelCounter(minCodeBits: number): (piece: Uint8Array) => number {
+  const clear = 1 << Math.min(minCodeBits, MAX_CODE_BITS - 1);
+  const end = clear + 1;
+  /** Number of pixels of each code. */
+  const lengths = new Uint16Array(1 << MAX_CODE_BITS).fill(1);
+  let pixels = 0;
+  let isOver = false;
+  let [codeBits, next, previous] = [minCodeBits + 1, clear + 2, -1];
+  let [bits, bitCount] = [0, 0];
+
+  function add(code: number): void {
+    if (code === clear) {
+      [codeBits, next, previous] = [minCodeBits + 1, clear + 2, -1];
+      return;
+    }
+    const isKnown = code < (previous < 0 ? clear : next);
+    if (code === end || (!isKnown && (code !== next || previous < 0))) {
+      isOver = true;
+      return;
+    }
+    if (previous >= 0 && next < lengths.length) {
+      lengths[next] = (lengths[previous] as number) + 1;
+      next += 1;
+      if (next === 1 << codeBits && codeBits < MAX_CODE_BITS) codeBits += 1;
+    }
+    pixels += lengths[code] as number;
+    previous = code;
+  }
+
+  return (piece) => {
+    for (const byte of piece) {
+      if (isOver) break;
+      bits |= byte << bitCount;
+      bitCount += 8;
+      while (bitCount >= codeBits && !isOver) {
+        const code = bits & ((1 << codeBits) - 1);
+        bits >>>= codeBits;
+        bitCount -= codeBits;
+        add(code);
+      }
+    }
+    return pixels;
+  };
+}
+
+/** A graphic control extension with the defaults: no transparency, no delay and no disposal (section 23). */
+const DEFAULT_CONTROL = Buffer.from([0x21, CONTROL, 4, 0, 0, 0, 0, 0]);
+
+/** Maximum number of bytes to move for the extensions: they are in memory. */
+const MAX_MOVED_BYTES = 16 * 1024 ** 2;
+
+/**
+ * Inserts a graphic control extension before image descriptors. An extension applies only to the frame after it, but
+ * ImageMagick would apply it to later frames, too. Does not change a file that is or becomes too large for that.
+ */
+async function insertControls(
+  file: FileHandle,
+  descriptorsAt: readonly number[],
+  { maxBytes, store }: RepairContext,
+): Promise<void> {
+  const { size } = await file.stat();
+  const starts = descriptorsAt.filter((at) => at < size);
+  const [first] = starts;
+  const added = starts.length * DEFAULT_CONTROL.length;
+  if (first === undefined || size - first > MAX_MOVED_BYTES || size + added > maxBytes) return;
+  const { bytes: end } = await readAt(file, first, size - first);
+  const parts = starts.flatMap((at, index) => [
+    DEFAULT_CONTROL,
+    end.subarray(at - first, (starts[index + 1] ?? size) - first),
+  ]);
+  await store(added);
+  await writeAt(file, first, Buffer.concat(parts));
 }

@@ -1,39 +1,6 @@
-/** @module Boxes and items of AVIF and HEIC files (ISO/IEC 14496-12, section 8.11; ISO/IEC 23008-12). */
+/** @module Items of AVIF and HEIC files (ISO/IEC 14496-12, section 8.11; ISO/IEC 23008-12). */
 
-/** Maximum number of boxes to read from one container. */
-const MAX_BOXES = 1000;
-
-/** A box (ISO/IEC 14496-12, section 4.2). */
-export interface Box {
-  /** Four-character type. */
-  readonly name: string;
-  /** The payload, including version and flags in a full box. */
-  readonly body: Buffer;
-}
-
-/** Finds the payload of the first box with this name; with several names, each nested in the previous one. */
-export function findBox(boxes: readonly Box[], name: string, ...deeper: string[]): Buffer | undefined {
-  const body = boxes.find((box) => box.name === name)?.body;
-  const [next, ...rest] = deeper;
-  return body && next ? findBox(parseBoxes(body), next, ...rest) : body;
-}
-
-/** Parses boxes that follow one another, at most {@link MAX_BOXES}. */
-export function parseBoxes(data: Buffer | undefined): Box[] {
-  const boxes: Box[] = [];
-  for (let at = 0; data && at + 8 <= data.length && boxes.length < MAX_BOXES; ) {
-    const size = data.readUInt32BE(at);
-    if (size < 8) break; // to the end of the file, or a 64-bit size: not used by the boxes read here
-    boxes.push({ name: data.toString('latin1', at + 4, at + 8), body: data.subarray(at + 8, at + size) });
-    at += size;
-  }
-  return boxes;
-}
-
-/** Returns whether the whole content of a box was read. Its length precedes its name. */
-export function isComplete(body: Buffer): boolean {
-  return Buffer.from(body.buffer, body.byteOffset - 8, 4).readUInt32BE() === 8 + body.length;
-}
+import { type Box, findBox, parseBoxes } from './containers/boxes.ts';
 
 /** Reads an unsigned integer of up to 6 bytes; undefined beyond the end. A length of 0 bytes stands for 0. */
 export function readNumber(data: Buffer | undefined, at: number, length: number): number | undefined {
@@ -41,8 +8,53 @@ export function readNumber(data: Buffer | undefined, at: number, length: number)
   return data && at + length <= data.length ? data.readUIntBE(at, length) : undefined;
 }
 
+/** The box `meta` of a file: its items, their properties, and how they refer to each other. */
+export interface HeifMeta {
+  /** ID of the primary item (section 8.11.4). */
+  readonly primary: number | undefined;
+  readonly items: readonly Item[];
+  readonly references: readonly Reference[];
+  /** Content of the box with the references. */
+  readonly iref: Buffer | undefined;
+  /** Properties of all items, in the order of their indexes. */
+  readonly properties: readonly Box[];
+  readonly associations: ReadonlyMap<number, Association>;
+  readonly locations: ReadonlyMap<number, Location>;
+  /** Data of items in the box itself. */
+  readonly idat: Buffer;
+  /** Returns the properties of an item, in order; undefined if none are associated with the item. */
+  readonly propertiesOf: (id: number | undefined) => readonly Box[] | undefined;
+}
+
+/**
+ * Parses the box `meta`.
+ *
+ * @param body its content, without version and flags. It must stay valid while the result is used.
+ */
+export function parseMeta(body: Buffer | undefined): HeifMeta {
+  const meta = parseBoxes(body);
+  const [pitm, iinf, iref, iprp] = ['pitm', 'iinf', 'iref', 'iprp'].map((name) => findBox(meta, name));
+  const inIprp = parseBoxes(iprp);
+  const properties = parseBoxes(findBox(inIprp, 'ipco'));
+  const associations = parseAssociations(findBox(inIprp, 'ipma'));
+  return {
+    primary: readNumber(pitm, 4, pitm?.[0] === 0 ? 2 : 4),
+    items: parseItems(iinf),
+    references: parseReferences(iref),
+    iref,
+    properties,
+    associations,
+    locations: parseLocations(findBox(meta, 'iloc')),
+    idat: findBox(meta, 'idat') ?? Buffer.alloc(0),
+    propertiesOf(id = Number.NaN) {
+      const indexes = associations.get(id)?.indexes ?? [];
+      return indexes.length > 0 ? indexes.flatMap((index) => properties[index - 1] ?? []) : undefined;
+    },
+  };
+}
+
 /** An item, such as an image or EXIF. */
-export interface Item {
+interface Item {
   readonly id: number;
   readonly type: string;
   /** Content of its box, which starts with the version and the flags. */
@@ -50,19 +62,13 @@ export interface Item {
 }
 
 /** Parses the item information box. */
-export function parseItems(iinf: Buffer | undefined): Item[] {
+function parseItems(iinf: Buffer | undefined): Item[] {
   return parseBoxes(iinf?.subarray(iinf[0] === 0 ? 6 : 8)).flatMap(({ name, body }) => {
     const idLength = body[0] === 2 ? 2 : 4;
     const id = readNumber(body, 4, idLength);
     const type = body.toString('latin1', 6 + idLength, 10 + idLength);
     return name === 'infe' && id !== undefined ? [{ id, type, body }] : [];
   });
-}
-
-/** Reads the ID of the primary item (section 8.11.4). */
-export function primaryIn(boxes: readonly Box[]): number | undefined {
-  const pitm = findBox(boxes, 'pitm');
-  return readNumber(pitm, 4, pitm?.[0] === 0 ? 2 : 4);
 }
 
 /** A reference from an item to others. */
@@ -77,7 +83,7 @@ export interface Reference {
 }
 
 /** Parses the item reference box. */
-export function parseReferences(iref: Buffer | undefined): Reference[] {
+function parseReferences(iref: Buffer | undefined): Reference[] {
   const idLength = iref?.[0] === 0 ? 2 : 4;
   return parseBoxes(iref?.subarray(4)).flatMap(({ name, body }) => {
     const from = readNumber(body, 0, idLength);
@@ -89,13 +95,8 @@ export function parseReferences(iref: Buffer | undefined): Reference[] {
   });
 }
 
-/** Parses the properties of all items, in the order of their indexes. */
-export function parseProperties(iprp: Buffer | undefined): Box[] {
-  return parseBoxes(findBox(parseBoxes(iprp), 'ipco'));
-}
-
 /** The properties of an item (section 8.11.14). */
-export interface Association {
+interface Association {
   /** Indexes of the properties, counted from 1. */
   readonly indexes: readonly number[];
   /** The part of the file with the indexes, of which the highest bits mark essential properties. */
@@ -105,9 +106,8 @@ export interface Association {
 }
 
 /** Parses the associations of items with properties. The first entry of an item counts. */
-export function parseAssociations(iprp: Buffer | undefined): Map<number, Association> {
+function parseAssociations(ipma: Buffer | undefined): Map<number, Association> {
   const associations = new Map<number, Association>();
-  const ipma = findBox(parseBoxes(iprp), 'ipma');
   if (!ipma) return associations;
   const idLength = ipma[0] === 0 ? 2 : 4;
   const indexLength = ((ipma[3] ?? 0) & 1) === 1 ? 2 : 1;
@@ -130,26 +130,14 @@ export function parseAssociations(iprp: Buffer | undefined): Map<number, Associa
   return associations;
 }
 
-/** Returns a function that finds the properties of an item, in order; undefined if none are associated with the item. */
-export function createPropertyFinder(
-  iprp: Buffer | undefined,
-): (id: number | undefined) => Box[] | undefined {
-  const properties = parseProperties(iprp);
-  const associations = parseAssociations(iprp);
-  return (id = Number.NaN) => {
-    const indexes = associations.get(id)?.indexes ?? [];
-    return indexes.length > 0 ? indexes.flatMap((index) => properties[index - 1] ?? []) : undefined;
-  };
-}
-
 /** Position of the data of an item: in the file, or in the box `idat`. */
-export interface Location {
+interface Location {
   readonly inBox: boolean;
   readonly offset: number;
 }
 
 /** Parses the first extent of each item (section 8.11.3). Omits items that have none, or are in another file. */
-export function parseLocations(iloc: Buffer | undefined): Map<number, Location> {
+function parseLocations(iloc: Buffer | undefined): Map<number, Location> {
   const locations = new Map<number, Location>();
   if (!iloc || iloc.length < 8) return locations;
   const version = iloc[0] ?? 0;

@@ -1,19 +1,8 @@
 /** @module Repairs AVIF and HEIC in place, so that libheif decodes the primary image, and nothing else decides about it. */
-import { open } from 'node:fs/promises';
-import { isProfile, META_BYTES } from './heif.ts';
-import {
-  type Box,
-  createPropertyFinder,
-  findBox,
-  parseAssociations,
-  parseBoxes,
-  parseItems,
-  parseProperties,
-  parseReferences,
-  primaryIn,
-  type Reference,
-} from './heif-items.ts';
-import { isAlpha, ROTATIONS } from './heif-rotation.ts';
+import { findBox, parseBoxes, renameBox } from './containers/boxes.ts';
+import { readAt, withFile, writeAt } from './containers/file.ts';
+import { isAlpha, isProfile, META_BYTES, ROTATIONS } from './heif.ts';
+import { type HeifMeta, parseMeta, type Reference } from './heif-items.ts';
 
 /** Offset of the major brand in an AVIF or HEIC (ISO/IEC 14496-12, section 4.3). */
 const BRAND_AT = 8;
@@ -29,13 +18,13 @@ export async function repairHeif(path: string, type: keyof typeof STILL_BRANDS):
   await changeHeader(path, (head, fileBytes) => {
     rebrandSequence(head, type);
     stateMetaLength(head, fileBytes);
-    const boxes = metaBoxes(head);
-    const primary = primaryIn(boxes);
-    stateMatrix(boxes);
+    const meta = metaOf(head);
+    const { primary } = meta;
+    stateMatrix(meta);
     if (primary === undefined) return;
-    hideOtherItems(boxes, primary);
-    simplifyReferences(boxes, primary);
-    stateAlphaSize(boxes, primary);
+    hideOtherItems(meta, primary);
+    simplifyReferences(meta, primary);
+    stateAlphaSize(metaOf(head), primary);
   });
   return type;
 }
@@ -43,11 +32,10 @@ export async function repairHeif(path: string, type: keyof typeof STILL_BRANDS):
 /** Replaces every rotation and mirroring by a rotation of 0 degrees: the plan rotates the image. */
 export function removeRotation(path: string): Promise<void> {
   return changeHeader(path, (head) => {
-    for (const { name, body } of parseProperties(findBox(metaBoxes(head), 'iprp'))) {
-      if (ROTATIONS.includes(name) && body.length > 0) {
-        rename(body, 'irot');
-        body[0] = 0;
-      }
+    for (const { name, body } of metaOf(head).properties) {
+      if (!ROTATIONS.includes(name) || body.length === 0) continue;
+      renameBox(body, 'irot');
+      body[0] = 0;
     }
   });
 }
@@ -59,37 +47,28 @@ export function removeRotation(path: string): Promise<void> {
 export async function takeProfile(path: string): Promise<Buffer | undefined> {
   let profile: Buffer | undefined;
   await changeHeader(path, (head) => {
-    const boxes = metaBoxes(head);
-    const own = createPropertyFinder(findBox(boxes, 'iprp'))(primaryIn(boxes));
-    for (const { name, body } of own ?? parseProperties(findBox(boxes, 'iprp'))) {
+    const { primary, properties, propertiesOf } = metaOf(head);
+    for (const { name, body } of propertiesOf(primary) ?? properties) {
       if (name !== 'colr' || !isProfile(body)) continue;
       profile ??= body.subarray(4);
-      rename(body, 'free');
+      renameBox(body, 'free');
     }
   });
   return profile;
 }
 
 /** Changes the first bytes of a file, which contain the box `meta`. */
-async function changeHeader(path: string, change: (head: Buffer, fileBytes: number) => void): Promise<void> {
-  const file = await open(path, 'r+');
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(META_BYTES), 0, META_BYTES, 0);
-    const head = buffer.subarray(0, bytesRead);
+function changeHeader(path: string, change: (head: Buffer, fileBytes: number) => void): Promise<void> {
+  return withFile(path, 'r+', async (file) => {
+    const { bytes, found } = await readAt(file, 0, META_BYTES);
+    const head = bytes.subarray(0, found);
     const before = Buffer.from(head);
     change(head, (await file.stat()).size);
-    if (!head.equals(before)) await file.write(head, 0, head.length, 0);
-  } finally {
-    await file.close();
-  }
+    if (!head.equals(before)) await writeAt(file, 0, head);
+  });
 }
 
-const metaBoxes = (head: Buffer): Box[] => parseBoxes(findBox(parseBoxes(head), 'meta')?.subarray(4));
-
-/** Overwrites the name of a box, which precedes its content. */
-function rename(body: Buffer, name: string): void {
-  Buffer.from(body.buffer, body.byteOffset - 4, 4).write(name, 'latin1');
-}
+const metaOf = (head: Buffer): HeifMeta => parseMeta(findBox(parseBoxes(head), 'meta')?.subarray(4));
 
 /** Marks a sequence as a still image: its primary image is converted, and older libheif reads no sequences. */
 function rebrandSequence(head: Buffer, type: keyof typeof STILL_BRANDS): void {
@@ -113,8 +92,8 @@ const BT601 = 6;
  * Replaces unspecified matrix coefficients by those that decoders use for them. libheif 1.23 ignores code points that
  * specify nothing, and with them the range of the samples.
  */
-function stateMatrix(boxes: readonly Box[]): void {
-  for (const { name, body } of parseProperties(findBox(boxes, 'iprp'))) {
+function stateMatrix({ properties }: HeifMeta): void {
+  for (const { name, body } of properties) {
     const isPoints = name === 'colr' && body.length >= 11 && body.toString('latin1', 0, 4) === 'nclx';
     if (isPoints && body.readUInt16BE(8) === UNSPECIFIED) body.writeUInt16BE(BT601, 8);
   }
@@ -124,8 +103,8 @@ function stateMatrix(boxes: readonly Box[]): void {
  * Hides all items except the primary image (ISO/IEC 23008-12, section 6.4.2). heif-convert decodes every image that is not
  * hidden, and fails if one of them does.
  */
-function hideOtherItems(boxes: readonly Box[], primary: number): void {
-  for (const { id, body } of parseItems(findBox(boxes, 'iinf'))) {
+function hideOtherItems({ items }: HeifMeta, primary: number): void {
+  for (const { id, body } of items) {
     if (id !== primary) body[3] = (body[3] as number) | 1;
   }
 }
@@ -138,14 +117,11 @@ const IGNORED = 'free';
  * thumbnail, an auxiliary image or metadata that refers to several images, or to an item that is not an image. Phones write
  * gain maps and EXIF like that.
  */
-function simplifyReferences(boxes: readonly Box[], primary: number): void {
-  const iref = findBox(boxes, 'iref');
-  const references = parseReferences(iref);
+function simplifyReferences({ iref, propertiesOf, references }: HeifMeta, primary: number): void {
   const idLength = iref?.[0] === 0 ? 2 : 4;
   const bytes = ({ to }: Reference): number => 10 + idLength * (to.length + 1);
   const total = references.reduce((sum, reference) => sum + bytes(reference), 4);
   if (!iref || total !== iref.length) return; // damaged
-  const propertiesOf = createPropertyFinder(findBox(boxes, 'iprp'));
   const needed = findNeeded(references, primary, (id) => (propertiesOf(id) ?? []).some(isAlpha));
   const restricted = references.map((one) => restrict(one, primary, needed));
   const surplus = (total - 4 - restricted.reduce((sum, one) => sum + bytes(one), 0)) / idLength;
@@ -208,17 +184,14 @@ const REPLACEABLE = ['pixi', 'colr', 'pasp'];
  * Gives the alpha of the primary image its size, in place of another property. Without a size, libheif 1.15 decodes the
  * image to black.
  */
-function stateAlphaSize(boxes: readonly Box[], primary: number): void {
-  const iprp = findBox(boxes, 'iprp');
-  const properties = parseProperties(iprp);
-  const associations = parseAssociations(iprp);
+function stateAlphaSize({ associations, properties, references }: HeifMeta, primary: number): void {
   const positionOf = (id: number, ...names: string[]): number =>
     (associations.get(id)?.indexes ?? []).findIndex((index) =>
       names.includes(properties[index - 1]?.name ?? ''),
     );
   const size = associations.get(primary)?.indexes[positionOf(primary, 'ispe')];
   if (size === undefined) return;
-  for (const { type, from, to } of parseReferences(findBox(boxes, 'iref'))) {
+  for (const { type, from, to } of references) {
     const lacksSize = type === 'auxl' && to.includes(primary) && positionOf(from, 'ispe') < 0;
     const at = lacksSize ? positionOf(from, ...REPLACEABLE) : -1;
     const { entries, indexLength = 1 } = associations.get(from) ?? {};

@@ -1,18 +1,11 @@
-/** @module Compares the sizes that an AVIF or HEIC declares with its tiles and with the configuration of its codec. */
-
-import { AV1_HEADER_BYTES, av1Size, hevcSizes } from './coded-size.ts';
-import type { WindowReader } from './containers/window-reader.ts';
-import {
-  type Box,
-  findBox,
-  parseAssociations,
-  parseBoxes,
-  parseItems,
-  parseLocations,
-  parseProperties,
-  parseReferences,
-  readNumber,
-} from './heif-items.ts';
+/**
+ * @module Compares the sizes that an AVIF or HEIC declares with its tiles, and with the sizes that the sequence headers of HEVC and
+ * AV1 state.
+ */
+import { HighBits, OutOfBitsError } from './containers/bits.ts';
+import type { Box } from './containers/boxes.ts';
+import type { ByteReader } from './containers/parts.ts';
+import { type HeifMeta, readNumber } from './heif-items.ts';
 import type { Size } from './image-info.ts';
 
 /** Side of the largest coding block in pixels. Encoders pad an image to whole blocks. */
@@ -22,22 +15,16 @@ const MAX_BLOCK = 64;
  * Checks whether a coded image has another size than its property `ispe` declares, or whether the tiles of a grid do not
  * cover it. Decoders leave the rest of such a grid blank, and allocate more memory than the declared size requires. A missing
  * field is not a contradiction.
- *
- * @param meta the content of the box `meta`, which must stay valid while the file is read
  */
-export async function hasContradictorySizes(meta: Buffer, bytes: WindowReader): Promise<boolean> {
-  const boxes = parseBoxes(meta);
-  const items = new Map(parseItems(findBox(boxes, 'iinf')).map(({ id, type }) => [id, type]));
-  const idat = findBox(boxes, 'idat') ?? Buffer.alloc(0);
-  const locations = parseLocations(findBox(boxes, 'iloc'));
-  const references = parseReferences(findBox(boxes, 'iref'));
-  const sizesOf = sizesByItem(findBox(boxes, 'iprp'));
+export async function hasContradictorySizes(meta: HeifMeta, bytes: ByteReader): Promise<boolean> {
+  const { idat, items, locations, references } = meta;
+  const sizesOf = sizesByItem(meta);
   const read = async (id: number, length: number): Promise<Buffer> => {
     const { inBox, offset = Number.NaN } = locations.get(id) ?? {};
     return inBox ? idat.subarray(offset, offset + length) : bytes.read(offset, length);
   };
-
-  for (const [id, type] of items) {
+  // The last item of an ID counts.
+  for (const [id, type] of new Map(items.map((item) => [item.id, item.type]))) {
     const { declared, hevc } = sizesOf(id);
     const av1 = type === 'av01' ? av1Size(await read(id, AV1_HEADER_BYTES)) : undefined;
     const coded = [...hevc, ...(av1 ? [av1] : [])];
@@ -60,13 +47,13 @@ interface ItemSizes {
 
 const NO_SIZES: ItemSizes = { hevc: [] };
 
-function sizesByItem(iprp: Buffer | undefined): (id: number) => ItemSizes {
-  const properties = parseProperties(iprp).map((property) => ({
+function sizesByItem({ properties, associations }: HeifMeta): (id: number) => ItemSizes {
+  const stated = properties.map((property) => ({
     declared: declaredSize(property),
     hevc: property.name === 'hvcC' ? boundsOf(hevcSizes(property.body)) : [],
   }));
-  const sizes = [...parseAssociations(iprp)].map(([id, { indexes }]) => {
-    const own = indexes.flatMap((index) => properties[index - 1] ?? []);
+  const sizes = [...associations].map(([id, { indexes }]) => {
+    const own = indexes.flatMap((index) => stated[index - 1] ?? []);
     const { declared } = own.find((property) => property.declared) ?? {};
     return [id, { declared, hevc: own.flatMap(({ hevc }) => hevc) }] as const;
   });
@@ -124,4 +111,120 @@ function parseGrid(data: Buffer): Grid | undefined {
   const [width, height] = [readNumber(data, 4, length), readNumber(data, 4 + length, length)];
   if (width === undefined || height === undefined) return undefined;
   return { rows: rows + 1, columns: columns + 1, width, height };
+}
+
+/** Maximum number of arrays and of units in a configuration. */
+const MAX_UNITS = 100;
+/** Type of a unit that holds a sequence parameter set (ITU-T H.265, table 7-1). */
+const SEQUENCE_PARAMETERS = 33;
+
+/**
+ * Reads the sizes in the sequence parameter sets of an `hvcC` box (ISO/IEC 14496-15, section 8.3.3.1), before the decoder
+ * crops the image to its conformance window.
+ */
+export function hevcSizes(hvcC: Buffer): Size[] {
+  const sizes: Size[] = [];
+  let at = 23;
+  for (let array = 0; array < Math.min(hvcC[22] ?? 0, MAX_UNITS) && at + 3 <= hvcC.length; array += 1) {
+    const type = (hvcC[at] as number) & 63;
+    const count = hvcC.readUInt16BE(at + 1);
+    at += 3;
+    for (let unit = 0; unit < Math.min(count, MAX_UNITS) && at + 2 <= hvcC.length; unit += 1) {
+      const length = hvcC.readUInt16BE(at);
+      const size = orUndefined(() => readSequenceParameters(hvcC.subarray(at + 2, at + 2 + length)));
+      if (type === SEQUENCE_PARAMETERS && size) sizes.push(size);
+      at += 2 + length;
+    }
+  }
+  return sizes;
+}
+
+/** Reads the start of a sequence parameter set (ITU-T H.265, sections 7.3.2.2 and 7.3.3). */
+function readSequenceParameters(unit: Buffer): Size {
+  const bits = new HighBits(withoutEmulationPrevention(unit));
+  bits.skip(16 + 4); // header of the unit, and the number of the video parameter set
+  const subLayers = bits.read(3);
+  bits.skip(1 + 88 + 8); // nesting, general profile and level
+  const present = Array.from({ length: subLayers }, () => [bits.flag(), bits.flag()] as const);
+  if (subLayers > 0) bits.skip(2 * (8 - subLayers));
+  for (const [profile, level] of present) bits.skip((profile ? 88 : 0) + (level ? 8 : 0));
+  bits.readExpGolomb(); // number of this set
+  if (bits.readExpGolomb() === 3) bits.skip(1); // 4:4:4 may have separate planes
+  return { width: bits.readExpGolomb(), height: bits.readExpGolomb() };
+}
+
+/** Removes the byte 3 after two bytes 0, which keeps start codes out of the data (ITU-T H.265, section 7.4.2). */
+function withoutEmulationPrevention(unit: Buffer): Buffer {
+  return Buffer.from(unit.filter((byte, at) => !(byte === 3 && unit[at - 1] === 0 && unit[at - 2] === 0)));
+}
+
+/** Bytes of AV1 data that hold the sequence header, which is near the start. */
+const AV1_HEADER_BYTES = 256;
+/** Types of units (AV1 Bitstream & Decoding Process Specification, section 6.2.2). */
+const SEQUENCE_HEADER = 1;
+
+/** Reads the size in the sequence header at the start of the data of an AV1 image; undefined if there is none. */
+export function av1Size(data: Buffer): Size | undefined {
+  for (let at = 0; at + 2 <= data.length; ) {
+    const header = data[at] as number;
+    const type = (header >> 3) & 15;
+    const sizeAt = at + ((header & 4) === 0 ? 1 : 2);
+    const hasSize = (header & 2) !== 0;
+    const { value, end } = hasSize ? readLeb128(data, sizeAt) : { value: data.length, end: sizeAt };
+    if (type === SEQUENCE_HEADER) return orUndefined(() => readSequenceHeader(data.subarray(end)));
+    at = end + value;
+  }
+  return undefined;
+}
+
+/** Reads a number of 7 bits per byte, the least significant first (section 4.10.5). */
+function readLeb128(data: Buffer, start: number): { value: number; end: number } {
+  let value = 0;
+  for (let at = start; at < start + 8; at += 1) {
+    const byte = data[at] ?? 0;
+    value += (byte & 127) * 2 ** (7 * (at - start));
+    if (byte < 128) return { value, end: at + 1 };
+  }
+  return { value, end: start + 8 };
+}
+
+/** Reads the start of a sequence header (sections 5.5.1 to 5.5.4). */
+function readSequenceHeader(unit: Buffer): Size {
+  const bits = new HighBits(unit);
+  bits.skip(3 + 1); // profile, and whether it is a still picture
+  if (bits.flag())
+    bits.skip(5); // reduced header: level
+  else skipOperatingPoints(bits);
+  const [widthBits, heightBits] = [bits.read(4) + 1, bits.read(4) + 1];
+  return { width: bits.read(widthBits) + 1, height: bits.read(heightBits) + 1 };
+}
+
+function skipOperatingPoints(bits: HighBits): void {
+  let delayBits = 0;
+  if (bits.flag()) {
+    bits.skip(32 + 32); // ticks
+    if (bits.flag()) bits.readExpGolomb(); // ticks per picture
+    if (bits.flag()) {
+      delayBits = bits.read(5) + 1;
+      bits.skip(32 + 5 + 5);
+    }
+  }
+  const hasDisplayDelay = bits.flag();
+  const count = bits.read(5) + 1;
+  for (let point = 0; point < count; point += 1) {
+    bits.skip(12);
+    if (bits.read(5) > 7) bits.skip(1); // levels above 7 have a tier
+    if (delayBits > 0 && bits.flag()) bits.skip(2 * delayBits + 1);
+    if (hasDisplayDelay && bits.flag()) bits.skip(4);
+  }
+}
+
+/** Returns undefined if the data ends before the number does. */
+function orUndefined(read: () => Size): Size | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof OutOfBitsError) return undefined;
+    throw error;
+  }
 }

@@ -1,50 +1,32 @@
 /** @module Reads the headers of AVIF and HEIC (ISO/IEC 14496-12 and 23008-12). */
 import { colourOf, declared, isSrgbColour } from './colour/code-points.ts';
+import { type Box, findBox, isComplete, parseBoxes } from './containers/boxes.ts';
 import type { WindowReader } from './containers/window-reader.ts';
-import {
-  type Box,
-  createPropertyFinder,
-  findBox,
-  isComplete,
-  parseBoxes,
-  parseItems,
-  parseProperties,
-  parseReferences,
-  primaryIn,
-  readNumber,
-} from './heif-items.ts';
-import { isAlpha, plannedRotation } from './heif-rotation.ts';
+import { type HeifMeta, parseMeta, readNumber } from './heif-items.ts';
 import { hasContradictorySizes } from './heif-sizes.ts';
 import { classifyProfile } from './icc.ts';
-import type { ImageFacts, MetadataKind } from './image-info.ts';
+import type { ImageFacts, MetadataKind, Orientation } from './image-info.ts';
 
 /** Bytes to read for the `meta` box, which describes the items: it is near the start and usually has about 1 KiB. */
 export const META_BYTES = 64 * 1024;
 
 /** Reads the largest size of an AVIF or HEIC and whether it is true, the colours and the metadata (ISO/IEC 14496-12, section 8.11). */
 export async function readAvif(bytes: WindowReader): Promise<ImageFacts<'avif'>> {
-  const file = Buffer.from(await bytes.read(0, META_BYTES));
-  const top = parseBoxes(file);
-  const meta = findBox(top, 'meta')?.subarray(4);
-  if (!meta) return {};
-  const boxes = parseBoxes(meta);
-  const items = parseItems(findBox(boxes, 'iinf'));
-
-  const primary = primaryIn(boxes);
-  const references = parseReferences(findBox(boxes, 'iref'));
-  const iprp = findBox(boxes, 'iprp');
-  const propertiesOf = createPropertyFinder(iprp);
+  const top = parseBoxes(Buffer.from(await bytes.read(0, META_BYTES)));
+  const body = findBox(top, 'meta')?.subarray(4);
+  if (!body) return {};
+  const meta = parseMeta(body);
+  const { items, primary, properties, propertiesOf, references } = meta;
   // If no properties are associated with the primary image, any can be meant.
-  const own = propertiesOf(primary) ?? parseProperties(iprp);
-  const alphas = references.flatMap(({ type, from, to }) =>
-    type === 'auxl' && primary !== undefined && to.includes(primary) ? [propertiesOf(from) ?? []] : [],
+  const own = propertiesOf(primary) ?? properties;
+  const lacksAlphaSize = auxiliaryOf(meta).some(
+    (one) => one.some(isAlpha) && !one.some(({ name }) => name === 'ispe'),
   );
-  const lacksAlphaSize = alphas.some((one) => one.some(isAlpha) && !one.some(({ name }) => name === 'ispe'));
   const [tile] = references.find(({ type, from }) => type === 'dimg' && from === primary)?.to ?? [];
   return {
-    ...largestSize(iprp),
-    ...plannedRotation(boxes, primary),
-    ...(isDeep(iprp) && { deep: true }),
+    ...largestSize(properties),
+    ...plannedRotation(meta),
+    ...(isDeep(properties) && { deep: true }),
     ...colourIn(own),
     ...limitedGreys(own, propertiesOf(tile) ?? own),
     ...(lacksAlphaSize && { misread: ['alpha-without-size'] as const }),
@@ -56,6 +38,13 @@ export async function readAvif(bytes: WindowReader): Promise<ImageFacts<'avif'>>
   };
 }
 
+/** Returns the properties of each auxiliary image of the primary image, such as its alpha. */
+function auxiliaryOf({ primary, references, propertiesOf }: HeifMeta): (readonly Box[])[] {
+  return references.flatMap(({ type, from, to }) =>
+    type === 'auxl' && primary !== undefined && to.includes(primary) ? [propertiesOf(from) ?? []] : [],
+  );
+}
+
 /** Metadata items (ISO/IEC 23008-12, annex A); `mime` items are assumed to be XMP. */
 const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', mime: 'xmp' };
 
@@ -63,8 +52,8 @@ const METADATA: Readonly<Record<string, MetadataKind>> = { Exif: 'exif', mime: '
  * Finds the largest item size (`ispe`). The tools may decode any item, and an image derived from tiles is larger than
  * its tiles.
  */
-function largestSize(iprp: Buffer | undefined): { width?: number; height?: number } {
-  const sizes = parseProperties(iprp)
+function largestSize(properties: readonly Box[]): { width?: number; height?: number } {
+  const sizes = properties
     .filter(({ name, body }) => name === 'ispe' && body.length >= 12)
     .map(({ body }) => ({ width: body.readUInt32BE(4), height: body.readUInt32BE(8) }));
   return sizes.reduce<{ width?: number; height?: number }>(
@@ -74,8 +63,8 @@ function largestSize(iprp: Buffer | undefined): { width?: number; height?: numbe
 }
 
 /** Returns whether a channel has more than 8 bits (`pixi`: version and flags, number of channels, bits of each). */
-function isDeep(iprp: Buffer | undefined): boolean {
-  return parseProperties(iprp).some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8);
+function isDeep(properties: readonly Box[]): boolean {
+  return properties.some(({ name, body }) => name === 'pixi' && (body[5] ?? 8) > 8);
 }
 
 const colourType = (colr: Buffer): string => colr.toString('latin1', 0, 4);
@@ -142,4 +131,50 @@ function peakIn(properties: readonly Box[]): number | undefined {
 function framesIn(top: readonly Box[]): number {
   const sizes = findBox(top, 'moov', 'trak', 'mdia', 'minf', 'stbl', 'stsz');
   return readNumber(sizes, 8, 4) ?? 0;
+}
+
+/** Names of the properties that rotate and mirror. */
+export const ROTATIONS = ['irot', 'imir'];
+
+/** Types of auxiliary images that are alpha (MIAF, ISO/IEC 23000-22, section 7.3.5; HEVC in ISO/IEC 23008-12, annex B). */
+const ALPHA_TYPES = ['urn:mpeg:mpegB:cicp:systems:auxiliary:alpha', 'urn:mpeg:hevc:2015:auxid:1'];
+
+/**
+ * EXIF orientations by the number of quarter turns anticlockwise. The image is then not mirrored, or its top and bottom are
+ * exchanged (axis 0), or its left and right (axis 1).
+ */
+const ORIENTATIONS: readonly (readonly [Orientation, Orientation, Orientation])[] = [
+  [1, 4, 2],
+  [8, 5, 7],
+  [3, 2, 4],
+  [6, 7, 5],
+];
+
+/**
+ * Returns the rotation of the primary image if its alpha has another one. libheif rotates each by its own properties, and
+ * libavif writes none for the alpha, to which those of the primary image apply.
+ */
+function plannedRotation(meta: HeifMeta): Pick<ImageFacts<'avif'>, 'orientation' | 'plannedRotation'> {
+  const orientation = orientationIn(meta.propertiesOf(meta.primary) ?? []);
+  if (orientation === undefined || orientation === 1) return {};
+  const differs = auxiliaryOf(meta).some((own) => own.some(isAlpha) && orientationIn(own) !== orientation);
+  return differs ? { orientation, plannedRotation: true } : {};
+}
+
+/** Returns whether a property marks an item as alpha. */
+export function isAlpha({ name, body }: Box): boolean {
+  return name === 'auxC' && ALPHA_TYPES.some((type) => body.toString('latin1', 4).startsWith(type));
+}
+
+/** Returns the orientation that properties have in their order; undefined if there are more than files have. */
+function orientationIn(properties: readonly Box[]): Orientation | undefined {
+  const [first, second, ...more] = properties.filter(({ name }) => ROTATIONS.includes(name));
+  if (more.length > 0 || (second && second.name === first?.name)) return undefined;
+  const value = (wanted: string): number | undefined =>
+    [first, second].find((property) => property?.name === wanted)?.body[0];
+  const turns = (value('irot') ?? 0) & 3;
+  const axis = value('imir');
+  // An image that is mirrored first is rotated in the other direction.
+  const turnsBefore = first?.name === 'imir' ? (4 - turns) & 3 : turns;
+  return ORIENTATIONS[turnsBefore]?.[axis === undefined ? 0 : 1 + (axis & 1)];
 }

@@ -3,11 +3,10 @@
  */
 
 import { type Choices, LowBits, OutOfBitsError } from './containers/bits.ts';
+import { boxes } from './containers/boxes.ts';
 import type { WindowReader } from './containers/window-reader.ts';
 import type { ImageFacts, MetadataKind } from './image-info.ts';
 
-/** Maximum number of boxes of the container to read. */
-const MAX_BOXES = 1000;
 /** Bytes to read for the headers. Real files have fewer, although a name of an extra channel can have 1 KiB. */
 const HEADER_BYTES = 8 * 1024;
 /** Marker at the start of the codestream. */
@@ -71,21 +70,12 @@ async function findCodestream(bytes: WindowReader): Promise<{ start?: number; me
   if (head.toString('latin1', 4) !== CONTAINER) return { start: 0, metadata: [] };
   const metadata = new Set<MetadataKind>();
   let start: number | undefined;
-  let offset = 0;
-  for (let count = 0; count < MAX_BOXES; count += 1) {
-    const box = await bytes.read(offset, 20);
-    if (box.length < 8) break;
-    const large = box.readUInt32BE(0) === 1 && box.length >= 16;
-    const length = large ? Number(box.readBigUInt64BE(8)) : box.readUInt32BE(0);
-    const body = large ? 16 : 8;
-    const name = box.toString('latin1', 4, 8);
+  for await (const { name, offset } of boxes(bytes)) {
     // A partial codestream starts with its index, compressed metadata with the name of its box.
-    if (name === 'jxlc') start ??= offset + body;
-    if (name === 'jxlp') start ??= offset + body + 4;
-    const kind = METADATA[name === 'brob' ? box.toString('latin1', body, body + 4) : name];
+    if (name === 'jxlc') start ??= offset;
+    if (name === 'jxlp') start ??= offset + 4;
+    const kind = METADATA[name === 'brob' ? (await bytes.read(offset, 4)).toString('latin1') : name];
     if (kind) metadata.add(kind);
-    if (length < body) break; // extends to the end of the file, or is invalid
-    offset += length;
   }
   return { ...(start !== undefined && { start }), metadata: [...metadata] };
 }

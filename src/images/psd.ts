@@ -1,6 +1,8 @@
-/** @module Reads the header and image resources of a PSD (Adobe Photoshop File Formats Specification, 2019). */
+/** @module Reads the header and image resources of a PSD, and hides its layers (Adobe Photoshop File Formats Specification, 2019). */
 
-import type { WindowReader } from './containers/window-reader.ts';
+import type { InputType } from '../formats.ts';
+import { withFile, writeAt } from './containers/file.ts';
+import { WindowReader } from './containers/window-reader.ts';
 import { readProfile } from './icc.ts';
 import type { ImageFacts, MetadataKind, Profile } from './image-info.ts';
 
@@ -8,7 +10,7 @@ import type { ImageFacts, MetadataKind, Profile } from './image-info.ts';
 const MAX_RESOURCES = 1000;
 const HEADER_BYTES = 26;
 /** Maximum number of layers that Photoshop allows. */
-export const MAX_LAYERS = 8000;
+const MAX_LAYERS = 8000;
 
 /** Colour modes. */
 const MODE = { cmyk: 4, lab: 9 } as const;
@@ -51,7 +53,7 @@ export async function readPsd(bytes: WindowReader): Promise<ImageFacts<'psd'>> {
  *
  * @returns its offset in the file, and the number, which is 0 if there is no list of layers
  */
-export async function findLayerCount(bytes: WindowReader): Promise<{ offset: number; count: number }> {
+async function findLayerCount(bytes: WindowReader): Promise<{ offset: number; count: number }> {
   const resources = HEADER_BYTES + 4 + (await lengthAt(bytes, HEADER_BYTES));
   const start = resources + 4 + (await lengthAt(bytes, resources));
   // Length of the section, length of the list, number of layers.
@@ -89,4 +91,18 @@ async function readResources(bytes: WindowReader, start: number): Promise<ImageF
     offset = data + length + (length & 1);
   }
   return { profile, metadata: [...metadata], ...(!merged && { unreadable: 'psd-without-merged-image' }) };
+}
+
+/**
+ * Reduces the layer count to one. Only the merged image is converted, but ImageMagick 7 counts layers as frames and
+ * rejects too many. A file with more layers than Photoshop allows is not changed, and is rejected later.
+ */
+export function hideLayers(path: string): Promise<InputType> {
+  return withFile(path, 'r+', async (file): Promise<InputType> => {
+    const { offset, count } = await findLayerCount(new WindowReader(file));
+    const one = Buffer.alloc(2);
+    one.writeInt16BE(Math.sign(count));
+    if (Math.abs(count) > 1 && Math.abs(count) <= MAX_LAYERS) await writeAt(file, offset, one);
+    return 'psd';
+  });
 }

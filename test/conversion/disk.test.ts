@@ -8,7 +8,7 @@ import { serviceError } from '../../src/errors.ts';
 import type { DiskAccount } from '../../src/files/disk-space.ts';
 import type { InputType } from '../../src/formats.ts';
 import type { RepairContext } from '../../src/images/containers/file.ts';
-import { inspect } from '../../src/images/inspect.ts';
+import { inspect } from '../../src/images/index.ts';
 import { CommandError } from '../../src/process/command.ts';
 import { edgeCase } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { storeExternalProfile } from '../../src/conversion/prepare.ts';
 import type { ImageInfo } from '../../src/images/image-info.ts';
-import { inspect } from '../../src/images/inspect.ts';
+import { inspect } from '../../src/images/index.ts';
 import { edgeCasePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 

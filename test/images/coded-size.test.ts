@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sharp from 'sharp';
-import { av1Size, hevcSizes } from '../../src/images/coded-size.ts';
+import { av1Size, hevcSizes } from '../../src/images/heif-sizes.ts';
 import { edgeCase, fixture } from '../helpers/client.ts';
 import { extra } from '../helpers/extra.ts';
 

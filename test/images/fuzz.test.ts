@@ -8,7 +8,7 @@ import { createJob } from '../../src/conversion/plan/job.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../src/formats.ts';
 import { readFrom } from '../../src/images/containers/file.ts';
 import { HeaderTooComplexError, type PositionedReader } from '../../src/images/containers/window-reader.ts';
-import { inspectFile } from '../../src/images/inspect.ts';
+import { inspectFile } from '../../src/images/index.ts';
 import { damage, FIXTURES } from '../helpers/damage.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { HOSTILE_IMAGES } from '../helpers/hostile-files.ts';

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { ico, iconBitmap } from '../../scripts/fixtures/writers.ts';
-import { keepBestImage } from '../../src/images/ico-repair.ts';
+import { keepBestImage } from '../../src/images/ico.ts';
 import { fixture } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { repairContext } from '../helpers/repairs.ts';

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { tiff } from '../../scripts/fixtures/writers.ts';
 import type { InputType } from '../../src/formats.ts';
-import { inspect } from '../../src/images/inspect.ts';
+import { inspect } from '../../src/images/index.ts';
 import { edgeCasePath, fixture, fixturePath } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import sharp from 'sharp';
-import { inspect } from '../../src/images/inspect.ts';
+import { inspect } from '../../src/images/index.ts';
 import { convert } from '../helpers/client.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { pdfFacts } from '../helpers/pdf.ts';

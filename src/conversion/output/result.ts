@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 import { ALL_INPUT_TYPES, hasSignature, type InputType, OUTPUTS } from '../../formats.ts';
 import type { ImageInfo } from '../../images/image-info.ts';
-import { inspect } from '../../images/inspect.ts';
+import { inspect } from '../../images/index.ts';
 import type { Note } from '../../notes.ts';
 import type { Output } from '../../process/command.ts';
 import { type ConvertOptions, OUTPUT_STEM } from '../plan/types.ts';

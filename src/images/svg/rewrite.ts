@@ -1,12 +1,46 @@
-/** @module Rewrites the file of an SVG in a thread, because parsing its CSS can take 0.3 s. */
+/** @module Unpacks an SVG, and rewrites it in a thread, because parsing its CSS can take 0.3 s. */
 
 import { once } from 'node:events';
 import { readFile, stat, writeFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { gunzip } from 'node:zlib';
 import { serviceErrorFrom } from '../../errors.ts';
 import { SVG_WORKER } from '../../folders.ts';
-import type { RepairContext } from '../containers/file.ts';
+import { INPUTS, type InputType } from '../../formats.ts';
+import { type RepairContext, readAt, withFile } from '../containers/file.ts';
 import { MARKERS } from './rewrite-text.ts';
+
+/**
+ * Unpacks the SVG at `path` in place, and rewrites constructs that librsvg renders wrongly.
+ *
+ * @throws {ServiceError} FILE_TOO_LARGE, CORRUPT_IMAGE, CONVERSION_TIMEOUT, DISK_FULL, or OVERLOADED if files or memory are exhausted
+ */
+export async function repairSvg(path: string, context: RepairContext): Promise<InputType> {
+  await unpackSvg(path, context);
+  await rewriteSvg(path, context);
+  return 'svg';
+}
+
+const unpack = promisify(gunzip);
+const GZIP = Buffer.from([0x1f, 0x8b]);
+
+/**
+ * Unpacks the SVG at `path` in place, if it is compressed with gzip (`svgz`; SVG 1.1, appendix I).
+ *
+ * @throws {ServiceError} FILE_TOO_LARGE, CORRUPT_IMAGE or DISK_FULL
+ */
+async function unpackSvg(path: string, { label, maxBytes, store }: RepairContext): Promise<void> {
+  if (!(await withFile(path, 'r', (file) => readAt(file, 0, GZIP.length))).bytes.equals(GZIP)) return;
+  const packed = await readFile(path);
+  const text = await unpack(packed, { maxOutputLength: maxBytes }).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'ERR_BUFFER_TOO_LARGE'
+      ? serviceErrorFrom(error, 'FILE_TOO_LARGE', label, maxBytes)
+      : serviceErrorFrom(error, 'CORRUPT_IMAGE', label, INPUTS.svg.label);
+  });
+  await store(Math.max(0, text.length - packed.length));
+  await writeFile(path, text);
+}
 
 /** Maximum size of an SVG to rewrite, in bytes. Larger ones are not changed. */
 const MAX_BYTES = 1024 ** 2;
@@ -19,7 +53,7 @@ const ENTITIES = '<!ENTITY';
  *
  * @throws {ServiceError} CONVERSION_TIMEOUT, DISK_FULL, or OVERLOADED if files or memory are exhausted
  */
-export async function rewriteSvg(path: string, { label, store }: RepairContext): Promise<void> {
+async function rewriteSvg(path: string, { label, store }: RepairContext): Promise<void> {
   if ((await stat(path)).size > MAX_BYTES) return;
   const bytes = await readFile(path);
   if (bytes.includes(ENTITIES) || !MARKERS.some((marker) => bytes.includes(marker))) return;
