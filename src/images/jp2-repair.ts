@@ -2,19 +2,12 @@
  * @module Rewrites the headers of a JPEG 2000 that ImageMagick misreads: declares alpha and colours that the file leaves out,
  * and divides sampling factors that all components share.
  */
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import type { InputType } from '../formats.ts';
-import { type RepairContext, readRange, replaceFile } from './containers/file.ts';
+import { type Box, encodeBox, findBox, parseBoxes } from './containers/boxes.ts';
+import { type RepairContext, readAt, readRange, replaceFile, withFile, writeAt } from './containers/file.ts';
 import { WindowReader } from './containers/window-reader.ts';
-import {
-  JP2_COLOURS,
-  type Jp2Layout,
-  MAX_BOXES,
-  METHODS,
-  readJp2Layout,
-  SIZ_COMPONENTS_AT,
-  type Siz,
-} from './jp2.ts';
+import { JP2_COLOURS, type Jp2Layout, METHODS, readJp2Layout, SIZ_COMPONENTS_AT, type Siz } from './jp2.ts';
 
 /** Enumerated colour spaces by number of channels, with or without alpha. */
 const DEFAULT_COLOURS: readonly (number | undefined)[] = [
@@ -33,21 +26,18 @@ const MAX_HEADER_BYTES = 4 * 1024 ** 2;
  * @throws {HeaderTooComplexError} if the file takes too many reads
  * @throws {ServiceError} DISK_FULL if the disk has no space for the file with another header
  */
-export async function repairJp2(path: string, context: RepairContext): Promise<InputType> {
-  const file = await open(path, 'r+');
-  try {
+export function repairJp2(path: string, context: RepairContext): Promise<InputType> {
+  return withFile(path, 'r+', async (file): Promise<InputType> => {
     const layout = await readJp2Layout(new WindowReader(file));
     const { header, codestream, siz } = layout;
     if (codestream === undefined || !siz) return 'jp2';
     if (header && (header.end > codestream || header.end - header.start > MAX_HEADER_BYTES)) return 'jp2';
     const divided = divideSampling(siz);
-    if (divided) await file.write(divided.bytes, 0, divided.bytes.length, codestream);
+    if (divided) await writeAt(file, codestream, divided.bytes);
     const newHeader = await rewriteHeader(file, layout, divided ?? siz);
     if (newHeader) await replaceHeader(file, path, header ?? { start: 0, end: 0 }, newHeader, context);
     return 'jp2';
-  } finally {
-    await file.close();
-  }
+  });
 }
 
 /** Replaces the bytes between two offsets. */
@@ -108,22 +98,15 @@ async function rewriteHeader(file: FileHandle, layout: Jp2Layout, siz: Siz): Pro
   const isWrong = layout.siz !== siz;
   const colour = missingColour(layout);
   const definesAlpha = WITH_ALPHA.includes(components) && !layout.channelsDefined && isKnown(layout);
-  const definition = definesAlpha ? [box('cdef', channelDefinitions(components))] : [];
+  const definition = definesAlpha ? [encodeBox('cdef', channelDefinitions(components))] : [];
   if (header) {
     if (!isWrong && colour === undefined && !definesAlpha) return undefined;
-    const body = Buffer.alloc(header.end - header.body);
-    await file.read(body, 0, body.length, header.body);
-    const boxes = childrenOf(body).map(({ name, content }) => {
-      if (name === 'ihdr' && isWrong) sizeOf(siz).copy(content);
-      return { name, content };
-    });
-    return box(
-      'jp2h',
-      Buffer.concat([
-        ...replaceColour(boxes, colour).map(({ name, content }) => box(name, content)),
-        ...definition,
-      ]),
-    );
+    const { bytes } = await readAt(file, header.offset, header.length);
+    const boxes = parseBoxes(bytes, true);
+    const imageHeader = findBox(boxes, 'ihdr');
+    if (imageHeader && isWrong) sizeOf(siz).copy(imageHeader);
+    const kept = replaceColour(boxes, colour).map(({ name, body }) => encodeBox(name, body));
+    return encodeBox('jp2h', ...kept, ...definition);
   }
   if (!definesAlpha && colour !== JP2_COLOURS.sycc) return undefined;
   const imageHeader = Buffer.alloc(14);
@@ -131,11 +114,13 @@ async function rewriteHeader(file: FileHandle, layout: Jp2Layout, siz: Siz): Pro
   imageHeader.writeUInt16BE(components, 8);
   imageHeader.set([image.deep ? 15 : 7, 7, 0, 0], 10); // bits minus 1; wavelet compression; known colour space; no intellectual property
   return Buffer.concat([
-    box('jP  ', Buffer.from('\r\n\x87\n', 'latin1')),
-    box('ftyp', Buffer.from('jp2 \0\0\0\0jp2 ', 'latin1')),
-    box(
+    encodeBox('jP  ', Buffer.from('\r\n\x87\n', 'latin1')),
+    encodeBox('ftyp', Buffer.from('jp2 \0\0\0\0jp2 ', 'latin1')),
+    encodeBox(
       'jp2h',
-      Buffer.concat([box('ihdr', imageHeader), box('colr', enumerated(colour ?? 0)), ...definition]),
+      encodeBox('ihdr', imageHeader),
+      encodeBox('colr', enumerated(colour ?? 0)),
+      ...definition,
     ),
     Buffer.from('\0\0\0\0jp2c', 'latin1'), // length 0: up to the end of the file
   ]);
@@ -170,24 +155,19 @@ function missingColour(layout: Jp2Layout): number | undefined {
   return right;
 }
 
-interface HeaderBox {
-  readonly name: string;
-  readonly content: Buffer;
-}
-
 /**
  * Replaces the colour specification. A profile by the method of JPX becomes one by the method of JP2, because OpenJPEG ignores
  * other methods.
  */
-function replaceColour(boxes: readonly HeaderBox[], colour: number | undefined): HeaderBox[] {
+function replaceColour(boxes: readonly Box[], colour: number | undefined): Box[] {
   if (colour === undefined) return [...boxes];
-  const isProfile = ({ name, content }: HeaderBox) => name === 'colr' && content[0] === METHODS.anyProfile;
+  const isProfile = ({ name, body }: Box) => name === 'colr' && body[0] === METHODS.anyProfile;
   const profile = boxes.find(isProfile);
-  const content = profile
-    ? Buffer.concat([Buffer.of(METHODS.profile), profile.content.subarray(1)])
+  const body = profile
+    ? Buffer.concat([Buffer.of(METHODS.profile), profile.body.subarray(1)])
     : enumerated(colour);
   const [first, ...others] = boxes.filter(({ name }) => name !== 'colr');
-  return [...(first ? [first] : []), { name: 'colr', content }, ...others];
+  return [...(first ? [first] : []), { name: 'colr', body }, ...others];
 }
 
 function enumerated(colour: number): Buffer {
@@ -202,25 +182,4 @@ function channelDefinitions(components: number): Buffer {
   const body = Buffer.alloc(numbers.length * 2);
   for (const [at, number] of numbers.entries()) body.writeUInt16BE(number, at * 2);
   return body;
-}
-
-function childrenOf(body: Buffer): HeaderBox[] {
-  const boxes: HeaderBox[] = [];
-  for (let at = 0; at + 8 <= body.length && boxes.length < MAX_BOXES; ) {
-    const length = body.readUInt32BE(at) || body.length - at;
-    if (length < 8) break;
-    boxes.push({
-      name: body.toString('latin1', at + 4, at + 8),
-      content: body.subarray(at + 8, at + length),
-    });
-    at += length;
-  }
-  return boxes;
-}
-
-function box(name: string, body: Buffer): Buffer {
-  const head = Buffer.alloc(8);
-  head.writeUInt32BE(8 + body.length);
-  head.write(name, 4, 'latin1');
-  return Buffer.concat([head, body]);
 }

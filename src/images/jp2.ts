@@ -1,11 +1,11 @@
 /** @module Reads the boxes of a JPEG 2000 file (ISO/IEC 15444-1, annex I) and its codestream header (annex A). */
 
+import { boxes } from './containers/boxes.ts';
+import type { Part } from './containers/parts.ts';
 import type { WindowReader } from './containers/window-reader.ts';
 import { readColourSpace, readProfile } from './icc.ts';
 import type { ImageFacts, MetadataKind, Profile, UnreadableKind } from './image-info.ts';
 
-/** Maximum number of boxes to read, in the file and in its header. */
-export const MAX_BOXES = 200;
 /** Markers SOC and SIZ, with which every codestream starts. */
 const CODESTREAM_START = 0xff4fff51;
 
@@ -56,8 +56,8 @@ export interface Jp2Layout {
   /** Offset of the codestream. */
   readonly codestream?: number;
   readonly siz?: Siz;
-  /** Offsets of the header box, of its content, and after it. */
-  readonly header?: Pick<Box, 'start' | 'body' | 'end'>;
+  /** The header box. */
+  readonly header?: Part;
   /** Whether the header has a channel definition box. */
   readonly channelsDefined: boolean;
   readonly hasPalette: boolean;
@@ -81,13 +81,13 @@ export async function readJp2Layout(bytes: WindowReader): Promise<Jp2Layout> {
   if (isCodestream(await bytes.read(0, 4))) {
     layout = { ...layout, codestream: 0 };
   } else {
-    for await (const box of boxesFrom(bytes, 0, Number.POSITIVE_INFINITY)) {
+    for await (const box of boxes(bytes)) {
       if (box.name === 'jp2h') layout = { ...layout, ...(await readHeaderBox(bytes, box)), header: box };
       if (box.name === 'uuid') {
-        const kind = METADATA[(await bytes.read(box.body, 16)).toString('hex')];
+        const kind = METADATA[(await bytes.read(box.offset, 16)).toString('hex')];
         if (kind) metadata.add(kind);
       }
-      if (box.name === 'jp2c') layout = { codestream: box.body, ...layout };
+      if (box.name === 'jp2c') layout = { codestream: box.offset, ...layout };
     }
   }
   const siz = layout.codestream === undefined ? undefined : await readSiz(bytes, layout.codestream);
@@ -122,41 +122,17 @@ async function readColours(
 const isCodestream = (head: Buffer): boolean =>
   head.length === 4 && head.readUInt32BE(0) === CODESTREAM_START;
 
-interface Box {
-  readonly name: string;
-  readonly start: number;
-  readonly body: number;
-  /** Offset after the last byte; infinity for a box that extends to the end of the file. */
-  readonly end: number;
-}
-
-async function* boxesFrom(bytes: WindowReader, from: number, to: number): AsyncGenerator<Box> {
-  let start = from;
-  for (let count = 0; count < MAX_BOXES && start < to; count += 1) {
-    const head = await bytes.read(start, 16);
-    if (head.length < 8) return;
-    const stated = head.readUInt32BE(0);
-    const large = stated === 1 && head.length === 16;
-    const length = large ? Number(head.readBigUInt64BE(8)) : stated || Number.POSITIVE_INFINITY;
-    const body = start + (large ? 16 : 8);
-    const end = start + length;
-    if (end < body) return;
-    yield { name: head.toString('latin1', 4, 8), start, body, end };
-    start = end;
-  }
-}
-
-async function readHeaderBox(bytes: WindowReader, header: Box): Promise<Partial<Jp2Layout>> {
+async function readHeaderBox(bytes: WindowReader, header: Part): Promise<Partial<Jp2Layout>> {
   let layout: Partial<Jp2Layout> = {};
-  for await (const { name, body, end } of boxesFrom(bytes, header.body, header.end)) {
+  for await (const { name, offset, length } of boxes(bytes, { from: header.offset, to: header.end })) {
     if (name === 'cdef') layout = { ...layout, channelsDefined: true };
     if (name === 'pclr') layout = { ...layout, hasPalette: true };
     if (name === 'colr' && !layout.colour) {
-      const [method = 0, , , ...space] = await bytes.read(body, 7);
+      const [method = 0, , , ...space] = await bytes.read(offset, 7);
       if (method === METHODS.enumerated && space.length === 4)
         layout = { ...layout, colour: { method, space: Buffer.from(space).readUInt32BE() } };
       if (method === METHODS.profile)
-        layout = { ...layout, colour: { method, profile: { at: body + 3, length: end - body - 3 } } };
+        layout = { ...layout, colour: { method, profile: { at: offset + 3, length: length - 3 } } };
     }
   }
   return layout;

@@ -1,6 +1,8 @@
 /** @module Adds EXIF and XMP to a JPEG XL: cjxl 0.7, the version of Debian 12, drops those of a PNG. */
 
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { boxes, encodeBox } from '../../images/containers/boxes.ts';
+import { fileReader, withFile, writeAt } from '../../images/containers/file.ts';
 import { type PngMetadata, readPngMetadata } from '../../images/png-text.ts';
 import { isNoFile, type VerifiedOutput } from './result.ts';
 
@@ -15,51 +17,28 @@ type Metadata = Partial<Record<'Exif' | 'xml ', Buffer>>;
  */
 export async function addJxlMetadata(result: VerifiedOutput, png: string): Promise<VerifiedOutput> {
   const metadata = await metadataOf(png);
-  const file = await open(result.path, 'r+');
-  try {
-    const present: string[] = [];
-    for await (const name of boxNames(file, result.bytes)) present.push(name);
+  return withFile(result.path, 'r+', async (file) => {
+    const present = await boxNames(file, result.bytes);
     const added = Object.entries(metadata).filter(([name]) => !present.includes(name));
-    const boxes = Buffer.concat(added.map(([name, body]) => encodeBox(name, body)));
-    await file.write(boxes, 0, boxes.length, result.bytes);
-    return { ...result, bytes: result.bytes + boxes.length };
-  } finally {
-    await file.close();
+    const content = Buffer.concat(added.map(([name, body]) => encodeBox(name, body)));
+    await writeAt(file, result.bytes, content);
+    return { ...result, bytes: result.bytes + content.length };
+  });
+}
+
+/** Returns the names of the boxes. Compressed metadata has the name of its box in the content (ISO/IEC 18181-2, 9.3). */
+async function boxNames(file: FileHandle, size: number): Promise<string[]> {
+  const bytes = fileReader(file);
+  const names: string[] = [];
+  for await (const { name, start, offset, end } of boxes(bytes, { from: 0, to: size })) {
+    names.push(name === 'brob' ? (await bytes.read(offset, 4)).toString('latin1') : name);
+    if (end !== Number.POSITIVE_INFINITY) continue;
+    // It extends to the end of the file, so no box could follow.
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(size - start);
+    await writeAt(file, start, length);
   }
-}
-
-function encodeBox(name: string, body: Buffer): Buffer {
-  const head = Buffer.alloc(8);
-  head.writeUInt32BE(8 + body.length);
-  head.write(name, 4, 'latin1');
-  return Buffer.concat([head, body]);
-}
-
-/** Yields the names of the boxes. Compressed metadata has the name of its box in the content (ISO/IEC 18181-2, 9.3). */
-async function* boxNames(file: FileHandle, size: number): AsyncGenerator<string> {
-  for (let at = 0; at < size; ) {
-    const head = await readAt(file, at, 16);
-    const stated = head.readUInt32BE(0);
-    const length = stated === 1 ? Number(head.readBigUInt64BE(8)) : stated || size - at;
-    if (length < 8) return;
-    const name = head.toString('latin1', 4, 8);
-    yield name === 'brob' ? head.toString('latin1', 8, 12) : name;
-    // A length of 0 extends to the end of the file, so no box could follow.
-    if (stated === 0) await writeLength(file, length, at);
-    at += length;
-  }
-}
-
-async function writeLength(file: FileHandle, length: number, at: number): Promise<void> {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(length);
-  await file.write(bytes, 0, 4, at);
-}
-
-async function readAt(file: FileHandle, at: number, length: number): Promise<Buffer> {
-  const buffer = Buffer.alloc(length);
-  await file.read(buffer, 0, length, at);
-  return buffer;
+  return names;
 }
 
 /** Reads the metadata of a PNG that ImageMagick wrote, if there is one. */

@@ -1,6 +1,6 @@
 /** @module Chunks of PNG (W3C PNG, third edition, section 5.3) and of RIFF, for WebP (RFC 9649, section 2.3). */
 
-import { OPEN_FLAGS, readAt, withFile } from './file.ts';
+import { fileReader, OPEN_FLAGS, withFile } from './file.ts';
 import { type ByteReader, type Part, walkParts } from './parts.ts';
 
 /** Maximum number of chunks of a PNG to read. */
@@ -54,14 +54,11 @@ export function withWrittenChunks<T>(
 ): Promise<T> {
   return withFile(path, OPEN_FLAGS, async (file) => {
     const { size } = await file.stat();
-    const read = async (at: number, length: number): Promise<Buffer> => {
-      const { bytes, found } = await readAt(file, at, length);
-      return bytes.subarray(0, found);
-    };
+    const bytes = fileReader(file);
     async function* chunks(): AsyncGenerator<WrittenChunk> {
-      for await (const chunk of pngChunks({ read }, MAX_WRITTEN_CHUNKS)) {
+      for await (const chunk of pngChunks(bytes, MAX_WRITTEN_CHUNKS)) {
         if (chunk.end > size) return;
-        yield { ...chunk, body: () => read(chunk.offset, chunk.length) };
+        yield { ...chunk, body: () => bytes.read(chunk.offset, chunk.length) };
       }
     }
     return use(chunks());

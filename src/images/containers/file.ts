@@ -2,6 +2,7 @@
 import { constants, createWriteStream, readSync } from 'node:fs';
 import { type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
+import type { ByteReader } from './parts.ts';
 import type { PositionedReader } from './window-reader.ts';
 
 /** Flags for opening a file that a tool has written: do not follow a symbolic link, and do not block on a pipe. */
@@ -46,6 +47,14 @@ export async function readAt(
   const { bytesRead } = await file.read(bytes, 0, length, at);
   return { bytes, found: bytesRead };
 }
+
+/** Reads a file at any offset, without a window: for a few reads, or for large ones. */
+export const fileReader = (file: FileHandle): ByteReader => ({
+  async read(at, length) {
+    const { bytes, found } = await readAt(file, at, length);
+    return bytes.subarray(0, found);
+  },
+});
 
 /** Overwrites bytes. */
 export async function writeAt(file: FileHandle, at: number, bytes: Uint8Array): Promise<void> {
