@@ -7,34 +7,11 @@ import { formWith } from '../../test/helpers/from-address.ts';
 import { doublingSvg } from '../../test/helpers/hostile-files.ts';
 import { listTree } from '../processes/usage.ts';
 import { ATTACK_FAULTS } from './attacks.ts';
-import { add, type ClientRun, emptyTally, once, runClients, type Tally } from './clients.ts';
-import type { Random } from './random.ts';
+import { add, type ClientRun, emptyTally, once, runClients } from './clients.ts';
+import { clientRun, type Fault, type FaultParts, finish, type Outcome, waitUntil } from './fault.ts';
+import { INTERRUPTIONS } from './interruptions.ts';
 import { noisyPhoto, type Request } from './requests.ts';
 import { listLeftovers, processesLeft, type Server, scratch, startServer } from './server.ts';
-
-/** Options of a fault. */
-interface FaultParts {
-  /** Duration of each fault. */
-  readonly seconds: number;
-  readonly random: Random;
-  readonly good: readonly Request[];
-  readonly others: readonly Request[];
-  /** Path of the real ImageMagick. */
-  readonly magick: string;
-}
-
-/** Outcome of a fault. */
-export interface Outcome {
-  /** Why the fault could not run on this machine. */
-  readonly notRun?: string;
-  readonly tally: Tally;
-  /** Measurements to print. */
-  readonly figures?: string;
-  /** Files and processes left after the server exited. */
-  readonly left: readonly string[];
-}
-
-type Fault = (parts: FaultParts) => Promise<Outcome>;
 
 /** Faults by the name that the report prints. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
@@ -48,21 +25,9 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'SIGTERM with work in flight': drainOnSigterm,
   'kill -9 and a start over the same folder': killAndRestart,
   'ten batches of SVGs with doubling custom properties': doublingProperties,
+  ...INTERRUPTIONS,
   ...ATTACK_FAULTS,
 };
-
-const clientRun = (
-  { random, good, others }: FaultParts,
-  { base }: Server,
-  more: Partial<ClientRun> = {},
-): ClientRun => ({
-  base,
-  random,
-  good,
-  others,
-  clients: 6,
-  ...more,
-});
 
 /**
  * Replaces ImageMagick by a script that runs `body` for the first half of the time and the real tool afterwards. Then
@@ -247,24 +212,3 @@ async function inFlight(parts: FaultParts, server: Server, more: Partial<ClientR
 
 const receivedFiles = ({ tempDir }: Server): number =>
   readdirSync(tempDir, { recursive: true }).filter((path) => /request-[^/]+\/1$/.test(String(path))).length;
-
-/** Ends a fault: valid requests must succeed again, and the server must exit with 0 and leave nothing behind. */
-async function finish(
-  parts: FaultParts,
-  server: Server,
-  tally: Tally,
-  more: Partial<ClientRun> = {},
-): Promise<Outcome> {
-  const after = emptyTally();
-  const withoutFault = clientRun(parts, server, { leaving: 0, ...more });
-  for (const request of parts.good.slice(0, 12)) await once(withoutFault, request, after);
-  if (after.right === 0) after.wrong.push('no request succeeds after the fault');
-  const { code } = await server.end('SIGTERM');
-  if (code !== 0) after.wrong.push(`ended with status ${code}`);
-  add(tally, after);
-  return { tally, left: listLeftovers(server) };
-}
-
-async function waitUntil(check: () => boolean): Promise<void> {
-  for (let round = 0; round < 500 && !check(); round += 1) await pause(20);
-}

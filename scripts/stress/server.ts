@@ -6,7 +6,8 @@ import { isRunning } from '../../test/helpers/util.ts';
 import { SERVICE_ENVIRONMENT, type ServerProcess, startServerProcess } from '../processes/start.ts';
 import { listProcesses, listTree, residentBytes } from '../processes/usage.ts';
 
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
+/** Path of the program. */
+export const MAIN = new URL('../../src/main.ts', import.meta.url).pathname;
 const LOOP_DELAY = new URL('./loop-delay.ts', import.meta.url).pathname;
 
 /** Flags of Node.js in `npm start`. */

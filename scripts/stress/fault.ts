@@ -1,0 +1,67 @@
+/** @module What the faults of the stress test have in common. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { add, type ClientRun, emptyTally, once, type Tally } from './clients.ts';
+import type { Random } from './random.ts';
+import type { Request } from './requests.ts';
+import { listLeftovers, type Server } from './server.ts';
+
+/** Options of a fault. */
+export interface FaultParts {
+  /** Duration of each fault. */
+  readonly seconds: number;
+  readonly random: Random;
+  readonly good: readonly Request[];
+  readonly others: readonly Request[];
+  /** Path of the real ImageMagick. */
+  readonly magick: string;
+}
+
+/** Outcome of a fault. */
+export interface Outcome {
+  /** Why the fault could not run on this machine. */
+  readonly notRun?: string;
+  readonly tally: Tally;
+  /** Measurements to print. */
+  readonly figures?: string;
+  /** Files and processes left after the server exited. */
+  readonly left: readonly string[];
+}
+
+/** A fault: runs for its time, and reports. */
+export type Fault = (parts: FaultParts) => Promise<Outcome>;
+
+/** Returns the options of clients that send requests to the server of a fault. */
+export const clientRun = (
+  { random, good, others }: FaultParts,
+  { base }: Server,
+  more: Partial<ClientRun> = {},
+): ClientRun => ({
+  base,
+  random,
+  good,
+  others,
+  clients: 6,
+  ...more,
+});
+
+/** Ends a fault: valid requests must succeed again, and the server must exit with 0 and leave nothing behind. */
+export async function finish(
+  parts: FaultParts,
+  server: Server,
+  tally: Tally,
+  more: Partial<ClientRun> = {},
+): Promise<Outcome> {
+  const after = emptyTally();
+  const withoutFault = clientRun(parts, server, { leaving: 0, ...more });
+  for (const request of parts.good.slice(0, 12)) await once(withoutFault, request, after);
+  if (after.right === 0) after.wrong.push('no request succeeds after the fault');
+  const { code } = await server.end('SIGTERM');
+  if (code !== 0) after.wrong.push(`ended with status ${code}`);
+  add(tally, after);
+  return { tally, left: listLeftovers(server) };
+}
+
+/** Waits for a condition, for 10 s at most. */
+export async function waitUntil(check: () => boolean): Promise<void> {
+  for (let round = 0; round < 500 && !check(); round += 1) await pause(20);
+}
