@@ -30,8 +30,12 @@ export interface IndexEntry {
   readonly made: number;
 }
 
-/** Record of a result that can be incomplete, of a removed entry, or of a start that wrote nothing. */
+/** Any record but that of a complete result. */
 interface Mark {
+  /**
+   * `started`: the result can be incomplete. `removed`: its entry was removed. `withdrawn`: the last start wrote nothing, so that
+   * the record before it counts.
+   */
   readonly state: 'started' | 'removed' | 'withdrawn';
   /** Time of the mark, in ms since the epoch. */
   readonly made: number;
@@ -110,7 +114,7 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
     const records = new Map<string, IndexEntry | Mark>();
     await readLines(other, 0, (line) => addLine(line, records, toolVersions));
     for (const [result, record] of records)
-      if (!((others.get(result)?.made ?? 0) > record.made)) others.set(result, record);
+      if ((others.get(result)?.made ?? 0) <= record.made) others.set(result, record);
   }
   // Another command can append to the file at any time.
   if (!isShared && lines - own.size > Math.max(MIN_SUPERSEDED, own.size)) {
@@ -164,7 +168,10 @@ export async function openResultIndex(output: string, shard: Shard | undefined):
   };
 }
 
-/** For each mark of a start, the record before it. Another command can have written either line. */
+/**
+ * The record that each mark `started` superseded, for a later `withdrawn`. It is not a field of the mark, because marks are
+ * written to the file.
+ */
 const beforeStart = new WeakMap<object, IndexEntry | Mark>();
 
 /** Adds the record of a line. In one file, later lines supersede earlier ones. */
