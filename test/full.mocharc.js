@@ -11,6 +11,7 @@ export const FULL_TESTS = [
   'test/cli/convert-shard.test.ts', // 2000 files
   'test/service/stalls.test.ts', // all attacks on the event loop
   'test/service/fixtures.test.ts', // all fixtures in all formats
+  'test/regress/baseline.test.ts', // all fixtures in all formats
   'test/service/extra-outputs.test.ts', // all inputs in all optional formats
   'test/service/multipart.test.ts', // random bodies, and a thousand files
   'test/service/svg-features.test.ts',

@@ -17,7 +17,6 @@ const SLOWEST = [
   'test/cli/convert-watch.test.ts',
   'test/cli/serve.test.ts',
   'test/web/accessibility.test.ts',
-  'test/regress/baseline.test.ts',
   'test/service/slow-readers.test.ts',
   'test/web/comparing.test.ts',
   'test/service/connections.test.ts',

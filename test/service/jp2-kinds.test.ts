@@ -44,6 +44,8 @@ const greyWindow = (): Promise<Buffer> =>
     .toColourspace('b-w')
     .png()
     .toBuffer();
+/** Returns the offset of the end of the marker that starts the codestream. */
+const codestreamStart = (file: Buffer): number => file.indexOf('\xff\x4f\xff\x51', 'latin1') + 4;
 const greyAlpha = async (): Promise<Buffer> =>
   byPillow(await greyWindow(), "image.convert('LA').save(file, 'JPEG2000')");
 
@@ -122,4 +124,27 @@ describe('a JPEG 2000', () => {
       expect(message).to.match(/JPEG 2000 with other colours than/);
     });
   }
+
+  it('that is truncated anywhere is rejected with 400, also between its tiles', async () => {
+    const tiled = byPillow(
+      await open(scene()).removeAlpha().png().toBuffer(),
+      "image.save(file, 'JPEG2000', tile_size=(32, 32))",
+    );
+    const names = ['scene.jp2', 'scene.j2k', 'grey.jp2', 'window.jp2', 'palette.jp2', 'subsampled.jp2'];
+    const files = await Promise.all(names.map(extra));
+    for (const [at, file] of [tiled, ...files].entries()) {
+      const start = codestreamStart(file);
+      const parts = [0.2, 0.5, 0.8, 0.95, 0.99].map(
+        (part) => start + Math.floor((file.length - start) * part),
+      );
+      const tiles = Array.from({ length: 3 }, (_, tile) =>
+        file.indexOf(`\xff\x90\0\x0a\0${String.fromCharCode(tile + 1)}`, 'latin1'),
+      );
+      for (const length of [...parts, ...tiles.filter((end) => end > 0), file.length - 2]) {
+        const { status, message } = await convert(own.base, file.subarray(0, length), { format: 'png' });
+        expect(status, `${['tiles', ...names][at]}, ${length} of ${file.length} bytes`).to.equal(400);
+        expect(message).to.equal('The file is damaged or not a valid JPEG 2000 image.');
+      }
+    }
+  });
 });

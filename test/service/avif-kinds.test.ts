@@ -1,0 +1,32 @@
+/** @module AVIF files with structures that only some encoders write (AVIF, section 2; ISO/IEC 23008-12, section 6). */
+import { expect } from 'chai';
+import { box } from '../../scripts/fixtures/boxes.ts';
+import { type HeifItem, heif, itemsOf } from '../../scripts/fixtures/heif-writer.ts';
+import { convert, fixture } from '../helpers/client.ts';
+import { decode, difference } from '../helpers/pixels.ts';
+import { useService } from '../helpers/service.ts';
+
+const BITS = box('pixi', Buffer.from([0, 0, 0, 0, 3, 8, 8, 8]));
+const BITS_OF_ONE = box('pixi', Buffer.from([0, 0, 0, 0, 1, 8]));
+
+describe('an AVIF', () => {
+  const service = useService();
+
+  for (const [what, ...properties] of [
+    ['an operating point (a1op)', box('a1op', Buffer.from([0]))],
+    ['a selected layer (lsel)', box('lsel', Buffer.from([0, 0]))],
+    ['all layers selected (lsel)', box('lsel', Buffer.from([0xff, 0xff]))],
+    ['two equal numbers of bits (pixi)', BITS, Buffer.from(BITS)],
+    ['numbers of bits for three channels and for one (pixi)', BITS, BITS_OF_ONE],
+  ] as const) {
+    it(`of one layer with ${what} is shown like one without`, async () => {
+      const plain = await fixture('scene.avif');
+      const [item] = itemsOf(plain) as [HeifItem];
+      const others = item.properties.filter((one) => one.toString('latin1', 4, 8) !== 'pixi');
+      const file = heif({ brand: 'avif', items: [{ ...item, properties: [...others, ...properties] }] });
+      const { status, message, body } = await convert(service.base, file, { format: 'png' });
+      expect(status, message).to.equal(200);
+      expect(difference(await decode(body), await decode(plain)).max).to.be.at.most(3);
+    });
+  }
+});
