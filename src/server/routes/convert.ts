@@ -98,12 +98,11 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
     const types = [...new Set(received.map(({ type }) => type))];
     setLogFields(res, { input: types.join(','), output: options.format, files: files.length });
     const sources = received.map((file) => ({ ...file, disk, client }));
-    const outcomes = await convertBatch(sources, convert, options, onError, signal);
+    const all = await convertBatch(sources, convert, options, onError, signal);
+    const outcomes = new Map(all.map((outcome, at) => [received[at] as ReceivedFile, outcome]));
     const results = files.map((file) => ({
       name: file.name,
-      outcome: isReceived(file)
-        ? (outcomes[received.indexOf(file)] as BatchItemResult)
-        : { error: file.error },
+      outcome: isReceived(file) ? (outcomes.get(file) as BatchItemResult) : { error: file.error },
     }));
     const [first] = results;
     if (results.every(({ outcome }) => 'error' in outcome) && first && 'error' in first.outcome)
@@ -111,7 +110,7 @@ export function batchRoute(deps: FormRouteDeps<BatchOptions>): RequestHandler {
 
     const convertedMs = performance.now() - started;
     if (signal.aborted) throw new ClientDisconnectedError();
-    setServerTiming(res, { upload: uploadedMs, ...firstWait(outcomes), convert: convertedMs });
+    setServerTiming(res, { upload: uploadedMs, ...firstWait(all), convert: convertedMs });
     const converted = results.map(({ outcome }) => ('converted' in outcome ? outcome.converted : undefined));
     setBatchNotes(
       res,
