@@ -12,7 +12,8 @@ import {
   archiveLength,
   packResults,
 } from './archive-entries.ts';
-import { monitorResponse, type SendOptions, toSendError } from './response.ts';
+import { type SendOptions, toSendError } from './response.ts';
+import { monitorResponse } from './response-rate.ts';
 
 const ARCHIVE_NAME = 'converted.zip';
 /** Maximum length of an archive without ZIP64, in bytes. A larger archive is sent without `Content-Length`. */

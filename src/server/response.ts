@@ -1,18 +1,16 @@
-/** @module Sends results at a minimum rate, and sets the headers that describe them. */
+/** @module Sends results. */
 import { readFileSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { finished, pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import type { Response } from 'express';
 import type { ConversionResult } from '../conversion/types.ts';
 import { ClientDisconnectedError } from '../errors.ts';
-import type { DiskAccount, PendingResponse } from '../files/disk-space.ts';
+import type { DiskAccount } from '../files/disk-space.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
-import type { Note } from '../notes.ts';
 import { MAX_NAME_UNITS, truncate } from '../text.ts';
-import { setLogFields } from './request-log.ts';
+import { monitorResponse } from './response-rate.ts';
 
 /** Maximum size of a result that is read at once and sent together with the headers, in bytes. */
 const INLINE_MAX_BYTES = 128 * 1024;
@@ -65,77 +63,6 @@ async function sendStream(res: Response, path: string): Promise<void> {
   }
 }
 
-/** Time spent in each phase of a request, in milliseconds. */
-interface Durations {
-  readonly upload: number;
-  readonly queue: number;
-  /** Repair and inspection of the input. */
-  readonly prepare: number;
-  readonly convert: number;
-}
-
-/** Sets the `Server-Timing` header and the log fields for the durations. */
-export function setServerTiming(res: Response, durations: Durations): void {
-  const { upload, queue, prepare, convert } = durations;
-  setLogFields(res, {
-    uploadMs: Math.round(upload),
-    queueMs: Math.round(queue),
-    prepareMs: Math.round(prepare),
-    convertMs: Math.round(convert),
-  });
-  const entries = Object.entries(durations).map(([name, ms]) => `${name};dur=${ms.toFixed(1)}`);
-  res.setHeader('Server-Timing', entries.join(', '));
-}
-
-/** Header with the {@link Note} tokens of the result. Absent if there are none. */
-const NOTES_HEADER = 'X-Conversion-Notes';
-/** Header with the quality that a result was encoded with. Absent unless `max_bytes` limited the result. */
-const QUALITY_HEADER = 'X-Conversion-Quality';
-/** Maximum number of file indexes per token. Some clients cannot read a longer header. */
-const MAX_FILE_INDEXES = 100;
-
-/** Sets `X-Conversion-Notes` for one file. */
-export function setNotes(res: Response, notes: readonly Note[]): void {
-  if (notes.length > 0) res.setHeader(NOTES_HEADER, notes.join(', '));
-}
-
-/** Sets `X-Conversion-Quality` for one file. */
-export function setQuality(res: Response, quality: number | undefined): void {
-  if (quality !== undefined) res.setHeader(QUALITY_HEADER, quality);
-}
-
-/**
- * Sets `X-Conversion-Notes` for several files. Each token occurs once, with the indexes of its files, from 0, as a
- * parameter (RFC 9651): `first-frame-only;files="0 3", alpha-flattened;files="1"`.
- */
-export function setBatchNotes(res: Response, notes: readonly (readonly Note[])[]): void {
-  setBatchHeader(res, NOTES_HEADER, notes);
-}
-
-/** Sets `X-Conversion-Quality` for several files, in the same form: `80;files="0 3", 42;files="1"`. */
-export function setBatchQuality(res: Response, qualities: readonly (number | undefined)[]): void {
-  setBatchHeader(
-    res,
-    QUALITY_HEADER,
-    qualities.map((quality) => (quality === undefined ? [] : [quality])),
-  );
-}
-
-function setBatchHeader(
-  res: Response,
-  name: string,
-  tokensByFile: readonly (readonly (string | number)[])[],
-): void {
-  const indexesByToken = new Map<string | number, number[]>();
-  for (const [index, tokens] of tokensByFile.entries()) {
-    for (const token of tokens) indexesByToken.set(token, [...(indexesByToken.get(token) ?? []), index]);
-  }
-  const items = [...indexesByToken].map(([token, files]) =>
-    files.length > MAX_FILE_INDEXES ? token : `${token};files="${files.join(' ')}"`,
-  );
-  if (items.length > 0) res.setHeader(name, items.join(', '));
-}
-
 /** Returns an ASCII file name for clients that do not support `filename*`. Truncates before normalizing. */
 export function asciiFallback(name: string): string {
   const plain = truncate(name, MAX_NAME_UNITS).normalize('NFKD').replace(/\p{M}/gu, '');
@@ -167,51 +94,4 @@ export function toSendError(cause: unknown): unknown {
   return code !== undefined && DISCONNECT_CODES.includes(code)
     ? new ClientDisconnectedError({ cause })
     : cause;
-}
-
-/**
- * Minimum rate of a response in bytes per second, averaged over one window. Slower responses occupy disk space for too
- * long. The kernel forwards the data of a slow reader in pieces of up to 2 MiB, so shorter windows are not meaningful.
- */
-export const MIN_RESPONSE_BYTES_PER_SECOND = 4096;
-
-/** A response whose rate is monitored. */
-export interface MonitoredResponse extends PendingResponse {
-  /** Stops monitoring, when the response has been sent or cannot be sent. */
-  end(): void;
-}
-
-/**
- * Monitors the rate of a response, and destroys the response if it stalls or is read too slowly. Its files occupy disk
- * space until it has been sent.
- *
- * @param windowMs stall timeout, and time over which the rate is averaged, in milliseconds
- */
-export function monitorResponse(res: ServerResponse, windowMs: number): MonitoredResponse {
-  const started = performance.now();
-  const sentBefore = sentBytes(res.socket);
-  const cutOff = (): void => void res.destroy();
-  let sent = sentBefore;
-  const timer = setInterval(() => {
-    const before = sent;
-    sent = sentBytes(res.socket);
-    if (isTooSlow(sent - before, windowMs)) cutOff();
-  }, windowMs);
-  res.setTimeout(windowMs, cutOff);
-  return {
-    cutOff,
-    end: () => clearInterval(timer),
-    bytesPerSecond: () =>
-      (sentBytes(res.socket) - sentBefore) / Math.max(1, (performance.now() - started) / 1000),
-  };
-}
-
-/** Returns whether a client that read this many bytes in `windowMs` milliseconds is slower than the minimum rate. */
-export function isTooSlow(bytes: number, windowMs: number): boolean {
-  return bytes < (MIN_RESPONSE_BYTES_PER_SECOND * windowMs) / 1000;
-}
-
-/** Returns the number of bytes that the kernel has accepted. */
-export function sentBytes(socket: Socket | null): number {
-  return socket ? socket.bytesWritten - socket.writableLength : 0;
 }

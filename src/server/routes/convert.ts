@@ -14,15 +14,8 @@ import { createDeflations } from '../archive-entries.ts';
 import { sendArchive } from '../archive-response.ts';
 import { clientKey } from '../rate-limit.ts';
 import { setLogFields } from '../request-log.ts';
-import {
-  disconnectSignal,
-  sendResult,
-  setBatchNotes,
-  setBatchQuality,
-  setNotes,
-  setQuality,
-  setServerTiming,
-} from '../response.ts';
+import { disconnectSignal, sendResult } from '../response.ts';
+import { setBatchNotes, setBatchQuality, setNotes, setQuality, setServerTiming } from '../result-headers.ts';
 import {
   expectedBytes,
   type ReceivedFile,
