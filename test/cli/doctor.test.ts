@@ -97,6 +97,19 @@ describe('imagemill doctor', () => {
     expect(row('sandbox')?.advice).to.deep.equal(['unset SANDBOX']);
   });
 
+  for (const [setting, value, name, state, silent] of [
+    ['SANDBOX', 'off', 'sandbox', 'warn', 'warning'],
+    ['TEMP_DIR', '/proc/nothing', 'TEMP_DIR', 'fail', 'conversion'],
+    ['MAGICK_BIN', '/bin/false', 'ImageMagick', 'fail', 'conversion'],
+    ['RSVG_BIN', '/bin/false', 'rsvg-convert', 'fail', 'conversion'],
+  ] as const) {
+    it(`reports ${setting}=${value} in the row "${name}" alone, not also in the row "${silent}"`, async () => {
+      const { row } = await rowsOf({ [setting]: value });
+      expect(row(name)?.state).to.equal(state);
+      expect(row(silent)).to.equal(undefined);
+    });
+  }
+
   it('names every invalid setting and checks everything else', async () => {
     const { status, lines } = await run({ MAX_PIXELS: 'x', PORT: '-1', TEMP_DIR: '/etc/passwd/folder' });
     expect(status).to.equal(2);
