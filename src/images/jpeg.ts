@@ -23,10 +23,10 @@ const SAMPLED_AFTER = [4, 3, 2, 1];
 /** Maximum size of a sample in bytes. */
 const SAMPLE_BYTES = 4096;
 /**
- * Minimum size of a photo's samples after compression with Deflate, relative to the samples. Photos have 0.992 or more, drawings
+ * Minimum size of a photo's samples after compression with Deflate, relative to the samples. Photos have 0.985 or more, drawings
  * and pages of large print 0.82 to 0.98 (`bench/README.md`).
  */
-const MIN_SMOOTH_DENSITY = 0.99;
+const MIN_SMOOTH_DENSITY = 0.984;
 /** Minimum number of pixels for taking the sample, which takes less than a millisecond. */
 const MIN_SAMPLED_PIXELS = 500_000;
 
