@@ -1,7 +1,8 @@
 /**
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
  * -- [--quick] [--crowd] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md` and
- * `bench/NAME.svg`. `--threads`, `--soak` and `--photos` print other measurements.
+ * `bench/NAME.svg`. `npm run bench -- --quality [FOLDER]` compares the quality of thumbnails, and writes
+ * `bench/quality.md`. `--threads`, `--soak` and `--photos` print other measurements.
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,6 +18,8 @@ import { commandLineMs, type Tools, xargsPerSecond } from './bench/command-line.
 import { type Image, makeImages } from './bench/images.ts';
 import { type Job, type Measured, measure } from './bench/load.ts';
 import { measureMemory, measurePhotos } from './bench/long-runs.ts';
+import { type Comparison, compareThumbnails, formatProgress, formatQuality } from './bench/quality.ts';
+import { generatePictures, readPictures } from './bench/quality-images.ts';
 import { type Row, table } from './bench/report.ts';
 import { startEcho, startService, startSharp } from './bench/servers.ts';
 import { SHARP_OPTIONS } from './bench/settings.ts';
@@ -24,7 +27,8 @@ import { summary } from './bench/summary.ts';
 import { measureThreads } from './bench/threads.ts';
 import type { ServerProcess } from './processes/start.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     quick: { type: 'boolean', default: false },
     /** Regular expression that selects the pairs to run by name, such as "photo 0.75 MP → webp 300". */
@@ -35,6 +39,8 @@ const { values: flags } = parseArgs({
     /** Measures only the rows of {@link CROWD}, each with one address and with an address per request. */
     crowd: { type: 'boolean', default: false },
     out: { type: 'string', default: 'report' },
+    /** Runs only this: compares thumbnails of generated images, and of those in the folder that follows. */
+    quality: { type: 'boolean', default: false },
     /** Runs only this: one request at a time, with one thread and with a thread per processor. */
     threads: { type: 'boolean', default: false },
     /** Runs only this: the given number of conversions of a small photo, while sampling memory. */
@@ -62,6 +68,7 @@ try {
   if (flags.photos) console.log(await measurePhotos(flags.photos, 1000));
   else if (flags.soak) console.log(await measureMemory(await smallPhoto(), Number(flags.soak)));
   else if (flags.threads) console.log(await measureThreads(folder, rounds));
+  else if (flags.quality) await compareQuality(positionals[0]);
   else await compareAll();
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -69,6 +76,22 @@ try {
 
 async function smallPhoto(): Promise<Image> {
   return (await makeImages(folder)).find(({ name }) => name === 'photo 320×240') as Image;
+}
+
+async function compareQuality(pictures: string | undefined): Promise<void> {
+  const config = loadConfig({ PATH: process.env.PATH, TEMP_DIR: folder });
+  const engine = await createConversionEngine(config, pino({ level: 'error' }));
+  const comparisons: Comparison[] = [];
+  for (const picture of [...(await generatePictures()), ...(pictures ? await readPictures(pictures) : [])]) {
+    const compared = await compareThumbnails(engine, picture);
+    comparisons.push(...compared);
+    console.log(formatProgress(compared));
+  }
+  await engine.close();
+  const version = `ImageMagick ${engine.toolchain.magick?.version}, sharp ${sharpModule.versions.sharp}`;
+  const text = ['# Quality of thumbnails', `${version}.`, formatQuality(comparisons)].join('\n\n');
+  writeFileSync(join(outFolder, `${flags.out === 'report' ? 'quality' : flags.out}.md`), `${text}\n`);
+  console.log(`\n${text}`);
 }
 
 async function compareAll(): Promise<void> {
