@@ -1,6 +1,6 @@
 /**
  * @module Benchmarks the service beside a plain sharp server, the bare command line and an echo server: `npm run bench
- * -- [--quick] [--crowd] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md` and
+ * -- [--quick] [--crowd] [--thumbnails] [--only PART] [--out NAME]`. Alternates between them in one run. Writes `bench/NAME.md` and
  * `bench/NAME.svg`. `npm run bench -- --quality [FOLDER]` compares the quality of thumbnails, and writes
  * `bench/quality.md`. `--threads`, `--soak` and `--photos` print other measurements.
  */
@@ -38,6 +38,8 @@ const { values: flags, positionals } = parseArgs({
     rounds: { type: 'string' },
     /** Measures only the rows of {@link CROWD}, each with one address and with an address per request. */
     crowd: { type: 'boolean', default: false },
+    /** Measures only results of {@link THUMBNAILS}, of sources in the sizes that people send. */
+    thumbnails: { type: 'boolean', default: false },
     out: { type: 'string', default: 'report' },
     /** Runs only this: compares thumbnails of generated images, and of those in the folder that follows. */
     quality: { type: 'boolean', default: false },
@@ -52,6 +54,11 @@ const { values: flags, positionals } = parseArgs({
 
 const FORMATS = ['webp', 'jpg', 'png', 'gif', 'bmp', 'pdf'];
 const SMALL = 300;
+/** Results of `--thumbnails`. */
+const THUMBNAILS = [
+  { format: 'jpg', side: SMALL },
+  { format: 'webp', side: 1200 },
+];
 const QUICK_IMAGES = ['photo 3 MP', 'photo 0.75 MP', 'photo 320×240', 'png screen'];
 const QUICK_FORMATS = ['webp', 'jpg', 'png'];
 /** Conversions that are also measured with an address per request, at 8 requests at a time. */
@@ -96,7 +103,7 @@ async function compareQuality(pictures: string | undefined): Promise<void> {
 
 async function compareAll(): Promise<void> {
   const tools = await findTools();
-  const images = await makeImages(folder);
+  const images = await makeImages(folder, flags.thumbnails ? 'sources' : 'all');
   const servers = {
     imagemill: await startService(),
     sharp: await startSharp(),
@@ -116,6 +123,10 @@ async function compareAll(): Promise<void> {
 }
 
 function jobs(images: readonly Image[]): Job[] {
+  if (flags.thumbnails)
+    return images
+      .flatMap((image) => THUMBNAILS.map((thumbnail) => ({ image, ...thumbnail })))
+      .filter((job) => job.image.pixels > job.side ** 2 && nameOf(job).match(flags.only));
   const all = images.flatMap((image) =>
     FORMATS.flatMap((format) => [undefined, SMALL].map((side) => ({ image, format, side }))),
   );

@@ -17,9 +17,11 @@ export interface Image {
 
 type Generator = () => Promise<Buffer>;
 
-const GENERATORS: Readonly<
+type Generators = Readonly<
   Record<string, readonly [file: string, width: number, height: number, make: Generator]>
-> = {
+>;
+
+const GENERATORS: Generators = {
   'photo 12 MP': ['photo-12.jpg', 4000, 3000, () => photo(4000, 3000).then(jpeg)],
   'photo 3 MP': ['photo-3.jpg', 2000, 1500, () => photo(2000, 1500).then(jpeg)],
   'photo 0.75 MP': ['photo-0.75.jpg', 1000, 750, () => photo(1000, 750).then(jpeg)],
@@ -38,16 +40,76 @@ const GENERATORS: Readonly<
   ico: ['icon.ico', 256, 256, icon],
 };
 
-/** Generates all images and writes them to `folder`. */
-export async function makeImages(folder: string): Promise<Image[]> {
+/** Sizes of cameras, and of pictures that were cropped, edited or downloaded, whose sides eight does not divide. */
+const JPEG_SIZES = [
+  ...([
+    [4032, 3024],
+    [4619, 3464],
+    [3021, 2013],
+    [2000, 1333],
+  ] as const),
+  ...([
+    [1999, 1333],
+    [1200, 800],
+    [1281, 853],
+  ] as const),
+];
+
+/** Sources of thumbnails in the sizes that people send. */
+const SOURCES: Generators = {
+  ...Object.fromEntries(
+    JPEG_SIZES.map(([width, height]) => [
+      `jpeg ${width}×${height}`,
+      [`photo-${width}.jpg`, width, height, () => photo(width, height).then(jpeg)],
+    ]),
+  ),
+  'jpeg screen 2311×1733': [
+    'screen.jpg',
+    2311,
+    1733,
+    () => enlargedScreen(2311, 1733).jpeg({ quality: 90 }).toBuffer(),
+  ],
+  'png screen 3840×2160': ['screen.png', 3840, 2160, () => enlargedScreen(3840, 2160).png().toBuffer()],
+  'png photo 2000×1500': ['photo.png', 2000, 1500, async () => (await photo(2000, 1500)).png().toBuffer()],
+  'webp 4000×3000': ['photo.webp', 4000, 3000, async () => (await photo(4000, 3000)).webp().toBuffer()],
+  'avif 2000×1500': [
+    'photo.avif',
+    2000,
+    1500,
+    async () => (await photo(2000, 1500)).avif({ effort: 2 }).toBuffer(),
+  ],
+  'tiff 2000×1500': [
+    'photo.tiff',
+    2000,
+    1500,
+    async () => (await photo(2000, 1500)).tiff({ compression: 'lzw' }).toBuffer(),
+  ],
+  'jpeg P3 4032×3024': ['p3.jpg', 4032, 3024, () => photo(4032, 3024).then(displayP3)],
+  'jpeg P3 600×450': ['small-p3.jpg', 600, 450, () => photo(600, 450).then(displayP3)],
+};
+
+/**
+ * Generates images and writes them to `folder`.
+ *
+ * @param kind the images of the comparison, or sources of thumbnails
+ */
+export async function makeImages(folder: string, kind: 'all' | 'sources' = 'all'): Promise<Image[]> {
   const images: Image[] = [];
-  for (const [name, [file, width, height, make]] of Object.entries(GENERATORS)) {
+  for (const [name, [file, width, height, make]] of Object.entries(kind === 'all' ? GENERATORS : SOURCES)) {
     const bytes = await make();
     writeFileSync(join(folder, file), bytes);
     images.push({ name, file, bytes, pixels: width * height });
   }
   return images;
 }
+
+const enlargedScreen = (width: number, height: number): Sharp =>
+  sharp(screen(), { density: (72 * width) / 1600 })
+    .resize(width, height, { fit: 'fill' })
+    .flatten();
+
+const displayP3 = (image: Sharp): Promise<Buffer> =>
+  image.withIccProfile('p3').jpeg({ quality: 90 }).toBuffer();
 
 const jpeg = (image: Sharp): Promise<Buffer> => image.jpeg({ quality: 90 }).toBuffer();
 

@@ -13,6 +13,9 @@ export function summary(rows: readonly Row[]): string[] {
   const tiny = at8.filter(
     ({ image, format, side }) => !side && image === 'photo 320×240' && ['webp', 'jpg'].includes(format),
   );
+  const sources = at8.filter(({ side, image }) => side && /\d×\d/.test(image));
+  const wide = sources.filter(({ image }) => image.includes('P3'));
+  const usual = sources.filter((row) => !wide.includes(row));
   const alone = rows.filter(({ clients }) => clients === 1);
   return [
     '## Summary',
@@ -23,6 +26,15 @@ export function summary(rows: readonly Row[]): string[] {
       ),
       ...sharpLines('The same at 300 px, photos of 0.75 and 3 MP', small),
       ...sharpLines('The same, 320×240 JPEG to webp and jpg', tiny),
+      ...sharpLines(
+        'Sources in the sizes that people send, to 300 px JPEG',
+        usual.filter(({ side }) => side === 300),
+      ),
+      ...sharpLines(
+        'The same to 1200 px WebP',
+        usual.filter(({ side }) => side === 1200),
+      ),
+      ...sharpLines('The same of Display P3 JPEGs, to both', wide),
       ...sharpLines('8 requests at a time, each from a different address', crowd),
       ...sharpLines(
         'The same conversions, all from one address',
