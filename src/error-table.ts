@@ -170,6 +170,12 @@ const ROWS = {
       `${file} is too large for ${label}, which supports at most ${max} pixels per side: set a smaller width or height, or choose another format.`,
     () => [OUTPUTS.webp.label, OUTPUTS.webp.maxDimension as number],
   ),
+  CROP_OUTSIDE: file(
+    400,
+    (file: string, crop: string, width: number, height: number) =>
+      `${file} is ${width} × ${height} pixels when upright, so the crop "${crop}" is not inside of it.`,
+    () => ['0,0,2000,1000', 1600, 1200],
+  ),
   BYTES_UNREACHABLE: file(
     400,
     (file: string, max: number, smallest: number, quality: number) =>

@@ -116,6 +116,10 @@ export async function runProgram(
       "webp, png, jpg, gif, bmp, pdf, or one of EXTRA_OUTPUTS (default: -o's extension, else webp)",
     )
     .option('-q, --quality <1-100>', 'quality of webp, jpg, pdf, avif and jxl (default: 80)')
+    .option(
+      '--crop <l,t,w,h>',
+      'part of the upright image, in pixels or percent (25%,0,50%,100%), before the fit',
+    )
     .option('--width <pixels>', 'maximum width; without --enlarge, only SVGs are enlarged')
     .option('--height <pixels>', 'maximum height')
     .option(

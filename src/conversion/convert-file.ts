@@ -175,7 +175,9 @@ function createAcceptedJob(
   const { type, label, readsMisread } = source;
   const job = createJob(image, options, tools);
   checkLimits(job, config, label);
-  if (image.contradictory) throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
+  const isUnknown = options.crop !== undefined && type !== 'svg' && !job.decoder && job.fittings.length === 0;
+  if (image.contradictory || isUnknown)
+    throw serviceErrorFrom(CONTRADICTORY, 'CORRUPT_IMAGE', label, INPUTS[type].label);
   const misread = readsMisread ? undefined : misreadLabel(job);
   if (misread) throw serviceError('UNSUPPORTED_ENCODING', label, misread);
   if (image.unreadable) throw serviceError('UNSUPPORTED_ENCODING', label, UNREADABLE_KINDS[image.unreadable]);
@@ -226,7 +228,13 @@ async function measure(job: ConversionJob, running: Running): Promise<Conversion
   const { image } = job;
   const step = planMeasuring(job);
   if (image.type !== 'svg' || !step) return job;
-  const ownSize = { format: 'png', width: undefined, height: undefined, fit: undefined } as const;
+  const ownSize = {
+    format: 'png',
+    width: undefined,
+    height: undefined,
+    fit: undefined,
+    crop: undefined,
+  } as const;
   await runSteps([step], { ...job, options: { ...job.options, ...ownSize } }, running);
   const { width = 0, height = 0 } = await inspectRendered(running.source, RASTERIZED_FILE);
   return createAcceptedJob({ ...image, width, height, styled: false }, running);

@@ -3,6 +3,7 @@ import type { Config } from '../config.ts';
 import { serviceError } from '../errors.ts';
 import { MAX_DIMENSION, OUTPUTS, type OutputType } from '../formats.ts';
 import type { ImageInfo, Size } from '../images/image-info.ts';
+import { findCropOutside } from './plan/crop.ts';
 import { EXTERNAL_ENCODERS } from './plan/encode.ts';
 import { fitAll, peakRasterSize, sizesToMake } from './plan/size.ts';
 import type { ConversionJob } from './plan/types.ts';
@@ -29,6 +30,9 @@ export function checkLimits(job: ConversionJob, config: Config, label: string): 
   const total = totalPixels(image);
   if (total > MAX_TOTAL_PIXELS)
     throw serviceError('TOO_MANY_TOTAL_PIXELS', label, frames, total, MAX_TOTAL_PIXELS);
+  const outside = findCropOutside(job);
+  if (outside)
+    throw serviceError('CROP_OUTSIDE', label, options.crop as string, outside.width, outside.height);
   checkResultLimits(job, config, label);
 }
 

@@ -63,6 +63,13 @@ const position = z
   .transform((word) => (Object.hasOwn(POSITION_ALIASES, word) ? POSITION_ALIASES[word] : word))
   .pipe(z.enum(POSITIONS, `one of ${[...POSITIONS, ...Object.keys(POSITION_ALIASES)].join(', ')}`));
 
+const CROP = 'left,top,width,height, each in whole pixels or with a % in percent, and no side of 0';
+const LENGTH = String.raw`(?:\d{1,5}|\d{1,3}(?:\.\d{1,6})?%)`;
+const POSITIVE = `(?=[^,]*[1-9])${LENGTH}`;
+
+/** Area as `left,top,width,height`. */
+const crop = z.string().regex(new RegExp(`^${LENGTH},${LENGTH},${POSITIVE},${POSITIVE}$`), CROP);
+
 const COLOUR = 'a colour as #rgb, #rrggbb or a name of CSS';
 
 /** Colour as in CSS, with three or six hex digits. The `#` is optional, because it starts a comment in shells. */
@@ -131,6 +138,11 @@ export const optionFields = (outputs: readonly OutputType[]) => ({
     .describe(
       `1 gives the smallest file, 100 the best quality. Applies to ${outputs.filter((type) => OUTPUTS[type].quality).join(', ')}.${outputs.includes('jxl') ? ' 100 is lossless for jxl.' : ''}`,
     ),
+  crop: crop.optional().meta({
+    description:
+      'Part of the image to convert, as `left,top,width,height` in pixels of the upright image, or with a `%` in percent of its side. Applies before `width`, `height` and `fit`. An error if it is not inside of the image. Applies to each frame and each page.',
+    examples: ['100,50,640,480', '25%,25%,50%,50%'],
+  }),
   width: integer(1, MAX_DIMENSION)
     .optional()
     .meta({

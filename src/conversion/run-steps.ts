@@ -63,7 +63,7 @@ export async function runSteps(
     printed.stderr += stderr;
     if (step.rendersTo) {
       const rendered = await inspectRendered(source, step.rendersTo);
-      checkLimits(createJob(rendered, job.options, job.tools), config, source.label);
+      checkLimits(createJob(rendered, { ...job.options, crop: undefined }, job.tools), config, source.label);
       const again = renderSmaller(job, rendered);
       if (again) queue.unshift(again);
     }

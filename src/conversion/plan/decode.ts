@@ -2,6 +2,7 @@
 import { INPUTS } from '../../formats.ts';
 import type { Area, FrameDisposal, Orientation, Page } from '../../images/image-info.ts';
 import { pageToSrgb } from './colour.ts';
+import { cropPage } from './crop.ts';
 import { type ConversionJob, INPUT_FILE, MAGICK_FEATURES } from './types.ts';
 
 /** Prints the number of frames that were read. ImageMagick 7 stops without an error at a damaged frame of a WebP. */
@@ -12,7 +13,12 @@ export function decode(job: ConversionJob): string[] {
   const { image, rasterized } = job;
   if (rasterized) return decodeRasterized(job, rasterized);
   const pages = job.pages;
-  if (pages.length > 0) return decodePages(pages, (page) => [...repairPage(page), ...pageToSrgb(job, page)]);
+  if (pages.length > 0)
+    return decodePages(pages, (page) => [
+      ...repairPage(page),
+      ...pageToSrgb(job, page),
+      ...cropPage(page, job),
+    ]);
   const file = `${INPUTS[image.type].coder}:${INPUT_FILE}`;
   if (image.gridArea) return decodeArea(file, image.gridArea);
   if (!job.keepsAllFrames) return [`${file}[0]`];

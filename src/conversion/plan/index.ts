@@ -15,10 +15,12 @@ import {
   printHalfTransparent,
   rgbToSrgb,
 } from './colour.ts';
+import { crop } from './crop.ts';
 import { coalesceFrames, decode, hideMissingPart, repairColours } from './decode.ts';
 import { ENCODERS, EXTERNAL_ENCODERS, jxlThreads, LOSSLESS_EFFORT, WEBP_METHOD } from './encode.ts';
 import { needsOwnSize, renderOwnSize, renderPdf, renderPng } from './rasterize.ts';
 import { cropToBox, dropOpaqueAlpha, fitDecoded, orientFirst, pad, resize, shrinkOnLoad } from './resize.ts';
+import { staysVector } from './size.ts';
 import {
   type ConversionJob,
   DECODED_FILE,
@@ -60,7 +62,7 @@ const planStep = (tool: ToolName, job: ConversionJob): Step => ({ tool, ...COMMA
 
 /** The command of each tool. */
 const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Omit<Step, 'tool'>>> = {
-  rsvg: (job) => (job.options.format === 'pdf' ? renderPdf(job) : renderPng(job)),
+  rsvg: (job) => (staysVector(job.options) ? renderPdf(job) : renderPng(job)),
   heif: () => ({ args: [INPUT_FILE, DECODED_FILE] }),
   // djxl 0.7 writes no PNG of channels with different depths, unless all get the same one.
   djxl: ({ image, tools }) => ({
@@ -109,6 +111,7 @@ const STAGES: readonly ((job: ConversionJob) => readonly string[])[] = [
   repairColours,
   hideMissingPart,
   orientFirst,
+  crop,
   printHalfTransparent,
   cmykToSrgb,
   dropOpaqueAlpha,

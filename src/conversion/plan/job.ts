@@ -6,7 +6,7 @@ import type { ToolName } from '../../tools.ts';
 import { externalDecoder } from './decoders.ts';
 import { EXTERNAL_ENCODERS } from './encode.ts';
 import { scaleDecoding } from './scaled-decoding.ts';
-import { fitAll, keepsAllFrames } from './size.ts';
+import { fitAll, keepsAllFrames, staysVector } from './size.ts';
 import {
   type ConversionJob,
   type ConvertOptions,
@@ -32,7 +32,8 @@ export function createJob(image: ImageInfo, options: ConvertOptions, tools: Tool
   const decoder = decoded ? undefined : externalDecoder(type, tools.magick);
   const programs = programsFor(type, options, tools.magick, allFrames);
   const isRendered = programs[0] === 'rsvg' && programs.length > 1;
-  const isUnresized = !options.width && !options.height;
+  const isWhole = options.crop === undefined;
+  const isUnresized = isWhole && !options.width && !options.height;
   return {
     ...{ image, options, tools, decoder, programs, keepsAllFrames: allFrames, pages, fittings },
     output: `${OUTPUT_STEM}.${format.extension}`,
@@ -40,7 +41,7 @@ export function createJob(image: ImageInfo, options: ConvertOptions, tools: Tool
     frameCount: Math.max(allFrames ? (animation?.delaysMs.length ?? 1) : 1, pages.length),
     isPassthrough: isUnresized && type === 'gif' && options.format === 'gif' && allFrames,
     trustedFitting,
-    scaledDecoding: trustedFitting && scaleDecoding(image, trustedFitting.resized),
+    scaledDecoding: trustedFitting && isWhole ? scaleDecoding(image, trustedFitting.resized) : undefined,
   };
 }
 
@@ -52,14 +53,15 @@ export function toolsFor(type: InputType, format: OutputType, magick: 6 | 7): To
 
 function programsFor(
   type: InputType,
-  { format, fit }: Pick<ConvertOptions, 'format' | 'fit'>,
+  options: Pick<ConvertOptions, 'format' | 'fit' | 'crop'>,
   magick: 6 | 7,
   keepsAllFrames: boolean,
 ): ToolName[] {
+  const { format, fit } = options;
   const isSvg = type === 'svg';
   // librsvg writes no metadata that would have to be removed. The borders of `contain` can have a background colour that must not
   // fill transparent parts of the drawing.
-  if (isSvg && (format === 'pdf' || (format === 'png' && fit !== 'contain'))) return ['rsvg'];
+  if (isSvg && (staysVector(options) || (format === 'png' && fit !== 'contain'))) return ['rsvg'];
   const assembler = format === 'webp' && keepsAllFrames && MAGICK_FEATURES[magick].animatedWebp;
   const last = assembler || EXTERNAL_ENCODERS[format]?.tool || 'magick';
   return [...(isSvg ? (['rsvg'] as const) : []), 'magick', ...(last === 'magick' ? [] : [last])];

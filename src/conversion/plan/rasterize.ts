@@ -1,7 +1,16 @@
 /** @module Commands of librsvg, which renders an SVG at the size of the result. Pure. */
 
 import type { ImageInfo, Size } from '../../images/image-info.ts';
-import { cropOffset, drawingBox, drawnSides, MAX_PAGE_POINTS, padOffset, pageScale } from './size.ts';
+import { shownArea, uprightSizes } from './crop.ts';
+import {
+  cropOffset,
+  drawingBox,
+  drawnSides,
+  MAX_PAGE_POINTS,
+  padOffset,
+  pageScale,
+  staysVector,
+} from './size.ts';
 import { type ConversionJob, type ConvertOptions, INPUT_FILE, RASTERIZED_FILE, type Step } from './types.ts';
 
 /** Command of librsvg. */
@@ -27,9 +36,9 @@ export function renderOwnSize(): Step {
   return { tool: 'rsvg', ...render(['-f', 'png'], RASTERIZED_FILE) };
 }
 
-/** Returns whether the arguments depend on the intrinsic size of the SVG: for a page that crops it or adds borders. */
-export function needsOwnSize({ fit, format }: ConvertOptions): boolean {
-  return fit === 'cover' || (fit === 'contain' && format === 'pdf');
+/** Returns whether the arguments depend on the intrinsic size of the SVG: for a page that cuts it or adds borders. */
+export function needsOwnSize({ crop, fit, format }: ConvertOptions): boolean {
+  return crop !== undefined || fit === 'cover' || (fit === 'contain' && format === 'pdf');
 }
 
 /**
@@ -88,22 +97,28 @@ function render(args: readonly string[], output: string): Rendering {
 /** @param inside arguments that fit the drawing inside the box */
 function sizeArguments(job: ConversionJob, inside: string[]): string[] {
   const { options } = job;
-  if (options.fit === 'fill') return sides(options); // without -a, the drawing is stretched to both sides
-  return needsOwnSize(options) ? onPage(job) : inside;
+  if (needsOwnSize(options)) return onPage(job);
+  return options.fit === 'fill' ? sides(options) : inside; // without -a, the drawing is stretched to both sides
 }
 
-/** Returns the size of the drawing, and of a page that crops or pads it. Without a known size, there is no page. */
+/** Returns the size of the drawing, and of a page that cuts or pads it. Without a known size, there is no page. */
 function onPage(job: ConversionJob, scale = 1): string[] {
   const { options } = job;
   const [fitting] = job.fittings;
-  if (!fitting) return fitInside(options);
-  const { resized, result } = fitting;
+  const [size] = uprightSizes(job);
+  if (!fitting || !size) return fitInside(options);
+  const { resized } = fitting;
+  const shown = shownArea(size, options, true);
+  const [across, down] = [resized.width / shown.width, resized.height / shown.height];
+  const page = staysVector(options) || options.fit === 'cover' ? fitting.result : resized;
   const cut = cropOffset(fitting, options);
-  const { x, y } = options.fit === 'cover' ? { x: 0 - cut.x, y: 0 - cut.y } : padOffset(fitting, options);
+  const { x, y } =
+    options.fit === 'cover' ? { x: -cut.x, y: -cut.y } : padOffset({ resized, result: page }, options);
+  const scaled = (length: number): string => String(Number((length * scale).toFixed(6)) + 0); // never -0
   return [
-    ...sides({ width: resized.width * scale, height: resized.height * scale }),
-    ...['--page-width', String(result.width * scale), '--page-height', String(result.height * scale)],
-    ...[`--left=${x * scale}`, `--top=${y * scale}`],
+    ...['-w', scaled(size.width * across), '-h', scaled(size.height * down)],
+    ...['--page-width', scaled(page.width), '--page-height', scaled(page.height)],
+    ...[`--left=${scaled(x - shown.x * across)}`, `--top=${scaled(y - shown.y * down)}`],
   ];
 }
 

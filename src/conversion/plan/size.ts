@@ -4,6 +4,7 @@
  */
 import { OUTPUTS } from '../../formats.ts';
 import type { ImageInfo, Size } from '../../images/image-info.ts';
+import { shownArea, uprightSizes } from './crop.ts';
 import type { ConversionJob, ConvertOptions, Fit, Fitting, Position } from './types.ts';
 
 /** Returns whether all frames are converted: by default if the output can be animated, and on request as pages. */
@@ -25,6 +26,14 @@ export function drawingBox(options: ConvertOptions): ConvertOptions {
   return { ...options, width: width ?? side, height: height ?? side, enlarge: true };
 }
 
+/** Returns whether an SVG stays vector. The borders of `contain` would show what a crop cuts off. */
+export const staysVector = ({
+  format,
+  fit,
+  crop,
+}: Pick<ConvertOptions, 'format' | 'fit' | 'crop'>): boolean =>
+  format === 'pdf' && !(crop !== undefined && fit === 'contain');
+
 /**
  * Returns the size in pixels of the largest image in memory before it is resized: the stored image, or the rendered
  * SVG.
@@ -34,9 +43,10 @@ export function drawingBox(options: ConvertOptions): ConvertOptions {
 export function peakRasterSize(image: ImageInfo, options: ConvertOptions): Size {
   const { type, width = 0, height = 0 } = image;
   if (type !== 'svg' || width === 0 || height === 0) return { width, height };
-  if (options.format === 'pdf') return { width: 0, height: 0 };
+  if (staysVector(options)) return { width: 0, height: 0 };
   const box = drawingBox(options);
-  if (options.fit === 'cover' || options.fit === 'fill') return fitInto({ width, height }, box).result;
+  if (options.crop !== undefined || options.fit === 'cover' || options.fit === 'fill')
+    return fitInto(shownArea({ width, height }, options, true), box).result;
   // The drawing can be enlarged to fit the box.
   const scale = Math.min(
     box.width ? box.width / width : Number.POSITIVE_INFINITY,
@@ -79,13 +89,11 @@ export function fitAll({
   pages,
   keepsAllFrames,
 }: Pick<ConversionJob, 'image' | 'options' | 'pages' | 'keepsAllFrames'>): Fitting[] {
-  const box = image.type === 'svg' ? drawingBox(options) : options;
-  if (pages.length > 0) return pages.flatMap(orientedSize).map((size) => fitInto(size, box));
-  // The frames of an animation are not rotated.
-  const [size] = orientedSize(keepsAllFrames ? { ...image, orientation: 1 } : image);
-  if (!size) return [];
+  const isSvg = image.type === 'svg';
+  const fit = (size: Size) => fitInto(shownArea(size, options, isSvg), isSvg ? drawingBox(options) : options);
+  const fittings = uprightSizes({ image, pages, keepsAllFrames }).map(fit);
   const frames = keepsAllFrames ? (image.animation?.delaysMs.length ?? 1) : 1;
-  return Array<Fitting>(frames).fill(fitInto(size, box));
+  return frames === 1 ? fittings : fittings.flatMap((fitting) => Array<Fitting>(frames).fill(fitting));
 }
 
 /** Returns the largest size in pixels of each frame or page to convert, from the resize on. */
@@ -96,17 +104,7 @@ export function sizesToMake({ image, options, fittings }: ConversionJob): Size[]
       height: Math.max(resized.height, result.height),
     }));
   // librsvg renders only the pixels of the result, and none for a PDF.
-  return options.format === 'pdf' ? [] : fittings.map(({ result }) => result);
-}
-
-/** @returns an empty list when the size is not known */
-function orientedSize({
-  width,
-  height,
-  orientation = 1,
-}: Pick<ImageInfo, 'width' | 'height' | 'orientation'>): Size[] {
-  if (!width || !height) return [];
-  return [orientation < 5 ? { width, height } : { width: height, height: width }];
+  return staysVector(options) ? [] : fittings.map(({ result }) => result);
 }
 
 /** Maximum width and height of a page in points that all viewers can open (ISO 32000-1, annex C.2). */

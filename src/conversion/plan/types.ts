@@ -10,6 +10,10 @@ export interface ConvertOptions {
   readonly format: OutputType;
   /** 1 (lowest) to 100 (highest). Applies to webp, jpg, pdf, avif and jxl. */
   readonly quality: number;
+  /**
+   * Part of the upright image to convert: `left,top,width,height` in pixels, or with a `%` in percent. Default: all of it.
+   */
+  readonly crop?: string | undefined;
   /** Maximum width of the result in pixels. `fit` defines how the image fits. */
   readonly width?: number | undefined;
   /** Maximum height of the result in pixels. */
