@@ -6,18 +6,14 @@ import { readAt } from './containers/file.ts';
 
 /** Bytes per read. Decoding them takes about 1 ms. */
 const BLOCK_BYTES = 128 * 1024;
-/** Bytes of a decoded pixel. */
 export const PIXEL_BYTES = 4;
 
 /** Completeness of the pixel data. */
 export interface Truncation {
-  /** Whether pixels are missing. */
   cut: boolean;
-  /** Whether any pixels are present. */
   shown: boolean;
 }
 
-/** Writes the pixels of a stored row to `to`. */
 type DecodeRow = (from: Buffer, to: Buffer) => void;
 
 /**
@@ -59,12 +55,10 @@ export async function* decodeRows(
   }
 }
 
-/** Makes pixels transparent that the file does not contain. */
 function clearBeyond(row: Buffer, pixels: number): void {
   if (pixels * PIXEL_BYTES < row.length) row.fill(0, pixels * PIXEL_BYTES);
 }
 
-/** Makes pixels transparent whose bit of the mask is set. */
 function applyMask(row: Buffer, mask: Buffer): void {
   for (let x = 0; x * PIXEL_BYTES < row.length; x += 1) {
     if (((mask[x >> 3] as number) >> (7 - (x & 7))) & 1) row[x * PIXEL_BYTES + 3] = 0;

@@ -20,11 +20,9 @@ export interface Dib {
   readonly masks?: Masks;
   /** Red, green and blue of each index. */
   readonly palette?: Buffer;
-  /** Offset of the pixels in the file. */
   readonly pixelsAt: number;
   /** Position of an embedded colour profile in the file. */
   readonly profile?: { readonly at: number; readonly length: number };
-  /** Length of the header in bytes. */
   readonly headerBytes: number;
   /** Whether the palette, if there is one, has exactly one colour for every index. False for true colour with a palette. */
   readonly fullPalette: boolean;
@@ -40,7 +38,6 @@ export interface Masks {
   readonly alpha: number;
 }
 
-/** Values of biCompression. */
 const COMPRESSION = { rgb: 0, rle8: 1, rle4: 2, bitFields: 3, rle24: 4, alphaBitFields: 6 } as const;
 /** Length of BITMAPCOREHEADER, with 16-bit dimensions and 3-byte palette entries. */
 const CORE_HEADER = 12;
@@ -57,9 +54,7 @@ const OS2_HEADER = 64;
 const PROFILE_EMBEDDED = 0x4d424544;
 const BITS: readonly number[] = [1, 2, 4, 8, 16, 24, 32];
 
-/** Position of a bitmap in its file. */
 interface DibPlace {
-  /** Offset of its header. */
   readonly at: number;
   /** Offset of the pixels that the file header states; 0 if they follow the palette. */
   readonly pixelsAt: number;
@@ -175,9 +170,7 @@ interface PalettePlace {
   readonly bits: number;
   /** Stated number of colours. 0 means all. */
   readonly used: number;
-  /** Bytes of an entry. */
   readonly entry: 3 | 4;
-  /** Offset of the pixels, or 0. */
   readonly end: number;
 }
 
@@ -210,7 +203,6 @@ export function strideOf({ width, bits }: { readonly width: number; readonly bit
   return Math.ceil((width * bits) / 32) * 4;
 }
 
-/** Length of the file header, BITMAPFILEHEADER. */
 const FILE_HEADER = 14;
 
 /** Reads how a BMP stores its pixels; undefined if its header is invalid. */

@@ -6,8 +6,8 @@ import { constants, gunzipSync } from 'node:zlib';
 import { fileTypeFromBuffer } from 'file-type';
 import type { InputType } from '../formats.ts';
 import { TiffReader } from './containers/ifd.ts';
-import { bufferReader } from './containers/parts.ts';
-import { skipXmlPreamble } from './svg/preamble.ts';
+import { bufferReader } from './containers/window-reader.ts';
+import { skipXmlPreamble } from './svg/markup.ts';
 
 /** Types of files that can be stored. */
 export type FileType = InputType | 'zip' | 'archive';

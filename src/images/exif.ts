@@ -3,15 +3,12 @@
  * upright. ImageMagick resets the orientation in EXIF, but changes neither the thumbnail nor the size that EXIF states. Version
  * 6 also keeps the orientation in XMP, so some viewers would rotate the result again.
  */
-
 import { crc32 } from 'node:zlib';
 import type { InputType } from '../formats.ts';
-import { pngChunks, riffChunks } from './containers/chunks.ts';
 import { readAt, withFile, writeAt } from './containers/file.ts';
 import { type Tags, TiffReader } from './containers/ifd.ts';
-import { jpegSegments } from './containers/jpeg-segments.ts';
-import { type ByteReader, bufferReader, type Part } from './containers/parts.ts';
-import { WindowReader } from './containers/window-reader.ts';
+import { jpegSegments, type Part, pngChunks, riffChunks } from './containers/parts.ts';
+import { type ByteReader, bufferReader, WindowReader } from './containers/window-reader.ts';
 import type { ImageInfo, Orientation } from './image-info.ts';
 
 /** Marker before EXIF in a JPEG. Some writers put it before EXIF in other formats. */

@@ -90,7 +90,6 @@ export function repairGif(path: string, context: RepairContext): Promise<InputTy
   });
 }
 
-/** What to repair in a GIF. */
 interface Flaws {
   /** Bytes to replace, by their offset. */
   readonly replacements: readonly (readonly [at: number, bytes: Buffer])[];
@@ -101,7 +100,6 @@ interface Flaws {
 }
 
 interface Cut {
-  /** Whether there is a complete frame. */
   readonly hasFrame: boolean;
   /** Offset of the first byte after the last complete frame. */
   readonly start: number;
@@ -109,7 +107,6 @@ interface Cut {
   readonly frame?: GifBlock;
 }
 
-/** Maximum width and height of a GIF: 16 bits. */
 const MAX_GIF_SIDE = 65_535;
 /** A disposal method that the specification leaves undefined. Browsers treat it as 3, restore to previous (section 23). */
 const UNDEFINED_DISPOSAL = 4;
@@ -161,7 +158,6 @@ function canvasFor(screen: Buffer, descriptor: Buffer): Buffer {
   return size;
 }
 
-/** Removes an incomplete last frame, except its complete rows. The first frame is not removed. */
 async function repairCut(
   file: FileHandle,
   bytes: WindowReader,
@@ -218,7 +214,6 @@ const MAX_CODE_BITS = 12;
 function createPixelCounter(minCodeBits: number): (piece: Uint8Array) => number {
   const clear = 1 << Math.min(minCodeBits, MAX_CODE_BITS - 1);
   const end = clear + 1;
-  /** Number of pixels of each code. */
   const lengths = new Uint16Array(1 << MAX_CODE_BITS).fill(1);
   let pixels = 0;
   let isOver = false;

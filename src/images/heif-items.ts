@@ -1,6 +1,5 @@
 /** @module Items of AVIF and HEIC files (ISO/IEC 14496-12, section 8.11; ISO/IEC 23008-12). */
-
-import { type Box, findBox, parseBoxes } from './containers/boxes.ts';
+import { type Box, findBox, parseBoxes } from './containers/parts.ts';
 
 /** Reads an unsigned integer of up to 6 bytes; undefined beyond the end. A length of 0 bytes stands for 0. */
 export function readNumber(data: Buffer | undefined, at: number, length: number): number | undefined {
@@ -61,7 +60,6 @@ interface Item {
   readonly body: Buffer;
 }
 
-/** Parses the item information box. */
 function parseItems(iinf: Buffer | undefined): Item[] {
   return parseBoxes(iinf?.subarray(iinf[0] === 0 ? 6 : 8)).flatMap(({ name, body }) => {
     const idLength = body[0] === 2 ? 2 : 4;
@@ -82,7 +80,6 @@ export interface Reference {
   readonly to: readonly number[];
 }
 
-/** Parses the item reference box. */
 function parseReferences(iref: Buffer | undefined): Reference[] {
   const idLength = iref?.[0] === 0 ? 2 : 4;
   return parseBoxes(iref?.subarray(4)).flatMap(({ name, body }) => {

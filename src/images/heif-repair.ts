@@ -1,6 +1,6 @@
 /** @module Repairs AVIF and HEIC in place, so that libheif decodes the primary image, and nothing else decides about it. */
-import { findBox, parseBoxes, renameBox } from './containers/boxes.ts';
 import { readAt, withFile, writeAt } from './containers/file.ts';
+import { findBox, parseBoxes, renameBox } from './containers/parts.ts';
 import { isAlpha, isProfile, META_BYTES, ROTATIONS } from './heif.ts';
 import { type HeifMeta, parseMeta, type Reference } from './heif-items.ts';
 

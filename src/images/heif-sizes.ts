@@ -3,8 +3,8 @@
  * AV1 state.
  */
 import { HighBits, OutOfBitsError } from './containers/bits.ts';
-import type { Box } from './containers/boxes.ts';
-import type { ByteReader } from './containers/parts.ts';
+import type { Box } from './containers/parts.ts';
+import type { ByteReader } from './containers/window-reader.ts';
 import { type HeifMeta, readNumber } from './heif-items.ts';
 import type { Size } from './image-info.ts';
 
@@ -39,7 +39,6 @@ export async function hasContradictorySizes(meta: HeifMeta, bytes: ByteReader): 
 }
 
 interface ItemSizes {
-  /** Size of the property `ispe`. */
   readonly declared?: Size | undefined;
   /** Bounds of the sizes in each configuration of HEVC. */
   readonly hevc: readonly Size[];

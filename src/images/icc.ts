@@ -212,7 +212,6 @@ function encode(light: number): number {
   return light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
 }
 
-/** Reads an s15Fixed16Number. */
 function fixed(profile: Buffer, at: number): number {
   return profile.readInt32BE(at) / 65536;
 }

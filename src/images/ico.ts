@@ -154,7 +154,6 @@ function pickBetter(best: Entry | undefined, entry: Entry): Entry {
   return entry.area === best.area && entry.bits > best.bits ? entry : best;
 }
 
-/** Creates an icon of one image, with the size from the image's header. */
 function singleIcon(image: Buffer): Buffer {
   const head = Buffer.alloc(HEADER_BYTES + ENTRY_BYTES);
   head.writeUInt16LE(1, 2);

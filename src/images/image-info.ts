@@ -84,11 +84,8 @@ interface CommonFacts {
   readonly orientation?: Orientation;
   /** The colours are multiplied by alpha. */
   readonly premultiplied?: boolean;
-  /** The file ends before the image does. */
   readonly truncated?: boolean;
-  /** The pixels are CMYK or YCCK. */
   readonly cmyk?: boolean;
-  /** The pixels are CIELab. */
   readonly lab?: boolean;
   readonly profile?: Profile;
   /** Reasons why a version of ImageMagick can misread the file. */
@@ -122,7 +119,6 @@ interface CommonFacts {
 
 /** The part of a truncated image that the file contains. */
 interface ShownPart {
-  /** Number of complete rows, from the top. The others are missing. */
   readonly rows: number;
 }
 
@@ -246,7 +242,6 @@ export interface Animation {
   readonly frames?: readonly FrameDisposal[];
 }
 
-/** Width and height in pixels. */
 export interface Size {
   readonly width: number;
   readonly height: number;

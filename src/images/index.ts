@@ -21,9 +21,7 @@ import { readTiff } from './tiff.ts';
 import { repairTiff } from './tiff-repair.ts';
 import { readWebp } from './webp.ts';
 
-/** What is known about one format. */
 interface Format<Type extends InputType> {
-  /** Reads the properties of an image. */
   readonly inspect: (bytes: WindowReader) => Promise<ImageFacts<Type>>;
   /** Repairs the file at a path in place. Returns the type of the repaired file. */
   readonly repair?: (path: string, context: RepairContext) => Promise<InputType>;

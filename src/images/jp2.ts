@@ -1,7 +1,5 @@
 /** @module Reads the boxes of a JPEG 2000 file (ISO/IEC 15444-1, annex I) and its codestream header (annex A). */
-
-import { boxes } from './containers/boxes.ts';
-import type { Part } from './containers/parts.ts';
+import { boxes, type Part } from './containers/parts.ts';
 import type { WindowReader } from './containers/window-reader.ts';
 import { readColourSpace, readProfile } from './icc.ts';
 import type { ImageFacts, MetadataKind, Profile, UnreadableKind } from './image-info.ts';
@@ -45,18 +43,14 @@ export interface Siz {
 interface Colour {
   readonly method: number;
   readonly space?: number;
-  /** Offset and length of the profile. */
   readonly profile?: { readonly at: number; readonly length: number };
 }
 
 /** Structure of a JPEG 2000 file. */
 export interface Jp2Layout {
-  /** Number of channels in the codestream. */
   readonly components?: number;
-  /** Offset of the codestream. */
   readonly codestream?: number;
   readonly siz?: Siz;
-  /** The header box. */
   readonly header?: Part;
   /** Whether the header has a channel definition box. */
   readonly channelsDefined: boolean;

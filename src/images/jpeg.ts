@@ -1,7 +1,6 @@
 /** @module Reads the segments of a JPEG before its pixels (ITU-T T.81). */
-
 import { deflateRawSync } from 'node:zlib';
-import { jpegSegments, type Segment, START_OF_SCAN } from './containers/jpeg-segments.ts';
+import { jpegSegments, type Segment, START_OF_SCAN } from './containers/parts.ts';
 import type { WindowReader } from './containers/window-reader.ts';
 import { readOrientation } from './exif.ts';
 import { type ColourModel, isProfileFor, MAX_PROFILE_BYTES, readProfile } from './icc.ts';
@@ -20,7 +19,6 @@ const MAX_SMOOTH_BITS = 7;
 
 /** Binary logarithms of the parts of a smooth scan after which {@link hasEmptyAreas} takes samples: a sixteenth to a half. */
 const SAMPLED_AFTER = [4, 3, 2, 1];
-/** Maximum size of a sample in bytes. */
 const SAMPLE_BYTES = 4096;
 /**
  * Minimum size of a photo's samples after compression with Deflate, relative to the samples. Photos have 0.985 or more, drawings

@@ -1,9 +1,8 @@
 /**
  * @module Reads the headers of a JPEG XL up to its first frame (ISO/IEC 18181-1, annex D; 18181-2 for the container).
  */
-
 import { type Choices, LowBits, OutOfBitsError } from './containers/bits.ts';
-import { boxes } from './containers/boxes.ts';
+import { boxes } from './containers/parts.ts';
 import type { WindowReader } from './containers/window-reader.ts';
 import type { ImageFacts, MetadataKind } from './image-info.ts';
 
@@ -15,35 +14,15 @@ const CODESTREAM = 0x0aff;
 const CONTAINER = 'JXL \r\n\x87\n';
 
 /** Encodings of a width or height in pixels. */
-const SIDE: Choices = [
-  [9, 1],
-  [13, 1],
-  [18, 1],
-  [30, 1],
-];
+const SIDE: Choices = [9, 1, 13, 1, 18, 1, 30, 1];
 /** The same for a preview. */
-const PREVIEW_SIDE: Choices = [
-  [6, 1],
-  [8, 65],
-  [10, 321],
-  [12, 1345],
-];
+const PREVIEW_SIDE: Choices = [6, 1, 8, 65, 10, 321, 12, 1345];
 /** The same for a preview, in units of 8 pixels. */
-const PREVIEW_EIGHTHS: Choices = [
-  [0, 16],
-  [0, 32],
-  [5, 1],
-  [9, 33],
-];
+const PREVIEW_EIGHTHS: Choices = [0, 16, 0, 32, 5, 1, 9, 33];
 /** Aspect ratios for files that do not store the width (table D.2). */
 const RATIOS = [0, 1, 12 / 10, 4 / 3, 3 / 2, 16 / 9, 5 / 4, 2];
 /** Encodings of an enumerated value. */
-const ENUM: Choices = [
-  [0, 0],
-  [0, 1],
-  [4, 2],
-  [6, 18],
-];
+const ENUM: Choices = [0, 0, 0, 1, 4, 2, 6, 18];
 /** Types of extra channels (table D.7). */
 const CHANNEL = { alpha: 0, spot: 2, black: 4, colourFilter: 5 } as const;
 
@@ -82,7 +61,7 @@ async function findCodestream(bytes: WindowReader): Promise<{ start?: number; me
 
 function readSize(bits: LowBits): { width: number; height: number } {
   const small = bits.flag();
-  const side = () => (small ? (bits.read(5) + 1) * 8 : bits.pick(SIDE));
+  const side = () => (small ? (bits.read(5) + 1) * 8 : bits.pick(...SIDE));
   return readSides(bits, side);
 }
 
@@ -98,12 +77,7 @@ function readProperties(bits: LowBits): ImageFacts<'jxl'> {
   const animated = bits.flag() && skipExtraFields(bits);
   const depth = readDepth(bits);
   bits.flag(); // whether decoders can use buffers of 16 bits
-  const channels = bits.pick([
-    [0, 0],
-    [0, 1],
-    [4, 2],
-    [12, 1],
-  ]);
+  const channels = bits.pick(0, 0, 0, 1, 4, 2, 12, 1);
   let [cmyk, uneven] = [false, false];
   for (let at = 0; at < channels; at += 1) {
     const channel = readChannel(bits);
@@ -128,7 +102,7 @@ function skipExtraFields(bits: LowBits): boolean {
   if (bits.flag()) readSize(bits);
   if (bits.flag()) {
     const eighths = bits.flag();
-    readSides(bits, () => (eighths ? bits.pick(PREVIEW_EIGHTHS) : bits.pick(PREVIEW_SIDE)));
+    readSides(bits, () => (eighths ? bits.pick(...PREVIEW_EIGHTHS) : bits.pick(...PREVIEW_SIDE)));
   }
   const animated = bits.flag();
   if (animated) skipAnimation(bits);
@@ -136,72 +110,28 @@ function skipExtraFields(bits: LowBits): boolean {
 }
 
 function skipAnimation(bits: LowBits): void {
-  bits.pick([
-    [0, 100],
-    [0, 1000],
-    [10, 1],
-    [30, 1],
-  ]);
-  bits.pick([
-    [0, 1],
-    [0, 1001],
-    [8, 1],
-    [10, 1],
-  ]);
-  bits.pick([
-    [0, 0],
-    [3, 0],
-    [16, 0],
-    [32, 0],
-  ]);
+  bits.pick(0, 100, 0, 1000, 10, 1, 30, 1);
+  bits.pick(0, 1, 0, 1001, 8, 1, 10, 1);
+  bits.pick(0, 0, 3, 0, 16, 0, 32, 0);
   bits.flag();
 }
 
-/** Reads the bits per sample. */
 function readDepth(bits: LowBits): number {
   const float = bits.flag();
-  const depth = float
-    ? bits.pick([
-        [0, 32],
-        [0, 16],
-        [0, 24],
-        [6, 1],
-      ])
-    : bits.pick([
-        [0, 8],
-        [0, 10],
-        [0, 12],
-        [6, 1],
-      ]);
+  const depth = float ? bits.pick(0, 32, 0, 16, 0, 24, 6, 1) : bits.pick(0, 8, 0, 10, 0, 12, 6, 1);
   if (float) bits.read(4);
   return depth;
 }
 
 function readChannel(bits: LowBits): { type: number; depth: number } {
   if (bits.flag()) return { type: CHANNEL.alpha, depth: 8 };
-  const type = bits.pick(ENUM);
+  const type = bits.pick(...ENUM);
   const depth = readDepth(bits);
-  bits.pick([
-    [0, 0],
-    [0, 3],
-    [0, 4],
-    [3, 1],
-  ]);
-  const nameLength = bits.pick([
-    [0, 0],
-    [4, 0],
-    [5, 16],
-    [10, 48],
-  ]);
+  bits.pick(0, 0, 0, 3, 0, 4, 3, 1);
+  const nameLength = bits.pick(0, 0, 4, 0, 5, 16, 10, 48);
   bits.skip(nameLength * 8);
   if (type === CHANNEL.alpha) bits.flag();
   if (type === CHANNEL.spot) bits.skip(4 * 16);
-  if (type === CHANNEL.colourFilter)
-    bits.pick([
-      [0, 1],
-      [2, 0],
-      [4, 3],
-      [8, 19],
-    ]);
+  if (type === CHANNEL.colourFilter) bits.pick(0, 1, 2, 0, 4, 3, 8, 19);
   return { type, depth };
 }

@@ -10,7 +10,6 @@ import {
   type Profile,
 } from './image-info.ts';
 
-/** Parsed colour chunks. */
 export interface PngColourChunks {
   readonly cICP?: { readonly primaries: number; readonly transfer: number };
   /** Whether there is an sRGB chunk. */

@@ -1,13 +1,12 @@
 /** @module Metadata in the text chunks of a PNG, where ImageMagick and djxl write EXIF and others as hexadecimal digits. */
-
 import { createWriteStream } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { inflate } from 'node:zlib';
-import { type WrittenChunk, withWrittenChunks } from './containers/chunks.ts';
 import { OPEN_FLAGS, readRange, withFile } from './containers/file.ts';
-import { isTurnOver, waitForTurn } from './containers/turns.ts';
+import { type WrittenChunk, withWrittenChunks } from './containers/parts.ts';
+import { isTurnOver, waitForTurn } from './containers/window-reader.ts';
 import type { MetadataKind } from './image-info.ts';
 import { pngChunkParts } from './png-writer.ts';
 

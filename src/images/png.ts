@@ -4,7 +4,6 @@ import { type FileHandle, rename } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, crc32, createDeflate, createInflate } from 'node:zlib';
-import { MAX_PNG_CHUNKS, pngChunks } from './containers/chunks.ts';
 import {
   BLOCK_BYTES,
   type RepairContext,
@@ -13,7 +12,7 @@ import {
   replaceFile,
   withFile,
 } from './containers/file.ts';
-import type { Part } from './containers/parts.ts';
+import { MAX_PNG_CHUNKS, type Part, pngChunks } from './containers/parts.ts';
 import { WindowReader } from './containers/window-reader.ts';
 import { readOrientation } from './exif.ts';
 import { classifyDeflatedProfile, MAX_PROFILE_BYTES } from './icc.ts';
@@ -117,7 +116,6 @@ async function readText(bytes: WindowReader, { offset, length }: Part): Promise<
   return kind && { metadata: [kind] };
 }
 
-/** Where and how a PNG without interlacing stores its image. */
 interface PngLayout {
   readonly rows: number;
   /** Bytes per row before compression, including the byte that names the filter. */
@@ -229,7 +227,6 @@ class ChecksumError extends Error {
   override readonly name = 'ChecksumError';
 }
 
-/** Reads the content of a chunk of image data, as far as it is in the file. */
 async function* readData(file: FileHandle, { offset, length }: Part): AsyncGenerator<Buffer> {
   let checksum = crc32('IDAT');
   let found = 0;

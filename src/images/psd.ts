@@ -6,20 +6,17 @@ import { WindowReader } from './containers/window-reader.ts';
 import { readProfile } from './icc.ts';
 import type { ImageFacts, MetadataKind, Profile } from './image-info.ts';
 
-/** Maximum number of image resources to read. */
 const MAX_RESOURCES = 1000;
 const HEADER_BYTES = 26;
 /** Maximum number of layers that Photoshop allows. */
 const MAX_LAYERS = 8000;
 
-/** Colour modes. */
 const MODE = { cmyk: 4, lab: 9 } as const;
 /** Colour modes that ImageMagick decodes correctly. */
 const READABLE_MODES = [0, 1, 2, 3, 4, 8, 9];
 /** Bits per channel that ImageMagick decodes correctly. */
 const READABLE_DEPTHS = [1, 8, 16];
 
-/** IDs of image resources. */
 const RESOURCE = { iptc: 1028, profile: 1039, version: 1057, exif: 1058, xmp: 1060 } as const;
 const METADATA: Readonly<Record<number, MetadataKind>> = {
   [RESOURCE.iptc]: 'iptc',

@@ -7,7 +7,7 @@ import type { InputType } from '../formats.ts';
 import { type RepairContext, readAt, withFile, writeAt } from './containers/file.ts';
 import { MAX_TAGS, type Tags, TiffReader } from './containers/ifd.ts';
 import { WindowReader } from './containers/window-reader.ts';
-import { COMPRESSION, PHOTOMETRIC } from './tiff-kinds.ts';
+import { COMPRESSION, PHOTOMETRIC } from './tiff.ts';
 
 const TAG = {
   height: 257,
@@ -30,9 +30,7 @@ const TAG = {
 /** Types of values that libtiff knows (TIFF 6.0, section 2; TIFF Technote 3 for the last three). */
 const TYPES: readonly number[] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18];
 const [SHORT, LONG] = [3, 4] as const;
-/** Bytes of a number by its type. */
 const VALUE_BYTES = { [SHORT]: 2, [LONG]: 4 } as const;
-/** Value of ExtraSamples. */
 const UNASSOCIATED_ALPHA = 2;
 
 /** Values that are valid, of tags that have a default. */
@@ -163,7 +161,6 @@ async function isValid(tiff: TiffReader, entry: Buffer, tags: Tags, end: number)
   }
 }
 
-/** A tag with one number. */
 interface NewTag {
   readonly tag: number;
   readonly type: keyof typeof VALUE_BYTES;

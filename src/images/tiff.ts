@@ -1,30 +1,196 @@
-/** @module Reads the directories of a TIFF or BigTIFF (TIFF 6.0). */
-
-import { type Tags, TiffReader } from './containers/ifd.ts';
+/** @module Reads the directories of a TIFF or BigTIFF (TIFF 6.0), and recognizes the kinds that ImageMagick misreads. */
+import { type Tag, type Tags, TiffReader } from './containers/ifd.ts';
 import type { WindowReader } from './containers/window-reader.ts';
 import { isOrientation } from './exif.ts';
 import { type ColourModel, readProfile } from './icc.ts';
-import type { ImageFacts, MetadataKind, Page, Profile, RareEncoding } from './image-info.ts';
-import {
-  COMPRESSION,
-  hasUnusedSamples,
-  isInverted,
-  isPremultiplied,
-  misreadKindsOf,
-  PHOTOMETRIC,
-  readEncoding,
-  type TiffEncoding,
-} from './tiff-kinds.ts';
+import type { ImageFacts, MetadataKind, MisreadKind, Page, Profile, RareEncoding } from './image-info.ts';
+
+/** Values of PhotometricInterpretation (TIFF 6.0, section 8 and later; Adobe, DNG and TIFF/EP for the last). */
+export const PHOTOMETRIC = {
+  whiteIsZero: 0,
+  blackIsZero: 1,
+  rgb: 2,
+  palette: 3,
+  mask: 4,
+  separated: 5,
+  yCbCr: 6,
+  cieLab: 8,
+  iccLab: 9,
+  ituLab: 10,
+  cfa: 32803,
+} as const;
+
+export const COMPRESSION = { lzw: 5, oldJpeg: 6, jpeg: 7, deflate: 8, lzma: 34925, zstd: 50000 } as const;
+/** Compressions for which libtiff implements predictors; 32946 is Deflate, too. */
+const PREDICTED: readonly number[] = [
+  ...[COMPRESSION.lzw, COMPRESSION.deflate, 32946, COMPRESSION.lzma, COMPRESSION.zstd],
+];
+
+const SAMPLE_FORMATS = { signed: 2, float: 3 } as const;
+const PLANAR = 2;
+/** Value of InkSet for CMYK. */
+const CMYK_INKS = 1;
+/** Values of ExtraSamples: associated (premultiplied) and unassociated alpha. */
+const ALPHA: readonly number[] = [1, 2];
 
 const TAG = {
   newSubfileType: 254,
   width: 256,
   height: 257,
+  bitsPerSample: 258,
   compression: 259,
   photometric: 262,
   orientation: 274,
+  samplesPerPixel: 277,
+  planarConfiguration: 284,
+  predictor: 317,
+  tileWidth: 322,
+  inkSet: 332,
+  extraSamples: 338,
+  sampleFormat: 339,
+  yCbCrCoefficients: 529,
+  yCbCrSubsampling: 530,
   profile: 34675,
 } as const;
+
+/** How the pixels of a page are stored. */
+interface TiffEncoding {
+  readonly photometric: number | undefined;
+  readonly compression: number;
+  readonly bits: number;
+  /** Whether other samples have a different number of bits. */
+  readonly uneven: boolean;
+  readonly sampleFormat: number;
+  readonly samples: number;
+  readonly predictor: number;
+  readonly planar: boolean;
+  readonly tiled: boolean;
+  readonly inkSet: number;
+  /** Values of ExtraSamples, one for every sample beyond those of the colour space. */
+  readonly extraSamples: readonly number[];
+  readonly subsampled: boolean;
+  /** Whether the YCbCr coefficients differ from the default. */
+  readonly hasOwnMatrix: boolean;
+}
+
+/** Coefficients of ITU-R BT.601, the default. */
+const BT601 = [0.299, 0.587, 0.114];
+
+/** Reads how the pixels of a page are stored, with the defaults of the specification. */
+async function readEncoding(tiff: TiffReader, tags: Tags): Promise<TiffEncoding> {
+  const value = (tag: number): number | undefined => tags.get(tag)?.value;
+  const list = async (tag: number, max: number): Promise<number[] | undefined> => {
+    const entry = tags.get(tag);
+    return entry && tiff.numbers(entry, max);
+  };
+  const photometric = value(TAG.photometric);
+  const samples = value(TAG.samplesPerPixel) ?? 1;
+  const isYCbCr = photometric === PHOTOMETRIC.yCbCr;
+  const depths = (await list(TAG.bitsPerSample, MAX_SAMPLES)) ?? [];
+  const [bits = 1] = depths;
+  const [sampleFormat = 1] = (await list(TAG.sampleFormat, 1)) ?? [];
+  const [horizontal = 2, vertical = 2] = (isYCbCr && (await list(TAG.yCbCrSubsampling, 2))) || [];
+  const coefficients = isYCbCr ? await readFractions(tiff, tags.get(TAG.yCbCrCoefficients)) : [];
+  const declared = (await list(TAG.extraSamples, MAX_SAMPLES)) ?? [];
+  const extra = Math.max(0, Math.min(samples, MAX_SAMPLES) - colourSamples(photometric));
+  return {
+    ...{ photometric, samples, bits, sampleFormat },
+    uneven: depths.some((one) => one !== bits),
+    compression: value(TAG.compression) ?? 1,
+    predictor: value(TAG.predictor) ?? 1,
+    planar: value(TAG.planarConfiguration) === PLANAR,
+    tiled: tags.has(TAG.tileWidth),
+    inkSet: value(TAG.inkSet) ?? CMYK_INKS,
+    extraSamples: Array.from({ length: extra }, (_, at) => declared[at] ?? 0),
+    subsampled: isYCbCr && (horizontal > 1 || vertical > 1),
+    hasOwnMatrix: coefficients.some((one, at) => Math.abs(one - (BT601[at] ?? 0)) > 0.001),
+  };
+}
+
+/** Maximum number of samples to read. Later ones have no effect. */
+const MAX_SAMPLES = 16;
+
+function colourSamples(photometric: number | undefined): number {
+  if (photometric === PHOTOMETRIC.separated) return 4;
+  return photometric !== undefined && GREYS.includes(photometric) ? 1 : 3;
+}
+
+const GREYS: readonly (number | undefined)[] = [
+  ...[PHOTOMETRIC.whiteIsZero, PHOTOMETRIC.blackIsZero, PHOTOMETRIC.palette, PHOTOMETRIC.mask],
+  PHOTOMETRIC.cfa,
+];
+
+/** Reads three values of type RATIONAL: two numbers of four bytes each. */
+async function readFractions(tiff: TiffReader, tag: Tag | undefined): Promise<number[]> {
+  if (tag?.count !== 3) return [];
+  const raw = await tiff.bytes.read(tag.value, 24);
+  if (raw.length < 24) return [];
+  return [0, 8, 16].map((at) => tiff.numberIn(raw, at, 4) / tiff.numberIn(raw, at + 4, 4));
+}
+
+type TiffKind = Exclude<MisreadKind, 'alpha-without-size'>;
+
+const RULES: Readonly<Record<TiffKind, (encoding: TiffEncoding) => boolean>> = {
+  'old-jpeg': ({ compression }) => compression === COMPRESSION.oldJpeg,
+  'ycbcr-subsampled': (encoding) => encoding.subsampled && !isJpeg(encoding),
+  'ycbcr-matrix': (encoding) => encoding.hasOwnMatrix && !isJpeg(encoding),
+  'stray-predictor': ({ predictor, compression }) => predictor > 1 && !PREDICTED.includes(compression),
+  'signed-samples': ({ sampleFormat, photometric, bits }) =>
+    sampleFormat === SAMPLE_FORMATS.signed && !(photometric === PHOTOMETRIC.blackIsZero && bits === 16),
+  'samples-24': ({ bits, sampleFormat }) => bits === 24 && sampleFormat !== SAMPLE_FORMATS.float,
+  'samples-64': ({ bits, sampleFormat }) => bits === 64 && sampleFormat !== SAMPLE_FORMATS.float,
+  'uneven-samples': ({ uneven }) => uneven,
+  'white-half-float': ({ photometric, sampleFormat, bits }) =>
+    photometric === PHOTOMETRIC.whiteIsZero && sampleFormat === SAMPLE_FORMATS.float && bits === 16,
+  'planar-grey-alpha': ({ planar, photometric, extraSamples }) =>
+    planar && GREYS.includes(photometric) && extraSamples.length > 0,
+  'planar-alpha-first': ({ planar, extraSamples }) =>
+    planar && extraSamples.length > 1 && ALPHA.includes(extraSamples[0] ?? 0),
+  'planar-unused': ({ planar, extraSamples }) => planar && extraSamples.some((one) => !ALPHA.includes(one)),
+  'alpha-not-first': ({ planar, extraSamples }) =>
+    !planar && hasAlpha(extraSamples) && !ALPHA.includes(extraSamples[0] ?? 0),
+  'other-inks': ({ photometric, inkSet, samples }) =>
+    photometric === PHOTOMETRIC.separated && (inkSet !== CMYK_INKS || samples < 4),
+  'float-lab': ({ photometric, sampleFormat }) =>
+    photometric === PHOTOMETRIC.cieLab && sampleFormat === SAMPLE_FORMATS.float,
+  'jpeg-lab': (encoding) => isJpeg(encoding) && encoding.photometric === PHOTOMETRIC.cieLab,
+  'lightness-only': ({ photometric, samples }) => photometric === PHOTOMETRIC.cieLab && samples < 3,
+  'icc-lab': ({ photometric }) => photometric === PHOTOMETRIC.iccLab || photometric === PHOTOMETRIC.ituLab,
+  'sensor-mosaic': ({ photometric }) => photometric === PHOTOMETRIC.cfa,
+  'tiled-cmyk-jpeg': (encoding) =>
+    encoding.tiled && isJpeg(encoding) && encoding.photometric === PHOTOMETRIC.separated,
+};
+
+/** Returns all kinds that apply to a page. */
+function misreadKindsOf(encoding: TiffEncoding): MisreadKind[] {
+  return (Object.keys(RULES) as TiffKind[]).filter((kind) => RULES[kind](encoding));
+}
+
+/** Returns whether greys are decoded as their negative: for some depths, ImageMagick ignores that white is 0. */
+function isInverted({ photometric, bits, sampleFormat, extraSamples }: TiffEncoding): boolean {
+  if (photometric !== PHOTOMETRIC.whiteIsZero) return false;
+  return ![1, 8, 16].includes(bits) || sampleFormat === SAMPLE_FORMATS.float || extraSamples.length > 0;
+}
+
+/** Returns whether the page has extra samples and none is alpha. ImageMagick 6 would use the first one as alpha. */
+function hasUnusedSamples({ extraSamples }: TiffEncoding): boolean {
+  return extraSamples.length > 0 && !hasAlpha(extraSamples);
+}
+
+/** Returns whether the decoded colours are premultiplied. libtiff premultiplies JPEG with three colours. */
+function isPremultiplied(encoding: TiffEncoding): boolean {
+  const { photometric, extraSamples } = encoding;
+  return isJpeg(encoding) && colourSamples(photometric) === 3 && hasAlpha(extraSamples);
+}
+
+function isJpeg({ compression }: TiffEncoding): boolean {
+  return compression === COMPRESSION.jpeg || compression === COMPRESSION.oldJpeg;
+}
+
+function hasAlpha(extraSamples: readonly number[]): boolean {
+  return extraSamples.some((one) => ALPHA.includes(one));
+}
+
 const METADATA: readonly { readonly tag: number; readonly kind: MetadataKind }[] = [
   { tag: 700, kind: 'xmp' },
   { tag: 33723, kind: 'iptc' },

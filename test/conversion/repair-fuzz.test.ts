@@ -2,7 +2,7 @@ import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { seeded } from '../../scripts/stress/random.ts';
-import { decodeInProcess } from '../../src/conversion/decode-in-process.ts';
+import { decodeInProcess } from '../../src/conversion/decoded.ts';
 import { INPUT_FILE } from '../../src/conversion/plan/types.ts';
 import { prepareInput } from '../../src/conversion/prepare.ts';
 import { repairAfterError } from '../../src/conversion/repair-after-error.ts';

@@ -1,8 +1,7 @@
 /** @module Adds EXIF and XMP to a JPEG XL: cjxl 0.7, the version of Debian 12, drops those of a PNG. */
-
 import type { FileHandle } from 'node:fs/promises';
-import { boxes, encodeBox } from '../../images/containers/boxes.ts';
 import { fileReader, withFile, writeAt } from '../../images/containers/file.ts';
+import { boxes, encodeBox } from '../../images/containers/parts.ts';
 import { type PngMetadata, readPngMetadata } from '../../images/png-text.ts';
 import { isNoFile, type VerifiedOutput } from './result.ts';
 

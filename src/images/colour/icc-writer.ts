@@ -60,9 +60,7 @@ export function parametricCurve(parameters: readonly number[]): Buffer {
   return element('para', u16(3), u16(0), fixed(parameters));
 }
 
-/** Content of {@link lookupTable}. */
 export interface LookupTable {
-  /** Grid points per channel. */
   readonly points: number;
   /** Three 16-bit values per grid point; the last input channel varies fastest. */
   readonly values: Uint16Array;
@@ -108,7 +106,6 @@ function element(type: string, ...body: Buffer[]): Buffer {
   return Buffer.concat([data, Buffer.alloc(-data.length & 3)]);
 }
 
-/** Encodes s15Fixed16Number values. */
 function fixed(values: readonly number[]): Buffer {
   const bytes = Buffer.alloc(values.length * 4);
   values.forEach((value, at) => {

@@ -31,14 +31,12 @@ function adaptation(white: Vector): Matrix {
   return multiply(invert(BRADFORD), multiply([l, 0, 0, 0, m, 0, 0, 0, s], BRADFORD));
 }
 
-/** Multiplies a matrix by a vector. */
 export function apply(matrix: Matrix, [x, y, z]: Vector): Vector {
   const row = (at: number): number =>
     (matrix[at] as number) * x + (matrix[at + 1] as number) * y + (matrix[at + 2] as number) * z;
   return [row(0), row(3), row(6)];
 }
 
-/** Multiplies two matrices. */
 export function multiply(a: Matrix, b: Matrix): Matrix {
   const columns = transpose(b);
   return transpose([0, 3, 6].flatMap((at) => apply(a, columns.slice(at, at + 3) as unknown as Vector)));

@@ -1,16 +1,13 @@
 /** @module Reads numbers of any length in bits. */
 
-/** Encoding of a number after its selector: the number of bits, and a constant to add. */
-type Choice = readonly [bits: number, plus: number];
-/** Encodings that a selector of two bits chooses from. */
-export type Choices = readonly [Choice, Choice, Choice, Choice];
+/** The four encodings of a number that a selector of two bits chooses from. Each has a number of bits, and a constant to add. */
+export type Choices = readonly number[];
 
 /** The bytes end before the number does. */
 export class OutOfBitsError extends Error {
   override readonly name = 'OutOfBitsError';
 }
 
-/** Reads bits one after the other. */
 abstract class BitReader {
   readonly #bytes: Uint8Array;
   #at = 0;
@@ -71,9 +68,9 @@ export class LowBits extends BitReader {
    *
    * @throws {OutOfBitsError}
    */
-  pick(choices: Choices): number {
-    const [bits, plus] = choices[this.read(2)] as Choice;
-    return this.read(bits) + plus;
+  pick(...choices: Choices): number {
+    const at = 2 * this.read(2);
+    return this.read(choices[at] as number) + (choices[at + 1] as number);
   }
 }
 

@@ -2,8 +2,7 @@
 import { constants, createWriteStream, readSync } from 'node:fs';
 import { type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import type { ByteReader } from './parts.ts';
-import type { PositionedReader } from './window-reader.ts';
+import type { ByteReader, PositionedReader } from './window-reader.ts';
 
 /** Flags for opening a file that a tool has written: do not follow a symbolic link, and do not block on a pipe. */
 export const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -56,7 +55,6 @@ export const fileReader = (file: FileHandle): ByteReader => ({
   },
 });
 
-/** Overwrites bytes. */
 export async function writeAt(file: FileHandle, at: number, bytes: Uint8Array): Promise<void> {
   await file.write(bytes, 0, bytes.length, at);
 }

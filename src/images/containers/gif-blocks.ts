@@ -1,6 +1,5 @@
 /** @module Blocks of a GIF (GIF89a specification, sections 15 to 26). */
-
-import type { ByteReader } from './parts.ts';
+import type { ByteReader } from './window-reader.ts';
 
 /** Maximum number of frames to read: one more than the largest MAX_FRAMES. */
 const MAX_FRAMES = 10_001;
@@ -23,7 +22,6 @@ const EXTENSION_BYTES = 3;
 /** Length of a loop extension up to its count, which is the longest start of a block that is read. */
 const HEAD_BYTES = 19;
 
-/** A block of a GIF. */
 export interface GifBlock {
   /** `cut` is the place where the file ends within the start of a block, or without a trailer. */
   readonly name: 'image' | 'extension' | 'cut';

@@ -1,21 +1,16 @@
 /** @module Image file directories (IFDs) of TIFF and EXIF (TIFF 6.0, section 2). */
-
-import type { ByteReader } from './parts.ts';
+import type { ByteReader } from './window-reader.ts';
 
 /** Maximum number of tags to read per directory; real files have fewer. */
 export const MAX_TAGS = 200;
 /** Maximum number of directories to read: one more than the largest MAX_FRAMES. */
 const MAX_DIRECTORIES = 10_001;
 
-/** An entry of a directory. */
 export interface Tag {
-  /** Offset of the entry. */
   readonly entryAt: number;
   /** The first number if the values fit into the entry, or else the offset of the values. */
   readonly value: number;
-  /** Number of values. */
   readonly count: number;
-  /** Offset of the values in the file. */
   readonly at: number;
   /** Bytes per number, or of the value field for types that are not whole numbers. */
   readonly width: number;
@@ -24,7 +19,6 @@ export interface Tag {
 /** The entries of a directory by tag number. */
 export type Tags = ReadonlyMap<number, Tag>;
 
-/** A directory in the list of a file. */
 interface Directory {
   readonly offset: number;
   /** Stated number of entries. */
@@ -38,13 +32,9 @@ const NUMBER_BYTES: Readonly<Record<number, 1 | 2 | 4 | 8>> = { 1: 1, 3: 2, 4: 4
 
 /** Field sizes of a directory in bytes; BigTIFF differs only in these (Adobe, TIFF Technote 3, 2007). */
 interface IfdLayout {
-  /** Size of the number of tags. */
   readonly count: 2 | 8;
-  /** Size of a directory entry. */
   readonly entry: 12 | 20;
-  /** Size of an offset in the file, and of the number of values. */
   readonly offset: 4 | 8;
-  /** Position of the offset of the first directory. */
   readonly firstAt: 4 | 8;
 }
 /** Layout of TIFF 6.0 and EXIF. */
@@ -74,7 +64,6 @@ export class TiffReader {
     return layout && new TiffReader(bytes, start, layout);
   }
 
-  /** Reads an unsigned number from a buffer. */
   numberIn(buffer: Buffer, at: number, length: number): number {
     if (length === 8)
       return Number(this.#isBigEndian ? buffer.readBigUInt64BE(at) : buffer.readBigUInt64LE(at));
@@ -87,7 +76,6 @@ export class TiffReader {
     return raw.length < length ? undefined : this.numberIn(raw, 0, length);
   }
 
-  /** Encodes a whole number. */
   encode(value: number, length: number): Buffer {
     const bytes = Buffer.alloc(8);
     bytes.writeBigUInt64LE(BigInt(value));
@@ -95,7 +83,6 @@ export class TiffReader {
     return this.#isBigEndian ? cut.reverse() : cut;
   }
 
-  /** Returns the offset of the first directory. */
   first(): Promise<number | undefined> {
     return this.number(this.layout.firstAt, this.layout.offset);
   }

@@ -1,21 +1,19 @@
-/** @module Walks through the parts that files of many formats consist of, one after the other. */
+/**
+ * @module Walks through the parts that files consist of, one after the other: chunks of PNG (W3C PNG, third edition, section 5.3)
+ * and WebP (RFC 9649, section 2.3), boxes of HEIF (ISO/IEC 14496-12, section 4.2), JPEG 2000 and JPEG XL, and segments of JPEG
+ * (ITU-T T.81, section B.1).
+ */
+import { fileReader, OPEN_FLAGS, withFile } from './file.ts';
+import type { ByteReader } from './window-reader.ts';
 
 /** A part of a file, such as a chunk or a box. In a truncated file, it can extend beyond the end. */
 export interface Part {
   readonly name: string;
   /** Offset of its first byte, which is that of its length or name. */
   readonly start: number;
-  /** Offset of its content. */
   readonly offset: number;
-  /** Length of its content in bytes. */
   readonly length: number;
-  /** Offset of the next part. */
   readonly end: number;
-}
-
-/** A file whose bytes can be read at any offset. Returns fewer bytes at its end. */
-export interface ByteReader {
-  read(offset: number, length: number): Promise<Buffer>;
 }
 
 /** Range of the parts, and their maximum number. */
@@ -33,21 +31,181 @@ export interface Walk {
  * @param headBytes maximum length of the start of a part
  * @param partAt parses the start of the part at an offset; returns undefined if it is invalid
  */
-export async function* walkParts(
+async function* walkParts(
   bytes: ByteReader,
   { from, to = Number.POSITIVE_INFINITY, max }: Walk,
   headBytes: number,
   partAt: (head: Buffer, start: number) => Part | undefined,
 ): AsyncGenerator<Part> {
   for (let start = from, count = 0; count < max && start < to; count += 1) {
-    const part = partAt(await bytes.read(start, headBytes), start);
+    const head = await bytes.read(start, headBytes);
+    const part = head.length < HEAD_BYTES ? undefined : partAt(head, start);
     if (!part) return;
     yield part;
     start = part.end;
   }
 }
 
-/** Reads from bytes in memory. */
-export const bufferReader = (buffer: Buffer): ByteReader => ({
-  read: async (offset, length) => buffer.subarray(offset, offset + length),
-});
+/** Maximum number of chunks of a PNG to read. */
+export const MAX_PNG_CHUNKS = 10_000;
+/** Maximum number of chunks of a WebP to read: twice the largest MAX_FRAMES. */
+const MAX_RIFF_CHUNKS = 20_000;
+/** Maximum number of chunks of a PNG that a tool has written. ImageMagick 6 writes chunks of 8 KiB: 8 GB. */
+const MAX_WRITTEN_CHUNKS = 1_000_000;
+/** Length of the name and the length of a chunk or a box in bytes, and of those of a box with a length of 64 bits. */
+const HEAD_BYTES = 8;
+const LARGE_HEAD_BYTES = 16;
+
+/** Yields the chunks of a PNG. */
+export function pngChunks(bytes: ByteReader, max = MAX_PNG_CHUNKS): AsyncGenerator<Part> {
+  return walkParts(bytes, { from: 8, max }, HEAD_BYTES, (head, start) => {
+    const length = head.readUInt32BE(0);
+    const end = start + HEAD_BYTES + length + 4; // a checksum follows the content
+    return { name: head.toString('latin1', 4, 8), start, offset: start + HEAD_BYTES, length, end };
+  });
+}
+
+/** Yields the chunks of a WebP. */
+export function riffChunks(bytes: ByteReader, max = MAX_RIFF_CHUNKS): AsyncGenerator<Part> {
+  return walkParts(bytes, { from: 12, max }, HEAD_BYTES, (head, start) => {
+    const length = head.readUInt32LE(4);
+    const offset = start + HEAD_BYTES;
+    const end = offset + length + (length % 2);
+    return { name: head.toString('latin1', 0, 4), start, offset, length, end };
+  });
+}
+
+/** A chunk in a file that is open while the chunk is used. */
+export interface WrittenChunk extends Part {
+  readonly body: () => Promise<Buffer>;
+}
+
+/**
+ * Calls a function with the complete chunks of a PNG that a tool has written. Rejects links, and does not wait for a pipe.
+ *
+ * @param path can be replaced while the function runs
+ */
+export function withWrittenChunks<T>(
+  path: string,
+  use: (chunks: AsyncIterable<WrittenChunk>) => Promise<T>,
+): Promise<T> {
+  return withFile(path, OPEN_FLAGS, async (file) => {
+    const { size } = await file.stat();
+    const bytes = fileReader(file);
+    async function* chunks(): AsyncGenerator<WrittenChunk> {
+      for await (const chunk of pngChunks(bytes, MAX_WRITTEN_CHUNKS)) {
+        if (chunk.end > size) return;
+        yield { ...chunk, body: () => bytes.read(chunk.offset, chunk.length) };
+      }
+    }
+    return use(chunks());
+  });
+}
+
+/** Maximum number of boxes to read from a file or from another box. */
+const MAX_BOXES = 1000;
+
+/** Yields the boxes of a file, or of a range in it. A box that extends to the end of the file has an infinite length. */
+export function boxes(bytes: ByteReader, range: Omit<Walk, 'max'> = { from: 0 }): AsyncGenerator<Part> {
+  return walkParts(bytes, { ...range, max: MAX_BOXES }, LARGE_HEAD_BYTES, (head, start) => {
+    const stated = head.readUInt32BE(0);
+    const isLarge = stated === 1 && head.length === LARGE_HEAD_BYTES;
+    const size = isLarge ? Number(head.readBigUInt64BE(8)) : stated || Number.POSITIVE_INFINITY;
+    const offset = start + (isLarge ? LARGE_HEAD_BYTES : HEAD_BYTES);
+    const [length, end] = [start + size - offset, start + size];
+    return length < 0 ? undefined : { name: head.toString('latin1', 4, 8), start, offset, length, end };
+  });
+}
+
+export interface Box {
+  /** Four-character type. */
+  readonly name: string;
+  /** The payload, including version and flags in a full box. */
+  readonly body: Buffer;
+}
+
+/**
+ * Parses boxes that follow one another, up to the first one with a length of 64 bits.
+ *
+ * @param isLastOpen whether the last box can extend to the end of the data, which a length of 0 states. Otherwise, it is left out.
+ */
+export function parseBoxes(data: Buffer | undefined, isLastOpen = false): Box[] {
+  const found: Box[] = [];
+  for (let at = 0; data && at + HEAD_BYTES <= data.length && found.length < MAX_BOXES; ) {
+    const size = data.readUInt32BE(at) || (isLastOpen ? data.length - at : 0);
+    if (size < HEAD_BYTES) break;
+    const body = data.subarray(at + HEAD_BYTES, at + size);
+    found.push({ name: data.toString('latin1', at + 4, at + HEAD_BYTES), body });
+    at += size;
+  }
+  return found;
+}
+
+/** Finds the payload of the first box with this name; with several names, each nested in the previous one. */
+export function findBox(among: readonly Box[], name: string, ...deeper: string[]): Buffer | undefined {
+  const body = among.find((box) => box.name === name)?.body;
+  const [next, ...rest] = deeper;
+  return body && next ? findBox(parseBoxes(body), next, ...rest) : body;
+}
+
+/** Returns whether the whole content of a box was read. Its length precedes its name. */
+export function isComplete(body: Buffer): boolean {
+  return Buffer.from(body.buffer, body.byteOffset - 8, 4).readUInt32BE() === 8 + body.length;
+}
+
+/** Overwrites the name of a box, which precedes its content. */
+export function renameBox(body: Buffer, name: string): void {
+  Buffer.from(body.buffer, body.byteOffset - 4, 4).write(name, 'latin1');
+}
+
+export function encodeBox(name: string, ...body: readonly Buffer[]): Buffer {
+  const head = Buffer.alloc(HEAD_BYTES);
+  head.writeUInt32BE(HEAD_BYTES + body.reduce((sum, { length }) => sum + length, 0));
+  head.write(name, 4, 'latin1');
+  return Buffer.concat([head, ...body]);
+}
+
+/** Maximum number of segments to read; real files have a few dozen before the pixels. */
+const MAX_SEGMENTS = 10_000;
+/** Bytes of the window in which fill bytes are skipped at once. */
+const FILL_BYTES = 4096;
+
+/** Marker of the segment that the pixels follow. */
+export const START_OF_SCAN = 0xda;
+
+export interface Segment {
+  readonly marker: number;
+  readonly start: number;
+  readonly offset: number;
+  readonly length: number;
+  readonly end: number;
+}
+
+/** Yields the segments up to the pixels, which is the last one, or up to the first invalid one. */
+export async function* jpegSegments(bytes: ByteReader): AsyncGenerator<Segment> {
+  let start = 2;
+  for (let count = 0; count < MAX_SEGMENTS; count += 1) {
+    const head = await bytes.read(start, 4);
+    const [prefix, marker = 0xff] = head;
+    if (head.length < 4 || prefix !== 0xff) return;
+    const isFill = marker === 0xff;
+    const length = isFill || hasNoLength(marker) ? 0 : head.readUInt16BE(2) - 2;
+    const offset = start + (isFill || hasNoLength(marker) ? 2 : 4);
+    const end = isFill ? start + (await countFill(bytes, start)) : offset + length;
+    if (!isFill) yield { marker, start, offset, length, end };
+    if (marker === START_OF_SCAN) return;
+    start = end;
+  }
+}
+
+/** Counts the fill bytes before a marker (section B.1.1.2): all bytes 0xFF of the window except the last. */
+async function countFill(bytes: ByteReader, start: number): Promise<number> {
+  const window = await bytes.read(start, FILL_BYTES);
+  const end = window.findIndex((byte) => byte !== 0xff);
+  return (end < 0 ? window.length : end) - 1;
+}
+
+/** Checks for TEM and the restart markers, which have no length field. */
+function hasNoLength(marker: number): boolean {
+  return marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
+}

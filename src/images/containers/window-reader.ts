@@ -1,5 +1,5 @@
 /** @module Reads headers at random offsets, with limits on memory, time and the number of reads. */
-import { isTurnOver, waitForTurn } from './turns.ts';
+import { setImmediate } from 'node:timers/promises';
 
 const WINDOW_BYTES = 64 * 1024;
 const NO_BYTES = Buffer.alloc(0);
@@ -13,6 +13,15 @@ const MAX_REFILLS = 3_200;
 export class HeaderTooComplexError extends Error {
   override readonly name = 'HeaderTooComplexError';
 }
+
+/** A file whose bytes can be read at any offset. Returns fewer bytes at its end. */
+export interface ByteReader {
+  read(offset: number, length: number): Promise<Buffer>;
+}
+
+export const bufferReader = (buffer: Buffer): ByteReader => ({
+  read: async (offset, length) => buffer.subarray(offset, offset + length),
+});
 
 /** An open file, or an object with the same `read`. */
 export interface PositionedReader {
@@ -59,4 +68,23 @@ export class WindowReader {
     const from = offset - this.#start;
     return this.#window.subarray(from, Math.min(from + length, this.#filled));
   }
+}
+
+/** Time after which all work together yields to the event loop, in ms. */
+const TURN_MS = 5;
+let turnStarted = 0;
+let nextTurn: Promise<void> | undefined;
+
+/** Returns whether work must wait for the next turn of the event loop, because the last wait was too long ago. */
+export function isTurnOver(): boolean {
+  return performance.now() - turnStarted > TURN_MS;
+}
+
+/** Waits for the next turn of the event loop. */
+export function waitForTurn(): Promise<void> {
+  nextTurn ??= setImmediate().then(() => {
+    nextTurn = undefined;
+    turnStarted = performance.now();
+  });
+  return nextTurn;
 }

@@ -1,9 +1,8 @@
 /** @module Reads the size of an SVG from its root element, and finds unsupported features. */
-
 import type { WindowReader } from '../containers/window-reader.ts';
 import type { ImageFacts, Size } from '../image-info.ts';
 import { COLOUR_FUNCTIONS, parseDeclarations, toRgb } from './css.ts';
-import { skipXmlPreamble } from './preamble.ts';
+import { parseViewBox, positiveSize, skipXmlPreamble } from './markup.ts';
 
 const ROOT_BYTES = 64 * 1024;
 
@@ -85,7 +84,6 @@ function canvasColourOf(root: string): Pick<ImageFacts<'svg'>, 'canvasColour'> {
   return {};
 }
 
-/** Searches the whole file for any of these texts. */
 async function hasAny(bytes: WindowReader, texts: readonly string[]): Promise<boolean> {
   for (let offset = 0; ; offset += ROOT_BYTES - OVERLAP) {
     const part = await bytes.read(offset, ROOT_BYTES);
@@ -98,27 +96,12 @@ async function hasAny(bytes: WindowReader, texts: readonly string[]): Promise<bo
 function sizeOf(root: string): Size | undefined {
   const width = sideOf(root, 'width');
   const height = sideOf(root, 'height');
-  const box = viewBoxOf(root);
+  const box = parseViewBox(attribute(root, 'viewBox'));
   if (width !== 'auto' && height !== 'auto') return positiveSize({ width, height });
   if (!box) return undefined;
   if (width !== 'auto') return positiveSize({ width, height: (width * box.height) / box.width });
   if (height !== 'auto') return positiveSize({ width: (height * box.width) / box.height, height });
   return box;
-}
-
-function positiveSize(size: Size): Size | undefined {
-  return size.width > 0 && size.height > 0 && Number.isFinite(size.width * size.height) ? size : undefined;
-}
-
-function viewBoxOf(root: string): Size | undefined {
-  const numbers = attribute(root, 'viewBox')
-    ?.trim()
-    .split(/[\s,]+/)
-    .map(Number);
-  const [x, y, width, height] = numbers?.length === 4 ? (numbers as [number, number, number, number]) : [];
-  return Number.isFinite(x) && Number.isFinite(y)
-    ? positiveSize({ width: width as number, height: height as number })
-    : undefined;
 }
 
 /**

@@ -1,6 +1,6 @@
-/** @module Finds the tags and style sheets in the text of an SVG, with their positions. */
+/** @module Finds the root element, and the tags and style sheets in the text of an SVG, with their positions. */
+import type { Size } from '../image-info.ts';
 
-/** A part of a text. */
 export interface Range {
   readonly start: number;
   readonly end: number;
@@ -22,10 +22,8 @@ export interface Tag extends Range {
   readonly attributes: readonly Attribute[];
 }
 
-/** Tags and style sheets of an SVG. */
 export interface Markup {
   readonly tags: readonly Tag[];
-  /** Contents of the style elements. */
   readonly styleSheets: readonly Range[];
 }
 
@@ -38,7 +36,6 @@ const OPAQUE = [
 ] as const;
 /** A tag. The lookahead keeps the name whole, so that the time is linear also for an incomplete tag. */
 const TAG = /<(\/?)(?:[\w.-]+:)?([\w.-]+)(?![\w.-])(?:[^<>"']|"[^"<]*"|'[^'<]*')*>/y;
-/** Maximum number of attributes of a tag to read. */
 const MAX_ATTRIBUTES = 1000;
 const ATTRIBUTE = /\s([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
 
@@ -97,7 +94,6 @@ function contentIn(text: string, range: Range): Range {
   return { start: range.start + first + CDATA.first.length, end: range.start + last };
 }
 
-/** A part of a text and what replaces it. */
 export interface Edit extends Range {
   readonly text: string;
 }
@@ -111,4 +107,42 @@ export function applyEdits(text: string, edits: readonly Edit[]): string {
     at = edit.end;
   }
   return [...parts, text.slice(at)].join('');
+}
+
+/**
+ * Matches one part of the preamble of an XML document. Inside a document type, every character has one way to match,
+ * so that no input causes backtracking.
+ */
+const QUOTED = `"[^"]*"|'[^']*'`;
+const COMMENT = '<!--(?:(?!-->)[^])*-->';
+const SUBSET = `\\[(?:${COMMENT}|${QUOTED}|<(?!!--)|[^\\]"'<])*\\]`;
+const DOCTYPE = `<!DOCTYPE(?:${QUOTED}|${SUBSET}|[^[\\]<>"'])*>`;
+const PREAMBLE = new RegExp(`^(?:\\s+|<\\?[^]*?\\?>|${COMMENT}|${DOCTYPE})`);
+
+/** Decodes the text of an XML file from its root element, or from the first part that is not a preamble. */
+export function skipXmlPreamble(head: Uint8Array): string {
+  let text = decode(head);
+  for (let match = PREAMBLE.exec(text); match; match = PREAMBLE.exec(text))
+    text = text.slice(match[0].length);
+  return text;
+}
+
+/** Decodes XML as UTF-8, or as UTF-16 if it starts with a byte order mark. */
+function decode(head: Uint8Array): string {
+  const [first, second] = head;
+  const encoding =
+    first === 0xff && second === 0xfe ? 'utf-16le' : first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8';
+  return new TextDecoder(encoding).decode(head);
+}
+
+/** Returns a size whose sides are positive; undefined for any other. */
+export function positiveSize(size: Size): Size | undefined {
+  return size.width > 0 && size.height > 0 && Number.isFinite(size.width * size.height) ? size : undefined;
+}
+
+/** Returns the size of a view box; undefined if it is invalid. */
+export function parseViewBox(value: string | undefined): Size | undefined {
+  const numbers = (value?.trim().split(/[\s,]+/) ?? []).map(Number);
+  const [width = 0, height = 0] = numbers.slice(2);
+  return numbers.length === 4 && numbers.every(Number.isFinite) ? positiveSize({ width, height }) : undefined;
 }

@@ -1,18 +1,16 @@
 /** @module Replaces `transform-origin`, which librsvg ignores, by translations (CSS Transforms 1, section 4). */
-
+import type { Size } from '../image-info.ts';
 import { type CssBudget, type Declaration, parseDeclarations, parseRules } from './css.ts';
-import { applyEdits, type Edit, type Markup, type Range, type Tag } from './markup.ts';
+import { applyEdits, type Edit, type Markup, parseViewBox, type Range, type Tag } from './markup.ts';
 
-/** An attribute or declaration: its whole range, and its text with another value. */
+/** An attribute or declaration: its whole range, and the offset of its value. */
 interface Property extends Range {
   readonly name: string;
   readonly value: string;
-  readonly textFor: (value: string) => string;
+  readonly valueAt: number;
   /** Unit of lengths, which attributes do not have. */
   readonly unit: '' | 'px';
 }
-
-type Sides = readonly [width: number, height: number];
 
 /** Returns whether an element is a clip path in units of the element that it clips, to which its origin also refers. */
 const isRelative = ({ name, attributes }: Tag): boolean =>
@@ -29,72 +27,72 @@ export function applyTransformOrigins(
 ): string {
   // Browsers do not transform the pattern of a context with the element that it fills.
   if (/context-(?:fill|stroke)/.test(text) && tags.some(({ name }) => name === 'pattern')) return text;
-  const sides = viewBoxOf(tags);
-  const sheets = styleSheets.map(({ start, end }) => ({ css: text.slice(start, end), start }));
-  const isTransformed = sheets.some(({ css }) => css.includes('transform'));
-  const rules = sheets.flatMap(({ css, start }) =>
-    parseRules(css, budget).map(({ declarations }) => declarations.map((each) => propertyOf(each, start))),
+  // Percentages refer to the view box, if the document has a single `svg` element.
+  const [root, ...others] = tags.filter(({ name, kind }) => name === 'svg' && kind !== 'close');
+  const box = others.length > 0 ? undefined : root?.attributes.find(({ name }) => name === 'viewBox');
+  const size = parseViewBox(box?.value);
+  const isTransformed = styleSheets.some(({ start, end }) => text.slice(start, end).includes('transform'));
+  const rules = styleSheets.flatMap(({ start, end }) =>
+    parseRules(text.slice(start, end), budget).map((rule) => placed(rule.declarations, start)),
   );
-  const elements = tags.filter((tag) => !isRelative(tag)).map((tag) => propertiesOf(tag, text, budget));
+  const elements = tags.filter((tag) => !isRelative(tag)).map((tag) => propertiesOf(tag, budget));
   const edits = [
-    ...(tags.some(isRelative) ? [] : rules).flatMap((properties) => editsFor(properties, sides, true)),
-    ...elements.flatMap((properties) => editsFor(properties, sides, isTransformed)),
+    ...(tags.some(isRelative) ? [] : rules).flatMap((properties) => editsFor(properties, size, true)),
+    ...elements.flatMap((properties) => editsFor(properties, size, isTransformed)),
   ];
   return budget.tokens === 0 ? text : applyEdits(text, edits);
 }
 
-/** Returns the size that percentages refer to, if the document has a single `svg` element. */
-function viewBoxOf(tags: readonly Tag[]): Sides | undefined {
-  const [root, ...others] = tags.filter(({ name, kind }) => name === 'svg' && kind !== 'close');
-  const box = others.length > 0 ? undefined : root?.attributes.find(({ name }) => name === 'viewBox')?.value;
-  const [, , width, height] = (box?.trim().split(/[\s,]+/) ?? []).map(Number);
-  return width && height ? [width, height] : undefined;
-}
-
-function propertyOf({ name, value, start, end }: Declaration, by: number): Property {
-  return { name, value, start: start + by, end: end + by, textFor: (text) => `${name}: ${text}`, unit: 'px' };
+function placed(declarations: readonly Declaration[], by: number): Property[] {
+  return declarations.map(({ name, value, start, end }) => {
+    return { name, value, start: start + by, end: end + by, valueAt: end + by - value.length, unit: 'px' };
+  });
 }
 
 /** Returns the attributes of an element, and the declarations of its style, which take precedence. */
-function propertiesOf({ attributes }: Tag, text: string, budget: CssBudget): Property[] {
+function propertiesOf({ attributes }: Tag, budget: CssBudget): Property[] {
   const own = attributes.filter(({ name }) => name.startsWith('transform'));
-  const origins = own.map(({ name, value, nameAt, start, end }): Property => {
-    const [before, quote] = [text.slice(nameAt, start), text[end]];
-    return { name, value, start: nameAt, end: end + 1, textFor: (other) => before + other + quote, unit: '' };
-  });
-  const style = attributes.findLast(({ name }) => name === 'style');
-  const declarations = style?.value.includes('transform') ? parseDeclarations(style.value, budget) : [];
-  return [...origins, ...declarations.map((each) => propertyOf(each, style?.start ?? 0))];
+  const { value = '', start = 0 } = attributes.findLast(({ name }) => name === 'style') ?? {};
+  return [
+    ...own.map((one) => ({
+      ...one,
+      start: one.nameAt,
+      end: one.end + 1,
+      valueAt: one.start,
+      unit: '' as const,
+    })),
+    ...placed(value.includes('transform') ? parseDeclarations(value, budget) : [], start),
+  ];
 }
 
 /** @param isTransformed whether a rule may set the transform, if none of the properties does */
-function editsFor(properties: readonly Property[], sides: Sides | undefined, isTransformed: boolean): Edit[] {
+function editsFor(properties: readonly Property[], size: Size | undefined, isTransformed: boolean): Edit[] {
   const find = (wanted: string) => properties.findLast(({ name }) => name === wanted);
   const [transform, origin] = [find('transform'), find('transform-origin')];
-  const point = origin && !find('transform-box') && pointOf(origin.value, sides);
+  const point = origin && !find('transform-box') && pointOf(origin.value, size);
   if (!point || (!transform && isTransformed)) return [];
-  const removed = properties.filter(({ name }) => name === 'transform-origin');
-  const edits = removed.map(({ start, end }) => ({ start, end, text: '' }));
-  if (!transform) return edits;
-  const { start, end, value, textFor, unit } = transform;
+  const origins = properties.filter(({ name }) => name === 'transform-origin');
+  const removals = origins.map(({ start, end }) => ({ start, end, text: '' }));
+  if (!transform) return removals;
+  const { value, valueAt, unit } = transform;
   const by = (sign: number): string => `translate(${point.map((at) => `${sign * at}${unit}`).join(', ')})`;
-  return [...edits, { start, end, text: textFor(`${by(1)} ${value} ${by(-1)}`) }];
+  return [...removals, { start: valueAt, end: valueAt + value.length, text: `${by(1)} ${value} ${by(-1)}` }];
 }
 
-/** Positions by keyword, in percent. */
 const KEYWORDS: Readonly<Record<string, string>> = {
   ...{ left: '0%', top: '0%', center: '50%', right: '100%', bottom: '100%' },
 };
+const POSITION = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+))(px|%)?$/;
 
 /** Returns an origin in user units; undefined for relative values without a box, and for units other than px. */
-function pointOf(value: string, sides: Sides | undefined): number[] | undefined {
+function pointOf(value: string, size: Size | undefined): number[] | undefined {
   const words = value.replace('!important', '').trim().toLowerCase().split(/\s+/);
   const [first = 'center', second = 'center'] = words;
   const isSwapped = /^(?:top|bottom)$/.test(first) || /^(?:left|right)$/.test(second);
   const point = (isSwapped ? [second, first] : [first, second]).map((word, axis) => {
-    const [, number, unit] = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+))(px|%)?$/.exec(KEYWORDS[word] ?? word) ?? [];
-    const share = unit === '%' && Number(number) !== 0 ? (sides?.[axis] ?? Number.NaN) / 100 : 1;
-    return Number(number) * share;
+    const [, number, unit] = POSITION.exec(KEYWORDS[word] ?? word) ?? [];
+    const side = (axis === 0 ? size?.width : size?.height) ?? Number.NaN;
+    return unit === '%' && Number(number) !== 0 ? (Number(number) * side) / 100 : Number(number);
   });
   return point.some(Number.isNaN) ? undefined : point;
 }
