@@ -73,7 +73,7 @@ export async function runSteps(
 }
 
 async function runStep(
-  { tool, args, stdin, rendersTo }: Step,
+  { tool, args, stdin, rendersTo, deflateLevel }: Step,
   { options }: ConversionJob,
   conversion: RunningConversion,
 ): Promise<Output> {
@@ -94,6 +94,7 @@ async function runStep(
       timeoutMs: Math.min(remainingMs, limit.ms),
       signal,
       ...input,
+      ...(deflateLevel !== undefined && { deflateLevel }),
       ...(isSvg && { memoryBytes: SVG_MAX_MEMORY }),
     });
   };

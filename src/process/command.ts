@@ -9,6 +9,8 @@ export interface Command {
   readonly cwd: string;
   /** Absolute path of the file that the program reads on standard input. */
   readonly stdin?: string;
+  /** Level of zlib with which the program compresses, instead of its own: 0 (not at all) to 9. */
+  readonly deflateLevel?: number;
   /** Time limit, in ms. */
   readonly timeoutMs: number;
   /** Limit of the address space, in bytes. Defaults to the limit of the sandbox, and cannot exceed it. */

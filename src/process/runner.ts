@@ -137,7 +137,7 @@ const MEMORY = {
  */
 export function environmentOf(
   { searchPath, policyFolder, grantsFolder = policyFolder, limits }: EnvironmentOptions,
-  { cwd, timeoutMs }: Pick<Command, 'cwd' | 'timeoutMs'>,
+  { cwd, timeoutMs, deflateLevel }: Pick<Command, 'cwd' | 'timeoutMs' | 'deflateLevel'>,
 ): Record<string, string> {
   return {
     PATH: searchPath,
@@ -152,6 +152,7 @@ export function environmentOf(
     TMPDIR: cwd,
     XDG_CACHE_HOME: cwd,
     ...MEMORY,
+    ...(deflateLevel !== undefined && { IMAGEMILL_DEFLATE_LEVEL: String(deflateLevel) }),
     ...(limits && {
       MAGICK_AREA_LIMIT: String(limits.pixels),
       MAGICK_MEMORY_LIMIT: String(limits.memoryBytes),

@@ -1,5 +1,6 @@
 /** @module Encoder arguments of each format, chosen to balance quality, size and time. Pure. */
 import type { OutputType } from '../../formats.ts';
+import type { ImageInfo } from '../../images/image-info.ts';
 import type { ToolName } from '../../tools.ts';
 import { pageScale } from './size.ts';
 import type { ConversionJob, ToolContext } from './types.ts';
@@ -42,9 +43,9 @@ export const ENCODERS: Readonly<Record<OutputType, (job: ConversionJob) => reado
     ...['-quality', String(job.options.quality), '-define', 'pdf:title=image'],
   ],
   // Browsers show 8 bits, which take half of the time of 16.
-  avif: () => ['-depth', '8', ...PACKED.quick],
+  avif: (job) => ['-depth', '8', ...forEncoder(job)],
   // Fewer bits for few greys, as for black and white, would turn white into black: cjxl 0.7 reads them unscaled.
-  jxl: (job) => [...depth(job), '-set', 'option:png:bit-depth', usedBits(job), ...PACKED.quick],
+  jxl: (job) => [...depth(job), '-set', 'option:png:bit-depth', usedBits(job), ...forEncoder(job)],
   tiff: (job) => [
     ...[...depth(job), '-compress', 'Zip', '-define', 'tiff:endian=lsb'],
     // libtiff has no predictor for fewer than 8 bits per pixel. Palettes of more colours get smaller without one, too.
@@ -213,9 +214,19 @@ const EXACT_GREY = ['-intensity', 'Brightness'] as const;
 const PACKED = {
   photo: [...EXACT_GREY, ...define('png', { 'compression-level': 2, 'compression-filter': 5 })],
   flat: [...EXACT_GREY, ...define('png', { 'compression-level': 4, 'compression-filter': 1 })],
-  // For an external encoder.
-  quick: [...EXACT_GREY, ...define('png', { 'compression-level': 1, 'compression-filter': 1 })],
 } as const;
+
+/**
+ * Returns the level of zlib for a PNG that the next tool reads once. Level 0 takes a third of the time of level 1, and 4 bytes per
+ * pixel. With 16 bits per channel, these would be 8, more than a tool may write for the largest images.
+ */
+export const temporaryLevel = ({ deep }: ImageInfo): 0 | 1 => (deep ? 1 : 0);
+
+/** Returns the compression of a PNG for an external encoder. */
+function forEncoder({ image }: ConversionJob): string[] {
+  const level = temporaryLevel(image);
+  return [...EXACT_GREY, ...define('png', { 'compression-level': level, 'compression-filter': 1 })];
+}
 
 /** Returns whether neighbouring pixels are often equal, so that filters make a PNG larger. Resizing adds shades. */
 function isFlat({ image: { flat, paletteKind, type }, options: { width, height } }: ConversionJob): boolean {

@@ -17,7 +17,14 @@ import {
 } from './colour.ts';
 import { crop } from './crop.ts';
 import { coalesceFrames, decode, hideMissingPart, repairColours } from './decode.ts';
-import { ENCODERS, EXTERNAL_ENCODERS, jxlThreads, LOSSLESS_EFFORT, WEBP_METHOD } from './encode.ts';
+import {
+  ENCODERS,
+  EXTERNAL_ENCODERS,
+  jxlThreads,
+  LOSSLESS_EFFORT,
+  temporaryLevel,
+  WEBP_METHOD,
+} from './encode.ts';
 import { needsOwnSize, renderOwnSize, renderPdf, renderPng } from './rasterize.ts';
 import { cropToBox, dropOpaqueAlpha, fitDecoded, orientFirst, pad, resize, shrinkOnLoad } from './resize.ts';
 import { staysVector } from './size.ts';
@@ -63,13 +70,14 @@ const planStep = (tool: ToolName, job: ConversionJob): Step => ({ tool, ...COMMA
 /** The command of each tool. */
 const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Omit<Step, 'tool'>>> = {
   rsvg: (job) => (staysVector(job.options) ? renderPdf(job) : renderPng(job)),
-  heif: () => ({ args: [INPUT_FILE, DECODED_FILE] }),
+  heif: ({ image }) => ({ args: [INPUT_FILE, DECODED_FILE], deflateLevel: temporaryLevel(image) }),
   // djxl 0.7 writes no PNG of channels with different depths, unless all get the same one.
   djxl: ({ image, tools }) => ({
     args: [
       ...[INPUT_FILE, DECODED_FILE, jxlThreads(tools), '--quiet'],
       ...(image.unevenDepth ? ['--bits_per_sample=8'] : []),
     ],
+    deflateLevel: temporaryLevel(image),
   }),
   magick: (job) => ({ args: job.programs.includes('img2webp') ? frameArguments(job) : magickArguments(job) }),
   img2webp: (job) => ({ args: webpArguments(job) }),

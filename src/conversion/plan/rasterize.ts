@@ -91,7 +91,9 @@ function pageArguments(job: ConversionJob): string[] {
 
 /** Plans a command that reads the SVG on standard input, so that the SVG has no folder to load other files from. */
 function render(args: readonly string[], output: string): Rendering {
-  return { args: [...args, '-o', output], stdin: INPUT_FILE, rendersTo: output };
+  // Drawings have large areas of one colour, which level 1 packs as fast as it copies them.
+  const level = output === RASTERIZED_FILE && { deflateLevel: 1 };
+  return { args: [...args, '-o', output], stdin: INPUT_FILE, rendersTo: output, ...level };
 }
 
 /** @param inside arguments that fit the drawing inside the box */

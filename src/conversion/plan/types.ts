@@ -94,6 +94,8 @@ export interface Step {
   readonly args: readonly string[];
   /** File that the command reads on standard input. */
   readonly stdin?: string;
+  /** Level of zlib for the PNG that the command writes for the next one. */
+  readonly deflateLevel?: number;
   /** PNG that the command renders. Its size is checked afterwards, because it was not reliably known before. */
   readonly rendersTo?: string;
 }

@@ -4,8 +4,7 @@
  * For a small image, most time is spent on starting the program: libraries, relocations, configuration. This shared
  * object is preloaded (LD_PRELOAD, ld.so(8)) into any dynamically linked program. It replaces __libc_start_main, which the
  * entry point of a program calls: all libraries are loaded and their constructors have run, but no code of the program.
- * IMAGEMILL_FORK_SERVER selects a mode. Without it, the object does nothing.
- *
+ * IMAGEMILL_FORK_SERVER selects a mode:
  *   serve  The process prepares the program, then waits for jobs. Each job runs in a new child, which confines itself and
  *          continues with the program. The server never reads an image, so no process ever holds data of two jobs. It
  *          refuses to serve if it has more than one thread, since fork(2) copies only one.
@@ -98,10 +97,7 @@ static int transfer(int fd, void *bytes, size_t length, int writing) {
 }
 
 static void answer(uint32_t kind, uint32_t id, const void *body, size_t length) {
-  struct {
-    struct header header;
-    char body[CHUNK];
-  } message = {{(uint32_t)length, id, kind}, {0}};
+  struct { struct header header; char body[CHUNK]; } message = {{(uint32_t)length, id, kind}, {0}};
   memcpy(message.body, body, length);
   if (transfer(answers, &message, sizeof message.header + length, 1) < 0) _exit(1); /* the service has ended */
   explicit_bzero(&message, sizeof message);
@@ -170,10 +166,7 @@ enum { WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3, REMOVE_FILE =
 enum { TRUNCATE = 1 << 14, OF_FILES = WRITE_FILE | READ_FILE | TRUNCATE, IN_JOB = OF_FILES | READ_DIR | REMOVE_FILE | MAKE_REG };
 
 static void permit(int ruleset, const char *path, uint64_t rights, uint64_t known) {
-  struct {
-    uint64_t rights;
-    int32_t parent;
-  } __attribute__((packed)) rule = {rights & known, open(path, O_PATH | O_CLOEXEC)};
+  struct { uint64_t rights; int32_t parent; } __attribute__((packed)) rule = {rights & known, open(path, O_PATH | O_CLOEXEC)};
   struct stat found;
   if (rule.parent < 0 && (errno == ENOENT || errno == EACCES || errno == ENOTDIR)) return; /* permits nothing */
   if (rule.parent < 0 || fstat(rule.parent, &found) < 0) fail(path);
@@ -201,7 +194,6 @@ static void restrict_files(void) {
 }
 
 static struct sock_filter instructions[BPF_MAXINSNS];
-
 /* Reads the filter of the job. Returns the number of its instructions. */
 static unsigned short read_filter(void) {
   int file = open(request.filter, O_RDONLY | O_CLOEXEC);
@@ -373,7 +365,6 @@ static int enter_namespaces(void) {
 }
 
 typedef void hook(void);
-
 /* Returns a function of a library of the program. */
 static hook *find(const char *name) {
   hook *found = (hook *)dlsym(RTLD_DEFAULT, name);
@@ -423,9 +414,17 @@ static void run_server(const char *program) {
   serve();
 }
 
+typedef int deflate_init(void *, int, int, int, int, int, const char *, int);
+/* Replaces zlib's function: for a file that only the next tool reads, IMAGEMILL_DEFLATE_LEVEL has the level. */
+__attribute__((visibility("default"))) int deflateInit2_(void *stream, int level, int method, int bits, int memory,
+                                                         int strategy, const char *version, int size) {
+  deflate_init *init = (deflate_init *)dlsym(dlopen("libz.so.1", RTLD_LAZY | RTLD_NOLOAD) ?: RTLD_NEXT, "deflateInit2_");
+  const char *given = getenv("IMAGEMILL_DEFLATE_LEVEL");
+  return init ? init(stream, given ? atoi(given) : level, method, bits, memory, strategy, version, size) : -6; /* Z_VERSION_ERROR */
+}
+
 typedef int main_function(int, char **, char **);
 typedef int start_function(main_function *, int, char **, hook *, hook *, hook *, void *);
-
 /* Replaces the function of the C library that a program's entry point calls. It runs the constructors of the program, and
  * then main, with the arguments and the environment of the job. */
 __attribute__((visibility("default"))) int __libc_start_main(main_function *main, int count, char **arguments, hook *init,

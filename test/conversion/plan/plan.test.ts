@@ -329,6 +329,7 @@ describe('the plan', () => {
         args: ['-f', 'png', '-a', '-w', '400', '-h', '300', '-o', 'rasterized.png'],
         stdin: 'in',
         rendersTo: 'rasterized.png',
+        deflateLevel: 1,
       });
       expect(steps[1]?.args.join(' ')).to.include(' PNG:rasterized.png ').and.not.include('-resize');
     });
@@ -341,7 +342,8 @@ describe('the plan', () => {
 
     it('on version 6 is decoded by heif-convert', () => {
       const decoding = planDecoding(job({ type: 'avif' }, {}, SIX));
-      expect(decoding).to.deep.equal({ tool: 'heif', args: ['in', 'decoded.png'] });
+      expect(decoding).to.deep.equal({ tool: 'heif', args: ['in', 'decoded.png'], deflateLevel: 0 });
+      expect(planDecoding(job({ type: 'avif', deep: true }, {}, SIX))?.deflateLevel).to.equal(1);
       const [convert] = lines({ type: 'avif', decoded: ['decoded.png'] }, {}, SIX);
       expect(convert).to.include(' PNG:decoded.png -set colorspace sRGB ');
       expect(planDecoding(job({ type: 'avif' }))).to.equal(undefined);

@@ -91,6 +91,19 @@ print(found)`;
     expect((await python(find.replace('WHAT', `'${hex}'`))).stdout).to.equal('0\n');
   });
 
+  it('compress with the level of zlib that a job asks for, in forks and in new starts', async () => {
+    const file = '/usr/bin/python3';
+    await start(undefined, [file]);
+    const args = ['-I', '-c', 'import zlib; print(len(zlib.compress(bytes(100_000), 9)))'];
+    const cwd = await makeTempDir('job');
+    for (const runner of [run, confinedRunner()]) {
+      const compress = async (more: { deflateLevel?: number } = {}): Promise<number> =>
+        Number((await runner({ file, args, cwd, timeoutMs: 20_000, ...more })).stdout);
+      expect(await compress({ deflateLevel: 0 })).to.be.greaterThan(100_000);
+      expect(await compress()).to.be.within(1, 200);
+    }
+  });
+
   it('replace a server after a number of jobs, without an interruption', async () => {
     await start({ maxJobs: 10 });
     for (let jobs = 0; renewals.length < 3; jobs += 1) {
