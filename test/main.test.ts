@@ -75,7 +75,7 @@ describe('the service process', () => {
       });
       const base = await started.base();
       expect(started.output()).to.include('ImageMagick 6 or 7 not found: only SVG to PNG and PDF works.');
-      expect(JSON.parse((await sendForm(`${base}/formats`)).body.toString())).to.deep.equal({
+      expect(JSON.parse((await sendForm(`${base}/formats`)).body.toString())).to.deep.include({
         input: ['svg'],
         output: ['png', 'pdf'],
       });
@@ -96,7 +96,7 @@ describe('the service process', () => {
         TEMP_DIR: await makeTempDir('start'),
       });
       const base = await started.base();
-      expect(JSON.parse((await sendForm(`${base}/formats`)).body.toString())).to.deep.equal({
+      expect(JSON.parse((await sendForm(`${base}/formats`)).body.toString())).to.deep.include({
         input: ['png'],
         output: ['png'],
       });

@@ -16,6 +16,7 @@ import { errorHandler, notFound } from './error-handler.ts';
 import type { Metrics } from './metrics.ts';
 import { createDocument } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
+import { formatsBody } from './openapi/schemas.ts';
 import { rateLimiter, trustProxies } from './rate-limit.ts';
 import { useApiHeaders } from './raw-error-response.ts';
 import type { SharedStore } from './redis-store.ts';
@@ -122,7 +123,7 @@ function apiRouter(deps: AppDeps): Router {
   const handlers: Readonly<Record<OperationId, RequestHandler>> = {
     convert: convertRoute({ ...form, parse: parse.convert }),
     convertBatch: batchRoute({ ...form, parse: parse.batch }),
-    listFormats: formatsRoute(inputs, outputs),
+    listFormats: formatsRoute(formatsBody({ inputs, outputs, config })),
     getHealth: healthRoute(version),
     getReference: openApiRoute(createDocument(API_PREFIX, { version, inputs, outputs, config })),
   };

@@ -11,12 +11,20 @@ describe('responses', () => {
   });
 
   describe('to GET /formats and GET /health', () => {
-    it('list the formats in the documented order', async () => {
+    it('list the formats in the documented order, and the limits', async () => {
       const { status, headers, body } = await sendForm(`${service.base}/formats`);
       expect([status, headers.get('content-type')]).to.deep.equal([200, 'application/json; charset=utf-8']);
       expect(JSON.parse(body.toString())).to.deep.equal({
         input: ['png', 'jpg', 'jpeg', 'gif', 'bmp', 'tiff', 'svg', 'avif', 'ico', 'webp'],
         output: ['webp', 'png', 'jpg', 'gif', 'bmp', 'pdf'],
+        limits: {
+          max_file_bytes: 10_485_760,
+          max_pixels: 50_000_000,
+          max_total_pixels: 75_000_000,
+          max_frames: 500,
+          max_dimension: 16_384,
+          max_batch_files: 20,
+        },
       });
     });
 

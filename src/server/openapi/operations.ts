@@ -1,8 +1,8 @@
 /** @module The endpoints: method, path, description and successful response. The app adds a route for each. */
-import { INPUTS, type InputType, OUTPUTS } from '../../formats.ts';
+import { OUTPUTS } from '../../formats.ts';
 import type { Method } from '../endpoint.ts';
 import type { HeaderName } from './headers.ts';
-import type { ApiContext, Json } from './schemas.ts';
+import { type ApiContext, formatsBody, type Json } from './schemas.ts';
 
 /** Name of an operation. */
 export type OperationId = 'convert' | 'convertBatch' | 'listFormats' | 'getHealth' | 'getReference';
@@ -63,16 +63,12 @@ export const OPERATIONS: readonly Operation[] = [
     method: 'GET',
     path: '/formats',
     operationId: 'listFormats',
-    summary: 'List formats',
-    description: 'The formats that the tools on this machine support.',
+    summary: 'List formats and limits',
+    description: 'The formats that the tools on this machine support, and the limits of the server.',
     success: {
-      description: 'The input and output formats.',
+      description: 'The input and output formats, and the limits.',
       headers: ['ContentLength'],
-      content: ({ inputs, outputs }) =>
-        jsonContent('Formats', {
-          input: inputs.flatMap((type: InputType) => INPUTS[type].names),
-          output: outputs,
-        }),
+      content: (service) => jsonContent('Formats', formatsBody(service)),
     },
   },
   {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
 import { formFields } from '../../conversion/options.ts';
-import { INPUTS, type InputType, type OutputType } from '../../formats.ts';
+import { INPUTS, type InputType, MAX_DIMENSION, type OutputType } from '../../formats.ts';
 import { formatByteLimit } from '../../text.ts';
 
 /** The service that the reference describes. */
@@ -27,6 +27,7 @@ export function schemas({ inputs, outputs, config }: ApiContext): Record<string,
   const formats = z.object({
     input: z.array(z.enum(inputs.flatMap((type) => INPUTS[type].names))),
     output: z.array(z.enum(outputs)),
+    limits: LIMITS,
   });
   return {
     ConvertForm: formSchema(forms.convert, 'file', {
@@ -42,11 +43,37 @@ export function schemas({ inputs, outputs, config }: ApiContext): Record<string,
         `The images, at most ${config.MAX_BATCH_FILES}, each at most ${limit}: ${labels}; or ZIP archives of images. ` +
         `Files in an archive count like other files. ${detected} The field can also be named \`files[]\`.`,
     }),
-    Formats: toSchema(formats.describe('Formats that this machine can read and write.')),
+    Formats: toSchema(formats.describe('Formats that this machine can read and write, and its limits.')),
     Health: toSchema(HEALTH),
     Reference: toSchema(REFERENCE),
     Error: toSchema(ERROR),
   };
+}
+
+const limit = (description: string) => z.int().positive().describe(description);
+
+const LIMITS = z
+  .object({
+    max_file_bytes: limit('Maximum size of a file in bytes.'),
+    max_pixels: limit('Maximum width × height of an image, and of a result.'),
+    max_total_pixels: limit('Maximum number of pixels of all frames or pages of a file.'),
+    max_frames: limit('Maximum number of frames or pages of a file.'),
+    max_dimension: limit('Maximum width and height in pixels of an image, and of a result.'),
+    max_batch_files: limit('Maximum number of files in a batch.'),
+  })
+  .describe('Limits of this server, which its operator sets.');
+
+/** Returns the body of `GET /formats`. */
+export function formatsBody({ inputs, outputs, config }: Omit<ApiContext, 'version'>): Json {
+  const limits: z.output<typeof LIMITS> = {
+    max_file_bytes: config.MAX_FILE_BYTES,
+    max_pixels: config.MAX_PIXELS,
+    max_total_pixels: config.MAX_TOTAL_PIXELS,
+    max_frames: config.MAX_FRAMES,
+    max_dimension: MAX_DIMENSION,
+    max_batch_files: config.MAX_BATCH_FILES,
+  };
+  return { input: inputs.flatMap((type) => INPUTS[type].names), output: outputs, limits };
 }
 
 const HEALTH = z.object({

@@ -1,11 +1,9 @@
 /** @module Routes for the state and the capabilities of the service. */
 import type { RequestHandler } from 'express';
-import { INPUTS, type InputType, type OutputType } from '../../formats.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** Handles `GET /formats`: the input and output formats that this machine supports. */
-export function formatsRoute(inputs: readonly InputType[], outputs: readonly OutputType[]): RequestHandler {
-  const body = { input: inputs.flatMap((type) => INPUTS[type].names), output: outputs };
+/** Handles `GET /formats`: the formats that this machine supports, and the limits of this server. */
+export function formatsRoute(body: Readonly<Record<string, unknown>>): RequestHandler {
   return (_req, res) => {
     res.json(body);
   };
