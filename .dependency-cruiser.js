@@ -14,6 +14,7 @@ const OWNERS = {
   '@csstools/css-tokenizer': 'src/images/svg/css.ts',
   archiver: 'src/server/archive-response.ts',
   busboy: 'src/server/multipart/normalizer.ts',
+  'client-zip': 'src/web/actions/archive.ts',
   commander: 'src/cli/(program|regress).ts',
   'content-disposition': 'src/server/response.ts',
   cors: 'src/server/cors.ts',

@@ -78,7 +78,7 @@ export const MAX_NAME_UNITS = 1024;
 /** Maximum length of the base name of a result in bytes of UTF-8. */
 const MAX_BASE_NAME_BYTES = 200;
 /** Base name of the result of a file without a usable name. */
-export const FALLBACK_NAME = 'image';
+const FALLBACK_NAME = 'image';
 
 /** Returns the part of a path after its last separator, `/` or `\`, truncated to {@link MAX_NAME_UNITS}. */
 export function lastComponentOf(path: string): string {
@@ -97,6 +97,23 @@ export function baseNameOf(clientName: string | undefined): string {
   const base = clean.replace(/(?<=.)\.[^.]*$/su, '').trim();
   const short = truncateToBytes(base, MAX_BASE_NAME_BYTES).trim();
   return /^\.*$/.test(short) ? FALLBACK_NAME : short;
+}
+
+/**
+ * Characters that Windows forbids in file names:
+ * https://learn.microsoft.com/windows/win32/fileio/naming-a-file. The library that writes archives on the server would also
+ * take a letter with a colon for a drive.
+ */
+const FORBIDDEN = /[<>:"|?*\\/]/g;
+/** Device names of Windows, also with an extension. The digit may be one of the superscripts of ISO 8859-1. */
+const RESERVED_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\.|$)/i;
+
+/** Replaces what a file system of Windows cannot store in the name of a file or folder. */
+export function portableName(name: string): string {
+  const allowed = name.replace(FORBIDDEN, '_');
+  // Windows drops spaces and dots at the end of a name, and Explorer drops spaces at its start.
+  const trimmed = allowed.trimStart().replace(/[\s.]+$/u, '') || FALLBACK_NAME;
+  return RESERVED_NAME.test(trimmed) ? `_${trimmed}` : trimmed;
 }
 
 /**

@@ -2,8 +2,7 @@
 import type { BatchItemResult } from '../conversion/batch.ts';
 import { type ConversionQueue, createQueue } from '../conversion/engine.ts';
 import { OUTPUTS, type OutputType } from '../formats.ts';
-import { createUniqueNamer } from '../text.ts';
-import { archiveBaseName } from './archive-name.ts';
+import { baseNameOf, createUniqueNamer, portableName } from '../text.ts';
 import { deflateFile, type PackedFile, type PackOptions, packData, storeFile } from './deflate-file.ts';
 import { errorBody } from './error-handler.ts';
 
@@ -73,7 +72,7 @@ export async function packResults(
     const { path, bytes } = outcome.converted;
     const file = packed.get(path) ?? (await pack(path, bytes));
     packed.set(path, file);
-    entries.push({ ...file, name: uniqueName(archiveBaseName(name)) });
+    entries.push({ ...file, name: uniqueName(portableName(baseNameOf(name))) });
   }
   const errors = formatErrors(results);
   return errors ? [...entries, { ...packData(errors), name: ERRORS_NAME }] : entries;

@@ -1,116 +1,85 @@
-/** @module Downloads all results as ZIP archives, with as many files each as `POST /batch` accepts. */
-
-import { computed, signal } from '@preact/signals';
-import { post } from '../client/api.ts';
-import { queued } from '../client/queue.ts';
-import { loadMaxFiles } from '../state/batch-size.ts';
+/** @module Builds one ZIP archive of all results in the browser. */
+import { signal } from '@preact/signals';
+import { makeZip, predictLength } from 'client-zip';
+import { baseNameOf, createUniqueNamer, portableName } from '../../text.ts';
 import { announcement, done } from '../state/items.ts';
-import { createForm, describeFailure } from './convert.ts';
 
-/** One archive. */
-export interface Part {
-  /** File name of the archive. */
+/** A file in the archive. */
+interface Entry {
+  /** Path in the archive. */
   readonly name: string;
-  readonly files: readonly File[];
-  /** Conversion options as a query string. */
-  readonly query: string;
-  readonly at: 'waiting' | 'uploading' | 'converting' | 'done' | 'failed';
-  /** Progress of the upload, 0 to 1. */
-  readonly share: number;
-  /** Error message, if it failed. */
-  readonly message: string;
-  /** Object URL of the archive, if it is done. */
-  readonly url: string;
+  readonly input: Blob;
+  readonly size: number;
+  readonly lastModified: number;
 }
 
-/** The archives of the last {@link pack}. */
-export const parts = signal<readonly Part[]>([]);
-/** Whether any archive is unfinished. */
-export const packing = computed(() => parts.value.some(({ at }) => at !== 'done' && at !== 'failed'));
+/** The part of the File System API that TypeScript does not declare, because only Chromium has it. */
+interface SavePicker {
+  showSaveFilePicker?(options: { suggestedName: string }): Promise<FileSystemFileHandle>;
+}
 
-let controller = new AbortController();
+/** File name of the archive. */
+const NAME = 'converted.zip';
+/**
+ * Size in bytes from which the archive is written directly into a file that the user selects, if the browser can do that.
+ * A smaller archive becomes a blob, which needs no dialog.
+ */
+const MIN_STREAM_BYTES = 500_000_000;
+/** Time after which browsers have read the blob of a download, in ms. */
+const REVOKE_MS = 60_000;
 
-/** Requests archives of all converted files, with the options of their conversion, and saves them. */
+/** Whether the archive is being built. */
+export const packing = signal(false);
+
+/** Builds an archive of all results, with their folders, and saves it. Nothing is uploaded. */
 export async function pack(): Promise<void> {
-  forgetArchives();
-  announcement.value = 'Creating the ZIP archive.';
-  const { signal } = controller;
-  const maxFiles = done.value.length > 1 ? await loadMaxFiles() : 1;
-  if (signal.aborted) return;
-  parts.value = toParts(groupFiles(maxFiles));
-  await Promise.all(parts.value.map((_, at) => packPart(at, signal)));
-}
-
-/** Cancels unfinished archives and revokes the object URLs of all others. */
-export function forgetArchives(): void {
-  controller.abort();
-  controller = new AbortController();
-  for (const { url } of parts.value) URL.revokeObjectURL(url);
-  parts.value = [];
-}
-
-/** Requests one archive and saves it. */
-async function packPart(at: number, signal: AbortSignal): Promise<void> {
-  const part = parts.value[at] as Part;
-  const update = (changed: Partial<Part>): void => {
-    parts.value = parts.value.map((one, index) => (index === at ? { ...one, ...changed } : one));
-  };
+  packing.value = true;
   try {
-    const { blob } = await queued(() => {
-      update({ at: 'uploading', share: 0 });
-      const onUpload = (share: number) => update({ at: share < 1 ? 'uploading' : 'converting', share });
-      return post('/batch', createForm(part.query, 'files', part.files), signal, onUpload).catch((error) => {
-        if (!signal.aborted) update({ at: 'waiting' });
-        throw error;
-      });
-    }, signal);
-    const url = URL.createObjectURL(blob);
-    update({ at: 'done', url });
-    save(url, part.name);
-    announcement.value = `${part.name} is ready.`;
+    const entries = toEntries();
+    const saved =
+      predictLength(entries) >= MIN_STREAM_BYTES ? await saveStream(entries) : await saveBlob(entries);
+    if (saved) announcement.value = `${NAME} is ready.`;
   } catch (error) {
-    const message = await describeFailure(error, part.files);
-    if (signal.aborted) return;
-    update({ at: 'failed', message });
-    announcement.value = `${part.name}: ${message}`;
+    announcement.value = `${NAME} cannot be written: ${(error as Error).message}`;
+  } finally {
+    packing.value = false;
   }
 }
 
-type FileGroup = Pick<Part, 'files' | 'query'>;
-
-/** Groups converted files by their options, with at most `maxFiles` per request. */
-function groupFiles(maxFiles: number): FileGroup[] {
-  const byQuery = Map.groupBy(done.value, ({ query }) => query);
-  return [...byQuery].flatMap(([query, results]) => {
-    const files = results.map(({ file }) => file);
-    return chunk(files, maxFiles).map((part) => ({ query, files: part }));
+/** Lists the results. Two results never have paths that are equal on a file system that ignores case. */
+function toEntries(): Entry[] {
+  const namers = new Map<string, (base: string) => string>();
+  return done.value.map(({ file, path, result: { name, blob } }) => {
+    const extension = name.slice(name.lastIndexOf('.') + 1);
+    const uniqueName = namers.get(extension) ?? createUniqueNamer(extension);
+    namers.set(extension, uniqueName);
+    const folders = path.split('/').slice(0, -1).map(portableName);
+    const base = [...folders, portableName(baseNameOf(file.name))].join('/');
+    return { name: uniqueName(base), input: blob, size: blob.size, lastModified: file.lastModified };
   });
 }
 
-/** Splits a list into chunks of at most `size` items. */
-export function chunk<T>(all: readonly T[], size: number): T[][] {
-  const count = Math.ceil(all.length / size);
-  return Array.from({ length: count }, (_, at) => all.slice(at * size, (at + 1) * size));
-}
-
-/** Returns the file name of an archive, by its index and the number of archives. */
-export const archiveName = (at: number, count: number): string =>
-  count === 1 ? 'converted.zip' : `converted-${at + 1}-of-${count}.zip`;
-
-function toParts(all: readonly FileGroup[]): Part[] {
-  return all.map((one, at) => ({
-    ...one,
-    name: archiveName(at, all.length),
-    at: 'waiting',
-    share: 0,
-    message: '',
-    url: '',
-  }));
-}
-
-function save(url: string, name: string): void {
+/** Downloads the archive as a blob. */
+async function saveBlob(entries: readonly Entry[]): Promise<true> {
+  const blob = await new Response(makeZip(entries)).blob();
   const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
+  link.href = URL.createObjectURL(new Blob([blob], { type: 'application/zip' }));
+  link.download = NAME;
   link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), REVOKE_MS);
+  return true;
+}
+
+/**
+ * Writes the archive into a file that the user selects.
+ *
+ * @returns false if the user closes the dialog
+ */
+async function saveStream(entries: readonly Entry[]): Promise<boolean> {
+  const picker = window as SavePicker;
+  if (!picker.showSaveFilePicker) return saveBlob(entries);
+  const handle = await picker.showSaveFilePicker({ suggestedName: NAME }).catch(() => undefined);
+  if (!handle) return false;
+  await makeZip(entries).pipeTo(await handle.createWritable());
+  return true;
 }

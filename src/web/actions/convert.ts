@@ -26,14 +26,14 @@ async function convertOne({ file, state }: Item): Promise<void> {
       const onUpload = (share: number) => {
         state.value = share < 1 ? { at: 'uploading', cancel, share } : { at: 'converting', cancel };
       };
-      return post('/convert', createForm(query, 'file', [file]), signal, onUpload).catch((error) => {
+      return post('/convert', createForm(query, file), signal, onUpload).catch((error) => {
         state.value = { at: 'waiting', cancel };
         throw error;
       });
     }, controller.signal);
     state.value = { at: 'done', query, result: toResult(response, name) };
   } catch (error) {
-    const message = await describeFailure(error, [file]);
+    const message = await describeFailure(error, file);
     if (controller.signal.aborted) {
       state.value = { at: 'ready' };
     } else {
@@ -44,24 +44,22 @@ async function convertOne({ file, state }: Item): Promise<void> {
 }
 
 /** Returns the message of a failed request. Browsers report a file that they cannot read as a lost connection. */
-export async function describeFailure(error: unknown, files: readonly File[]): Promise<string> {
+async function describeFailure(error: unknown, file: File): Promise<string> {
   if (error instanceof ConnectionError) {
-    for (const file of files) {
-      try {
-        await file.slice(0, 1).arrayBuffer();
-      } catch {
-        return `${file.name} cannot be read. It may have been changed, moved or deleted. Add it again.`;
-      }
+    try {
+      await file.slice(0, 1).arrayBuffer();
+    } catch {
+      return `${file.name} cannot be read. It may have been changed, moved or deleted. Add it again.`;
     }
   }
   return (error as Error).message;
 }
 
-/** Creates a form with the options before the files, so that the server knows them while it receives the files. */
-export function createForm(query: string, field: string, files: readonly File[]): FormData {
+/** Creates a form with the options before the file, so that the server knows them while it receives the file. */
+function createForm(query: string, file: File): FormData {
   const form = new FormData();
   for (const [name, value] of new URLSearchParams(query)) form.append(name, value);
-  for (const file of files) form.append(field, file);
+  form.append('file', file);
   return form;
 }
 

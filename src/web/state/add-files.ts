@@ -2,7 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { formats } from './formats.ts';
-import { add, announcement } from './items.ts';
+import { type AddedFile, add, announcement } from './items.ts';
 
 /** Whether files are being dragged over the page. */
 export const dragged = signal(false);
@@ -35,7 +35,7 @@ export function listenForFiles(): void {
 }
 
 /** A file in a folder; undefined if it cannot be read, for example because it was deleted meanwhile. */
-type FolderFile = File | undefined;
+type FolderFile = AddedFile | undefined;
 
 /** Compares names as file managers do. Browsers list the files of a folder in the order of the disk. */
 const { compare: compareNames } = new Intl.Collator(undefined, { numeric: true });
@@ -44,13 +44,15 @@ const { compare: compareNames } = new Intl.Collator(undefined, { numeric: true }
 export const addFolder = (files: readonly File[]): void =>
   addFiles(
     [],
-    files.toSorted((one, other) => compareNames(one.webkitRelativePath, other.webkitRelativePath)),
+    files
+      .map((file) => ({ file, path: file.webkitRelativePath }))
+      .sort((one, other) => compareNames(one.path, other.path)),
   );
 
 /** Adds files and the images in folders. Skips everything else in folders and announces its number. */
 export function addFiles(files: readonly File[], inFolders: readonly FolderFile[] = []): void {
-  const images = inFolders.filter((file) => file !== undefined).filter(looksLikeImage);
-  const added = [...files, ...images];
+  const images = inFolders.filter((added) => added !== undefined).filter(({ file }) => looksLikeImage(file));
+  const added = [...files.map((file) => ({ file, path: file.name })), ...images];
   if (added.length > 0) add(added);
   skipped.value = inFolders.length - images.length;
   if (skipped.value > 0)
@@ -97,7 +99,7 @@ function readEntry(entry: FileSystemEntry): Promise<FolderFile[]> {
   if (entry.isDirectory) return collectFiles(entry as FileSystemDirectoryEntry);
   return new Promise((resolve) =>
     (entry as FileSystemFileEntry).file(
-      (file) => resolve([file]),
+      (file) => resolve([{ file, path: entry.fullPath.slice(1) }]),
       () => resolve([undefined]),
     ),
   );

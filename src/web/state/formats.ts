@@ -1,4 +1,4 @@
-/** @module The formats of the server. */
+/** @module The formats and limits of the server. */
 import { computed, signal } from '@preact/signals';
 import type { OutputType } from '../../formats.ts';
 import { type ApiResponse, get, type ResponseError } from '../client/api.ts';
@@ -10,9 +10,10 @@ interface Formats {
   /** Input types and file extensions. */
   readonly input: readonly string[];
   readonly output: readonly OutputType[];
+  readonly limits: Readonly<Record<'max_file_bytes' | 'max_pixels' | 'max_batch_files', number>>;
 }
 
-/** Formats of this server; undefined until loaded. */
+/** Formats and limits of this server; undefined until loaded. */
 export const formats = signal<Formats | undefined>(undefined);
 
 /** The `accept` attribute of file pickers: the server's types, and all others that the system considers images. */

@@ -9,9 +9,14 @@ import { fields } from './options.ts';
 export interface Item {
   readonly id: number;
   readonly file: File;
+  /** Path of the file in the dropped or picked folder, with `/`; otherwise its name. */
+  readonly path: string;
   readonly preview: PreviewSignal;
   readonly state: Signal<State>;
 }
+
+/** A file to add to the list. */
+export type AddedFile = Pick<Item, 'file' | 'path'>;
 
 /** State of a file. `query` holds the options of its conversion. */
 export type State =
@@ -56,16 +61,18 @@ export const pending = computed(() => items.value.filter(isPending));
 export const failed = computed(() => items.value.filter(({ state }) => state.value.at === 'failed'));
 /** Converted files with their results. */
 export const done = computed(() =>
-  items.value.flatMap(({ file, state }) => (state.value.at === 'done' ? [{ file, ...state.value }] : [])),
+  items.value.flatMap(({ file, path, state }) =>
+    state.value.at === 'done' ? [{ file, path, ...state.value }] : [],
+  ),
 );
 
 let lastId = 0;
 
 /** Appends files to the list. */
-export function add(files: readonly File[]): void {
-  const added = files.map((file): Item => {
+export function add(files: readonly AddedFile[]): void {
+  const added = files.map(({ file, path }): Item => {
     lastId += 1;
-    return { id: lastId, file, preview: signal(undefined), state: signal({ at: 'ready' }) };
+    return { id: lastId, file, path, preview: signal(undefined), state: signal({ at: 'ready' }) };
   });
   items.value = [...items.value, ...added];
   announcement.value = `${plural(added.length, 'file')} added.`;

@@ -1,5 +1,5 @@
 import { plural } from '../../text.ts';
-import { forgetArchives, pack, packing } from '../actions/archive.ts';
+import { pack, packing } from '../actions/archive.ts';
 import { convert } from '../actions/convert.ts';
 import { formatChange, formatSize } from '../format.ts';
 import { skipped } from '../state/add-files.ts';
@@ -83,9 +83,8 @@ function cancelAll(): void {
   for (const { state } of items.value.toReversed()) if ('cancel' in state.value) state.value.cancel();
 }
 
-/** Removes all items and archives. */
+/** Removes all items. */
 function clear(): void {
-  forgetArchives();
   skipped.value = 0;
   remove(items.value);
   focusPicker();

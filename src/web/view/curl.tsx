@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
 import { command } from '../actions/curl.ts';
-import { loadMaxFiles } from '../state/batch-size.ts';
 import { announcement } from '../state/items.ts';
 
 /** The curl command for the current options and files. */
@@ -12,7 +11,7 @@ export function Curl() {
     announcement.value = 'Command copied.';
   };
   return (
-    <details class="curl" onToggle={({ currentTarget }) => currentTarget.open && loadMaxFiles()}>
+    <details class="curl">
       <summary>As curl</summary>
       <textarea readOnly rows={6} aria-label="curl command" value={command} />
       {/* Browsers provide the clipboard only over HTTPS and on localhost. */}

@@ -1,7 +1,6 @@
 import { backoff } from '../client/backoff.ts';
 import { announcement, busy, compared, counts, items } from '../state/items.ts';
 import { ActionBar } from './action-bar.tsx';
-import { Archives } from './archives.tsx';
 import { Compare } from './compare.tsx';
 import { Curl } from './curl.tsx';
 import { DropZone } from './drop-zone.tsx';
@@ -34,7 +33,6 @@ export function Page() {
                 <FileRow key={item.id} item={item} />
               ))}
             </ul>
-            <Archives />
           </section>
         )}
       </main>
