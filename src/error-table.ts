@@ -320,7 +320,6 @@ export type ErrorCode = keyof typeof ROWS;
 /** Arguments of an error's message. */
 export type MessageArgs<C extends ErrorCode> = Parameters<(typeof ROWS)[C]['message']>;
 
-/** All errors by code. */
 export const ERRORS: { readonly [C in ErrorCode]: ErrorRow<MessageArgs<C>> } = ROWS;
 
 /** All codes, in the order of the table. */

@@ -1,7 +1,9 @@
 /**
  * @module Errors of the service. Each has a code of the table in error-table.ts, and the arguments of its message. The
- * private cause is in `cause`, for the log only.
+ * private cause is in `cause`, for the log only. A service that cannot start throws an error of its own.
  */
+
+import type { Config } from './config.ts';
 import { ERRORS, type ErrorCode, type MessageArgs } from './error-table.ts';
 
 export type { ErrorCode };
@@ -70,4 +72,30 @@ export class ClientDisconnectedError extends Error {
   constructor(options?: ErrorOptions) {
     super('the client disconnected', options);
   }
+}
+
+interface StartupErrorOptions extends ErrorOptions {
+  readonly isTemporary?: boolean;
+  readonly setting?: string;
+}
+
+/** The service cannot start on this machine. The message states the cause. */
+export class StartupError extends Error {
+  override readonly name = 'StartupError';
+  /** Whether a later start can succeed without a change of the settings or the tools. */
+  readonly isTemporary: boolean;
+  /** The setting that must change; undefined if the cause is not a setting. */
+  readonly setting: string | undefined;
+  constructor(message: string, { isTemporary = false, setting, ...options }: StartupErrorOptions = {}) {
+    super(message, options);
+    this.isTemporary = isTemporary;
+    this.setting = setting;
+  }
+}
+
+/** Converts an error of a full disk. Returns other errors as they are. */
+export function toStartupError(error: unknown, { TEMP_DIR }: Config): unknown {
+  if (!isDiskFull(error) && !(error instanceof ServiceError && error.code === 'DISK_FULL')) return error;
+  const problem = `TEMP_DIR ${TEMP_DIR} cannot be written: the disk is full.`;
+  return new StartupError(problem, { cause: error, isTemporary: true, setting: 'TEMP_DIR' });
 }

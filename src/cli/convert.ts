@@ -1,6 +1,6 @@
 /** @module The `convert` command. */
-import { enabledTypes, selectExtras } from '../conversion/extras.ts';
-import { realPathOf } from '../files/paths.ts';
+import { enabledTypes, selectExtras } from '../conversion/capabilities.ts';
+import { realPathOf } from '../files/system.ts';
 import { plural } from '../text.ts';
 import { abortOnSignals, type CliContext, CliError, loadSettings } from './context.ts';
 import { StopError, startOnDemand } from './convert/converter.ts';

@@ -1,9 +1,10 @@
 /** @module The `doctor` command. */
+
+import { styleText } from 'node:util';
 import { plural } from '../text.ts';
 import { type CliContext, CliError } from './context.ts';
-import { type Check, formatTable } from './doctor/check.ts';
 import { CHECKS } from './doctor/checks.ts';
-import { collectReport, type DoctorReport } from './doctor/collect.ts';
+import { type Check, collectReport, type DoctorReport } from './doctor/collect.ts';
 import { formatSizingRow, KINDS, measureSizing } from './doctor/sizing.ts';
 
 /** Exit status if this machine cannot serve. */
@@ -60,4 +61,37 @@ function formatVerdict(version: string, checks: readonly Check[]): string {
   const warnings = count('warn');
   const suffix = warnings === 0 ? '' : `, with ${plural(warnings, 'warning')}`;
   return `imagemill ${version} can serve here${suffix}.`;
+}
+
+const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
+const STATE_WIDTH = 6;
+const NAME_WIDTH = 16;
+
+/**
+ * Formats the checks as a table, with a row for each check and each advice.
+ *
+ * @param columns width of the terminal
+ */
+function formatTable(checks: readonly Check[], columns: number): string {
+  const indent = ' '.repeat(STATE_WIDTH + NAME_WIDTH);
+  const width = Math.max(30, columns - indent.length);
+  return checks
+    .flatMap(({ name, state, found, advice = [] }) => {
+      const lines = [...wrap(found, width), ...advice.flatMap((line) => wrap(`→ ${line}`, width))];
+      const head = styleText(COLOURS[state], state.padEnd(STATE_WIDTH)) + name.padEnd(NAME_WIDTH);
+      return lines.map((line, index) => (index === 0 ? head : indent) + line);
+    })
+    .join('\n');
+}
+
+/** Breaks a text into lines between words. */
+function wrap(text: string, width: number): string[] {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1) as string;
+    if (line === '') lines[lines.length - 1] = word;
+    else if (line.length + 1 + word.length <= width) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(text.startsWith('→') ? `  ${word}` : word);
+  }
+  return lines;
 }

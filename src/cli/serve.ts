@@ -1,14 +1,14 @@
 /** @module The `serve` command. */
 import { once } from 'node:events';
+import { writeSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../config.ts';
+import { StartupError } from '../errors.ts';
 import { createHttpServer, type HttpServer } from '../server/http-server.ts';
 import { createService, type Service } from '../server/service.ts';
-import { StartupError } from '../startup-error.ts';
 import { type CliContext, loadSettings } from './context.ts';
-import { createLogStream } from './log-stream.ts';
 
 /** File descriptor of standard output (stdout(3)). */
 const STDOUT_FD = 1;
@@ -154,4 +154,40 @@ async function drain(
   await closed;
   clearInterval(idle);
   clearTimeout(deadline);
+}
+
+/** A destination for pino. */
+interface LogStream {
+  /** Writes a line including its line break, or drops it. */
+  write(line: string): void;
+  /** Number of lines dropped or truncated since the start. */
+  readonly dropped: number;
+}
+
+const LINE_BREAK = 0x0a;
+
+/**
+ * Creates a log stream.
+ *
+ * @param fd file descriptor to write to
+ */
+function createLogStream(fd: number): LogStream {
+  let dropped = 0;
+  let isTruncated = false;
+  return {
+    write(line) {
+      // A full disk may have stored the start of a line. A line break separates it from the next line.
+      const bytes = Buffer.from(isTruncated ? `\n${line}` : line);
+      let written = 0;
+      try {
+        while (written < bytes.length) written += writeSync(fd, bytes, written);
+      } catch {
+        dropped += 1;
+      }
+      if (written > 0) isTruncated = bytes[written - 1] !== LINE_BREAK;
+    },
+    get dropped() {
+      return dropped;
+    },
+  };
 }

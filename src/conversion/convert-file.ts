@@ -13,8 +13,7 @@ import { maxToolFileBytes } from '../process/sandbox/configure.ts';
 import { isAtLeast, type Toolchain } from '../process/toolchain.ts';
 import { decodeInProcess, readDecoded } from './decoded.ts';
 import { checkLimits, estimateDiskBytes } from './limits.ts';
-import { addJxlMetadata } from './output/jxl-metadata.ts';
-import { correctPdfTitle } from './output/pdf-title.ts';
+import { addJxlMetadata, correctPdfTitle } from './output/metadata.ts';
 import {
   assertAllFramesRead,
   collectNotes,
@@ -36,8 +35,7 @@ import {
   TO_ENCODE,
   type ToolContext,
 } from './plan/types.ts';
-import { createRepairContext, prepareInput } from './prepare.ts';
-import { repairAfterError } from './repair-after-error.ts';
+import { createRepairContext, prepareInput, repairAfterError } from './prepare.ts';
 import { conversionLimit, inspectRendered, type RunningConversion, runSteps } from './run-steps.ts';
 import { encodeWithin } from './search-quality.ts';
 import type { ConversionEvent, ConversionInput, ConversionResult, Convert } from './types.ts';

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { isDiskFull } from '../errors.ts';
+import { isDiskFull, StartupError, toStartupError } from '../errors.ts';
 import { removeStaleWorkspaces } from '../files/stale.ts';
 import { maxOpenFiles } from '../files/system.ts';
 import { createWorkspaces, type Workspaces } from '../files/workspace.ts';
@@ -16,11 +16,16 @@ import { createRunner, type MagickLimits } from '../process/runner.ts';
 import { type ConfiguredTools, configureSandbox, magickLimits } from '../process/sandbox/configure.ts';
 import { type SandboxLayers, TOOL_OPEN_FILES } from '../process/sandbox/layers.ts';
 import { findToolchain, type Toolchain } from '../process/toolchain.ts';
-import { StartupError, toStartupError } from '../startup-error.ts';
 import { TOOLS } from '../tools.ts';
-import { type Capabilities, detectCapabilities } from './capabilities.ts';
+import {
+  type Capabilities,
+  detectCapabilities,
+  grantsFor,
+  preparedCoders,
+  selectExtras,
+  toolSearch,
+} from './capabilities.ts';
 import { createConvert, MAX_PREPARATIONS } from './convert-file.ts';
-import { grantsFor, preparedCoders, selectExtras, toolSearch } from './extras.ts';
 import type { ConversionEvent, Convert } from './types.ts';
 
 // Re-exported for the server, which imports nothing from the process layer.
@@ -62,7 +67,6 @@ interface EngineStats {
 interface EngineEvents {
   /** A conversion has finished or failed. */
   conversion(conversion: ConversionEvent): void;
-  /** A tool was killed. */
   toolKilled(reason: KillReason): void;
   /** A fork server was replaced. */
   serverRenewed(reason: RenewalReason): void;

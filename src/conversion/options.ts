@@ -243,7 +243,6 @@ export type TextField = readonly [name: string, value: string];
  */
 export type Parse<T> = (fields: readonly TextField[]) => T;
 
-/** Options of a batch. */
 export interface BatchOptions {
   readonly options: ConvertOptions;
   readonly onError: OnError;

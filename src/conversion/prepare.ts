@@ -2,7 +2,6 @@
  * @module Prepares a received file for the tools: repairs what ImageMagick or libheif would reject or misread, and inspects
  * the result.
  */
-
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +13,9 @@ import { makeMetadataUpright } from '../images/exif.ts';
 import { removeRotation, takeProfile } from '../images/heif-repair.ts';
 import type { ImageInfo } from '../images/image-info.ts';
 import { inspect, repair } from '../images/index.ts';
+import { completePalette } from '../images/png.ts';
 import { cutAfterFirstFrame, readWebpProfile } from '../images/webp.ts';
+import { isPaletteError, isProfileError } from './output/tool-errors.ts';
 import { keepsAllFrames } from './plan/size.ts';
 import { type ConvertOptions, INPUT_FILE } from './plan/types.ts';
 import type { ConversionInput } from './types.ts';
@@ -93,4 +94,27 @@ function externalProfileOf(
   if (declaredColour) return declaredProfile(declaredColour);
   if (!externalProfile) return undefined;
   return (type === 'webp' ? readWebpProfile : takeProfile)(join(folder, INPUT_FILE));
+}
+
+/**
+ * Repairs an image, so that it can be converted again.
+ *
+ * @param folder folder of the input
+ * @returns undefined if no repair avoids the error
+ * @throws {ServiceError} DISK_FULL if the disk has no space for the repaired file beside the input
+ */
+export async function repairAfterError(
+  error: Error,
+  image: ImageInfo,
+  folder: string,
+  context: RepairContext,
+): Promise<ImageInfo | undefined> {
+  // librsvg uses no profile, and its input is not in the folder any more.
+  if (image.type === 'svg') return undefined;
+  if (isProfileError(error)) return { ...image, profile: 'unusable' };
+  const isRepaired =
+    image.type === 'png' &&
+    isPaletteError(error) &&
+    (await completePalette(join(folder, INPUT_FILE), context));
+  return isRepaired ? image : undefined;
 }

@@ -36,7 +36,6 @@ const SVG_TIMEOUT_MS = 15_000;
 /** Maximum memory for rendering an SVG, in bytes. 50 megapixels take a fifth of it. */
 const SVG_MAX_MEMORY = 1024 ** 3;
 
-/** Returns the time limit of a conversion. */
 export const conversionLimit = ({ CONVERT_TIMEOUT_MS: ms }: Config): TimeLimit => ({
   ms,
   setting: 'CONVERT_TIMEOUT_MS',

@@ -1,5 +1,9 @@
-/** @module What the system says about its errors and limits. */
+/** @module Paths, folders and files of users, and what the system says about its errors and limits. */
+
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { mkdir, open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 import { getSystemErrorMap } from 'node:util';
 
 /** Returns the system's description of an error, such as "permission denied". */
@@ -14,5 +18,92 @@ export function maxOpenFiles(): number {
     return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 10_240);
   } catch {
     return 10_240;
+  }
+}
+
+/** Returns the absolute path without symbolic links. Keeps components that do not exist. */
+export async function realPathOf(path: string): Promise<string> {
+  const absolute = resolve(path);
+  if (absolute === '/') return absolute;
+  const real = await realpath(absolute).catch(() => undefined);
+  return real ?? join(await realPathOf(dirname(absolute)), basename(absolute));
+}
+
+/** Returns whether an absolute path is a folder or inside of it. */
+export function isInside(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder === '/' ? folder : `${folder}/`);
+}
+
+/**
+ * Creates a folder and its missing parents. `mkdir` of Node.js 24 with `recursive` does the same, but on a read-only disk it
+ * reports ENOENT instead of EROFS, and below `/proc` it never ends.
+ *
+ * @throws {Error} of the first `mkdir` that fails; EEXIST if a file has this name
+ */
+export async function createFolders(path: string): Promise<void> {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const parent = dirname(path);
+    if (code === 'ENOENT' && parent !== path) {
+      await createFolders(parent);
+      await mkdir(path).catch((second) => assertFolder(path, second));
+    } else {
+      await assertFolder(path, error);
+    }
+  }
+}
+
+/** @throws the error of `mkdir`, unless the folder exists. For a link that leads nowhere, its message would be wrong. */
+async function assertFolder(path: string, error: unknown): Promise<void> {
+  const info = await stat(path).catch(() => undefined);
+  if (info?.isDirectory()) return;
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'EEXIST') (error as Error).message = `${path} is not a folder`;
+  throw error;
+}
+
+/**
+ * Checks that a command would replace no file, or only a file that the same command has written.
+ *
+ * @param start text with which every such file starts, in ASCII
+ * @returns false for another file with content. A pipe or a terminal has none.
+ * @throws {Error} if the file cannot be read
+ */
+export async function isReplaceable(path: string, start: string): Promise<boolean> {
+  const info = await stat(path).catch(() => undefined);
+  if (!info?.isFile() || info.size === 0) return true;
+  const file = await open(path);
+  try {
+    const { buffer } = await file.read(Buffer.alloc(start.length), 0, start.length, 0);
+    return buffer.toString('latin1') === start;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Errors of creating or renaming the new file that do not prevent writing to the older one. */
+const IRREPLACEABLE = ['EBUSY', 'EACCES', 'EPERM', 'EROFS'];
+
+/**
+ * Writes a text file. If that fails, an older file keeps its content, except if it cannot be replaced: a mount point, or a
+ * file in a read-only folder, is written directly, like a pipe or a terminal.
+ *
+ * @throws {Error} of the file system
+ */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const info = await stat(path).catch(() => undefined);
+  if (info && !info.isFile()) return writeFile(path, text);
+  const target = info ? await realpath(path) : path; // keep a link
+  const temporary = `${target}.${randomUUID()}`;
+  try {
+    await writeFile(temporary, text, info && { mode: info.mode });
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => {}); // report the earlier error instead
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (!info || !IRREPLACEABLE.includes(code)) throw error;
+    await writeFile(target, text);
   }
 }

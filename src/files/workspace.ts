@@ -1,11 +1,10 @@
 /** @module Workspaces: one private folder per request, which is removed completely after every outcome. */
-
 import { existsSync, lstatSync, mkdirSync, mkdtempSync, opendirSync, rmSync, statfsSync } from 'node:fs';
 import { chmod, opendir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createFolders } from './create-folders.ts';
 import { createDiskSpace, type DiskAccount, MIN_FREE_BYTES } from './disk-space.ts';
 import { makeInstanceFolder } from './stale.ts';
+import { createFolders } from './system.ts';
 
 /** The folder of one request. */
 export interface Workspace {
@@ -20,7 +19,6 @@ export interface Workspace {
   remove(): Promise<void>;
 }
 
-/** Options of a workspace. */
 interface WorkspaceOptions {
   /** Key of the client, for the fair share of the disk. A workspace without a key is not limited to a share. */
   readonly client?: string;

@@ -1,7 +1,6 @@
 /** @module Finds the colour space of a PNG from its chunks (W3C PNG, third edition, sections 4.3 and 11.3.2). */
-
 import { BT709_PRIMARIES, colourOf, declared, isSrgbColour, powerCurve } from './colour/code-points.ts';
-import { rgbToXyzD50 } from './colour/primaries.ts';
+import { rgbToXyzD50 } from './colour/icc-writer.ts';
 import {
   type Chromaticity,
   differsFromSrgb,

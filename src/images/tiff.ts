@@ -28,7 +28,6 @@ const PREDICTED: readonly number[] = [
 
 const SAMPLE_FORMATS = { signed: 2, float: 3 } as const;
 const PLANAR = 2;
-/** Value of InkSet for CMYK. */
 const CMYK_INKS = 1;
 /** Values of ExtraSamples: associated (premultiplied) and unassociated alpha. */
 const ALPHA: readonly number[] = [1, 2];

@@ -2,11 +2,19 @@
  * @module Queue of conversions. It limits how many are prepared and how many run at once, and shares slots and places
  * fairly between clients.
  */
-
 import pLimit, { type LimitFunction } from 'p-limit';
 import { ClientDisconnectedError, serviceError } from '../errors.ts';
-import { addJob, type Client, type Job, type QueuedJob } from './queued-job.ts';
-import { createUsages, leastServed, type Moment, NEGLIGIBLE_MS, type Usages } from './slot-usage.ts';
+import {
+  addJob,
+  type Client,
+  createUsages,
+  type Job,
+  leastServed,
+  type Moment,
+  NEGLIGIBLE_MS,
+  type QueuedJob,
+  type Usages,
+} from './queued-job.ts';
 
 export { createPartRunner, type Job, type RunPart } from './queued-job.ts';
 
@@ -86,7 +94,6 @@ const MAX_WAIT_MS = 1500;
 /** Interval for forgetting clients without jobs, in ms. */
 const SWEEP_INTERVAL_MS = 15_000;
 
-/** Creates a queue. */
 export function createQueue({
   concurrency,
   queueLimit,

@@ -9,7 +9,6 @@ import type { ForkServers } from './fork-server/servers.ts';
 import { startOnce } from './fork-server/single-start.ts';
 import type { Exit } from './start.ts';
 
-/** Returns the confinement of a command. */
 export type Confine = (command: Command) => Confinement;
 
 /** Dependencies of {@link createRunner}. */

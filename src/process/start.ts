@@ -13,7 +13,6 @@ export interface StartOptions {
   readonly stdin?: string;
 }
 
-/** A program that was started. */
 export interface StartedProgram {
   readonly stdin: Writable | undefined;
   readonly stdout: Readable;
@@ -44,7 +43,6 @@ const OPTIONS = {
   cleanup: false,
 } as const;
 
-/** Starts a program. */
 export function startProgram(
   file: string,
   args: readonly string[],

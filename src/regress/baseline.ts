@@ -2,13 +2,10 @@
  * @module Reads and writes recordings: a folder with baseline.json and the result files, or one JSON file with
  * fingerprints.
  */
-
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { createFolders } from '../files/create-folders.ts';
-import { isReplaceable, replaceFile } from '../files/replaceable.ts';
-import { systemReason } from '../files/system.ts';
+import { createFolders, isReplaceable, replaceFile, systemReason } from '../files/system.ts';
 import { ALL_OUTPUT_TYPES } from '../formats.ts';
 import { type MatrixSource, toMatrix } from './matrix.ts';
 import { digest, RESULTS, resultPath } from './record.ts';

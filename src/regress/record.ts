@@ -21,7 +21,6 @@ export interface RecordOptions {
   readonly folder?: string | undefined;
   /** Number of conversions per image and case, for the median of the time. */
   readonly repeat: number;
-  /** Aborts the recording. */
   readonly signal: AbortSignal;
   /** Called after each conversion with the number of conversions done. */
   readonly progress: (done: number, all: number) => void;

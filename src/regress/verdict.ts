@@ -92,5 +92,4 @@ function severity({ reasons, difference, distance }: Finding): number {
 /** Result of comparing two rows: a {@link Finding} without the rows. */
 export type Outcome = Pick<Finding, 'verdict' | 'reasons' | 'remarks' | 'difference' | 'distance'>;
 
-/** Returns a list of one reason. */
 export const describeReason = (kind: ReasonKind, text: string): Reason[] => [{ kind, text }];

@@ -13,7 +13,6 @@ export interface ArchiveItem {
   readonly outcome: BatchItemResult;
 }
 
-/** A packed file with its name in the archive. */
 export interface ArchiveEntry extends PackedFile {
   readonly name: string;
 }

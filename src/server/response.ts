@@ -16,7 +16,6 @@ import { monitorResponse } from './response-rate.ts';
 const INLINE_MAX_BYTES = 128 * 1024;
 const CHUNK_BYTES = 256 * 1024;
 
-/** Options for sending a result. */
 export interface SendOptions {
   readonly format: OutputType;
   /** Stall timeout in milliseconds; see {@link monitorResponse}. */

@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { readdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { createFolders } from '../../src/files/create-folders.ts';
+import { createFolders } from '../../src/files/system.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { requires } from '../helpers/skips.ts';
 
-const MODULE = new URL('../../src/files/create-folders.ts', import.meta.url).href;
+const MODULE = new URL('../../src/files/system.ts', import.meta.url).href;
 
 describe('createFolders', () => {
   it('creates a folder and its parents, also when several calls do it at the same time', async () => {

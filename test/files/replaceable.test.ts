@@ -1,7 +1,7 @@
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { replaceFile } from '../../src/files/replaceable.ts';
+import { replaceFile } from '../../src/files/system.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { withoutPrivileges } from '../helpers/without-privileges.ts';
 
@@ -21,7 +21,7 @@ describe('replaceFile', () => {
     const path = join(folder, 'report.json');
     await writeFile(path, 'older');
     await chmod(folder, 0o500);
-    const module = new URL('../../src/files/replaceable.ts', import.meta.url).href;
+    const module = new URL('../../src/files/system.ts', import.meta.url).href;
     withoutPrivileges(`await (await import('${module}')).replaceFile('${path}', 'new')`);
     await chmod(folder, 0o700);
     expect(await readFile(path, 'utf8')).to.equal('new');

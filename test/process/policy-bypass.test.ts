@@ -1,7 +1,7 @@
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { grantsFor } from '../../src/conversion/extras.ts';
+import { grantsFor } from '../../src/conversion/capabilities.ts';
 import { ALL_INPUT_TYPES, ALL_OUTPUT_TYPES } from '../../src/formats.ts';
 import { CommandError, type RunCommand } from '../../src/process/command.ts';
 import { writePolicy } from '../../src/process/policy.ts';

@@ -5,7 +5,6 @@ import { systemReason } from '../../files/system.ts';
 import { fileError, fileErrorFrom } from './file-errors.ts';
 import { STDIN } from './find-images.ts';
 
-/** The result of one conversion. */
 export interface Conversion {
   /** Path of the result in a temporary folder. */
   readonly path: string;

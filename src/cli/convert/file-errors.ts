@@ -39,7 +39,6 @@ export class FileError extends Error implements FileErrorCode {
 
 type LocalCode = keyof typeof MESSAGES;
 
-/** Creates the error with a code. */
 export function fileError<C extends LocalCode>(
   code: C,
   ...args: Parameters<(typeof MESSAGES)[C]>

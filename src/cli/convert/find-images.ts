@@ -3,8 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, type Dirent } from 'node:fs';
 import { glob, readdir, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, relative, resolve } from 'node:path';
-import { isInside } from '../../files/paths.ts';
-import { systemReason } from '../../files/system.ts';
+import { isInside, systemReason } from '../../files/system.ts';
 import { INPUTS, type InputType } from '../../formats.ts';
 import { detectFileType } from '../../images/detect.ts';
 import { baseNameOf, caseKey, isInvalidName } from '../../text.ts';
@@ -13,7 +12,6 @@ import { type FileError, fileError, fileErrorFrom } from './file-errors.ts';
 /** Argument for standard input. */
 export const STDIN = '-';
 
-/** An input file. */
 export interface InputFile {
   /** Path as a user would write it; {@link STDIN} for standard input. */
   readonly path: string;
@@ -53,7 +51,6 @@ export const OWN_PREFIX = '.imagemill';
 
 /** Recognizes images by name and content. */
 export interface ImageTest {
-  /** Returns whether a name has the extension of an image. */
   hasExtension(name: string): boolean;
   /**
    * Returns whether a regular file has the extension or the content of an image. A file with an image extension and

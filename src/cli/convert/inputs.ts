@@ -1,8 +1,7 @@
 /** @module Finds the inputs of the `convert` command: files, folders, patterns and standard input. */
 import { lstat, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { isInside, realPathOf } from '../../files/paths.ts';
-import { systemReason } from '../../files/system.ts';
+import { isInside, realPathOf, systemReason } from '../../files/system.ts';
 import type { InputType } from '../../formats.ts';
 import { isInvalidName } from '../../text.ts';
 import { fileError, fileErrorFrom } from './file-errors.ts';
@@ -57,7 +56,6 @@ export interface Inputs {
   includes(path: string): Promise<boolean>;
   /** Recognizes images. */
   readonly test: ImageTest;
-  /** Returns whether a folder is the one with the results. */
   isOutput(folder: string): Promise<boolean>;
 }
 

@@ -2,8 +2,7 @@
 import { lstat, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { isInside, realPathOf } from '../../files/paths.ts';
-import { systemReason } from '../../files/system.ts';
+import { isInside, realPathOf, systemReason } from '../../files/system.ts';
 import { fileErrorFrom } from './file-errors.ts';
 import { resultKey } from './find-images.ts';
 import type { Root } from './inputs.ts';

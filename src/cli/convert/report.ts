@@ -1,7 +1,6 @@
 /** @module Prints results to standard output and errors to standard error, or both as JSON lines, and writes the file of `--report`. */
 import { type FileHandle, open } from 'node:fs/promises';
-import { isReplaceable } from '../../files/replaceable.ts';
-import { systemReason } from '../../files/system.ts';
+import { isReplaceable, systemReason } from '../../files/system.ts';
 import { formatBytes, sanitizeForDisplay } from '../../text.ts';
 import { CliError } from '../context.ts';
 import type { Conversion } from './converter.ts';
@@ -10,7 +9,6 @@ import { STDIN } from './find-images.ts';
 import type { Job } from './output.ts';
 import { createProgress } from './progress.ts';
 
-/** The result of one conversion. */
 type Done = Omit<Conversion, 'path' | 'source'>;
 
 /** Prints one line per file, and a summary. */
@@ -59,7 +57,6 @@ const MAX_LABEL_LENGTH = 5000;
 export const labelOf = (input: string): string =>
   input === STDIN ? 'Standard input' : sanitizeForDisplay(input, MAX_LABEL_LENGTH);
 
-/** Creates a report. */
 export function createReport({ json, quiet, csv }: ReportOptions): Report {
   const progress = quiet ? undefined : createProgress();
   const counts = { converted: 0, upToDate: 0, deleted: 0, bytesBefore: 0, bytesAfter: 0 };

@@ -9,8 +9,8 @@
 import { constants } from 'node:fs';
 import { appendFile, lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createFolders } from '../../files/create-folders.ts';
 import { makeInstanceFolder, readInstanceFolder, removeStaleWorkspaces } from '../../files/stale.ts';
+import { createFolders } from '../../files/system.ts';
 import { OWN_PREFIX } from './find-images.ts';
 import type { Shard } from './options.ts';
 

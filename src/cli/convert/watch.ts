@@ -3,7 +3,7 @@ import { type FSWatcher, watch } from 'node:fs';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { isInside } from '../../files/paths.ts';
+import { isInside } from '../../files/system.ts';
 import { type Input, walkImages } from './find-images.ts';
 import type { Inputs } from './inputs.ts';
 

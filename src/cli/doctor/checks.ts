@@ -1,17 +1,111 @@
-/** @module The list of checks, and the checks that need no other module. */
-import { detectCapabilities } from '../../conversion/capabilities.ts';
-import type { Check } from './check.ts';
-import type { DoctorReport } from './collect.ts';
-import { conversion, fonts, redis, webPage, workingFiles } from './functional-checks.ts';
+/** @module The list of checks, and the checks of settings, tools, formats, policy and sandbox. */
 import {
-  confinement,
-  formats,
-  imageMagick,
-  libheif,
-  optionalPrograms,
-  otherTools,
-  policy,
-} from './tool-checks.ts';
+  detectCapabilities,
+  enabledTypes,
+  optionalTools,
+  selectExtras,
+} from '../../conversion/capabilities.ts';
+import { NO_LAYERS } from '../../process/sandbox/layers.ts';
+import { isAtLeast } from '../../process/toolchain.ts';
+import { TOOLS, type ToolName } from '../../tools.ts';
+import type { Check, DoctorReport } from './collect.ts';
+import { conversion, fonts, redis, webPage, workingFiles } from './functional-checks.ts';
+
+function imageMagick({ toolchain, config: { MAGICK_BIN } }: DoctorReport): Check[] {
+  const name = 'ImageMagick';
+  if (!toolchain.magick && MAGICK_BIN) return [wrongProgram(name, 'MAGICK_BIN', MAGICK_BIN)];
+  return [{ ...checkTool('magick', toolchain), name }];
+}
+
+/** Reports a setting that names another program. The service does not start with it. */
+function wrongProgram(name: string, setting: string, path: string): Check {
+  const advice = [`unset ${setting}, or set it to the path of ${name}`];
+  return { name, state: 'fail', found: `${path} does not run, or is not ${name}`, advice };
+}
+
+/** Checks for the tools other than ImageMagick. */
+function otherTools({ toolchain, config: { RSVG_BIN } }: DoctorReport): Check[] {
+  return (['rsvg', 'heif', 'img2webp'] as const).map((key) => {
+    const name = TOOLS[key].label;
+    if (!toolchain[key] && key !== 'rsvg' && toolchain.magick?.major !== 6)
+      return { name, state: 'ok', found: 'not found; only ImageMagick 6 needs it' };
+    if (!toolchain[key] && key === 'rsvg' && RSVG_BIN) return wrongProgram(name, 'RSVG_BIN', RSVG_BIN);
+    return checkTool(key, toolchain);
+  });
+}
+
+/** Checks for the tools that only the formats of `EXTRA_INPUTS` and `EXTRA_OUTPUTS` need. */
+function optionalPrograms({ toolchain, config }: DoctorReport): Check[] {
+  return optionalTools(selectExtras(config)).map((key) => checkTool(key, toolchain));
+}
+
+/** Oldest libheif that accepts references from one auxiliary image to several images. */
+const MIN_LIBHEIF = '1.18';
+
+/** Checks the version of libheif if EXTRA_INPUTS enables HEIC. */
+function libheif({ toolchain: { magick, heif }, config }: DoctorReport): Check[] {
+  const version = magick?.major === 6 ? heif?.version : magick?.libheif;
+  if (!version || !enabledTypes(selectExtras(config)).inputs.includes('heic')) return [];
+  if (isAtLeast(version, MIN_LIBHEIF)) return [{ name: 'libheif', state: 'ok', found: version }];
+  const found = `${version} is older than ${MIN_LIBHEIF}: some HEIC of new phones can fail`;
+  return [{ name: 'libheif', state: 'warn', found, advice: ['use Debian 13'] }];
+}
+
+function checkTool(key: ToolName, toolchain: DoctorReport['toolchain']): Check {
+  const { label: name, debianPackage, lacks } = TOOLS[key];
+  const tool = toolchain[key];
+  if (tool) return { name, state: 'ok', found: `${tool.version}  ${tool.path}` };
+  const advice = [`apt install ${debianPackage}`];
+  return { name, state: 'warn', found: `not found: ${lacks}`, advice };
+}
+
+/** Checks whether ImageMagick enforces the policy. */
+function policy({ policyHolds, toolchain: { magick } }: DoctorReport): Check[] {
+  if (policyHolds === undefined) return [];
+  if (policyHolds) return [{ name: 'policy', state: 'ok', found: 'enforced by ImageMagick' }];
+  const found = `${magick?.path} does not enforce the policy of imagemill, so it is not safe`;
+  const advice = ['apt install imagemagick, or set MAGICK_BIN to another ImageMagick'];
+  return [{ name: 'policy', state: 'fail', found, advice }];
+}
+
+const SANDBOX_ADVICE =
+  'use Linux 5.13 or later with Landlock and seccomp, build with a C compiler, and use tools that are neither scripts nor linked statically';
+
+/** Checks which sandbox layers confine the tools. */
+function confinement({ engine, config: { SANDBOX } }: DoctorReport): Check[] {
+  if (engine instanceof Error) {
+    if (engine.setting !== 'SANDBOX') return [];
+    return [{ name: 'sandbox', state: 'fail', found: engine.message }];
+  }
+  const found = Object.entries(engine.layers)
+    .map(([name, layer]) => `${name}: ${layer}`)
+    .join(', ');
+  if (engine.layers.files !== NO_LAYERS.files) return [{ name: 'sandbox', state: 'ok', found }];
+  const advice = [SANDBOX === 'off' ? 'unset SANDBOX' : SANDBOX_ADVICE];
+  return [{ name: 'sandbox', state: 'warn', found, advice }];
+}
+
+function formats({ toolchain, config }: DoctorReport): Check[] {
+  const extras = selectExtras(config);
+  const all = enabledTypes(extras);
+  const { inputs, outputs, problems, unavailable } = detectCapabilities(toolchain, extras);
+  const rows = [
+    { verb: 'read', setting: 'EXTRA_INPUTS', all: all.inputs, supported: inputs },
+    { verb: 'write', setting: 'EXTRA_OUTPUTS', all: all.outputs, supported: outputs },
+  ] as const;
+  return rows.map(({ verb, setting, all, supported }): Check => {
+    const name = `${verb}s`;
+    const missing = all.filter((type) => !(supported as readonly string[]).includes(type));
+    if (missing.length === 0) return { name, state: 'ok', found: supported.join(', ') };
+    const found = supported.length === 0 ? 'nothing' : `${supported.join(', ')}; not ${missing.join(', ')}`;
+    // Missing tools are reported by the checks for the tools.
+    const coders = problems.filter((problem) => problem.verb === verb);
+    // The service does not start if a format that a setting names does not work.
+    const named = unavailable.filter((format) => format.setting === setting);
+    const state = supported.length === 0 || named.length > 0 ? 'fail' : 'warn';
+    return { name, state, found, advice: [...coders, ...named].map(({ message }) => message) };
+  });
+}
 
 /** All checks in the order of the table. A check may return no row. */
 export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check[]>)[] = [

@@ -6,15 +6,24 @@ import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, ConfigError, loadConfig } from '../../config.ts';
+import { toolSearch } from '../../conversion/capabilities.ts';
 import { assertSystem, type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
-import { toolSearch } from '../../conversion/extras.ts';
+import { StartupError, toStartupError } from '../../errors.ts';
 import { createWorkspaces, type Workspaces } from '../../files/workspace.ts';
 import { ASSETS_DIR } from '../../folders.ts';
 import { isPolicyEnforced, NO_POLICY_FOLDER } from '../../process/policy.ts';
 import { createRunner } from '../../process/runner.ts';
 import { findToolchain, type Toolchain } from '../../process/toolchain.ts';
-import { StartupError, toStartupError } from '../../startup-error.ts';
 import { CliError, createWarningCollector } from '../context.ts';
+
+export interface Check {
+  readonly name: string;
+  /** `warn`: the service works with restrictions; `fail`: the service does not work. */
+  readonly state: 'ok' | 'warn' | 'fail';
+  readonly found: string;
+  /** How to fix the problem. */
+  readonly advice?: readonly string[];
+}
 
 /** Data for the checks. */
 export interface DoctorReport {

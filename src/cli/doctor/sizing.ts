@@ -29,7 +29,6 @@ export const KINDS: readonly Kind[] = [
 /** Duration of all measurements together, in ms. */
 const TOTAL_MS = 60_000;
 
-/** Result of the measurement of one kind. */
 export interface Measurement {
   readonly label: string;
   readonly perSecond: number;

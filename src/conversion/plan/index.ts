@@ -67,7 +67,6 @@ export function planAgain(job: ConversionJob): Step {
 
 const planStep = (tool: ToolName, job: ConversionJob): Step => ({ tool, ...COMMANDS[tool](job) });
 
-/** The command of each tool. */
 const COMMANDS: Readonly<Record<ToolName, (job: ConversionJob) => Omit<Step, 'tool'>>> = {
   rsvg: (job) => (staysVector(job.options) ? renderPdf(job) : renderPng(job)),
   heif: ({ image }) => ({ args: [INPUT_FILE, DECODED_FILE], deflateLevel: temporaryLevel(image) }),

@@ -4,8 +4,17 @@
 import { setImmediate } from 'node:timers/promises';
 import type { DeclaredColour, HdrTransfer, Primaries } from '../image-info.ts';
 import { BT709_PRIMARIES, BT2020_PRIMARIES, SRGB_CURVE } from './code-points.ts';
-import { lookupTable, type ProfileTag, parametricCurve, writeProfile, xyz } from './icc-writer.ts';
-import { apply, invert, multiply, rgbToXyzD50 } from './primaries.ts';
+import {
+  apply,
+  invert,
+  lookupTable,
+  multiply,
+  type ProfileTag,
+  parametricCurve,
+  rgbToXyzD50,
+  writeProfile,
+  xyz,
+} from './icc-writer.ts';
 
 /**
  * Grid points per channel of the table for PQ and HLG. More would have no effect: Little CMS, which the tools use,

@@ -17,7 +17,6 @@ const EXTENSION = 0x21;
 /** Length of an image descriptor, and offset of its flags. */
 const DESCRIPTOR_BYTES = 10;
 const FLAGS_AT = 9;
-/** Minimum length of an extension. */
 const EXTENSION_BYTES = 3;
 /** Length of a loop extension up to its count, which is the longest start of a block that is read. */
 const HEAD_BYTES = 19;

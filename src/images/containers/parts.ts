@@ -46,7 +46,6 @@ async function* walkParts(
   }
 }
 
-/** Maximum number of chunks of a PNG to read. */
 export const MAX_PNG_CHUNKS = 10_000;
 /** Maximum number of chunks of a WebP to read: twice the largest MAX_FRAMES. */
 const MAX_RIFF_CHUNKS = 20_000;

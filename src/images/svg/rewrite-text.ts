@@ -9,9 +9,8 @@ import {
   type Rule,
   type Variables,
 } from './css.ts';
-import { expandDropShadows } from './drop-shadow.ts';
 import { applyEdits, type Edit, type Markup, type Range, scanMarkup } from './markup.ts';
-import { applyTransformOrigins } from './transform-origin.ts';
+import { applyTransformOrigins, expandDropShadows } from './unsupported.ts';
 
 /** Functions that {@link resolveCss} can resolve. */
 const RESOLVED_FUNCTIONS = ['var', ...COLOUR_FUNCTIONS].map((name) => `${name}(`);

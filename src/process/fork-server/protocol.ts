@@ -88,7 +88,6 @@ function readHeader(bytes: Buffer): { length: number; id: number; kind: string }
   return bytes.length < HEADER_BYTES + length ? undefined : { length, id, kind: String.fromCharCode(kind) };
 }
 
-/** Returns the numbers of a body. */
 export function readNumbers(body: Buffer): number[] {
   const little = endianness() === 'LE';
   return Array.from({ length: body.length / 4 }, (_, at) =>

@@ -50,7 +50,6 @@ export interface Server {
 
 /** A job that a server, or a process of its own, runs. */
 export interface RunningJob {
-  /** Kills the job. */
   kill(): void;
   readonly ended: Promise<JobEnd>;
 }

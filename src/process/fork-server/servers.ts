@@ -65,7 +65,6 @@ export interface ForkServers {
   close(): Promise<void>;
 }
 
-/** Creates the servers. */
 export function createForkServers(options: ForkServersOptions): ForkServers {
   const { tools, onRenewal = () => {}, onRefused = () => {} } = options;
   const { maxJobs = MAX_JOBS, maxAgeMs = MAX_AGE_MS } = options;
@@ -91,7 +90,6 @@ export function createForkServers(options: ForkServersOptions): ForkServers {
     ending.add(ended);
   }
 
-  /** The server of one tool. */
   function createSlot(tool: ServedTool) {
     let current: Server | undefined;
     let starting: Promise<Server> | undefined;

@@ -1,9 +1,8 @@
 /** @module Derives the resource limits of the tools from the settings, starts their fork servers and configures their sandbox. */
-
 import { existsSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
-import { StartupError } from '../../startup-error.ts';
+import { StartupError } from '../../errors.ts';
 import { TOOLS, type ToolName } from '../../tools.ts';
 import type { RunCommand } from '../command.ts';
 import {

@@ -1,7 +1,6 @@
 /**
  * @module A backend that uses the tools of this machine as the service does: sandboxed, in fork servers.
  */
-
 import { copyFile, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pino } from 'pino';
@@ -9,10 +8,9 @@ import type { Config } from '../../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../../conversion/engine.ts';
 import { INPUT_FILE, type Step } from '../../conversion/plan/types.ts';
 import type { ConversionInput } from '../../conversion/types.ts';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError, StartupError } from '../../errors.ts';
 import { ALL_INPUT_TYPES, type InputType } from '../../formats.ts';
 import { DETECTION_BYTES, detectFileType } from '../../images/detect.ts';
-import { StartupError } from '../../startup-error.ts';
 import { shellWords } from '../../text.ts';
 import { TOOLS, type ToolName } from '../../tools.ts';
 import type { Case } from '../matrix.ts';

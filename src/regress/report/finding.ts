@@ -8,7 +8,6 @@ import type { Recording, Row } from '../recording.ts';
 import type { Finding } from '../verdict.ts';
 import { formatNumber, html, type Markup } from './markup.ts';
 
-/** An image of the report. */
 interface ReportImage {
   /** Data URL. */
   readonly src: string;
@@ -16,7 +15,6 @@ interface ReportImage {
   readonly height: number;
 }
 
-/** The images of one finding. */
 interface FindingImages {
   readonly before?: ReportImage | undefined;
   readonly after?: ReportImage | undefined;

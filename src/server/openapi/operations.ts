@@ -4,7 +4,6 @@ import type { Method } from '../endpoint.ts';
 import type { HeaderName } from './headers.ts';
 import { type ApiContext, formatsBody, type Json } from './schemas.ts';
 
-/** Name of an operation. */
 export type OperationId = 'convert' | 'convertBatch' | 'listFormats' | 'getHealth' | 'getReference';
 
 /** An endpoint with one method. */
@@ -23,7 +22,6 @@ export interface Operation {
   };
 }
 
-/** All operations. */
 export const OPERATIONS: readonly Operation[] = [
   {
     method: 'POST',

@@ -68,7 +68,6 @@ export function responses(operation: Operation, service: ApiContext): Record<str
 /** Headers of every response. */
 const COMMON: readonly HeaderName[] = ['RequestId', 'NoSniff'];
 
-/** Whether an operation can return the errors of a scope. */
 const CAN_RETURN: Readonly<Record<ErrorScope, (operation: Operation, service: ApiContext) => boolean>> = {
   connection: () => false,
   endpoint: () => true,

@@ -8,7 +8,6 @@ import { queued } from '../client/queue.ts';
 import { announcement, forgetResult, type Item, type Result } from '../state/items.ts';
 import { fields, options } from '../state/options.ts';
 
-/** Converts items with the current options. */
 export function convert(items: readonly Item[]): void {
   for (const item of items) convertOne(item);
 }

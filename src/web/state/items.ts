@@ -57,7 +57,6 @@ export const counts = computed(() => {
 export const busy = computed(() => counts.value.busy > 0);
 /** Items that are not converted with the current options. */
 export const pending = computed(() => items.value.filter(isPending));
-/** Items that failed. */
 export const failed = computed(() => items.value.filter(({ state }) => state.value.at === 'failed'));
 /** Converted files with their results. */
 export const done = computed(() =>

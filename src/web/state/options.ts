@@ -62,7 +62,6 @@ export const MAX_KILOBYTES = 2 ** 21;
 /** Key in localStorage. */
 const STORAGE_KEY = 'imagemill.choices';
 
-/** The current options. */
 export const options = signal<Options>(loadOptions());
 /** The options as form fields of the API, without defaults. */
 export const fields = computed(() => toFields(options.value));
