@@ -19,7 +19,7 @@ const OWNERS = {
   'content-disposition': 'src/server/response.ts',
   cors: 'src/server/cors.ts',
   execa: 'src/process/start.ts',
-  'express-rate-limit': 'src/server/(rate-limit|redis-store).ts',
+  'express-rate-limit': 'src/server/(clients|rate-limit|redis-store).ts',
   'express-static-gzip': 'src/server/routes/web-app.ts',
   'file-type': 'src/images/detect.ts',
   'p-limit': 'src/process/queue.ts',

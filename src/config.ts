@@ -32,7 +32,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 const MAX_PIXELS_CEILING = MAX_DIMENSION ** 2;
 
 const SANDBOX_MODES = ['auto', 'on', 'off'] as const;
-const FORK_SERVER_MODES = ['on', 'off'] as const;
+const ON_OFF = ['on', 'off'] as const;
 
 /** Maximum length of a value in an error message, in UTF-16 code units. */
 const MAX_VALUE_LENGTH = 200;
@@ -40,7 +40,7 @@ const MAX_VALUE_LENGTH = 200;
 const REDIS_URL_EXPECTED =
   'expected redis://host:port or, for TLS, rediss://host:port, optionally with /NUMBER for a database other than 0';
 
-const schema = z.object({
+const settings = z.object({
   /** Search path for the tools. It is the only environment variable that the tools inherit. */
   PATH: text('/usr/local/bin:/usr/bin:/bin'),
   PORT: integer(0, 65535, 3000),
@@ -53,6 +53,9 @@ const schema = z.object({
   MAX_FRAMES: integer(1, 10_000, 500),
   RATE_LIMIT_PER_MINUTE: integer(0, 1_000_000, 60),
   TRUST_PROXY: z.string().transform(parseTrustProxy).default(false),
+  TRUSTED_CLIENTS: z.string().transform(parseSubnets).default([]),
+  API_KEYS_FILE: path.optional(),
+  REQUIRE_API_KEY: z.enum(ON_OFF, `expected one of ${ON_OFF.join(', ')}`).default('off'),
   REDIS_URL: z.string().refine(isRedisUrl, REDIS_URL_EXPECTED).optional(),
   CONCURRENCY: integer(1, 1024, availableParallelism()),
   QUEUE_LIMIT: integer(0, 100_000, 200),
@@ -64,7 +67,7 @@ const schema = z.object({
   MAGICK_BIN: path.optional(),
   RSVG_BIN: path.optional(),
   SANDBOX: z.enum(SANDBOX_MODES, `expected one of ${SANDBOX_MODES.join(', ')}`).default('auto'),
-  FORK_SERVER: z.enum(FORK_SERVER_MODES, `expected one of ${FORK_SERVER_MODES.join(', ')}`).default('on'),
+  FORK_SERVER: z.enum(ON_OFF, `expected one of ${ON_OFF.join(', ')}`).default('on'),
   /** Without effect. Earlier versions reused processes. */
   WORKER_REUSE: z.string().optional(),
   WORKER_SHARING: z.string().optional(),
@@ -72,6 +75,14 @@ const schema = z.object({
   LOG_LEVEL: z.enum(LOG_LEVELS, `expected one of ${LOG_LEVELS.join(', ')}`).default('info'),
   SHUTDOWN_GRACE_MS: integer(0, MAX_TIMER_MS, 15_000),
 });
+
+const schema = settings.refine(
+  ({ REQUIRE_API_KEY, API_KEYS_FILE }) => REQUIRE_API_KEY === 'off' || API_KEYS_FILE,
+  {
+    path: ['REQUIRE_API_KEY'],
+    message: 'expected API_KEYS_FILE to be set, too',
+  },
+);
 
 /** The validated, frozen settings. */
 export type Config = Readonly<z.output<typeof schema>>;
@@ -135,9 +146,14 @@ function isPercentEncoded(text: string): boolean {
 function parseTrustProxy(value: string, context: z.RefinementCtx): boolean | number | string[] {
   if (value === 'true' || value === 'false') return value === 'true';
   if (/^\d{1,3}$/.test(value)) return Number(value);
+  return parseSubnets(value, context, 'true, false, a number of proxies, or ');
+}
+
+/** Parses a list of addresses and subnets. `others` names other values that the setting can have. */
+function parseSubnets(value: string, context: z.RefinementCtx, others = ''): string[] {
   const subnets = parseList(value);
   if (subnets.length > 0 && subnets.every(isSubnet)) return subnets;
-  return addIssue(context, 'expected true, false, a number of proxies, or a list of addresses and subnets');
+  return addIssue(context, `expected ${others}a list of addresses and subnets`);
 }
 
 /** Names of address ranges that Express knows. */

@@ -8,10 +8,18 @@ import { formatByteLimit, plural } from './text.ts';
 
 /**
  * Which requests can cause an error: `endpoint` all requests, `rate-limit` all requests if there is a rate limit, `upload`
- * requests with a form, `archive` those whose form can have archives, `file` those with a form, for one of its files.
- * The error of a `connection` occurs before a request reaches an endpoint.
+ * requests with a form, `archive` those whose form can have archives, `file` those with a form, for one of its files,
+ * `api-key` and `client-id` those that identify their client, if the settings permit it. The error of a `connection` occurs before a request reaches an endpoint.
  */
-export type ErrorScope = 'connection' | 'endpoint' | 'rate-limit' | 'upload' | 'archive' | 'file';
+export type ErrorScope =
+  | 'connection'
+  | 'endpoint'
+  | 'rate-limit'
+  | 'api-key'
+  | 'client-id'
+  | 'upload'
+  | 'archive'
+  | 'file';
 
 /** Values of the examples in the API reference: those of an endpoint, and of this server. */
 export interface ExampleValues {
@@ -182,6 +190,17 @@ const ROWS = {
       `${file} cannot be reduced to ${plural(max, 'byte')} (max_bytes): the smallest result has ${smallest} bytes, at quality ${quality}. Set a smaller width or height, choose another format, or allow more bytes.`,
     () => [5000, 8211, 10],
   ),
+  CLIENT_ID_INVALID: fixed(
+    400,
+    'client-id',
+    'Invalid X-Client-Id: expected 1 to 128 characters, without control characters.',
+  ),
+  API_KEY_MISSING: fixed(
+    401,
+    'api-key',
+    'This server needs an API key: send it in the header "Authorization: Bearer KEY".',
+  ),
+  API_KEY_INVALID: fixed(401, 'api-key', 'The API key is not valid.'),
   NOT_FOUND: fixed(404, 'connection', 'There is nothing at this path.'),
   METHOD_NOT_ALLOWED: endpoint(
     405,

@@ -70,6 +70,20 @@ describe('loadConfig', () => {
     });
   }
 
+  it('accepts REQUIRE_API_KEY=on only with API_KEYS_FILE, and a list of networks as TRUSTED_CLIENTS', () => {
+    expect(problemsOf({ REQUIRE_API_KEY: 'on' })).to.deep.equal([
+      'REQUIRE_API_KEY="on": expected API_KEYS_FILE to be set, too',
+    ]);
+    expect(problemsOf({ REQUIRE_API_KEY: 'on', API_KEYS_FILE: '/keys' })).to.deep.equal([]);
+    expect(loadConfig({ TRUSTED_CLIENTS: '10.0.0.1, fd00::/8' }).TRUSTED_CLIENTS).to.deep.equal([
+      '10.0.0.1',
+      'fd00::/8',
+    ]);
+    expect(problemsOf({ TRUSTED_CLIENTS: 'shop' })).to.deep.equal([
+      'TRUSTED_CLIENTS="shop": expected a list of addresses and subnets',
+    ]);
+  });
+
   it('accepts a valid REDIS_URL, and hides an invalid one, since it may contain a password', () => {
     expect(problemsOf({ REDIS_URL: 'rediss://user:secret@cache.example:6380' })).to.deep.equal([]);
     for (const wrong of [

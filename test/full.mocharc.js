@@ -13,6 +13,7 @@ export const FULL_TESTS = [
   'test/service/fixtures.test.ts', // all fixtures in all formats
   'test/regress/baseline.test.ts', // all fixtures in all formats
   'test/service/extra-outputs.test.ts', // all inputs in all optional formats
+  'test/service/thousand-clients.test.ts', // 1300 requests at once
   'test/service/multipart.test.ts', // random bodies, and a thousand files
   'test/service/svg-features.test.ts',
   'test/web/same-as-browser.test.ts', // all images and options of the page

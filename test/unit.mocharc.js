@@ -12,7 +12,7 @@ export const UNIT_TESTS = globSync([
   'test/files/{disk-space,sweep}.test.ts',
   'test/process/{command,queue}.test.ts',
   'test/regress/{compare,matrix}.test.ts',
-  'test/server/{archive-entries,archive-response,deflate-file,openapi,rate-limit,request-reader,response-rate,upload,web-app}.test.ts',
+  'test/server/{archive-entries,archive-response,clients,deflate-file,openapi,request-reader,response-rate,upload,web-app}.test.ts',
   'test/server/multipart/*.test.ts',
 ]);
 

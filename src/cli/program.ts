@@ -20,6 +20,8 @@ Examples:
   $ imagemill
   $ PORT=8080 MAX_FILE_BYTES=52428800 imagemill serve
 
+SIGHUP makes it read API_KEYS_FILE again, or ends it if there is none.
+
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, when all requests are finished;
 1 if it cannot listen on HOST and PORT, if the disk of TEMP_DIR is full, or after
 an unexpected error; 2 if this machine or these settings cannot serve.`;
@@ -63,6 +65,17 @@ Examples:
 
 Exit status: 0 if this machine can serve, with or without warnings; 2 if it
 cannot.`;
+
+const KEY_HELP = `
+Only the digest of the key is stored. Give the key to the client: it sends
+"Authorization: Bearer KEY". SIGHUP makes a running server read the file again.
+
+Examples:
+  $ imagemill key shop >> /etc/imagemill/keys
+  $ imagemill key forum --limit 600 >> /etc/imagemill/keys`;
+
+const KEY_EXPECTED =
+  'Expected a name of 1 to 64 letters, digits, and . _ @ -, and a limit from 0 to 9999999.';
 
 /** Collects the values of an option that may be repeated. */
 const collect = (value: string, earlier: readonly string[] = []): readonly string[] => [...earlier, value];
@@ -166,6 +179,20 @@ export async function runProgram(
     .action(async (flags: { json?: boolean; sizing?: boolean }) => {
       const { doctor } = await import('./doctor.ts');
       status = await doctor(flags, context);
+    });
+
+  program
+    .command('key')
+    .description('make an API key: print its line for API_KEYS_FILE, and the key to standard error')
+    .argument('<name>', 'name of the client: letters, digits, and . _ @ -')
+    .option('--limit <number>', 'requests per minute, 0 for no limit (default: RATE_LIMIT_PER_MINUTE)')
+    .addHelpText('after', KEY_HELP)
+    .action(async (name: string, { limit }: { limit?: string }) => {
+      const { createApiKey } = await import('../api-keys.ts');
+      const made = createApiKey(name, limit);
+      if (!made) throw new CliError(KEY_EXPECTED, EXIT_USAGE);
+      console.log(made.line);
+      console.error(made.key);
     });
 
   addRegress(program, context, (exitStatus) => {

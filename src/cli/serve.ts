@@ -4,6 +4,7 @@ import { writeSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Logger, pino } from 'pino';
+import type { ApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
 import { StartupError } from '../errors.ts';
 import { createHttpServer, type HttpServer } from '../server/http-server.ts';
@@ -14,8 +15,8 @@ import { type CliContext, loadSettings } from './context.ts';
 const STDOUT_FD = 1;
 
 /**
- * Runs `imagemill serve`: loads the settings, starts the service, listens, and drains on a signal of
- * {@link DRAIN_SIGNALS}.
+ * Runs `imagemill serve`: loads the settings, starts the service, listens, and drains on a signal of {@link STOP_SIGNALS}.
+ * SIGHUP, which is sent when the terminal is closed, does the same, or reads `API_KEYS_FILE` again if it is set.
  *
  * @returns the exit status: 0 after draining, 1 after an error that can be temporary, 2 if this machine cannot serve
  * @throws {CliError} with status 2, for invalid settings
@@ -24,7 +25,9 @@ export async function serve({ env, version }: CliContext): Promise<number> {
   const config = loadSettings(env);
   const stream = createLogStream(STDOUT_FD);
   const log = pino({ level: config.LOG_LEVEL }, stream);
-  const signals = listenForSignals();
+  const readsKeys = config.API_KEYS_FILE !== undefined;
+  const signals = listenForSignals(readsKeys ? STOP_SIGNALS : [...STOP_SIGNALS, 'SIGHUP']);
+  if (readsKeys) process.on('SIGHUP', () => void (service && reloadKeys(service.apiKeys, log)));
   let service: Service | undefined;
   let http: HttpServer | undefined;
   try {
@@ -104,14 +107,24 @@ function reportStart(
   log.info(`listening on http://${address.includes(':') ? `[${address}]` : address}:${port}`);
 }
 
+/** Reads the API keys again. If the file is wrong, the old keys stay. */
+async function reloadKeys(keys: ApiKeys, log: Logger): Promise<void> {
+  try {
+    await keys.reload();
+    log.info({ keys: keys.size() }, 'API keys were read again');
+  } catch (error) {
+    log.error(`${(error as Error).message}. The keys stay as they were.`);
+  }
+}
+
 /**
  * Time after the first signal when another signal counts as the second one, in milliseconds. Ctrl-C reaches all
  * processes of a terminal at once, and npm forwards it to its child a second time.
  */
 const SECOND_SIGNAL_MS = 1_000;
 
-/** Signals that start the shutdown. SIGHUP is sent when the terminal is closed. */
-const DRAIN_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+/** Signals that start the shutdown. */
+const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
 
 interface Signals {
   readonly first: Promise<NodeJS.Signals>;
@@ -120,10 +133,10 @@ interface Signals {
 }
 
 /**
- * Listens for {@link DRAIN_SIGNALS}. The listeners are never removed: without a listener, a signal would kill the process
- * and its tools before it has drained.
+ * Listens for the signals that start the shutdown. The listeners are never removed: without a listener, a signal would kill
+ * the process and its tools before it has drained.
  */
-function listenForSignals(): Signals {
+function listenForSignals(names: readonly NodeJS.Signals[]): Signals {
   const [first, second] = [Promise.withResolvers<NodeJS.Signals>(), Promise.withResolvers<NodeJS.Signals>()];
   let firstAt: number | undefined;
   const receive = (signal: NodeJS.Signals): void => {
@@ -131,7 +144,7 @@ function listenForSignals(): Signals {
     firstAt ??= performance.now();
     if (performance.now() - firstAt >= SECOND_SIGNAL_MS) second.resolve(signal);
   };
-  for (const signal of DRAIN_SIGNALS) process.on(signal, receive);
+  for (const name of names) process.on(name, receive);
   return { first: first.promise, second: second.promise };
 }
 

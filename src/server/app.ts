@@ -2,6 +2,7 @@
 
 import express, { type Express, type Request, type RequestHandler, type Router } from 'express';
 import type { Logger } from 'pino';
+import type { ApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
 import type { Capabilities } from '../conversion/capabilities.ts';
 import type { SandboxLayers } from '../conversion/engine.ts';
@@ -9,6 +10,7 @@ import { createParsers, formFields } from '../conversion/options.ts';
 import type { Convert } from '../conversion/types.ts';
 import { type ServiceError, serviceError } from '../errors.ts';
 import type { Workspaces } from '../files/workspace.ts';
+import { checkClient, identifyClients, trustProxies } from './clients.ts';
 import { isProbeOnly } from './connections.ts';
 import { corsHeaders } from './cors.ts';
 import { endpoint } from './endpoint.ts';
@@ -17,7 +19,7 @@ import type { Metrics } from './metrics.ts';
 import { createDocument } from './openapi/document.ts';
 import { OPERATIONS, type OperationId } from './openapi/operations.ts';
 import { formatsBody } from './openapi/schemas.ts';
-import { rateLimiter, trustProxies } from './rate-limit.ts';
+import { rateLimiter } from './rate-limit.ts';
 import { useApiHeaders } from './raw-error-response.ts';
 import type { SharedStore } from './redis-store.ts';
 import { commonHeaders, recordRequests } from './request-log.ts';
@@ -54,6 +56,7 @@ export interface AppDeps {
   readonly capabilities: Capabilities;
   readonly convert: Convert;
   readonly workspaces: Workspaces;
+  readonly apiKeys: ApiKeys;
   /** Whether conversions still work. */
   readonly isHealthy: () => Promise<boolean>;
   /** The sandbox layers that confine the tools. */
@@ -77,7 +80,7 @@ export function createApp(deps: AppDeps): Express {
   app.disable('etag');
   app.set('case sensitive routing', ROUTING.caseSensitive);
   app.set('strict routing', ROUTING.strict);
-  trustProxies(app, config.TRUST_PROXY);
+  trustProxies(app, config);
 
   app.use(commonHeaders);
   app.use(
@@ -104,11 +107,15 @@ export function createApp(deps: AppDeps): Express {
 }
 
 /** Creates the middleware that sets the headers of every API response. */
-function apiHeaders({ config, now = () => performance.now(), sharedStore }: AppDeps): RequestHandler {
+function apiHeaders({
+  config,
+  apiKeys,
+  now = () => performance.now(),
+  sharedStore,
+}: AppDeps): RequestHandler {
   const router = express.Router();
   if (config.CORS_ORIGIN !== false) router.use(corsHeaders(config.CORS_ORIGIN));
-  if (config.RATE_LIMIT_PER_MINUTE > 0)
-    router.use(rateLimiter(config.RATE_LIMIT_PER_MINUTE, now, sharedStore?.withFallback));
+  router.use(identifyClients(config, apiKeys), rateLimiter(now, sharedStore?.withFallback));
   return router;
 }
 
@@ -128,16 +135,16 @@ function apiRouter(deps: AppDeps): Router {
     getReference: openApiRoute(createDocument(API_PREFIX, { version, inputs, outputs, config })),
   };
   const forms = formFields(outputs);
-  for (const { method, path, operationId, form } of OPERATIONS) {
-    const checks = form
-      ? [
-          checkFormHead({
-            fields: Object.keys(forms[form].shape),
-            maxFiles: form === 'batch' ? config.MAX_BATCH_FILES : 1,
-            config,
-          }),
-        ]
-      : [];
+  for (const { method, path, operationId, form, isPublic } of OPERATIONS) {
+    const checks = isPublic ? [] : [checkClient(config)];
+    if (form)
+      checks.push(
+        checkFormHead({
+          fields: Object.keys(forms[form].shape),
+          maxFiles: form === 'batch' ? config.MAX_BATCH_FILES : 1,
+          config,
+        }),
+      );
     endpoint(router, method, path, ...checks, handlers[operationId]);
   }
   return router;

@@ -7,8 +7,8 @@ import type { Socket } from 'node:net';
 import type { Express } from 'express';
 import { serviceError } from '../errors.ts';
 import { maxOpenFiles } from '../files/system.ts';
+import { connectionKey } from './clients.ts';
 import { type ConnectionLimits, Connections } from './connections.ts';
-import { connectionKey } from './rate-limit.ts';
 import {
   afterResponse,
   createClientErrorHandler,

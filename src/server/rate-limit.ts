@@ -1,40 +1,34 @@
-/**
- * @module Limits the requests per client and minute. A fixed window starts with the first request of a client. The limit on
- * connections and the queue identify clients by the same key.
- */
-
-import { isIP, type Socket } from 'node:net';
-import type { Express, Request, RequestHandler } from 'express';
-import { ipKeyGenerator, rateLimit, type Store } from 'express-rate-limit';
-import type { Config } from '../config.ts';
+/** @module Limits the requests per client and minute. A fixed window starts with the first request of a client. */
+import type { Request, RequestHandler } from 'express';
+import { rateLimit, type Store } from 'express-rate-limit';
 import { serviceError } from '../errors.ts';
+import { clientOf } from './clients.ts';
 
 /** Length of the window, in milliseconds. */
 export const WINDOW_MS = 60_000;
 
 /**
- * Creates the rate-limit middleware.
+ * Creates the rate-limit middleware. Each client has its own limit.
  *
- * @param perMinute maximum requests per client and minute
  * @param now monotonic clock in milliseconds
  * @param withFallback returns a shared store that falls back to the local store
  */
 export function rateLimiter(
-  perMinute: number,
   now: () => number,
   withFallback: (local: Store) => Store = (local) => local,
 ): RequestHandler {
   return rateLimit({
     windowMs: WINDOW_MS,
-    limit: perMinute,
+    limit: (req) => clientOf(req).perMinute,
+    skip: (req) => clientOf(req).perMinute === 0,
     store: withFallback(createFixedWindowStore(now)),
-    keyGenerator: clientKey,
+    keyGenerator: (req) => clientOf(req).key,
     legacyHeaders: true, // X-RateLimit-Limit, -Remaining, -Reset (Unix seconds) and Retry-After
     standardHeaders: false,
     validate: false, // its warnings concern settings that config.ts validates at startup
     handler(req, res, next) {
       const wait = Number(res.getHeader('Retry-After'));
-      if (!isPreflight(req)) return next(serviceError('RATE_LIMITED', perMinute, wait));
+      if (!isPreflight(req)) return next(serviceError('RATE_LIMITED', clientOf(req).perMinute, wait));
       res.removeHeader('Retry-After');
       next();
     },
@@ -84,50 +78,4 @@ function createFixedWindowStore(now: () => number): Store {
       windows.delete(key);
     },
   };
-}
-
-/** Prefix length by which IPv6 clients are identified: the smallest network that providers assign to a customer. */
-const IPV6_SUBNET = 64;
-
-/** Express setting with the function that returns whether the proxy at an address, `hop` hops away, is trusted. */
-const TRUST_FUNCTION = 'trust proxy fn';
-type TrustFunction = (address: string, hop: number) => boolean;
-
-/**
- * Makes the app accept forwarded addresses from trusted proxies, including addresses with a port.
- *
- * @param setting the value of `TRUST_PROXY`
- */
-export function trustProxies(app: Express, setting: Config['TRUST_PROXY']): void {
-  app.set('trust proxy', setting);
-  const trusts: TrustFunction = app.get(TRUST_FUNCTION);
-  app.set('trust proxy', ((address, hop) =>
-    trusts(parseAddress(address) ?? '', hop)) satisfies TrustFunction);
-}
-
-/**
- * Returns the key of a request's client: its IPv4 address, or the network of its IPv6 address. If a trusted proxy
- * forwards something that is not an address, the address of the connection is used.
- */
-export function clientKey(req: Request): string {
-  return addressKey(parseAddress(req.ip) ?? req.socket.remoteAddress);
-}
-
-/**
- * Returns the key of a connection's client, or undefined for a trusted proxy, whose connections belong to many clients.
- */
-export function connectionKey(app: Express, { remoteAddress = '' }: Socket): string | undefined {
-  const trusts: TrustFunction = app.get(TRUST_FUNCTION);
-  return trusts(remoteAddress, 0) ? undefined : addressKey(remoteAddress);
-}
-
-function addressKey(address: string | undefined): string {
-  return ipKeyGenerator(parseAddress(address) ?? 'unknown', IPV6_SUBNET);
-}
-
-/** Returns an IP address without brackets, port and zone, or undefined if the text is not an address. */
-export function parseAddress(text = ''): string | undefined {
-  const [, bracketed, v4] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
-  const address = (bracketed ?? v4 ?? text).replace(/%.*$/s, '');
-  return isIP(address) === 0 ? undefined : address;
 }

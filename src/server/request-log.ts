@@ -29,6 +29,8 @@ type RequestOutcome = 'OK' | 'CLIENT_GONE' | ErrorCode;
 /** Log fields that only the handlers of a request know. None contains a file name. */
 interface LogFields {
   outcome?: RequestOutcome;
+  /** Name of the client's API key. */
+  client?: string;
   /** Distinct types of the input files, comma-separated. */
   input?: string;
   output?: string;

@@ -1,6 +1,7 @@
 /** @module Creates the service from its parts: takes the settings, and returns an app that is ready to listen. */
 import type { Express } from 'express';
 import type { Logger } from 'pino';
+import { type ApiKeys, openApiKeys } from '../api-keys.ts';
 import type { Config } from '../config.ts';
 import { type ConversionEngine, createConversionEngine } from '../conversion/engine.ts';
 import { createHealthCheck } from '../conversion/health-check.ts';
@@ -13,6 +14,7 @@ import { loadWebApp } from './routes/web-app.ts';
 /** A running service. The caller listens for connections. */
 export interface Service extends Pick<ConversionEngine, 'toolchain' | 'capabilities' | 'layers' | 'close'> {
   readonly app: Express;
+  readonly apiKeys: ApiKeys;
   /** Rejects new requests from now on. */
   drain(): void;
 }
@@ -33,7 +35,7 @@ export interface ServiceOptions {
 /**
  * Starts everything except the HTTP server. If it throws, it first stops everything that it has started.
  *
- * @throws {StartupError} see {@link createConversionEngine}
+ * @throws {StartupError} see {@link openApiKeys} and {@link createConversionEngine}
  */
 export async function createService({
   config,
@@ -43,6 +45,7 @@ export async function createService({
   collectProcessMetrics = false,
   droppedLogLines = () => 0,
 }: ServiceOptions): Promise<Service> {
+  const apiKeys = await openApiKeys(config.API_KEYS_FILE);
   const metrics = createMetrics({
     version,
     collectProcessMetrics,
@@ -83,6 +86,7 @@ export async function createService({
       sandboxLayers: layers,
       convert,
       workspaces,
+      apiKeys,
       metrics,
       sharedStore,
       webApp,
@@ -90,7 +94,7 @@ export async function createService({
       draining: draining.signal,
       ...(now && { now }),
     });
-    return { app, toolchain, capabilities, layers, drain: () => draining.abort(), close };
+    return { app, toolchain, capabilities, layers, apiKeys, drain: () => draining.abort(), close };
   } catch (error) {
     await close(); // running fork servers would keep the process alive
     throw error;

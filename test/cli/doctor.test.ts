@@ -59,6 +59,19 @@ describe('imagemill doctor', () => {
     expect(await rowFor('1.17.6', 'jp2')).to.equal(undefined);
   });
 
+  it('counts the API keys, and fails for a file that the service would refuse', async () => {
+    const API_KEYS_FILE = join(await makeTempDir('keys'), 'keys');
+    await writeFile(API_KEYS_FILE, `shop:${'a'.repeat(64)}`);
+    expect((await rowsOf({ API_KEYS_FILE })).row('API keys')).to.include({
+      state: 'ok',
+      found: `1 key in ${API_KEYS_FILE}`,
+    });
+    await writeFile(API_KEYS_FILE, 'shop');
+    const { status, row } = await rowsOf({ API_KEYS_FILE });
+    expect([status, row('API keys')?.state]).to.deep.equal([2, 'fail']);
+    expect(row('API keys')?.found).to.include(`${API_KEYS_FILE}, line 1: expected`);
+  });
+
   it('exits with 0 on a complete machine, prints at most 80 columns, and leaves no files', async () => {
     const { status, lines, complaints } = await runCommand(['doctor'], { env: { TEMP_DIR: temp } });
     expect([status, complaints]).to.deep.equal([0, []]);

@@ -23,3 +23,13 @@ describe('imagemill on an old version of Node.js', () => {
     expect(supported.filter(supportsNode)).to.deep.equal(['22.17.0', '22.20.1', '24.0.0', '100.1.0']);
   });
 });
+
+describe('imagemill key', () => {
+  for (const args of [['a b'], ['a:b'], ['x'.repeat(65)], ['shop', '--limit', '1.5']]) {
+    it(`exits with 2 for ${args.join(' ').slice(0, 20)}, which cannot be in the file`, async () => {
+      const { status, lines, complaints } = await runInProcess(['key', ...args]);
+      expect([status, lines]).to.deep.equal([2, []]);
+      expect(complaints[0]).to.match(/^imagemill: Expected a name of 1 to 64 letters/);
+    });
+  }
+});

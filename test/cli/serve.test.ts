@@ -6,6 +6,7 @@ import { convert, fixture, sendForm } from '../helpers/client.ts';
 import { runCommand } from '../helpers/command.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
+import { runInProcess } from '../helpers/in-process.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { requires } from '../helpers/skips.ts';
 import { eventually, isRunning } from '../helpers/util.ts';
@@ -105,6 +106,33 @@ describe('imagemill serve', () => {
       expect(output, 'a stack').to.not.match(/^\s+at /m);
     }
     expect(await readdir(TEMP_DIR)).to.deep.equal([]);
+  });
+
+  it('reads the keys of `imagemill key` again on SIGHUP, and keeps them if the file is invalid then', async () => {
+    const made = await runInProcess(['key', 'shop', '--limit', '600']);
+    const [[line = ''], [key = '']] = [made.lines, made.complaints];
+    expect(line).to.match(/^shop:[\da-f]{64}:600$/);
+    const API_KEYS_FILE = join(await makeTempDir('keys'), 'keys');
+    await writeFile(API_KEYS_FILE, '');
+    const service = start({ API_KEYS_FILE, REQUIRE_API_KEY: 'on', TEMP_DIR: await makeTempDir('hup') });
+    const base = await service.base();
+    const status = async () =>
+      (await sendForm(`${base}/health`, { headers: { authorization: `Bearer ${key}` } })).status;
+    const reload = async (text: string, logged: string) => {
+      await writeFile(API_KEYS_FILE, text);
+      service.child.kill('SIGHUP');
+      await eventually(() => service.output().includes(logged));
+    };
+    expect(await status()).to.equal(401);
+    await reload(line, '"keys":1,"msg":"API keys were read again"');
+    expect(await status()).to.equal(200);
+    await reload(`${line}\n${key}`, `${API_KEYS_FILE}, line 2: expected NAME:SHA256`);
+    expect(await status()).to.equal(200);
+    expect(service.output()).to.not.include(key);
+
+    const second = start({ API_KEYS_FILE, TEMP_DIR: await makeTempDir('hup') });
+    expect(await second.ended()).to.equal(2);
+    expect(second.output()).to.include(`${API_KEYS_FILE}, line 2`).and.not.include(key);
   });
 
   it('stops everything that it has started when the last step of the startup fails', async () => {

@@ -11,9 +11,12 @@ export interface Sent {
   readonly response: IncomingMessage;
 }
 
-/** Sends a form from `address` and waits for the response headers. */
+/** A client: an address, or the name that an application at 127.0.0.1 gives it. */
+export type Sender = string | { readonly id: string };
+
+/** Sends a form from a client and waits for the response headers. */
 export async function sendFrom(
-  address: string,
+  sender: Sender,
   url: string,
   form: FormData,
   signal?: AbortSignal,
@@ -22,9 +25,13 @@ export async function sendFrom(
   const body = Buffer.from(await encoded.arrayBuffer());
   const upload = request(url, {
     method: 'POST',
-    localAddress: address,
+    localAddress: typeof sender === 'string' ? sender : '127.0.0.1',
     agent: false,
-    headers: { 'content-type': encoded.headers.get('content-type') ?? '', 'content-length': body.length },
+    headers: {
+      'content-type': encoded.headers.get('content-type') ?? '',
+      'content-length': body.length,
+      ...(typeof sender !== 'string' && { 'x-client-id': sender.id }),
+    },
     ...(signal && { signal }),
   });
   upload.end(body);

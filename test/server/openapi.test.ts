@@ -27,6 +27,8 @@ describe('the OpenAPI document', () => {
       'without a rate limit': { RATE_LIMIT_PER_MINUTE: '0' },
       'with a list of origins': { CORS_ORIGIN: 'https://a.example,https://b.example' },
       'without CORS': { CORS_ORIGIN: 'off' },
+      'with API keys and client IDs': { API_KEYS_FILE: '/keys', TRUSTED_CLIENTS: '10.0.0.0/8' },
+      'with required API keys': { API_KEYS_FILE: '/keys', REQUIRE_API_KEY: 'on', RATE_LIMIT_PER_MINUTE: '0' },
       'with the smallest limits': { MAX_FILE_BYTES: '1', MAX_BATCH_FILES: '1', RATE_LIMIT_PER_MINUTE: '1' },
     };
     for (const [what, settings] of Object.entries(variants)) {

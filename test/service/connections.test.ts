@@ -105,11 +105,14 @@ describe('connection limits', () => {
     );
   });
 
-  it('do not apply per address to a trusted proxy', async () => {
+  it('do not apply per address to a trusted proxy or application', async () => {
     await stop();
-    await start({ TRUST_PROXY: '127.0.1.1' });
-    await flood(MAX_PER_CLIENT + 20, '127.0.1.1', UPLOAD);
-    expect(statuses(await get('/api/v1/health', '127.0.1.1'))).to.deep.equal([200]);
+    await start({ TRUST_PROXY: '127.0.1.1', TRUSTED_CLIENTS: '127.0.1.3' });
+    for (const from of ['127.0.1.1', '127.0.1.3']) {
+      const sockets = await flood(MAX_PER_CLIENT + 20, from, UPLOAD);
+      expect(statuses(await get('/api/v1/health', from)), from).to.deep.equal([200]);
+      for (const socket of sockets) socket.destroy();
+    }
     await fill('127.0.1.2');
   });
 });

@@ -3,107 +3,122 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { conversionsWaiting, fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { formWith, readBody, sendFrom } from '../helpers/from-address.ts';
+import { formWith, readBody, type Sender, sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { useOwnServices } from '../helpers/service.ts';
 import { eventually } from '../helpers/util.ts';
 
-describe('a client that fills the queue', () => {
-  const { start, current } = useOwnServices();
-  let photo: Buffer;
-  before(async () => {
-    photo = await fixture('scene.jpg');
-  });
+/** How clients differ: the settings of the service, and the sender of the client with a number. */
+const KINDS: Readonly<Record<string, readonly [Record<string, string>, (client: number) => Sender]>> = {
+  'with its own address': [{}, (client) => `127.0.0.${client}`],
+  'behind the address of a trusted application': [
+    { TRUSTED_CLIENTS: '127.0.0.1' },
+    (client) => ({ id: `client ${client}` }),
+  ],
+};
 
-  const batchOf = (count: number): FormData => {
-    const form = new FormData();
-    for (let at = 0; at < count; at += 1)
-      form.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`); // a unique byte sequence per file
-    return form;
-  };
-
-  for (const concurrency of [1, 2]) {
-    it(`does not delay another client, who gets the next slots in turn, and gets 503 itself, with CONCURRENCY=${concurrency}`, async () => {
-      const folder = await makeTempDir('order');
-      // Every conversion records the size of its input, and ends when the file `end-<name of the record>` or `end` exists.
-      const wait = `until [ -e ${folder}/end-$id ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
-      const tool = `id="$(date +%s%N)"; wc -c < in > ${folder}/$id; ${wait}; cp ${fixturePath('scene.webp')} image.webp`;
-      const running = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name));
-      const queueLimit = 60 - concurrency;
-      await start({
-        MAGICK_BIN: await fakeMagick(tool),
-        CONCURRENCY: String(concurrency),
-        QUEUE_LIMIT: String(queueLimit),
-      });
-      const greedy = new AbortController();
-      const send = (path: string, form: FormData) =>
-        sendFrom('127.0.0.5', current().base + path, form, greedy.signal).then(
-          ({ status }) => status,
-          () => 0,
-        );
-      const batches = Array.from({ length: 3 }, () => send('/batch', batchOf(20)));
-      await eventually(async () => (await conversionsWaiting(current().base)) === queueLimit);
-      expect(await send('/convert', formWith(photo)), 'one more of the same client').to.equal(503);
-
-      const before = await eventually(async () => {
-        const names = await running();
-        return names.length === concurrency && names;
-      });
-      const small = Buffer.concat([photo, Buffer.alloc(5000)]);
-      const modest = sendFrom('127.0.0.9', `${current().base}/convert`, formWith(small));
-      const next = await eventually(async () => (await running()).find((name) => !before.includes(name)));
-      const size = await eventually(
-        async () => Number(await readFile(join(folder, next), 'utf8')) || undefined,
-      );
-      expect(size, 'size of the input that starts while all others run').to.equal(small.length);
-      const later = sendFrom('127.0.0.9', `${current().base}/convert`, formWith(small));
-      expect(await Promise.race([later.then(() => 0), ...batches]), 'a batch that freed a place').to.equal(
-        503,
-      );
-      await writeFile(join(folder, 'end'), '');
-      for (const { status, response } of await Promise.all([modest, later])) {
-        await readBody(response);
-        expect(status).to.equal(200);
-      }
-
-      const sent = await sendFrom('127.0.0.9', `${current().base}/batch`, batchOf(3));
-      await readBody(sent.response);
-      expect(sent.status).to.equal(200);
-      greedy.abort();
-      await Promise.all(batches);
+for (const [kind, [settings, sender]] of Object.entries(KINDS))
+  describe(`a client ${kind} that fills the queue`, () => {
+    const { start, current } = useOwnServices();
+    let photo: Buffer;
+    before(async () => {
+      photo = await fixture('scene.jpg');
     });
-  }
 
-  it('gives a slot back within two seconds to a third client, while a second one holds the reserved slot, and gets its own result later', async () => {
-    const folder = await makeTempDir('stopped');
-    const wait = `until [ -e ${folder}/end-$size ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
-    const tool = `size=$(wc -c < in); echo $size >> ${folder}/started; ${wait}; cp ${fixturePath('scene.webp')} image.webp`;
-    await start({ MAGICK_BIN: await fakeMagick(tool), CONCURRENCY: '2' });
-    const started = async (): Promise<number[]> =>
-      (await readFile(join(folder, 'started'), 'utf8').catch(() => '')).trim().split('\n').map(Number);
-    /** Sends a photo with this number of bytes behind it. */
-    const send = (address: string, bytes: number) =>
-      sendFrom(address, `${current().base}/convert`, formWith(Buffer.concat([photo, Buffer.alloc(bytes)])));
-    const sizeOf = (bytes: number): number => photo.length + bytes;
+    const batchOf = (count: number): FormData => {
+      const form = new FormData();
+      for (let at = 0; at < count; at += 1)
+        form.append('files', new Blob([new Uint8Array(photo), `${at}`]), `${at}.jpg`); // a unique byte sequence per file
+      return form;
+    };
 
-    const first = send('127.0.0.5', 1);
-    await eventually(async () => (await started()).includes(sizeOf(1)));
-    const same = send('127.0.0.5', 2);
-    await eventually(async () => (await started()).includes(sizeOf(2)));
-    const second = send('127.0.0.6', 3);
-    await eventually(async () => (await started()).includes(sizeOf(3)));
-    const third = send('127.0.0.9', 4);
-    await eventually(async () => (await started()).includes(sizeOf(4)));
-    expect(await conversionsWaiting(current().base), 'the stopped conversion').to.equal(1);
-    await writeFile(join(folder, `end-${sizeOf(4)}`), '');
-    const { status, response } = await third;
-    await readBody(response);
-    expect(status).to.equal(200);
-    await writeFile(join(folder, 'end'), '');
-    for (const sent of await Promise.all([first, same, second])) {
-      expect(sent.status).to.equal(200);
-      expect(await readBody(sent.response)).to.deep.equal(await fixture('scene.webp'));
+    for (const concurrency of [1, 2]) {
+      it(`does not delay another client, who gets the next slots in turn, and gets 503 itself, with CONCURRENCY=${concurrency}`, async () => {
+        const folder = await makeTempDir('order');
+        // Every conversion records the size of its input, and ends when the file `end-<name of the record>` or `end` exists.
+        const wait = `until [ -e ${folder}/end-$id ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
+        const tool = `id="$(date +%s%N)"; wc -c < in > ${folder}/$id; ${wait}; cp ${fixturePath('scene.webp')} image.webp`;
+        const running = async () => (await readdir(folder)).filter((name) => /^\d+$/.test(name));
+        const queueLimit = 60 - concurrency;
+        await start({
+          ...settings,
+          MAGICK_BIN: await fakeMagick(tool),
+          CONCURRENCY: String(concurrency),
+          QUEUE_LIMIT: String(queueLimit),
+        });
+        const greedy = new AbortController();
+        const send = (path: string, form: FormData) =>
+          sendFrom(sender(5), current().base + path, form, greedy.signal).then(
+            ({ status }) => status,
+            () => 0,
+          );
+        const batches = Array.from({ length: 3 }, () => send('/batch', batchOf(20)));
+        await eventually(async () => (await conversionsWaiting(current().base)) === queueLimit);
+        expect(await send('/convert', formWith(photo)), 'one more of the same client').to.equal(503);
+
+        const before = await eventually(async () => {
+          const names = await running();
+          return names.length === concurrency && names;
+        });
+        const small = Buffer.concat([photo, Buffer.alloc(5000)]);
+        const modest = sendFrom(sender(9), `${current().base}/convert`, formWith(small));
+        const next = await eventually(async () => (await running()).find((name) => !before.includes(name)));
+        const size = await eventually(
+          async () => Number(await readFile(join(folder, next), 'utf8')) || undefined,
+        );
+        expect(size, 'size of the input that starts while all others run').to.equal(small.length);
+        const later = sendFrom(sender(9), `${current().base}/convert`, formWith(small));
+        expect(await Promise.race([later.then(() => 0), ...batches]), 'a batch that freed a place').to.equal(
+          503,
+        );
+        await writeFile(join(folder, 'end'), '');
+        for (const { status, response } of await Promise.all([modest, later])) {
+          await readBody(response);
+          expect(status).to.equal(200);
+        }
+
+        const sent = await sendFrom(sender(9), `${current().base}/batch`, batchOf(3));
+        await readBody(sent.response);
+        expect(sent.status).to.equal(200);
+        greedy.abort();
+        await Promise.all(batches);
+      });
     }
-    expect(await started()).to.deep.equal([1, 2, 3, 4, 1].map(sizeOf));
+
+    it('gives a slot back within two seconds to a third client, while a second one holds the reserved slot, and gets its own result later', async () => {
+      const folder = await makeTempDir('stopped');
+      const wait = `until [ -e ${folder}/end-$size ] || [ -e ${folder}/end ]; do sleep 0.02; done`;
+      const tool = `size=$(wc -c < in); echo $size >> ${folder}/started; ${wait}; cp ${fixturePath('scene.webp')} image.webp`;
+      await start({ ...settings, MAGICK_BIN: await fakeMagick(tool), CONCURRENCY: '2' });
+      const started = async (): Promise<number[]> =>
+        (await readFile(join(folder, 'started'), 'utf8').catch(() => '')).trim().split('\n').map(Number);
+      /** Sends a photo with this number of bytes behind it. */
+      const send = (client: number, bytes: number) =>
+        sendFrom(
+          sender(client),
+          `${current().base}/convert`,
+          formWith(Buffer.concat([photo, Buffer.alloc(bytes)])),
+        );
+      const sizeOf = (bytes: number): number => photo.length + bytes;
+
+      const first = send(5, 1);
+      await eventually(async () => (await started()).includes(sizeOf(1)));
+      const same = send(5, 2);
+      await eventually(async () => (await started()).includes(sizeOf(2)));
+      const second = send(6, 3);
+      await eventually(async () => (await started()).includes(sizeOf(3)));
+      const third = send(9, 4);
+      await eventually(async () => (await started()).includes(sizeOf(4)));
+      expect(await conversionsWaiting(current().base), 'the stopped conversion').to.equal(1);
+      await writeFile(join(folder, `end-${sizeOf(4)}`), '');
+      const { status, response } = await third;
+      await readBody(response);
+      expect(status).to.equal(200);
+      await writeFile(join(folder, 'end'), '');
+      for (const sent of await Promise.all([first, same, second])) {
+        expect(sent.status).to.equal(200);
+        expect(await readBody(sent.response)).to.deep.equal(await fixture('scene.webp'));
+      }
+      expect(await started()).to.deep.equal([1, 2, 3, 4, 1].map(sizeOf));
+    });
   });
-});

@@ -6,7 +6,7 @@ import type { Context } from 'mocha';
 import sharp from 'sharp';
 import { fixture, fixturePath } from '../helpers/client.ts';
 import { fakeMagick } from '../helpers/fake-magick.ts';
-import { formWith, readBody, readSlowly, type Sent, sendFrom } from '../helpers/from-address.ts';
+import { formWith, readBody, readSlowly, type Sender, type Sent, sendFrom } from '../helpers/from-address.ts';
 import { makeTempDir } from '../helpers/hooks.ts';
 import { type ServiceProcess, startProcess } from '../helpers/process.ts';
 import { requestFolders, useOwnServices } from '../helpers/service.ts';
@@ -34,26 +34,31 @@ describe('slow readers', function () {
     upload = Buffer.concat([photo, Buffer.alloc(9_000_000 - photo.length)]);
   });
 
-  /** Requests large results from each address in turn, and reads the answers slowly. */
-  const fillDisk = async (base: string, addresses: readonly string[]) => {
+  /** Requests large results for each client in turn, and reads the answers slowly. */
+  const fillDisk = async (base: string, senders: readonly Sender[]) => {
     const answers: (Sent & ReturnType<typeof readSlowly>)[] = [];
-    for (const address of addresses) {
-      const sent = await sendFrom(address, `${base}/convert`, formWith(small, 'file', { format: 'bmp' }));
+    for (const sender of senders) {
+      const sent = await sendFrom(sender, `${base}/convert`, formWith(small, 'file', { format: 'bmp' }));
       answers.push({ ...sent, ...readSlowly(sent.response, SLOW) });
     }
     return answers;
   };
 
-  for (const [what, addresses] of [
-    ['one address', Array.from({ length: 8 }, () => '127.0.0.5')],
-    ['eight addresses', Array.from({ length: 8 }, (_, at) => `127.0.0.${10 + at}`)],
+  for (const [what, senders, modest] of [
+    ['one address', Array.from({ length: 8 }, () => '127.0.0.5'), '127.0.0.9'],
+    ['eight addresses', Array.from({ length: 8 }, (_, at) => `127.0.0.${10 + at}`), '127.0.0.9'],
+    [
+      'eight clients of a trusted application',
+      Array.from({ length: 8 }, (_, at) => ({ id: `${at}` })),
+      { id: 'modest' },
+    ],
   ] as const) {
     it(`from ${what} do not block the disk for another client`, async function () {
       const base = await service.start(this);
-      const slow = await fillDisk(base, addresses);
+      const slow = await fillDisk(base, senders);
       expect(slow.filter(({ status }) => status === 200).length, 'slow readers').to.be.above(1);
       for (let request = 0; request < 3; request += 1) {
-        const { status, response } = await sendFrom('127.0.0.9', `${base}/convert`, formWith(upload));
+        const { status, response } = await sendFrom(modest, `${base}/convert`, formWith(upload));
         await readBody(response);
         expect(status).to.equal(200);
       }
@@ -125,7 +130,7 @@ function useSmallDisk(mebibytes: number) {
       const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
       const apart = [...user, '--mount', 'sh', '-ec', mount, 'sh'];
       requires(test, 'mounts', spawnSync('unshare', [...apart, 'true']).status === 0);
-      server = startProcess({ TEMP_DIR }, ['unshare', ...apart]);
+      server = startProcess({ TEMP_DIR, TRUSTED_CLIENTS: '127.0.0.1' }, ['unshare', ...apart]);
       return server.base();
     },
   };

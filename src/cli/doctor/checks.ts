@@ -1,4 +1,5 @@
 /** @module The list of checks, and the checks of settings, tools, formats, policy and sandbox. */
+import { openApiKeys } from '../../api-keys.ts';
 import {
   detectCapabilities,
   enabledTypes,
@@ -7,6 +8,7 @@ import {
 } from '../../conversion/capabilities.ts';
 import { NO_LAYERS } from '../../process/sandbox/layers.ts';
 import { isAtLeast } from '../../process/toolchain.ts';
+import { plural } from '../../text.ts';
 import { TOOLS, type ToolName } from '../../tools.ts';
 import type { Check, DoctorReport } from './collect.ts';
 import { conversion, fonts, redis, webPage, workingFiles } from './functional-checks.ts';
@@ -110,6 +112,7 @@ function formats({ toolchain, config }: DoctorReport): Check[] {
 /** All checks in the order of the table. A check may return no row. */
 export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check[]>)[] = [
   settings,
+  apiKeys,
   node,
   imageMagick,
   otherTools,
@@ -129,6 +132,15 @@ export const CHECKS: readonly ((report: DoctorReport) => Check[] | Promise<Check
 function settings({ settingProblems }: DoctorReport): Check[] {
   if (settingProblems.length === 0) return [{ name: 'settings', state: 'ok', found: 'all valid' }];
   return settingProblems.map((found) => ({ name: 'settings', state: 'fail', found }));
+}
+
+async function apiKeys({ config: { API_KEYS_FILE } }: DoctorReport): Promise<Check[]> {
+  if (API_KEYS_FILE === undefined) return [];
+  const name = 'API keys';
+  return openApiKeys(API_KEYS_FILE).then(
+    async ({ size }) => [{ name, state: 'ok', found: `${plural(size(), 'key')} in ${API_KEYS_FILE}` }],
+    ({ message: found }: Error) => [{ name, state: 'fail', found }],
+  );
 }
 
 /** The program has checked the version before it started the command. */

@@ -1,9 +1,10 @@
 /** @module Creates the OpenAPI document from the field checks, the table of errors, the table of formats and the settings. */
+import type { Config } from '../../config.ts';
 import { serviceError } from '../../errors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { errorBody } from '../error-handler.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
-import { headers } from './headers.ts';
+import { hasApiKeys, hasClientIds, headers } from './headers.ts';
 import { OPENAPI_VERSION, OPERATIONS, type Operation } from './operations.ts';
 import { responses } from './responses.ts';
 import { type ApiContext, type Json, schemas } from './schemas.ts';
@@ -24,7 +25,7 @@ export function createDocument(base: string, service: ApiContext): Json {
       contact: contact(service.config.SUPPORT_EMAIL),
     },
     servers: [{ url: base, description: 'This server.' }],
-    security: [], // no authentication
+    security: security(service.config),
     tags: [
       { name: 'Conversion', description: 'Convert images. The server stores nothing.' },
       { name: 'Service', description: 'Formats, health and this reference.' },
@@ -36,7 +37,8 @@ export function createDocument(base: string, service: ApiContext): Json {
       ]),
     ),
     components: {
-      parameters: { RequestId: REQUEST_ID },
+      parameters: { RequestId: REQUEST_ID, ...(hasClientIds(service.config) && { ClientId: CLIENT_ID }) },
+      ...(hasApiKeys(service.config) && { securitySchemes: { ApiKey: { type: 'http', scheme: 'bearer' } } }),
       headers: Object.fromEntries(
         Object.entries(headers(service)).map(([key, { name: _, ...header }]) => [key, header]),
       ),
@@ -45,19 +47,30 @@ export function createDocument(base: string, service: ApiContext): Json {
   };
 }
 
+/** Returns the requirements, one of which a request must meet: nothing, or an API key. */
+function security(config: Config): Json[] {
+  if (!hasApiKeys(config)) return [];
+  return config.REQUIRE_API_KEY === 'on' ? [{ ApiKey: [] }] : [{}, { ApiKey: [] }];
+}
+
 /** Omits an address such as support@localhost: OpenAPI requires a domain with a dot. */
 function contact(email: string): Json {
   return { name: 'Support', ...(/@.+\../.test(email) && { email }) };
 }
 
 function describe(operation: Operation, service: ApiContext): Json {
-  const { operationId, summary, description, form } = operation;
+  const { operationId, summary, description, form, isPublic = false } = operation;
+  const named = !isPublic && hasClientIds(service.config);
   return {
     operationId,
     tags: [form ? 'Conversion' : 'Service'],
     summary,
     description,
-    parameters: [{ $ref: '#/components/parameters/RequestId' }],
+    ...(isPublic && { security: [] }),
+    parameters: [
+      { $ref: '#/components/parameters/RequestId' },
+      ...(named ? [{ $ref: '#/components/parameters/ClientId' }] : []),
+    ],
     ...(form && { requestBody: { required: true, content: { 'multipart/form-data': FORMS[form] } } }),
     responses: responses(operation, service),
   };
@@ -71,6 +84,14 @@ const REQUEST_ID = {
   schema: { type: 'string', pattern: REQUEST_ID_PATTERN.source },
 };
 
+const CLIENT_ID = {
+  name: 'X-Client-Id',
+  in: 'header',
+  description:
+    'Any name for the client on whose behalf an application sends the request: 1 to 128 characters. Other clients have their own rate limit and share of the service. Ignored unless `TRUSTED_CLIENTS` has the address of the application.',
+  schema: { type: 'string', maxLength: 128 },
+};
+
 const FORMS = {
   convert: {
     schema: { $ref: '#/components/schemas/ConvertForm' },
@@ -82,20 +103,28 @@ const FORMS = {
   },
 };
 
+function authentication(config: Config): string {
+  if (!hasApiKeys(config)) return 'The API needs no authentication.';
+  const how = 'in the header `Authorization: Bearer KEY`';
+  return config.REQUIRE_API_KEY === 'on'
+    ? `Each request needs an API key ${how}.`
+    : `A request can have an API key ${how}.`;
+}
+
 /** Returns the description of the document: what applies to all endpoints. */
 function introduction(base: string, { config }: ApiContext): string {
   const invalid = serviceError('FIELD_INVALID', 'quality', '200', 'a whole number from 1 to 100');
   const shape = JSON.stringify(errorBody(invalid.status, invalid.message), null, 2);
   const perMinute = config.RATE_LIMIT_PER_MINUTE;
   return [
-    'The API needs no authentication. Request bodies are `multipart/form-data`; responses are a file or JSON.',
+    `${authentication(config)} Request bodies are \`multipart/form-data\`; responses are a file or JSON.`,
     '```sh\ncurl -F file=@photo.jpg -F output_format=webp ' +
       `http://localhost:3000${base}/convert -o photo.webp\n\`\`\``,
     `All errors have this format. \`code\` is the HTTP status:\n\n\`\`\`json\n${shape}\n\`\`\``,
     `Other paths return 404: “${serviceError('NOT_FOUND').message}” Invalid HTTP returns 400: “${serviceError('MALFORMED_REQUEST').message}” Paths are case-sensitive and have no trailing slash.`,
     `Each path with GET also supports HEAD. OPTIONS returns 204 and the methods of the path in \`Allow\`: \`${ALLOWED.GET}\` or \`${ALLOWED.POST}\`.`,
     perMinute > 0
-      ? `Each client can send ${perMinute} requests per minute, in a window that starts with its first request. A client is an IPv4 address or an IPv6 /64 network. The headers of every response below \`${base}\` contain the number of remaining requests.`
+      ? `Each client can send ${perMinute} requests per minute, in a window that starts with its first request. A client is an IPv4 address or an IPv6 /64 network${hasApiKeys(config) ? ', or has an API key, which can have another limit' : ''}. The headers of every response below \`${base}\` contain the number of remaining requests.`
       : 'This server has no rate limit.',
     `The probes are outside of \`${base}\` and do not count toward the rate limit: \`/livez\` responds while the process runs; \`/readyz\` returns 200 if the service is ready for requests, otherwise 503.`,
   ].join('\n\n');

@@ -1,5 +1,8 @@
 /** @module Response headers: descriptions, schemas and examples. */
+
+import type { Config } from '../../config.ts';
 import { NOTES } from '../../notes.ts';
+import { BEARER } from '../clients.ts';
 import { EXPOSED_HEADERS } from '../cors.ts';
 import { ALLOWED } from '../endpoint.ts';
 import { REQUEST_ID_PATTERN } from '../request-log.ts';
@@ -93,33 +96,39 @@ const HEADERS = {
   ),
   Allow: constant('Allow', ALLOWED.GET, 'Methods of this path.'),
   AllowPost: constant('Allow', ALLOWED.POST, 'Methods of this path.'),
+  Authenticate: matching('WWW-Authenticate', '^Bearer ', 'How to send the key (RFC 6750).', BEARER),
   RetryAfter: atLeast('Retry-After', 1, 'Seconds to wait before a retry.', 42),
 } as const satisfies Readonly<Record<string, Header>>;
 
 /** Component name of a response header that does not depend on the settings. */
 export type HeaderName = keyof typeof HEADERS;
 
+/** Returns whether a request can have an API key. */
+export const hasApiKeys = ({ API_KEYS_FILE }: Config): boolean => API_KEYS_FILE !== undefined;
+
+/** Returns whether a request can name its client. */
+export const hasClientIds = ({ TRUSTED_CLIENTS }: Config): boolean => TRUSTED_CLIENTS.length > 0;
+
 /** Returns all response headers by component name. */
 export function headers(service: ApiContext): Readonly<Record<string, Header>> {
-  return { ...HEADERS, ...contextHeaders(service) };
+  const { Authenticate, ...always } = HEADERS;
+  return { ...always, ...(hasApiKeys(service.config) && { Authenticate }), ...contextHeaders(service) };
 }
 
 /** Returns the headers that depend on the settings. Every response of the API has them. */
 export function contextHeaders({ config }: ApiContext): Readonly<Record<string, Header>> {
   const { RATE_LIMIT_PER_MINUTE: perMinute, CORS_ORIGIN: origin } = config;
+  const counted = hasApiKeys(config) ? optional : (always: Header) => always; // a key can have no limit
   const limit = 'Maximum number of requests per client and minute.';
   const window = 'Start of the next window, as a Unix time in seconds.';
   const allowed = 'Access-Control-Allow-Origin';
   return {
-    ...(perMinute > 0 && {
-      RateLimit: atLeast('X-RateLimit-Limit', 1, limit, perMinute),
-      RateRemaining: atLeast(
-        'X-RateLimit-Remaining',
-        0,
-        'Number of requests left in this window.',
-        perMinute - 1,
+    ...((perMinute > 0 || hasApiKeys(config)) && {
+      RateLimit: counted(atLeast('X-RateLimit-Limit', 1, limit, perMinute || 60)),
+      RateRemaining: counted(
+        atLeast('X-RateLimit-Remaining', 0, 'Number of requests left in this window.', 59),
       ),
-      RateReset: atLeast('X-RateLimit-Reset', 0, window, 1_795_000_000),
+      RateReset: counted(atLeast('X-RateLimit-Reset', 0, window, 1_795_000_000)),
     }),
     ...(origin !== false && {
       AllowOrigin:

@@ -15,6 +15,8 @@ export interface Operation {
   readonly description: string;
   /** The form of the request body, if any. */
   readonly form?: 'convert' | 'batch';
+  /** Whether the operation never needs an API key. */
+  readonly isPublic?: boolean;
   readonly success: {
     readonly description: string;
     readonly headers: readonly HeaderName[];
@@ -88,6 +90,7 @@ export const OPERATIONS: readonly Operation[] = [
     operationId: 'getReference',
     summary: 'This reference',
     description: 'The API as an OpenAPI 3.1 document, for this machine and its settings.',
+    isPublic: true,
     success: {
       description: 'The document.',
       headers: ['ContentLength', 'Revalidated'],

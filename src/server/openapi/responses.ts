@@ -13,13 +13,22 @@ import { errorBody } from '../error-handler.ts';
 import { MIN_MEAN_CHUNK_BYTES } from '../message-framing.ts';
 import { MAX_FIELDS } from '../multipart/normalizer.ts';
 import { MIN_BYTES_PER_SECOND } from '../upload.ts';
-import { contextHeaders, EXAMPLE_ID, type Header, type HeaderName, headers } from './headers.ts';
+import {
+  contextHeaders,
+  EXAMPLE_ID,
+  type Header,
+  type HeaderName,
+  hasApiKeys,
+  hasClientIds,
+  headers,
+} from './headers.ts';
 import type { Operation } from './operations.ts';
 import type { ApiContext, Json } from './schemas.ts';
 
 /** Descriptions of the error statuses. */
 const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
   400: 'The request is malformed, a field is missing or invalid, there are too many files, an image or archive is damaged or has an unsupported encoding, the image is too large for the output format, or `max_bytes` cannot be reached.',
+  401: 'The API key is missing or wrong.',
   405: 'The path does not support the method.',
   408: 'The client sent the request too slowly.',
   413: 'A file is too large, or an image exceeds a limit on pixels, frames, pages, time, memory or disk space. The message names the limit and its setting.',
@@ -43,6 +52,7 @@ export function responses(operation: Operation, service: ApiContext): Record<str
       ]),
     );
   const special: Readonly<Record<number, readonly HeaderName[]>> = {
+    401: ['Authenticate'],
     405: [method === 'GET' ? 'Allow' : 'AllowPost'],
     429: ['RetryAfter'],
     503: ['RetryAfter'],
@@ -71,7 +81,9 @@ const COMMON: readonly HeaderName[] = ['RequestId', 'NoSniff'];
 const CAN_RETURN: Readonly<Record<ErrorScope, (operation: Operation, service: ApiContext) => boolean>> = {
   connection: () => false,
   endpoint: () => true,
-  'rate-limit': (_operation, { config }) => config.RATE_LIMIT_PER_MINUTE > 0,
+  'rate-limit': (_operation, { config }) => config.RATE_LIMIT_PER_MINUTE > 0 || hasApiKeys(config),
+  'api-key': ({ isPublic }, { config }) => hasApiKeys(config) && !isPublic,
+  'client-id': ({ isPublic }, { config }) => hasClientIds(config) && !isPublic,
   upload: ({ form }) => form !== undefined,
   archive: ({ form }) => form === 'batch',
   file: ({ form }) => form !== undefined,

@@ -12,7 +12,7 @@ import { type InputType, OUTPUTS } from '../../formats.ts';
 import { baseNameOf, sanitizeForDisplay } from '../../text.ts';
 import { createDeflations } from '../archive-entries.ts';
 import { sendArchive } from '../archive-response.ts';
-import { clientKey } from '../rate-limit.ts';
+import { clientOf } from '../clients.ts';
 import { setLogFields } from '../request-log.ts';
 import { disconnectSignal, sendResult } from '../response.ts';
 import { setBatchNotes, setBatchQuality, setNotes, setQuality, setServerTiming } from '../result-headers.ts';
@@ -139,7 +139,7 @@ function firstWait(outcomes: readonly BatchItemResult[]): { queue: number; prepa
 interface ReceivedForm<Options> {
   readonly files: Upload['files'];
   readonly options: Options;
-  /** Key of the client for fairness between clients, see {@link clientKey}. */
+  /** Key of the client for fairness between clients, see {@link clientOf}. */
   readonly client: string;
   readonly disk: DiskAccount;
   /** Aborts when the client disconnects. */
@@ -159,7 +159,7 @@ function formRoute<Options>(
   return async (req, res) => {
     const started = performance.now();
     const signal = disconnectSignal(res);
-    const client = clientKey(req);
+    const { key: client } = clientOf(req);
     await workspaces.use({ client, bytes: expectedBytes(req, rules) }, async (workspace) => {
       const { disk } = workspace;
       const { files, fields } = await receiveUpload(req, workspace, rules, signal);

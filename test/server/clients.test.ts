@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { parseAddress } from '../../src/server/rate-limit.ts';
+import { parseAddress } from '../../src/server/clients.ts';
 
 describe('parseAddress', () => {
   for (const [text, address] of [

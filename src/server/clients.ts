@@ -1,0 +1,116 @@
+/**
+ * @module Identifies the client of a request: by its API key, by the name that a trusted application gives it, or by its
+ * address. The rate limit, the queue, the disk space and the limit on connections distinguish clients by the same key.
+ */
+import type { IncomingMessage } from 'node:http';
+import { isIP, type Socket } from 'node:net';
+import express, { type Express, type Request, type RequestHandler } from 'express';
+import { ipKeyGenerator } from 'express-rate-limit';
+import type { ApiKeys } from '../api-keys.ts';
+import type { Config } from '../config.ts';
+import { type ServiceError, serviceError } from '../errors.ts';
+import { setLogFields } from './request-log.ts';
+
+/** The client of a request. */
+export interface Client {
+  /** What distinguishes it from other clients. */
+  readonly key: string;
+  /** Requests per minute; 0 for no limit. */
+  readonly perMinute: number;
+  /** Name of its API key, if it has one. */
+  readonly name?: string;
+  /** Why the request must be rejected, after it was counted for the address. */
+  readonly error?: ServiceError;
+}
+
+const clients = new WeakMap<IncomingMessage, Client>();
+
+/** Returns the client of a request that {@link identifyClients} has seen. */
+export const clientOf = (req: IncomingMessage): Client => clients.get(req) as Client;
+
+/** Maximum length of `X-Client-Id`, in characters, and those that it can have. */
+const CLIENT_ID_PATTERN = /^\P{Cc}{1,128}$/u;
+
+/** Creates middleware that identifies the client of each request. It rejects none: see {@link checkClient}. */
+export function identifyClients(config: Config, keys: ApiKeys): RequestHandler {
+  const isTrusted = trustFunction([...config.TRUSTED_CLIENTS]);
+  const identify = (req: Request): Client => {
+    const address = clientAddress(req);
+    const unknown = { key: addressKey(address), perMinute: config.RATE_LIMIT_PER_MINUTE };
+    const [, secret] =
+      (config.API_KEYS_FILE && /^Bearer +(\S+)$/i.exec(req.get('authorization') ?? '')) || [];
+    const apiKey = secret === undefined ? undefined : keys.find(secret);
+    if (secret !== undefined && !apiKey) return { ...unknown, error: serviceError('API_KEY_INVALID') };
+    // Node.js decodes headers as Latin-1.
+    const id = isTrusted(address, 0) && Buffer.from(req.get('x-client-id') ?? '', 'latin1').toString();
+    if (id && !CLIENT_ID_PATTERN.test(id)) return { ...unknown, error: serviceError('CLIENT_ID_INVALID') };
+    if (!apiKey) return id ? { ...unknown, key: `id:${id}` } : unknown;
+    const { name, perMinute = unknown.perMinute } = apiKey;
+    return { key: id ? `key:${name}:${id}` : `key:${name}`, name, perMinute };
+  };
+  return (req, _res, next) => {
+    clients.set(req, identify(req));
+    next();
+  };
+}
+
+/** Value of `WWW-Authenticate` (RFC 6750). */
+export const BEARER = 'Bearer realm="imagemill"';
+
+/** Creates middleware that rejects a wrong API key, a wrong client ID and, if keys are required, requests without a key. */
+export function checkClient({ REQUIRE_API_KEY }: Config): RequestHandler {
+  return (req, res, next) => {
+    const { name, error = name || REQUIRE_API_KEY === 'off' ? undefined : serviceError('API_KEY_MISSING') } =
+      clientOf(req);
+    if (name) setLogFields(res, { client: name });
+    if (error?.status === 401) res.setHeader('WWW-Authenticate', BEARER);
+    next(error);
+  };
+}
+
+/** Prefix length by which IPv6 clients are identified: the smallest network that providers assign to a customer. */
+const IPV6_SUBNET = 64;
+
+/** Returns whether an address, `hop` hops away, is trusted. */
+type TrustFunction = (address: string, hop: number) => boolean;
+
+/** Returns Express's function for a value of `trust proxy`. It also accepts addresses with a port, and any other text. */
+function trustFunction(setting: Config['TRUST_PROXY']): TrustFunction {
+  const trusts: TrustFunction = express().set('trust proxy', setting).get('trust proxy fn');
+  return (address, hop) => trusts(parseAddress(address) ?? '', hop);
+}
+
+/** Express setting with the function that returns whether the connections of an address belong to many clients. */
+const SHARED_ADDRESS = 'shared address';
+
+/** Makes the app accept forwarded addresses from trusted proxies, including addresses with a port. */
+export function trustProxies(app: Express, { TRUST_PROXY, TRUSTED_CLIENTS }: Config): void {
+  const [isProxy, isTrusted] = [trustFunction(TRUST_PROXY), trustFunction([...TRUSTED_CLIENTS])];
+  app.set('trust proxy', isProxy);
+  app.set(SHARED_ADDRESS, (address: string) => isProxy(address, 0) || isTrusted(address, 0));
+}
+
+/** Returns the address of a request's client. If a trusted proxy forwards something else, that of the connection. */
+function clientAddress(req: Request): string {
+  return parseAddress(req.ip) ?? req.socket.remoteAddress ?? '';
+}
+
+/**
+ * Returns the key of a connection's client, or undefined for a trusted proxy or application, whose connections belong to
+ * many clients.
+ */
+export function connectionKey(app: Express, { remoteAddress = '' }: Socket): string | undefined {
+  return app.get(SHARED_ADDRESS)(remoteAddress) ? undefined : addressKey(remoteAddress);
+}
+
+/** Returns the key of an address: the IPv4 address, or the network of the IPv6 address. */
+function addressKey(address: string): string {
+  return ipKeyGenerator(parseAddress(address) ?? 'unknown', IPV6_SUBNET);
+}
+
+/** Returns an IP address without brackets, port and zone, or undefined if the text is not an address. */
+export function parseAddress(text = ''): string | undefined {
+  const [, bracketed, v4] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text) ?? [];
+  const address = (bracketed ?? v4 ?? text).replace(/%.*$/s, '');
+  return isIP(address) === 0 ? undefined : address;
+}

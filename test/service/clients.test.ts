@@ -1,0 +1,190 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { createApiKey } from '../../src/api-keys.ts';
+import { StartupError } from '../../src/errors.ts';
+import { type ClientResponse, convert, fixture, sendForm } from '../helpers/client.ts';
+import { makeTempDir } from '../helpers/hooks.ts';
+import type { Document } from '../helpers/openapi.ts';
+import { startService, useOwnServices } from '../helpers/service.ts';
+
+const keyFor = (name: string, limit?: string) => createApiKey(name, limit) as { key: string; line: string };
+const bearer = (key: string): Record<string, string> => ({ authorization: `Bearer ${key}` });
+const remaining = ({ headers }: ClientResponse) => headers.get('x-ratelimit-remaining');
+
+/** Writes a file of API keys, and returns its path. */
+async function keysFile(lines: readonly string[]): Promise<string> {
+  const path = join(await makeTempDir('keys'), 'keys');
+  await writeFile(path, lines.join('\n'));
+  return path;
+}
+
+describe('the name of a client from a trusted application', () => {
+  const { start, startShared, current } = useOwnServices();
+  const TRUSTED = { RATE_LIMIT_PER_MINUTE: '2', TRUSTED_CLIENTS: '127.0.0.0/8, ::1' };
+  const health = (headers: Record<string, string> = {}) => sendForm(`${current().base}/health`, { headers });
+
+  it('replaces the address in the rate limit, for each of a thousand names', async () => {
+    await start(TRUSTED);
+    const names = Array.from({ length: 1000 }, (_, at) => `user ${at}`);
+    for (const left of ['1', '0']) {
+      const answers = await Promise.all(names.map((name) => health({ 'x-client-id': name })));
+      expect(new Set(answers.map((answer) => `${answer.status} ${remaining(answer)}`))).to.deep.equal(
+        new Set([`200 ${left}`]),
+      );
+    }
+    expect((await health({ 'x-client-id': 'user 999' })).status).to.equal(429);
+    expect(remaining(await health()), 'the address itself').to.equal('1');
+  });
+
+  it('is ignored from other addresses, whatever it is', async () => {
+    await start({ ...TRUSTED, TRUSTED_CLIENTS: '10.0.0.0/8' });
+    expect(remaining(await health({ 'x-client-id': 'a' }))).to.equal('1');
+    const long = await health({ 'x-client-id': 'x'.repeat(129) });
+    expect([long.status, remaining(long)]).to.deep.equal([200, '0']);
+  });
+
+  it('counts behind a trusted proxy for the forwarded address', async () => {
+    await start({ ...TRUSTED, TRUSTED_CLIENTS: '10.0.0.1', TRUST_PROXY: 'loopback' });
+    const from = async (address: string) =>
+      remaining(await health({ 'x-forwarded-for': address, 'x-client-id': 'a' }));
+    expect(await from('10.0.0.1')).to.equal('1');
+    expect(await from('10.0.0.1:99')).to.equal('0');
+    expect(await from('10.0.0.2')).to.equal('1');
+  });
+
+  for (const [what, id, status] of [
+    ['of 128 characters, also outside of ASCII', Buffer.from('ü'.repeat(128)).toString('latin1'), 200],
+    ['of 129 characters', 'x'.repeat(129), 400],
+    ['with a tab', 'a\tb', 400],
+    ['that is empty', '', 200],
+  ] as const) {
+    it(`gets ${status} if it is one ${what}`, async () => {
+      await startShared({ ...TRUSTED, RATE_LIMIT_PER_MINUTE: '50' });
+      const answer = await health({ 'x-client-id': id });
+      expect(answer.status).to.equal(status);
+      if (status === 400)
+        expect(answer.message).to.match(/^Invalid X-Client-Id: expected 1 to 128 characters/);
+    });
+  }
+
+  it('is counted for the address if it is invalid', async () => {
+    await start(TRUSTED);
+    for (const status of [400, 400, 429])
+      expect((await health({ 'x-client-id': 'a\tb' })).status).to.equal(status);
+  });
+});
+
+describe('an API key', () => {
+  const { start, startShared, current } = useOwnServices();
+  const shop = keyFor('shop');
+  const forum = keyFor('forum', '3');
+  const partner = keyFor('partner', '0');
+  let API_KEYS_FILE: string;
+  before(async () => {
+    API_KEYS_FILE = await keysFile(['# comment', '', shop.line, `  ${forum.line}\r`, partner.line]);
+  });
+  const health = (headers: Record<string, string> = {}) => sendForm(`${current().base}/health`, { headers });
+
+  it('names the client and its limit, wherever the request comes from', async () => {
+    await start({ API_KEYS_FILE, RATE_LIMIT_PER_MINUTE: '5', TRUSTED_CLIENTS: 'loopback' });
+    expect(remaining(await health())).to.equal('4');
+    expect(remaining(await health(bearer(shop.key)))).to.equal('4');
+    expect(remaining(await health({ authorization: `bearer ${shop.key}` }))).to.equal('3');
+    const limited = await Promise.all(Array.from({ length: 4 }, () => health(bearer(forum.key))));
+    expect(limited.map(({ status }) => status).sort()).to.deep.equal([200, 200, 200, 429]);
+    expect(limited.find(({ status }) => status === 429)?.message).to.match(/at most 3 per minute/);
+    const free = await health(bearer(partner.key));
+    expect([free.status, remaining(free)]).to.deep.equal([200, null]);
+    const named = { ...bearer(forum.key), 'x-client-id': 'member' };
+    expect(remaining(await health(named)), 'a client of the application with the key').to.equal('2');
+  });
+
+  it('is not needed by default, and another kind of credentials is ignored', async () => {
+    await startShared({ API_KEYS_FILE });
+    expect((await convert(current().base, await fixture('scene.jpg'))).status).to.equal(200);
+    expect((await health({ authorization: 'Basic dTpw' })).status).to.equal(200);
+  });
+
+  it('that is wrong gets 401, counts for the address and is in no log', async () => {
+    await start({ API_KEYS_FILE, RATE_LIMIT_PER_MINUTE: '1' });
+    const wrong = await health(bearer('guessed-secret'));
+    expect([wrong.status, wrong.message]).to.deep.equal([401, 'The API key is not valid.']);
+    expect(wrong.headers.get('www-authenticate')).to.equal('Bearer realm="imagemill"');
+    expect((await health(bearer('guessed-again'))).status).to.equal(429);
+    await health(bearer(shop.key));
+    const log = JSON.stringify(current().logged);
+    expect(log).to.include('"client":"shop"').and.not.include(shop.key).and.not.include('guessed');
+  });
+
+  it('is required with REQUIRE_API_KEY=on for everything but the reference, the page and the probes', async () => {
+    await startShared({ API_KEYS_FILE, REQUIRE_API_KEY: 'on' });
+    const { base } = current();
+    const photo = await fixture('scene.jpg');
+    for (const answer of [await convert(base, photo), await health(), await sendForm(`${base}/formats`)]) {
+      expect(answer.status).to.equal(401);
+      expect(answer.headers.get('www-authenticate')).to.equal('Bearer realm="imagemill"');
+      expect(answer.message).to.equal(
+        'This server needs an API key: send it in the header "Authorization: Bearer KEY".',
+      );
+    }
+    for (const path of ['/api/v1/openapi.json', '/livez', '/readyz', '/metrics'])
+      expect((await sendForm(new URL(path, base).href)).status, path).to.equal(200);
+    const preflight = { origin: 'https://a.example', 'access-control-request-method': 'POST' };
+    const { status, headers } = await sendForm(`${base}/convert`, {
+      method: 'OPTIONS',
+      headers: { ...preflight, 'access-control-request-headers': 'authorization' },
+    });
+    expect([status, headers.get('access-control-allow-headers')]).to.deep.equal([204, 'authorization']);
+    const form = new FormData();
+    form.append('file', new Blob([new Uint8Array(photo)]), 'a.jpg');
+    const sent = await sendForm(`${base}/convert`, { method: 'POST', body: form, headers: bearer(shop.key) });
+    expect(sent.status).to.equal(200);
+  });
+
+  it('is part of the reference if the service has keys', async () => {
+    await startShared({ API_KEYS_FILE, REQUIRE_API_KEY: 'on' });
+    const { body } = await sendForm(`${current().base}/openapi.json`);
+    const { security, paths } = JSON.parse(body.toString()) as Document & { security: unknown };
+    expect(security).to.deep.equal([{ ApiKey: [] }]);
+    const open = Object.entries(paths).filter(([, { get, post }]) => !(get ?? post)?.responses?.['401']);
+    expect(open.map(([path]) => path)).to.deep.equal(['/openapi.json']);
+  });
+
+  it('is read again, and a file with an invalid line changes nothing', async () => {
+    const path = await keysFile([shop.line]);
+    await start({ API_KEYS_FILE: path, REQUIRE_API_KEY: 'on' });
+    const statuses = async () =>
+      Promise.all([shop, forum].map(async ({ key }) => (await health(bearer(key))).status));
+    expect(await statuses()).to.deep.equal([200, 401]);
+    await writeFile(path, forum.line);
+    await current().service.apiKeys.reload();
+    expect(await statuses()).to.deep.equal([401, 200]);
+    await writeFile(path, [forum.line, shop.key].join('\n'));
+    const error = await current()
+      .service.apiKeys.reload()
+      .catch((reason: Error) => reason);
+    expect((error as Error).message).to.equal(
+      `API_KEYS_FILE ${path}, line 2: expected NAME:SHA256 or NAME:SHA256:REQUESTS-PER-MINUTE`,
+    );
+    expect(await statuses()).to.deep.equal([401, 200]);
+  });
+
+  for (const [what, line, problem] of [
+    ['without a digest', () => 'shop', /, line 2: expected NAME:SHA256/],
+    ['with a limit that is no number', () => `${keyFor('a').line}:many`, /, line 2: expected NAME:SHA256/],
+    ['with a key that another line has', () => shop.line.replace('shop', 'b'), /, line 2: the same key/],
+  ] as const) {
+    it(`file that has a line ${what} keeps the service from starting`, async () => {
+      const path = await keysFile([shop.line, line()]);
+      const error = await startService({ API_KEYS_FILE: path }).catch((reason: Error) => reason);
+      expect(error).to.be.instanceOf(StartupError);
+      expect((error as StartupError).message).to.match(problem);
+    });
+  }
+
+  it('file that does not exist keeps the service from starting', async () => {
+    const error = await startService({ API_KEYS_FILE: '/nothing' }).catch((reason: Error) => reason);
+    expect((error as Error).message).to.match(/^API_KEYS_FILE \/nothing cannot be read: ENOENT/);
+  });
+});
